@@ -1,0 +1,1 @@
+//! The custom resources as they are on the wire, quirks included.

@@ -1,0 +1,1 @@
+//! Carries proposals out: inventory, stages, gates, pruning, deletion. Knows none of our kinds.

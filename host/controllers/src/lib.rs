@@ -1,0 +1,1 @@
+//! Installation, Execution, DeployItem and Context on the job protocol.

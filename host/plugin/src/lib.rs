@@ -1,0 +1,1 @@
+//! The sandbox: loads, limits and calls WebAssembly components.

@@ -1,0 +1,1 @@
+//! The one loop that every controller runs in. Knows no kind.

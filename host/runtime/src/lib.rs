@@ -1,0 +1,1 @@
+//! Makes everything and joins it.

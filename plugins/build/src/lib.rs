@@ -1,0 +1,1 @@
+//! Builds guest components from build scripts.

@@ -1,0 +1,1 @@
+//! The Jinja template engine.

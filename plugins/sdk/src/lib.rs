@@ -1,0 +1,1 @@
+//! What a deployer or template author needs: one trait, one macro.

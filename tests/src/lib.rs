@@ -1,0 +1,1 @@
+//! Scaffolding for the suites beside this crate.
