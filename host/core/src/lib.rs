@@ -1,1 +1,11 @@
-//! Words, decisions and ports of Orangery. Pure: no clock, client, lock or randomness.
+//! Words, decisions and ports of Orangery.
+//!
+//! Nothing here reads a clock, a file, the environment or a cluster, takes a lock or is random: the same input gives
+//! the same plan, the same digest and the same message. The rest of the host gathers what is needed, asks this crate
+//! what to do, and does it.
+
+pub mod error;
+pub mod grant;
+pub mod port;
+pub mod proposal;
+pub mod template;

@@ -1,0 +1,192 @@
+//! Error codes of the field, and what is told to a user when something failed.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// The error codes of `landscaper.md` §3.3. An open set on the wire: unknown codes are kept as text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Code {
+    /// `ERR_UNAUTHORIZED`
+    Unauthorized,
+    /// `ERR_CLEANUP`
+    Cleanup,
+    /// `ERR_CONFIGURATION_PROBLEM`
+    ConfigurationProblem,
+    /// `ERR_INTERNAL_PROBLEM`
+    InternalProblem,
+    /// `ERR_TIMEOUT`
+    Timeout,
+    /// `ERR_CYCLIC_DEPENDENCIES`
+    CyclicDependencies,
+    /// `ERR_WEBHOOK`
+    Webhook,
+    /// `ERR_UNFINISHED`
+    Unfinished,
+    /// `ERR_FOR_INFO_ONLY`
+    ForInfoOnly,
+    /// `ERR_NO_RETRY`
+    NoRetry,
+    /// `ERR_FORBIDDEN`: a capability that was not granted.
+    Forbidden,
+    /// `ERR_LIMIT_EXCEEDED`: a budget of the sandbox was met.
+    LimitExceeded,
+    /// Any other code.
+    Other(String),
+}
+
+const CODES: [(Code, &str); 12] = [
+    (Code::Unauthorized, "ERR_UNAUTHORIZED"),
+    (Code::Cleanup, "ERR_CLEANUP"),
+    (Code::ConfigurationProblem, "ERR_CONFIGURATION_PROBLEM"),
+    (Code::InternalProblem, "ERR_INTERNAL_PROBLEM"),
+    (Code::Timeout, "ERR_TIMEOUT"),
+    (Code::CyclicDependencies, "ERR_CYCLIC_DEPENDENCIES"),
+    (Code::Webhook, "ERR_WEBHOOK"),
+    (Code::Unfinished, "ERR_UNFINISHED"),
+    (Code::ForInfoOnly, "ERR_FOR_INFO_ONLY"),
+    (Code::NoRetry, "ERR_NO_RETRY"),
+    (Code::Forbidden, "ERR_FORBIDDEN"),
+    (Code::LimitExceeded, "ERR_LIMIT_EXCEEDED"),
+];
+
+impl From<String> for Code {
+    fn from(text: String) -> Self {
+        match CODES.iter().find(|(_, name)| *name == text) {
+            Some((code, _)) => code.clone(),
+            None => Code::Other(text),
+        }
+    }
+}
+
+impl From<&str> for Code {
+    fn from(text: &str) -> Self {
+        Code::from(text.to_owned())
+    }
+}
+
+impl From<Code> for String {
+    fn from(code: Code) -> Self {
+        code.to_string()
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Code::Other(text) = self {
+            return f.write_str(text);
+        }
+        match CODES.iter().find(|(code, _)| code == self) {
+            Some((_, name)) => f.write_str(name),
+            None => f.write_str("ERR_INTERNAL_PROBLEM"),
+        }
+    }
+}
+
+/// What a component says went wrong (`problem` of `wit/deployer/types.wit`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Problem {
+    /// An error code of the field.
+    pub code: Code,
+    /// One sentence.
+    pub message: String,
+    /// Where in the configuration, as a JSON pointer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.at {
+            Some(at) => write!(f, "{} (at {at})", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// Why a call into a component, or a host call out of one, ends without an answer (`fault` of the contract).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Only another configuration helps: the item fails.
+    #[error("{0}")]
+    Invalid(Problem),
+    /// May pass by itself: the host calls again, with backoff, until the item's deadline.
+    #[error("{0}")]
+    Later(Problem),
+    /// The host refused a capability: the item fails and names the missing grant.
+    #[error("{0}")]
+    Denied(Problem),
+}
+
+impl Fault {
+    /// A fault that only another configuration mends.
+    pub fn invalid(code: Code, message: impl Into<String>) -> Self {
+        Fault::Invalid(Problem { code, message: message.into(), at: None })
+    }
+
+    /// A fault that may pass by itself.
+    pub fn later(code: Code, message: impl Into<String>) -> Self {
+        Fault::Later(Problem { code, message: message.into(), at: None })
+    }
+
+    /// A capability that was not granted.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Fault::Denied(Problem { code: Code::Forbidden, message: message.into(), at: None })
+    }
+
+    /// What is told, whatever the sort of fault.
+    pub fn problem(&self) -> &Problem {
+        match self {
+            Fault::Invalid(problem) | Fault::Later(problem) | Fault::Denied(problem) => problem,
+        }
+    }
+}
+
+/// A failure as it is written to `status.lastError`: operation, reason, message, codes (`landscaper.md` §3.3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// The operation that failed, such as `ReadImports`.
+    pub operation: String,
+    /// A CamelCase word, such as `ImportNotFound`.
+    pub reason: String,
+    /// One sentence: what, where, why, how to fix.
+    pub message: String,
+    /// Sorted; may be empty.
+    #[serde(default)]
+    pub codes: BTreeSet<Code>,
+}
+
+impl Failure {
+    /// A failure without codes.
+    pub fn new(operation: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { operation: operation.into(), reason: reason.into(), message: message.into(), codes: BTreeSet::new() }
+    }
+
+    /// The same failure with one code more.
+    pub fn with_code(mut self, code: Code) -> Self {
+        self.codes.insert(code);
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_keep_their_wire_form_and_unknown_ones_survive() {
+        let texts: Vec<String> = CODES.iter().map(|(_, name)| (*name).to_owned()).chain(["ERR_MINE".to_owned()]).collect();
+        let round: Vec<String> = texts.iter().map(|text| String::from(Code::from(text.clone()))).collect();
+        assert_eq!(round, texts);
+        assert_eq!(Code::from("ERR_MINE"), Code::Other("ERR_MINE".to_owned()));
+    }
+}

@@ -1,0 +1,90 @@
+//! One template execution of a blueprint: what an engine is asked, and what it answers (`wit/template/template.wit`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Which list of the blueprint an execution stands in (`landscaper.md` §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ExecutionKind {
+    /// `importExecutions`
+    Import,
+    /// `deployExecutions`
+    Deploy,
+    /// `subinstallationExecutions`
+    Subinstallation,
+    /// `exportExecutions`
+    Export,
+    /// `importDataMappings`
+    ImportMapping,
+    /// `exportDataMappings`
+    ExportMapping,
+}
+
+/// What an engine is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RenderRequest {
+    /// The list it stands in.
+    pub execution: ExecutionKind,
+    /// Its name.
+    pub name: String,
+    /// The blueprint file that the template comes from; `None` for a template written in the blueprint.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// The template text, or the file's content.
+    pub template: String,
+    /// `imports`, `cd`, `components`, `blueprint`, `values`, … as the execution receives them: a JSON object.
+    pub inputs: Value,
+    /// What the execution kept from the last job.
+    #[serde(default)]
+    pub state: Option<Value>,
+}
+
+/// What an engine answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rendered {
+    /// The output: the document's text for text engines (decoded by the host), or JSON.
+    pub output: Output,
+    /// What is kept for the next job.
+    #[serde(default)]
+    pub state: Option<Value>,
+    /// Told to the user, not fatal.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// The form of an engine's output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Output {
+    /// YAML text, decoded by the host by the YAML 1.1 rules of Landscaper, so that errors can show the rendered line.
+    Text(String),
+    /// A finished document.
+    Document(Value),
+}
+
+/// Why rendering failed, with its place in the template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[error("{message}")]
+pub struct RenderFailure {
+    /// One sentence, without the place.
+    pub message: String,
+    /// The blueprint file; `None` for a template written in the blueprint.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// From 1.
+    #[serde(default)]
+    pub line: Option<u32>,
+    /// From 1.
+    #[serde(default)]
+    pub column: Option<u32>,
+    /// Some lines around the place, with a marker.
+    #[serde(default)]
+    pub snippet: Option<String>,
+    /// May pass by itself: the host tries again.
+    #[serde(default)]
+    pub transient: bool,
+}
