@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn codes_keep_their_wire_form_and_unknown_ones_survive() {
-        let texts: Vec<String> = CODES.iter().map(|(_, name)| (*name).to_owned()).chain(["ERR_MINE".to_owned()]).collect();
+        let texts: Vec<String> =
+            CODES.iter().map(|(_, name)| (*name).to_owned()).chain(["ERR_MINE".to_owned()]).collect();
         let round: Vec<String> = texts.iter().map(|text| String::from(Code::from(text.clone()))).collect();
         assert_eq!(round, texts);
         assert_eq!(Code::from("ERR_MINE"), Code::Other("ERR_MINE".to_owned()));

@@ -117,7 +117,9 @@ impl Grants {
         if matches(&self.hosts, host) {
             return Ok(());
         }
-        Err(Refusal(format!("the host {host} is not granted to this component; add it to `hosts` in the grants of its registration")))
+        Err(Refusal(format!(
+            "the host {host} is not granted to this component; add it to `hosts` in the grants of its registration"
+        )))
     }
 }
 

@@ -32,7 +32,11 @@ pub trait Clusters: Send + Sync {
     /// One object, or `None` where it does not exist. A kind that the cluster does not serve is `Fault::Invalid`.
     fn get<'a>(&'a self, on: &'a ClusterRef, key: &'a ObjectKey) -> BoxFuture<'a, Result<Option<Value>, Fault>>;
     /// Many objects, read concurrently, answered in the order asked.
-    fn get_many<'a>(&'a self, on: &'a ClusterRef, keys: &'a [ObjectKey]) -> BoxFuture<'a, Result<Vec<Option<Value>>, Fault>>;
+    fn get_many<'a>(
+        &'a self,
+        on: &'a ClusterRef,
+        keys: &'a [ObjectKey],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>, Fault>>;
     /// All objects of a selection.
     fn list<'a>(&'a self, on: &'a ClusterRef, what: &'a Selection) -> BoxFuture<'a, Result<Vec<Value>, Fault>>;
     /// The server's version as `major.minor` text.
@@ -71,7 +75,11 @@ pub trait Deployer: Send + Sync {
     /// A trap, a limit met and an unusable component are faults as well, each with its own sentence.
     fn plan<'a>(&'a self, item: &'a Item, clusters: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Proposal, Fault>>;
     /// What must happen before the host deletes the inventory; `None` where the component does not export `uninstall`.
-    fn uninstall<'a>(&'a self, item: &'a Item, clusters: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Option<Proposal>, Fault>>;
+    fn uninstall<'a>(
+        &'a self,
+        item: &'a Item,
+        clusters: Arc<dyn Clusters>,
+    ) -> BoxFuture<'a, Result<Option<Proposal>, Fault>>;
 }
 
 /// The files of one blueprint, by slash-separated path without a leading slash.
@@ -87,7 +95,11 @@ pub trait Renderer: Send + Sync {
     /// Who it is.
     fn identity(&self) -> &PluginIdentity;
     /// Renders one execution.
-    fn render<'a>(&'a self, request: &'a RenderRequest, files: Arc<dyn Files>) -> BoxFuture<'a, Result<Rendered, RenderFailure>>;
+    fn render<'a>(
+        &'a self,
+        request: &'a RenderRequest,
+        files: Arc<dyn Files>,
+    ) -> BoxFuture<'a, Result<Rendered, RenderFailure>>;
 }
 
 /// Which component serves a deploy item type or a template type.

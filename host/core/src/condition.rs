@@ -1,0 +1,282 @@
+//! The one place where conditions are computed: a function of phase, job, generation, halt and time (C-04, ORC-07).
+//!
+//! `Ready` is always present; `Reconciling` and `Stalled` only while they are true, as kstatus wants; `Progressing` says
+//! whether the controller expects to be called again before the present job is settled (ORC-02, ORC-03).
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Failure};
+
+/// The types of condition that this module owns.
+pub const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "Progressing"];
+
+/// The longest message that a condition carries, in bytes.
+const LONGEST_MESSAGE: usize = 8 * 1024;
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Not known.
+    Unknown,
+    /// Landscaper's fourth word, read and kept on conditions that are not ours.
+    Progressing,
+}
+
+/// A condition on the wire (`landscaper.md` §1) with the generation it speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether it holds.
+    pub status: Status,
+    /// When the status last changed.
+    pub last_transition_time: Timestamp,
+    /// When anything of it last changed.
+    pub last_update_time: Timestamp,
+    /// A CamelCase word.
+    pub reason: String,
+    /// For people; stable between reconciles.
+    pub message: String,
+    /// Error codes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<Code>,
+    /// The generation it speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+/// What is known of an object whose conditions are wanted. One state, one row of the table of `rules.md` §2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No job ever ran, or the spec changed since the last one and nothing triggers a new one (C-05).
+    AwaitingTrigger,
+    /// A job runs.
+    Running {
+        /// The phase.
+        phase: String,
+        /// Why it does not go on, if it halted.
+        halted: Option<Halted>,
+        /// Whether the job deletes.
+        deletion: bool,
+    },
+    /// The last job succeeded.
+    Succeeded,
+    /// The last job failed.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// Whether another try is scheduled (C-27).
+        retry: bool,
+    },
+    /// The last deletion failed.
+    DeleteFailed {
+        /// Why.
+        failure: Failure,
+    },
+}
+
+/// Why a running job does not go on at this moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Halted {
+    /// `TransientError` or `WaitingFor<Kind>`.
+    pub reason: String,
+    /// What it waits for, or the error.
+    pub message: String,
+}
+
+struct Row {
+    kind: &'static str,
+    status: Status,
+    reason: String,
+    message: String,
+    codes: Vec<Code>,
+}
+
+fn row(kind: &'static str, status: Status, reason: &str, message: &str) -> Row {
+    Row { kind, status, reason: reason.to_owned(), message: message.to_owned(), codes: Vec::new() }
+}
+
+fn failed(kind: &'static str, status: Status, failure: &Failure) -> Row {
+    let reason = if failure.reason.is_empty() { "Failed" } else { failure.reason.as_str() };
+    Row { codes: failure.codes.iter().cloned().collect(), ..row(kind, status, reason, &failure.message) }
+}
+
+const AWAITING: &str = "no job has run for this generation; annotate the root installation with \
+                        landscaper.gardener.cloud/operation=reconcile to start one";
+
+fn rows(state: &State) -> Vec<Row> {
+    match state {
+        State::AwaitingTrigger => vec![
+            row("Ready", Status::False, "AwaitingTrigger", AWAITING),
+            row("Progressing", Status::False, "AwaitingTrigger", AWAITING),
+        ],
+        State::Running { phase, halted, deletion } => {
+            let message = halted.as_ref().map_or("", |halted| halted.message.as_str());
+            let progressing = halted.as_ref().map_or(phase.as_str(), |halted| halted.reason.as_str());
+            let ready = if *deletion {
+                row("Ready", Status::False, "Deleting", message)
+            } else {
+                row("Ready", Status::Unknown, phase, message)
+            };
+            vec![
+                ready,
+                row("Reconciling", Status::True, phase, message),
+                row("Progressing", Status::True, progressing, message),
+            ]
+        }
+        State::Succeeded => {
+            vec![row("Ready", Status::True, "Succeeded", ""), row("Progressing", Status::False, "Succeeded", "")]
+        }
+        State::Failed { failure, retry: true } => vec![
+            Row { reason: "Failed".to_owned(), ..failed("Ready", Status::False, failure) },
+            row("Reconciling", Status::True, "RetryScheduled", &failure.message),
+            row("Progressing", Status::True, "RetryScheduled", &failure.message),
+        ],
+        State::Failed { failure, retry: false } | State::DeleteFailed { failure } => vec![
+            failed("Ready", Status::False, failure),
+            failed("Stalled", Status::True, failure),
+            failed("Progressing", Status::False, failure),
+        ],
+    }
+}
+
+/// The conditions of an object: the owned ones computed, the others of `previous` kept. The order is stable, and the
+/// transition time of a condition is kept while its status is.
+pub fn conditions(state: &State, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
+    let kept = previous.iter().filter(|condition| !OWNED.contains(&condition.kind.as_str())).cloned();
+    let owned = rows(state).into_iter().map(|row| {
+        let before = previous.iter().find(|condition| condition.kind == row.kind);
+        condition(row, generation, before, now)
+    });
+    owned.chain(kept).collect()
+}
+
+fn condition(row: Row, generation: i64, before: Option<&Condition>, now: Timestamp) -> Condition {
+    let same_status = before.filter(|before| before.status == row.status);
+    let mut condition = Condition {
+        kind: row.kind.to_owned(),
+        status: row.status,
+        last_transition_time: same_status.map_or(now, |before| before.last_transition_time),
+        last_update_time: now,
+        reason: row.reason,
+        message: cut(row.message),
+        codes: row.codes,
+        observed_generation: Some(generation),
+    };
+    if let Some(before) = before {
+        let aged = Condition { last_update_time: before.last_update_time, ..condition.clone() };
+        if aged == *before {
+            condition = aged;
+        }
+    }
+    condition
+}
+
+fn cut(mut message: String) -> String {
+    if message.len() > LONGEST_MESSAGE {
+        let end = message.floor_char_boundary(LONGEST_MESSAGE);
+        message.truncate(end);
+        message.push_str(" […]");
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn failure() -> Failure {
+        Failure::new("Progressing", "DeployItemsFailed", "boom").with_code(Code::Timeout)
+    }
+
+    fn line(condition: &Condition) -> String {
+        format!(
+            "{}={:?} {} {:?} {}",
+            condition.kind,
+            condition.status,
+            condition.reason,
+            condition.message,
+            condition.codes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+        )
+    }
+
+    fn table() -> String {
+        let running = |halted, deletion| State::Running { phase: "Progressing".into(), halted, deletion };
+        let waiting = || Some(Halted { reason: "WaitingForDeployItem".into(), message: "waiting for x".into() });
+        let states = [
+            ("no job ever", State::AwaitingTrigger),
+            ("running", running(None, false)),
+            ("running, waiting", running(waiting(), false)),
+            ("succeeded", State::Succeeded),
+            ("failed, retry", State::Failed { failure: failure(), retry: true }),
+            ("failed", State::Failed { failure: failure(), retry: false }),
+            ("deleting", running(None, true)),
+            ("delete failed", State::DeleteFailed { failure: failure() }),
+        ];
+        states.iter().fold(String::new(), |text, (name, state)| {
+            let lines: Vec<String> = conditions(state, 1, &[], at(0)).iter().map(line).collect();
+            format!("{text}{name}\n  {}\n", lines.join("\n  "))
+        })
+    }
+
+    #[test]
+    fn c_04_the_whole_table_of_conditions() {
+        assert_eq!(table().replace(AWAITING, "…"), include_str!("condition/table.txt"));
+    }
+
+    #[test]
+    fn flx_15_reconciling_and_stalled_never_both() {
+        for state in [
+            State::Succeeded,
+            State::Failed { failure: failure(), retry: true },
+            State::DeleteFailed { failure: failure() },
+        ] {
+            let kinds: Vec<String> =
+                conditions(&state, 1, &[], at(0)).into_iter().map(|condition| condition.kind).collect();
+            assert!(!(kinds.contains(&"Reconciling".into()) && kinds.contains(&"Stalled".into())), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn times_move_only_with_what_they_time() {
+        let first = conditions(&State::Succeeded, 1, &[], at(1));
+        assert_eq!(conditions(&State::Succeeded, 1, &first, at(2)), first);
+        let later = conditions(&State::Succeeded, 2, &first, at(2));
+        let ready = later.first().unwrap();
+        assert_eq!((ready.last_transition_time, ready.last_update_time), (at(1), at(2)));
+        let turned = conditions(&State::AwaitingTrigger, 2, &later, at(3));
+        assert_eq!(turned.first().unwrap().last_transition_time, at(3));
+    }
+
+    #[test]
+    fn conditions_of_others_are_kept_and_own_stale_ones_go() {
+        let foreign = Condition {
+            kind: "EnsureSubInstallations".into(),
+            ..conditions(&State::Succeeded, 1, &[], at(1)).remove(0)
+        };
+        let failed =
+            conditions(&State::Failed { failure: failure(), retry: false }, 1, std::slice::from_ref(&foreign), at(2));
+        let now = conditions(&State::Succeeded, 1, &failed, at(3));
+        let kinds: Vec<&str> = now.iter().map(|condition| condition.kind.as_str()).collect();
+        assert_eq!(kinds, ["Ready", "Progressing", "EnsureSubInstallations"]);
+        assert_eq!(now.last(), Some(&foreign));
+    }
+
+    #[test]
+    fn a_huge_message_is_cut_at_a_character() {
+        let huge = Failure::new("O", "R", "ä".repeat(LONGEST_MESSAGE));
+        let conditions = conditions(&State::DeleteFailed { failure: huge }, 1, &[], at(0));
+        assert!(conditions.iter().all(|condition| condition.message.len() < LONGEST_MESSAGE + 10));
+    }
+}

@@ -1,0 +1,142 @@
+//! The job protocol (INS-01 … INS-18, `landscaper.md` §3.1): is there something to do?
+
+use serde::{Deserialize, Serialize};
+
+/// The job ids of an object: work is allowed exactly while they differ (INS-07).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobIds {
+    /// The job being asked for.
+    pub job: Option<String>,
+    /// The last completed one.
+    pub finished: Option<String>,
+}
+
+impl JobIds {
+    /// From the wire, where an empty string means none.
+    pub fn new(job: &str, finished: &str) -> Self {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Self { job: some(job), finished: some(finished) }
+    }
+
+    /// The job that is asked for and not finished.
+    pub fn running(&self) -> Option<&str> {
+        if self.job == self.finished { None } else { self.job.as_deref() }
+    }
+
+    /// Whether this very job is finished.
+    pub fn has_finished(&self, job: &str) -> bool {
+        self.finished.as_deref() == Some(job) && self.job == self.finished
+    }
+}
+
+/// What is known of an object when it is asked what to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// Its job ids.
+    pub ids: &'a JobIds,
+    /// Whether it has no parent: only roots start jobs.
+    pub root: bool,
+    /// Whether a reconcile is asked for, by annotation or because the spec changed under `reconcile-if-changed`.
+    pub requested: bool,
+    /// Whether it has a deletion timestamp.
+    pub deleting: bool,
+    /// Whether its phase belongs to a deletion already.
+    pub in_deletion: bool,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Nothing, until something changes.
+    None,
+    /// Start a job; only roots do.
+    Start,
+    /// Go on with this job. The phase is that of a deletion if `deletion`.
+    Continue {
+        /// The job's id.
+        job: String,
+    },
+}
+
+/// Is there something to do?
+///
+/// A running job is never interrupted by a new request (INS-09, INS-15, INS-57); a deletion starts by itself once
+/// (INS-56, INS-58), and after `DeleteFailed` only by request (INS-59).
+pub fn work(situation: Situation<'_>) -> Work {
+    if let Some(job) = situation.ids.running() {
+        return Work::Continue { job: job.to_owned() };
+    }
+    let deletion_begins = situation.deleting && !situation.in_deletion;
+    if situation.root && (situation.requested || deletion_begins) { Work::Start } else { Work::None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(job: &str, finished: &str, flags: &str, expected: Work) {
+        let ids = JobIds::new(job, finished);
+        let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
+        let situation = Situation {
+            ids: &ids,
+            root: has("root"),
+            requested: has("requested"),
+            deleting: has("deleting"),
+            in_deletion: has("in-deletion"),
+        };
+        assert_eq!(work(situation), expected, "{job}/{finished} {flags}");
+    }
+
+    fn go_on(job: &str) -> Work {
+        Work::Continue { job: job.to_owned() }
+    }
+
+    #[test]
+    fn ins_11_nothing_happens_without_a_trigger() {
+        check("", "", "root", Work::None);
+        check("a", "a", "root", Work::None);
+    }
+
+    #[test]
+    fn ins_12_a_request_starts_a_job_at_a_root_only() {
+        check("", "", "root requested", Work::Start);
+        check("a", "a", "root requested", Work::Start);
+        check("a", "a", "requested", Work::None);
+    }
+
+    #[test]
+    fn ins_15_a_request_waits_for_the_running_job() {
+        check("b", "a", "root requested", go_on("b"));
+    }
+
+    #[test]
+    fn ins_17_a_job_id_from_the_parent_is_the_trigger() {
+        check("b", "", "", go_on("b"));
+    }
+
+    #[test]
+    fn ins_56_deleting_a_root_starts_the_deletion_once() {
+        check("a", "a", "root deleting", Work::Start);
+        check("a", "a", "root deleting in-deletion", Work::None);
+        check("a", "a", "deleting", Work::None);
+    }
+
+    #[test]
+    fn ins_57_a_running_job_is_finished_before_the_deletion() {
+        check("b", "a", "root deleting", go_on("b"));
+    }
+
+    #[test]
+    fn ins_59_after_a_failed_deletion_a_request_starts_again() {
+        check("a", "a", "root deleting in-deletion requested", Work::Start);
+    }
+
+    #[test]
+    fn ins_07_finished_means_both_ids_are_this_job() {
+        assert!(JobIds::new("a", "a").has_finished("a"));
+        assert!(!JobIds::new("b", "a").has_finished("a"));
+        assert!(!JobIds::new("a", "").has_finished("a"));
+    }
+}

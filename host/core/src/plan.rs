@@ -1,0 +1,4 @@
+//! Deciding: from what was gathered to what is to be done. Pure, and the only place that decides.
+
+pub mod execution;
+pub mod installation;

@@ -1,0 +1,443 @@
+//! What an Installation does next: waiting for predecessors, successors, children and orphans (INS-21, INS-27 … INS-35,
+//! INS-61 … INS-69, C-13, C-15).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    error::{Code, Failure},
+    job::JobIds,
+    phase::Phase,
+    step::{Halt, Step, Until, Verdict, Wait, Waiting},
+};
+
+/// How a child, a sibling or an orphan stands, whatever its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It never had a phase.
+    New,
+    /// In a phase that is not final.
+    Working,
+    /// `Succeeded`
+    Succeeded,
+    /// `Failed`
+    Failed,
+    /// `DeleteFailed`
+    DeleteFailed,
+}
+
+impl Standing {
+    /// From a phase.
+    pub fn of<P: Phase>(phase: Option<P>) -> Self {
+        match phase {
+            None => Standing::New,
+            Some(phase) if phase == P::FAILED => Standing::Failed,
+            Some(phase) if phase == P::DELETE_FAILED => Standing::DeleteFailed,
+            Some(phase) if phase.is_final() => Standing::Succeeded,
+            Some(_) => Standing::Working,
+        }
+    }
+}
+
+/// An object that this Installation waits for.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// `Installation` or `Execution`.
+    pub kind: &'static str,
+    /// The object's name.
+    pub name: String,
+    /// Its job ids.
+    pub ids: JobIds,
+    /// How it stands.
+    pub standing: Standing,
+    /// Its last error.
+    pub failure: Option<Failure>,
+    /// Whether a request to reconcile it is pending.
+    pub requested: bool,
+}
+
+impl Peer {
+    fn waiting(&self, until: Until) -> Waiting {
+        Waiting { kind: self.kind.to_owned(), name: self.name.clone(), until }
+    }
+
+    /// What went wrong below, in the words of the leaf that failed.
+    fn cause(&self) -> String {
+        let kind = self.kind.to_lowercase();
+        match &self.failure {
+            Some(failure) => format!("{kind} {} failed: {}", self.name, failure.message),
+            None => format!("{kind} {} failed", self.name),
+        }
+    }
+}
+
+fn wait_for(peers: &[&Peer], until: Until) -> Halt {
+    Halt::Wait(Wait { on: peers.iter().map(|peer| peer.waiting(until)).collect(), poll: None })
+}
+
+fn failed(operation: &str, reason: &str, peers: &[&Peer]) -> Failure {
+    let codes: BTreeSet<Code> = peers
+        .iter()
+        .filter_map(|peer| peer.failure.as_ref())
+        .flat_map(|failure| failure.codes.iter().cloned())
+        .collect();
+    let causes: Vec<String> = peers.iter().map(|peer| peer.cause()).collect();
+    Failure { operation: operation.to_owned(), reason: reason.to_owned(), message: causes.join("; "), codes }
+}
+
+/// `Init`: may it begin, as far as its predecessors are concerned? (INS-21, `landscaper.md` §5.7)
+///
+/// A root waits until a predecessor has neither a running job nor a pending request, a child until its sibling has
+/// finished this very job. A predecessor that has not succeeded then fails the Installation.
+pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
+    let unfinished: Vec<&Peer> = peers
+        .iter()
+        .filter(|peer| if root { peer.requested || peer.ids.running().is_some() } else { !peer.ids.has_finished(job) })
+        .collect();
+    if !unfinished.is_empty() {
+        return Err(wait_for(&unfinished, Until::Finished));
+    }
+    let bad: Vec<&Peer> = peers.iter().filter(|peer| peer.standing != Standing::Succeeded).collect();
+    if bad.is_empty() {
+        return Ok(());
+    }
+    let causes: Vec<String> = bad
+        .iter()
+        .map(|peer| match peer.standing {
+            Standing::New => format!("installation {} was never reconciled; reconcile it first", peer.name),
+            Standing::Working | Standing::Succeeded | Standing::Failed | Standing::DeleteFailed => peer.cause(),
+        })
+        .collect();
+    Err(Halt::Stall(Failure::new(
+        "CheckPredecessors",
+        "PredecessorNotSucceeded",
+        format!("an installation whose exports are imported here has not succeeded: {}", causes.join("; ")),
+    )))
+}
+
+/// `CleanupOrphaned`: which orphans to trigger, or how the phase ends (INS-27 … INS-30).
+pub fn orphans(orphans: &[Peer], job: &str) -> (Vec<String>, Step<Verdict>) {
+    let untriggered = |peer: &&Peer| peer.ids.job.as_deref() != Some(job);
+    let trigger: Vec<String> = orphans.iter().filter(untriggered).map(|peer| peer.name.clone()).collect();
+    let gone_or_failed = gone(orphans, job, "CleanupOrphaned", "OrphansNotDeleted");
+    (trigger, gone_or_failed)
+}
+
+/// Whether all are gone, some are at work, or all that are left have failed to delete in this job.
+fn gone(peers: &[Peer], job: &str, operation: &str, reason: &str) -> Step<Verdict> {
+    let (left, working): (Vec<&Peer>, Vec<&Peer>) =
+        peers.iter().partition(|peer| peer.ids.has_finished(job) && peer.standing == Standing::DeleteFailed);
+    if !working.is_empty() {
+        return Err(wait_for(&working, Until::Gone));
+    }
+    Ok(if left.is_empty() { Verdict::Done } else { Verdict::Failed(failed(operation, reason, &left)) })
+}
+
+/// `Progressing`: have all children finished, and well? (INS-33 … INS-35, C-13)
+pub fn progressing(children: &[Peer], job: &str) -> Step<Verdict> {
+    let unfinished: Vec<&Peer> = children.iter().filter(|peer| !peer.ids.has_finished(job)).collect();
+    if !unfinished.is_empty() {
+        return Err(wait_for(&unfinished, Until::Finished));
+    }
+    let bad: Vec<&Peer> = children.iter().filter(|peer| peer.standing != Standing::Succeeded).collect();
+    Ok(if bad.is_empty() { Verdict::Done } else { Verdict::Failed(failed("Progressing", "SubobjectsFailed", &bad)) })
+}
+
+/// `InitDelete`: may it go on, as far as its successors are concerned? (INS-61, C-15)
+pub fn successors(peers: &[Peer], job: &str) -> Step<()> {
+    if peers.is_empty() {
+        return Ok(());
+    }
+    let bad: Vec<&Peer> =
+        peers.iter().filter(|peer| peer.ids.has_finished(job) && peer.standing == Standing::DeleteFailed).collect();
+    if bad.is_empty() {
+        return Err(wait_for(&peers.iter().collect::<Vec<_>>(), Until::Gone));
+    }
+    let failure = failed("CheckSuccessors", "SuccessorNotDeleted", &bad);
+    Err(Halt::Stall(Failure {
+        message: format!("an installation that imports exports of this one could not be deleted: {}", failure.message),
+        ..failure
+    }))
+}
+
+/// `Deleting`: are all children gone? (INS-66 … INS-69)
+pub fn deleting(children: &[Peer], job: &str) -> Step<Verdict> {
+    gone(children, job, "Deleting", "UndeletedSubobjects")
+}
+
+/// A sub-installation object, as far as comparing it with the templates goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Existing {
+    /// The object's name.
+    pub object: String,
+    /// The template it was made from; `None` where the annotation is missing.
+    pub template: Option<String>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+/// What `Init` does with the sub-installations (INS-24, INS-25, `landscaper.md` §5.8).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subinstallations {
+    /// Templates without an object.
+    pub create: Vec<String>,
+    /// Template name to object name.
+    pub update: BTreeMap<String, String>,
+    /// Objects whose template is gone.
+    pub orphan: Vec<String>,
+}
+
+/// Compares the templates with the objects.
+pub fn subinstallations<'a>(
+    templates: impl IntoIterator<Item = &'a str>,
+    existing: &[Existing],
+) -> Step<Subinstallations> {
+    let mut plan = Subinstallations::default();
+    let mut by_template: BTreeMap<&str, &Existing> = BTreeMap::new();
+    for object in existing {
+        match &object.template {
+            Some(template) => drop(by_template.entry(template).or_insert(object)),
+            None => {
+                return Err(Halt::Stall(Failure::new(
+                    "ReconcileSubinstallations",
+                    "DanglingSubinstallation",
+                    format!(
+                        "sub-installation {} lacks the annotation landscaper.gardener.cloud/subinstallation-name, so its template \
+                         is unknown; delete it or restore the annotation",
+                        object.object
+                    ),
+                )));
+            }
+        }
+    }
+    for template in templates {
+        match by_template.remove(template) {
+            Some(object) if object.deleting => return Err(Halt::wait("Installation", &object.object, Until::Gone)),
+            Some(object) => drop(plan.update.insert(template.to_owned(), object.object.clone())),
+            None => plan.create.push(template.to_owned()),
+        }
+    }
+    let kept: BTreeSet<&String> = plan.update.values().collect();
+    plan.orphan =
+        existing.iter().map(|object| &object.object).filter(|object| !kept.contains(object)).cloned().collect();
+    Ok(plan)
+}
+
+/// `Completing`: did spec or imports change during the job? (INS-36 … INS-38)
+pub fn unchanged(generation: (i64, i64), imports_hash: (&str, &str)) -> Step<()> {
+    let (at_init, now) = generation;
+    let change = if at_init != now {
+        Some(("CheckObservedGeneration", "its spec"))
+    } else if imports_hash.0 != imports_hash.1 {
+        Some(("CheckImportsHash", "an import"))
+    } else {
+        None
+    };
+    match change {
+        None => Ok(()),
+        Some((operation, what)) => Err(Halt::Stall(Failure::new(
+            operation,
+            "ChangedDuringJob",
+            format!(
+                "{what} changed while the job was running; reconcile the root installation to take the change into account"
+            ),
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `a=succeeded/new`, `b=working/old`, `c=new/`: standing and finished job; all are asked for job `new`, but those in `old!`.
+    fn peers(text: &str) -> Vec<Peer> {
+        text.split_whitespace()
+            .map(|word| {
+                let (name, rest) = word.split_once('=').unwrap();
+                let (standing, finished) = rest.split_once('/').unwrap();
+                let standing = match standing {
+                    "new" => Standing::New,
+                    "working" => Standing::Working,
+                    "succeeded" => Standing::Succeeded,
+                    "failed" => Standing::Failed,
+                    "delete-failed" => Standing::DeleteFailed,
+                    other => panic!("{other}"),
+                };
+                let job = if finished.ends_with('!') { finished.trim_end_matches('!') } else { "new" };
+                Peer {
+                    kind: "Installation",
+                    name: name.to_owned(),
+                    ids: JobIds::new(job, finished.trim_end_matches('!')),
+                    failure: matches!(standing, Standing::Failed | Standing::DeleteFailed)
+                        .then(|| Failure::new("O", "R", "boom").with_code(Code::Timeout)),
+                    standing,
+                    requested: name.starts_with("requested"),
+                }
+            })
+            .collect()
+    }
+
+    fn show<T>(step: Step<T>) -> String
+    where
+        T: std::fmt::Debug,
+    {
+        match step {
+            Ok(value) => format!("{value:?}"),
+            Err(Halt::Wait(wait)) => wait.to_string(),
+            Err(Halt::Retry(failure)) => format!("retry: {failure}"),
+            Err(Halt::Stall(failure)) => format!("stall {}: {failure}", failure.reason),
+        }
+    }
+
+    #[test]
+    fn ins_21_a_child_waits_for_its_siblings_of_this_job() {
+        assert_eq!(show(predecessors(&peers("a=succeeded/old"), false, "new")), "waiting for Installation a to finish");
+        assert_eq!(
+            show(predecessors(&peers("a=succeeded/old!"), false, "new")),
+            "waiting for Installation a to finish"
+        );
+        assert_eq!(show(predecessors(&peers("a=succeeded/new"), false, "new")), "()");
+    }
+
+    #[test]
+    fn ins_21_a_root_waits_for_running_and_requested_predecessors_only() {
+        assert_eq!(show(predecessors(&peers("a=succeeded/old!"), true, "mine")), "()");
+        assert_eq!(show(predecessors(&peers("a=working/old"), true, "mine")), "waiting for Installation a to finish");
+        assert_eq!(
+            show(predecessors(&peers("requested=succeeded/old!"), true, "mine")),
+            "waiting for Installation requested to finish"
+        );
+    }
+
+    #[test]
+    fn ins_21_a_predecessor_that_has_not_succeeded_is_fatal() {
+        assert_eq!(
+            show(predecessors(&peers("a=failed/new b=new/!"), true, "mine")),
+            "stall PredecessorNotSucceeded: an installation whose exports are imported here has not succeeded: \
+             installation a failed: boom; installation b was never reconciled; reconcile it first"
+        );
+    }
+
+    #[test]
+    fn ins_27_orphans_of_older_jobs_are_triggered_and_waited_for() {
+        let (trigger, outcome) = orphans(&peers("a=succeeded/old! b=working/old"), "new");
+        assert_eq!(
+            (trigger, show(outcome)),
+            (vec!["a".to_owned()], "waiting for Installation a to be gone, Installation b to be gone".to_owned())
+        );
+    }
+
+    #[test]
+    fn ins_28_no_orphans_lead_on_and_ins_29_failed_ones_end_the_job() {
+        assert_eq!(orphans(&[], "new"), (vec![], Ok(Verdict::Done)));
+        let (trigger, outcome) = orphans(&peers("a=delete-failed/new"), "new");
+        assert_eq!(
+            (trigger.len(), show(outcome)),
+            (
+                0,
+                show(Ok(Verdict::Failed(
+                    Failure::new("CleanupOrphaned", "OrphansNotDeleted", "installation a failed: boom")
+                        .with_code(Code::Timeout)
+                )))
+            )
+        );
+    }
+
+    #[test]
+    fn ins_30_an_orphan_still_working_is_waited_for_beside_a_failed_one() {
+        let (_, outcome) = orphans(&peers("a=delete-failed/new b=working/old"), "new");
+        assert_eq!(show(outcome), "waiting for Installation b to be gone");
+    }
+
+    #[test]
+    fn ins_34_unfinished_children_are_waited_for_even_beside_failed_ones() {
+        assert_eq!(
+            show(progressing(&peers("a=failed/new b=working/old"), "new")),
+            "waiting for Installation b to finish"
+        );
+    }
+
+    #[test]
+    fn ins_35_all_children_well_lead_on() {
+        assert_eq!(progressing(&peers("a=succeeded/new b=succeeded/new"), "new"), Ok(Verdict::Done));
+        assert_eq!(progressing(&[], "new"), Ok(Verdict::Done));
+    }
+
+    #[test]
+    fn c_13_a_failed_child_fails_the_parent_naming_each() {
+        assert_eq!(
+            progressing(&peers("a=failed/new b=succeeded/new c=failed/new"), "new"),
+            Ok(Verdict::Failed(
+                Failure::new(
+                    "Progressing",
+                    "SubobjectsFailed",
+                    "installation a failed: boom; installation c failed: boom"
+                )
+                .with_code(Code::Timeout)
+            ))
+        );
+    }
+
+    #[test]
+    fn ins_61_successors_hold_up_the_deletion() {
+        assert_eq!(successors(&[], "new"), Ok(()));
+        assert_eq!(show(successors(&peers("a=succeeded/old!"), "new")), "waiting for Installation a to be gone");
+    }
+
+    #[test]
+    fn c_15_a_successor_that_failed_to_delete_in_this_job_fails_it() {
+        assert_eq!(
+            show(successors(&peers("a=delete-failed/new b=working/old"), "new")),
+            "stall SuccessorNotDeleted: an installation that imports exports of this one could not be deleted: installation a failed: boom"
+        );
+    }
+
+    #[test]
+    fn ins_69_failed_and_unfinished_children_together_are_still_deleting() {
+        assert_eq!(
+            show(deleting(&peers("a=delete-failed/new b=working/old"), "new")),
+            "waiting for Installation b to be gone"
+        );
+        assert!(matches!(deleting(&peers("a=delete-failed/new"), "new"), Ok(Verdict::Failed(_))));
+        assert_eq!(deleting(&[], "new"), Ok(Verdict::Done));
+    }
+
+    fn existing(object: &str, template: Option<&str>, deleting: bool) -> Existing {
+        Existing { object: object.to_owned(), template: template.map(str::to_owned), deleting }
+    }
+
+    #[test]
+    fn ins_25_a_subinstallation_without_template_is_an_orphan() {
+        let objects =
+            [existing("a-1", Some("a"), false), existing("z-1", Some("z"), false), existing("a-2", Some("a"), true)];
+        assert_eq!(
+            subinstallations(["a", "b"], &objects),
+            Ok(Subinstallations {
+                create: vec!["b".to_owned()],
+                update: BTreeMap::from([("a".to_owned(), "a-1".to_owned())]),
+                orphan: vec!["z-1".to_owned(), "a-2".to_owned()],
+            })
+        );
+    }
+
+    #[test]
+    fn a_template_whose_old_object_is_still_being_deleted_waits_for_it() {
+        assert_eq!(
+            show(subinstallations(["a"], &[existing("a-1", Some("a"), true)])),
+            "waiting for Installation a-1 to be gone"
+        );
+    }
+
+    #[test]
+    fn a_subinstallation_without_its_annotation_is_told() {
+        assert!(
+            show(subinstallations([], &[existing("x", None, false)])).starts_with("stall DanglingSubinstallation: ")
+        );
+    }
+
+    #[test]
+    fn ins_37_and_ins_38_changes_during_the_job_end_it() {
+        assert_eq!(unchanged((1, 1), ("h", "h")), Ok(()));
+        assert!(show(unchanged((1, 2), ("h", "h"))).starts_with("stall ChangedDuringJob: its spec changed"));
+        assert!(show(unchanged((1, 1), ("h", "i"))).starts_with("stall ChangedDuringJob: an import changed"));
+    }
+}

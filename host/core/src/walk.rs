@@ -1,0 +1,170 @@
+//! The walk through the phases of a job: what the result of a phase means. The controllers only load, call and write;
+//! what follows from what is decided here, for all kinds alike.
+
+use crate::{
+    condition::{Halted, State},
+    error::Failure,
+    phase::Phase,
+    step::{Halt, Step, Verdict, Wait},
+};
+
+/// What follows from the result of a phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition<P> {
+    /// On with this phase, at once; nothing is written between.
+    Next(P),
+    /// The job ends in this final phase, with the failure it ends with.
+    End(P, Option<Failure>),
+    /// The deletion is complete: the object is released and vanishes.
+    Released,
+    /// The job stays in its phase until a watch calls again.
+    Wait(Wait),
+    /// The job stays in its phase and is called again with backoff.
+    Retry(Failure),
+}
+
+/// The one table of what a phase's result leads to (INS-49, INS-51, EXE-32, EXE-33).
+///
+/// A stall ends the job, unless children may be at work: then it is tried again, so that no object finishes before its
+/// children (C-16, INS-08).
+pub fn advance<P: Phase>(phase: P, result: Step<Verdict>) -> Transition<P> {
+    let verdict = match result {
+        Ok(verdict) => verdict,
+        Err(Halt::Wait(wait)) => return Transition::Wait(wait),
+        Err(Halt::Retry(failure)) => return Transition::Retry(failure),
+        Err(Halt::Stall(failure)) if phase.has_working_children() => return Transition::Retry(failure),
+        Err(Halt::Stall(failure)) => Verdict::Failed(failure),
+    };
+    match phase.after(&verdict) {
+        None => Transition::Released,
+        Some(next) if next.is_final() => Transition::End(
+            next,
+            match verdict {
+                Verdict::Done => None,
+                Verdict::Failed(failure) => Some(failure),
+            },
+        ),
+        Some(next) => Transition::Next(next),
+    }
+}
+
+/// Where a walk rests: what is to be written to the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rest<P> {
+    /// The phase to be shown.
+    pub phase: P,
+    /// Whether the job has ended here: then `jobIDFinished` becomes `jobID` in the same write (C-25).
+    pub ended: bool,
+    /// What `lastError` becomes; `None` clears it.
+    pub failure: Option<Failure>,
+    /// What it waits for.
+    pub wait: Option<Wait>,
+}
+
+impl<P: Phase> Rest<P> {
+    /// Where a walk rests after this transition; `None` where it goes on, or the object is released.
+    pub fn after(phase: P, transition: &Transition<P>) -> Option<Self> {
+        let rest = |phase, ended, failure, wait| Some(Self { phase, ended, failure, wait });
+        match transition {
+            Transition::Next(_) | Transition::Released => None,
+            Transition::End(end, failure) => rest(*end, true, failure.clone(), None),
+            Transition::Wait(wait) => rest(phase, false, None, Some(wait.clone())),
+            Transition::Retry(failure) => rest(phase, false, Some(failure.clone()), None),
+        }
+    }
+
+    /// The state that the conditions are computed from.
+    pub fn state(&self) -> State {
+        if !self.ended {
+            let halted = match (&self.wait, &self.failure) {
+                (Some(wait), _) => Some(Halted { reason: wait.reason(), message: wait.to_string() }),
+                (None, Some(failure)) => {
+                    Some(Halted { reason: "TransientError".to_owned(), message: failure.message.clone() })
+                }
+                (None, None) => None,
+            };
+            return State::Running { phase: self.phase.to_string(), halted, deletion: self.phase.is_deletion() };
+        }
+        match &self.failure {
+            None => State::Succeeded,
+            Some(failure) if self.phase.is_deletion() => State::DeleteFailed { failure: failure.clone() },
+            Some(failure) => State::Failed { failure: failure.clone(), retry: false },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        phase::{execution::Execution, installation::Installation},
+        step::Until,
+    };
+
+    fn failure() -> Failure {
+        Failure::new("Op", "Reason", "boom")
+    }
+
+    #[test]
+    fn a_phase_passed_leads_on_without_resting() {
+        let transition = advance(Installation::Init, Ok(Verdict::Done));
+        assert_eq!(transition, Transition::Next(Installation::CleanupOrphaned));
+        assert_eq!(Rest::after(Installation::Init, &transition), None);
+    }
+
+    #[test]
+    fn ins_51_a_stall_ends_the_job_in_its_failed_phase() {
+        assert_eq!(
+            advance(Installation::Init, Err(Halt::Stall(failure()))),
+            Transition::End(Installation::Failed, Some(failure()))
+        );
+        assert_eq!(
+            advance(Installation::InitDelete, Err(Halt::Stall(failure()))),
+            Transition::End(Installation::DeleteFailed, Some(failure()))
+        );
+    }
+
+    #[test]
+    fn c_16_a_stall_beside_working_children_is_tried_again() {
+        assert_eq!(advance(Execution::Progressing, Err(Halt::Stall(failure()))), Transition::Retry(failure()));
+        assert_eq!(advance(Installation::Deleting, Err(Halt::Stall(failure()))), Transition::Retry(failure()));
+    }
+
+    #[test]
+    fn ins_49_a_normal_error_repeats_the_phase() {
+        let transition = advance(Installation::Completing, Err(Halt::Retry(failure())));
+        let rest = Rest::after(Installation::Completing, &transition).unwrap();
+        assert_eq!(
+            (rest.phase, rest.ended, rest.failure.as_ref()),
+            (Installation::Completing, false, Some(&failure()))
+        );
+        let State::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
+        assert_eq!(halted, Halted { reason: "TransientError".into(), message: "boom".into() });
+    }
+
+    #[test]
+    fn waiting_is_no_error() {
+        let transition = advance(Execution::Progressing, Err(Halt::wait("DeployItem", "a", Until::Finished)));
+        let rest = Rest::after(Execution::Progressing, &transition).unwrap();
+        assert_eq!((rest.failure.clone(), rest.ended), (None, false));
+        let State::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
+        assert_eq!(halted.reason, "WaitingForDeployItem");
+    }
+
+    #[test]
+    fn ins_67_the_end_of_a_deletion_releases_the_object() {
+        assert_eq!(advance(Installation::Deleting, Ok(Verdict::Done)), Transition::Released);
+        let failed = advance(Installation::Deleting, Ok(Verdict::Failed(failure())));
+        assert_eq!(
+            Rest::after(Installation::Deleting, &failed).unwrap().state(),
+            State::DeleteFailed { failure: failure() }
+        );
+    }
+
+    #[test]
+    fn ins_47_success_ends_the_job() {
+        let transition = advance(Installation::Completing, Ok(Verdict::Done));
+        let rest = Rest::after(Installation::Completing, &transition).unwrap();
+        assert_eq!((rest.ended, rest.state()), (true, State::Succeeded));
+    }
+}
