@@ -1,1 +1,27 @@
-//! The one loop that every controller runs in. Knows no kind.
+//! The one loop that every controller runs in, what it reads and how it writes. Knows no kind.
+//!
+//! - [`Store`]: what is known of one kind; the watch and our own writes feed it, so every write is seen by the next
+//!   reconcile at once (`rules.md` §6.3, read after write).
+//! - [`watch`]: keeps a store current; one malformed object never stops a kind.
+//! - [`Writer`]: writes under the resource version that was read, and tells the store what the server answered.
+//! - [`Queue`]: who is to be called; no key twice at once, none forgotten.
+//! - [`run`]: calls a [`Controller`], event-driven; time is only a safety net and the pace of failures (C-11, C-12).
+//!
+//! It does not decide anything about an object: that is `core`'s, through the controllers.
+
+mod difference;
+mod key;
+mod queue;
+mod run;
+mod store;
+mod watch;
+mod write;
+
+pub use crate::{
+    key::{Key, Watched},
+    queue::{Queue, Tally},
+    run::{Controller, Next, run},
+    store::{Change, Store},
+    watch::watch,
+    write::{CONFLICT, WriteError, Writer},
+};

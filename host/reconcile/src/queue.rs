@@ -1,0 +1,275 @@
+//! Who is to be called next: every key once, none twice at a time, none forgotten, no namespace starved.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use crate::Key;
+
+/// The keys of one controller that are to be called. Cheap to clone: clones share the keys.
+///
+/// - A key that is woken many times before it is called is called once.
+/// - A key that is woken while it is called is called again afterwards.
+/// - Of several [`wake_in`](Self::wake_in), the earliest counts; a call settles all that were made before it.
+/// - Namespaces take turns; within one, the first woken is the first called.
+#[derive(Clone, Default)]
+pub struct Queue {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Protects who waits for what. Held for one step of one key, never across an await.
+    plan: Mutex<Plan>,
+    /// Rung when the next key may have changed.
+    bell: Notify,
+}
+
+/// What a queue has counted since it was made, and how full it is: the figures of `orangery_reconcile_*` and
+/// `orangery_queue_*`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Keys that wait for their call.
+    pub queued: usize,
+    /// Keys that are being called.
+    pub running: usize,
+    /// Calls that ended well, waits included.
+    pub settled: u64,
+    /// Calls that are tried again after a conflict.
+    pub conflicts: u64,
+    /// Calls that failed and are tried again.
+    pub retried: u64,
+    /// Calls that failed for good.
+    pub stalled: u64,
+    /// Calls that panicked.
+    pub panicked: u64,
+    /// Time spent in calls, all together.
+    pub busy: Duration,
+    /// Time that keys waited for their call, all together.
+    pub waited: Duration,
+}
+
+/// How a call ended, for the tally.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Settled,
+    Conflict,
+    Retried,
+    Stalled,
+    Panicked,
+}
+
+#[derive(Default)]
+struct Plan {
+    entries: BTreeMap<Key, Entry>,
+    /// The namespaces that have keys to call, in turn.
+    turns: VecDeque<String>,
+    /// The names to call, by namespace, first woken first. Never empty.
+    lanes: BTreeMap<String, VecDeque<String>>,
+    /// The keys with a time, earliest first.
+    due: BTreeSet<(Instant, Key)>,
+    tally: Tally,
+}
+
+#[derive(Default)]
+struct Entry {
+    state: State,
+    due: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Default)]
+enum State {
+    #[default]
+    Idle,
+    Queued {
+        since: Instant,
+    },
+    Running {
+        since: Instant,
+        woken: bool,
+    },
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Queue({:?})", self.tally())
+    }
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Has a key called as soon as there is room.
+    pub fn wake(&self, key: Key) {
+        self.plan().wake(key, Instant::now());
+        self.shared.bell.notify_one();
+    }
+
+    /// Has a key called after a time, unless it is called earlier.
+    pub fn wake_in(&self, key: Key, after: Duration) {
+        let Some(at) = Instant::now().checked_add(after) else { return };
+        self.plan().wake_at(key, at);
+        self.shared.bell.notify_one();
+    }
+
+    /// The figures so far.
+    pub fn tally(&self) -> Tally {
+        self.plan().tally.clone()
+    }
+
+    /// Waits for the next key and marks it as being called, until [`finish`](Self::finish). For one caller at a time;
+    /// may be dropped without losing a key.
+    pub(crate) async fn next(&self) -> Key {
+        loop {
+            let due = {
+                let mut plan = self.plan();
+                let now = Instant::now();
+                plan.promote(now);
+                if let Some(key) = plan.take(now) {
+                    return key;
+                }
+                plan.due.first().map(|(at, _)| *at)
+            };
+            match due {
+                None => self.shared.bell.notified().await,
+                Some(at) => tokio::select! {
+                    () = self.shared.bell.notified() => {}
+                    () = sleep_until(at) => {}
+                },
+            }
+        }
+    }
+
+    /// The call of a key has ended. If it was woken meanwhile, it is queued again.
+    pub(crate) fn finish(&self, key: &Key, ended: Ended) {
+        self.plan().finish(key, ended, Instant::now());
+        self.shared.bell.notify_one();
+    }
+
+    /// The key's object is gone: its times are dropped.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.plan().forget(key);
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.shared.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Plan {
+    fn wake(&mut self, key: Key, now: Instant) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        match &mut entry.state {
+            State::Queued { .. } => {}
+            State::Running { woken, .. } => *woken = true,
+            State::Idle => {
+                entry.state = State::Queued { since: now };
+                self.enqueue(key);
+            }
+        }
+    }
+
+    fn wake_at(&mut self, key: Key, at: Instant) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        match entry.due {
+            Some(earlier) if earlier <= at => return,
+            Some(later) => {
+                self.due.remove(&(later, key.clone()));
+            }
+            None => {}
+        }
+        entry.due = Some(at);
+        self.due.insert((at, key));
+    }
+
+    /// Queues the keys whose time has come.
+    fn promote(&mut self, now: Instant) {
+        while let Some((at, _)) = self.due.first()
+            && *at <= now
+            && let Some((_, key)) = self.due.pop_first()
+        {
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.due = None;
+            }
+            self.wake(key, now);
+        }
+    }
+
+    fn enqueue(&mut self, key: Key) {
+        self.tally.queued += 1;
+        match self.lanes.get_mut(&key.namespace) {
+            Some(lane) => lane.push_back(key.name),
+            None => {
+                self.turns.push_back(key.namespace.clone());
+                self.lanes.insert(key.namespace, VecDeque::from([key.name]));
+            }
+        }
+    }
+
+    fn take(&mut self, now: Instant) -> Option<Key> {
+        let namespace = self.turns.pop_front()?;
+        let lane = self.lanes.get_mut(&namespace)?;
+        let key = Key { name: lane.pop_front()?, namespace };
+        if lane.is_empty() {
+            self.lanes.remove(&key.namespace);
+        } else {
+            self.turns.push_back(key.namespace.clone());
+        }
+        let entry = self.entries.entry(key.clone()).or_default();
+        if let State::Queued { since } = entry.state {
+            self.tally.waited += now.saturating_duration_since(since);
+        }
+        entry.state = State::Running { since: now, woken: false };
+        if let Some(at) = entry.due.take() {
+            self.due.remove(&(at, key.clone()));
+        }
+        self.tally.queued -= 1;
+        self.tally.running += 1;
+        Some(key)
+    }
+
+    fn finish(&mut self, key: &Key, ended: Ended, now: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let State::Running { since, woken } = entry.state else { return };
+        entry.state = State::Idle;
+        let timed = entry.due.is_some();
+        self.tally.running -= 1;
+        self.tally.busy += now.saturating_duration_since(since);
+        *match ended {
+            Ended::Settled => &mut self.tally.settled,
+            Ended::Conflict => &mut self.tally.conflicts,
+            Ended::Retried => &mut self.tally.retried,
+            Ended::Stalled => &mut self.tally.stalled,
+            Ended::Panicked => &mut self.tally.panicked,
+        } += 1;
+        if woken {
+            self.wake(key.clone(), now);
+        } else if !timed {
+            self.entries.remove(key);
+        }
+    }
+
+    fn forget(&mut self, key: &Key) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if let Some(at) = entry.due.take() {
+            self.due.remove(&(at, key.clone()));
+        }
+        if matches!(entry.state, State::Idle) {
+            self.entries.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

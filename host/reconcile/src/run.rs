@@ -1,0 +1,184 @@
+//! The loop: takes keys from the queue and calls the controller, as many at once as it may.
+
+use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use orangery_core::{error::Failure, port::Chance, step::Halt};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::{CONFLICT, Key, Queue, Store, Watched, queue::Ended};
+
+/// When a controller wants to be called again after a call that ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Only an event calls again.
+    Settled,
+    /// At once, after those who wait already.
+    Again,
+    /// After this long, unless an event calls earlier.
+    After(Duration),
+}
+
+/// Brings the objects of one kind to where they should be, one at a time.
+pub trait Controller: Send + Sync + 'static {
+    /// The kind.
+    type Object: Watched;
+    /// Names the controller in logs and metrics, such as `installation`.
+    const NAME: &'static str;
+
+    /// Takes one object a step further. `object` is the newest version known. Called again after every change of the
+    /// object, our own included, and never twice at once for one object.
+    ///
+    /// # Errors
+    /// [`Halt::Wait`]: called again by an event, or after its poll. [`Halt::Retry`]: called again with growing
+    /// backoff, silently for a failure with the reason [`CONFLICT`]. [`Halt::Stall`]: called again by an event.
+    fn reconcile(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<Next, Halt>> + Send;
+}
+
+/// Calls `controller` for every object of `store` that is woken in `queue`, until `stop`; then waits for the calls
+/// that are under way. Dropping the future ends them.
+///
+/// Waits for the first list, wakes all objects once, and from then on every object that changes. A panic ends only
+/// its own call, which is tried again. Failures are tried again after a random time under a ceiling that doubles from
+/// 0.1 s to 1 min (C-12: full jitter, capped; no throttling in the client).
+pub async fn run<C: Controller>(
+    controller: Arc<C>,
+    store: Store<C::Object>,
+    queue: Queue,
+    concurrency: usize,
+    chance: Arc<dyn Chance>,
+    stop: CancellationToken,
+) {
+    if stop.run_until_cancelled(store.synced()).await.is_none() {
+        return;
+    }
+    wake_on_change(&store, &queue);
+    let mut calls = JoinSet::new();
+    let mut failures = BTreeMap::<Key, u32>::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(ended) = calls.join_next() => settle(ended, &queue, &mut failures, chance.as_ref()),
+            key = queue.next(), if calls.len() < concurrency.max(1) => match store.get(&key) {
+                Some(object) => {
+                    calls.spawn(call(Arc::clone(&controller), key, object));
+                }
+                None => {
+                    failures.remove(&key);
+                    queue.finish(&key, Ended::Settled);
+                    queue.forget(&key);
+                }
+            },
+        }
+    }
+    while let Some(ended) = calls.join_next().await {
+        settle(ended, &queue, &mut failures, chance.as_ref());
+    }
+}
+
+fn wake_on_change<K: Watched>(store: &Store<K>, queue: &Queue) {
+    let woken = queue.clone();
+    // An object that is gone is woken as well: its times and failures are dropped when its turn comes.
+    store.subscribe(move |change| {
+        if let Some(key) = change.key() {
+            woken.wake(key);
+        }
+    });
+    for object in store.list(None) {
+        queue.wake(Key::of(object.as_ref()));
+    }
+}
+
+/// A call that has ended: whose it was, and how. `Err` is the message of a panic.
+type Call = (Key, Result<Result<Next, Halt>, String>);
+
+async fn call<C: Controller>(controller: Arc<C>, key: Key, object: Arc<C::Object>) -> Call {
+    let span =
+        tracing::info_span!("reconcile", controller = C::NAME, namespace = %key.namespace, name = %key.name);
+    let ended = AssertUnwindSafe(controller.reconcile(object)).catch_unwind().instrument(span).await;
+    (key, ended.map_err(|panic| said(panic.as_ref())))
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+/// Says when the key of an ended call is called again.
+fn settle(
+    ended: Result<Call, tokio::task::JoinError>,
+    queue: &Queue,
+    failures: &mut BTreeMap<Key, u32>,
+    chance: &dyn Chance,
+) {
+    // A task that is cancelled belongs to a runtime that is shutting down; panics are caught within the task.
+    let Ok((key, result)) = ended else { return };
+    let (how, again) = match judge(&key, result) {
+        (how, Again::After(again)) => {
+            failures.remove(&key);
+            (how, again)
+        }
+        (how, Again::Backoff) => {
+            let failed = failures.entry(key.clone()).or_default();
+            *failed = failed.saturating_add(1);
+            (how, Some(backoff(*failed, chance.fraction())))
+        }
+    };
+    queue.finish(&key, how);
+    match again {
+        None => {}
+        Some(Duration::ZERO) => queue.wake(key),
+        Some(after) => queue.wake_in(key, after),
+    }
+}
+
+/// When a key is called again, an event apart.
+enum Again {
+    After(Option<Duration>),
+    Backoff,
+}
+
+fn judge(key: &Key, result: Result<Result<Next, Halt>, String>) -> (Ended, Again) {
+    match result {
+        Ok(Ok(Next::Settled)) => (Ended::Settled, Again::After(None)),
+        Ok(Ok(Next::Again)) => (Ended::Settled, Again::After(Some(Duration::ZERO))),
+        Ok(Ok(Next::After(time))) => (Ended::Settled, Again::After(Some(time))),
+        Ok(Err(Halt::Wait(wait))) => (Ended::Settled, Again::After(wait.poll)),
+        Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => {
+            log(key, &failure, "met a conflict and is called again");
+            (Ended::Conflict, Again::Backoff)
+        }
+        Ok(Err(Halt::Retry(failure))) => {
+            tracing::warn!(object = %key, reason = failure.reason, "failed and is called again: {failure}");
+            (Ended::Retried, Again::Backoff)
+        }
+        Ok(Err(Halt::Stall(failure))) => {
+            log(key, &failure, "stalled until it changes");
+            (Ended::Stalled, Again::After(None))
+        }
+        Err(message) => {
+            tracing::error!(object = %key, "a reconcile panicked and is called again: {message}");
+            (Ended::Panicked, Again::Backoff)
+        }
+    }
+}
+
+fn log(key: &Key, failure: &Failure, what: &str) {
+    tracing::debug!(object = %key, reason = failure.reason, "{what}: {failure}");
+}
+
+const FIRST_CEILING: Duration = Duration::from_millis(100);
+const LAST_CEILING: Duration = Duration::from_secs(60);
+
+/// A random part of a ceiling that doubles with every failure in a row.
+fn backoff(failed: u32, fraction: f64) -> Duration {
+    let doubled = 2_u32.saturating_pow(failed.saturating_sub(1));
+    let ceiling = FIRST_CEILING.checked_mul(doubled).map_or(LAST_CEILING, |ceiling| ceiling.min(LAST_CEILING));
+    ceiling.mul_f64(fraction.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! What is known of one kind: the newest of what the watch told and what our own writes answered.
+//!
+//! The store judges by uid and resource version alone, so it does not matter in which order the two sources speak:
+//! an answer is visible at once, its echo from the watch is no news, and a late word about something deleted
+//! resurrects nothing.
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use tokio::sync::watch;
+
+use self::known::{Known, Outcome};
+use crate::{Key, Watched, watch::Told};
+
+mod index;
+mod known;
+mod tombs;
+
+/// One change of a store. At least one side is there.
+#[derive(Debug)]
+pub struct Change<'a, K> {
+    /// What was known; `None` for an object that is new.
+    pub before: Option<&'a Arc<K>>,
+    /// What is known now; `None` for an object that is gone.
+    pub after: Option<&'a Arc<K>>,
+}
+
+impl<K: Watched> Change<'_, K> {
+    /// Whose change it is.
+    pub fn key(&self) -> Option<Key> {
+        self.after.or(self.before).map(|object| Key::of(object.as_ref()))
+    }
+}
+
+type Subscriber<K> = Arc<dyn Fn(&Change<'_, K>) + Send + Sync>;
+
+/// All objects of one kind, newest version each. Cheap to clone: clones share what they know.
+///
+/// Objects are kept without `managedFields` and without kubectl's last-applied annotation, which nobody here reads
+/// and which double their size.
+pub struct Store<K> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    /// Protects what is known. Held for one lookup or one change, never across an await or a subscriber.
+    known: RwLock<Known<K>>,
+    /// Protects the list of subscribers; they are called on a copy of it.
+    subscribers: RwLock<Vec<Subscriber<K>>>,
+    synced: watch::Sender<bool>,
+}
+
+impl<K> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K: Watched> fmt::Debug for Store<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store<{}>({} objects)", K::kind(&()), self.read().len())
+    }
+}
+
+impl<K: Watched> Default for Store<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Watched> Store<K> {
+    /// A store that knows nothing yet.
+    pub fn new() -> Self {
+        let shared = Shared {
+            known: RwLock::new(Known::default()),
+            subscribers: RwLock::new(Vec::new()),
+            synced: watch::Sender::new(false),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The same store with an index more: `keys` gives the values under which an object is found by
+    /// [`indexed`](Self::indexed).
+    pub fn with_index(self, name: &'static str, keys: fn(&K) -> Vec<String>) -> Self {
+        self.write().add_index(name, keys);
+        self
+    }
+
+    /// The newest known version of an object.
+    pub fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.read().get(key)
+    }
+
+    /// All objects of a namespace, or of all namespaces, sorted by key.
+    pub fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
+        self.read().list(namespace)
+    }
+
+    /// The objects of a namespace that an index finds under a value, sorted by name. An index that was not made by
+    /// [`with_index`](Self::with_index) finds nothing.
+    pub fn indexed(&self, index: &'static str, namespace: &str, value: &str) -> Vec<Arc<K>> {
+        self.read().indexed(index, namespace, value)
+    }
+
+    /// Calls `f` after each change from now on, in the task that caused it. `f` may read every store, must not block,
+    /// and takes the change as a hint: two changes of one object may reach it in either order, while the store itself
+    /// always knows the newest.
+    pub fn subscribe(&self, f: impl Fn(&Change<'_, K>) + Send + Sync + 'static) {
+        self.shared.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(f));
+    }
+
+    /// Takes in what a write answered: the higher resource version of the same uid wins, and what is known to be gone
+    /// stays gone. An answer that is being deleted and has no finalizer left is gone. Returns the newest version.
+    pub fn absorb(&self, mut object: K) -> Arc<K> {
+        strip(&mut object);
+        let outcome = self.write().absorb(object);
+        self.settle(outcome)
+    }
+
+    /// Takes in that an object of this uid is gone, as the answer of a delete says. Later words about it are ignored.
+    pub fn forget(&self, object: &K) {
+        self.forget_meta(object.meta());
+    }
+
+    /// Waits until the first list is in. Needs a running [`watch`](crate::watch).
+    pub async fn synced(&self) {
+        // The sender lives in this store: waiting cannot fail.
+        let _ = self.shared.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// Whether the first list is in.
+    pub fn is_synced(&self) -> bool {
+        *self.shared.synced.borrow()
+    }
+
+    pub(crate) fn forget_meta(&self, meta: &kube::core::ObjectMeta) {
+        let gone = self.write().forget(meta);
+        if let Some(before) = gone {
+            self.tell(&Change { before: Some(&before), after: None });
+        }
+    }
+
+    /// Takes in an event of the watch, decoding it only if it is news. `Err` is the object's own fault.
+    pub(crate) fn hear(&self, told: &Told<K>) -> Result<(), serde_json::Error> {
+        let key = Key::of_meta(&told.meta);
+        {
+            let mut known = self.write();
+            known.mark_listed(&key);
+            if !known.is_news(&key, &told.meta) {
+                return Ok(());
+            }
+        }
+        let mut object = told.decode()?;
+        strip(&mut object);
+        let outcome = self.write().absorb(object);
+        self.settle(outcome);
+        Ok(())
+    }
+
+    /// A list begins: what it does not name is gone when it ends, unless a write has answered in between.
+    pub(crate) fn begin_list(&self) {
+        self.write().begin_list();
+    }
+
+    /// The list is complete.
+    pub(crate) fn end_list(&self) {
+        let gone = self.write().end_list();
+        for before in &gone {
+            self.tell(&Change { before: Some(before), after: None });
+        }
+        self.shared.synced.send_replace(true);
+    }
+
+    fn settle(&self, outcome: Outcome<K>) -> Arc<K> {
+        match outcome {
+            Outcome::Unchanged(newest) => newest,
+            Outcome::Changed { before, after } => {
+                self.tell(&Change { before: before.as_ref(), after: Some(&after) });
+                after
+            }
+            Outcome::Gone { before, last } => {
+                if let Some(before) = before {
+                    self.tell(&Change { before: Some(&before), after: None });
+                }
+                last
+            }
+        }
+    }
+
+    fn tell(&self, change: &Change<'_, K>) {
+        let subscribers = self.shared.subscribers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for subscriber in subscribers {
+            subscriber(change);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known<K>> {
+        self.shared.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known<K>> {
+        self.shared.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+fn strip<K: Watched>(object: &mut K) {
+    let meta = object.meta_mut();
+    meta.managed_fields = None;
+    if let Some(annotations) = &mut meta.annotations
+        && annotations.remove(LAST_APPLIED).is_some()
+        && annotations.is_empty()
+    {
+        meta.annotations = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

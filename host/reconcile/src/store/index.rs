@@ -1,0 +1,46 @@
+//! A second way to find objects: by values computed from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Key;
+
+/// The names of objects by namespace and value.
+pub(super) struct Index<K> {
+    pub(super) name: &'static str,
+    values: fn(&K) -> Vec<String>,
+    names: BTreeMap<(String, String), BTreeSet<String>>,
+}
+
+impl<K> Index<K> {
+    pub(super) fn new(name: &'static str, values: fn(&K) -> Vec<String>) -> Self {
+        Self { name, values, names: BTreeMap::new() }
+    }
+
+    pub(super) fn insert(&mut self, key: &Key, object: &K) {
+        for value in (self.values)(object) {
+            self.names.entry((key.namespace.clone(), value)).or_default().insert(key.name.clone());
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: &Key, object: &K) {
+        for value in (self.values)(object) {
+            let place = (key.namespace.clone(), value);
+            if let Some(names) = self.names.get_mut(&place) {
+                names.remove(&key.name);
+                if names.is_empty() {
+                    self.names.remove(&place);
+                }
+            }
+        }
+    }
+
+    /// Sorted.
+    pub(super) fn find(&self, namespace: &str, value: &str) -> impl Iterator<Item = &String> {
+        self.names.get(&(namespace.to_owned(), value.to_owned())).into_iter().flatten()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+}

@@ -1,0 +1,173 @@
+//! The objects of a store and the judgement which version is news. Plain data: the locks are the store's.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use kube::core::ObjectMeta;
+
+use super::{index::Index, tombs::Tombs};
+use crate::{Key, Watched};
+
+/// What became of a version that was taken in.
+pub(super) enum Outcome<K> {
+    /// It was no news; this is the newest known version, or itself where the object is known to be gone.
+    Unchanged(Arc<K>),
+    /// It is the newest.
+    Changed { before: Option<Arc<K>>, after: Arc<K> },
+    /// It says that the object is gone.
+    Gone { before: Option<Arc<K>>, last: Arc<K> },
+}
+
+pub(super) struct Known<K> {
+    objects: BTreeMap<Key, Arc<K>>,
+    indices: Vec<Index<K>>,
+    tombs: Tombs,
+    /// While a list is under way: what must not be forgotten when it ends.
+    listed: Option<BTreeSet<Key>>,
+}
+
+impl<K> Default for Known<K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), indices: Vec::new(), tombs: Tombs::default(), listed: None }
+    }
+}
+
+impl<K: Watched> Known<K> {
+    pub(super) fn add_index(&mut self, name: &'static str, values: fn(&K) -> Vec<String>) {
+        let mut index = Index::new(name, values);
+        for (key, object) in &self.objects {
+            index.insert(key, object);
+        }
+        self.indices.push(index);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.objects.get(key).cloned()
+    }
+
+    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
+        match namespace {
+            None => self.objects.values().cloned().collect(),
+            Some(namespace) => self
+                .objects
+                .range(Key::new(namespace, "")..)
+                .take_while(|(key, _)| key.namespace == namespace)
+                .map(|(_, object)| Arc::clone(object))
+                .collect(),
+        }
+    }
+
+    pub(super) fn indexed(&self, index: &str, namespace: &str, value: &str) -> Vec<Arc<K>> {
+        let Some(index) = self.indices.iter().find(|candidate| candidate.name == index) else { return Vec::new() };
+        index.find(namespace, value).filter_map(|name| self.get(&Key::new(namespace, name))).collect()
+    }
+
+    /// Whether a version would change what is known.
+    pub(super) fn is_news(&self, key: &Key, meta: &ObjectMeta) -> bool {
+        let uid = uid(meta);
+        if self.tombs.hold(uid) {
+            return false;
+        }
+        let Some(before) = self.objects.get(key) else { return !is_gone(meta) };
+        match (version(before.meta()), version(meta)) {
+            (Some(known), Some(told)) => told > known,
+            // Without comparable versions, the last word is believed.
+            (None, _) | (_, None) => true,
+        }
+    }
+
+    pub(super) fn absorb(&mut self, object: K) -> Outcome<K> {
+        let key = Key::of(&object);
+        let object = Arc::new(object);
+        self.mark_listed(&key);
+        if !self.is_news(&key, object.meta()) {
+            let newest = self.objects.get(&key).filter(|known| uid(known.meta()) == uid(object.meta()));
+            return Outcome::Unchanged(newest.cloned().unwrap_or(object));
+        }
+        if is_gone(object.meta()) {
+            return Outcome::Gone { before: self.forget(object.meta()), last: object };
+        }
+        let before = self.objects.insert(key.clone(), Arc::clone(&object));
+        if let Some(before) = &before
+            && uid(before.meta()) != uid(object.meta())
+        {
+            self.tombs.bury(uid(before.meta()));
+        }
+        for index in &mut self.indices {
+            if let Some(before) = &before {
+                index.remove(&key, before);
+            }
+            index.insert(&key, &object);
+        }
+        Outcome::Changed { before, after: object }
+    }
+
+    /// Buries a uid. Returns the object if it was known under this uid.
+    pub(super) fn forget(&mut self, meta: &ObjectMeta) -> Option<Arc<K>> {
+        self.tombs.bury(uid(meta));
+        let key = Key::of_meta(meta);
+        let same = self.objects.get(&key).is_some_and(|known| uid(known.meta()) == uid(meta));
+        if same { self.remove(&key) } else { None }
+    }
+
+    pub(super) fn begin_list(&mut self) {
+        self.listed = Some(BTreeSet::new());
+    }
+
+    /// Notes that a key was named, or written, while a list is under way.
+    pub(super) fn mark_listed(&mut self, key: &Key) {
+        if let Some(listed) = &mut self.listed {
+            listed.insert(key.clone());
+        }
+    }
+
+    /// Forgets what the list did not name. Returns what is gone, sorted by key.
+    pub(super) fn end_list(&mut self) -> Vec<Arc<K>> {
+        let Some(listed) = self.listed.take() else { return Vec::new() };
+        let unnamed: Vec<Key> = self.objects.keys().filter(|key| !listed.contains(*key)).cloned().collect();
+        unnamed
+            .iter()
+            .filter_map(|key| {
+                let gone = self.remove(key)?;
+                self.tombs.bury(uid(gone.meta()));
+                Some(gone)
+            })
+            .collect()
+    }
+
+    #[cfg(test)]
+    pub(super) fn index_sizes(&self) -> Vec<usize> {
+        self.indices.iter().map(Index::len).collect()
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Arc<K>> {
+        let gone = self.objects.remove(key)?;
+        for index in &mut self.indices {
+            index.remove(key, &gone);
+        }
+        Some(gone)
+    }
+}
+
+fn uid(meta: &ObjectMeta) -> &str {
+    meta.uid.as_deref().unwrap_or_default()
+}
+
+/// Resource versions of one kind are numbers that grow, on every server that is built on etcd's revisions
+/// (Kubernetes KEP-5504 makes it a promise).
+fn version(meta: &ObjectMeta) -> Option<u64> {
+    meta.resource_version.as_deref()?.parse().ok()
+}
+
+/// The last version of an object: nothing holds back its deletion.
+fn is_gone(meta: &ObjectMeta) -> bool {
+    meta.deletion_timestamp.is_some()
+        && meta.finalizers.as_ref().is_none_or(Vec::is_empty)
+        && meta.deletion_grace_period_seconds.unwrap_or(0) == 0
+}

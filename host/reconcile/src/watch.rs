@@ -1,0 +1,117 @@
+//! Keeps a store current from the server's watch.
+
+use std::{borrow::Cow, marker::PhantomData, pin::pin, sync::Arc};
+
+use futures::StreamExt;
+use kube::{
+    Api, Client, Resource,
+    core::ObjectMeta,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Key, Store, Watched};
+
+/// Keeps `store` current until `stop`: lists, then watches with bookmarks, in one namespace or in all.
+///
+/// Never ends by itself: errors are logged and backed off (0.8 s to 30 s), an expired resource version lists again,
+/// and an object that does not decode is logged and left as it was last known.
+pub async fn watch<K: Watched>(
+    client: Client,
+    namespace: Option<String>,
+    store: Store<K>,
+    stop: CancellationToken,
+) {
+    let api: Api<Told<K>> = match namespace {
+        Some(namespace) => Api::namespaced(client, &namespace),
+        None => Api::all(client),
+    };
+    let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff().take_until(stop.cancelled_owned()));
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => follow(&store, event),
+            Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off and is taken up again"),
+        }
+    }
+}
+
+fn follow<K: Watched>(store: &Store<K>, event: Event<Told<K>>) {
+    match event {
+        Event::Init => store.begin_list(),
+        Event::InitApply(told) | Event::Apply(told) => {
+            if let Err(error) = store.hear(&told) {
+                let key = Key::of_meta(&told.meta);
+                tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object does not decode and is ignored");
+            }
+        }
+        Event::InitDone => store.end_list(),
+        Event::Delete(told) => store.forget_meta(&told.meta),
+    }
+}
+
+/// An object as the watch tells it: its metadata, and its text for those who have not heard of this version yet.
+///
+/// Most events are echoes of our own writes, which the store knows already: they are never decoded.
+#[derive(Clone, Debug)]
+pub(crate) struct Told<K> {
+    pub(crate) meta: ObjectMeta,
+    text: Arc<RawValue>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Watched> Told<K> {
+    pub(crate) fn decode(&self) -> Result<K, serde_json::Error> {
+        serde_json::from_str(self.text.get())
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    metadata: ObjectMeta,
+}
+
+impl<'de, K> Deserialize<'de> for Told<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let head: Head = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        Ok(Self { meta: head.metadata, text: text.into(), kind: PhantomData })
+    }
+}
+
+impl<K: Resource<DynamicType = ()>> Resource for Told<K> {
+    type DynamicType = ();
+    type Scope = K::Scope;
+
+    fn kind(dt: &()) -> Cow<'_, str> {
+        K::kind(dt)
+    }
+
+    fn group(dt: &()) -> Cow<'_, str> {
+        K::group(dt)
+    }
+
+    fn version(dt: &()) -> Cow<'_, str> {
+        K::version(dt)
+    }
+
+    fn plural(dt: &()) -> Cow<'_, str> {
+        K::plural(dt)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests;
