@@ -1,0 +1,77 @@
+//! Sizes: a file is read in one sitting, a function on one screen.
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        modules,
+        repository::{none, shown},
+    };
+
+    const FILE_MEDIAN: usize = 120;
+    const FILE_USUAL: usize = 300;
+    const FILE_MOST: usize = 500;
+    const FUNCTION_USUAL: usize = 40;
+    const FUNCTION_MOST: usize = 80;
+
+    /// The value that nine in ten do not exceed.
+    fn nine_in_ten(mut sizes: Vec<usize>) -> usize {
+        sizes.sort_unstable();
+        sizes.get(sizes.len() * 9 / 10).copied().unwrap_or_default()
+    }
+
+    fn median(mut sizes: Vec<usize>) -> usize {
+        sizes.sort_unstable();
+        sizes.get(sizes.len() / 2).copied().unwrap_or_default()
+    }
+
+    #[test]
+    fn no_file_has_more_than_five_hundred_lines_of_code() {
+        let reached = modules::reached();
+        let sizes = reached.values().map(|file| {
+            let lines = if file.for_tests { file.source.code() + file.source.tests() } else { file.source.code() };
+            (&file.source.path, lines)
+        });
+        let long = sizes.filter(|(_, lines)| *lines > FILE_MOST).map(|(path, n)| format!("{}: {n}", shown(path)));
+        none(&format!("files of more than {FILE_MOST} lines of code: split by idea"), long.collect());
+    }
+
+    #[test]
+    fn most_files_are_short() {
+        let reached = modules::reached();
+        let product = reached.values().filter(|file| !file.for_tests);
+        let sizes: Vec<_> = product.map(|file| file.source.code()).collect();
+        let (usual, middle) = (nine_in_ten(sizes.clone()), median(sizes));
+        assert!(usual <= FILE_USUAL, "nine files in ten have at most {usual} lines of code; allowed are {FILE_USUAL}");
+        assert!(middle <= FILE_MEDIAN, "the median file has {middle} lines of code; allowed are {FILE_MEDIAN}");
+    }
+
+    #[test]
+    fn no_function_has_more_than_eighty_lines() {
+        let reached = modules::reached();
+        let product = reached.values().filter(|file| !file.for_tests);
+        let long = product.flat_map(|file| {
+            let long = file.source.functions.iter().filter(|function| function.length > FUNCTION_MOST);
+            long.map(|f| format!("{}:{} {}: {}", shown(&file.source.path), f.line, f.name, f.length))
+        });
+        none(&format!("functions of more than {FUNCTION_MOST} lines"), long.collect());
+    }
+
+    #[test]
+    fn most_functions_fit_half_a_screen() {
+        let reached = modules::reached();
+        let product = reached.values().filter(|file| !file.for_tests);
+        let sizes = product.flat_map(|file| file.source.functions.iter().map(|function| function.length));
+        let usual = nine_in_ten(sizes.collect());
+        assert!(usual <= FUNCTION_USUAL, "nine functions in ten have at most {usual} lines; allowed {FUNCTION_USUAL}");
+    }
+
+    #[test]
+    fn the_pure_core_has_at_least_as_many_lines_of_tests_as_of_code() {
+        let reached = modules::reached();
+        let core = || reached.values().filter(|file| file.package == "orangery-core");
+        let code: usize = core().filter(|file| !file.for_tests).map(|file| file.source.code()).sum();
+        let inline: usize = core().map(|file| file.source.tests()).sum();
+        let apart: usize = core().filter(|file| file.for_tests).map(|file| file.source.code()).sum();
+        assert!(inline + apart >= code, "core has {code} lines of code and {} lines of tests", inline + apart);
+    }
+}

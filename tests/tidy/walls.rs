@@ -1,0 +1,151 @@
+//! Walls between the rooms: who may import whom, and where a big dependency may be named at all.
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::{
+        modules,
+        repository::{none, packages, shown, text},
+    };
+
+    /// What a room may import.
+    struct Room {
+        name: &'static str,
+        /// Our own crates.
+        ours: &'static [&'static str],
+        /// Crates of others that the room must never depend on.
+        never: &'static [&'static str],
+    }
+
+    const KUBERNETES: &[&str] = &["kube", "kube-client", "kube-core", "kube-runtime", "k8s-openapi"];
+    const GUESTS: &[&str] = &["kube", "k8s-openapi", "tokio", "wasmtime", "wasmtime-wasi", "axum", "anyhow"];
+
+    const ROOMS: &[Room] = &[
+        Room { name: "orangery", ours: &["orangery-runtime"], never: &["wasmtime", "kube", "axum"] },
+        Room {
+            name: "orangery-core",
+            ours: &[],
+            never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
+        },
+        Room { name: "orangery-api", ours: &["orangery-core"], never: &["tokio", "wasmtime", "anyhow", "futures"] },
+        Room { name: "orangery-reconcile", ours: &["orangery-core"], never: &["wasmtime", "anyhow", "axum"] },
+        Room { name: "orangery-apply", ours: &["orangery-core"], never: &["wasmtime", "anyhow", "axum"] },
+        Room {
+            name: "orangery-controllers",
+            ours: &["orangery-api", "orangery-apply", "orangery-core", "orangery-reconcile"],
+            never: &["wasmtime", "anyhow", "axum"],
+        },
+        Room { name: "orangery-plugin", ours: &["orangery-core"], never: &["kube", "k8s-openapi", "anyhow", "axum"] },
+        Room {
+            name: "orangery-embedded",
+            ours: &[],
+            never: &["kube", "kube-client", "k8s-openapi", "wasmtime", "anyhow"],
+        },
+        Room {
+            name: "orangery-cli",
+            ours: &["orangery-api", "orangery-builtin", "orangery-core", "orangery-plugin"],
+            never: &["wasmtime", "anyhow", "axum", "redb"],
+        },
+        Room {
+            name: "orangery-runtime",
+            ours: &[
+                "orangery-api",
+                "orangery-apply",
+                "orangery-builtin",
+                "orangery-cli",
+                "orangery-controllers",
+                "orangery-core",
+                "orangery-embedded",
+                "orangery-plugin",
+                "orangery-reconcile",
+            ],
+            never: &["wasmtime", "redb"],
+        },
+        Room { name: "orangery-sdk", ours: &[], never: GUESTS },
+        Room { name: "orangery-manifest", ours: &["orangery-sdk"], never: GUESTS },
+        Room { name: "orangery-mock", ours: &["orangery-sdk"], never: GUESTS },
+        Room { name: "orangery-jinja", ours: &["orangery-sdk"], never: GUESTS },
+        Room { name: "orangery-build", ours: &[], never: GUESTS },
+        Room { name: "orangery-builtin", ours: &["orangery-build"], never: GUESTS },
+    ];
+
+    #[test]
+    fn a_room_imports_only_what_its_wall_allows() {
+        let rooms: BTreeMap<_, _> = ROOMS.iter().map(|room| (room.name, room)).collect();
+        let mut violations = Vec::new();
+        for package in packages() {
+            let Some(room) = rooms.get(package.name.as_str()) else { continue };
+            for dependency in package.dependencies.iter().filter(|dependency| !dependency.for_tests) {
+                let name = dependency.name.as_str();
+                let is_ours = name.starts_with("orangery");
+                if is_ours && !room.ours.contains(&name) || room.never.contains(&name) {
+                    violations.push(format!("{} must not import {name}", room.name));
+                }
+            }
+        }
+        none("an import crosses a wall (table in tests/tidy/walls.rs)", violations);
+    }
+
+    #[test]
+    fn every_product_crate_stands_in_the_table_of_walls() {
+        let missing = packages().into_iter().map(|package| package.name).filter(|name| {
+            let outside = ["orangery-tests", "orangery-guests"].contains(&name.as_str());
+            name.starts_with("orangery") && !outside && !ROOMS.iter().any(|room| room.name == name)
+        });
+        none("add the crate to the table in tests/tidy/walls.rs", missing.collect());
+    }
+
+    /// A crate name and the one folder (or file) whose sources may name it.
+    const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
+        ("wasmtime::", &["host/plugin/"]),
+        ("wasmtime_wasi::", &["host/plugin/"]),
+        ("bindgen!", &["host/plugin/src/bindings.rs"]),
+        ("redb::", &["host/embedded/"]),
+        ("axum::", &["host/embedded/", "host/runtime/"]),
+        ("minijinja::", &["plugins/jinja/"]),
+        ("anyhow::", &["host/runtime/", "host/src/"]),
+        ("kube::", &["host/api/", "host/reconcile/", "host/apply/", "host/controllers/", "host/cli/", "host/runtime/"]),
+    ];
+
+    #[test]
+    fn big_dependencies_are_named_in_one_place() {
+        let mut violations = Vec::new();
+        for (path, file) in modules::reached() {
+            let shown = shown(&path);
+            if file.for_tests || shown.starts_with("tests/") {
+                continue;
+            }
+            for (name, places) in NAMED_ONLY_IN {
+                if !places.iter().any(|place| shown.starts_with(place)) && names(&text(&path), name) {
+                    violations.push(format!("{shown} names {name}, which belongs to {}", places.join(", ")));
+                }
+            }
+        }
+        none("a dependency is named outside its room", violations);
+    }
+
+    /// Whether a line of code, not of comment, has the word on its own.
+    fn names(text: &str, word: &str) -> bool {
+        let code = text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+        code.into_iter().any(|line| {
+            line.match_indices(word).any(|(at, _)| {
+                let before = line[..at].chars().next_back();
+                !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+            })
+        })
+    }
+
+    #[test]
+    fn kubernetes_is_no_word_of_the_pure_core() {
+        let mut violations = Vec::new();
+        for (path, file) in modules::reached() {
+            if file.package == "orangery-core" {
+                let text = text(&path);
+                let named = KUBERNETES.iter().map(|name| name.replace('-', "_") + "::").filter(|n| names(&text, n));
+                violations.extend(named.map(|name| format!("{} names {name}", shown(&path))));
+            }
+        }
+        none("core cannot name Kubernetes", violations);
+    }
+}
