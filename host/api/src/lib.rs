@@ -1,1 +1,40 @@
-//! The custom resources as they are on the wire, quirks included.
+//! The custom resources as they are on the wire, quirks included (`landscaper.md` §1, §2).
+//!
+//! Group `landscaper.gardener.cloud`, version `v1alpha1`, every kind namespaced. Each kind has its file; the types that
+//! several kinds share stand first. Go's zero values are kept: a text field that is absent reads as empty, and an empty
+//! one is not written. Kinds without a `spec` on the wire keep their fields in `spec` in Rust (`no_spec` of kube).
+//!
+//! This crate decides nothing: meaning and transitions belong to `orangery-core` and the controllers.
+
+pub mod annotation;
+pub mod condition;
+pub mod duration;
+pub mod error;
+pub mod label;
+pub mod reference;
+mod schema;
+
+pub mod context;
+pub mod data_object;
+pub mod deploy_item;
+pub mod execution;
+pub mod health;
+pub mod installation;
+pub mod job;
+pub mod marks;
+pub mod overwrites;
+pub mod sync;
+pub mod target;
+
+mod crds;
+
+pub use crate::crds::crds;
+
+/// The API group of every kind.
+pub const GROUP: &str = "landscaper.gardener.cloud";
+/// The only version.
+pub const VERSION: &str = "v1alpha1";
+/// Group and version, as `apiVersion` has them.
+pub const API_VERSION: &str = "landscaper.gardener.cloud/v1alpha1";
+/// The finalizer of Installation, Execution, DeployItem and TargetSync (`landscaper.md` §2.3).
+pub const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";

@@ -1,0 +1,32 @@
+//! Annotations of our kinds (`landscaper.md` §2.1).
+
+/// What is asked of the object: `reconcile`, `interrupt`, `test-reconcile`, …; see [`crate::marks::Operation`].
+pub const OPERATION: &str = "landscaper.gardener.cloud/operation";
+/// `"true"`: the tree goes, what it deployed stays.
+pub const DELETE_WITHOUT_UNINSTALL: &str = "landscaper.gardener.cloud/delete-without-uninstall";
+/// `"true"`: deletion does not wait for siblings that import the exports.
+pub const DELETE_IGNORE_SUCCESSORS: &str = "landscaper.gardener.cloud/delete-ignore-successors";
+/// A finished root whose generation was not observed gets `operation: reconcile`.
+pub const RECONCILE_IF_CHANGED: &str = "landscaper.gardener.cloud/reconcile-if-changed";
+/// `retry` marks an automatic reconcile, so that the retry counter is kept.
+pub const RECONCILE_REASON: &str = "landscaper.gardener.cloud/reconcile-reason";
+/// RFC 3339, on a DeployItem at each create and update; informational.
+pub const RECONCILE_TIME: &str = "landscaper.gardener.cloud/reconcile-time";
+/// A token beside `operation: reconcile`, echoed in `status.lastHandledTrigger` (`rules.md` §2).
+pub const TRIGGER: &str = "orangery.dev/trigger";
+/// `"true"` on a root, handed down to deploy items: the Helm deployer caches charts.
+pub const CACHE_HELM_CHARTS: &str = "landscaper.gardener.cloud/cache-helm-charts";
+/// Toggled to make a watch event.
+pub const TOUCH: &str = "landscaper.gardener.cloud/touch";
+/// On a DeployItem: a copy of `spec.type`, for the event filters of deployers.
+pub const DEPLOYER_TYPE: &str = "landscaper.gardener.cloud/deployer-type";
+/// On a DeployItem: a copy of `spec.target.name`, or [`NO_TARGET_NAME`].
+pub const DEPLOYER_TARGET_NAME: &str = "landscaper.gardener.cloud/deployer-target-name";
+/// The value of [`DEPLOYER_TARGET_NAME`] for an item without a target.
+pub const NO_TARGET_NAME: &str = ".noTargetName";
+/// On a sub-Installation: the name of its template.
+pub const SUBINSTALLATION_NAME: &str = "landscaper.gardener.cloud/subinstallation-name";
+/// On a DeployItem: comma-separated item names, informational.
+pub const DEPENDS_ON: &str = "execution.landscaper.gardener.cloud/dependsOn";
+/// On a DataObject or Target that a controller wrote: the hash of its content (`landscaper.md` §2.4).
+pub const HASH: &str = "data.landscaper.gardener.cloud/hash";

@@ -1,0 +1,84 @@
+//! Conditions, with the fields that Landscaper adds to Kubernetes' own (`landscaper.md` §1).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use orangery_core::{
+    condition::{self, State},
+    error::Code,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One observation about an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What is observed, such as `Ready`; unique in its list.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `True`, `False`, `Unknown`, or Landscaper's `Progressing`.
+    pub status: String,
+    /// When `status` changed last.
+    pub last_transition_time: Time,
+    /// When anything of the condition changed last.
+    pub last_update_time: Time,
+    /// A CamelCase word.
+    pub reason: String,
+    /// One sentence for people.
+    pub message: String,
+    /// Error codes (`landscaper.md` §3.3).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<String>,
+    /// The generation that the observation belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+/// The condition of a type, if the list has it.
+pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// The conditions of an object in `state` at `generation`, where `previous` stood: computed by the core, in wire form.
+pub fn following(state: &State, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
+    let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
+    condition::conditions(state, generation, &previous, now.0).into_iter().map(Condition::from_core).collect()
+}
+
+impl Condition {
+    fn to_core(&self) -> condition::Condition {
+        condition::Condition {
+            kind: self.type_.clone(),
+            status: match self.status.as_str() {
+                "True" => condition::Status::True,
+                "False" => condition::Status::False,
+                "Progressing" => condition::Status::Progressing,
+                _ => condition::Status::Unknown,
+            },
+            last_transition_time: self.last_transition_time.0,
+            last_update_time: self.last_update_time.0,
+            reason: self.reason.clone(),
+            message: self.message.clone(),
+            codes: self.codes.iter().map(|code| Code::from(code.as_str())).collect(),
+            observed_generation: self.observed_generation,
+        }
+    }
+
+    fn from_core(condition: condition::Condition) -> Self {
+        Self {
+            type_: condition.kind,
+            status: match condition.status {
+                condition::Status::True => "True",
+                condition::Status::False => "False",
+                condition::Status::Unknown => "Unknown",
+                condition::Status::Progressing => "Progressing",
+            }
+            .to_owned(),
+            last_transition_time: Time(condition.last_transition_time),
+            last_update_time: Time(condition.last_update_time),
+            reason: condition.reason,
+            message: condition.message,
+            codes: condition.codes.iter().map(Code::to_string).collect(),
+            observed_generation: condition.observed_generation,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The definitions of all kinds.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+use crate::{
+    context::Context,
+    data_object::DataObject,
+    deploy_item::DeployItem,
+    execution::Execution,
+    health::{CriticalProblems, LsHealthCheck},
+    installation::Installation,
+    overwrites::ComponentVersionOverwrites,
+    sync::{SyncObject, TargetSync},
+    target::Target,
+};
+
+/// The definitions of all kinds, sorted by name (`landscaper.md` §1).
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    let mut crds = vec![
+        ComponentVersionOverwrites::crd(),
+        Context::crd(),
+        CriticalProblems::crd(),
+        DataObject::crd(),
+        DeployItem::crd(),
+        Execution::crd(),
+        Installation::crd(),
+        LsHealthCheck::crd(),
+        SyncObject::crd(),
+        Target::crd(),
+        TargetSync::crd(),
+    ];
+    crds.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    crds
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn crd(plural: &str) -> Value {
+        let name = format!("{plural}.landscaper.gardener.cloud");
+        let crd = crds().into_iter().find(|crd| crd.metadata.name.as_deref() == Some(name.as_str())).unwrap();
+        serde_json::to_value(crd).unwrap()
+    }
+
+    fn schema(plural: &str) -> Value {
+        crd(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+    }
+
+    #[test]
+    fn kinds_names_and_short_names_are_landscapers() {
+        let names: Vec<Value> = crds()
+            .into_iter()
+            .map(|crd| {
+                let names = crd.spec.names;
+                assert_eq!((crd.spec.group.as_str(), crd.spec.scope.as_str()), (crate::GROUP, "Namespaced"));
+                json!([names.kind, names.plural, names.singular, names.short_names])
+            })
+            .collect();
+        assert_eq!(
+            names,
+            [
+                json!([
+                    "ComponentVersionOverwrites",
+                    "componentversionoverwrites",
+                    "componentversionoverwrite",
+                    ["compveroverwrite", "cvo"]
+                ]),
+                json!(["Context", "contexts", "context", ["ctx"]]),
+                json!(["CriticalProblems", "criticalproblems", "criticalproblems", ["cps"]]),
+                json!(["DataObject", "dataobjects", "dataobject", ["dobj", "do"]]),
+                json!(["DeployItem", "deployitems", "deployitem", ["di"]]),
+                json!(["Execution", "executions", "execution", ["exec"]]),
+                json!(["Installation", "installations", "installation", ["inst"]]),
+                json!(["LsHealthCheck", "lshealthchecks", "lshealthcheck", ["lshc"]]),
+                json!(["SyncObject", "syncobjects", "syncobject", ["so"]]),
+                json!(["Target", "targets", "target", ["tgt", "tg"]]),
+                json!(["TargetSync", "targetsyncs", "targetsync", ["tgs"]]),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_kinds_with_a_status_subresource_are_landscapers() {
+        let with_status: Vec<String> = crds()
+            .into_iter()
+            .filter(|crd| {
+                let subresources = crd.spec.versions.first().and_then(|version| version.subresources.clone());
+                subresources.is_some_and(|subresources| subresources.status.is_some())
+            })
+            .map(|crd| crd.spec.names.kind)
+            .collect();
+        assert_eq!(
+            with_status,
+            ["CriticalProblems", "DeployItem", "Execution", "Installation", "SyncObject", "TargetSync"]
+        );
+    }
+
+    #[test]
+    fn free_json_is_preserved_and_embedded_objects_are_marked() {
+        let any = json!({"x-kubernetes-preserve-unknown-fields": true});
+        let part = |schema: &Value, path: &str| {
+            let mut part = schema.pointer(path).unwrap().clone();
+            part.as_object_mut().unwrap().remove("description");
+            part
+        };
+        let installations = schema("installations");
+        assert_eq!(
+            part(&installations, "/properties/spec/properties/blueprint/properties/inline/properties/filesystem"),
+            any
+        );
+        assert_eq!(
+            part(&installations, "/properties/spec/properties/importDataMappings"),
+            json!({"type": "object", "additionalProperties": any})
+        );
+        assert_eq!(part(&schema("dataobjects"), "/properties/data"), any);
+        assert_eq!(part(&schema("targets"), "/properties/spec/properties/config"), any);
+        let embedded = json!({
+            "type": "object",
+            "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true,
+        });
+        let items = schema("deployitems");
+        assert_eq!(part(&items, "/properties/spec/properties/config"), embedded);
+        assert_eq!(part(&items, "/properties/status/properties/providerStatus"), embedded);
+        assert_eq!(
+            part(&schema("executions"), "/properties/spec/properties/deployItems/items/properties/config"),
+            embedded
+        );
+        assert_eq!(
+            part(&schema("executions"), "/properties/spec/properties/deployItemsCompressed"),
+            json!({"type": "string", "format": "byte"})
+        );
+    }
+
+    #[test]
+    fn kinds_without_spec_have_their_fields_at_the_top() {
+        let top = |plural: &str| {
+            let schema = schema(plural);
+            let properties = schema["properties"].as_object().unwrap();
+            let names: Vec<String> = properties.keys().cloned().collect();
+            names
+        };
+        assert_eq!(top("dataobjects"), ["data"]);
+        assert_eq!(top("componentversionoverwrites"), ["overwrites"]);
+        assert_eq!(top("lshealthchecks"), ["description", "lastUpdateTime", "status"]);
+    }
+}

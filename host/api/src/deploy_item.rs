@@ -1,0 +1,138 @@
+//! DeployItem (`landscaper.md` §1.3).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    condition::Condition, duration::Duration, error::LastError, job::TransitionTimes, reference::ObjectReference,
+    schema,
+};
+
+/// One thing to be deployed by the deployer of its type.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "landscaper.gardener.cloud",
+    version = "v1alpha1",
+    kind = "DeployItem",
+    doc = "One thing to be deployed by the deployer of its type.",
+    plural = "deployitems",
+    shortname = "di",
+    category = "orangery",
+    namespaced,
+    status = "DeployItemStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
+    printcolumn(name = "Target", type_ = "string", json_path = ".spec.target.name"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
+    printcolumn(name = "Plugin", type_ = "string", json_path = ".status.deployer.name", priority = 1),
+    printcolumn(name = "ExportRef", type_ = "string", json_path = ".status.exportRef.name", priority = 1)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployItemSpec {
+    /// The deployer type; never changes.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The Target, looked up by name in the item's own namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<ObjectReference>,
+    /// The name of a Context in the same namespace; empty means `default`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// The provider configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::embedded")]
+    pub config: Option<Value>,
+    /// From pick-up to failure; absent means 10m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// Nothing is done for an unchanged item that succeeded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub update_on_change_only: bool,
+    /// What deletion does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_delete: Option<OnDelete>,
+}
+
+/// What deletion does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OnDelete {
+    /// Nothing is uninstalled where the target cluster is gone (`landscaper.md` §6.5).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_uninstall_if_cluster_removed: bool,
+}
+
+/// How far it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployItemStatus {
+    /// The phase (`landscaper.md` §3.2); empty before the first job.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// The generation that the deployer worked on.
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// Observations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Absent when the last step had no error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<LastError>,
+    /// The newest errors, the newest last, at most five.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_errors: Vec<LastError>,
+    /// The first error since the job was picked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<LastError>,
+    /// When the job was picked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_reconcile_time: Option<Time>,
+    /// Who works on it.
+    #[serde(default)]
+    pub deployer: DeployerInformation,
+    /// What the deployer and the host keep, the inventory included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::embedded")]
+    pub provider_status: Option<Value>,
+    /// The Secret with the exports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export_ref: Option<ObjectReference>,
+    /// The job being asked for.
+    #[serde(default, rename = "jobID", skip_serializing_if = "String::is_empty")]
+    pub job_id: String,
+    /// The job finished last.
+    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "String::is_empty")]
+    pub job_id_finished: String,
+    /// When the job was asked for; the pick-up timeout counts from here.
+    #[serde(default, rename = "jobIDGenerationTime", skip_serializing_if = "Option::is_none")]
+    pub job_id_generation_time: Option<Time>,
+    /// The token of the trigger seen last (`rules.md` §2).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_handled_trigger: String,
+    /// When the job passed its stations; the progressing timeout counts from `initTime`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transition_times: Option<TransitionTimes>,
+}
+
+/// Who works on an item; always written, empty where unset.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployerInformation {
+    /// The instance.
+    #[serde(default)]
+    pub identity: String,
+    /// The deployer's name.
+    #[serde(default)]
+    pub name: String,
+    /// Its version.
+    #[serde(default)]
+    pub version: String,
+}

@@ -1,0 +1,107 @@
+//! Execution (`landscaper.md` §1.2).
+
+mod items;
+
+use k8s_openapi::{ByteString, apimachinery::pkg::apis::meta::v1::Time};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use crate::execution::items::{DeployItemTemplate, ItemsError};
+use crate::{
+    condition::Condition,
+    error::LastError,
+    job::{NamePair, TransitionTimes},
+    reference::ObjectReference,
+    schema,
+};
+
+/// The deploy items of one Installation, fully templated. Read with [`ExecutionSpec::items`], written with
+/// [`ExecutionSpec::set_items`].
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "landscaper.gardener.cloud",
+    version = "v1alpha1",
+    kind = "Execution",
+    doc = "The deploy items of an installation, in order of their dependencies.",
+    plural = "executions",
+    shortname = "exec",
+    category = "orangery",
+    namespaced,
+    status = "ExecutionStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
+    printcolumn(name = "ExportRef", type_ = "string", json_path = ".status.exportRef.name", priority = 1)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionSpec {
+    /// The name of a Context in the same namespace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// The plain list. The compressed one wins where both stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deploy_items: Vec<DeployItemTemplate>,
+    /// The list as JSON, compressed with gzip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::base64")]
+    deploy_items_compressed: Option<ByteString>,
+}
+
+/// How far it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionStatus {
+    /// The generation fully dealt with (`rules.md` C-06).
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// The generation that the job captured in Init (`rules.md` C-06).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_generation: Option<i64>,
+    /// Observations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Absent when the last step had no error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<LastError>,
+    /// The DataObject with the exports of the items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export_ref: Option<ObjectReference>,
+    /// The phase (`landscaper.md` §3.2); empty before the first job.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// When the phase changed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_transition_time: Option<Time>,
+    /// The job being asked for.
+    #[serde(default, rename = "jobID", skip_serializing_if = "String::is_empty")]
+    pub job_id: String,
+    /// The job finished last.
+    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "String::is_empty")]
+    pub job_id_finished: String,
+    /// The token of the trigger seen last (`rules.md` §2).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_handled_trigger: String,
+    /// The deploy items known; absent means that they are listed by label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deploy_item_cache: Option<DeployItemCache>,
+    /// When the job passed its stations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transition_times: Option<TransitionTimes>,
+}
+
+/// The DeployItems of an Execution.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployItemCache {
+    /// Those of the spec.
+    #[serde(default, rename = "activeDIs", skip_serializing_if = "Vec::is_empty")]
+    pub active_items: Vec<NamePair>,
+    /// The object names of those that left the spec and are being deleted.
+    #[serde(default, rename = "orphanedDIs", skip_serializing_if = "Vec::is_empty")]
+    pub orphaned_items: Vec<String>,
+}

@@ -1,0 +1,205 @@
+//! The item list of an Execution, plain or compressed.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read, Write},
+};
+
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use k8s_openapi::ByteString;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{deploy_item::OnDelete, duration::Duration, execution::ExecutionSpec, reference::ObjectReference, schema};
+
+/// The longest item list that is read, in bytes of JSON. An object of Kubernetes has at most 1.5 MiB; gzip makes a
+/// thousandth of a list made to harm.
+const LONGEST_LIST: u64 = 64 << 20;
+
+/// One deploy item as an Execution lists it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployItemTemplate {
+    /// Its name in the list.
+    pub name: String,
+    /// The deployer type.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The Target, if it needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<ObjectReference>,
+    /// Labels of the DeployItem.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The provider configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::embedded")]
+    pub config: Option<Value>,
+    /// The names of the items to finish before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// From pick-up to failure; absent means 10m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+    /// Nothing is done for an unchanged item that succeeded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub update_on_change_only: bool,
+    /// What deletion does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_delete: Option<OnDelete>,
+}
+
+/// Why `spec.deployItemsCompressed` cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ItemsError {
+    /// The bytes are no gzip.
+    #[error(
+        "spec.deployItemsCompressed is not compressed with gzip; delete the Execution, its Installation writes it anew"
+    )]
+    Compression(#[source] std::io::Error),
+    /// The list is too long.
+    #[error("spec.deployItemsCompressed has more than {} MiB; split the blueprint into sub-installations", LONGEST_LIST >> 20)]
+    TooLong,
+    /// The bytes decompressed are no list of items.
+    #[error(
+        "spec.deployItemsCompressed is not a list of deploy items; delete the Execution, its Installation writes it anew"
+    )]
+    Format(#[source] serde_json::Error),
+}
+
+impl ExecutionSpec {
+    /// A spec with these items, compressed on the wire.
+    pub fn new(context: impl Into<String>, items: Vec<DeployItemTemplate>) -> Self {
+        let mut spec = Self { context: context.into(), deploy_items: Vec::new(), deploy_items_compressed: None };
+        spec.write_items(&items);
+        spec
+    }
+
+    /// The items. Decompresses at each call: ask once for a reconcile.
+    pub fn items(&self) -> Result<Vec<DeployItemTemplate>, ItemsError> {
+        match &self.deploy_items_compressed {
+            Some(ByteString(bytes)) if !bytes.is_empty() => decompress(bytes),
+            Some(_) | None => Ok(self.deploy_items.clone()),
+        }
+    }
+
+    /// Puts these items in. Where they are there already nothing changes: another compressor's bytes for the same list
+    /// are kept, so that taking over an object of the original writes nothing.
+    pub fn set_items(&mut self, items: &[DeployItemTemplate]) {
+        let unchanged = self.deploy_items.is_empty() && matches!(self.items(), Ok(present) if present == items);
+        if !unchanged {
+            self.write_items(items);
+        }
+    }
+
+    fn write_items(&mut self, items: &[DeployItemTemplate]) {
+        self.deploy_items = Vec::new();
+        self.deploy_items_compressed = if items.is_empty() { None } else { Some(ByteString(compress(items))) };
+    }
+}
+
+fn compress(items: &[DeployItemTemplate]) -> Vec<u8> {
+    let json = serde_json::to_vec(items).expect("an item list has string keys only");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&json).and_then(|()| encoder.finish()).expect("writing to memory cannot fail")
+}
+
+fn decompress(bytes: &[u8]) -> Result<Vec<DeployItemTemplate>, ItemsError> {
+    let mut json = Vec::new();
+    GzDecoder::new(bytes).take(LONGEST_LIST + 1).read_to_end(&mut json).map_err(ItemsError::Compression)?;
+    if u64::try_from(json.len()).unwrap_or(u64::MAX) > LONGEST_LIST {
+        return Err(ItemsError::TooLong);
+    }
+    serde_json::from_slice::<Option<Vec<_>>>(&json).map(Option::unwrap_or_default).map_err(ItemsError::Format)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Recorded in `golden/hello-manifest`, written by the original.
+    const RECORDED: &str = "H4sIAAAAAAAA/4SQP2vEMAzFv4tmJ+U6Zu1cKBS6HDeots5n4thGlgPhyHcvuqTpUEpHvaf305/zHRJOBAMEoQkMyFK0iphctViIe4/sKBH3Nubmnsb2SZxIqHYTpnClKhpD9iQwHLhp6WxsVYjBPLRa0KrhuxvFmH/CqwGb0zV4TWMJH8Q15KSMvaV3VGJeiPu/15pPGMsNn8HAGJKDAd44z8ERvzzgjVGUag5qheF8P6pfw+cTGHAoqM5Ii0oYG+m++4SN/IpFqST43b2/wE7/nr4aKDkGu2zXoidYLwZacSj0LoxCXr1NgHW9fAEAAP//AQAA//8WCLkGsQEAAA==";
+
+    fn recorded_item() -> DeployItemTemplate {
+        DeployItemTemplate {
+            name: "item".to_owned(),
+            type_: "landscaper.gardener.cloud/kubernetes-manifest".to_owned(),
+            target: Some(ObjectReference { name: "my-cluster".to_owned(), namespace: "g-hello-manifest".to_owned() }),
+            config: Some(json!({
+                "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
+                "kind": "ProviderConfiguration",
+                "manifests": [{
+                    "manifest": {
+                        "apiVersion": "v1",
+                        "data": {"key": "value"},
+                        "kind": "ConfigMap",
+                        "metadata": {"name": "cm", "namespace": "g-hello-manifest"},
+                    },
+                    "policy": "manage",
+                }],
+                "updateStrategy": "update",
+            })),
+            ..DeployItemTemplate::default()
+        }
+    }
+
+    fn spec(json: Value) -> ExecutionSpec {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn exe_02_the_original_s_compressed_items_are_read() {
+        let spec = spec(json!({"context": "default", "deployItemsCompressed": RECORDED}));
+        assert_eq!(spec.items().unwrap(), [recorded_item()]);
+    }
+
+    #[test]
+    fn plain_items_are_read_and_compressed_ones_win() {
+        let plain = json!([{"name": "a", "type": "t"}]);
+        let a = DeployItemTemplate { name: "a".to_owned(), type_: "t".to_owned(), ..DeployItemTemplate::default() };
+        assert_eq!(spec(json!({"deployItems": plain})).items().unwrap(), [a]);
+        let both = spec(json!({"deployItems": plain, "deployItemsCompressed": RECORDED}));
+        assert_eq!(both.items().unwrap(), [recorded_item()]);
+        assert_eq!(spec(json!({})).items().unwrap(), []);
+    }
+
+    #[test]
+    fn items_are_written_compressed_only() {
+        let written = ExecutionSpec::new("default", vec![recorded_item()]);
+        let json = serde_json::to_value(&written).unwrap();
+        assert_eq!(json.as_object().unwrap().keys().collect::<Vec<_>>(), ["context", "deployItemsCompressed"]);
+        assert_eq!(spec(json).items().unwrap(), [recorded_item()]);
+        assert_eq!(serde_json::to_value(ExecutionSpec::new("", vec![])).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn putting_in_the_same_items_changes_nothing() {
+        let before = spec(json!({"deployItemsCompressed": RECORDED}));
+        let mut after = before.clone();
+        after.set_items(&[recorded_item()]);
+        assert_eq!(after, before);
+        after.set_items(&[]);
+        assert_eq!(after, spec(json!({})));
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_told_apart() {
+        let broken = |bytes: &[u8]| {
+            let spec =
+                ExecutionSpec { deploy_items_compressed: Some(ByteString(bytes.to_vec())), ..ExecutionSpec::default() };
+            spec.items().unwrap_err()
+        };
+        let gzip = |bytes: &[u8]| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        assert!(matches!(broken(b"plain"), ItemsError::Compression(_)));
+        assert!(matches!(broken(&gzip(b"{}")), ItemsError::Format(_)));
+        let long = vec![b' '; usize::try_from(LONGEST_LIST).unwrap() + 1];
+        assert!(matches!(broken(&gzip(&long)), ItemsError::TooLong));
+    }
+}

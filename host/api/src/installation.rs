@@ -1,0 +1,382 @@
+//! Installation (`landscaper.md` §1.1).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    condition::Condition,
+    duration::Duration,
+    error::LastError,
+    job::{NamePair, TransitionTimes},
+    marks::Marks,
+    reference::{LocalConfigMapReference, LocalReference, LocalSecretReference, ObjectReference},
+    schema,
+};
+
+/// What is to be installed: a blueprint, where its imports come from and where its exports go.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "landscaper.gardener.cloud",
+    version = "v1alpha1",
+    kind = "Installation",
+    doc = "A blueprint to be deployed, with its imports and exports.",
+    plural = "installations",
+    shortname = "inst",
+    category = "orangery",
+    namespaced,
+    status = "InstallationStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
+    printcolumn(name = "Blueprint", type_ = "string", json_path = ".spec.blueprint.ref.resourceName", priority = 1),
+    printcolumn(name = "Execution", type_ = "string", json_path = ".status.executionRef.name", priority = 1),
+    printcolumn(name = "Observed", type_ = "integer", json_path = ".status.observedGeneration", priority = 1)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct InstallationSpec {
+    /// The name of a Context in the same namespace; empty means `default`, which the controller writes back.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// The signature that the component version must carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
+    /// Where the component descriptor comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component_descriptor: Option<ComponentDescriptorSource>,
+    /// Where the blueprint comes from.
+    pub blueprint: BlueprintSource,
+    /// Where the blueprint's imports come from.
+    #[serde(default, skip_serializing_if = "Imports::is_empty")]
+    pub imports: Imports,
+    /// Templates of import values over the data imports.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::map_of_any")]
+    pub import_data_mappings: BTreeMap<String, Value>,
+    /// Where the blueprint's exports go.
+    #[serde(default, skip_serializing_if = "Exports::is_empty")]
+    pub exports: Exports,
+    /// Templates of export values over the blueprint's exports.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::map_of_any")]
+    pub export_data_mappings: BTreeMap<String, Value>,
+    /// When jobs start by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub automatic_reconcile: Option<AutomaticReconcile>,
+    /// Promises that spare looking at siblings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub optimization: Option<Optimization>,
+}
+
+/// The signature to verify.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Verification {
+    /// The signature's name.
+    pub signature_name: String,
+}
+
+/// Exactly one of a reference to a component version and a descriptor written out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentDescriptorSource {
+    /// A component version in a repository.
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ComponentVersion>,
+    /// A legacy component descriptor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::object")]
+    pub inline: Option<Value>,
+}
+
+/// A component version in a repository.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentVersion {
+    /// The repository; absent means the Context's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::object")]
+    pub repository_context: Option<Value>,
+    /// The component's name.
+    pub component_name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// Exactly one of a resource of the component version and a file system written out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlueprintSource {
+    /// A resource of the component version.
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<BlueprintReference>,
+    /// The blueprint's files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inline: Option<InlineBlueprint>,
+}
+
+/// A blueprint in the component version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlueprintReference {
+    /// The resource's name.
+    pub resource_name: String,
+}
+
+/// A blueprint written out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InlineBlueprint {
+    /// A map from path to content, nested maps being folders; `blueprint.yaml` at the root.
+    #[schemars(schema_with = "schema::any")]
+    pub filesystem: Value,
+}
+
+/// Where imports come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Imports {
+    /// Imports of data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<DataImport>,
+    /// Imports of targets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetImport>,
+}
+
+impl Imports {
+    /// Whether nothing is imported.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty() && self.targets.is_empty()
+    }
+}
+
+/// A data import; exactly one of the three references.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DataImport {
+    /// The import's name in the blueprint or the mappings.
+    pub name: String,
+    /// The key of a DataObject in the installation's context; `#name` takes a DataObject by its own name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub data_ref: String,
+    /// A Secret, or one key of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<LocalSecretReference>,
+    /// A ConfigMap, or one key of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map_ref: Option<LocalConfigMapReference>,
+    /// `v1`; unused.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+}
+
+/// A target import; exactly one source. An explicit empty list or map is a source, an absent one is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetImport {
+    /// The import's name in the blueprint.
+    pub name: String,
+    /// The key of one Target.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// The keys of a list of Targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<String>>,
+    /// The parent's target list import of this name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target_list_ref: String,
+    /// The keys of Targets by map key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_map: Option<BTreeMap<String, String>>,
+    /// The parent's target map import of this name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target_map_ref: String,
+}
+
+/// Where exports go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Exports {
+    /// Exports of data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<DataExport>,
+    /// Exports of targets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetExport>,
+}
+
+impl Exports {
+    /// Whether nothing is exported.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty() && self.targets.is_empty()
+    }
+}
+
+/// A data export.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DataExport {
+    /// The export's name in the blueprint or the mappings.
+    pub name: String,
+    /// The key of the DataObject to write.
+    pub data_ref: String,
+}
+
+/// A target export.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetExport {
+    /// The export's name in the blueprint.
+    pub name: String,
+    /// The key of the Target to write.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
+}
+
+/// When jobs start by themselves (`landscaper.md` §3.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AutomaticReconcile {
+    /// After a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub succeeded_reconcile: Option<SucceededReconcile>,
+    /// After a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_reconcile: Option<FailedReconcile>,
+}
+
+/// Automatic jobs after a success.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SucceededReconcile {
+    /// Time between jobs; absent means 24h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
+    /// A cron expression of five fields; it wins over the interval.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cron_spec: String,
+}
+
+/// Automatic jobs after a failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedReconcile {
+    /// How many; absent means no limit, 0 means none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number_of_reconciles: Option<i32>,
+    /// Time between jobs; absent means 5m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Duration>,
+    /// A cron expression of five fields; it wins over the interval.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cron_spec: String,
+}
+
+/// Promises that spare looking at siblings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Optimization {
+    /// No import comes from a sibling's export.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_no_sibling_imports: bool,
+    /// No sibling imports one of the exports.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_no_sibling_exports: bool,
+}
+
+/// How far it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstallationStatus {
+    /// The generation fully dealt with (`rules.md` C-06).
+    #[serde(default)]
+    pub observed_generation: i64,
+    /// The generation that the job captured in Init (`rules.md` C-06, INS-37).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_generation: Option<i64>,
+    /// Observations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Absent when the last step had no error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<LastError>,
+    /// The phase (`landscaper.md` §3.2); empty before the first job.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// When the phase changed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_transition_time: Option<Time>,
+    /// The job being asked for.
+    #[serde(default, rename = "jobID", skip_serializing_if = "String::is_empty")]
+    pub job_id: String,
+    /// The job finished last.
+    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "String::is_empty")]
+    pub job_id_finished: String,
+    /// The token of the trigger seen last (`rules.md` §2).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_handled_trigger: String,
+    /// The Execution, which has the Installation's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_ref: Option<ObjectReference>,
+    /// The sub-installations known; absent means that they are listed by label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_inst_cache: Option<SubinstallationCache>,
+    /// The hash of the imports of the job (`landscaper.md` §5.6).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub imports_hash: String,
+    /// The record of automatic jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub automatic_reconcile_status: Option<AutomaticReconcileStatus>,
+    /// Siblings to be triggered at the next reconcile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependents_to_trigger: Vec<LocalReference>,
+    /// When the job passed its stations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transition_times: Option<TransitionTimes>,
+}
+
+/// The sub-installations of an Installation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubinstallationCache {
+    /// Those of the blueprint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub active_subs: Vec<NamePair>,
+    /// The object names of those that left the blueprint and are being deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orphaned_subs: Vec<String>,
+}
+
+/// The record of automatic jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AutomaticReconcileStatus {
+    /// The generation that it counts for.
+    #[serde(default)]
+    pub generation: i64,
+    /// How many automatic jobs ran.
+    #[serde(default)]
+    pub number_of_reconciles: i32,
+    /// When the last one began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_reconcile_time: Option<Time>,
+    /// Whether they follow a failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_failed: bool,
+}
+
+impl Installation {
+    /// Whether no Installation owns it: jobs begin at roots.
+    pub fn is_root(&self) -> bool {
+        self.parent_installation().is_none()
+    }
+}

@@ -1,0 +1,106 @@
+//! The job protocol's fields, which Installation, Execution and DeployItem share (`landscaper.md` §3.1).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    condition::Condition, deploy_item::DeployItem, error::LastError, execution::Execution, installation::Installation,
+};
+
+/// When a job passed its stations; diagnostic, but for `initTime` of a deploy item.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TransitionTimes {
+    /// The object was asked to work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_time: Option<Time>,
+    /// It began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init_time: Option<Time>,
+    /// It began to wait for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_time: Option<Time>,
+    /// It ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_time: Option<Time>,
+}
+
+/// The name in a template and the name of the object made from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NamePair {
+    /// The name in the template.
+    pub spec_name: String,
+    /// The object's name.
+    pub object_name: String,
+}
+
+/// What the kinds of the job protocol have in common. Absent status reads as empty.
+pub trait Job {
+    /// The job being asked for; empty before the first.
+    fn job_id(&self) -> &str;
+    /// The job finished last; empty before the first.
+    fn job_id_finished(&self) -> &str;
+    /// The phase; empty before the first job.
+    fn phase(&self) -> &str;
+    /// The conditions.
+    fn conditions(&self) -> &[Condition];
+    /// The error shown.
+    fn last_error(&self) -> Option<&LastError>;
+    /// INS-07: whether no job is running; the only indicator of it.
+    fn job_finished(&self) -> bool {
+        self.job_id() == self.job_id_finished()
+    }
+    /// Whether exactly this job is finished.
+    fn finished_job(&self, job: &str) -> bool {
+        self.job_id() == job && self.job_id_finished() == job
+    }
+}
+
+macro_rules! job {
+    ($kind:ty) => {
+        impl Job for $kind {
+            fn job_id(&self) -> &str {
+                self.status.as_ref().map_or("", |status| &status.job_id)
+            }
+            fn job_id_finished(&self) -> &str {
+                self.status.as_ref().map_or("", |status| &status.job_id_finished)
+            }
+            fn phase(&self) -> &str {
+                self.status.as_ref().map_or("", |status| &status.phase)
+            }
+            fn conditions(&self) -> &[Condition] {
+                self.status.as_ref().map_or(&[], |status| &status.conditions)
+            }
+            fn last_error(&self) -> Option<&LastError> {
+                self.status.as_ref().and_then(|status| status.last_error.as_ref())
+            }
+        }
+    };
+}
+
+job!(Installation);
+job!(Execution);
+job!(DeployItem);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn execution(status: serde_json::Value) -> Execution {
+        serde_json::from_value(json!({"metadata": {"name": "x"}, "spec": {}, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn ins_07_a_job_is_finished_when_both_ids_are_equal_whatever_the_phase() {
+        let fresh = execution(json!(null));
+        assert!(fresh.job_finished() && fresh.job_id().is_empty());
+        let running = execution(json!({"jobID": "b", "jobIDFinished": "a", "phase": "Succeeded"}));
+        assert!(!running.job_finished() && !running.finished_job("b") && !running.finished_job("a"));
+        let ended = execution(json!({"jobID": "b", "jobIDFinished": "b", "phase": "Progressing"}));
+        assert!(ended.job_finished() && ended.finished_job("b") && !ended.finished_job("a"));
+    }
+}

@@ -1,0 +1,57 @@
+//! ComponentVersionOverwrites (`landscaper.md` §1.5): served, not yet acted on.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::schema;
+
+/// Component versions to be taken instead of others. No `spec` on the wire: the field stands at the top.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "landscaper.gardener.cloud",
+    version = "v1alpha1",
+    kind = "ComponentVersionOverwrites",
+    doc = "Component versions to be taken instead of others.",
+    plural = "componentversionoverwrites",
+    singular = "componentversionoverwrite",
+    shortname = "compveroverwrite",
+    shortname = "cvo",
+    category = "orangery",
+    namespaced,
+    no_spec,
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentVersionOverwritesContent {
+    /// The first that matches holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overwrites: Vec<Overwrite>,
+}
+
+/// One replacement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Overwrite {
+    /// What is replaced.
+    pub source: OverwriteReference,
+    /// By what.
+    pub substitution: OverwriteReference,
+}
+
+/// A component version; what is absent is not looked at, or not replaced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OverwriteReference {
+    /// The repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::any")]
+    pub repository_context: Option<Value>,
+    /// The component's name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub component_name: String,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+}

@@ -1,0 +1,35 @@
+//! JSON schemas of fields that hold free JSON, in the form that structural CRD schemas want.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+/// Any JSON value, kept as it is.
+pub(crate) fn any(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// An object whose fields are kept as they are.
+pub(crate) fn object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// An object with `apiVersion` and `kind`.
+pub(crate) fn embedded(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true,
+    })
+}
+
+/// A map from names to any JSON value.
+pub(crate) fn map_of_any(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true},
+    })
+}
+
+/// Bytes in base64.
+pub(crate) fn base64(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "format": "byte"})
+}
