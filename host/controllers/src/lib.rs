@@ -1,1 +1,17 @@
 //! Installation, Execution, DeployItem and Context on the job protocol.
+//!
+//! Every kind has the same three rooms: a driver with the phases in order, what it gathers, and what it applies.
+//! Deciding is `orangery_core::plan`. Nothing here names a component runtime: components are reached through the ports
+//! of the core.
+
+mod host;
+mod job;
+mod wake;
+
+pub mod context;
+pub mod deploy_item;
+pub mod execution;
+pub mod installation;
+
+pub use host::{Host, Stores};
+pub use wake::{Queues, wire};

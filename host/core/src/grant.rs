@@ -165,3 +165,105 @@ fn allowed(grants: &[KindGrant], field: &str, key: &ObjectKey) -> Result<(), Ref
         key.api_version, key.kind
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grants(json: serde_json::Value) -> Grants {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn key(api_version: &str, kind: &str, namespace: Option<&str>) -> ObjectKey {
+        ObjectKey {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: namespace.map(str::to_owned),
+            name: "x".into(),
+        }
+    }
+
+    fn selection(namespace: Option<&str>) -> Selection {
+        Selection {
+            api_version: "v1".into(),
+            kind: "Secret".into(),
+            namespace: namespace.map(str::to_owned),
+            names: vec![],
+            labels: None,
+            fields: None,
+        }
+    }
+
+    #[test]
+    fn everything_is_denied_unless_it_is_granted() {
+        let none = Grants::default();
+        let config_map = key("v1", "ConfigMap", Some("a"));
+        assert_eq!(
+            none.read(&ClusterRef::Target, &config_map).unwrap_err().to_string(),
+            "the target cluster is not granted to this component; add `clusters.target` to the grants of its registration"
+        );
+        let cluster_only = grants(serde_json::json!({"clusters": {"target": true}}));
+        assert_eq!(
+            cluster_only.write(&ClusterRef::Target, &config_map).unwrap_err().to_string(),
+            "v1 ConfigMap in namespace a is not granted to this component; add it to `writes` in the grants of its registration"
+        );
+        assert!(none.artifact("ghcr.io/a").is_err() && none.host("example.org").is_err());
+    }
+
+    #[test]
+    fn a_grant_names_groups_kinds_and_namespaces() {
+        let some = grants(serde_json::json!({
+            "clusters": {"target": true},
+            "reads": [{"groups": ["apps"], "kinds": ["Deployment"], "namespaces": ["a"]}, {"groups": [""], "kinds": ["Namespace"]}],
+        }));
+        let may = |key: ObjectKey| some.read(&ClusterRef::Target, &key).is_ok();
+        assert!(may(key("apps/v1", "Deployment", Some("a"))));
+        assert!(may(key("v1", "Namespace", None)));
+        assert!(!may(key("apps/v1", "Deployment", Some("b"))));
+        assert!(!may(key("apps/v1", "Deployment", None)));
+        assert!(!may(key("v1", "Deployment", Some("a"))));
+        assert!(!may(key("apps/v1", "StatefulSet", Some("a"))));
+        assert!(some.write(&ClusterRef::Target, &key("apps/v1", "Deployment", Some("a"))).is_err());
+    }
+
+    #[test]
+    fn listing_all_namespaces_needs_a_grant_of_all() {
+        let one = grants(serde_json::json!({"clusters": {"target": true}, "reads": [{"namespaces": ["a"]}]}));
+        assert!(one.list(&ClusterRef::Target, &selection(Some("a"))).is_ok());
+        assert!(one.list(&ClusterRef::Target, &selection(None)).is_err());
+    }
+
+    #[test]
+    fn other_clusters_have_grants_of_their_own() {
+        let named = grants(serde_json::json!({"clusters": {"named": ["b"]}}));
+        assert!(named.cluster(&ClusterRef::Named("b".into())).is_ok());
+        assert!(named.cluster(&ClusterRef::Named("c".into())).is_err());
+        assert!(named.cluster(&ClusterRef::Host).is_err() && named.cluster(&ClusterRef::Target).is_err());
+    }
+
+    #[test]
+    fn deleting_what_is_not_in_the_inventory_has_a_grant_of_its_own() {
+        let writes = grants(serde_json::json!({"clusters": {"target": true}, "writes": [{}]}));
+        assert!(writes.delete_unmanaged(&ClusterRef::Target, &selection(None)).is_err());
+        let all = Grants { delete_unmanaged: true, ..writes };
+        assert!(all.delete_unmanaged(&ClusterRef::Target, &selection(None)).is_ok());
+    }
+
+    #[test]
+    fn an_artifact_prefix_ends_at_a_boundary() {
+        let some = grants(serde_json::json!({"artifacts": ["ghcr.io/acme", "example.org/x/"], "hosts": ["charts.example.org"]}));
+        for granted in ["ghcr.io/acme", "ghcr.io/acme/a:1", "ghcr.io/acme:1", "ghcr.io/acme@sha256:0", "example.org/x/y"] {
+            assert!(some.artifact(granted).is_ok(), "{granted}");
+        }
+        for refused in ["ghcr.io/acme-evil", "ghcr.io/acm", "example.org/xy", "evil/ghcr.io/acme"] {
+            assert!(some.artifact(refused).is_err(), "{refused}");
+        }
+        assert!(some.host("charts.example.org").is_ok() && some.host("x.charts.example.org").is_err());
+        assert!(grants(serde_json::json!({"artifacts": ["*"]})).artifact("anything").is_ok());
+    }
+
+    #[test]
+    fn a_misspelt_grant_is_refused() {
+        assert!(serde_json::from_value::<Grants>(serde_json::json!({"read": [{}]})).is_err());
+    }
+}

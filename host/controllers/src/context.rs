@@ -1,0 +1,57 @@
+//! The Context controller: every namespace has a Context `default` (`landscaper.md` §1.5, §11.1).
+
+use std::{collections::BTreeSet, future::ready, sync::Arc};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, ResourceExt,
+    core::ObjectMeta,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, metadata_watcher},
+    },
+};
+use orangery_api::context::{Context, DEFAULT_CONTEXT};
+use orangery_reconcile::{Key, WriteError};
+
+use crate::host::Host;
+
+/// Creates the Context `default` in every namespace that lacks it, as namespaces appear. Runs until it is dropped.
+///
+/// Namespaces in `excluded` get none. A create that fails is told in the log and tried again when the namespace changes;
+/// an installation that needs the Context waits for it and says so.
+pub async fn keep_default_contexts(host: Arc<Host>, excluded: BTreeSet<String>) {
+    host.stores.contexts.synced().await;
+    let api: Api<Namespace> = Api::all(host.client.clone());
+    metadata_watcher(api, watcher::Config::default())
+        .default_backoff()
+        .touched_objects()
+        .filter_map(|event| ready(event.inspect_err(|error| tracing::debug!(%error, "watching namespaces")).ok()))
+        .filter(|namespace| {
+            let wanted = namespace.metadata.deletion_timestamp.is_none() && !excluded.contains(&namespace.name_any());
+            ready(wanted)
+        })
+        .for_each(|namespace| ensure(&host, namespace.name_any()))
+        .await;
+}
+
+async fn ensure(host: &Host, namespace: String) {
+    let key = Key { namespace: namespace.clone(), name: DEFAULT_CONTEXT.to_owned() };
+    if host.stores.contexts.get(&key).is_some() {
+        return;
+    }
+    let context = Context {
+        metadata: ObjectMeta {
+            name: Some(DEFAULT_CONTEXT.to_owned()),
+            namespace: Some(namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        ..Context::default()
+    };
+    match host.writer(&host.stores.contexts).create(&context).await {
+        Ok(_) => {}
+        Err(WriteError::AlreadyExists { .. }) => {}
+        Err(error) => tracing::warn!(%namespace, %error, "creating the default Context"),
+    }
+}

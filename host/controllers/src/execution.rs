@@ -1,0 +1,128 @@
+//! The Execution controller: keeps deploy items equal to the spec, triggers them in order, collects their exports
+//! (EXE-01 … EXE-51).
+//!
+//! It renders nothing, starts no job by itself, and never touches what a deployer made.
+
+use std::sync::Arc;
+
+use orangery_api::{
+    FINALIZER,
+    execution::{DeployItemTemplate, Execution},
+    job::Job,
+    marks::{Marks, Operation},
+};
+use orangery_core::{
+    job::{JobIds, Situation, Work, work},
+    phase::execution::Execution as Phase,
+    step::{Halt, Step, Verdict},
+    walk::{Rest, Transition},
+};
+use orangery_reconcile::{CONFLICT, Controller, Next};
+
+use crate::{
+    host::Host,
+    job::{JobStatus, standing_phase, walk},
+};
+
+mod deletion;
+mod exports;
+mod interrupt;
+mod items;
+
+/// Drives Executions.
+pub struct ExecutionController {
+    host: Arc<Host>,
+}
+
+/// One job's walk over an Execution: the object as it will be written where the walk rests.
+struct Run<'a> {
+    host: &'a Host,
+    /// Spec and metadata as read; the status is the draft of the next write.
+    draft: Execution,
+    items: Vec<DeployItemTemplate>,
+    job: String,
+}
+
+impl ExecutionController {
+    /// Over a host.
+    pub fn new(host: Arc<Host>) -> Self {
+        Self { host }
+    }
+}
+
+impl Controller for ExecutionController {
+    type Object = Execution;
+    const NAME: &'static str = "execution";
+
+    async fn reconcile(&self, execution: Arc<Execution>) -> Result<Next, Halt> {
+        let host = self.host.as_ref();
+        if execution.operation() == Some(Operation::Interrupt) {
+            return interrupt::interrupt(host, &execution).await;
+        }
+        let ids = JobIds::new(execution.job_id(), execution.job_id_finished());
+        let phase = Phase::parse(execution.phase());
+        let deleting = execution.is_deleting();
+        let situation = Situation {
+            ids: &ids,
+            root: false,
+            requested: false,
+            deleting,
+            in_deletion: phase.is_some_and(orangery_core::phase::Phase::is_deletion),
+        };
+        match work(situation) {
+            Work::None | Work::Start => Ok(Next::Settled),
+            Work::Continue { job } => run(host, &execution, job, standing_phase(phase, deleting)).await,
+        }
+    }
+}
+
+async fn run(host: &Host, before: &Execution, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
+    let mut run = Run { host, draft: before.clone(), items: Vec::new(), job };
+    if fresh {
+        let now = host.now();
+        let generation = before.metadata.generation;
+        let status = run.draft.status.get_or_insert_default();
+        status.begin(&now);
+        status.job_generation = generation;
+    }
+    let (phase, transition) = walk(phase, async |phase| run.phase(phase).await).await;
+    run.rest(before, phase, transition).await
+}
+
+impl Run<'_> {
+    async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
+        match phase {
+            Phase::Init => self.init().await,
+            Phase::Progressing => self.progressing().await,
+            Phase::Completing => self.completing().await,
+            Phase::InitDelete => self.init_delete().await,
+            Phase::Deleting => self.deleting().await,
+            Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
+        }
+    }
+
+    /// Writes where the walk rests: one write.
+    async fn rest(mut self, before: &Execution, phase: Phase, transition: Transition<Phase>) -> Result<Next, Halt> {
+        if let Transition::Retry(failure) = &transition
+            && failure.reason == CONFLICT
+        {
+            return Err(Halt::Retry(failure.clone()));
+        }
+        let writer = self.host.writer(&self.host.stores.executions);
+        let Some(rest) = Rest::after(phase, &transition) else {
+            let mut released = before.clone();
+            released.metadata.finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
+            writer.update(before, &released).await.map_err(|error| error.halt("RemoveFinalizer"))?;
+            return Ok(Next::Settled);
+        };
+        let generation = before.metadata.generation.unwrap_or_default();
+        let now = self.host.now();
+        self.draft.status.get_or_insert_default().rest(&rest, generation, &now);
+        writer.update_status(before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
+        match transition {
+            Transition::Retry(failure) => Err(Halt::Retry(failure)),
+            Transition::Wait(wait) => Ok(wait.poll.map_or(Next::Settled, Next::After)),
+            Transition::Next(_) | Transition::End(..) | Transition::Released => Ok(Next::Settled),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The end of deploy items: orphans of an update, and all of them when the Execution is deleted (EXE-39 … EXE-51).
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use orangery_api::{FINALIZER, annotation, deploy_item::DeployItem, marks::Marks};
+use orangery_core::{
+    phase::{Phase, item::Item as ItemPhase},
+    plan::execution::{self as plan, ItemState},
+    step::{Step, Verdict},
+};
+
+use super::{
+    Run,
+    items::{WRITES_AT_ONCE, item_name, state, trigger},
+};
+
+impl Run<'_> {
+    /// `InitDelete`: the delete call for all items; their finalizers keep them (EXE-42, EXE-43, INS-79).
+    pub(super) async fn init_delete(&mut self) -> Step<Verdict> {
+        let without_uninstall = self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL);
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        stream::iter(self.objects())
+            .map(|object| {
+                let writer = &writer;
+                async move {
+                    let mut current = Arc::clone(&object);
+                    if without_uninstall && !object.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
+                        let mut after = DeployItem::clone(&object);
+                        let annotations = after.metadata.annotations.get_or_insert_default();
+                        annotations.insert(annotation::DELETE_WITHOUT_UNINSTALL.to_owned(), "true".to_owned());
+                        current = writer.update(&object, &after).await?;
+                    }
+                    if current.is_deleting() { Ok(()) } else { writer.delete(&current).await }
+                }
+            })
+            .buffer_unordered(WRITES_AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await
+            .map_err(|error| error.halt("DeleteDeployItem"))?;
+        Ok(Verdict::Done)
+    }
+
+    /// `Deleting`: items are triggered in reverse order until none is left.
+    pub(super) async fn deleting(&mut self) -> Step<Verdict> {
+        self.carry_out_deletion(&self.objects()).await
+    }
+
+    /// Triggers what may be deleted now. Items that are not to be uninstalled are released here: no deployer is asked
+    /// (INS-80, C-24).
+    pub(super) async fn carry_out_deletion(&self, objects: &[Arc<DeployItem>]) -> Step<Verdict> {
+        let names: Vec<String> = objects.iter().map(|object| item_name(object)).collect();
+        let dependencies: Vec<Vec<String>> = objects.iter().map(|object| depends_on(object)).collect();
+        let states: Vec<ItemState<'_>> = objects
+            .iter()
+            .zip(&names)
+            .zip(&dependencies)
+            .map(|((object, name), dependencies)| ItemState {
+                name,
+                depends_on: dependencies.iter().map(String::as_str).collect(),
+                object: Some(state(object)),
+            })
+            .collect();
+        let plan = plan::deleting(&states, &self.job);
+        let chosen = objects.iter().zip(&names).filter(|(_, name)| plan.trigger.contains(name)).map(|(object, _)| object);
+        let (released, triggered): (Vec<_>, Vec<_>) =
+            chosen.partition(|object| object.flag(annotation::DELETE_WITHOUT_UNINSTALL));
+        self.release(&released).await?;
+        trigger(self.host, triggered.into_iter(), &self.job, ItemPhase::INIT_DELETE).await?;
+        plan.outcome
+    }
+
+    async fn release(&self, objects: &[&Arc<DeployItem>]) -> Step<()> {
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        for object in objects {
+            let mut after = DeployItem::clone(object);
+            after.metadata.finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
+            writer.update(object, &after).await.map_err(|error| error.halt("ReleaseDeployItem"))?;
+        }
+        Ok(())
+    }
+}
+
+/// What an item depended on when it was written last: the spec may no longer have it (C-19).
+fn depends_on(object: &DeployItem) -> Vec<String> {
+    let names = object.annotation(annotation::DEPENDS_ON).unwrap_or_default();
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}

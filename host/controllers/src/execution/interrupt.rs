@@ -1,0 +1,59 @@
+//! Interrupt: every deploy item that has not finished the job fails at once (INS-70 … INS-74, `landscaper.md` §6.4).
+
+use kube::ResourceExt;
+use orangery_api::{
+    annotation,
+    deploy_item::DeployItem,
+    error::LastError,
+    execution::Execution,
+    job::Job,
+};
+use orangery_core::{
+    error::Failure,
+    phase::{Phase, item::Item as ItemPhase},
+    step::Halt,
+    walk::Rest,
+};
+use orangery_reconcile::Next;
+
+use crate::{
+    host::{Host, index},
+    job::JobStatus,
+};
+
+/// Fails the unfinished items, then removes the request, so that a crash in between repeats it.
+pub(super) async fn interrupt(host: &Host, execution: &Execution) -> Result<Next, Halt> {
+    let namespace = execution.namespace().unwrap_or_default();
+    let job = execution.job_id();
+    if !job.is_empty() && !execution.job_finished() {
+        let objects = host.stores.deploy_items.indexed(index::MANAGED_BY, &namespace, &execution.name_any());
+        for object in objects.iter().filter(|object| !object.finished_job(job)) {
+            fail(host, object, job).await?;
+        }
+    }
+    let mut after = execution.clone();
+    after.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
+    let writer = host.writer(&host.stores.executions);
+    writer.update(execution, &after).await.map_err(|error| error.halt("RemoveOperation"))?;
+    Ok(Next::Again)
+}
+
+async fn fail(host: &Host, object: &DeployItem, job: &str) -> Result<(), Halt> {
+    let deleting = object.metadata.deletion_timestamp.is_some();
+    let phase = if deleting { ItemPhase::DELETE_FAILED } else { ItemPhase::FAILED };
+    let failure = Failure::new(
+        "InterruptOperation",
+        "InterruptOperation",
+        "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt",
+    );
+    let now = host.now();
+    let mut after = object.clone();
+    let generation = object.metadata.generation.unwrap_or_default();
+    let status = after.status.get_or_insert_default();
+    job.clone_into(&mut status.job_id);
+    status.rest(&Rest { phase, ended: true, failure: Some(failure.clone()), wait: None }, generation, &now);
+    status.last_errors.push(LastError::following(None, &failure, &now));
+    let writer = host.writer(&host.stores.deploy_items);
+    writer.update_status(object, &after).await.map_err(|error| error.halt("InterruptDeployItem"))?;
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Deploy items: created and updated from the spec in `Init`, triggered in order in `Progressing`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::{Resource, ResourceExt};
+use orangery_api::{
+    FINALIZER, annotation,
+    deploy_item::{DeployItem, DeployItemSpec},
+    execution::{DeployItemCache, DeployItemTemplate},
+    job::{Job, NamePair},
+    label,
+    marks::Marks,
+};
+use orangery_core::{
+    error::{Code, Failure},
+    job::JobIds,
+    name,
+    phase::{Phase, item::Item as ItemPhase},
+    plan::execution::{self as plan, ItemState, ObjectState},
+    step::{Halt, Step, Verdict},
+};
+use orangery_reconcile::WriteError;
+
+use super::Run;
+use crate::{
+    host::{Host, index},
+    job::{JobStatus, failure_of},
+};
+
+/// How many items of one Execution are written at the same time.
+pub(super) const WRITES_AT_ONCE: usize = 16;
+
+impl Run<'_> {
+    /// The DeployItem objects of this Execution, sorted by name.
+    pub(super) fn objects(&self) -> Vec<Arc<DeployItem>> {
+        let namespace = self.draft.namespace().unwrap_or_default();
+        self.host.stores.deploy_items.indexed(index::MANAGED_BY, &namespace, &self.draft.name_any())
+    }
+
+    /// The items of the spec, read once.
+    fn load_items(&mut self) -> Step<()> {
+        if self.items.is_empty() {
+            self.items = self.draft.spec.items().map_err(|error| {
+                Halt::Stall(Failure::new("ReadDeployItems", "UnreadableDeployItems", error.to_string()).with_code(Code::ConfigurationProblem))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// `Init`: every definition has its object, the others are orphans and are deleted (EXE-11 … EXE-15).
+    pub(super) async fn init(&mut self) -> Step<Verdict> {
+        self.load_items()?;
+        let objects = self.objects();
+        let existing: BTreeMap<String, String> = objects
+            .iter()
+            .filter(|object| !object.is_deleting())
+            .map(|object| (object.name_any(), item_name(object)))
+            .collect();
+        let plan = plan::reconcile(self.items.iter().map(|item| item.name.as_str()), &existing);
+        let by_name = |name: &str| objects.iter().find(|object| object.name_any() == name);
+        let writes = self.items.iter().map(|item| {
+            let present = plan.update.get(&item.name).and_then(|name| by_name(name));
+            self.ensure(item, present)
+        });
+        let active = stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect::<Vec<NamePair>>().await?;
+        for orphan in plan.orphans.iter().filter_map(|name| by_name(name)) {
+            self.host.writer(&self.host.stores.deploy_items).delete(orphan).await.map_err(|error| error.halt("DeleteOrphan"))?;
+        }
+        let orphaned_items = self.orphans().iter().map(|object| object.name_any()).collect();
+        self.draft.status.get_or_insert_default().deploy_item_cache =
+            Some(DeployItemCache { active_items: active, orphaned_items });
+        Ok(Verdict::Done)
+    }
+
+    async fn ensure(&self, item: &DeployItemTemplate, present: Option<&Arc<DeployItem>>) -> Step<NamePair> {
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        let object_name = match present {
+            Some(before) => {
+                let after = self.updated(item, before);
+                if after != **before {
+                    writer.update(before, &after).await.map_err(|error| error.halt("UpdateDeployItem"))?;
+                }
+                before.name_any()
+            }
+            None => {
+                let object = self.updated(item, &self.skeleton(item));
+                match writer.create(&object).await {
+                    Ok(_) => {}
+                    // This job made it before a crash: the name is that of this item in this job.
+                    Err(WriteError::AlreadyExists { .. }) => {}
+                    Err(error) => return Err(error.halt("CreateDeployItem")),
+                }
+                object.name_any()
+            }
+        };
+        Ok(NamePair { spec_name: item.name.clone(), object_name })
+    }
+
+    fn skeleton(&self, item: &DeployItemTemplate) -> DeployItem {
+        let execution = self.draft.name_any();
+        let generate_name = name::deploy_item_generate_name(&execution, &item.name);
+        // The name a server would make up is fixed by item and job instead, so that a create whose answer was lost is
+        // not repeated under another name (C-31).
+        let suffix = name::suffix(&[&self.draft.uid().unwrap_or_default(), &item.name, &self.job]);
+        DeployItem {
+            metadata: ObjectMeta {
+                name: Some(format!("{generate_name}{suffix}")),
+                generate_name: Some(generate_name),
+                namespace: self.draft.namespace(),
+                finalizers: Some(vec![FINALIZER.to_owned()]),
+                owner_references: Some(vec![controller_reference(&self.draft)]),
+                ..ObjectMeta::default()
+            },
+            ..DeployItem::default()
+        }
+    }
+
+    /// The object as the spec wants it; the same object where nothing differs.
+    fn updated(&self, item: &DeployItemTemplate, before: &DeployItem) -> DeployItem {
+        let mut after = before.clone();
+        after.spec = DeployItemSpec {
+            type_: item.type_.clone(),
+            target: item.target.clone(),
+            context: self.draft.spec.context.clone(),
+            config: item.config.clone(),
+            timeout: item.timeout.clone(),
+            update_on_change_only: item.update_on_change_only,
+            on_delete: item.on_delete.clone(),
+        };
+        let labels = after.metadata.labels.get_or_insert_default();
+        labels.extend(item.labels.clone());
+        labels.insert(label::MANAGED_BY.to_owned(), self.draft.name_any());
+        labels.insert(label::ITEM_NAME.to_owned(), item.name.clone());
+        let target = item.target.as_ref().map_or(annotation::NO_TARGET_NAME, |target| target.name.as_str());
+        let annotations = after.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::DEPENDS_ON.to_owned(), item.depends_on.join(","));
+        annotations.insert(annotation::DEPLOYER_TYPE.to_owned(), item.type_.clone());
+        annotations.insert(annotation::DEPLOYER_TARGET_NAME.to_owned(), target.to_owned());
+        if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
+            annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
+        }
+        if after != *before {
+            let now = self.host.now().0.to_string();
+            after.metadata.annotations.get_or_insert_default().insert(annotation::RECONCILE_TIME.to_owned(), now);
+        }
+        after
+    }
+
+    /// Objects of this Execution that no item of the spec stands for, or that are being deleted.
+    fn orphans(&self) -> Vec<Arc<DeployItem>> {
+        let mut objects = self.objects();
+        objects.retain(|object| object.is_deleting());
+        objects
+    }
+
+    /// `Progressing`: orphans first, in reverse order (C-19); then the items in theirs.
+    pub(super) async fn progressing(&mut self) -> Step<Verdict> {
+        self.load_items()?;
+        let orphans = self.orphans();
+        if !orphans.is_empty() {
+            match self.carry_out_deletion(&orphans).await? {
+                Verdict::Done => {}
+                failed @ Verdict::Failed(_) => return Ok(failed),
+            }
+        }
+        let objects = self.objects();
+        let states: Vec<ItemState<'_>> = self
+            .items
+            .iter()
+            .map(|item| ItemState {
+                name: &item.name,
+                depends_on: item.depends_on.iter().map(String::as_str).collect(),
+                object: objects.iter().find(|object| !object.is_deleting() && item_name(object) == item.name).map(|object| state(object)),
+            })
+            .collect();
+        let plan::Plan { trigger: names, outcome } = plan::progressing(&states, &self.job);
+        let triggered = objects.iter().filter(|object| !object.is_deleting() && names.contains(&item_name(object)));
+        trigger(self.host, triggered, &self.job, ItemPhase::INIT).await?;
+        outcome
+    }
+}
+
+/// The name of the item that an object stands for.
+pub(super) fn item_name(object: &DeployItem) -> String {
+    object.label(label::ITEM_NAME).unwrap_or_default().to_owned()
+}
+
+/// What the plan needs to know of an object.
+pub(super) fn state(object: &DeployItem) -> ObjectState {
+    ObjectState {
+        object_name: object.name_any(),
+        ids: JobIds::new(object.job_id(), object.job_id_finished()),
+        phase: ItemPhase::parse(object.phase()),
+        failure: failure_of(object.last_error()),
+    }
+}
+
+/// Passes the job to deploy items: the trigger of their deployers (EXE-16).
+pub(super) async fn trigger(
+    host: &Host,
+    objects: impl Iterator<Item = &Arc<DeployItem>>,
+    job: &str,
+    first: ItemPhase,
+) -> Step<()> {
+    let writer = host.writer(&host.stores.deploy_items);
+    let now = host.now();
+    stream::iter(objects)
+        .map(|object| {
+            let mut after = DeployItem::clone(object);
+            let generation = object.metadata.generation.unwrap_or_default();
+            let status = after.status.get_or_insert_default();
+            status.trigger(job, first, generation, &now);
+            status.job_id_generation_time = Some(now.clone());
+            let writer = &writer;
+            async move { writer.update_status(object, &after).await }
+        })
+        .buffer_unordered(WRITES_AT_ONCE)
+        .try_for_each(|_| async { Ok(()) })
+        .await
+        .map_err(|error| error.halt("TriggerDeployItem"))
+}
+
+/// The owner reference of an object's controller.
+pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
+    OwnerReference { controller: Some(true), block_owner_deletion: Some(true), ..owner_reference(owner) }
+}
+
+/// The owner reference of an object that goes with its owner, without being controlled by it.
+pub(crate) fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
+    OwnerReference {
+        api_version: K::api_version(&()).into_owned(),
+        kind: K::kind(&()).into_owned(),
+        name: owner.meta().name.clone().unwrap_or_default(),
+        uid: owner.meta().uid.clone().unwrap_or_default(),
+        ..OwnerReference::default()
+    }
+}

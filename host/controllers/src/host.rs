@@ -1,0 +1,111 @@
+//! What every controller is given: the client, the stores, the components, the clock and the randomness.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Client;
+use orangery_api::{
+    context::Context, data_object::DataObject, deploy_item::DeployItem, execution::Execution,
+    installation::Installation, label, marks::Marks, target::Target,
+};
+use orangery_core::port::{Chance, Clock, Plugins};
+use orangery_reconcile::{Key, Store, Watched, Writer};
+
+use crate::installation::sibling;
+
+/// What is known of each kind.
+#[derive(Clone)]
+pub struct Stores {
+    /// Installations, by parent, by what they export and by what they import.
+    pub installations: Store<Installation>,
+    /// Executions.
+    pub executions: Store<Execution>,
+    /// Deploy items, by the Execution that manages them.
+    pub deploy_items: Store<DeployItem>,
+    /// Targets, by context and by source.
+    pub targets: Store<Target>,
+    /// Data objects, by context and by source.
+    pub data_objects: Store<DataObject>,
+    /// Contexts.
+    pub contexts: Store<Context>,
+}
+
+/// Names of the indexes of the stores.
+pub(crate) mod index {
+    /// Installations by the name of their parent; roots stand under the empty name.
+    pub(crate) const PARENT: &str = "parent";
+    /// Installations by what they export: see [`crate::installation::sibling`].
+    pub(crate) const EXPORTS: &str = "exports";
+    /// Installations by what they import.
+    pub(crate) const IMPORTS: &str = "imports";
+    /// Deploy items by the name of their Execution.
+    pub(crate) const MANAGED_BY: &str = "managed-by";
+    /// Data objects and targets by the context they live in.
+    pub(crate) const CONTEXT: &str = "context";
+    /// Data objects and targets by who wrote them.
+    pub(crate) const SOURCE: &str = "source";
+}
+
+fn labelled<K: Marks>(object: &K, key: &str) -> Vec<String> {
+    object.label(key).map(str::to_owned).into_iter().collect()
+}
+
+impl Stores {
+    /// Empty stores with their indexes.
+    pub fn new() -> Self {
+        Self {
+            installations: Store::new()
+                .with_index(index::PARENT, |installation| vec![sibling::parent(installation).to_owned()])
+                .with_index(index::EXPORTS, sibling::exports)
+                .with_index(index::IMPORTS, sibling::imports),
+            executions: Store::new(),
+            deploy_items: Store::new().with_index(index::MANAGED_BY, |item| labelled(item, label::MANAGED_BY)),
+            targets: Store::new()
+                .with_index(index::CONTEXT, |target| labelled(target, label::CONTEXT))
+                .with_index(index::SOURCE, |target| labelled(target, label::SOURCE)),
+            data_objects: Store::new()
+                .with_index(index::CONTEXT, |object| labelled(object, label::CONTEXT))
+                .with_index(index::SOURCE, |object| labelled(object, label::SOURCE)),
+            contexts: Store::new(),
+        }
+    }
+}
+
+impl Default for Stores {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What every controller is given.
+pub struct Host {
+    /// The cluster that holds our objects.
+    pub client: Client,
+    /// What is known of it.
+    pub stores: Stores,
+    /// The components.
+    pub plugins: Arc<dyn Plugins>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The randomness.
+    pub chance: Arc<dyn Chance>,
+}
+
+impl Host {
+    /// Writes objects of one kind and keeps its store in step.
+    pub(crate) fn writer<K: Watched>(&self, store: &Store<K>) -> Writer<K> {
+        Writer::new(self.client.clone(), store.clone())
+    }
+
+    /// Now, with the precision that objects keep.
+    pub(crate) fn now(&self) -> Time {
+        let now = self.clock.now();
+        Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))
+    }
+}
+
+/// The key of an object.
+pub(crate) fn key_of<K: Watched>(object: &K) -> Key {
+    let meta = object.meta();
+    Key { namespace: meta.namespace.clone().unwrap_or_default(), name: meta.name.clone().unwrap_or_default() }
+}

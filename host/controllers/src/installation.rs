@@ -1,0 +1,195 @@
+//! The Installation controller: binds a blueprint to imports, creates the subobjects, collects exports (INS-01 … INS-81).
+//!
+//! It deploys nothing and calls no deployer; templates are rendered through the port of the core.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use orangery_api::{
+    FINALIZER, annotation, context::DEFAULT_CONTEXT, installation::Installation, job::Job, marks::Marks,
+};
+use orangery_core::{
+    job::{JobIds, Situation, Work, work},
+    phase::installation::Installation as Phase,
+    step::{Halt, Step, Verdict},
+    walk::{Rest, Transition},
+};
+use orangery_reconcile::{CONFLICT, Controller, Next};
+
+use crate::{
+    host::Host,
+    job::{JobStatus, standing_phase, walk},
+};
+
+mod blueprints;
+mod children;
+mod completing;
+mod deletion;
+mod init;
+mod objects;
+mod render;
+mod request;
+pub(crate) mod sibling;
+
+pub(crate) use blueprints::Blueprints;
+
+/// Drives Installations.
+pub struct InstallationController {
+    host: Arc<Host>,
+    blueprints: Blueprints,
+}
+
+/// One job's walk over an Installation: the object as it will be written where the walk rests.
+struct Run<'a> {
+    host: &'a Host,
+    blueprints: &'a Blueprints,
+    /// Spec and metadata as read; the status is the draft of the next write.
+    draft: Installation,
+    job: String,
+}
+
+impl InstallationController {
+    /// Over a host.
+    pub fn new(host: Arc<Host>) -> Self {
+        Self { host, blueprints: Blueprints::default() }
+    }
+}
+
+impl Controller for InstallationController {
+    type Object = Installation;
+    const NAME: &'static str = "installation";
+
+    async fn reconcile(&self, installation: Arc<Installation>) -> Result<Next, Halt> {
+        let host = self.host.as_ref();
+        if let Some(next) = request::before(host, &installation).await? {
+            return Ok(next);
+        }
+        let ids = JobIds::new(installation.job_id(), installation.job_id_finished());
+        let phase = Phase::parse(installation.phase());
+        let deleting = installation.is_deleting();
+        let root = installation.is_root();
+        let situation = Situation {
+            ids: &ids,
+            root,
+            requested: request::is_requested(&installation),
+            deleting,
+            in_deletion: phase.is_some_and(orangery_core::phase::Phase::is_deletion),
+        };
+        match work(situation) {
+            Work::None => Ok(Next::Settled),
+            Work::Start => start(host, &installation).await,
+            Work::Continue { job } => {
+                let installation = adopt(host, &installation).await?;
+                self.run(&installation, job, standing_phase(phase, deleting)).await
+            }
+        }
+    }
+}
+
+/// Starts a job at a root: the id goes to the status first, so that a request is never lost (INS-12 … INS-14).
+async fn start(host: &Host, before: &Installation) -> Result<Next, Halt> {
+    use orangery_core::phase::Phase as _;
+    let now = host.now();
+    let mut after = before.clone();
+    let first = if before.is_deleting() { Phase::INIT_DELETE } else { Phase::INIT };
+    let generation = before.metadata.generation.unwrap_or_default();
+    let status = after.status.get_or_insert_default();
+    status.trigger(&host.chance.job_id(), first, generation, &now);
+    before.annotation(annotation::TRIGGER).unwrap_or_default().clone_into(&mut status.last_handled_trigger);
+    let writer = host.writer(&host.stores.installations);
+    writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
+    Ok(Next::Again)
+}
+
+/// What a job needs before its first phase, in one write: the finalizer, the default context, and the request removed
+/// (INS-14), so that it can be made again.
+async fn adopt(host: &Host, before: &Arc<Installation>) -> Result<Arc<Installation>, Halt> {
+    let mut after = Installation::clone(before);
+    if after.spec.context.is_empty() {
+        DEFAULT_CONTEXT.clone_into(&mut after.spec.context);
+    }
+    if !after.is_deleting() && !after.has_finalizer(FINALIZER) {
+        after.metadata.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
+    }
+    // A request that came after this job began stays for the next one.
+    if request::belongs_to_job(before) {
+        request::remove(&mut after);
+    }
+    if after == **before {
+        return Ok(Arc::clone(before));
+    }
+    let writer = host.writer(&host.stores.installations);
+    writer.update(before, &after).await.map_err(|error| error.halt("AdoptInstallation"))
+}
+
+impl InstallationController {
+    async fn run(&self, before: &Installation, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
+        let mut run = Run { host: &self.host, blueprints: &self.blueprints, draft: before.clone(), job };
+        if fresh {
+            let now = self.host.now();
+            run.draft.status.get_or_insert_default().begin(&now);
+        }
+        let (phase, transition) = walk(phase, async |phase| run.phase(phase).await).await;
+        run.rest(before, phase, transition).await
+    }
+}
+
+impl Run<'_> {
+    async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
+        match phase {
+            Phase::Init => self.init().await,
+            Phase::CleanupOrphaned => self.cleanup_orphaned().await,
+            Phase::ObjectsCreated => self.objects_created().await,
+            Phase::Progressing => self.progressing(),
+            Phase::Completing => self.completing().await,
+            Phase::InitDelete => self.init_delete().await,
+            Phase::TriggerDelete => self.trigger_delete().await,
+            Phase::Deleting => self.deleting(),
+            Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
+        }
+    }
+
+    fn namespace(&self) -> String {
+        self.draft.namespace().unwrap_or_default()
+    }
+
+    fn name(&self) -> String {
+        self.draft.name_any()
+    }
+
+    /// Writes where the walk rests: one write, in which an ended job also names the siblings to be triggered next, so
+    /// that a crash between cannot lose them (C-14, C-25).
+    async fn rest(mut self, before: &Installation, phase: Phase, transition: Transition<Phase>) -> Result<Next, Halt> {
+        if let Transition::Retry(failure) = &transition
+            && failure.reason == CONFLICT
+        {
+            return Err(Halt::Retry(failure.clone()));
+        }
+        let writer = self.host.writer(&self.host.stores.installations);
+        let Some(rest) = Rest::after(phase, &transition) else {
+            self.blueprints.forget(before);
+            let mut released = before.clone();
+            released.metadata.finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
+            writer.update(before, &released).await.map_err(|error| error.halt("RemoveFinalizer"))?;
+            return Ok(Next::Settled);
+        };
+        let dependents = if rest.ended { self.dependents(&rest) } else { Vec::new() };
+        let generation = self.draft.metadata.generation.unwrap_or_default();
+        let now = self.host.now();
+        let status = self.draft.status.get_or_insert_default();
+        status.rest(&rest, generation, &now);
+        status.dependents_to_trigger = dependents;
+        if rest.ended {
+            self.blueprints.forget(before);
+        }
+        let written = writer.update_status(before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
+        match transition {
+            Transition::Retry(failure) => Err(Halt::Retry(failure)),
+            Transition::Wait(wait) => Ok(wait.poll.map_or(Next::Settled, Next::After)),
+            Transition::Next(_) | Transition::End(..) | Transition::Released => {
+                let more = request::is_requested(&written) || !self.draft.status.unwrap_or_default().dependents_to_trigger.is_empty();
+                Ok(if more { Next::Again } else { Next::Settled })
+            }
+        }
+    }
+}

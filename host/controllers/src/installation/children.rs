@@ -1,0 +1,139 @@
+//! The subobjects of an Installation: its Execution and its sub-installations. They get the job, and are waited for
+//! (INS-27 … INS-35).
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use orangery_api::{execution::Execution, installation::Installation, job::Job, marks::Marks};
+use orangery_core::{
+    job::JobIds,
+    phase::{Phase as _, execution::Execution as ExecutionPhase, installation::Installation as Phase},
+    plan::installation::{self as plan, Peer, Standing},
+    step::{Step, Verdict},
+};
+use orangery_reconcile::Key;
+
+use super::{Run, request};
+use crate::{
+    host::{Host, index, key_of},
+    job::{JobStatus, failure_of},
+};
+
+/// The sub-installations of an Installation, sorted by name.
+pub(super) fn subinstallations(host: &Host, of: &Key) -> Vec<Arc<Installation>> {
+    host.stores.installations.indexed(index::PARENT, &of.namespace, &of.name)
+}
+
+/// How an Installation stands, for whoever waits for it.
+pub(super) fn peer(installation: &Installation) -> Peer {
+    Peer {
+        kind: "Installation",
+        name: installation.name_any(),
+        ids: JobIds::new(installation.job_id(), installation.job_id_finished()),
+        standing: Standing::of(Phase::parse(installation.phase())),
+        failure: failure_of(installation.last_error()),
+        requested: request::is_requested(installation),
+    }
+}
+
+fn execution_peer(execution: &Execution) -> Peer {
+    Peer {
+        kind: "Execution",
+        name: execution.name_any(),
+        ids: JobIds::new(execution.job_id(), execution.job_id_finished()),
+        standing: Standing::of(ExecutionPhase::parse(execution.phase())),
+        failure: failure_of(execution.last_error()),
+        requested: false,
+    }
+}
+
+impl Run<'_> {
+    pub(super) fn subinstallations(&self) -> Vec<Arc<Installation>> {
+        subinstallations(self.host, &key_of(&self.draft))
+    }
+
+    /// The Execution of this Installation, which has its name (`landscaper.md` §2.4).
+    pub(super) fn execution(&self) -> Option<Arc<Execution>> {
+        self.host.stores.executions.get(&key_of(&self.draft))
+    }
+
+    fn peers(&self) -> Vec<Peer> {
+        let subs = self.subinstallations();
+        let execution = self.execution();
+        subs.iter().map(|sub| peer(sub)).chain(execution.iter().map(|execution| execution_peer(execution))).collect()
+    }
+
+    /// `CleanupOrphaned`: orphans get the job and are waited for until they are gone.
+    pub(super) async fn cleanup_orphaned(&mut self) -> Step<Verdict> {
+        let mut subs = self.subinstallations();
+        subs.retain(|sub| sub.is_deleting());
+        let peers: Vec<Peer> = subs.iter().map(|sub| peer(sub)).collect();
+        let (trigger, outcome) = plan::orphans(&peers, &self.job);
+        for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
+            self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
+        }
+        if let Some(execution) = self.execution().filter(|execution| execution.is_deleting()) {
+            // The Execution of a blueprint that deploys nothing any more.
+            self.trigger_execution(&execution, ExecutionPhase::INIT_DELETE).await?;
+            let (_, execution_outcome) = plan::orphans(&[execution_peer(&execution)], &self.job);
+            return orangery_core::step::all([outcome, execution_outcome]).map(|verdicts| {
+                verdicts.into_iter().find(|verdict| *verdict != Verdict::Done).unwrap_or(Verdict::Done)
+            });
+        }
+        outcome
+    }
+
+    /// `ObjectsCreated`: the job goes to all subobjects (INS-32).
+    pub(super) async fn objects_created(&mut self) -> Step<Verdict> {
+        for sub in self.subinstallations() {
+            self.trigger_subinstallation(&sub, Phase::INIT).await?;
+        }
+        if let Some(execution) = self.execution() {
+            self.trigger_execution(&execution, ExecutionPhase::INIT).await?;
+        }
+        Ok(Verdict::Done)
+    }
+
+    /// `Progressing`: all subobjects finished, and well?
+    pub(super) fn progressing(&self) -> Step<Verdict> {
+        plan::progressing(&self.peers(), &self.job)
+    }
+
+    /// `TriggerDelete`: the job goes to all subobjects and so starts their deletion (INS-65).
+    pub(super) async fn trigger_delete(&mut self) -> Step<Verdict> {
+        for sub in self.subinstallations() {
+            self.trigger_subinstallation(&sub, Phase::INIT_DELETE).await?;
+        }
+        if let Some(execution) = self.execution() {
+            self.trigger_execution(&execution, ExecutionPhase::INIT_DELETE).await?;
+        }
+        Ok(Verdict::Done)
+    }
+
+    /// `Deleting`: all subobjects gone?
+    pub(super) fn deleting(&self) -> Step<Verdict> {
+        plan::deleting(&self.peers(), &self.job)
+    }
+
+    async fn trigger_subinstallation(&self, sub: &Arc<Installation>, first: Phase) -> Step<()> {
+        if sub.job_id() == self.job {
+            return Ok(());
+        }
+        let mut after = Installation::clone(sub);
+        let generation = sub.metadata.generation.unwrap_or_default();
+        after.status.get_or_insert_default().trigger(&self.job, first, generation, &self.host.now());
+        let writer = self.host.writer(&self.host.stores.installations);
+        writer.update_status(sub, &after).await.map(drop).map_err(|error| error.halt("TriggerSubinstallation"))
+    }
+
+    async fn trigger_execution(&self, execution: &Arc<Execution>, first: ExecutionPhase) -> Step<()> {
+        if execution.job_id() == self.job {
+            return Ok(());
+        }
+        let mut after = Execution::clone(execution);
+        let generation = execution.metadata.generation.unwrap_or_default();
+        after.status.get_or_insert_default().trigger(&self.job, first, generation, &self.host.now());
+        let writer = self.host.writer(&self.host.stores.executions);
+        writer.update_status(execution, &after).await.map(drop).map_err(|error| error.halt("TriggerExecution"))
+    }
+}

@@ -1,0 +1,120 @@
+//! What users ask of an Installation by annotation, and what it asks of its siblings (INS-12 … INS-18, INS-43 … INS-46,
+//! INS-70, INS-71).
+
+use kube::ResourceExt;
+use orangery_api::{
+    annotation,
+    execution::Execution,
+    installation::Installation,
+    job::Job,
+    marks::{Marks, Operation},
+};
+use orangery_core::step::Halt;
+use orangery_reconcile::{Key, Next, Watched};
+
+use super::children;
+use crate::host::{Host, key_of};
+
+/// Whether a job is asked for: by annotation, or by a spec that changed under `reconcile-if-changed`.
+pub(super) fn is_requested(installation: &Installation) -> bool {
+    let changed = || {
+        let observed = installation.status.as_ref().map_or(0, |status| status.observed_generation);
+        installation.annotation(annotation::RECONCILE_IF_CHANGED).is_some()
+            && installation.metadata.generation.unwrap_or_default() != observed
+    };
+    installation.operation() == Some(Operation::Reconcile) || changed()
+}
+
+/// Whether the request on the object is the one that its running job answers. A token tells; without one a request is
+/// taken for the job's own until the job has begun its first phase, and for a follow-up afterwards (INS-54).
+pub(super) fn belongs_to_job(installation: &Installation) -> bool {
+    let status = installation.status.clone().unwrap_or_default();
+    let begun = status.transition_times.is_some_and(|times| times.init_time.is_some());
+    installation.operation() == Some(Operation::Reconcile)
+        && !begun
+        && installation.annotation(annotation::TRIGGER).unwrap_or_default() == status.last_handled_trigger
+}
+
+/// Removes the request, so that it can be made again (INS-14).
+pub(super) fn remove(installation: &mut Installation) {
+    let annotations = installation.metadata.annotations.get_or_insert_default();
+    for key in [annotation::OPERATION, annotation::RECONCILE_REASON, annotation::TRIGGER] {
+        annotations.remove(key);
+    }
+}
+
+/// What comes before any job: siblings to trigger, an interrupt, a request where none has effect. `Some` means the
+/// object was written and is to be looked at again.
+pub(super) async fn before(host: &Host, installation: &Installation) -> Result<Option<Next>, Halt> {
+    if trigger_dependents(host, installation).await? {
+        return Ok(Some(Next::Again));
+    }
+    match installation.operation() {
+        Some(Operation::Interrupt) => interrupt(host, installation).await.map(|()| Some(Next::Again)),
+        // INS-18: without effect on a non-root.
+        Some(Operation::Reconcile) if !installation.is_root() => {
+            let mut after = installation.clone();
+            remove(&mut after);
+            update(host, installation, &after, "RemoveOperation").await?;
+            Ok(Some(Next::Again))
+        }
+        Some(Operation::Reconcile | Operation::TestReconcile | Operation::Other(_)) | None => Ok(None),
+    }
+}
+
+/// Roots that import what this root exported get a request (INS-43, INS-44). Children need none: their queue is woken
+/// by the end of this job.
+async fn trigger_dependents(host: &Host, installation: &Installation) -> Result<bool, Halt> {
+    let status = installation.status.clone().unwrap_or_default();
+    if status.dependents_to_trigger.is_empty() {
+        return Ok(false);
+    }
+    let namespace = installation.namespace().unwrap_or_default();
+    for dependent in &status.dependents_to_trigger {
+        let key = Key { namespace: namespace.clone(), name: dependent.name.clone() };
+        if let Some(sibling) = host.stores.installations.get(&key)
+            && sibling.operation().is_none()
+            && !sibling.is_deleting()
+        {
+            let mut after = Installation::clone(&sibling);
+            set(&mut after, Operation::Reconcile);
+            update(host, &sibling, &after, "TriggerSuccessor").await?;
+        }
+    }
+    let mut after = installation.clone();
+    after.status.get_or_insert_default().dependents_to_trigger.clear();
+    let writer = host.writer(&host.stores.installations);
+    writer.update_status(installation, &after).await.map_err(|error| error.halt("TriggerSuccessor"))?;
+    Ok(true)
+}
+
+/// Passes the interrupt to every subobject, then removes it (INS-71).
+async fn interrupt(host: &Host, installation: &Installation) -> Result<(), Halt> {
+    let key = key_of(installation);
+    if !installation.job_finished() {
+        for child in children::subinstallations(host, &key) {
+            let mut after = Installation::clone(&child);
+            set(&mut after, Operation::Interrupt);
+            update(host, &child, &after, "InterruptSubinstallation").await?;
+        }
+        if let Some(execution) = host.stores.executions.get(&key) {
+            let mut after = Execution::clone(&execution);
+            set(&mut after, Operation::Interrupt);
+            let writer = host.writer(&host.stores.executions);
+            writer.update(&execution, &after).await.map_err(|error| error.halt("InterruptExecution"))?;
+        }
+    }
+    let mut after = installation.clone();
+    after.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
+    update(host, installation, &after, "RemoveOperation").await
+}
+
+fn set<K: Watched>(object: &mut K, operation: Operation) {
+    let annotations = object.meta_mut().annotations.get_or_insert_default();
+    annotations.insert(annotation::OPERATION.to_owned(), operation.to_string());
+}
+
+async fn update(host: &Host, before: &Installation, after: &Installation, operation: &str) -> Result<(), Halt> {
+    let writer = host.writer(&host.stores.installations);
+    writer.update(before, after).await.map(drop).map_err(|error| error.halt(operation))
+}

@@ -1,0 +1,143 @@
+//! What the kinds of the job protocol do alike: take a job over, walk through phases, rest in the status.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use orangery_api::{
+    condition::{self, Condition},
+    deploy_item::DeployItemStatus,
+    error::LastError,
+    execution::ExecutionStatus,
+    installation::InstallationStatus,
+    job::TransitionTimes,
+};
+use orangery_core::{
+    condition::State,
+    error::Failure,
+    phase::Phase,
+    step::{Step, Verdict},
+    walk::{Rest, Transition, advance},
+};
+
+/// The fields that the statuses of all three kinds share, borrowed.
+pub(crate) struct Shared<'a> {
+    pub(crate) phase: &'a mut String,
+    pub(crate) phase_transition_time: Option<&'a mut Option<Time>>,
+    pub(crate) job_id: &'a mut String,
+    pub(crate) job_id_finished: &'a mut String,
+    pub(crate) observed_generation: &'a mut i64,
+    pub(crate) conditions: &'a mut Vec<Condition>,
+    pub(crate) last_error: &'a mut Option<LastError>,
+    pub(crate) transition_times: &'a mut Option<TransitionTimes>,
+}
+
+/// A status of the job protocol.
+pub(crate) trait JobStatus {
+    /// Its shared fields.
+    fn shared(&mut self) -> Shared<'_>;
+
+    /// Takes a job over: the trigger. `Ready` turns Unknown in the same write (`rules.md` §2).
+    fn trigger(&mut self, job: &str, first: impl Phase, generation: i64, now: &Time) {
+        let shared = self.shared();
+        job.clone_into(shared.job_id);
+        *shared.transition_times = Some(TransitionTimes { trigger_time: Some(now.clone()), ..TransitionTimes::default() });
+        let state = State::Running { phase: first.to_string(), halted: None, deletion: first.is_deletion() };
+        *shared.conditions = condition::following(&state, generation, shared.conditions, now);
+    }
+
+    /// The begin of the job's work.
+    fn begin(&mut self, now: &Time) {
+        self.shared().transition_times.get_or_insert_default().init_time = Some(now.clone());
+    }
+
+    /// Rests: phase, job ids, error and conditions, for one write (C-25).
+    fn rest<P: Phase>(&mut self, rest: &Rest<P>, generation: i64, now: &Time) {
+        let shared = self.shared();
+        let phase = rest.phase.to_string();
+        if *shared.phase != phase {
+            if let Some(time) = shared.phase_transition_time {
+                *time = Some(now.clone());
+            }
+            *shared.phase = phase;
+        }
+        *shared.last_error =
+            rest.failure.as_ref().map(|failure| LastError::following(shared.last_error.as_ref(), failure, now));
+        let times = shared.transition_times.get_or_insert_default();
+        if rest.ended {
+            shared.job_id.clone_into(shared.job_id_finished);
+            *shared.observed_generation = generation;
+            times.finished_time = Some(now.clone());
+        } else if rest.wait.is_some() && times.wait_time.is_none() {
+            times.wait_time = Some(now.clone());
+        }
+        *shared.conditions = condition::following(&rest.state(), generation, shared.conditions, now);
+    }
+}
+
+impl JobStatus for InstallationStatus {
+    fn shared(&mut self) -> Shared<'_> {
+        Shared {
+            phase: &mut self.phase,
+            phase_transition_time: Some(&mut self.phase_transition_time),
+            job_id: &mut self.job_id,
+            job_id_finished: &mut self.job_id_finished,
+            observed_generation: &mut self.observed_generation,
+            conditions: &mut self.conditions,
+            last_error: &mut self.last_error,
+            transition_times: &mut self.transition_times,
+        }
+    }
+}
+
+impl JobStatus for ExecutionStatus {
+    fn shared(&mut self) -> Shared<'_> {
+        Shared {
+            phase: &mut self.phase,
+            phase_transition_time: Some(&mut self.phase_transition_time),
+            job_id: &mut self.job_id,
+            job_id_finished: &mut self.job_id_finished,
+            observed_generation: &mut self.observed_generation,
+            conditions: &mut self.conditions,
+            last_error: &mut self.last_error,
+            transition_times: &mut self.transition_times,
+        }
+    }
+}
+
+impl JobStatus for DeployItemStatus {
+    fn shared(&mut self) -> Shared<'_> {
+        Shared {
+            phase: &mut self.phase,
+            phase_transition_time: None,
+            job_id: &mut self.job_id,
+            job_id_finished: &mut self.job_id_finished,
+            observed_generation: &mut self.observed_generation,
+            conditions: &mut self.conditions,
+            last_error: &mut self.last_error,
+            transition_times: &mut self.transition_times,
+        }
+    }
+}
+
+/// The phase that a running job stands in: the one in the status, or the first of a job that has just been taken over.
+pub(crate) fn standing_phase<P: Phase>(phase: Option<P>, deleting: bool) -> (P, bool) {
+    match phase {
+        Some(phase) if !phase.is_final() => (phase, false),
+        Some(_) | None => (if deleting { P::INIT_DELETE } else { P::INIT }, true),
+    }
+}
+
+/// Walks from `phase` as far as it goes without waiting; a phase passed is not written on its own.
+pub(crate) async fn walk<P: Phase>(mut phase: P, mut run: impl AsyncFnMut(P) -> Step<Verdict>) -> (P, Transition<P>) {
+    loop {
+        match advance(phase, run(phase).await) {
+            Transition::Next(next) => phase = next,
+            other @ (Transition::End(..) | Transition::Released | Transition::Wait(_) | Transition::Retry(_)) => {
+                return (phase, other);
+            }
+        }
+    }
+}
+
+/// The failure that a status shows, for whoever fails with it.
+pub(crate) fn failure_of(last_error: Option<&LastError>) -> Option<Failure> {
+    last_error.map(LastError::failure)
+}

@@ -1,0 +1,87 @@
+//! Who is woken by whose change: the reverse edges of every wait (ORC-29). Declared here once.
+
+use kube::ResourceExt;
+use orangery_api::{annotation, installation::Installation, label, marks::Marks};
+use orangery_reconcile::{Key, Queue, Watched};
+
+use crate::{
+    host::{Stores, index},
+    installation::sibling,
+};
+
+/// The queues of the controllers that others wake.
+#[derive(Clone)]
+pub struct Queues {
+    /// Of Installations.
+    pub installations: Queue,
+    /// Of Executions.
+    pub executions: Queue,
+}
+
+/// Subscribes the queues to the stores: a change wakes who may wait for it. The object itself is woken by its own loop.
+pub fn wire(stores: &Stores, queues: &Queues) {
+    let executions = queues.executions.clone();
+    stores.deploy_items.subscribe(move |change| {
+        if let Some(item) = change.after.or(change.before)
+            && let Some(execution) = item.label(label::MANAGED_BY)
+        {
+            executions.wake(key(item.as_ref(), execution));
+        }
+    });
+    let installations = queues.installations.clone();
+    stores.executions.subscribe(move |change| {
+        if let Some(execution) = change.after.or(change.before)
+            && let Some(installation) = execution.parent_installation()
+        {
+            installations.wake(key(execution.as_ref(), installation));
+        }
+    });
+    wire_installations(stores, queues);
+    let queue = queues.installations.clone();
+    let installations = stores.installations.clone();
+    stores.contexts.subscribe(move |change| {
+        if let (None, Some(context)) = (change.before, change.after) {
+            for installation in installations.list(context.namespace().as_deref()) {
+                queue.wake(key(installation.as_ref(), &installation.name_any()));
+            }
+        }
+    });
+}
+
+/// An Installation wakes its parent, the siblings that import from it, and those it imports from, which may
+/// wait for its deletion.
+fn wire_installations(stores: &Stores, queues: &Queues) {
+    let queue = queues.installations.clone();
+    let store = stores.installations.clone();
+    stores.installations.subscribe(move |change| {
+        let Some(installation) = change.after.or(change.before) else { return };
+        let parent = sibling::parent(installation);
+        if !parent.is_empty() {
+            queue.wake(key(installation.as_ref(), parent));
+        }
+        if !may_release_others(change.before.map(AsRef::as_ref), change.after.map(AsRef::as_ref)) {
+            return;
+        }
+        let namespace = installation.namespace().unwrap_or_default();
+        let importers = sibling::exports(installation).into_iter().map(|edge| (index::IMPORTS, edge));
+        let exporters = sibling::imports(installation).into_iter().map(|edge| (index::EXPORTS, edge));
+        for (index, edge) in importers.chain(exporters) {
+            for other in store.indexed(index, &namespace, &edge) {
+                queue.wake(key(other.as_ref(), &other.name_any()));
+            }
+        }
+    });
+}
+
+/// Whether siblings that wait for this Installation may go on: it ended a job, lost a request, or is gone.
+fn may_release_others(before: Option<&Installation>, after: Option<&Installation>) -> bool {
+    let stand = |installation: &Installation| {
+        let status = installation.status.clone().unwrap_or_default();
+        (status.job_id, status.job_id_finished, installation.annotation(annotation::OPERATION).map(str::to_owned))
+    };
+    before.map(stand) != after.map(stand)
+}
+
+fn key<K: Watched>(near: &K, name: &str) -> Key {
+    Key { namespace: near.meta().namespace.clone().unwrap_or_default(), name: name.to_owned() }
+}
