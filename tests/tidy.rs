@@ -6,6 +6,9 @@
 #[path = "tidy/budgets.rs"]
 mod budgets;
 #[cfg(test)]
+#[path = "tidy/generated.rs"]
+mod generated;
+#[cfg(test)]
 #[path = "tidy/modules.rs"]
 mod modules;
 #[cfg(test)]
