@@ -21,17 +21,13 @@ use crate::{Key, Store, Watched};
 ///
 /// Never ends by itself: errors are logged and backed off (0.8 s to 30 s), an expired resource version lists again,
 /// and an object that does not decode is logged and left as it was last known.
-pub async fn watch<K: Watched>(
-    client: Client,
-    namespace: Option<String>,
-    store: Store<K>,
-    stop: CancellationToken,
-) {
+pub async fn watch<K: Watched>(client: Client, namespace: Option<String>, store: Store<K>, stop: CancellationToken) {
     let api: Api<Told<K>> = match namespace {
         Some(namespace) => Api::namespaced(client, &namespace),
         None => Api::all(client),
     };
-    let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff().take_until(stop.cancelled_owned()));
+    let mut events =
+        pin!(watcher(api, watcher::Config::default()).default_backoff().take_until(stop.cancelled_owned()));
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => follow(&store, event),

@@ -1,0 +1,136 @@
+use super::*;
+
+const LONG: Duration = Duration::from_secs(3600);
+
+fn key(text: &str) -> Key {
+    let (namespace, name) = text.split_once('/').unwrap();
+    Key::new(namespace, name)
+}
+
+/// The next key, which must come.
+async fn next(queue: &Queue) -> String {
+    tokio::time::timeout(Duration::from_secs(10), queue.next()).await.expect("a key is due").to_string()
+}
+
+/// The keys that are due now, in the order in which they would be called.
+fn due(queue: &Queue) -> Vec<String> {
+    let mut plan = queue.plan();
+    let now = Instant::now();
+    plan.promote(now);
+    std::iter::from_fn(|| plan.take(now)).map(|key| key.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_key_woken_many_times_is_called_once() {
+    let queue = Queue::new();
+    for _ in 0..3 {
+        queue.wake(key("a/x"));
+    }
+    assert_eq!(next(&queue).await, "a/x");
+    assert_eq!(due(&queue), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_key_is_never_called_twice_at_once_and_a_wake_meanwhile_is_not_lost() {
+    let queue = Queue::new();
+    queue.wake(key("a/x"));
+    assert_eq!(next(&queue).await, "a/x");
+    queue.wake(key("a/x"));
+    queue.wake_in(key("a/x"), Duration::ZERO);
+    assert_eq!(due(&queue), Vec::<String>::new());
+    queue.finish(&key("a/x"), Ended::Settled);
+    assert_eq!(next(&queue).await, "a/x");
+    queue.finish(&key("a/x"), Ended::Settled);
+    assert_eq!(due(&queue), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_earliest_time_wins() {
+    for times in [[LONG, Duration::from_millis(1)], [Duration::from_millis(1), LONG]] {
+        let queue = Queue::new();
+        for time in times {
+            queue.wake_in(key("a/x"), time);
+        }
+        assert_eq!(queue.plan().due.len(), 1);
+        assert_eq!(next(&queue).await, "a/x");
+    }
+}
+
+#[tokio::test]
+async fn a_call_settles_the_times_before_it_but_not_those_set_meanwhile() {
+    let queue = Queue::new();
+    queue.wake_in(key("a/x"), LONG);
+    queue.wake(key("a/x"));
+    assert_eq!(next(&queue).await, "a/x");
+    assert_eq!(queue.plan().due.len(), 0);
+    queue.wake_in(key("a/x"), Duration::from_millis(1));
+    queue.finish(&key("a/x"), Ended::Settled);
+    assert_eq!(next(&queue).await, "a/x");
+}
+
+#[tokio::test]
+async fn times_come_in_their_order() {
+    let queue = Queue::new();
+    queue.wake_in(key("a/late"), Duration::from_millis(20));
+    queue.wake_in(key("a/early"), Duration::from_millis(1));
+    assert_eq!([next(&queue).await, next(&queue).await], ["a/early", "a/late"]);
+}
+
+#[tokio::test]
+async fn a_waiting_caller_is_woken_by_a_new_key() {
+    let queue = Queue::new();
+    queue.wake_in(key("a/late"), LONG);
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { next(&queue).await }
+    });
+    tokio::task::yield_now().await;
+    queue.wake(key("a/x"));
+    assert_eq!(waiting.await.unwrap(), "a/x");
+}
+
+#[test]
+fn namespaces_take_turns_and_within_one_the_first_woken_is_first() {
+    let queue = Queue::new();
+    for text in ["a/3", "a/1", "a/2", "b/1", "c/1", "c/2"] {
+        queue.wake(key(text));
+    }
+    assert_eq!(due(&queue), ["a/3", "b/1", "c/1", "a/1", "c/2", "a/2"]);
+}
+
+#[tokio::test]
+async fn a_forgotten_key_leaves_nothing_behind() {
+    let queue = Queue::new();
+    queue.wake(key("a/x"));
+    assert_eq!(next(&queue).await, "a/x");
+    queue.wake_in(key("a/x"), LONG);
+    queue.finish(&key("a/x"), Ended::Settled);
+    queue.forget(&key("a/x"));
+    let plan = queue.plan();
+    assert_eq!((plan.entries.len(), plan.due.len(), plan.lanes.len(), plan.turns.len()), (0, 0, 0, 0));
+}
+
+#[tokio::test]
+async fn the_tally_counts_what_happened() {
+    let queue = Queue::new();
+    for text in ["a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7"] {
+        queue.wake(key(text));
+    }
+    for ended in [Ended::Settled, Ended::Conflict, Ended::Retried, Ended::Stalled, Ended::Panicked] {
+        let called = queue.next().await;
+        queue.finish(&called, ended);
+    }
+    queue.next().await;
+    let counted = Tally { busy: Duration::ZERO, waited: Duration::ZERO, ..queue.tally() };
+    let expected = Tally {
+        queued: 1,
+        running: 1,
+        settled: 1,
+        conflicts: 1,
+        retried: 1,
+        stalled: 1,
+        panicked: 1,
+        ..Tally::default()
+    };
+    assert_eq!(counted, expected);
+}

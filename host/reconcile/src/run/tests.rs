@@ -1,0 +1,264 @@
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use orangery_core::step::Wait;
+use serde_json::json;
+use tokio::sync::{Semaphore, mpsc};
+
+use super::*;
+use crate::Tally;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Half;
+
+impl Chance for Half {
+    fn job_id(&self) -> String {
+        "00000000-0000-4000-8000-000000000000".to_owned()
+    }
+
+    fn fraction(&self) -> f64 {
+        0.5
+    }
+}
+
+fn object(name: &str, version: u64) -> ConfigMap {
+    serde_json::from_value(json!({"metadata":
+        {"namespace": "ns", "name": name, "uid": name, "resourceVersion": version.to_string()}}))
+    .unwrap()
+}
+
+/// Answers what the script says, tells who was called, and, while the gate is closed, stays in its calls.
+struct Scripted {
+    script: Mutex<VecDeque<Result<Next, Halt>>>,
+    calls: mpsc::UnboundedSender<String>,
+    gate: Semaphore,
+    inside: AtomicUsize,
+    most_inside: AtomicUsize,
+}
+
+impl Controller for Scripted {
+    type Object = ConfigMap;
+    const NAME: &'static str = "scripted";
+
+    async fn reconcile(&self, object: Arc<ConfigMap>) -> Result<Next, Halt> {
+        let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_inside.fetch_max(inside, Ordering::SeqCst);
+        let meta = &object.metadata;
+        self.calls
+            .send(format!("{} {}", meta.name.as_ref().unwrap(), meta.resource_version.as_ref().unwrap()))
+            .unwrap();
+        let pass = self.gate.acquire().await.unwrap();
+        drop(pass);
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+        let answer = self.script.lock().unwrap().pop_front();
+        match answer {
+            Some(Err(Halt::Stall(failure))) if failure.reason == "Panic" => panic!("as scripted"),
+            Some(answer) => answer,
+            None => Ok(Next::Settled),
+        }
+    }
+}
+
+struct Stage {
+    controller: Arc<Scripted>,
+    store: Store<ConfigMap>,
+    queue: Queue,
+    stop: CancellationToken,
+    calls: mpsc::UnboundedReceiver<String>,
+    running: tokio::task::JoinHandle<()>,
+}
+
+fn scripted(passes: usize, script: Vec<Result<Next, Halt>>) -> (Arc<Scripted>, mpsc::UnboundedReceiver<String>) {
+    let (sender, calls) = mpsc::unbounded_channel();
+    let controller = Scripted {
+        script: Mutex::new(script.into()),
+        calls: sender,
+        gate: Semaphore::new(passes),
+        inside: AtomicUsize::new(0),
+        most_inside: AtomicUsize::new(0),
+    };
+    (Arc::new(controller), calls)
+}
+
+fn started(
+    controller: Arc<Scripted>,
+    calls: mpsc::UnboundedReceiver<String>,
+    concurrency: usize,
+    store: Store<ConfigMap>,
+) -> Stage {
+    let (queue, stop) = (Queue::new(), CancellationToken::new());
+    let running = run(Arc::clone(&controller), store.clone(), queue.clone(), concurrency, Arc::new(Half), stop.clone());
+    Stage { controller, store, queue, stop, calls, running: tokio::spawn(running) }
+}
+
+/// A loop over listed objects.
+fn stage(names: &[&str], concurrency: usize, passes: usize, script: Vec<Result<Next, Halt>>) -> Stage {
+    let store = Store::new();
+    store.begin_list();
+    for name in names {
+        store.absorb(object(name, 1));
+    }
+    store.end_list();
+    let (controller, calls) = scripted(passes, script);
+    started(controller, calls, concurrency, store)
+}
+
+impl Stage {
+    async fn called(&mut self) -> String {
+        tokio::time::timeout(PATIENCE, self.calls.recv()).await.expect("a call is due").unwrap()
+    }
+
+    /// Stops the loop, then says which calls nobody asked about.
+    async fn end(mut self) -> Vec<String> {
+        self.stop.cancel();
+        tokio::time::timeout(PATIENCE, self.running).await.expect("the loop stops").unwrap();
+        drop(self.controller);
+        let mut rest = Vec::new();
+        while let Ok(call) = self.calls.try_recv() {
+            rest.push(call);
+        }
+        rest
+    }
+}
+
+fn failure(reason: &str) -> Failure {
+    Failure::new("Test", reason, "as scripted")
+}
+
+/// The tally once `calls` calls have ended.
+async fn tally_after(queue: &Queue, calls: u64) -> Tally {
+    let settled = async {
+        loop {
+            let tally = queue.tally();
+            if tally.settled + tally.conflicts + tally.retried + tally.stalled + tally.panicked >= calls {
+                return Tally { busy: Duration::ZERO, waited: Duration::ZERO, ..tally };
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, settled).await.expect("the calls end")
+}
+
+#[tokio::test]
+async fn every_object_is_called_at_the_start_and_again_only_by_an_event() {
+    let mut stage = stage(&["a", "b"], 1, 1, vec![]);
+    assert_eq!([stage.called().await, stage.called().await], ["a 1", "b 1"]);
+    stage.store.absorb(object("b", 2));
+    assert_eq!(stage.called().await, "b 2");
+    tally_after(&stage.queue, 3).await;
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn nothing_is_called_before_the_first_list() {
+    let (controller, calls) = scripted(1, vec![]);
+    let mut stage = started(controller, calls, 1, Store::new());
+    stage.store.absorb(object("a", 1));
+    stage.queue.wake(Key::new("ns", "a"));
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    stage.store.begin_list();
+    stage.store.absorb(object("a", 2));
+    stage.store.end_list();
+    assert_eq!(stage.called().await, "a 2");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn one_object_is_never_called_twice_at_once() {
+    let mut stage = stage(&["a"], 8, 0, vec![]);
+    assert_eq!(stage.called().await, "a 1");
+    stage.store.absorb(object("a", 2));
+    stage.controller.gate.add_permits(1);
+    assert_eq!(stage.called().await, "a 2");
+    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 1);
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn no_more_are_called_at_once_than_allowed() {
+    let mut stage = stage(&["a", "b", "c"], 2, 0, vec![]);
+    let first_two = [stage.called().await, stage.called().await];
+    assert_eq!(first_two, ["a 1", "b 1"]);
+    stage.controller.gate.add_permits(3);
+    assert_eq!(stage.called().await, "c 1");
+    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn ins_49_a_failure_and_a_panic_are_called_again_and_a_stall_is_not() {
+    let script = vec![
+        Err(Halt::Retry(failure("Network"))),
+        Err(Halt::Retry(failure(CONFLICT))),
+        Err(Halt::Stall(failure("Panic"))),
+        Err(Halt::Stall(failure("Invalid"))),
+    ];
+    let mut stage = stage(&["a"], 1, 1, script);
+    for _ in 0..4 {
+        assert_eq!(stage.called().await, "a 1");
+    }
+    let tally = tally_after(&stage.queue, 4).await;
+    assert_eq!(tally, Tally { retried: 1, conflicts: 1, panicked: 1, stalled: 1, ..Tally::default() });
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn c_11_a_wait_is_called_again_by_its_poll() {
+    let poll = Wait { poll: Some(Duration::from_millis(1)), ..Wait::default() };
+    let script = vec![Err(Halt::Wait(poll)), Err(Halt::Wait(Wait::default()))];
+    let mut stage = stage(&["a"], 1, 1, script);
+    assert_eq!([stage.called().await, stage.called().await], ["a 1", "a 1"]);
+    tally_after(&stage.queue, 2).await;
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_call_that_asks_for_more_is_called_again() {
+    let script = vec![Ok(Next::Again), Ok(Next::After(Duration::from_millis(1))), Ok(Next::Settled)];
+    let mut stage = stage(&["a"], 1, 1, script);
+    for _ in 0..3 {
+        assert_eq!(stage.called().await, "a 1");
+    }
+    tally_after(&stage.queue, 3).await;
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_object_that_is_gone_is_not_called() {
+    let mut stage = stage(&["a"], 1, 1, vec![Ok(Next::After(Duration::from_secs(3600)))]);
+    assert_eq!(stage.called().await, "a 1");
+    tally_after(&stage.queue, 1).await;
+    stage.store.forget(&object("a", 1));
+    assert_eq!(tally_after(&stage.queue, 2).await, Tally { settled: 2, ..Tally::default() });
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_stop_lets_the_calls_under_way_end() {
+    let mut stage = stage(&["a", "b"], 1, 0, vec![]);
+    assert_eq!(stage.called().await, "a 1");
+    stage.stop.cancel();
+    stage.controller.gate.add_permits(1);
+    let queue = stage.queue.clone();
+    assert_eq!(stage.end().await, Vec::<String>::new());
+    assert_eq!(tally_after(&queue, 1).await, Tally { settled: 1, queued: 1, ..Tally::default() });
+}
+
+#[test]
+fn c_12_backoff_doubles_up_to_a_minute_and_has_full_jitter() {
+    let times = |fraction: f64| -> Vec<u128> {
+        [1, 2, 3, 10, 11, 40, u32::MAX].map(|failed| backoff(failed, fraction).as_millis()).to_vec()
+    };
+    assert_eq!(times(1.0), [100, 200, 400, 51_200, 60_000, 60_000, 60_000]);
+    assert_eq!(times(0.5), [50, 100, 200, 25_600, 30_000, 30_000, 30_000]);
+    assert_eq!(times(0.0), [0; 7]);
+}

@@ -1,0 +1,210 @@
+use std::sync::Mutex;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(meta: Value) -> ConfigMap {
+    let mut meta = meta;
+    meta["namespace"] = json!("ns");
+    serde_json::from_value(json!({"metadata": meta})).unwrap()
+}
+
+fn version(name: &str, uid: &str, version: u64) -> ConfigMap {
+    object(json!({"name": name, "uid": uid, "resourceVersion": version.to_string()}))
+}
+
+fn told(object: &ConfigMap) -> Told<ConfigMap> {
+    serde_json::from_str(&serde_json::to_string(object).unwrap()).unwrap()
+}
+
+/// What is known, as `name uid version`.
+fn known(store: &Store<ConfigMap>) -> Vec<String> {
+    store.list(None).iter().map(|object| line(object)).collect()
+}
+
+fn line(object: &ConfigMap) -> String {
+    let meta = &object.metadata;
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!("{} {} {}", text(&meta.name), text(&meta.uid), text(&meta.resource_version))
+}
+
+/// Writes down every change as `before -> after`.
+fn journal(store: &Store<ConfigMap>) -> Arc<Mutex<Vec<String>>> {
+    let journal = Arc::new(Mutex::new(Vec::new()));
+    let pages = Arc::clone(&journal);
+    store.subscribe(move |change| {
+        let side = |side: Option<&Arc<ConfigMap>>| side.map_or("-".to_owned(), |object| line(object));
+        pages.lock().unwrap().push(format!("{} -> {}", side(change.before), side(change.after)));
+    });
+    journal
+}
+
+#[test]
+fn a_write_is_visible_at_once_and_its_echo_is_no_news() {
+    let store = Store::new();
+    let journal = journal(&store);
+    store.absorb(version("a", "u", 5));
+    store.hear(&told(&version("a", "u", 5))).unwrap();
+    assert_eq!(known(&store), ["a u 5"]);
+    assert_eq!(*journal.lock().unwrap(), ["- -> a u 5"]);
+}
+
+#[test]
+fn a_stale_event_does_not_turn_an_object_back() {
+    let store = Store::new();
+    store.absorb(version("a", "u", 10));
+    store.hear(&told(&version("a", "u", 9))).unwrap();
+    assert_eq!(known(&store), ["a u 10"]);
+    store.hear(&told(&version("a", "u", 11))).unwrap();
+    assert_eq!(known(&store), ["a u 11"]);
+}
+
+#[test]
+fn a_stale_answer_returns_the_newest_version() {
+    let store = Store::new();
+    store.absorb(version("a", "u", 10));
+    assert_eq!(line(&store.absorb(version("a", "u", 9))), "a u 10");
+}
+
+#[test]
+fn versions_are_compared_as_numbers() {
+    let store = Store::new();
+    store.absorb(version("a", "u", 9));
+    store.absorb(version("a", "u", 10));
+    assert_eq!(known(&store), ["a u 10"]);
+}
+
+#[test]
+fn a_late_answer_does_not_resurrect_what_was_deleted() {
+    let store = Store::new();
+    let journal = journal(&store);
+    store.absorb(version("a", "u", 1));
+    store.forget_meta(&version("a", "u", 3).metadata);
+    store.absorb(version("a", "u", 2));
+    store.hear(&told(&version("a", "u", 4))).unwrap();
+    assert_eq!(known(&store), Vec::<String>::new());
+    assert_eq!(*journal.lock().unwrap(), ["- -> a u 1", "a u 1 -> -"]);
+}
+
+#[test]
+fn a_new_object_of_an_old_name_replaces_the_old_one() {
+    let store = Store::new();
+    store.absorb(version("a", "old", 1));
+    store.absorb(version("a", "new", 4));
+    store.forget_meta(&version("a", "old", 3).metadata);
+    store.absorb(version("a", "old", 2));
+    assert_eq!(known(&store), ["a new 4"]);
+}
+
+#[test]
+fn an_older_object_of_the_same_name_is_not_believed() {
+    let store = Store::new();
+    store.absorb(version("a", "new", 4));
+    assert_eq!(line(&store.absorb(version("a", "old", 2))), "a old 2");
+    assert_eq!(known(&store), ["a new 4"]);
+}
+
+#[test]
+fn an_answer_without_finalizers_left_is_gone_and_one_with_them_stays() {
+    let deleted = |version: u64, finalizers: Value| {
+        object(json!({"name": "a", "uid": "u", "resourceVersion": version.to_string(),
+            "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers}))
+    };
+    let store = Store::new();
+    store.absorb(version("a", "u", 1));
+    store.absorb(deleted(2, json!(["f"])));
+    assert_eq!(known(&store), ["a u 2"]);
+    store.absorb(deleted(3, json!([])));
+    assert_eq!(known(&store), Vec::<String>::new());
+}
+
+#[test]
+fn a_list_forgets_what_it_does_not_name_but_not_what_was_written_meanwhile() {
+    let store = Store::new();
+    for name in ["named", "unnamed"] {
+        store.absorb(version(name, name, 1));
+    }
+    store.begin_list();
+    store.hear(&told(&version("named", "named", 1))).unwrap();
+    store.absorb(version("written", "written", 7));
+    let journal = journal(&store);
+    store.end_list();
+    assert_eq!(known(&store), ["named named 1", "written written 7"]);
+    assert_eq!(*journal.lock().unwrap(), ["unnamed unnamed 1 -> -"]);
+    store.absorb(version("unnamed", "unnamed", 2));
+    assert_eq!(known(&store), ["named named 1", "written written 7"]);
+}
+
+#[test]
+fn a_malformed_object_is_an_error_and_stays_as_it_was_known_even_through_a_list() {
+    let store = Store::new();
+    store.absorb(version("a", "u", 1));
+    let malformed =
+        json!({"metadata": {"namespace": "ns", "name": "a", "uid": "u", "resourceVersion": "2"}, "data": 7});
+    store.begin_list();
+    store.hear(&serde_json::from_str(&malformed.to_string()).unwrap()).unwrap_err();
+    store.end_list();
+    assert_eq!(known(&store), ["a u 1"]);
+}
+
+#[test]
+fn what_nobody_reads_is_not_kept() {
+    let store = Store::new();
+    let kept = store.absorb(object(json!({"name": "a", "uid": "u", "resourceVersion": "1",
+        "managedFields": [{"manager": "kubectl"}], "annotations": {LAST_APPLIED: "{}"}})));
+    assert_eq!(*kept, version("a", "u", 1));
+}
+
+#[test]
+fn lists_are_of_one_namespace_and_sorted() {
+    let store = Store::new();
+    for (namespace, name) in [("b", "x"), ("a-b", "x"), ("a", "y"), ("a", "x")] {
+        let mut object = version(name, &format!("{namespace}{name}"), 1);
+        object.metadata.namespace = Some(namespace.to_owned());
+        store.absorb(object);
+    }
+    let keys = |namespace| -> Vec<String> {
+        store.list(namespace).iter().map(|object| Key::of(object.as_ref()).to_string()).collect()
+    };
+    assert_eq!(keys(Some("a")), ["a/x", "a/y"]);
+    assert_eq!(keys(None), ["a/x", "a/y", "a-b/x", "b/x"]);
+}
+
+#[test]
+fn an_index_follows_every_change_and_keeps_nothing_behind() {
+    let coloured = |name: &str, version: u64, colours: &str| {
+        object(
+            json!({"name": name, "uid": name, "resourceVersion": version.to_string(), "labels": {"colours": colours}}),
+        )
+    };
+    let store = Store::new();
+    store.absorb(coloured("c", 1, "red"));
+    let store = store.with_index("colour", |object: &ConfigMap| {
+        let colours = object.metadata.labels.as_ref().and_then(|labels| labels.get("colours"));
+        colours.map(|colours| colours.split('-').map(str::to_owned).collect()).unwrap_or_default()
+    });
+    let found = |colour: &str| -> Vec<String> {
+        store.indexed("colour", "ns", colour).iter().filter_map(|object| object.metadata.name.clone()).collect()
+    };
+    store.absorb(coloured("b", 1, "red-green"));
+    store.absorb(coloured("a", 1, "red"));
+    assert_eq!((found("red"), found("green")), (vec!["a".into(), "b".into(), "c".into()], vec!["b".into()]));
+    store.absorb(coloured("b", 2, "blue"));
+    store.forget(&coloured("c", 1, "red"));
+    assert_eq!((found("red"), found("green"), found("blue")), (vec!["a".into()], vec![], vec!["b".into()]));
+    store.begin_list();
+    store.end_list();
+    assert_eq!(store.read().index_sizes(), [0]);
+}
+
+#[tokio::test]
+async fn a_store_is_synced_after_the_first_list() {
+    let store = Store::<ConfigMap>::new();
+    assert!(!store.is_synced());
+    store.begin_list();
+    store.end_list();
+    store.synced().await;
+    assert!(store.is_synced());
+}

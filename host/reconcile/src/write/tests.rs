@@ -1,0 +1,210 @@
+use std::{collections::VecDeque, sync::Mutex};
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::client::Body;
+use orangery_core::{error::Failure, step::Halt};
+
+use super::*;
+
+/// A server that answers from a list and writes down what it was asked, as `METHOD path body`.
+struct Server {
+    answers: Mutex<VecDeque<(u16, Value)>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Server {
+    fn new(answers: impl IntoIterator<Item = (u16, Value)>) -> Arc<Self> {
+        Arc::new(Self { answers: Mutex::new(answers.into_iter().collect()), asked: Mutex::default() })
+    }
+
+    fn writer<K: Watched>(self: &Arc<Self>) -> Writer<K> {
+        let server = Arc::clone(self);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = Arc::clone(&server);
+            async move {
+                let (head, body) = request.into_parts();
+                let body = String::from_utf8(body.collect().await?.to_bytes().to_vec()).unwrap();
+                let asked = format!("{} {} {body}", head.method, head.uri.path());
+                server.asked.lock().unwrap().push(asked.trim_end().to_owned());
+                let (status, answer) = server.answers.lock().unwrap().pop_front().unwrap();
+                let answer = Body::from(answer.to_string().into_bytes());
+                Ok::<_, kube::Error>(Response::builder().status(status).body(answer).unwrap())
+            }
+        });
+        Writer::new(Client::new(service, "default"), Store::new())
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn json_of(version: u64, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata":
+        {"namespace": "ns", "name": "a", "uid": "u", "resourceVersion": version.to_string()}})
+}
+
+fn object(version: u64, data: Value) -> ConfigMap {
+    serde_json::from_value(json_of(version, &data)).unwrap()
+}
+
+fn refusal(code: u16, reason: &str) -> (u16, Value) {
+    (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "as scripted"}))
+}
+
+fn known(writer: &Writer<ConfigMap>) -> Vec<ConfigMap> {
+    writer.store().list(None).iter().map(|object| object.as_ref().clone()).collect()
+}
+
+const PATH: &str = "/api/v1/namespaces/ns/configmaps/a";
+
+#[tokio::test]
+async fn an_update_sends_the_difference_under_the_version_that_was_read_and_is_visible_at_once() {
+    let server = Server::new([(200, json_of(2, &json!({"new": "1"})))]);
+    let writer = server.writer();
+    let answer = writer.update(&object(1, json!({"old": "1"})), &object(1, json!({"new": "1"}))).await.unwrap();
+    assert_eq!(*answer, object(2, json!({"new": "1"})));
+    assert_eq!(known(&writer), [object(2, json!({"new": "1"}))]);
+    let patch = json!({"data": {"new": "1", "old": null}, "metadata": {"resourceVersion": "1"}});
+    assert_eq!(server.asked(), [format!("PATCH {PATH} {patch}")]);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_where_nothing_differs() {
+    let server = Server::new([]);
+    let same = object(1, json!({"a": "1"}));
+    assert_eq!(*server.writer().update(&same, &same).await.unwrap(), same);
+    assert_eq!(server.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_status_and_the_rest_are_written_apart() {
+    let pod = |phase: &str, node: &str| -> Pod {
+        serde_json::from_value(json!({"metadata": {"namespace": "ns", "name": "a", "resourceVersion": "1"},
+            "spec": {"containers": [], "nodeName": node}, "status": {"phase": phase}}))
+        .unwrap()
+    };
+    let answer = || (200, serde_json::to_value(pod("Running", "n")).unwrap());
+    let server = Server::new([answer(), answer()]);
+    let writer = server.writer::<Pod>();
+    writer.update(&pod("Pending", ""), &pod("Running", "n")).await.unwrap();
+    writer.update_status(&pod("Pending", ""), &pod("Running", "n")).await.unwrap();
+    let version = json!({"resourceVersion": "1"});
+    let [main, status] = [
+        json!({"metadata": version, "spec": {"nodeName": "n"}}),
+        json!({"metadata": version, "status": {"phase": "Running"}}),
+    ];
+    let path = "/api/v1/namespaces/ns/pods/a";
+    assert_eq!(server.asked(), [format!("PATCH {path} {main}"), format!("PATCH {path}/status {status}")]);
+}
+
+#[tokio::test]
+async fn after_a_conflict_the_store_knows_the_version_that_was_in_the_way() {
+    let server = Server::new([refusal(409, "Conflict"), (200, json_of(7, &json!({"theirs": "1"})))]);
+    let writer = server.writer();
+    let before = writer.store().absorb(object(1, json!({})));
+    let refused = writer.update(&before, &object(1, json!({"mine": "1"}))).await;
+    assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
+    assert_eq!(known(&writer), [object(7, json!({"theirs": "1"}))]);
+    assert_eq!(server.asked().last(), Some(&format!("GET {PATH}")));
+}
+
+#[tokio::test]
+async fn a_conflict_that_cannot_be_read_again_is_not_tried_at_once() {
+    let server = Server::new([refusal(409, "Conflict"), refusal(500, "InternalError")]);
+    let refused = server.writer().update(&object(1, json!({})), &object(1, json!({"mine": "1"}))).await;
+    assert!(matches!(refused, Err(WriteError::Unreachable { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn creating_what_exists_makes_it_known() {
+    let server = Server::new([refusal(409, "AlreadyExists"), (200, json_of(3, &json!({})))]);
+    let writer = server.writer();
+    let refused = writer.create(&object(0, json!({}))).await;
+    assert!(matches!(refused, Err(WriteError::AlreadyExists { .. })), "{refused:?}");
+    assert_eq!(known(&writer), [object(3, json!({}))]);
+}
+
+#[tokio::test]
+async fn writing_what_is_gone_forgets_it() {
+    let server = Server::new([refusal(404, "NotFound")]);
+    let writer = server.writer();
+    let before = writer.store().absorb(object(1, json!({})));
+    let refused = writer.update(&before, &object(1, json!({"mine": "1"}))).await;
+    assert!(matches!(refused, Err(WriteError::NotFound { .. })), "{refused:?}");
+    assert_eq!(known(&writer), Vec::<ConfigMap>::new());
+}
+
+#[tokio::test]
+async fn a_delete_names_the_uid_and_forgets_at_once() {
+    let server = Server::new([(200, json!({"kind": "Status", "status": "Success"}))]);
+    let writer = server.writer();
+    let object = writer.store().absorb(object(1, json!({})));
+    writer.delete(&object).await.unwrap();
+    assert_eq!(known(&writer), Vec::<ConfigMap>::new());
+    let options = json!({"propagationPolicy": "Background", "preconditions": {"uid": "u"}});
+    let asked = server.asked().pop().unwrap();
+    let body: Value = serde_json::from_str(asked.strip_prefix(&format!("DELETE {PATH} ")).unwrap()).unwrap();
+    assert_eq!(body, options);
+}
+
+#[tokio::test]
+async fn a_delete_that_finalizers_hold_back_is_absorbed() {
+    let mut held = json_of(2, &json!({}));
+    held["metadata"]["finalizers"] = json!(["f"]);
+    held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let server = Server::new([(200, held.clone())]);
+    let writer = server.writer();
+    let object = writer.store().absorb(object(1, json!({})));
+    writer.delete(&object).await.unwrap();
+    assert_eq!(known(&writer), [serde_json::from_value::<ConfigMap>(held).unwrap()]);
+}
+
+#[tokio::test]
+async fn deleting_what_is_gone_or_replaced_is_a_success() {
+    let mut other = json_of(9, &json!({}));
+    other["metadata"]["uid"] = json!("other");
+    for (answers, left) in [
+        (vec![refusal(404, "NotFound")], vec![]),
+        (vec![refusal(409, "Conflict"), (200, other.clone())], vec![serde_json::from_value(other).unwrap()]),
+    ] {
+        let server = Server::new(answers);
+        let writer = server.writer();
+        let object = writer.store().absorb(object(1, json!({})));
+        writer.delete(&object).await.unwrap();
+        assert_eq!(known(&writer), left);
+    }
+}
+
+#[tokio::test]
+async fn orc_12_only_an_invalid_write_stalls() {
+    for (answer, halt) in [
+        (refusal(422, "Invalid"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),
+        (refusal(400, "BadRequest"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),
+        (refusal(403, "Forbidden"), "Retry Forbidden ERR_UNAUTHORIZED"),
+        (refusal(404, "NotFound"), "Retry NotFound "),
+        (refusal(500, "InternalError"), "Retry APIServerUnreachable "),
+    ] {
+        let server = Server::new([answer]);
+        let error = server.writer::<ConfigMap>().create(&object(0, json!({}))).await.unwrap_err();
+        let told = |sort: &str, failure: &Failure| {
+            let codes: Vec<String> = failure.codes.iter().map(ToString::to_string).collect();
+            format!("{sort} {} {}", failure.reason, codes.join(","))
+        };
+        let judged = match error.halt("Create") {
+            Halt::Wait(wait) => format!("Wait {wait}"),
+            Halt::Retry(failure) => told("Retry", &failure),
+            Halt::Stall(failure) => told("Stall", &failure),
+        };
+        assert_eq!(judged, halt);
+    }
+}
+
+#[test]
+fn ins_50_a_conflict_is_named_so_that_it_stays_silent() {
+    let halt = WriteError::Conflict { object: "ConfigMap ns/a".to_owned() }.halt("Update");
+    let message = "ConfigMap ns/a has changed since it was read; it is read again";
+    assert_eq!(halt, Halt::Retry(Failure::new("Update", CONFLICT, message)));
+}
