@@ -159,18 +159,23 @@ impl<K: Watched> Store<K> {
         Ok(())
     }
 
-    /// A list begins: what it does not name is gone when it ends, unless a write has answered in between.
-    pub(crate) fn begin_list(&self) {
-        self.write().begin_list();
+    /// A list of one namespace, or of all, begins: what it does not name is gone when it ends, unless a write has
+    /// answered in between.
+    pub(crate) fn begin_list(&self, namespace: Option<&str>) {
+        self.write().begin_list(namespace);
     }
 
     /// The list is complete.
-    pub(crate) fn end_list(&self) {
-        let gone = self.write().end_list();
+    pub(crate) fn end_list(&self, namespace: Option<&str>) {
+        let gone = self.write().end_list(namespace);
         for before in &gone {
             self.tell(&Change { before: Some(before), after: None });
         }
-        self.shared.synced.send_replace(true);
+    }
+
+    /// Every first list is in.
+    pub(crate) fn mark_synced(&self) {
+        self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
     }
 
     fn settle(&self, outcome: Outcome<K>) -> Arc<K> {

@@ -1,8 +1,8 @@
 //! Keeps a store current from the server's watch.
 
-use std::{borrow::Cow, marker::PhantomData, pin::pin, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, marker::PhantomData, pin::pin, sync::Arc};
 
-use futures::StreamExt;
+use futures::{StreamExt, stream::select_all};
 use kube::{
     Api, Client, Resource,
     core::ObjectMeta,
@@ -17,37 +17,64 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Key, Store, Watched};
 
-/// Keeps `store` current until `stop`: lists, then watches with bookmarks, in one namespace or in all.
+/// Keeps `store` current until `stop`: lists, then watches with bookmarks, each of `namespaces`, or all where none is
+/// named. The store is synced when every first list is in.
 ///
 /// Never ends by itself: errors are logged and backed off (0.8 s to 30 s), an expired resource version lists again,
 /// and an object that does not decode is logged and left as it was last known.
-pub async fn watch<K: Watched>(client: Client, namespace: Option<String>, store: Store<K>, stop: CancellationToken) {
-    let api: Api<Told<K>> = match namespace {
-        Some(namespace) => Api::namespaced(client, &namespace),
-        None => Api::all(client),
-    };
-    let mut events =
-        pin!(watcher(api, watcher::Config::default()).default_backoff().take_until(stop.cancelled_owned()));
-    while let Some(event) = events.next().await {
+pub async fn watch<K: Watched>(client: Client, namespaces: &[String], store: Store<K>, stop: CancellationToken) {
+    let scopes = if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(Some).collect() };
+    let mut unlisted: BTreeSet<usize> = (0..scopes.len()).collect();
+    let streams = scopes.iter().enumerate().map(|(number, namespace)| {
+        let api: Api<Told<K>> = match namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
+        };
+        let events = watcher(api, watcher::Config::default()).default_backoff();
+        events.map(move |event| (number, event)).boxed()
+    });
+    let mut events = pin!(select_all(streams).take_until(stop.cancelled_owned()));
+    while let Some((number, event)) = events.next().await {
+        let scope = scopes.get(number).copied().flatten().map(String::as_str);
         match event {
-            Ok(event) => follow(&store, event),
+            Ok(event) => {
+                if follow(&store, scope, event) == Progress::Listed {
+                    unlisted.remove(&number);
+                }
+                if unlisted.is_empty() {
+                    store.mark_synced();
+                }
+            }
             Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off and is taken up again"),
         }
     }
 }
 
-fn follow<K: Watched>(store: &Store<K>, event: Event<Told<K>>) {
+/// How far a watch is.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    /// A list is complete.
+    Listed,
+    /// An event of a list or after it.
+    Following,
+}
+
+fn follow<K: Watched>(store: &Store<K>, namespace: Option<&str>, event: Event<Told<K>>) -> Progress {
     match event {
-        Event::Init => store.begin_list(),
+        Event::Init => store.begin_list(namespace),
         Event::InitApply(told) | Event::Apply(told) => {
             if let Err(error) = store.hear(&told) {
                 let key = Key::of_meta(&told.meta);
                 tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object does not decode and is ignored");
             }
         }
-        Event::InitDone => store.end_list(),
+        Event::InitDone => {
+            store.end_list(namespace);
+            return Progress::Listed;
+        }
         Event::Delete(told) => store.forget_meta(&told.meta),
     }
+    Progress::Following
 }
 
 /// An object as the watch tells it: its metadata, and its text for those who have not heard of this version yet.

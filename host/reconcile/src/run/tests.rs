@@ -101,11 +101,10 @@ fn started(
 /// A loop over listed objects.
 fn stage(names: &[&str], concurrency: usize, passes: usize, script: Vec<Result<Next, Halt>>) -> Stage {
     let store = Store::new();
-    store.begin_list();
     for name in names {
         store.absorb(object(name, 1));
     }
-    store.end_list();
+    store.mark_synced();
     let (controller, calls) = scripted(passes, script);
     started(controller, calls, concurrency, store)
 }
@@ -165,9 +164,8 @@ async fn nothing_is_called_before_the_first_list() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    stage.store.begin_list();
     stage.store.absorb(object("a", 2));
-    stage.store.end_list();
+    stage.store.mark_synced();
     assert_eq!(stage.called().await, "a 2");
     stage.end().await;
 }

@@ -24,13 +24,13 @@ pub(super) struct Known<K> {
     objects: BTreeMap<Key, Arc<K>>,
     indices: Vec<Index<K>>,
     tombs: Tombs,
-    /// While a list is under way: what must not be forgotten when it ends.
-    listed: Option<BTreeSet<Key>>,
+    /// The lists that are under way, by namespace or of all: what must not be forgotten when they end.
+    listed: BTreeMap<Option<String>, BTreeSet<Key>>,
 }
 
 impl<K> Default for Known<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), indices: Vec::new(), tombs: Tombs::default(), listed: None }
+        Self { objects: BTreeMap::new(), indices: Vec::new(), tombs: Tombs::default(), listed: BTreeMap::new() }
     }
 }
 
@@ -116,21 +116,23 @@ impl<K: Watched> Known<K> {
         if same { self.remove(&key) } else { None }
     }
 
-    pub(super) fn begin_list(&mut self) {
-        self.listed = Some(BTreeSet::new());
+    pub(super) fn begin_list(&mut self, namespace: Option<&str>) {
+        self.listed.insert(namespace.map(str::to_owned), BTreeSet::new());
     }
 
-    /// Notes that a key was named, or written, while a list is under way.
+    /// Notes that a key was named, or written, while lists are under way.
     pub(super) fn mark_listed(&mut self, key: &Key) {
-        if let Some(listed) = &mut self.listed {
+        for listed in self.listed.values_mut() {
             listed.insert(key.clone());
         }
     }
 
     /// Forgets what the list did not name. Returns what is gone, sorted by key.
-    pub(super) fn end_list(&mut self) -> Vec<Arc<K>> {
-        let Some(listed) = self.listed.take() else { return Vec::new() };
-        let unnamed: Vec<Key> = self.objects.keys().filter(|key| !listed.contains(*key)).cloned().collect();
+    pub(super) fn end_list(&mut self, namespace: Option<&str>) -> Vec<Arc<K>> {
+        let Some(listed) = self.listed.remove(&namespace.map(str::to_owned)) else { return Vec::new() };
+        let in_scope = |key: &Key| namespace.is_none_or(|namespace| key.namespace == namespace);
+        let unnamed: Vec<Key> =
+            self.objects.keys().filter(|key| in_scope(key) && !listed.contains(*key)).cloned().collect();
         unnamed
             .iter()
             .filter_map(|key| {

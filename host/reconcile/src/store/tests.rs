@@ -126,15 +126,28 @@ fn a_list_forgets_what_it_does_not_name_but_not_what_was_written_meanwhile() {
     for name in ["named", "unnamed"] {
         store.absorb(version(name, name, 1));
     }
-    store.begin_list();
+    store.begin_list(None);
     store.hear(&told(&version("named", "named", 1))).unwrap();
     store.absorb(version("written", "written", 7));
     let journal = journal(&store);
-    store.end_list();
+    store.end_list(None);
     assert_eq!(known(&store), ["named named 1", "written written 7"]);
     assert_eq!(*journal.lock().unwrap(), ["unnamed unnamed 1 -> -"]);
     store.absorb(version("unnamed", "unnamed", 2));
     assert_eq!(known(&store), ["named named 1", "written written 7"]);
+}
+
+#[test]
+fn a_list_of_one_namespace_says_nothing_about_others() {
+    let store = Store::new();
+    for namespace in ["listed", "other"] {
+        let mut object = version("a", namespace, 1);
+        object.metadata.namespace = Some(namespace.to_owned());
+        store.absorb(object);
+    }
+    store.begin_list(Some("listed"));
+    store.end_list(Some("listed"));
+    assert_eq!(known(&store), ["a other 1"]);
 }
 
 #[test]
@@ -143,9 +156,9 @@ fn a_malformed_object_is_an_error_and_stays_as_it_was_known_even_through_a_list(
     store.absorb(version("a", "u", 1));
     let malformed =
         json!({"metadata": {"namespace": "ns", "name": "a", "uid": "u", "resourceVersion": "2"}, "data": 7});
-    store.begin_list();
+    store.begin_list(None);
     store.hear(&serde_json::from_str(&malformed.to_string()).unwrap()).unwrap_err();
-    store.end_list();
+    store.end_list(None);
     assert_eq!(known(&store), ["a u 1"]);
 }
 
@@ -194,8 +207,8 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
     store.absorb(coloured("b", 2, "blue"));
     store.forget(&coloured("c", 1, "red"));
     assert_eq!((found("red"), found("green"), found("blue")), (vec!["a".into()], vec![], vec!["b".into()]));
-    store.begin_list();
-    store.end_list();
+    store.begin_list(None);
+    store.end_list(None);
     assert_eq!(store.read().index_sizes(), [0]);
 }
 
@@ -203,8 +216,7 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
 async fn a_store_is_synced_after_the_first_list() {
     let store = Store::<ConfigMap>::new();
     assert!(!store.is_synced());
-    store.begin_list();
-    store.end_list();
+    store.mark_synced();
     store.synced().await;
     assert!(store.is_synced());
 }

@@ -56,7 +56,10 @@ async fn a_watch_lists_follows_and_steps_over_what_does_not_decode() {
         event("DELETED", object("b", 15, &json!({}))),
     ];
     let stop = CancellationToken::new();
-    let watching = tokio::spawn(watch(server(list, events), None, store.clone(), stop.clone()));
+    let watching = tokio::spawn({
+        let (store, stop) = (store.clone(), stop.clone());
+        async move { watch(server(list, events), &[], store, stop).await }
+    });
     let mut told = Vec::new();
     for _ in 0..4 {
         let change = tokio::time::timeout(std::time::Duration::from_secs(10), changes.recv()).await;
@@ -72,6 +75,40 @@ async fn a_watch_lists_follows_and_steps_over_what_does_not_decode() {
         ]
     );
     assert!(store.is_synced());
+    stop.cancel();
+    watching.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_of_several_namespaces_is_synced_when_all_are_listed() {
+    let (release, held) = tokio::sync::watch::channel(false);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let mut held = held.clone();
+        async move {
+            let path = request.uri().path().to_owned();
+            if path.contains("/slow/") {
+                held.wait_for(|released| *released).await.map_err(std::io::Error::other)?;
+            }
+            let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let list = json!({"metadata": {"resourceVersion": "10"}, "items": []}).to_string();
+            let texts = if watches { vec![] } else { vec![list] };
+            let told = stream::iter(texts).map(|text| Ok::<_, std::io::Error>(Frame::data(Bytes::from(text))));
+            let open = stream::pending().take(usize::from(watches));
+            Ok::<_, std::io::Error>(Response::new(StreamBody::new(told.chain(open)).boxed_unsync()))
+        }
+    });
+    let (store, stop) = (Store::<ConfigMap>::new(), CancellationToken::new());
+    let watching = tokio::spawn({
+        let (client, store, stop) = (Client::new(service, "default"), store.clone(), stop.clone());
+        async move { watch(client, &["quick".to_owned(), "slow".to_owned()], store, stop).await }
+    });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!store.is_synced());
+    release.send_replace(true);
+    let patience = std::time::Duration::from_secs(10);
+    tokio::time::timeout(patience, store.synced()).await.expect("both lists are in");
     stop.cancel();
     watching.await.unwrap();
 }
