@@ -1,1 +1,92 @@
 //! What a deployer or template author needs: one trait, one macro.
+//!
+//! A deployer never writes: it reads what it was granted, and answers a [`Proposal`]; the host carries it out. Its logic is
+//! plain Rust, tested natively against [`cases`]; [`export_deployer!`] makes a component of it on `wasm32-wasip2`.
+//!
+//! ```
+//! use orangery_sdk::{Completion, Deployer, Fault, Gate, Host, Item, ObjectWrite, Proposal, Stage};
+//!
+//! struct Hello;
+//!
+//! impl Deployer for Hello {
+//!     fn plan(item: Item, _host: &impl Host) -> Result<Proposal, Fault> {
+//!         let config_map = serde_json::json!({
+//!             "apiVersion": "v1",
+//!             "kind": "ConfigMap",
+//!             "metadata": {"name": item.name, "namespace": "default"},
+//!         });
+//!         let stage = Stage::new("objects", vec![ObjectWrite::apply(&config_map)], Gate::Accepted);
+//!         Ok(Proposal::finish(vec![stage], Completion::default()))
+//!     }
+//! }
+//!
+//! orangery_sdk::export_deployer!(Hello);
+//! ```
+
+pub mod bindings;
+mod deployer;
+mod json;
+pub mod lenient;
+mod proposal;
+mod template;
+
+pub use bindings::{
+    deployer::{
+        exports::orangery::deployer::deploy::{Failure as StageFailure, Item},
+        orangery::deployer::{
+            cluster::ApiResource,
+            log::Level,
+            plan::{
+                Completion, DeletionGroup, DeletionScope, ExportRule, ExportSource, Follow, Gate, Injection, Next,
+                ObjectRemoval, ObjectWrite, Ownership, PathSource, Proposal, Readiness, ReadinessRule, Requirement,
+                Scope, SecretContent, Stage, Write,
+            },
+            types::{ClusterRef, Fault, ObjectKey, Problem, Selection},
+        },
+    },
+    template::exports::orangery::template::template::{
+        Execution, Failure as RenderFailure, Output, Rendered, Request as RenderRequest,
+    },
+};
+pub use deployer::{Artifact, Artifacts, Cluster, Deployer, Host, Log};
+pub use proposal::{CONFIGURATION_PROBLEM, INTERNAL_PROBLEM};
+pub use template::{Engine, Files};
+
+/// Makes a component of a [`Deployer`]: `export_deployer!(Mine);` once per crate, whose type is `cdylib`.
+///
+/// On the build machine it expands to nothing, so that the crate links and tests like any other.
+#[macro_export]
+macro_rules! export_deployer {
+    ($deployer:ident) => {
+        $crate::contract_level!();
+        #[cfg(target_family = "wasm")]
+        $crate::bindings::deployer::export_deploy!($deployer with_types_in $crate::bindings::deployer);
+    };
+}
+
+/// Makes a component of an [`Engine`]: `export_template!(Mine);` once per crate, whose type is `cdylib`.
+///
+/// On the build machine it expands to nothing, so that the crate links and tests like any other.
+#[macro_export]
+macro_rules! export_template {
+    ($engine:ident) => {
+        $crate::contract_level!();
+        #[cfg(target_family = "wasm")]
+        $crate::bindings::template::export_render!($engine with_types_in $crate::bindings::template);
+    };
+}
+
+/// Writes the contract level into the component: the custom section `orangery:contract` holds the decimal digits of a
+/// number, now `1`. The host reads it before it compiles anything, so that a mismatch is one sentence.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! contract_level {
+    () => {
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            #[used]
+            #[unsafe(link_section = "orangery:contract")]
+            static CONTRACT_LEVEL: [u8; 1] = *b"1";
+        };
+    };
+}
