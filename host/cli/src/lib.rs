@@ -1,1 +1,28 @@
-//! The commands of the binary, one file each.
+//! The commands of the binary, one file each, and what `up` shares with them.
+//!
+//! [`Cli`] is the command line. `up` and `run` are described here and carried out by `runtime`, which this crate does not
+//! know; every other command ([`Tool`]) is carried out here. What the commands need of each other stands beside them:
+//! [`tree`] draws installations, [`folder`] reads manifests, [`apply`] sends them to a cluster, [`connection`] finds the
+//! cluster, [`terminal`] writes. Nothing here decides what a room of the host decides.
+
+pub mod arguments;
+pub mod command;
+
+pub mod apply;
+pub mod connection;
+pub mod exit;
+pub mod folder;
+pub mod terminal;
+pub mod timeout;
+pub mod tree;
+
+pub use crate::{
+    arguments::{Cli, Command, Tool},
+    command::{
+        logging::{LogFormat, Logging},
+        run::Run,
+        up::Up,
+    },
+    exit::Exit,
+    terminal::Terminal,
+};

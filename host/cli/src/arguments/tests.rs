@@ -1,0 +1,77 @@
+use clap::Parser as _;
+
+use super::*;
+use crate::command::inspect::Form;
+
+fn parsed(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once("orangery").chain(line.split_whitespace()))
+}
+
+/// The exit code that a bad line ends with.
+fn exit(line: &str) -> i32 {
+    parsed(line).unwrap_err().exit_code()
+}
+
+#[test]
+fn the_command_line_contradicts_nothing() {
+    Cli::description().debug_assert();
+}
+
+/// The long help of every command, as one text: what users read is reviewed as prose.
+#[test]
+fn the_help_of_every_command() {
+    let mut command = Cli::description().term_width(100).color(clap::ColorChoice::Never);
+    command.build();
+    let mut text = String::new();
+    push_help(&mut command, &mut text);
+    insta::assert_snapshot!(text);
+}
+
+fn push_help(command: &mut clap::Command, text: &mut String) {
+    let help = command.render_long_help().to_string();
+    text.push_str(&format!("$ {} --help\n{help}\n", command.get_bin_name().unwrap_or_default()));
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    for name in names {
+        push_help(command.find_subcommand_mut(&name).unwrap(), text);
+    }
+}
+
+#[test]
+fn help_and_version_end_well_and_bad_usage_ends_with_2() {
+    assert_eq!(["--help", "--version", "up --help"].map(exit), [0, 0, 0]);
+    let bad = [
+        "",
+        "dance",
+        "up --port 70000",
+        "up --data x --ephemeral",
+        "up --timeout 5m",
+        "up --once --timeout soon",
+        "inspect -A -n x",
+        "reconcile",
+        "reconcile x --timeout 5m",
+    ];
+    assert_eq!(bad.map(exit), [2; 9]);
+}
+
+#[test]
+fn up_has_defaults_for_everything() {
+    let Command::Up(up) = parsed("up").unwrap().command else { panic!("not up") };
+    assert_eq!(
+        (up.paths.len(), up.namespace.as_str(), up.port, up.once, up.ephemeral, up.data, up.plugins),
+        (0, "default", 6444, false, false, None, None)
+    );
+    assert_eq!(up.timeout.to_string(), "10m");
+}
+
+#[test]
+fn options_of_kubectl_mean_the_same_here() {
+    let line = "inspect hello -n demo --context c --kubeconfig k -o wide --failed --no-color";
+    let cli = parsed(line).unwrap();
+    assert!(cli.no_color);
+    let Command::Tool(Tool::Inspect(inspect)) = cli.command else { panic!("not inspect") };
+    assert_eq!((inspect.name.as_deref(), inspect.scope.namespace.as_deref()), (Some("hello"), Some("demo")));
+    assert_eq!((inspect.output, inspect.failed), (Some(Form::Wide), true));
+    assert_eq!(inspect.connection.context.as_deref(), Some("c"));
+    let Command::Run(run) = parsed("run -n a -n b").unwrap().command else { panic!("not run") };
+    assert_eq!(run.namespaces, ["a", "b"]);
+}

@@ -1,0 +1,137 @@
+//! The commands, one file each. `up` and `run` are described here and carried out by `runtime`, which alone may wire
+//! everything.
+
+use std::{io, path::PathBuf, process::ExitCode};
+
+use crate::{
+    arguments::Tool,
+    connection::{CallError, ConnectionError},
+    exit::Exit,
+    terminal::Terminal,
+    timeout::Timeout,
+};
+
+pub mod completion;
+pub mod crd;
+pub mod inspect;
+pub mod interrupt;
+pub mod logging;
+pub mod reconcile;
+pub mod run;
+pub mod up;
+
+/// Why a command of this crate ends without doing what it is for: one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// No connection to a cluster.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// A call to the cluster.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A sub-installation was to be reconciled.
+    #[error(
+        "{namespace}/{name} is a sub-installation, and jobs begin at roots; reconcile the one above it: orangery reconcile \
+         {parent} -n {namespace}"
+    )]
+    NotRoot {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The installation above it.
+        parent: String,
+    },
+    /// What was waited for did not happen in time.
+    #[error(
+        "installation {namespace}/{name} is not final after {timeout} (phase {phase}); it goes on by itself: orangery \
+         inspect {name} -n {namespace} shows where"
+    )]
+    TimedOut {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// What `--timeout` says.
+        timeout: Timeout,
+        /// The phase seen last.
+        phase: String,
+    },
+    /// A file that the command names cannot be read.
+    #[error("{} cannot be read: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{} cannot be written: {cause}; choose another folder, or make room and permissions", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// Something cannot be put into words of JSON or YAML.
+    #[error("the output cannot be written as {form}: {cause}; this is a defect of orangery, please report it")]
+    Form {
+        /// `JSON` or `YAML`.
+        form: &'static str,
+        /// Why.
+        cause: String,
+    },
+    /// Stdout cannot be written.
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] io::Error),
+    /// The process has no means to wait for a cluster.
+    #[error("the process cannot start its event loop: {0}; it may have reached its limit of open files")]
+    EventLoop(#[source] io::Error),
+}
+
+impl CommandError {
+    /// The exit code that tells of it.
+    pub fn exit(&self) -> Exit {
+        match self {
+            CommandError::TimedOut { .. } => Exit::TimedOut,
+            CommandError::NotRoot { .. } | CommandError::Read { .. } => Exit::Usage,
+            CommandError::Connection(_)
+            | CommandError::Call(_)
+            | CommandError::Write { .. }
+            | CommandError::Form { .. }
+            | CommandError::Output(_)
+            | CommandError::EventLoop(_) => Exit::Failed,
+        }
+    }
+}
+
+impl Tool {
+    /// Carries the command out, and tells of its errors on stderr.
+    pub fn execute(self, terminal: &mut Terminal) -> ExitCode {
+        let outcome = match self {
+            Tool::Inspect(inspect) => wait_for(inspect.execute(terminal)),
+            Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
+            Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
+            Tool::Crd(crd) => crd.execute(terminal),
+            Tool::Completion(completion) => completion.execute(terminal).map(|()| Exit::Ok).map_err(CommandError::from),
+        };
+        match outcome {
+            Ok(exit) => exit.into(),
+            // Whoever read the output has seen enough, as in `orangery wit | head`.
+            Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok.into(),
+            Err(error) => {
+                terminal.error(&error);
+                error.exit().into()
+            }
+        }
+    }
+}
+
+/// Runs what talks to a cluster on an event loop of its own: one thread is enough for a handful of calls.
+fn wait_for(command: impl Future<Output = Result<Exit, CommandError>>) -> Result<Exit, CommandError> {
+    let event_loop =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CommandError::EventLoop)?;
+    event_loop.block_on(command)
+}

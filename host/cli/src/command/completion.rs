@@ -1,0 +1,32 @@
+//! `orangery completion`: completion scripts.
+
+use std::io;
+
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::{arguments::Cli, terminal::Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  source <(orangery completion bash)
+  orangery completion zsh > \"${fpath[1]}/_orangery\"
+  orangery completion fish > ~/.config/fish/completions/orangery.fish";
+
+/// Prints a script that completes commands and options in a shell.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Completion {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+impl Completion {
+    /// Prints the script.
+    pub fn execute(self, terminal: &mut Terminal) -> io::Result<()> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::description(), "orangery", &mut script);
+        terminal.text(&String::from_utf8_lossy(&script))
+    }
+}

@@ -1,0 +1,184 @@
+//! `orangery inspect`: installations as trees.
+
+use std::{fmt::Debug, sync::Arc};
+
+use clap::{Args, ValueEnum};
+use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams, core::NamespaceResourceScope};
+use orangery_api::{GROUP, deploy_item::DeployItem, execution::Execution, installation::Installation};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    command::CommandError,
+    connection::{CallError, Connection, Scope, Subject},
+    exit::Exit,
+    terminal::Terminal,
+    tree::{
+        Cause, Node, Objects, Tree,
+        draw::{self, View},
+    },
+};
+
+const HELP: &str = "\
+Examples:
+  orangery inspect                   all installations of the namespace
+  orangery inspect hello -n demo     one of them, with what belongs to it
+  orangery inspect -A --failed       what failed, in all namespaces
+  orangery inspect -A -o json | jq '.causes[].message'
+
+Output of -o json and -o yaml (fields are added, never renamed or removed):
+  apiVersion     orangery.dev/v1alpha1
+  kind           InstallationTrees
+  installations  a list of nodes:
+    kind         Installation, Execution or DeployItem
+    namespace, name
+    title        the name in the blueprint
+    phase        as in the object's status; empty before the first job
+    standing     idle, pending, running, succeeded or failed
+    job          the id of the job asked for last
+    type, target, plugin    of deploy items
+    items        of executions: {done, total}
+    seconds      from the job's start to its end
+    waitsFor     one sentence
+    error        {operation, reason, message, codes, hint}
+    children     a list of nodes
+  causes         what really failed: {path, kind, namespace, name, operation, reason, message, codes, hint}
+
+The exit code is 0 whatever the installations' phases are.";
+
+/// Shows installations as trees: what belongs to them, phases, what each waits for, and errors in full.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
+pub struct Inspect {
+    /// Show only this installation, a root or a sub-installation
+    pub name: Option<String>,
+    /// Look into all namespaces
+    #[arg(short = 'A', long, conflicts_with_all = ["namespace", "name"])]
+    pub all_namespaces: bool,
+    /// Show only what failed, and what it belongs to
+    #[arg(long)]
+    pub failed: bool,
+    /// How it is written [default: a tree]
+    #[arg(short, long, value_enum, value_name = "FORM")]
+    pub output: Option<Form>,
+    /// Which namespace.
+    #[command(flatten)]
+    pub scope: Scope,
+    /// Which cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// How trees are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// A tree with object names, jobs and plugins
+    Wide,
+    /// For programs
+    Json,
+    /// For programs
+    Yaml,
+}
+
+/// The output of `-o json` and `-o yaml`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    installations: &'a [Node],
+    causes: Vec<Cause<'a>>,
+}
+
+impl Inspect {
+    /// Reads the objects and shows them.
+    pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let client = self.connection.client().await?;
+        let namespace = if self.all_namespaces { "" } else { self.scope.namespace(&client) };
+        let mut tree = Tree::of(&read(&client, namespace).await?);
+        if let Some(name) = &self.name {
+            tree = tree.of_installation(namespace, name).ok_or_else(|| CallError::NotFound {
+                kind: "installation".to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.clone(),
+            })?;
+        }
+        if self.failed {
+            tree = tree.failed_only();
+        }
+        self.show(&tree, namespace, terminal)?;
+        Ok(Exit::Ok)
+    }
+
+    fn show(&self, tree: &Tree, home: &str, terminal: &mut Terminal) -> Result<(), CommandError> {
+        let document = || Document {
+            api_version: "orangery.dev/v1alpha1",
+            kind: "InstallationTrees",
+            installations: &tree.roots,
+            causes: tree.causes(),
+        };
+        let is_wide = match self.output {
+            None => false,
+            Some(Form::Wide) => true,
+            Some(Form::Json) => return Ok(terminal.line(json(&document())?)?),
+            Some(Form::Yaml) => return Ok(terminal.text(&yaml(&document())?)?),
+        };
+        if tree.roots.is_empty() {
+            let what = if self.failed { "nothing failed" } else { "there are no installations" };
+            let place = if home.is_empty() { "any namespace".to_owned() } else { format!("namespace {home}") };
+            return Ok(terminal.note(format_args!("{what} in {place}"))?);
+        }
+        let view = View { ink: terminal.ink(), is_wide, home, columns: None };
+        for line in draw::lines(tree, view) {
+            terminal.line(line)?;
+        }
+        for cause in tree.causes() {
+            terminal.line(format_args!("\n{}", cause.text()))?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn json(document: &impl Serialize) -> Result<String, CommandError> {
+    serde_json::to_string_pretty(document)
+        .map_err(|error| CommandError::Form { form: "JSON", cause: error.to_string() })
+}
+
+pub(crate) fn yaml(document: &impl Serialize) -> Result<String, CommandError> {
+    serde_saphyr::to_string(document).map_err(|error| CommandError::Form { form: "YAML", cause: error.to_string() })
+}
+
+/// Everything of one namespace, or of all where it is empty.
+pub(crate) async fn read(client: &Client, namespace: &str) -> Result<Objects, CallError> {
+    let (installations, executions, deploy_items) = futures::try_join!(
+        list::<Installation>(client, namespace),
+        list::<Execution>(client, namespace),
+        list::<DeployItem>(client, namespace),
+    )?;
+    Ok(Objects { installations, executions, deploy_items })
+}
+
+/// Objects in one page of a list.
+const PAGE: u32 = 500;
+
+async fn list<K>(client: &Client, namespace: &str) -> Result<Vec<Arc<K>>, CallError>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let api: Api<K> =
+        if namespace.is_empty() { Api::all(client.clone()) } else { Api::namespaced(client.clone(), namespace) };
+    let kind = K::kind(&());
+    let subject = Subject { kind: &kind, group: GROUP, namespace, name: "" };
+    let mut objects = Vec::new();
+    let mut parameters = ListParams::default().limit(PAGE);
+    loop {
+        let page = api.list(&parameters).await.map_err(|error| CallError::of(subject, error))?;
+        let next = page.metadata.continue_.clone().filter(|token| !token.is_empty());
+        objects.extend(page.items.into_iter().map(Arc::new));
+        match next {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => break,
+        }
+    }
+    objects.sort_by_key(|object| (object.namespace(), object.name_any()));
+    Ok(objects)
+}

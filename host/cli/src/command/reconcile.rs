@@ -1,0 +1,244 @@
+//! `orangery reconcile`: starts a job at a root installation, and waits for its end if asked to.
+//!
+//! The request carries a token that the controller echoes in `status.lastHandledTrigger` when it starts the job, so that
+//! no verdict is ever taken from a job before it (`rules.md` §2). The token is the resource version that the request is
+//! made under: no other change of the object can have the same.
+
+use clap::Args;
+use futures::{StreamExt as _, TryStreamExt as _, pin_mut};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{Patch, PatchParams},
+    runtime::{
+        WatchStreamExt as _,
+        watcher::{self, watch_object},
+    },
+};
+use orangery_api::{
+    GROUP, annotation,
+    installation::Installation,
+    job::Job as _,
+    label,
+    marks::{Marks as _, Operation},
+};
+use serde_json::json;
+
+use crate::{
+    command::{CommandError, inspect},
+    connection::{CallError, Connection, Scope, Subject},
+    exit::Exit,
+    terminal::Terminal,
+    timeout::{Timeout, within},
+    tree::Tree,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  orangery reconcile hello                       ask for a job, and return
+  orangery reconcile hello --wait --timeout 5m   wait for its end: exit code 0, 1 or 3
+
+A job that runs already is not disturbed: the new one follows it.";
+
+/// Starts a job at a root installation: everything that belongs to it is deployed anew.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = format!("{EXAMPLES}\n\n{}", crate::exit::EXIT_CODES))]
+pub struct Reconcile {
+    /// The root installation
+    pub name: String,
+    /// Wait until the job has ended
+    #[arg(long)]
+    pub wait: bool,
+    /// With --wait: how long, such as 90s or 1h30m, or none
+    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "wait")]
+    pub timeout: Timeout,
+    /// Which namespace.
+    #[command(flatten)]
+    pub scope: Scope,
+    /// Which cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// What was asked for, by which the job is known.
+struct Request {
+    /// The job of before.
+    before: String,
+    token: String,
+}
+
+/// How the wait ended.
+enum End {
+    /// The job ended; the installation as it is then.
+    Finished(Box<Installation>),
+    /// The installation is gone.
+    Gone,
+}
+
+impl Reconcile {
+    /// Asks for the job, and waits.
+    pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let client = self.connection.client().await?;
+        let namespace = self.scope.namespace(&client).to_owned();
+        let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
+        let request = self.request(&api, &namespace).await?;
+        if !self.wait {
+            terminal.line(format_args!("installation {namespace}/{}: reconcile requested", self.name))?;
+            return Ok(Exit::Ok);
+        }
+        let mut phase = String::new();
+        let wait = self.until_finished(&api, &namespace, &request, &mut phase);
+        let Some(end) = within(&self.timeout, wait).await else {
+            let (name, timeout) = (self.name.clone(), self.timeout.clone());
+            return Err(CommandError::TimedOut { namespace, name, timeout, phase });
+        };
+        match end? {
+            End::Finished(installation) => self.conclude(&client, &installation, terminal).await,
+            End::Gone => {
+                terminal.line(format_args!("installation {namespace}/{}: deleted", self.name))?;
+                Ok(Exit::Ok)
+            }
+        }
+    }
+
+    fn subject<'a>(&'a self, namespace: &'a str) -> Subject<'a> {
+        Subject { kind: "Installation", group: GROUP, namespace, name: &self.name }
+    }
+
+    /// Sets the annotations under the version read; whoever changed the object in between is read again.
+    async fn request(&self, api: &Api<Installation>, namespace: &str) -> Result<Request, CommandError> {
+        loop {
+            let installation =
+                api.get(&self.name).await.map_err(|error| CallError::of(self.subject(namespace), error))?;
+            let parent = installation.parent_installation().or_else(|| installation.label(label::ENCOMPASSED_BY));
+            if let Some(parent) = parent {
+                let (namespace, name, parent) = (namespace.to_owned(), self.name.clone(), parent.to_owned());
+                return Err(CommandError::NotRoot { namespace, name, parent });
+            }
+            let token = installation.resource_version().unwrap_or_default();
+            let mark = json!({"metadata": {
+                "resourceVersion": token,
+                "annotations": {
+                    (annotation::OPERATION): Operation::Reconcile.to_string(),
+                    (annotation::TRIGGER): token,
+                },
+            }});
+            match api.patch(&self.name, &PatchParams::default(), &Patch::Merge(&mark)).await {
+                Ok(_) => return Ok(Request { before: installation.job_id().to_owned(), token }),
+                Err(error) => match CallError::of(self.subject(namespace), error) {
+                    CallError::Conflict { .. } => {}
+                    refused => return Err(refused.into()),
+                },
+            }
+        }
+    }
+
+    /// Watches until the job asked for has ended. A server that does not answer for a while is asked again.
+    async fn until_finished(
+        &self,
+        api: &Api<Installation>,
+        namespace: &str,
+        request: &Request,
+        phase: &mut String,
+    ) -> Result<End, CommandError> {
+        loop {
+            let seen = watch_object(api.clone(), &self.name).default_backoff();
+            pin_mut!(seen);
+            let mut seen = seen.map_err(|error| refusal(self.subject(namespace), error));
+            while let Some(seen) = seen.next().await {
+                match seen {
+                    Ok(None) => return Ok(End::Gone),
+                    Ok(Some(installation)) if request.is_finished(&installation) => {
+                        return Ok(End::Finished(Box::new(installation)));
+                    }
+                    Ok(Some(installation)) => installation.phase().clone_into(phase),
+                    Err(Some(refused)) if !refused.may_pass() => return Err(refused.into()),
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    async fn conclude(
+        &self,
+        client: &Client,
+        installation: &Installation,
+        terminal: &mut Terminal,
+    ) -> Result<Exit, CommandError> {
+        let namespace = installation.namespace().unwrap_or_default();
+        terminal.line(format_args!("installation {namespace}/{}: {}", self.name, installation.phase()))?;
+        if installation.phase() == "Succeeded" {
+            return Ok(Exit::Ok);
+        }
+        let tree = Tree::of(&inspect::read(client, &namespace).await?);
+        for cause in tree.of_installation(&namespace, &self.name).unwrap_or_default().causes() {
+            terminal.error(cause.text());
+        }
+        Ok(Exit::Failed)
+    }
+}
+
+impl Request {
+    /// Whether the job asked for, and no other, has ended.
+    fn is_finished(&self, installation: &Installation) -> bool {
+        let handled = installation.status.as_ref().map_or("", |status| &status.last_handled_trigger);
+        // Taken without an echo: the next job has begun already, or somebody asked after us, whose job answers us too.
+        let is_standing = installation.operation() == Some(Operation::Reconcile)
+            && installation.annotation(annotation::TRIGGER) == Some(&self.token);
+        (handled == self.token || !is_standing) && installation.job_id() != self.before && installation.job_finished()
+    }
+}
+
+/// What the server said to a watch; `None` where the watch is merely to be started anew.
+fn refusal(subject: Subject<'_>, error: watcher::Error) -> Option<CallError> {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => Some(CallError::of(subject, error)),
+        watcher::Error::WatchError(status) if status.code == 410 => None,
+        watcher::Error::WatchError(status) => Some(CallError::of(subject, kube::Error::Api(status))),
+        watcher::Error::NoResourceVersion => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STANDING: &str = "reconcile 7";
+
+    #[track_caller]
+    fn check(request: &str, status: serde_json::Value, is_finished: bool) {
+        let (operation, token) = request.split_once(' ').unwrap();
+        let installation: Installation = serde_json::from_value(json!({
+            "metadata": {"name": "hello", "annotations": {
+                (annotation::OPERATION): operation, (annotation::TRIGGER): token,
+            }},
+            "spec": {"blueprint": {}},
+            "status": status,
+        }))
+        .unwrap();
+        let request = Request { before: "a".to_owned(), token: "7".to_owned() };
+        assert_eq!(request.is_finished(&installation), is_finished, "{status}");
+    }
+
+    #[test]
+    fn no_verdict_is_taken_from_a_job_before() {
+        check(STANDING, json!({"jobID": "a", "jobIDFinished": "a", "phase": "Succeeded"}), false);
+        check(STANDING, json!({"jobID": "b", "jobIDFinished": "b", "lastHandledTrigger": "5"}), false);
+        check(STANDING, json!({"jobID": "b", "jobIDFinished": "a", "lastHandledTrigger": "7"}), false);
+        check(STANDING, json!({"jobID": "b", "jobIDFinished": "b", "lastHandledTrigger": "7"}), true);
+    }
+
+    #[test]
+    fn a_request_overtaken_by_another_ends_with_that_one() {
+        check("reconcile 9", json!({"jobID": "a", "jobIDFinished": "a"}), false);
+        check("reconcile 9", json!({"jobID": "b", "jobIDFinished": "a", "lastHandledTrigger": "9"}), false);
+        check("reconcile 9", json!({"jobID": "b", "jobIDFinished": "b", "lastHandledTrigger": "9"}), true);
+    }
+
+    #[test]
+    fn a_request_taken_without_an_echo_ends_with_the_next_job() {
+        check("done 7", json!({"jobID": "c", "jobIDFinished": "a"}), false);
+        check("done 7", json!({"jobID": "c", "jobIDFinished": "c"}), true);
+    }
+}

@@ -1,0 +1,51 @@
+//! `orangery up`: its arguments. Carried out by `runtime`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::{command::logging::Logging, timeout::Timeout};
+
+const EXAMPLES: &str = "\
+Examples:
+  orangery up examples/hello-world           deploy a folder, and stay until Ctrl-C
+  orangery up --ephemeral --once my-folder   the same in memory; end when everything is final
+  orangery up                                start what the data folder holds, apply nothing
+
+The folder's .yaml, .yml and .json files are applied, not those of its subfolders. A Target named `cluster` in
+namespace `default` points at the server that is started. While it runs, in another terminal:
+  export KUBECONFIG=…                        the path is printed at the start
+  kubectl get installations -A";
+
+/// Starts a Kubernetes API server and the operator in one process, applies folders, and shows what becomes of them.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = format!("{EXAMPLES}\n\n{}", crate::exit::EXIT_CODES))]
+pub struct Up {
+    /// Folders or files with Kubernetes objects to apply
+    #[arg(value_name = "FOLDER")]
+    pub paths: Vec<PathBuf>,
+    /// Namespace of the objects that name none
+    #[arg(short, long, default_value = "default")]
+    pub namespace: String,
+    /// Folder that keeps the server's objects [default: .orangery in the current folder]
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// Keep all objects in memory; they are gone when the process ends
+    #[arg(long, conflicts_with = "data")]
+    pub ephemeral: bool,
+    /// Port of the server on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 6444)]
+    pub port: u16,
+    /// End as soon as everything is final: exit code 0 when all succeeded, 1 when something failed
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: how long to wait before exit code 3, such as 90s or 1h30m, or none
+    #[arg(long, value_name = "DURATION", default_value = "10m", requires = "once")]
+    pub timeout: Timeout,
+    /// Folder with registrations of further components (YAML)
+    #[arg(long, value_name = "FOLDER")]
+    pub plugins: Option<PathBuf>,
+    /// What is logged.
+    #[command(flatten)]
+    pub logging: Logging,
+}

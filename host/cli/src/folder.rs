@@ -1,0 +1,241 @@
+//! Reading manifests: a folder or a file becomes a list of objects, each with the place it was read from.
+//!
+//! As `kubectl apply -f` does: the `.yaml`, `.yml` and `.json` files of a folder, not of its subfolders, in the order of
+//! their names; several documents in a file; `List` objects taken apart. Hidden files are left out.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+/// Where an object was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The file, as the caller named it or its folder.
+    pub file: PathBuf,
+    /// The first line of the document, from 1.
+    pub line: usize,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+/// An object as a file has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// Where it was read.
+    pub origin: Origin,
+    /// Group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace, where the file names one.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+    /// The whole object.
+    pub object: Value,
+}
+
+/// Why a folder cannot be deployed: one sentence with the place and the fix.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// Nothing is there.
+    #[error("{} does not exist; name a folder or file with Kubernetes objects, such as examples/hello-world", path.display())]
+    Missing {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// A folder without manifests.
+    #[error("the folder {} holds no .yaml, .yml or .json file; {}", path.display(), instead(below))]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+        /// Its subfolders, by name.
+        below: Vec<String>,
+    },
+    /// Files without a single object.
+    #[error("{} holds no Kubernetes object: its documents are all empty; write one with apiVersion, kind and metadata.name", path.display())]
+    NoObject {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// A file or folder cannot be read.
+    #[error("{} cannot be read: {cause}; check its permissions, and that it is UTF-8 text", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file is no YAML.
+    #[error("{}:{line}:{column}: {cause}; correct the YAML{snippet}", file.display())]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What the parser says.
+        cause: String,
+        /// The place in the file, in lines of their own.
+        snippet: String,
+    },
+    /// A document is no object.
+    #[error("{origin}: this document is {found}, not a Kubernetes object; it needs apiVersion, kind and metadata.name")]
+    NoMapping {
+        /// Where.
+        origin: Origin,
+        /// What it is.
+        found: &'static str,
+    },
+    /// An object lacks what names it.
+    #[error("{origin}: this {what} has no {field}; add it")]
+    Nameless {
+        /// Where.
+        origin: Origin,
+        /// The object's kind, as far as known.
+        what: String,
+        /// What is missing.
+        field: &'static str,
+    },
+    /// What names an object is read as a number or a truth value.
+    #[error("{origin}: {field} of this {what} is not text; put it in quotes")]
+    NotText {
+        /// Where.
+        origin: Origin,
+        /// The object's kind, as far as known.
+        what: String,
+        /// What is no text.
+        field: &'static str,
+    },
+}
+
+fn instead(below: &[String]) -> String {
+    if below.is_empty() {
+        return "put manifests into it, or name another folder".to_owned();
+    }
+    format!("name one of its subfolders: {}", below.join(", "))
+}
+
+/// Reads folders and files, in the order given.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, FolderError> {
+    let mut manifests = Vec::new();
+    for path in paths {
+        let before = manifests.len();
+        for file in files(path)? {
+            let content = fs::read_to_string(&file).map_err(|cause| unreadable(&file, cause))?;
+            for document in text::documents(&file, &content)? {
+                unpack(document.origin, document.value, &mut manifests)?;
+            }
+        }
+        if manifests.len() == before {
+            return Err(FolderError::NoObject { path: path.clone() });
+        }
+    }
+    Ok(manifests)
+}
+
+fn unreadable(path: &Path, cause: io::Error) -> FolderError {
+    FolderError::Unreadable { path: path.to_owned(), cause }
+}
+
+/// The files meant: the file itself, or the manifests of a folder, by name.
+fn files(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
+    let meta = fs::metadata(path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::NotFound => FolderError::Missing { path: path.to_owned() },
+        _ => unreadable(path, cause),
+    })?;
+    if !meta.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    let mut below = Vec::new();
+    for entry in fs::read_dir(path).map_err(|cause| unreadable(path, cause))? {
+        let entry = entry.map_err(|cause| unreadable(path, cause))?.path();
+        let name = entry.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.starts_with('.') {
+            continue;
+        }
+        if entry.is_dir() {
+            below.push(name);
+        } else if entry
+            .extension()
+            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+        {
+            files.push(entry);
+        }
+    }
+    files.sort();
+    below.sort();
+    if files.is_empty() { Err(FolderError::Empty { path: path.to_owned(), below }) } else { Ok(files) }
+}
+
+/// Adds the object of a document, the objects of a list, or nothing for an empty document.
+fn unpack(origin: Origin, value: Value, manifests: &mut Vec<Manifest>) -> Result<(), FolderError> {
+    let object = match value {
+        Value::Null => return Ok(()),
+        Value::Object(object) => object,
+        Value::Array(_) => return Err(FolderError::NoMapping { origin, found: "a list" }),
+        Value::String(_) => return Err(FolderError::NoMapping { origin, found: "text" }),
+        Value::Number(_) => return Err(FolderError::NoMapping { origin, found: "a number" }),
+        Value::Bool(_) => return Err(FolderError::NoMapping { origin, found: "a truth value" }),
+    };
+    let kind = word(object.get("kind"), "kind", &origin, "object")?;
+    let api_version = word(object.get("apiVersion"), "apiVersion", &origin, &kind)?;
+    if kind.ends_with("List")
+        && let Some(Value::Array(items)) = object.get("items")
+    {
+        return items.iter().try_for_each(|item| unpack(origin.clone(), item.clone(), manifests));
+    }
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    let name = word(metadata.and_then(|metadata| metadata.get("name")), "metadata.name", &origin, &kind)?;
+    let namespace = match metadata.and_then(|metadata| metadata.get("namespace")) {
+        None | Some(Value::Null) => None,
+        namespace => Some(word(namespace, "metadata.namespace", &origin, &kind)?),
+    };
+    manifests.push(Manifest { origin, api_version, kind, namespace, name, object: Value::Object(object) });
+    Ok(())
+}
+
+fn word(value: Option<&Value>, field: &'static str, origin: &Origin, what: &str) -> Result<String, FolderError> {
+    let (origin, what) = (origin.clone(), what.to_owned());
+    match value {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        None | Some(Value::Null | Value::String(_)) => Err(FolderError::Nameless { origin, what, field }),
+        Some(_) => Err(FolderError::NotText { origin, what, field }),
+    }
+}
+
+/// The order in which objects are sent: what others need first, in each group as they were read. Installations come last,
+/// since what they import should be there when they start.
+pub fn in_order_of_need(mut manifests: Vec<Manifest>) -> Vec<Manifest> {
+    const FIRST: [&str; 10] = [
+        "Namespace",
+        "CustomResourceDefinition",
+        "ServiceAccount",
+        "Secret",
+        "ConfigMap",
+        "Context",
+        "Target",
+        "TargetSync",
+        "DataObject",
+        "ComponentVersionOverwrites",
+    ];
+    manifests.sort_by_key(|manifest| match manifest.kind.as_str() {
+        "Installation" => FIRST.len() + 1,
+        kind => FIRST.iter().position(|first| *first == kind).unwrap_or(FIRST.len()),
+    });
+    manifests
+}

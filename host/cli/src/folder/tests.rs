@@ -1,0 +1,160 @@
+use std::{fs, path::Path};
+
+use serde_json::json;
+
+use super::*;
+
+/// A folder with these files, and its path.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    folder
+}
+
+/// Reads the folder: what stands where, or the error, with the folder's own path as `DIR`.
+fn told(folder: &Path) -> Result<Vec<String>, String> {
+    let shown = |text: String| text.replace(&folder.display().to_string(), "DIR");
+    match read(&[folder.to_owned()]) {
+        Ok(manifests) => Ok(manifests
+            .into_iter()
+            .map(|manifest| shown(format!("{} {} {}", manifest.origin, manifest.kind, manifest.name)))
+            .collect()),
+        Err(error) => Err(shown(error.to_string())),
+    }
+}
+
+#[track_caller]
+fn check(files: &[(&str, &str)], expected: Result<&[&str], &str>) {
+    let folder = folder(files);
+    let expected = expected.map(|lines| lines.iter().map(ToString::to_string).collect()).map_err(str::to_owned);
+    assert_eq!(told(folder.path()), expected);
+}
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
+
+#[test]
+fn files_are_read_by_name_and_documents_keep_their_lines() {
+    let two = "# first\n---\n# a comment\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: ns}\n";
+    let json = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "j"}}"#;
+    check(
+        &[
+            ("b.yaml", two),
+            ("a.yml", MAP),
+            ("c.json", json),
+            ("README.md", "no"),
+            (".hidden.yaml", "no"),
+            ("sub/x.yaml", "no"),
+        ],
+        Ok(&[
+            "DIR/a.yml:1 ConfigMap m",
+            "DIR/b.yaml:4 Secret s",
+            "DIR/b.yaml:9 Namespace ns",
+            "DIR/c.json:1 ConfigMap j",
+        ]),
+    );
+}
+
+#[test]
+fn lists_are_taken_apart() {
+    let list = format!(
+        "apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}\n- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: b}}}}\n---\n{MAP}"
+    );
+    check(
+        &[("x.yaml", &list)],
+        Ok(&["DIR/x.yaml:1 ConfigMap a", "DIR/x.yaml:1 ConfigMap b", "DIR/x.yaml:7 ConfigMap m"]),
+    );
+}
+
+#[test]
+fn a_manifest_holds_the_object_whole() {
+    let folder = folder(&[(
+        "x.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: demo}\ndata: {a: '1'}\n",
+    )]);
+    let file = folder.path().join("x.yaml");
+    assert_eq!(
+        read(std::slice::from_ref(&file)).unwrap(),
+        [Manifest {
+            origin: Origin { file, line: 1 },
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            namespace: Some("demo".to_owned()),
+            name: "m".to_owned(),
+            object: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "demo"}, "data": {"a": "1"}}),
+        }]
+    );
+}
+
+#[test]
+fn a_folder_that_does_not_exist_is_named() {
+    assert_eq!(
+        told(Path::new("/no/such/folder")).unwrap_err(),
+        "DIR does not exist; name a folder or file with Kubernetes objects, such as examples/hello-world"
+    );
+}
+
+#[test]
+fn a_folder_without_manifests_names_its_subfolders() {
+    check(
+        &[("hello/x.yaml", MAP), ("data/x.yaml", MAP), ("README.md", "x")],
+        Err("the folder DIR holds no .yaml, .yml or .json file; name one of its subfolders: data, hello"),
+    );
+    check(&[], Err("the folder DIR holds no .yaml, .yml or .json file; put manifests into it, or name another folder"));
+}
+
+#[test]
+fn empty_documents_are_no_objects() {
+    check(
+        &[("x.yaml", "# nothing\n---\n")],
+        Err(
+            "DIR holds no Kubernetes object: its documents are all empty; write one with apiVersion, kind and metadata.name",
+        ),
+    );
+}
+
+#[test]
+fn what_names_an_object_must_be_there() {
+    check(&[("x.yaml", "---\nmetadata: {name: x}\n")], Err("DIR/x.yaml:2: this object has no kind; add it"));
+    check(&[("x.yaml", "kind: Pod\nmetadata: {name: x}\n")], Err("DIR/x.yaml:1: this Pod has no apiVersion; add it"));
+    check(
+        &[("x.yaml", "kind: Pod\napiVersion: v1\nmetadata: {name: 1}\n")],
+        Err("DIR/x.yaml:1: metadata.name of this Pod is not text; put it in quotes"),
+    );
+    check(&[("x.yaml", "kind: Pod\napiVersion: v1\n")], Err("DIR/x.yaml:1: this Pod has no metadata.name; add it"));
+    check(
+        &[("x.yaml", "- a\n")],
+        Err(
+            "DIR/x.yaml:1: this document is a list, not a Kubernetes object; it needs apiVersion, kind and metadata.name",
+        ),
+    );
+}
+
+#[test]
+fn yaml_that_does_not_parse_is_shown_at_its_place() {
+    let folder = folder(&[("x.yaml", &format!("{MAP}---\nkind: Pod\nmetadata: {{name: x\nspec: 1\n"))]);
+    let error = told(folder.path()).unwrap_err();
+    let (first, rest) = error.split_once('\n').unwrap();
+    assert!(first.starts_with("DIR/x.yaml:") && first.ends_with("; correct the YAML"), "{error}");
+    assert!(rest.contains(" | ") && rest.ends_with('^'), "{error}");
+}
+
+#[test]
+fn what_others_need_is_sent_first() {
+    let manifest = |kind: &str, name: &str| Manifest {
+        origin: Origin { file: PathBuf::from("x"), line: 1 },
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        namespace: None,
+        name: name.to_owned(),
+        object: json!({}),
+    };
+    let given =
+        [("Installation", "i"), ("Pod", "p"), ("DataObject", "d"), ("Target", "t"), ("Pod", "a"), ("Namespace", "n")];
+    let sorted = in_order_of_need(given.map(|(kind, name)| manifest(kind, name)).to_vec());
+    let names: Vec<String> = sorted.into_iter().map(|manifest| manifest.name).collect();
+    assert_eq!(names, ["n", "t", "d", "p", "a", "i"]);
+}

@@ -1,0 +1,279 @@
+//! From objects to trees.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use orangery_api::{
+    annotation,
+    condition::{self, Condition},
+    deploy_item::DeployItem,
+    error::LastError,
+    execution::Execution,
+    installation::Installation,
+    job::{Job, TransitionTimes},
+    label,
+    marks::{Marks, Operation},
+};
+
+use crate::tree::{Kind, Node, Objects, Progress, Standing, Tree, Trouble, cause};
+
+/// Namespace and name.
+type Id = (String, String);
+
+/// The objects by what they belong to.
+struct Family<'a> {
+    installations: BTreeMap<Id, &'a Installation>,
+    subinstallations: BTreeMap<Id, Vec<&'a Installation>>,
+    executions: BTreeMap<Id, &'a Execution>,
+    items: BTreeMap<Id, Vec<&'a DeployItem>>,
+    /// Installations that have their place. Guards against rings of labels, which only a forger makes.
+    placed: BTreeSet<Id>,
+}
+
+/// What a child needs to know of its parent.
+#[derive(Clone, Copy)]
+struct Parent<'a> {
+    job: &'a str,
+    is_at_work: bool,
+}
+
+pub(super) fn tree(objects: &Objects) -> Tree {
+    let mut family = Family::of(objects);
+    let installations: Vec<(Id, &Installation)> =
+        family.installations.iter().map(|(id, installation)| (id.clone(), *installation)).collect();
+    let mut roots = Vec::new();
+    for (_, installation) in &installations {
+        if parent_id(*installation).is_none_or(|parent| !family.installations.contains_key(&parent)) {
+            roots.extend(family.installation(installation, None));
+        }
+    }
+    for (_, installation) in &installations {
+        roots.extend(family.installation(installation, None));
+    }
+    let executions: Vec<&Execution> = family.executions.values().copied().collect();
+    let homeless = executions.iter().filter(|execution| !family.installations.contains_key(&owner_of(execution)));
+    roots.extend(homeless.map(|execution| family.execution(execution, None)));
+    for (id, items) in &family.items {
+        if !family.executions.contains_key(id) {
+            roots.extend(items.iter().map(|item| deploy_item(item, None)));
+        }
+    }
+    Tree { roots }
+}
+
+fn id(object: &impl Marks) -> Id {
+    let meta = object.meta();
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+fn beside(object: &impl Marks, name: &str) -> Id {
+    (object.meta().namespace.clone().unwrap_or_default(), name.to_owned())
+}
+
+fn parent_id(installation: &Installation) -> Option<Id> {
+    let name = installation.parent_installation().or_else(|| installation.label(label::ENCOMPASSED_BY))?;
+    Some(beside(installation, name))
+}
+
+/// The installation of an execution: its owner, else the one of the same name.
+fn owner_of(execution: &Execution) -> Id {
+    execution.parent_installation().map_or_else(|| id(execution), |name| beside(execution, name))
+}
+
+impl<'a> Family<'a> {
+    fn of(objects: &'a Objects) -> Self {
+        let mut family = Self {
+            installations: objects.installations.iter().map(|object| (id(&**object), &**object)).collect(),
+            subinstallations: BTreeMap::new(),
+            executions: objects.executions.iter().map(|object| (id(&**object), &**object)).collect(),
+            items: BTreeMap::new(),
+            placed: BTreeSet::new(),
+        };
+        for installation in &objects.installations {
+            if let Some(parent) = parent_id(installation) {
+                family.subinstallations.entry(parent).or_default().push(installation);
+            }
+        }
+        for item in &objects.deploy_items {
+            let execution = beside(&**item, item.label(label::MANAGED_BY).unwrap_or_default());
+            family.items.entry(execution).or_default().push(item);
+        }
+        family
+    }
+
+    fn installation(&mut self, installation: &'a Installation, parent: Option<Parent<'_>>) -> Option<Node> {
+        let own_id = id(installation);
+        if !self.placed.insert(own_id.clone()) {
+            return None;
+        }
+        let is_requested = parent.is_none() && installation.operation() == Some(Operation::Reconcile);
+        let status = installation.status.as_ref();
+        let times = status.and_then(|status| status.transition_times.as_ref());
+        let mut node = node(installation, Kind::Installation, times, Asked { parent, is_requested });
+        if let Some(title) = installation.annotation(annotation::SUBINSTALLATION_NAME) {
+            node.title = title.to_owned();
+        }
+        if node.standing == Standing::Idle && parent.is_none() {
+            node.waits_for = Some(format!("awaits a trigger: orangery reconcile {} -n {}", node.name, node.namespace));
+        }
+        let below = Parent { job: installation.job_id(), is_at_work: !node.standing.is_final() };
+        let execution = self.executions.values().copied().find(|execution| owner_of(execution) == own_id);
+        node.children.extend(execution.map(|execution| self.execution(execution, Some(below))));
+        let mut subinstallations = self.subinstallations.get(&own_id).cloned().unwrap_or_default();
+        subinstallations.sort_by_key(|sub| (sub.annotation(annotation::SUBINSTALLATION_NAME), id(*sub)));
+        for sub in subinstallations {
+            node.children.extend(self.installation(sub, Some(below)));
+        }
+        Some(node)
+    }
+
+    fn execution(&self, execution: &'a Execution, parent: Option<Parent<'_>>) -> Node {
+        let times = execution.status.as_ref().and_then(|status| status.transition_times.as_ref());
+        let mut node = node(execution, Kind::Execution, times, Asked { parent, is_requested: false });
+        let below = Parent { job: execution.job_id(), is_at_work: !node.standing.is_final() };
+        let mut items = self.items.get(&id(execution)).cloned().unwrap_or_default();
+        // An unreadable list leaves the order of the names; the execution's own error tells of it.
+        let order: Vec<String> =
+            execution.spec.items().map(|items| items.into_iter().map(|item| item.name).collect()).unwrap_or_default();
+        items.sort_by_key(|item| {
+            let title = item_title(item);
+            (order.iter().position(|name| *name == title).unwrap_or(usize::MAX), title)
+        });
+        node.children = items.into_iter().map(|item| deploy_item(item, Some(below))).collect();
+        name_predecessors(&mut node.children, &self.items.get(&id(execution)).cloned().unwrap_or_default());
+        let done = node.children.iter().filter(|item| item.standing == Standing::Succeeded).count();
+        node.items = Some(Progress { done, total: node.children.len() });
+        node
+    }
+}
+
+fn item_title(item: &DeployItem) -> String {
+    item.label(label::ITEM_NAME).map_or_else(|| id(item).1, str::to_owned)
+}
+
+fn deploy_item(item: &DeployItem, parent: Option<Parent<'_>>) -> Node {
+    let status = item.status.as_ref();
+    let times = status.and_then(|status| status.transition_times.as_ref());
+    let mut node = node(item, Kind::DeployItem, times, Asked { parent, is_requested: false });
+    node.title = item_title(item);
+    node.item_type = Some(item.spec.type_.clone());
+    node.target = item.spec.target.as_ref().map(|target| target.name.clone());
+    node.plugin = status
+        .map(|status| &status.deployer)
+        .filter(|deployer| !deployer.name.is_empty())
+        .map(|deployer| format!("{} {}", deployer.name, deployer.version).trim_end().to_owned());
+    node
+}
+
+/// Says of each pending item which of its predecessors it waits for.
+fn name_predecessors(nodes: &mut [Node], items: &[&DeployItem]) {
+    let succeeded: BTreeSet<String> =
+        nodes.iter().filter(|node| node.standing == Standing::Succeeded).map(|node| node.title.clone()).collect();
+    for node in nodes.iter_mut().filter(|node| node.standing == Standing::Pending) {
+        let Some(item) = items.iter().find(|item| id(**item).1 == node.name) else { continue };
+        let waiting: Vec<&str> = item
+            .annotation(annotation::DEPENDS_ON)
+            .unwrap_or_default()
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty() && !succeeded.contains(*name))
+            .collect();
+        if !waiting.is_empty() {
+            node.waits_for = Some(format!("after {}", waiting.join(", ")));
+        }
+    }
+}
+
+/// What is asked of an object, beside its own status.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    parent: Option<Parent<'a>>,
+    is_requested: bool,
+}
+
+fn node<K: Marks + Job>(object: &K, kind: Kind, times: Option<&TransitionTimes>, asked: Asked<'_>) -> Node {
+    let (namespace, name) = id(object);
+    let standing = standing(object, asked);
+    Node {
+        kind,
+        namespace,
+        title: name.clone(),
+        name,
+        phase: object.phase().to_owned(),
+        standing,
+        job: object.job_id().to_owned(),
+        item_type: None,
+        target: None,
+        plugin: None,
+        items: None,
+        took: if standing == Standing::Succeeded || standing == Standing::Failed { times.and_then(took) } else { None },
+        waits_for: (standing == Standing::Running).then(|| waits_for(object)).flatten(),
+        error: (standing == Standing::Failed).then(|| object.last_error().map_or_else(untold, trouble)),
+        children: Vec::new(),
+    }
+}
+
+fn standing<K: Marks + Job>(object: &K, asked: Asked<'_>) -> Standing {
+    if !object.job_finished() || asked.is_requested {
+        return Standing::Running;
+    }
+    if let Some(parent) = asked.parent
+        && parent.job != object.job_id()
+    {
+        return if parent.is_at_work { Standing::Pending } else { Standing::Idle };
+    }
+    match object.phase() {
+        "DeleteFailed" => Standing::Failed,
+        _ if object.is_deleting() => Standing::Running,
+        "Failed" => Standing::Failed,
+        "Succeeded" if awaits_trigger(object.conditions()) => Standing::Idle,
+        "Succeeded" => Standing::Succeeded,
+        _ => Standing::Idle,
+    }
+}
+
+fn awaits_trigger(conditions: &[Condition]) -> bool {
+    condition::find(conditions, "Ready")
+        .is_some_and(|ready| ready.status == "False" && ready.reason == "AwaitingTrigger")
+}
+
+fn took(times: &TransitionTimes) -> Option<Duration> {
+    let began = times.trigger_time.as_ref().or(times.init_time.as_ref())?;
+    let ended = times.finished_time.as_ref()?;
+    Duration::try_from(ended.0.duration_since(began.0)).ok()
+}
+
+/// What a running object waits for, from the conditions (C-04); external deployers only write `lastError`.
+fn waits_for<K: Job>(object: &K) -> Option<String> {
+    match condition::find(object.conditions(), "Progressing") {
+        Some(progressing) if progressing.message.is_empty() => None,
+        Some(progressing) if progressing.reason == "TransientError" => {
+            Some(format!("tries again: {}", progressing.message))
+        }
+        Some(progressing) => Some(progressing.message.clone()),
+        None => object.last_error().map(|error| format!("tries again: {}", error.message)),
+    }
+}
+
+fn trouble(error: &LastError) -> Trouble {
+    Trouble {
+        operation: error.operation.clone(),
+        reason: error.reason.clone(),
+        message: error.message.clone(),
+        codes: error.codes.clone(),
+        hint: cause::hint(&error.codes),
+    }
+}
+
+/// A failure without a word: only external deployers do that.
+fn untold() -> Trouble {
+    Trouble {
+        operation: String::new(),
+        reason: "Failed".to_owned(),
+        message: "it failed and says nothing about why; look at the logs of its deployer".to_owned(),
+        codes: Vec::new(),
+        hint: None,
+    }
+}

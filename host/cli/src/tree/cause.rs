@@ -1,0 +1,109 @@
+//! What really failed: root causes, and what usually helps.
+
+use orangery_core::error::Code;
+use serde::Serialize;
+
+use crate::tree::{Kind, Node, Tree, Trouble};
+
+/// A node that failed by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause<'a> {
+    /// Where it is: namespace, root installation, sub-installations and deploy item, with slashes between.
+    pub path: String,
+    /// The object's kind.
+    pub kind: Kind,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Why it failed.
+    #[serde(flatten)]
+    pub trouble: &'a Trouble,
+    /// The path of the installation.
+    #[serde(skip)]
+    installation: String,
+    #[serde(skip)]
+    title: &'a str,
+}
+
+impl Cause<'_> {
+    /// What failed, in words.
+    pub fn subject(&self) -> String {
+        match self.kind {
+            Kind::Installation => format!("installation {}", self.path),
+            Kind::Execution => format!("the execution of installation {}", self.installation),
+            Kind::DeployItem if self.installation.is_empty() => format!("deploy item {}", self.path),
+            Kind::DeployItem => format!("deploy item {} of installation {}", self.title, self.installation),
+        }
+    }
+
+    /// The error in full, as text after `error: `: the sentence, then reason and codes, then what usually helps.
+    pub fn text(&self) -> String {
+        let mut text = format!("{} failed: {}", self.subject(), self.trouble.message.trim_end().replace('\n', "\n  "));
+        text.push_str(&format!("\n  reason: {}", self.trouble.reason));
+        if !self.trouble.operation.is_empty() {
+            text.push_str(&format!(" (in {})", self.trouble.operation));
+        }
+        if !self.trouble.codes.is_empty() {
+            text.push_str(&format!("\n  code:   {}", self.trouble.codes.join(", ")));
+        }
+        if let Some(hint) = self.trouble.hint {
+            text.push_str(&format!("\n  hint:   {hint}"));
+        }
+        text
+    }
+}
+
+pub(super) fn causes(tree: &Tree) -> Vec<Cause<'_>> {
+    let mut found = Vec::new();
+    for root in &tree.roots {
+        collect(root, &root.namespace, "", &mut found);
+    }
+    found
+}
+
+/// `above` is the path of what the node belongs to, `installation` that of the nearest installation.
+fn collect<'a>(node: &'a Node, above: &str, installation: &str, found: &mut Vec<Cause<'a>>) {
+    // An execution has the name of its installation: its own step would say nothing.
+    let path = match node.kind {
+        Kind::Execution if !installation.is_empty() => above.to_owned(),
+        Kind::Installation | Kind::Execution | Kind::DeployItem => format!("{above}/{}", node.title),
+    };
+    let installation = if node.kind == Kind::Installation { path.as_str() } else { installation };
+    if let Some(trouble) = node.error.as_ref().filter(|_| node.is_cause()) {
+        found.push(Cause {
+            path: path.clone(),
+            kind: node.kind,
+            namespace: &node.namespace,
+            name: &node.name,
+            trouble,
+            installation: installation.to_owned(),
+            title: &node.title,
+        });
+    }
+    for child in &node.children {
+        collect(child, &path, installation, found);
+    }
+}
+
+/// What usually helps against the first code that anything helps against.
+pub(super) fn hint(codes: &[String]) -> Option<&'static str> {
+    codes.iter().find_map(|code| of_code(&Code::from(code.as_str())))
+}
+
+fn of_code(code: &Code) -> Option<&'static str> {
+    match code {
+        Code::Unauthorized => Some("check the kubeconfig in the Target, and what its user may do there"),
+        Code::Cleanup => Some("look at what holds the objects (finalizers), then: orangery reconcile NAME"),
+        Code::ConfigurationProblem => {
+            Some("correct the blueprint or the installation, apply it, then: orangery reconcile NAME")
+        }
+        Code::Timeout => Some("look at the object that did not become ready, or raise the deploy item's timeout"),
+        Code::CyclicDependencies => Some("break the ring: one of its members must not need the next"),
+        Code::Forbidden => Some("add the grant to the component's registration, if it is to have it"),
+        Code::LimitExceeded => Some("raise the limit in the component's registration, if it is to have more"),
+        Code::Webhook => Some("check that the admission webhook of the target cluster answers"),
+        Code::InternalProblem | Code::Unfinished | Code::ForInfoOnly | Code::NoRetry | Code::Other(_) => None,
+    }
+}

@@ -1,0 +1,164 @@
+//! A drawing that follows the tree: redrawn in place on a terminal, one line a change everywhere else.
+
+use std::{collections::BTreeMap, io, time::Duration};
+
+use crate::{
+    terminal::{Size, Terminal},
+    tree::{
+        Kind, Node, Standing, Tree,
+        draw::{self, View},
+    },
+};
+
+/// Kind, namespace and name.
+type Id = (Kind, String, String);
+
+/// How long a node is at work.
+#[derive(Clone, Copy, Debug)]
+enum Timing {
+    /// At work since.
+    Since(Duration),
+    /// It was at work this long.
+    Took(Duration),
+}
+
+/// A drawing that follows the tree. Times are those since the drawing began, as the caller measures them.
+#[derive(Debug)]
+pub struct Live {
+    /// The namespace that need not be named.
+    home: String,
+    /// Lines on the terminal that the next drawing replaces.
+    drawn: usize,
+    /// What was said of each node, where nothing can be redrawn.
+    said: BTreeMap<Id, String>,
+    timings: BTreeMap<Id, Timing>,
+}
+
+impl Live {
+    /// Nothing drawn yet.
+    pub fn new(home: impl Into<String>) -> Self {
+        Self { home: home.into(), drawn: 0, said: BTreeMap::new(), timings: BTreeMap::new() }
+    }
+
+    /// Draws the tree as it is `at` this time.
+    pub fn show(&mut self, terminal: &mut Terminal, mut tree: Tree, at: Duration) -> io::Result<()> {
+        self.measure(&mut tree, at);
+        match terminal.size() {
+            Some(size) => self.redraw(terminal, &tree, size),
+            None => self.append(terminal, &tree, at),
+        }
+    }
+
+    /// Draws the tree for the last time: where nothing can be redrawn, the whole of it follows the changes.
+    pub fn finish(&mut self, terminal: &mut Terminal, mut tree: Tree, at: Duration) -> io::Result<()> {
+        self.measure(&mut tree, at);
+        if let Some(size) = terminal.size() {
+            return self.redraw(terminal, &tree, size);
+        }
+        self.append(terminal, &tree, at)?;
+        let view = View { ink: terminal.ink(), is_wide: false, home: &self.home, columns: None };
+        draw::lines(&tree, view).into_iter().try_for_each(|line| terminal.line(line))
+    }
+
+    /// Leaves the drawing where it is: what is written next stands below it.
+    pub fn leave(&mut self) {
+        self.drawn = 0;
+    }
+
+    /// Notes who is at work since when. The wire knows whole seconds only.
+    fn measure(&mut self, tree: &mut Tree, at: Duration) {
+        each(&mut tree.roots, &mut |node| {
+            let timing = self.timings.get(&id(node)).copied();
+            let now = match (node.standing, timing) {
+                (Standing::Running, None | Some(Timing::Took(_))) => Timing::Since(at),
+                (Standing::Succeeded | Standing::Failed, Some(Timing::Since(since))) => {
+                    Timing::Took(at.saturating_sub(since))
+                }
+                (_, Some(timing)) => timing,
+                (_, None) => return,
+            };
+            self.timings.insert(id(node), now);
+            if let (Timing::Took(took), Standing::Succeeded | Standing::Failed) = (now, node.standing) {
+                node.took = Some(took);
+            }
+        });
+    }
+
+    fn redraw(&mut self, terminal: &mut Terminal, tree: &Tree, size: Size) -> io::Result<()> {
+        let view = View { ink: terminal.ink(), is_wide: false, home: &self.home, columns: Some(size.columns.get()) };
+        let lines = fitting(tree, view, size.rows.get().saturating_sub(1).max(1));
+        let mut text = String::new();
+        if self.drawn > 0 {
+            // Up to the first line, then clear to the end of the screen.
+            text.push_str(&format!("\u{1b}[{}A\u{1b}[J", self.drawn));
+        }
+        for line in &lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        self.drawn = lines.len();
+        terminal.text(&text)
+    }
+
+    fn append(&mut self, terminal: &mut Terminal, tree: &Tree, at: Duration) -> io::Result<()> {
+        let mut said = BTreeMap::new();
+        let mut lines = Vec::new();
+        for root in &tree.roots {
+            let home = if root.namespace == self.home { String::new() } else { format!("{}/", root.namespace) };
+            self.tell(root, &home, &mut said, &mut lines);
+        }
+        for ((kind, _, name), _) in self.said.iter().filter(|(id, _)| !said.contains_key(*id)) {
+            lines.push(format!("{:<12}  {name}  gone", kind.as_str()));
+        }
+        self.said = said;
+        lines.into_iter().try_for_each(|line| terminal.line(format_args!("{:>8.3}s  {line}", at.as_secs_f64())))
+    }
+
+    fn tell(&self, node: &Node, above: &str, said: &mut BTreeMap<Id, String>, lines: &mut Vec<String>) {
+        let path = format!("{above}{}", node.title);
+        let (_, phase) = draw::phase(node);
+        if self.said.get(&id(node)) != Some(&phase) {
+            let line = format!("{:<12}  {path}  {phase}  {}", node.kind.as_str(), draw::note(node));
+            lines.push(line.trim_end().to_owned());
+        }
+        said.insert(id(node), phase);
+        let below = if node.kind == Kind::Execution { above.to_owned() } else { format!("{path}/") };
+        for child in &node.children {
+            let above = if child.kind == Kind::Execution { above } else { below.as_str() };
+            self.tell(child, above, said, lines);
+        }
+    }
+}
+
+fn id(node: &Node) -> Id {
+    (node.kind, node.namespace.clone(), node.name.clone())
+}
+
+fn each(nodes: &mut [Node], visit: &mut impl FnMut(&mut Node)) {
+    for node in nodes {
+        visit(node);
+        each(&mut node.children, visit);
+    }
+}
+
+/// The lines that fit: where the whole tree does not, roots that succeeded are only counted, and the rest is cut.
+fn fitting(tree: &Tree, view: View<'_>, rows: usize) -> Vec<String> {
+    let whole = draw::lines(tree, view);
+    if whole.len() <= rows {
+        return whole;
+    }
+    let (succeeded, others): (Vec<&Node>, Vec<&Node>) =
+        tree.roots.iter().partition(|root| root.standing == Standing::Succeeded);
+    let others = Tree { roots: others.into_iter().cloned().collect() };
+    let mut lines = draw::lines(&others, view);
+    if !succeeded.is_empty() {
+        lines.insert(0, format!("{} of {} succeeded", succeeded.len(), tree.roots.len()));
+    }
+    if lines.len() > rows {
+        let kept = rows.saturating_sub(1);
+        let more = lines.len() - kept;
+        lines.truncate(kept);
+        lines.push(format!("… and {more} lines more"));
+    }
+    lines
+}
