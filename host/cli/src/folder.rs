@@ -136,8 +136,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, FolderError> {
         let before = manifests.len();
         for file in files(path)? {
             let content = fs::read_to_string(&file).map_err(|cause| unreadable(&file, cause))?;
-            for document in text::documents(&file, &content)? {
-                unpack(document.origin, document.value, &mut manifests)?;
+            for (origin, value) in text::documents(&file, &content)? {
+                unpack(origin, value, &mut manifests)?;
             }
         }
         if manifests.len() == before {

@@ -29,7 +29,8 @@ fn the_help_of_every_command() {
 
 fn push_help(command: &mut clap::Command, text: &mut String) {
     let help = command.render_long_help().to_string();
-    text.push_str(&format!("$ {} --help\n{help}\n", command.get_bin_name().unwrap_or_default()));
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    text.push_str(&format!("$ {name} --help\n{help}\n"));
     let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     for name in names {
         push_help(command.find_subcommand_mut(&name).unwrap(), text);

@@ -41,7 +41,8 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
     waitsFor     one sentence
     error        {operation, reason, message, codes, hint}
     children     a list of nodes
-  causes         what really failed: {path, kind, namespace, name, operation, reason, message, codes, hint}
+  causes         what really failed, a list of
+                 {path, kind, namespace, name, operation, reason, message, codes, hint}
 
 The exit code is 0 whatever the installations' phases are.";
 

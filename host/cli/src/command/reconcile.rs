@@ -140,22 +140,21 @@ impl Reconcile {
         request: &Request,
         phase: &mut String,
     ) -> Result<End, CommandError> {
-        loop {
-            let seen = watch_object(api.clone(), &self.name).default_backoff();
-            pin_mut!(seen);
-            let mut seen = seen.map_err(|error| refusal(self.subject(namespace), error));
-            while let Some(seen) = seen.next().await {
-                match seen {
-                    Ok(None) => return Ok(End::Gone),
-                    Ok(Some(installation)) if request.is_finished(&installation) => {
-                        return Ok(End::Finished(Box::new(installation)));
-                    }
-                    Ok(Some(installation)) => installation.phase().clone_into(phase),
-                    Err(Some(refused)) if !refused.may_pass() => return Err(refused.into()),
-                    Err(_) => {}
+        let seen = watch_object(api.clone(), &self.name).default_backoff();
+        let seen = seen.map_err(|error| refusal(self.subject(namespace), error));
+        pin_mut!(seen);
+        while let Some(seen) = seen.next().await {
+            match seen {
+                Ok(None) => return Ok(End::Gone),
+                Ok(Some(installation)) if request.is_finished(&installation) => {
+                    return Ok(End::Finished(Box::new(installation)));
                 }
+                Ok(Some(installation)) => installation.phase().clone_into(phase),
+                Err(Some(refused)) if !refused.may_pass() => return Err(refused.into()),
+                Err(_) => {}
             }
         }
+        Err(CallError::Unreachable { cause: "the watch ended".to_owned() }.into())
     }
 
     async fn conclude(

@@ -12,9 +12,10 @@ Examples:
   orangery up --ephemeral --once my-folder   the same in memory; end when everything is final
   orangery up                                start what the data folder holds, apply nothing
 
-The folder's .yaml, .yml and .json files are applied, not those of its subfolders. A Target named `cluster` in
-namespace `default` points at the server that is started. While it runs, in another terminal:
-  export KUBECONFIG=…                        the path is printed at the start
+A folder's .yaml, .yml and .json files are applied, not those of its subfolders.
+A Target named `cluster` in namespace `default` points at the server that is started.
+While it runs, in another terminal, with the path that is printed at the start:
+  export KUBECONFIG=…
   kubectl get installations -A";
 
 /// Starts a Kubernetes API server and the operator in one process, applies folders, and shows what becomes of them.

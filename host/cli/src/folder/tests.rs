@@ -51,7 +51,7 @@ fn files_are_read_by_name_and_documents_keep_their_lines() {
         ],
         Ok(&[
             "DIR/a.yml:1 ConfigMap m",
-            "DIR/b.yaml:4 Secret s",
+            "DIR/b.yaml:3 Secret s",
             "DIR/b.yaml:9 Namespace ns",
             "DIR/c.json:1 ConfigMap j",
         ]),
@@ -135,11 +135,18 @@ fn what_names_an_object_must_be_there() {
 
 #[test]
 fn yaml_that_does_not_parse_is_shown_at_its_place() {
-    let folder = folder(&[("x.yaml", &format!("{MAP}---\nkind: Pod\nmetadata: {{name: x\nspec: 1\n"))]);
-    let error = told(folder.path()).unwrap_err();
-    let (first, rest) = error.split_once('\n').unwrap();
-    assert!(first.starts_with("DIR/x.yaml:") && first.ends_with("; correct the YAML"), "{error}");
-    assert!(rest.contains(" | ") && rest.ends_with('^'), "{error}");
+    let broken = format!("{MAP}---\nkind: Pod\nmetadata: {{name: x\nspec: 1\n");
+    let error = told(folder(&[("x.yaml", &broken)]).path()).unwrap_err();
+    let (first, snippet) = error.split_once('\n').unwrap();
+    assert!(first.starts_with("DIR/x.yaml:8:") && first.ends_with("; correct the YAML"), "{error}");
+    assert!(snippet.contains("spec: 1") && snippet.contains('^'), "{error}");
+}
+
+#[test]
+fn what_stands_near_a_mistake_in_a_secret_is_not_shown() {
+    let broken = "kind: Secret\nstringData: {password: hunter2\nx: 1\n";
+    let error = told(folder(&[("x.yaml", broken)]).path()).unwrap_err();
+    assert!(error.ends_with("; correct the YAML") && !error.contains("hunter2"), "{error}");
 }
 
 #[test]

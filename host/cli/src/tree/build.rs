@@ -45,7 +45,7 @@ pub(super) fn tree(objects: &Objects) -> Tree {
         family.installations.iter().map(|(id, installation)| (id.clone(), *installation)).collect();
     let mut roots = Vec::new();
     for (_, installation) in &installations {
-        if parent_id(*installation).is_none_or(|parent| !family.installations.contains_key(&parent)) {
+        if parent_id(installation).is_none_or(|parent| !family.installations.contains_key(&parent)) {
             roots.extend(family.installation(installation, None));
         }
     }
