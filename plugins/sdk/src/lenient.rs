@@ -43,8 +43,16 @@ impl<'a> Place<'a> {
             Value::Array(_) => "a list",
             Value::Object(_) => "an object",
         };
-        let name = self.at.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("the configuration");
+        let name = self.own_name();
         self.problem(format!("{name} is {found}; write {wanted}"))
+    }
+
+    /// How messages call this place: its field or index.
+    fn own_name(&self) -> String {
+        match self.at.rsplit_once('/') {
+            Some((_, token)) => token.replace("~1", "/").replace("~0", "~"),
+            None => "the configuration".to_owned(),
+        }
     }
 
     fn child(&self, token: &str, value: &'a Value) -> Place<'a> {
@@ -103,6 +111,21 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// What the word here stands for, by exact spelling.
+    ///
+    /// # Errors
+    ///
+    /// Where this place holds no string or another word; the message lists the words that there are.
+    pub fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Problem> {
+        let text = self.text()?;
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(*meaning);
+        }
+        let name = self.own_name();
+        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        Err(self.problem(format!("{name} {text} is not known here; write one of {}", known.join(", "))))
+    }
+
     /// The boolean here.
     ///
     /// # Errors
@@ -139,6 +162,20 @@ impl<'a> Place<'a> {
     pub fn text_of(&self, name: &str) -> Result<Option<&'a str>, Problem> {
         let text = self.field(name)?.map(|field| field.text()).transpose()?;
         Ok(text.filter(|text| !text.is_empty()))
+    }
+
+    /// The map of strings in a field, such as annotations; `None` where it is absent or empty.
+    ///
+    /// # Errors
+    ///
+    /// Where the field holds something else than an object of strings, or this place no object.
+    pub fn texts_of(&self, name: &str) -> Result<Option<&'a Map<String, Value>>, Problem> {
+        let Some(field) = self.field(name)? else { return Ok(None) };
+        let map = field.object()?;
+        for (key, value) in map {
+            field.child(key, value).text()?;
+        }
+        Ok(Some(map).filter(|map| !map.is_empty()))
     }
 
     /// A boolean field; false where it is absent.
@@ -258,7 +295,7 @@ mod tests {
         assert_eq!(place.required("kind").unwrap_err().to_string(), "kind is missing; add it (at /kind)");
         assert_eq!(
             Place::root(&json!([])).field("x").unwrap_err().to_string(),
-            "the configuration is a list; write an object (at )"
+            "the configuration is a list; write an object"
         );
     }
 

@@ -24,10 +24,14 @@
 //! ```
 
 pub mod bindings;
+#[cfg(not(target_family = "wasm"))]
+pub mod cases;
 mod deployer;
 mod json;
 pub mod lenient;
 mod proposal;
+#[cfg(not(target_family = "wasm"))]
+pub mod recorded;
 mod template;
 
 pub use bindings::{

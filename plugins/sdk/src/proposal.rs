@@ -15,9 +15,10 @@ pub const CONFIGURATION_PROBLEM: &str = "ERR_CONFIGURATION_PROBLEM";
 pub const INTERNAL_PROBLEM: &str = "ERR_INTERNAL_PROBLEM";
 
 impl Problem {
-    /// A problem of the configuration, with the place as a JSON pointer.
+    /// A problem of the configuration, with the place as a JSON pointer; empty for the whole of it.
     pub fn configuration(at: impl Into<String>, message: impl Into<String>) -> Self {
-        Problem { code: CONFIGURATION_PROBLEM.to_owned(), message: message.into(), at: Some(at.into()) }
+        let at = Some(at.into()).filter(|at| !at.is_empty());
+        Problem { code: CONFIGURATION_PROBLEM.to_owned(), message: message.into(), at }
     }
 }
 

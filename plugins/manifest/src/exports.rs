@@ -1,0 +1,26 @@
+//! Exports (`landscaper.md` §8.1): values of objects, read by the host once everything is ready.
+
+use orangery_sdk::{ExportRule, ExportSource, Follow, PathSource, Problem, lenient::Place};
+
+use crate::readiness::{cluster, reference};
+
+/// The export rules of a configuration.
+pub(crate) fn rules(config: &Place<'_>) -> Result<Vec<ExportRule>, Problem> {
+    let Some(exports) = config.field("exports")? else { return Ok(Vec::new()) };
+    exports.items_of("exports")?.iter().map(rule).collect()
+}
+
+fn rule(export: &Place<'_>) -> Result<ExportRule, Problem> {
+    let source = PathSource {
+        on: cluster(export)?,
+        key: reference(&export.required("fromResource")?)?,
+        path: export.required("jsonPath")?.name()?.to_owned(),
+        then: export.field("fromObjectRef")?.map(|then| follow(&then)).transpose()?,
+    };
+    Ok(ExportRule { key: export.required("key")?.name()?.to_owned(), source: ExportSource::Path(source) })
+}
+
+fn follow(place: &Place<'_>) -> Result<Follow, Problem> {
+    let text = |name: &str| Ok::<_, Problem>(place.required(name)?.name()?.to_owned());
+    Ok(Follow { api_version: text("apiVersion")?, kind: text("kind")?, path: text("jsonPath")? })
+}
