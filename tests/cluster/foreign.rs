@@ -1,0 +1,70 @@
+//! Deploy items that belong to a deployer of somebody else.
+
+use serde_json::{Value, json};
+
+const INSTALLATION: &str = r#"
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: foreign
+  annotations:
+    landscaper.gardener.cloud/operation: reconcile
+spec:
+  blueprint:
+    inline:
+      filesystem:
+        blueprint.yaml: |
+          apiVersion: landscaper.gardener.cloud/v1alpha1
+          kind: Blueprint
+          deployExecutions:
+          - name: default
+            type: Jinja
+            template: |
+              deployItems:
+              - name: theirs
+                type: example.com/theirs
+                config:
+                  apiVersion: example.com/v1
+                  kind: Anything
+              - name: mine
+                type: landscaper.gardener.cloud/mock
+                dependsOn: [theirs]
+                config:
+                  apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1
+                  kind: ProviderConfiguration
+"#;
+
+fn item(name: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "DeployItem",
+        "metadata": {"labels": {"execution.landscaper.gardener.cloud/name": name}},
+        "status": status,
+    })
+}
+
+fn installation(phase: &str) -> Value {
+    json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "Installation",
+        "metadata": {"name": "foreign"},
+        "status": {"phase": phase},
+    })
+}
+
+#[tokio::test]
+async fn an_external_deployer_does_its_items_over_the_job_protocol() {
+    let cluster = crate::cluster().await;
+    cluster.apply_yaml(INSTALLATION).await;
+    cluster.expect(&installation("Progressing")).await;
+
+    let is_triggered = |item: &Value| item["spec"]["type"] == "example.com/theirs" && item["status"]["jobID"].is_string();
+    let theirs = cluster.expect_that(&item("theirs", json!({})), "was not triggered", is_triggered).await;
+    let job = theirs["status"]["jobID"].clone();
+    assert_eq!(theirs["metadata"]["finalizers"], Value::Null, "nobody but its deployer holds the item: {theirs}");
+
+    let done = json!({"phase": "Succeeded", "jobIDFinished": job, "observedGeneration": 1});
+    cluster.patch_status(&theirs, done).await;
+    cluster.expect(&item("mine", json!({"phase": "Succeeded"}))).await;
+    cluster.expect(&installation("Succeeded")).await;
+}

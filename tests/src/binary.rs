@@ -1,0 +1,137 @@
+//! The binary under test, run as a user runs it: in a folder of its own, without a kubeconfig, without colours.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+
+use crate::fail;
+
+/// How long a command may take before the test fails.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The binary and the folder it runs in.
+pub struct Binary {
+    program: PathBuf,
+    cache: PathBuf,
+    folder: TempDir,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+/// A command that stays until it is told to end; killed when dropped.
+pub struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Binary {
+    /// The program, and a folder for compiled components that the tests share.
+    pub fn new(program: &str, shared: &str) -> Binary {
+        Binary {
+            program: PathBuf::from(program),
+            cache: Path::new(shared).join("cache"),
+            folder: TempDir::new().expect("a temporary folder"),
+        }
+    }
+
+    /// The folder it runs in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs the command to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Ended {
+        let output = timeout(DEADLINE, self.command(arguments).output()).await;
+        let output = output.unwrap_or_else(|_| timed_out(arguments)).expect("the binary starts");
+        Ended {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Starts the command and leaves it running.
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        let mut child = self.command(arguments).spawn().expect("the binary starts");
+        let stdout = child.stdout.take().expect("its output is piped");
+        Running { child, lines: BufReader::new(stdout).lines() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).current_dir(self.folder.path());
+        command.env_remove("KUBECONFIG").env("NO_COLOR", "1").env("HOME", self.folder.path());
+        command.env("XDG_CACHE_HOME", &self.cache).env_remove("RUST_LOG");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+    }
+}
+
+impl Running {
+    /// Waits for a line of standard output that contains this text, and answers the line.
+    pub async fn line_with(&mut self, text: &str) -> String {
+        match timeout(DEADLINE, self.find(text)).await {
+            Ok(Some(line)) => line,
+            ended => {
+                let stderr = self.errors().await;
+                fail(&format!("no line with {text:?} ({ended:?}); on standard error:\n{stderr}"))
+            }
+        }
+    }
+
+    async fn find(&mut self, text: &str) -> Option<String> {
+        while let Some(line) = self.lines.next_line().await.expect("its output is text") {
+            if line.contains(text) {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    async fn errors(&mut self) -> String {
+        drop(self.child.start_kill());
+        let mut text = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            stderr.read_to_string(&mut text).await.expect("its errors are text");
+        }
+        text
+    }
+
+    /// Ends it as a power cut does, and waits until it is gone.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("it can be killed");
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn ended(mut self) -> ExitStatus {
+        let ended = timeout(DEADLINE, self.child.wait()).await;
+        ended.unwrap_or_else(|_| timed_out(&[])).expect("it can be waited for")
+    }
+
+    /// Its process id, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+}
+
+fn timed_out<T>(arguments: &[&str]) -> T {
+    fail(&format!("{arguments:?} did not end within {DEADLINE:?}"))
+}
