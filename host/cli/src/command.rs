@@ -18,6 +18,8 @@ pub mod interrupt;
 pub mod logging;
 pub mod reconcile;
 pub mod run;
+#[cfg(test)]
+mod tests;
 pub mod up;
 
 /// Why a command of this crate ends without doing what it is for: one sentence.
@@ -44,8 +46,9 @@ pub enum CommandError {
     },
     /// What was waited for did not happen in time.
     #[error(
-        "installation {namespace}/{name} is not final after {timeout} (phase {phase}); it goes on by itself: orangery \
-         inspect {name} -n {namespace} shows where"
+        "installation {namespace}/{name} is not final after {timeout}{}; it goes on by itself: orangery inspect {name} -n \
+         {namespace} shows where",
+        in_phase(phase)
     )]
     TimedOut {
         /// Its namespace.
@@ -54,7 +57,7 @@ pub enum CommandError {
         name: String,
         /// What `--timeout` says.
         timeout: Timeout,
-        /// The phase seen last.
+        /// The phase seen last; empty where none was seen.
         phase: String,
     },
     /// A file that the command names cannot be read.
@@ -89,6 +92,10 @@ pub enum CommandError {
     /// The process has no means to wait for a cluster.
     #[error("the process cannot start its event loop: {0}; it may have reached its limit of open files")]
     EventLoop(#[source] io::Error),
+}
+
+fn in_phase(phase: &str) -> String {
+    if phase.is_empty() { String::new() } else { format!(", in phase {phase}") }
 }
 
 impl CommandError {

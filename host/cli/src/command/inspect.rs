@@ -93,9 +93,12 @@ struct Document<'a> {
 impl Inspect {
     /// Reads the objects and shows them.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
-        let client = self.connection.client().await?;
-        let namespace = if self.all_namespaces { "" } else { self.scope.namespace(&client) };
-        let mut tree = Tree::of(&read(&client, namespace).await?);
+        self.on(&self.connection.client().await?, terminal).await
+    }
+
+    pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let namespace = if self.all_namespaces { "" } else { self.scope.namespace(client) };
+        let mut tree = Tree::of(&read(client, namespace).await?);
         if let Some(name) = &self.name {
             tree = tree.of_installation(namespace, name).ok_or_else(|| CallError::NotFound {
                 kind: "installation".to_owned(),

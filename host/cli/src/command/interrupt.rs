@@ -2,7 +2,7 @@
 
 use clap::Args;
 use kube::{
-    Api,
+    Api, Client,
     api::{Patch, PatchParams},
 };
 use orangery_api::{GROUP, annotation, installation::Installation, job::Job as _, marks::Operation};
@@ -38,9 +38,12 @@ pub struct Interrupt {
 impl Interrupt {
     /// Sets the annotation.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
-        let client = self.connection.client().await?;
-        let namespace = self.scope.namespace(&client).to_owned();
-        let api: Api<Installation> = Api::namespaced(client, &namespace);
+        self.on(&self.connection.client().await?, terminal).await
+    }
+
+    pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let namespace = self.scope.namespace(client).to_owned();
+        let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
         let mark = json!({"metadata": {"annotations": {(annotation::OPERATION): Operation::Interrupt.to_string()}}});
         let subject = Subject { kind: "Installation", group: GROUP, namespace: &namespace, name: &self.name };
         let refused = |error| CallError::of(subject, error);

@@ -77,8 +77,11 @@ enum End {
 impl Reconcile {
     /// Asks for the job, and waits.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
-        let client = self.connection.client().await?;
-        let namespace = self.scope.namespace(&client).to_owned();
+        self.on(&self.connection.client().await?, terminal).await
+    }
+
+    pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let namespace = self.scope.namespace(client).to_owned();
         let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
         let request = self.request(&api, &namespace).await?;
         if !self.wait {
@@ -92,7 +95,7 @@ impl Reconcile {
             return Err(CommandError::TimedOut { namespace, name, timeout, phase });
         };
         match end? {
-            End::Finished(installation) => self.conclude(&client, &installation, terminal).await,
+            End::Finished(installation) => self.conclude(client, &installation, terminal).await,
             End::Gone => {
                 terminal.line(format_args!("installation {namespace}/{}: deleted", self.name))?;
                 Ok(Exit::Ok)

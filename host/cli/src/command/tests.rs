@@ -1,0 +1,263 @@
+//! The requests that commands send, and what they make of the answers. An API server in process answers as the test
+//! says; the suites of `tests/` run the same commands against a real one.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+
+use crate::{
+    arguments::{Cli, Command, Tool},
+    command::CommandError,
+    exit::Exit,
+    terminal::{Appearance, tests::shown},
+};
+
+/// Requests in the order sent: method, path with query, body.
+type Sent = Arc<Mutex<Vec<String>>>;
+
+/// A server that answers each request with a status and an object. One line a document in the body is a watch.
+fn server(answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static) -> (Client, Sent) {
+    let sent = Sent::default();
+    let seen = Arc::clone(&sent);
+    let answer = Arc::new(answer);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
+        async move {
+            let (head, body) = request.into_parts();
+            let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+            let line = format!("{} {} {body}", head.method, head.uri).trim_end().to_owned();
+            seen.lock().unwrap().push(line.clone());
+            let (status, object) = answer(&line);
+            Ok::<_, std::convert::Infallible>(
+                Response::builder().status(status).body(Body::from(object.to_string().into_bytes())).unwrap(),
+            )
+        }
+    });
+    (Client::new(service, "default"), sent)
+}
+
+fn refusal(code: u16, message: &str, name: &str) -> (u16, Value) {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message,
+        "reason": "x", "details": {"name": name}});
+    (code, status)
+}
+
+fn installation(version: &str, metadata: Value, status: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
+        "metadata": {"name": "hello", "namespace": "default", "resourceVersion": version},
+        "spec": {"blueprint": {}}, "status": status,
+    });
+    let (Value::Object(fields), Value::Object(more)) = (&mut object["metadata"], metadata) else { unreachable!() };
+    fields.extend(more);
+    object
+}
+
+/// How a command ends, and what it wrote: to stdout, then to stderr.
+async fn run(client: &Client, line: &str) -> (Result<Exit, CommandError>, String) {
+    use clap::Parser as _;
+    let (mut terminal, out, err) = shown(Appearance::PLAIN);
+    let cli = Cli::try_parse_from(std::iter::once("orangery").chain(line.split(' '))).unwrap();
+    let Command::Tool(tool) = cli.command else { panic!("not a tool: {line}") };
+    let end = match tool {
+        Tool::Inspect(inspect) => inspect.on(client, &mut terminal).await,
+        Tool::Reconcile(reconcile) => reconcile.on(client, &mut terminal).await,
+        Tool::Interrupt(interrupt) => interrupt.on(client, &mut terminal).await,
+        other => panic!("not on a cluster: {other:?}"),
+    };
+    (end, out.text() + &err.text())
+}
+
+const OBJECT: &str = "/apis/landscaper.gardener.cloud/v1alpha1/namespaces/default/installations/hello";
+
+#[tokio::test]
+async fn a_request_stands_under_the_version_read_and_is_made_again_after_a_conflict() {
+    let versions = Arc::new(Mutex::new(vec!["8", "7"]));
+    let (client, sent) = server(move |line| match line.split(' ').next() {
+        Some("GET") => (200, installation(versions.lock().unwrap().pop().unwrap(), json!({}), json!({}))),
+        _ if line.contains("\"resourceVersion\":\"7\"") => refusal(409, "changed", "hello"),
+        _ => (200, installation("9", json!({}), json!({}))),
+    });
+    let (end, out) = run(&client, "reconcile hello").await;
+    assert_eq!((end.unwrap(), out.as_str()), (Exit::Ok, "installation default/hello: reconcile requested\n"));
+    let patch = |version: &str| {
+        let marks = json!({"landscaper.gardener.cloud/operation": "reconcile", "orangery.dev/trigger": version});
+        format!("PATCH {OBJECT}? {}", json!({"metadata": {"resourceVersion": version, "annotations": marks}}))
+    };
+    let get = format!("GET {OBJECT}");
+    assert_eq!(*sent.lock().unwrap(), [get.clone(), patch("7"), get, patch("8")]);
+}
+
+#[tokio::test]
+async fn ins_18_a_subinstallation_is_not_asked_and_its_parent_is_named() {
+    let owner =
+        json!([{"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation", "name": "up", "uid": "u"}]);
+    let (client, sent) = server(move |_| (200, installation("7", json!({"ownerReferences": owner}), json!({}))));
+    let (end, _) = run(&client, "reconcile hello").await;
+    let error = end.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "default/hello is a sub-installation, and jobs begin at roots; reconcile the one above it: orangery reconcile up \
+         -n default"
+    );
+    assert_eq!((error.exit(), sent.lock().unwrap().len()), (Exit::Usage, 1));
+}
+
+#[tokio::test]
+async fn what_does_not_exist_is_one_sentence() {
+    let (client, _) = server(|_| refusal(404, "not found", "hello"));
+    for line in ["reconcile hello", "interrupt hello"] {
+        let error = run(&client, line).await.0.unwrap_err();
+        assert_eq!(
+            (error.to_string().as_str(), error.exit()),
+            (
+                "there is no installation hello in namespace default; orangery inspect -A shows all there are",
+                Exit::Failed
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_a_running_job_is_interrupted() {
+    let running = json!({"jobID": "b", "jobIDFinished": "a"});
+    let (client, sent) = server(move |_| (200, installation("7", json!({}), running.clone())));
+    let (end, out) = run(&client, "interrupt hello").await;
+    assert_eq!((end.unwrap(), out.as_str()), (Exit::Ok, "installation default/hello: interrupt requested\n"));
+    let mark = json!({"metadata": {"annotations": {"landscaper.gardener.cloud/operation": "interrupt"}}});
+    assert_eq!(*sent.lock().unwrap(), [format!("GET {OBJECT}"), format!("PATCH {OBJECT}? {mark}")]);
+
+    let (client, sent) = server(|_| (200, installation("7", json!({}), json!({"jobID": "a", "jobIDFinished": "a"}))));
+    let (_, out) = run(&client, "interrupt hello").await;
+    assert_eq!(out, "installation default/hello: no job runs, so nothing is interrupted\n");
+    assert_eq!(sent.lock().unwrap().len(), 1, "an annotation without a job would hit the next one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_takes_too_long_ends_with_3() {
+    let (client, _) = server(|line| match line {
+        _ if line.starts_with("PATCH") || line == format!("GET {OBJECT}") => {
+            (200, installation("7", json!({}), json!({"jobID": "a", "jobIDFinished": "a"})))
+        }
+        _ => refusal(503, "starting", ""),
+    });
+    let error = run(&client, "reconcile hello --wait --timeout 5s").await.0.unwrap_err();
+    assert_eq!(
+        (error.to_string().as_str(), error.exit()),
+        (
+            "installation default/hello is not final after 5s; it goes on by itself: orangery inspect hello -n default \
+             shows where",
+            Exit::TimedOut
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_wait_that_may_not_watch_ends_at_once() {
+    let (client, _) = server(|line| match line {
+        _ if line.starts_with("PATCH") || line == format!("GET {OBJECT}") => {
+            (200, installation("7", json!({}), json!({})))
+        }
+        _ => refusal(403, "user x may not list installations", ""),
+    });
+    let error = run(&client, "reconcile hello --wait").await.0.unwrap_err();
+    assert_eq!(error.to_string(), "user x may not list installations; ask for that permission, or choose another user");
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_the_job_asked_for_and_tells_why_it_failed() {
+    let now = "2026-11-21T08:00:00Z";
+    let failed = json!({"jobID": "b", "jobIDFinished": "b", "phase": "Failed", "lastHandledTrigger": "7", "lastError": {
+        "operation": "Init", "reason": "ImportNotFound", "message": "import x is missing", "lastTransitionTime": now, "lastUpdateTime": now,
+    }});
+    let (client, _) = server(move |line| {
+        let list = |items: Value| {
+            (
+                200,
+                json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "InstallationList", "metadata": {"resourceVersion": "9"}, "items": items}),
+            )
+        };
+        match line {
+            _ if line.starts_with("PATCH") || line == format!("GET {OBJECT}") => {
+                (200, installation("7", json!({}), json!({"jobID": "a", "jobIDFinished": "a"})))
+            }
+            _ if line.contains("/installations?") => list(json!([installation("9", json!({}), failed.clone())])),
+            _ => list(json!([])),
+        }
+    });
+    let (end, out) = run(&client, "reconcile hello --wait").await;
+    assert_eq!(
+        (end.unwrap(), out.as_str()),
+        (
+            Exit::Failed,
+            "installation default/hello: Failed
+error: installation default/hello failed: import x is missing
+  reason: ImportNotFound (in Init)
+"
+        )
+    );
+}
+
+#[tokio::test]
+async fn long_lists_are_read_page_by_page() {
+    let named = |name: &str| {
+        let mut object = installation("1", json!({}), json!({}));
+        object["metadata"]["name"] = json!(name);
+        object
+    };
+    let (client, _) = server(move |line| {
+        let (items, more) = match line {
+            _ if !line.contains("/installations?") => (json!([]), ""),
+            _ if line.contains("continue=next") => (json!([named("a")]), ""),
+            _ => (json!([named("b")]), "next"),
+        };
+        (200, json!({"apiVersion": "v1", "kind": "List", "metadata": {"continue": more}, "items": items}))
+    });
+    let (end, out) = run(&client, "inspect -A").await;
+    assert_eq!(end.unwrap(), Exit::Ok);
+    assert_eq!(
+        out,
+        "default/a  Installation  Idle  awaits a trigger: orangery reconcile a -n default
+default/b  Installation  Idle  awaits a trigger: orangery reconcile b -n default
+"
+    );
+}
+
+#[tokio::test]
+async fn an_installation_asked_for_by_name_must_be_there() {
+    let (client, _) = server(|_| (200, json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": []})));
+    let error = run(&client, "inspect hello -n demo").await.0.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no installation hello in namespace demo; orangery inspect -A shows all there are"
+    );
+    let (end, out) = run(&client, "inspect").await;
+    assert_eq!((end.unwrap(), out.as_str()), (Exit::Ok, "there are no installations in namespace default\n"));
+}
+
+#[tokio::test]
+async fn the_output_for_programs_is_one_document() {
+    let (client, _) = server(|line| {
+        let items =
+            if line.contains("/installations?") { json!([installation("1", json!({}), json!({}))]) } else { json!([]) };
+        (200, json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}))
+    });
+    let (_, out) = run(&client, "inspect -o json").await;
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        document,
+        json!({
+            "apiVersion": "orangery.dev/v1alpha1", "kind": "InstallationTrees", "causes": [],
+            "installations": [{
+                "kind": "Installation", "namespace": "default", "name": "hello", "title": "hello", "phase": "",
+                "standing": "idle", "job": "", "children": [],
+                "waitsFor": "awaits a trigger: orangery reconcile hello -n default",
+            }],
+        })
+    );
+    let (_, yaml) = run(&client, "inspect -o yaml").await;
+    assert_eq!(orangery_core::yaml::decode(&yaml).unwrap(), document);
+}
