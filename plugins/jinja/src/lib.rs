@@ -1,13 +1,33 @@
-//! The Jinja template engine.
-use orangery_sdk::{Engine, Files, RenderFailure, RenderRequest, Rendered, Output};
+//! The Jinja template engine: `type: Jinja` in any of a blueprint's lists of executions.
+//!
+//! Standard Jinja by minijinja 3, with what a template of YAML wants:
+//!
+//! - The inputs of the execution are the variables: `imports`, `cd`, `components`, `blueprint`, `values`, …, and `state`,
+//!   which is empty at first. A variable or field that does not exist is an error unless it has a `default`.
+//! - `include`, `import` and `extends` read the blueprint's files, from its root.
+//! - Values print as YAML reads them: `null`, `true`, lists and objects as JSON. Nothing is escaped.
+//! - Filters besides Jinja's own: `toyaml`, `fromjson`, `b64encode`, `b64decode`, `quote`, `squote`, `nindent`.
+//!   Functions: `read_file(path)`, `list_files(folder)`, `fail(message)`.
+//! - An error has file, line, column and a snippet of the template, never a value. A template that does not end is stopped.
+//!
+//! The output is text, which the host decodes. Same request, same files, same output.
+
+mod engine;
+mod filters;
+mod format;
+mod place;
+mod yaml;
+
+use orangery_sdk::{Engine, Files, Output, RenderFailure, RenderRequest, Rendered};
+
 /// The component.
 pub struct Jinja;
+
 impl Engine for Jinja {
-    fn render(request: RenderRequest, _files: &impl Files) -> Result<Rendered, RenderFailure> {
-        let env = minijinja::Environment::new();
-        let inputs: serde_json::Value = serde_json::from_str(&request.inputs).unwrap_or_default();
-        let text = env.render_str(&request.template, minijinja::value::Serde(&inputs)).map_err(|e| RenderFailure { message: e.to_string(), file: None, line: None, column: None, snippet: None })?;
-        Ok(Rendered { output: Output::Text(text), state: None, warnings: vec![] })
+    fn render(request: RenderRequest, files: impl Files) -> Result<Rendered, RenderFailure> {
+        let text = engine::render(&request, files)?;
+        Ok(Rendered { output: Output::Text(text), state: None, warnings: Vec::new() })
     }
 }
+
 orangery_sdk::export_template!(Jinja);

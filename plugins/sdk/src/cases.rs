@@ -92,7 +92,7 @@ pub fn check_deployer<D: Deployer>(cases: impl AsRef<Path>) {
 pub fn check_engine<E: Engine>(cases: impl AsRef<Path>) {
     check(cases.as_ref(), |_, request| {
         let EngineRequest { request, files } = parse(request)?;
-        let response = match E::render(request, &files) {
+        let response = match E::render(request, files) {
             Ok(rendered) => EngineResponse::Rendered(rendered),
             Err(failure) => EngineResponse::Failure(failure),
         };

@@ -14,11 +14,11 @@ pub trait Engine {
     /// # Errors
     ///
     /// A [`Failure`] with its place in the template.
-    fn render(request: Request, files: &impl Files) -> Result<Rendered, Failure>;
+    fn render(request: Request, files: impl Files) -> Result<Rendered, Failure>;
 }
 
-/// The blueprint's own files, by slash-separated path without a leading slash.
-pub trait Files {
+/// The blueprint's own files, by slash-separated path without a leading slash. It can be kept in an engine's closures.
+pub trait Files: Send + Sync + 'static {
     /// A file's content.
     ///
     /// # Errors
@@ -48,6 +48,6 @@ impl Files for Imports {
 
 impl<T: Engine> Guest for T {
     fn render(of: Request) -> Result<Rendered, Failure> {
-        <T as Engine>::render(of, &Imports)
+        <T as Engine>::render(of, Imports)
     }
 }

@@ -1,0 +1,8 @@
+//! The golden cases, natively.
+
+use orangery_jinja::Jinja;
+
+#[test]
+fn every_case_answers_as_recorded() {
+    orangery_sdk::cases::check_engine::<Jinja>(concat!(env!("CARGO_MANIFEST_DIR"), "/cases"));
+}
