@@ -27,6 +27,8 @@ struct Family<'a> {
     installations: BTreeMap<Id, &'a Installation>,
     subinstallations: BTreeMap<Id, Vec<&'a Installation>>,
     executions: BTreeMap<Id, &'a Execution>,
+    /// Executions by the installation they belong to.
+    owned: BTreeMap<Id, &'a Execution>,
     items: BTreeMap<Id, Vec<&'a DeployItem>>,
     /// Installations that have their place. Guards against rings of labels, which only a forger makes.
     placed: BTreeSet<Id>,
@@ -88,6 +90,7 @@ impl<'a> Family<'a> {
             installations: objects.installations.iter().map(|object| (id(&**object), &**object)).collect(),
             subinstallations: BTreeMap::new(),
             executions: objects.executions.iter().map(|object| (id(&**object), &**object)).collect(),
+            owned: objects.executions.iter().map(|object| (owner_of(object), &**object)).collect(),
             items: BTreeMap::new(),
             placed: BTreeSet::new(),
         };
@@ -108,8 +111,11 @@ impl<'a> Family<'a> {
         if !self.placed.insert(own_id.clone()) {
             return None;
         }
-        let is_requested = parent.is_none() && installation.operation() == Some(Operation::Reconcile);
         let status = installation.status.as_ref();
+        // A root that is about to trigger others is not done: their jobs follow from its own.
+        let is_requested = parent.is_none()
+            && (installation.operation() == Some(Operation::Reconcile)
+                || status.is_some_and(|status| !status.dependents_to_trigger.is_empty()));
         let times = status.and_then(|status| status.transition_times.as_ref());
         let mut node = node(installation, Kind::Installation, times, Asked { parent, is_requested });
         if let Some(title) = installation.annotation(annotation::SUBINSTALLATION_NAME) {
@@ -119,7 +125,7 @@ impl<'a> Family<'a> {
             node.waits_for = Some(format!("awaits a trigger: orangery reconcile {} -n {}", node.name, node.namespace));
         }
         let below = Parent { job: installation.job_id(), is_at_work: !node.standing.is_final() };
-        let execution = self.executions.values().copied().find(|execution| owner_of(execution) == own_id);
+        let execution = self.owned.get(&own_id).copied();
         node.children.extend(execution.map(|execution| self.execution(execution, Some(below))));
         let mut subinstallations = self.subinstallations.get(&own_id).cloned().unwrap_or_default();
         subinstallations.sort_by_key(|sub| (sub.annotation(annotation::SUBINSTALLATION_NAME), id(*sub)));

@@ -238,6 +238,11 @@ new      Installation  Idle       awaits a trigger: orangery reconcile new -n de
 "
     );
     assert!(!tree.is_final(), "a request that stands is work to come");
+    let more = status("Succeeded", true, json!({"dependentsToTrigger": [{"name": "next"}]}));
+    assert!(
+        !Given::default().installation("first", json!({}), more).tree().is_final(),
+        "others are about to be triggered"
+    );
 }
 
 #[test]
