@@ -1,19 +1,23 @@
 //! Every example, as its README runs it. `UPDATE=1` writes the expected errors anew.
 
-use std::{env, fs};
+use std::{env, fs, path::Path, process::Command};
 
 use orangery_tests::{binary::Ended, cluster::Cluster, repository};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-async fn up_once(example: &str) -> Ended {
-    let folder = repository().join("examples").join(example);
-    let folder = folder.to_str().expect("the path of the repository is text");
-    crate::binary().run(&["up", "--ephemeral", "--port", "0", "--once", folder]).await
+async fn up_once(example: &str, arguments: &[&str]) -> Ended {
+    let folder = folder(example);
+    crate::binary().run(&[&["up", "--ephemeral", "--port", "0", "--once", &folder], arguments].concat()).await
+}
+
+fn folder(example: &str) -> String {
+    repository().join("examples").join(example).to_string_lossy().into_owned()
 }
 
 /// Runs an example that fails, and compares what it prints with the file beside it.
 async fn check_fails(example: &str) {
-    let ended = up_once(example).await;
+    let ended = up_once(example, &[]).await;
     let file = repository().join("examples").join(example).join("expected-error.txt");
     if env::var_os("UPDATE").is_some() {
         fs::write(&file, &ended.stderr).expect("the expected error can be written");
@@ -25,13 +29,17 @@ async fn check_fails(example: &str) {
 
 /// Runs an example that succeeds, and waits for what it says it deploys.
 async fn check_deploys(example: &str, expected: &[Value]) {
-    let folder = repository().join("examples").join(example);
-    let folder = folder.to_str().expect("the path of the repository is text");
-    let cluster = Cluster::start(&crate::binary(), &["--ephemeral", folder]).await;
+    check_deploys_with(example, &[], expected).await;
+}
+
+async fn check_deploys_with(example: &str, arguments: &[&str], expected: &[Value]) {
+    let folder = folder(example);
+    let binary = crate::binary();
+    let cluster = Cluster::start(&binary, &[&["--ephemeral", &folder], arguments].concat()).await;
     for object in expected {
         cluster.expect(object).await;
     }
-    let ended = up_once(example).await;
+    let ended = up_once(example, arguments).await;
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
 }
 
@@ -84,6 +92,35 @@ async fn dependencies_deploy_into_the_namespace_that_comes_first() {
     let orange = config_map("orange", "garden", json!({"height": "2 m"}));
     let soil = config_map("soil", "garden", json!({"ph": "6"}));
     check_deploys("dependencies", &[soil, orange, succeeded("garden")]).await;
+}
+
+/// Builds the component as the README of the example says, into the folder that all guests share, and answers a folder
+/// with its registration.
+fn greeter() -> TempDir {
+    let guests = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guests");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--profile", "guest", "--target", "wasm32-wasip2", "-p", "greeter"]);
+    cargo.arg("--target-dir").arg(&guests).current_dir(repository());
+    assert!(cargo.status().expect("cargo runs").success(), "the component cannot be built");
+
+    let plugins = TempDir::new().expect("a temporary folder");
+    let component = guests.join("wasm32-wasip2/guest/greeter.wasm");
+    fs::copy(component, plugins.path().join("greeter.wasm")).expect("the component was built");
+    let registration = repository().join("examples/own-deployer/plugins/greeter.yaml");
+    let registration = fs::read_to_string(registration).expect("the example has a registration");
+    let built = "../../../target/wasm32-wasip2/guest/greeter.wasm";
+    assert!(registration.contains(built), "the registration names what the README builds");
+    fs::write(plugins.path().join("greeter.yaml"), registration.replace(built, "greeter.wasm")).expect("a copy of it");
+    plugins
+}
+
+#[tokio::test]
+async fn a_deployer_of_ones_own_is_loaded_from_a_folder() {
+    let plugins = greeter();
+    let plugins = plugins.path().to_string_lossy().into_owned();
+    let french = config_map("greeting-emile", "default", json!({"text": "Bonjour, emile"}));
+    let expected = [french, data_object("greeted", json!(2)), succeeded("greetings")];
+    check_deploys_with("own-deployer", &["--plugins", &plugins], &expected).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::fs;
 const TICKS: f64 = 100.0;
 
 /// Processor seconds of a process so far, user and system.
-pub fn processor_seconds(process: u32) -> Option<f64> {
+pub fn cpu_seconds(process: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in parentheses, may contain blanks.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn this_process_has_used_something() {
         let process = std::process::id();
-        assert!(processor_seconds(process).is_some_and(|seconds| seconds >= 0.0));
+        assert!(cpu_seconds(process).is_some_and(|seconds| seconds >= 0.0));
         assert!(peak_resident_mebibytes(process).is_some_and(|mebibytes| mebibytes > 1.0));
     }
 }

@@ -22,7 +22,7 @@ mod tests {
     const GUESTS: &[&str] = &["kube", "k8s-openapi", "tokio", "wasmtime", "wasmtime-wasi", "axum", "anyhow"];
 
     const ROOMS: &[Room] = &[
-        Room { name: "orangery", ours: &["orangery-runtime"], never: &["wasmtime", "kube", "axum"] },
+        Room { name: "orangery", ours: &["orangery-cli", "orangery-runtime"], never: &["wasmtime", "kube", "axum"] },
         Room {
             name: "orangery-core",
             ours: &[],

@@ -1,0 +1,100 @@
+//! How long one thing takes when nothing else happens.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use futures::StreamExt as _;
+use kube::{
+    Api, ResourceExt as _,
+    runtime::watcher::{self, Event},
+};
+use orangery_tests::cluster::{Cluster, NAMESPACE};
+use serde_json::{Value, json};
+
+use crate::{
+    figures::{Figures, Samples},
+    load::{self, Installations, Seen},
+};
+
+const HELLOS: usize = 50;
+const CHAIN: usize = 50;
+
+/// From the request that creates an installation to the moment its success is seen.
+pub(crate) async fn hello_world(figures: &mut Figures) {
+    for (what, arguments) in [("in memory", ["--ephemeral"].as_slice()), ("on disk", &["--data", "state"])] {
+        let binary = crate::binary();
+        let cluster = Cluster::start(&binary, arguments).await;
+        let mut seen = Installations::watch(cluster.client()).await;
+        let mut samples = Vec::new();
+        for number in 0..=HELLOS {
+            let name = format!("hello{number}");
+            let begin = Instant::now();
+            load::create(cluster.client(), &name, 1).await;
+            let name = load::name(&name, 0);
+            seen.until(|known| known.get(&name).is_some_and(load::Progress::succeeded)).await;
+            samples.push(begin.elapsed());
+        }
+        // The first one waits for the components to be loaded.
+        let rest = samples.split_off(1);
+        figures.add(&format!("hello-world from apply to Succeeded, {what}"), &Samples::new(rest).text());
+    }
+}
+
+fn chain() -> Value {
+    let items: Vec<Value> = (0..CHAIN).map(link).collect();
+    let items = serde_json::to_string(&json!({"deployItems": items})).expect("items are JSON");
+    let execution = json!({"name": "default", "type": "Jinja", "template": items});
+    let blueprint = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "Blueprint",
+        "deployExecutions": [execution],
+    });
+    let blueprint = serde_json::to_string(&blueprint).expect("a blueprint is JSON");
+    json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "Installation",
+        "metadata": {"name": "chain", "annotations": {"landscaper.gardener.cloud/operation": "reconcile"}},
+        "spec": {"blueprint": {"inline": {"filesystem": {"blueprint.yaml": blueprint}}}},
+    })
+}
+
+fn link(number: usize) -> Value {
+    let after: Vec<String> = number.checked_sub(1).map(|before| format!("link{before}")).into_iter().collect();
+    let config =
+        json!({"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration"});
+    json!({"name": format!("link{number}"), "type": "landscaper.gardener.cloud/mock", "dependsOn": after, "config": config})
+}
+
+/// In a chain of items: from the sight of one item's end to the sight of the next one's start.
+pub(crate) async fn wake_up(figures: &mut Figures) {
+    let binary = crate::binary();
+    let cluster = Cluster::start(&binary, &["--data", "state"]).await;
+    let api: Api<Seen> = Api::namespaced_with(cluster.client().clone(), NAMESPACE, &load::resource("DeployItem"));
+    let mut events = watcher::watcher(api, watcher::Config::default()).boxed();
+    let begin = Instant::now();
+    cluster.apply(&chain()).await;
+    let (mut started, mut ended) = (BTreeMap::new(), BTreeMap::new());
+    while ended.len() < CHAIN {
+        let event = events.next().await.expect("the watch goes on");
+        let Ok(Event::Apply(seen) | Event::InitApply(seen)) = event else { continue };
+        let now = Instant::now();
+        let name = seen.labels().get("execution.landscaper.gardener.cloud/name").cloned().unwrap_or_default();
+        let progress = seen.status.unwrap_or_default();
+        if progress.job.is_some() {
+            started.entry(name.clone()).or_insert(now);
+        }
+        if progress.job.is_some() && progress.succeeded() {
+            ended.entry(name).or_insert(now);
+        }
+    }
+    let whole = begin.elapsed();
+    let between = (1..CHAIN).filter_map(|number| {
+        let start: &Instant = started.get(&format!("link{number}"))?;
+        Some(start.saturating_duration_since(*ended.get(&format!("link{}", number - 1))?))
+    });
+    let samples: Vec<Duration> = between.collect();
+    figures.add("wake-up of the next item of a chain", &Samples::new(samples).text());
+    figures.add(&format!("chain of {CHAIN} items, whole"), &crate::figures::shown(whole));
+}

@@ -1,0 +1,146 @@
+//! The triples that are deployed: an installation, its execution, one deploy item with one ConfigMap.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures::{StreamExt as _, stream};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    core::Object,
+    runtime::watcher::{self, Event},
+};
+use orangery_tests::cluster::NAMESPACE;
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+/// How long a run may take.
+const DEADLINE: Duration = Duration::from_secs(900);
+/// How many requests are under way at once.
+const CONCURRENCY: usize = 16;
+
+/// What is read of an installation: the load must not cost more than what it measures.
+pub(crate) type Seen = Object<Skipped, Progress>;
+
+/// A specification that is not kept.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Skipped;
+
+impl<'de> Deserialize<'de> for Skipped {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Skipped)
+    }
+}
+
+/// Where an object of ours stands.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Progress {
+    pub(crate) phase: Option<String>,
+    #[serde(rename = "jobID")]
+    pub(crate) job: Option<String>,
+    #[serde(rename = "jobIDFinished")]
+    pub(crate) finished: Option<String>,
+}
+
+impl Progress {
+    /// Whether the last job is done and went well.
+    pub(crate) fn succeeded(&self) -> bool {
+        self.phase.as_deref() == Some("Succeeded") && self.job == self.finished
+    }
+}
+
+/// A kind of ours.
+pub(crate) fn resource(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind))
+}
+
+/// The name of the n-th triple of a run.
+pub(crate) fn name(run: &str, number: usize) -> String {
+    format!("{run}-{number:05}")
+}
+
+/// An installation that deploys a ConfigMap of its own name with this value.
+pub(crate) fn installation(name: &str, value: &str) -> Value {
+    let text = include_str!("triple.yaml").replace("${NAME}", name).replace("${VALUE}", value);
+    orangery_tests::yaml::documents(&text).into_iter().next().unwrap_or_default()
+}
+
+/// Creates all of a run.
+pub(crate) async fn create(client: &Client, run: &str, size: usize) {
+    let api: &Api<DynamicObject> = &Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
+    let each = stream::iter(0..size).for_each_concurrent(CONCURRENCY, async |number| {
+        let object = installation(&name(run, number), "first");
+        let object = serde_json::from_value(object).expect("an installation is an object");
+        api.create(&PostParams::default(), &object).await.expect("an installation can be created");
+    });
+    each.await;
+}
+
+/// Changes the value of all of a run, and asks for a job.
+pub(crate) async fn update(client: &Client, run: &str, size: usize, value: &str) {
+    let api: &Api<DynamicObject> = &Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
+    let each = stream::iter(0..size).for_each_concurrent(CONCURRENCY, async |number| {
+        let name = name(run, number);
+        let object = installation(&name, value);
+        let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+        let patch = json!({"metadata": {"annotations": part("/metadata/annotations")}, "spec": part("/spec")});
+        let patched = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.expect("an installation can be updated");
+    });
+    each.await;
+}
+
+/// Deletes all of a run.
+pub(crate) async fn delete(client: &Client, run: &str, size: usize) {
+    let api: &Api<DynamicObject> = &Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
+    let each = stream::iter(0..size).for_each_concurrent(CONCURRENCY, async |number| {
+        let deleted = api.delete(&name(run, number), &DeleteParams::background()).await;
+        deleted.expect("an installation can be deleted");
+    });
+    each.await;
+}
+
+/// What is known of the installations, kept current by a watch.
+pub(crate) struct Installations {
+    events: futures::stream::BoxStream<'static, watcher::Result<Event<Seen>>>,
+    known: BTreeMap<String, Progress>,
+}
+
+impl Installations {
+    /// Begins to watch, and answers after the first list.
+    pub(crate) async fn watch(client: &Client) -> Installations {
+        let api: Api<Seen> = Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
+        let events = watcher::watcher(api, watcher::Config::default()).boxed();
+        let mut installations = Installations { events, known: BTreeMap::new() };
+        while !matches!(installations.next(Instant::now() + DEADLINE).await, Event::InitDone) {}
+        installations
+    }
+
+    /// What is known now.
+    pub(crate) fn known(&self) -> &BTreeMap<String, Progress> {
+        &self.known
+    }
+
+    /// Waits until what is known satisfies the condition.
+    pub(crate) async fn until(&mut self, holds: impl Fn(&BTreeMap<String, Progress>) -> bool) {
+        let deadline = Instant::now() + DEADLINE;
+        while !holds(&self.known) {
+            self.next(deadline).await;
+        }
+    }
+
+    async fn next(&mut self, deadline: Instant) -> Event<Seen> {
+        let next = timeout_at(deadline, self.events.next()).await;
+        let event = next.expect("the run ends in time").expect("the watch goes on").expect("the watch is answered");
+        match &event {
+            Event::Apply(seen) | Event::InitApply(seen) => {
+                self.known.insert(seen.name_any(), seen.status.clone().unwrap_or_default());
+            }
+            Event::Delete(seen) => drop(self.known.remove(&seen.name_any())),
+            Event::Init => self.known.clear(),
+            Event::InitDone => {}
+        }
+        event
+    }
+}

@@ -1,0 +1,69 @@
+//! Starting, and starting again.
+
+use std::{
+    future::pending,
+    time::{Duration, Instant},
+};
+
+use orangery_tests::{cluster::Cluster, requests::Requests, usage::peak_resident_mebibytes};
+use tokio::time::timeout;
+
+use crate::{
+    figures::{Figures, Samples, shown},
+    load::{self, Installations},
+};
+
+const STARTS: usize = 5;
+const IDLE: Duration = Duration::from_secs(5);
+
+/// From the start of the process to the moment its server can be reached.
+pub(crate) async fn starts(figures: &mut Figures) {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let binary = crate::binary_with(cache.path());
+    let begin = Instant::now();
+    let cluster = Cluster::start(&binary, &["--data", "state"]).await;
+    figures.add("`up` from start to ready, first time", &shown(begin.elapsed()));
+    let mut seen = Installations::watch(cluster.client()).await;
+    load::create(cluster.client(), "first", 1).await;
+    seen.until(|known| known.values().all(load::Progress::succeeded) && !known.is_empty()).await;
+    figures.add("`up` from start to the first success, components compiled on the way", &shown(begin.elapsed()));
+    cluster.kill().await;
+    let mut samples = Vec::new();
+    for _ in 0..STARTS {
+        let begin = Instant::now();
+        let cluster = Cluster::start(&binary, &["--data", "state"]).await;
+        samples.push(begin.elapsed());
+        cluster.kill().await;
+    }
+    figures.add("`up` from start to ready, later", &Samples::new(samples).text());
+}
+
+/// A restart beside many finished trees: nothing is done for them, and new work starts at once.
+pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
+    let binary = crate::binary();
+    let cluster = Cluster::start(&binary, &["--data", "state"]).await;
+    let mut seen = Installations::watch(cluster.client()).await;
+    load::create(cluster.client(), "done", size).await;
+    seen.until(|known| known.len() == size && known.values().all(load::Progress::succeeded)).await;
+    let peak = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
+    figures.add(&format!("{size} finished triples: peak resident memory"), &format!("{peak:.0} MiB"));
+    cluster.kill().await;
+
+    let begin = Instant::now();
+    let cluster = Cluster::start(&binary, &["--data", "state"]).await;
+    figures.add(&format!("restart with {size} finished triples: ready"), &shown(begin.elapsed()));
+    load::create(cluster.client(), "new", 1).await;
+    let mut seen = Installations::watch(cluster.client()).await;
+    let new = load::name("new", 0);
+    seen.until(|known| known.get(&new).is_some_and(load::Progress::succeeded)).await;
+    figures.add(&format!("restart with {size} finished triples: a new one succeeded"), &shown(begin.elapsed()));
+    let all = Requests::counted(cluster.client()).await;
+    figures.add(&format!("restart with {size} finished triples: writes in all"), &all.writes().to_string());
+
+    let before = Requests::counted(cluster.client()).await;
+    drop(timeout(IDLE, pending::<()>()).await);
+    let idle = Requests::counted(cluster.client()).await - before;
+    let text = format!("{} reads and {} writes in {}", idle.reads(), idle.writes(), shown(IDLE));
+    figures.add(&format!("idle beside {size} finished triples"), &text);
+    cluster.kill().await;
+}
