@@ -12,7 +12,7 @@ use kube::{
 };
 
 use crate::{
-    connection::{CallError, Subject},
+    call::{CallError, Subject},
     folder::{Manifest, Origin, in_order_of_need},
 };
 

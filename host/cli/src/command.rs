@@ -4,11 +4,7 @@
 use std::{io, path::PathBuf, process::ExitCode};
 
 use crate::{
-    arguments::Tool,
-    connection::{CallError, ConnectionError},
-    exit::Exit,
-    terminal::Terminal,
-    timeout::Timeout,
+    arguments::Tool, call::CallError, connection::ConnectionError, exit::Exit, terminal::Terminal, timeout::Timeout,
 };
 
 pub mod completion;

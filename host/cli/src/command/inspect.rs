@@ -8,8 +8,9 @@ use orangery_api::{GROUP, deploy_item::DeployItem, execution::Execution, install
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    call::{CallError, Subject},
     command::CommandError,
-    connection::{CallError, Connection, Scope, Subject},
+    connection::{Connection, Scope},
     exit::Exit,
     terminal::Terminal,
     tree::{

@@ -9,8 +9,9 @@ use orangery_api::{GROUP, annotation, installation::Installation, job::Job as _,
 use serde_json::json;
 
 use crate::{
+    call::{CallError, Subject},
     command::CommandError,
-    connection::{CallError, Connection, Scope, Subject},
+    connection::{Connection, Scope},
     exit::Exit,
     terminal::Terminal,
 };

@@ -24,8 +24,9 @@ use orangery_api::{
 use serde_json::json;
 
 use crate::{
+    call::{CallError, Subject},
     command::{CommandError, inspect},
-    connection::{CallError, Connection, Scope, Subject},
+    connection::{Connection, Scope},
     exit::Exit,
     terminal::Terminal,
     timeout::{Timeout, within},
