@@ -4,15 +4,27 @@
 //! the same plan, the same digest and the same message. The rest of the host gathers what is needed, asks this crate
 //! what to do, and does it.
 
+pub mod binding;
+pub mod blueprint;
 pub mod condition;
 pub mod dag;
+pub mod digest;
+pub mod duration;
 pub mod error;
+pub mod export;
 pub mod grant;
+pub mod import;
 pub mod job;
+pub mod lenient;
+pub mod name;
 pub mod phase;
 pub mod plan;
 pub mod port;
 pub mod proposal;
+pub mod record;
+pub mod schema;
+pub mod sibling;
 pub mod step;
 pub mod template;
 pub mod walk;
+pub mod yaml;

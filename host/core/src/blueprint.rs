@@ -1,0 +1,78 @@
+//! Blueprints: their files, what they import and export, and what they render (`landscaper.md` §4).
+//!
+//! A blueprint is read once for a job. Whether an engine exists is asked when it is needed, not here.
+
+mod definition;
+mod file_system;
+mod item;
+mod output;
+mod read;
+mod template;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub use self::{
+    definition::{ExportDefinition, ExportKind, ImportDefinition, ImportKind},
+    file_system::{FileSystem, FileSystemError},
+    item::{ItemError, ItemTemplate, TargetChoice, check_items, decode_items},
+    output::{
+        ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
+    },
+    read::{BlueprintError, Fault},
+    template::{
+        InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, without_unsatisfied,
+    },
+};
+
+/// The file that every blueprint has at its root.
+pub const FILE: &str = "blueprint.yaml";
+
+/// A parsed blueprint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blueprint {
+    /// Annotations; `ocmSchemaVersion` is the only interpreted one.
+    pub annotations: BTreeMap<String, String>,
+    /// JSON schemas that `local://<name>` refers to.
+    pub local_types: BTreeMap<String, Value>,
+    /// What it imports.
+    pub imports: Vec<ImportDefinition>,
+    /// What it exports.
+    pub exports: Vec<ExportDefinition>,
+    /// Rendered first; their bindings join the imports.
+    pub import_executions: Vec<TemplateExecution>,
+    /// They render deploy items.
+    pub deploy_executions: Vec<TemplateExecution>,
+    /// They render exports.
+    pub export_executions: Vec<TemplateExecution>,
+    /// They render sub-installations.
+    pub subinstallation_executions: Vec<TemplateExecution>,
+    /// The sub-installations that need no rendering.
+    pub subinstallations: Vec<InstallationTemplate>,
+}
+
+/// One template of a blueprint (`TemplateExecutor` in the original).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplateExecution {
+    /// Unique in its list.
+    pub name: String,
+    /// The engine, such as `Jinja`.
+    pub engine: String,
+    /// The file with the template; `None` where it is written in the blueprint.
+    pub file: Option<String>,
+    /// The template, where it is written in the blueprint; a structure stands here as JSON text.
+    pub template: String,
+}
+
+impl Blueprint {
+    /// Whether it deploys nothing at all: no deploy items and no sub-installations, rendered or static.
+    pub fn deploys_nothing(&self) -> bool {
+        self.deploy_executions.is_empty()
+            && self.subinstallation_executions.is_empty()
+            && self.subinstallations.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! What a blueprint imports and exports (`landscaper.md` §4.1).
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::read::Fault;
+
+/// One import of a blueprint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportDefinition {
+    /// Unique in the blueprint, conditional imports included.
+    pub name: String,
+    /// What it takes.
+    pub kind: ImportKind,
+    /// Whether an installation must give it.
+    pub required: bool,
+    /// The value where an optional import is not given.
+    pub default: Option<Value>,
+    /// Imports that count only where this one has a value.
+    pub conditional: Vec<ImportDefinition>,
+}
+
+/// What an import takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ImportKind {
+    /// Data of a JSON schema.
+    Data {
+        /// The schema.
+        schema: Value,
+    },
+    /// A Target of a type.
+    Target {
+        /// The type in full.
+        target_type: String,
+    },
+    /// A list of Targets of a type.
+    TargetList {
+        /// The type in full.
+        target_type: String,
+    },
+    /// A map of Targets of a type.
+    TargetMap {
+        /// The type in full.
+        target_type: String,
+    },
+}
+
+/// One export of a blueprint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportDefinition {
+    /// Unique in the blueprint.
+    pub name: String,
+    /// What it gives.
+    pub kind: ExportKind,
+}
+
+/// What an export gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExportKind {
+    /// Data of a JSON schema.
+    Data {
+        /// The schema.
+        schema: Value,
+    },
+    /// A Target of a type.
+    Target {
+        /// The type in full.
+        target_type: String,
+    },
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ImportForm {
+    name: String,
+    #[serde(rename = "type")]
+    type_: String,
+    schema: Option<Value>,
+    target_type: String,
+    required: Option<bool>,
+    default: Option<DefaultForm>,
+    imports: Vec<ImportForm>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DefaultForm {
+    value: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct ExportForm {
+    name: String,
+    #[serde(rename = "type")]
+    type_: String,
+    schema: Option<Value>,
+    target_type: String,
+}
+
+/// A fault and the field it is in.
+type Found<T> = Result<T, (String, Fault)>;
+
+/// The imports of a blueprint; `names` are those seen so far.
+pub(super) fn imports(
+    forms: Vec<ImportForm>,
+    path: &str,
+    names: &mut BTreeSet<String>,
+) -> Found<Vec<ImportDefinition>> {
+    forms.into_iter().enumerate().map(|(index, form)| import(form, &format!("{path}[{index}]"), names)).collect()
+}
+
+fn import(form: ImportForm, path: &str, names: &mut BTreeSet<String>) -> Found<ImportDefinition> {
+    claim(&form.name, path, names)?;
+    let type_ = inferred(&form.type_, form.schema.as_ref(), &form.target_type, path)?;
+    let kind = match type_ {
+        "data" => ImportKind::Data { schema: schema(form.schema, &form.target_type, path)? },
+        "target" => ImportKind::Target { target_type: target_type(&form.target_type, form.schema.as_ref(), path)? },
+        "targetList" => {
+            ImportKind::TargetList { target_type: target_type(&form.target_type, form.schema.as_ref(), path)? }
+        }
+        "targetMap" => {
+            ImportKind::TargetMap { target_type: target_type(&form.target_type, form.schema.as_ref(), path)? }
+        }
+        other => {
+            let known = "data, target, targetList, targetMap";
+            return Err((format!("{path}.type"), Fault::UnknownType { found: other.to_owned(), known }));
+        }
+    };
+    let required = form.required.unwrap_or(true);
+    if required && !form.imports.is_empty() {
+        return Err((format!("{path}.imports"), Fault::ConditionalOnRequired));
+    }
+    let conditional = imports(form.imports, &format!("{path}.imports"), names)?;
+    Ok(ImportDefinition { name: form.name, kind, required, default: form.default.map(|form| form.value), conditional })
+}
+
+/// The exports of a blueprint.
+pub(super) fn exports(forms: Vec<ExportForm>) -> Found<Vec<ExportDefinition>> {
+    let mut names = BTreeSet::new();
+    let mut all = Vec::new();
+    for (index, form) in forms.into_iter().enumerate() {
+        let path = format!("exports[{index}]");
+        claim(&form.name, &path, &mut names)?;
+        let kind = match inferred(&form.type_, form.schema.as_ref(), &form.target_type, &path)? {
+            "data" => ExportKind::Data { schema: schema(form.schema, &form.target_type, &path)? },
+            "target" => {
+                ExportKind::Target { target_type: target_type(&form.target_type, form.schema.as_ref(), &path)? }
+            }
+            other => {
+                let fault = Fault::UnknownType { found: other.to_owned(), known: "data, target" };
+                return Err((format!("{path}.type"), fault));
+            }
+        };
+        all.push(ExportDefinition { name: form.name, kind });
+    }
+    Ok(all)
+}
+
+fn claim(name: &str, path: &str, names: &mut BTreeSet<String>) -> Found<()> {
+    if name.is_empty() {
+        return Err((format!("{path}.name"), Fault::Empty));
+    }
+    if !names.insert(name.to_owned()) {
+        return Err((format!("{path}.name"), Fault::Duplicate(name.to_owned())));
+    }
+    Ok(())
+}
+
+fn inferred<'a>(type_: &'a str, schema: Option<&Value>, target_type: &str, path: &str) -> Found<&'a str> {
+    match (type_, schema.is_some(), !target_type.is_empty()) {
+        ("", true, false) => Ok("data"),
+        ("", false, true) => Ok("target"),
+        ("", _, _) => Err((path.to_owned(), Fault::SchemaOrTargetType)),
+        (type_, _, _) => Ok(type_),
+    }
+}
+
+fn schema(schema: Option<Value>, target_type: &str, path: &str) -> Found<Value> {
+    if !target_type.is_empty() {
+        return Err((format!("{path}.targetType"), Fault::OnlyForTargets));
+    }
+    schema.ok_or_else(|| (format!("{path}.schema"), Fault::Empty))
+}
+
+/// The type in full. The shorthand holds for maps too, which the original forgets (`landscaper.md` §16).
+fn target_type(text: &str, schema: Option<&Value>, path: &str) -> Found<String> {
+    if schema.is_some() {
+        return Err((format!("{path}.schema"), Fault::OnlyForData));
+    }
+    if text.is_empty() {
+        return Err((format!("{path}.targetType"), Fault::Empty));
+    }
+    Ok(if text.contains('/') { text.to_owned() } else { format!("landscaper.gardener.cloud/{text}") })
+}

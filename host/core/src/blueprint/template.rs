@@ -1,0 +1,285 @@
+//! Installation templates: sub-installations as a blueprint writes them, and the rules over all of one blueprint
+//! (`landscaper.md` §4.2).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::ImportDefinition;
+use crate::{
+    binding::{self, BindingError, BindingFault, DataSource, Exports, Imports, TargetSource},
+    dag::DagError,
+    lenient::{self, DecodeError},
+    name,
+    sibling::{self, Reference, Sibling},
+};
+
+/// A sub-installation before it is an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InstallationTemplate {
+    /// Unique among its siblings.
+    pub name: String,
+    /// Where its blueprint comes from.
+    pub blueprint: TemplateBlueprint,
+    /// Where its imports come from.
+    pub imports: Imports,
+    /// Templates of import values.
+    pub import_data_mappings: BTreeMap<String, Value>,
+    /// Where its exports go.
+    pub exports: Exports,
+    /// Templates of export values.
+    pub export_data_mappings: BTreeMap<String, Value>,
+    /// Promises that spare looking at siblings.
+    pub optimization: Option<Optimization>,
+}
+
+/// Where the blueprint of a template comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TemplateBlueprint {
+    /// `cd://componentReferences/<ref>/…/resources/<name>`
+    Reference(String),
+    /// A file system, as [`super::FileSystem::parse`] reads it.
+    Inline(Value),
+}
+
+impl Default for TemplateBlueprint {
+    fn default() -> Self {
+        TemplateBlueprint::Inline(Value::Object(Map::new()))
+    }
+}
+
+/// Promises that spare looking at siblings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Optimization {
+    /// No import comes from a sibling's export.
+    pub has_no_sibling_imports: bool,
+    /// No sibling imports one of the exports.
+    pub has_no_sibling_exports: bool,
+}
+
+/// Why installation templates cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// Not the form of an installation template.
+    #[error("a sub-installation has a wrong form: {0}")]
+    Form(DecodeError),
+    /// A rendered template says nothing, or something else, of its kind.
+    #[error(
+        "the sub-installation {name:?} has kind {found:?}; write apiVersion: landscaper.gardener.cloud/v1alpha1 and kind: InstallationTemplate"
+    )]
+    Kind {
+        /// Its name.
+        name: String,
+        /// What stands there.
+        found: String,
+    },
+    /// No usable name.
+    #[error(
+        "the name {name:?} of a sub-installation is not one of at most {} lower-case letters, digits and `-`",
+        name::LONGEST_TEMPLATE
+    )]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// None or several sources of its blueprint.
+    #[error("the sub-installation {name:?} needs exactly one of blueprint.ref and blueprint.filesystem")]
+    Blueprint {
+        /// Its name.
+        name: String,
+    },
+    /// Its imports or exports break a rule.
+    #[error("the sub-installation {name:?}: {source}")]
+    Binding {
+        /// Its name.
+        name: String,
+        /// The rule.
+        source: BindingError,
+    },
+    /// Two templates of one name.
+    #[error("two sub-installations are named {name:?}; give every one its own name")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// Several templates export the same.
+    #[error("{reference} is exported by several sub-installations: {}; let one of them export it", exporters.join(", "))]
+    SeveralExporters {
+        /// What.
+        reference: Reference,
+        /// By whom.
+        exporters: Vec<String>,
+    },
+    /// A template exports what the parent imports.
+    #[error(
+        "the sub-installation {name:?} exports {reference}, which is already an import of the blueprint; rename the export"
+    )]
+    ExportIsImport {
+        /// The template.
+        name: String,
+        /// What.
+        reference: Reference,
+    },
+    /// An import comes from nowhere.
+    #[error(
+        "the sub-installation {name:?} imports {reference}, which neither the blueprint imports nor a sibling exports; known are: {known}"
+    )]
+    Unsatisfied {
+        /// The template.
+        name: String,
+        /// What.
+        reference: Reference,
+        /// What there is.
+        known: String,
+    },
+    /// Templates wait for each other.
+    #[error("the sub-installations import from each other: {0}")]
+    Order(DagError),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Form {
+    kind: String,
+    name: String,
+    blueprint: BlueprintForm,
+    imports: Imports,
+    import_data_mappings: BTreeMap<String, Value>,
+    exports: Exports,
+    export_data_mappings: BTreeMap<String, Value>,
+    optimization: Option<Optimization>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct BlueprintForm {
+    #[serde(rename = "ref")]
+    reference: String,
+    filesystem: Option<Value>,
+}
+
+impl InstallationTemplate {
+    /// Reads one template, which stands at `place` of its document.
+    pub fn parse(value: &Value, place: &str) -> Result<Self, TemplateError> {
+        let form: Form = lenient::decode(value).map_err(|mut error: DecodeError| {
+            if !place.is_empty() {
+                let dot = if error.path.is_empty() { "" } else { "." };
+                error.path = format!("{place}{dot}{}", error.path);
+            }
+            TemplateError::Form(error)
+        })?;
+        if !matches!(form.kind.as_str(), "" | "InstallationTemplate") {
+            return Err(TemplateError::Kind { name: form.name, found: form.kind });
+        }
+        if !name::is_label(&form.name, name::LONGEST_TEMPLATE) {
+            return Err(TemplateError::Name { name: form.name });
+        }
+        let blueprint = match (form.blueprint.reference.as_str(), form.blueprint.filesystem) {
+            ("", Some(filesystem)) => TemplateBlueprint::Inline(filesystem),
+            (reference, None) if !reference.is_empty() => TemplateBlueprint::Reference(reference.to_owned()),
+            _ => return Err(TemplateError::Blueprint { name: form.name }),
+        };
+        let binding = |source| TemplateError::Binding { name: form.name.clone(), source };
+        binding::check(&form.imports, &form.exports).map_err(binding)?;
+        for (index, import) in form.imports.data.iter().enumerate() {
+            match import.source() {
+                Some(DataSource::Secret(_) | DataSource::ConfigMap(_)) => {
+                    let path = format!("imports.data[{index}]");
+                    return Err(binding(BindingError { path, fault: BindingFault::RootsOnly }));
+                }
+                Some(DataSource::DataObject(_)) | None => {}
+            }
+        }
+        Ok(Self {
+            name: form.name,
+            blueprint,
+            imports: form.imports,
+            import_data_mappings: form.import_data_mappings,
+            exports: form.exports,
+            export_data_mappings: form.export_data_mappings,
+            optimization: form.optimization,
+        })
+    }
+}
+
+/// Drops data imports that refer to optional or conditional imports of the parent that got no value
+/// (`landscaper.md` §5.8). `given` are the names of the parent's imports that have one.
+pub fn without_unsatisfied(
+    templates: &mut [InstallationTemplate],
+    definitions: &[ImportDefinition],
+    given: &BTreeSet<&str>,
+) {
+    for template in templates {
+        template.imports.data.retain(|import| {
+            given.contains(import.data_ref.as_str()) || !is_optional(&import.data_ref, definitions, false)
+        });
+    }
+}
+
+fn is_optional(name: &str, definitions: &[ImportDefinition], conditional: bool) -> bool {
+    definitions.iter().any(|definition| {
+        let this = definition.name == name && (conditional || !definition.required);
+        this || is_optional(name, &definition.conditional, true)
+    })
+}
+
+/// The rules over all templates of one blueprint: unique names and exports, every import satisfied by the parent or a
+/// sibling, no circle.
+pub fn check_templates(templates: &[InstallationTemplate], parent: &[ImportDefinition]) -> Result<(), TemplateError> {
+    let mut names = BTreeSet::new();
+    for template in templates {
+        if !names.insert(template.name.as_str()) {
+            return Err(TemplateError::Duplicate { name: template.name.clone() });
+        }
+    }
+    let siblings: Vec<Sibling<'_>> = templates
+        .iter()
+        .map(|template| Sibling { name: &template.name, imports: &template.imports, exports: &template.exports })
+        .collect();
+    let exporters = sibling::exporters(&siblings);
+    if let Some((reference, names)) = exporters.iter().find(|(_, names)| names.len() > 1) {
+        let exporters = names.iter().map(|name| (*name).to_owned()).collect();
+        return Err(TemplateError::SeveralExporters { reference: reference.clone(), exporters });
+    }
+    let own = sibling::defined(parent);
+    for (reference, names) in &exporters {
+        if let (true, Some(name)) = (own.contains(reference), names.first()) {
+            return Err(TemplateError::ExportIsImport { name: (*name).to_owned(), reference: reference.clone() });
+        }
+    }
+    for template in templates {
+        satisfied(template, &own, &exporters)?;
+    }
+    sibling::order(&siblings).map(drop).map_err(TemplateError::Order)
+}
+
+fn satisfied(
+    template: &InstallationTemplate,
+    own: &BTreeSet<Reference>,
+    exporters: &BTreeMap<Reference, Vec<&str>>,
+) -> Result<(), TemplateError> {
+    // `#name` is an object of the namespace, which nobody here can know.
+    let known = |reference: &Reference| {
+        reference.key().starts_with('#')
+            || own.contains(reference)
+            || exporters.contains_key(reference)
+            || reference.container().is_some_and(|container| own.contains(&container))
+    };
+    let of_parent = template.imports.targets.iter().filter_map(|import| match import.source() {
+        Some(TargetSource::ListOf(name)) => Some(Reference::TargetList(name.to_owned())),
+        Some(TargetSource::MapOf(name)) => Some(Reference::TargetMap(name.to_owned())),
+        Some(TargetSource::Target(_) | TargetSource::List(_) | TargetSource::Map(_)) | None => None,
+    });
+    let missing = sibling::imported(&template.imports).into_iter().chain(of_parent).find(|reference| !known(reference));
+    match missing {
+        None => Ok(()),
+        Some(reference) => {
+            let mut all: Vec<String> = own.iter().chain(exporters.keys()).map(Reference::to_string).collect();
+            all.sort();
+            let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+            Err(TemplateError::Unsatisfied { name: template.name.clone(), reference, known })
+        }
+    }
+}

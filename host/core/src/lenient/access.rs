@@ -1,0 +1,105 @@
+//! Walking lists and objects.
+
+use std::slice;
+
+use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess};
+use serde_json::{Map, Value};
+
+use super::{DecodeError, Lenient, Path};
+
+/// The items of a list.
+pub(super) struct Items<'d, 'p> {
+    items: std::iter::Enumerate<slice::Iter<'d, Value>>,
+    path: &'p Path<'p>,
+}
+
+impl<'d, 'p> Items<'d, 'p> {
+    pub(super) fn new(items: &'d [Value], path: &'p Path<'p>) -> Self {
+        Self { items: items.iter().enumerate(), path }
+    }
+}
+
+impl<'d> SeqAccess<'d> for Items<'d, '_> {
+    type Error = DecodeError;
+
+    fn next_element_seed<T: DeserializeSeed<'d>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
+        let Some((index, value)) = self.items.next() else { return Ok(None) };
+        let path = Path::Index(self.path, index);
+        let item = Lenient { value, path: &path };
+        item.place(seed.deserialize(item)).map(Some)
+    }
+}
+
+/// The entries of an object whose names are free.
+pub(super) struct Entries<'d, 'p> {
+    entries: Box<dyn Iterator<Item = (&'d str, &'d Value)> + 'd>,
+    next: Option<(&'d str, &'d Value)>,
+    path: &'p Path<'p>,
+}
+
+impl<'d, 'p> Entries<'d, 'p> {
+    pub(super) fn new(map: &'d Map<String, Value>, path: &'p Path<'p>) -> Self {
+        Self { entries: Box::new(map.iter().map(|(name, value)| (name.as_str(), value))), next: None, path }
+    }
+
+    pub(super) fn empty(path: &'p Path<'p>) -> Self {
+        Self { entries: Box::new(std::iter::empty()), next: None, path }
+    }
+}
+
+impl<'d> MapAccess<'d> for Entries<'d, '_> {
+    type Error = DecodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'d>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
+        self.next = self.entries.next();
+        self.next.map(|(name, _)| seed.deserialize(name.into_deserializer())).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'d>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
+        let (name, value) = self.next.take().unwrap_or(("", &Value::Null));
+        let path = Path::Field(self.path, name);
+        let entry = Lenient { value, path: &path };
+        entry.place(seed.deserialize(entry))
+    }
+}
+
+/// The fields of an object that are known and not null, under their known names.
+pub(super) struct Fields<'d, 'p> {
+    fields: Vec<(&'static str, &'d Value)>,
+    next: Option<(&'static str, &'d Value)>,
+    path: &'p Path<'p>,
+}
+
+impl<'d, 'p> Fields<'d, 'p> {
+    pub(super) fn new(map: &'d Map<String, Value>, known: &'static [&'static str], path: &'p Path<'p>) -> Self {
+        let found = |field: &&'static str| {
+            let exact = map.get(*field);
+            // Go takes the last of several spellings; the order of an object is not kept here, so the first by name.
+            let value = exact.or_else(|| {
+                map.iter()
+                    .filter(|(name, _)| name.to_lowercase() == field.to_lowercase())
+                    .map(|(_, value)| value)
+                    .next()
+            });
+            value.filter(|value| !value.is_null()).map(|value| (*field, value))
+        };
+        // Taken from the end.
+        Self { fields: known.iter().rev().filter_map(found).collect(), next: None, path }
+    }
+}
+
+impl<'d> MapAccess<'d> for Fields<'d, '_> {
+    type Error = DecodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'d>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
+        self.next = self.fields.pop();
+        self.next.map(|(name, _)| seed.deserialize(name.into_deserializer())).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'d>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
+        let (name, value) = self.next.take().unwrap_or(("", &Value::Null));
+        let path = Path::Field(self.path, name);
+        let field = Lenient { value, path: &path };
+        field.place(seed.deserialize(field))
+    }
+}

@@ -1,0 +1,151 @@
+//! Names that must be the same to the bit in every implementation (`landscaper.md` §2.4).
+
+use crate::digest;
+
+/// The longest name of an Installation: 63 less the length of `Inst.`.
+pub const LONGEST_INSTALLATION: usize = 58;
+/// The longest name of an installation template.
+pub const LONGEST_TEMPLATE: usize = 52;
+
+/// The name of a DataObject or Target that stands for `key` in `context`; the context of roots is empty.
+///
+/// `#name` is the object `name` whatever the context. In the empty context a key that can be a name is one. All others
+/// are hashed.
+pub fn object_name(context: &str, key: &str) -> String {
+    if let Some(global) = key.strip_prefix('#') {
+        return global.to_owned();
+    }
+    if context.is_empty() && can_be_name(key) {
+        return key.to_owned();
+    }
+    digest::name_hash(&format!("{context}/{key}"))
+}
+
+/// `[a-z0-9]` at both ends, and `.` and `-` between.
+fn can_be_name(key: &str) -> bool {
+    let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    key.starts_with(ends) && key.ends_with(ends) && key.chars().all(|c| ends(c) || c == '.' || c == '-')
+}
+
+/// The key of one element of a target list.
+pub fn element_key(key: &str, index: usize) -> String {
+    format!("{key}[{index}]")
+}
+
+/// The key of one entry of a target map.
+pub fn entry_key(key: &str, map_key: &str) -> String {
+    format!("{key}[{map_key}]")
+}
+
+/// The context of an Installation's own imports and of its sub-installations' exports; also who wrote them.
+pub fn installation_context(installation: &str) -> String {
+    format!("Inst.{installation}")
+}
+
+/// The context of an Execution's export; also who wrote it.
+pub fn execution_context(execution: &str) -> String {
+    format!("Exec.{execution}")
+}
+
+/// The DataObject with the exports of an Execution.
+pub fn execution_export(execution: &str) -> String {
+    object_name(&execution_context(execution), "")
+}
+
+/// `generateName` of a sub-installation.
+pub fn subinstallation_prefix(template: &str) -> String {
+    let cut: String = template.chars().take(LONGEST_TEMPLATE).collect();
+    format!("{cut}-")
+}
+
+/// `generateName` of a DeployItem.
+pub fn deploy_item_prefix(execution: &str, item: &str) -> String {
+    format!("{execution}-{item}-")
+}
+
+/// The Secret with the exports of a DeployItem.
+pub fn export_secret(deploy_item: &str) -> String {
+    format!("{deploy_item}-export")
+}
+
+/// Which executions a state belongs to. Deploy and sub-installation executions share theirs, as in the original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateOwner {
+    /// Deploy and sub-installation executions.
+    Deploy,
+    /// Export executions.
+    Export,
+}
+
+/// The Secret with the state of one template execution.
+pub fn state_secret(installation: &str, owner: StateOwner, execution: &str) -> String {
+    let prefix = match owner {
+        StateOwner::Deploy => "deploy",
+        StateOwner::Export => "export",
+    };
+    digest::name_hash(&format!("{installation}/{prefix}{execution}"))
+}
+
+/// Whether a name is a DNS label (RFC 1123) of at most `longest` characters.
+pub fn is_label(name: &str, longest: usize) -> bool {
+    name.len() <= longest && !name.contains('.') && can_be_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn object_names_are_those_recorded_from_the_original() {
+        let cases = [
+            ("Inst.hello", "cluster", "7ziogpow4xbchhkm45r7f6twabhsgmhc"),
+            ("Inst.m", "s", "2vccf37whp2x3ez6dadfjqzcy4sz3zku"),
+            ("Inst.m", "o", "wop3adl3irj33a3mlo6zbhmsryinqbdp"),
+            ("Inst.tl", "clusters[0]", "nktqvqovojenu5rxkhlbsrgpeytkmqum"),
+            ("Inst.tl", "clusters[1]", "67v6j6wkfbqxtmnsjavaptwzonkkwo2q"),
+            ("Inst.tl", "clusters[2]", "gwlggjlqpsqpaqvl3pakz7ubj6nxbjst"),
+            ("", "e-out", "e-out"),
+            ("", "a", "a"),
+            ("", "a.b-c", "a.b-c"),
+            ("Inst.hello", "#cluster", "cluster"),
+            ("", "#Any", "Any"),
+        ];
+        for (context, key, name) in cases {
+            assert_eq!(object_name(context, key), name, "{context}/{key}");
+        }
+    }
+
+    #[test]
+    fn keys_that_cannot_be_names_are_hashed_in_the_empty_context() {
+        for key in ["", "Upper", "a_b", "-a", "a-", ".a", "list[0]", "ä"] {
+            let name = object_name("", key);
+            assert!(name.len() == 32 && can_be_name(&name), "{key}: {name}");
+        }
+    }
+
+    #[test]
+    fn derived_names_are_those_recorded_from_the_original() {
+        assert_eq!(execution_export("hello"), "5gvu6icmp4eiixm73cgfmq7fcyqoszx4");
+        assert_eq!(execution_export("m"), "6me6scdjw4awg74emw5t5dp3eqdnnl5c");
+        assert_eq!(state_secret("st", StateOwner::Deploy, "default"), "ohp56oascnzo6ntsmtjn6dgfgwqd6ez2");
+        assert_ne!(state_secret("st", StateOwner::Export, "default"), "ohp56oascnzo6ntsmtjn6dgfgwqd6ez2");
+        assert_eq!(deploy_item_prefix("hello", "item"), "hello-item-");
+        assert_eq!(export_secret("hello-item-x8mv6"), "hello-item-x8mv6-export");
+        assert_eq!(element_key("clusters", 1), "clusters[1]");
+        assert_eq!(entry_key("clusters", "red"), "clusters[red]");
+    }
+
+    #[test]
+    fn long_template_names_are_cut_in_generated_names() {
+        assert_eq!(subinstallation_prefix("sub"), "sub-");
+        assert_eq!(subinstallation_prefix(&"x".repeat(60)), format!("{}-", "x".repeat(52)));
+    }
+
+    #[test]
+    fn labels_have_no_dots_and_a_greatest_length() {
+        assert!(is_label("a-1", 3) && is_label("a", 1));
+        for name in ["", "a.b", "A", "-a", "a-", "abcd"] {
+            assert!(!is_label(name, 3), "{name}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The only YAML decoder: YAML 1.1 as Landscaper and kubectl read it (`golden/README.md`, `landscaper.md` §4.3).
+//!
+//! `y`, `yes`, `on` are true and `n`, `no`, `off` false, as keys too; `0777` is 511, `0o17` is 15, `1_000` is 1000;
+//! dates and `12:30` stay text; `<<` merges; of equal keys the last counts. Keys become text, as JSON wants.
+
+mod build;
+mod scalar;
+
+use std::fmt;
+
+use granit_parser::{Event, Marker, Parser};
+use serde_json::Value;
+
+/// Why a text is no YAML, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
+pub struct YamlError {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What is wrong there.
+    pub reason: Reason,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The text does not follow the grammar; the parser's own words.
+    Syntax(String),
+    /// A list or an object stands where a key is wanted.
+    KeyIsNoScalar,
+    /// A key has no text, such as `null`.
+    KeyIsNull,
+    /// `<<` stands before something that is neither an object nor a list of objects.
+    MergeOfNoObject,
+    /// A number that JSON does not have.
+    NotANumber,
+    /// A tag and the value under it do not fit, such as `!!int x`.
+    Tag(String),
+    /// Aliases unfold to more than the limit.
+    TooManyNodes,
+    /// An alias stands inside what it names.
+    RecursiveAlias,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Syntax(words) => f.write_str(words),
+            Reason::KeyIsNoScalar => f.write_str("a list or an object cannot be a key; write a text"),
+            Reason::KeyIsNull => f.write_str("an empty value cannot be a key; write the key in quotes"),
+            Reason::MergeOfNoObject => f.write_str("`<<` can only merge an object or a list of objects"),
+            Reason::NotANumber => {
+                f.write_str("infinite numbers and `.nan` cannot be written as JSON; use quotes for text")
+            }
+            Reason::Tag(tag) => write!(f, "the value does not fit its tag `{tag}`"),
+            Reason::TooManyNodes => f.write_str("the aliases of the document unfold to too many values"),
+            Reason::RecursiveAlias => f.write_str("an alias cannot stand inside what it names"),
+        }
+    }
+}
+
+impl YamlError {
+    fn at(marker: Marker, reason: Reason) -> Self {
+        Self { line: marker.line(), column: marker.col() + 1, reason }
+    }
+
+    /// The place in the text: up to two lines before and after, numbered, with a marker under the column. Shows what
+    /// the text says: not for texts that hold secrets.
+    pub fn snippet(&self, text: &str) -> String {
+        snippet(text, self.line, self.column)
+    }
+}
+
+/// Up to two lines before and after a place, numbered, with a marker under the column; both count from 1.
+pub fn snippet(text: &str, line: usize, column: usize) -> String {
+    let first = line.saturating_sub(2).max(1);
+    let width = (line + 2).to_string().len();
+    let mut shown = String::new();
+    for (index, content) in text.lines().enumerate().skip(first - 1).take(line + 3 - first) {
+        let number = index + 1;
+        shown.push_str(&format!("{number:>width$} | {content}\n"));
+        if number == line {
+            shown.push_str(&format!("{:>width$} | {:>column$}\n", "", "^"));
+        }
+    }
+    shown
+}
+
+/// One document of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// The line its content starts at, from 1.
+    pub line: usize,
+    /// The content.
+    pub value: Value,
+}
+
+/// The first document of a text, as Go's decoders read it; null for an empty text.
+pub fn decode(text: &str) -> Result<Value, YamlError> {
+    let mut documents = Documents::new(text);
+    Ok(documents.next_document()?.map_or(Value::Null, |document| document.value))
+}
+
+/// All documents of a text that are not empty.
+pub fn documents(text: &str) -> Result<Vec<Document>, YamlError> {
+    let mut documents = Documents::new(text);
+    let mut all = Vec::new();
+    while let Some(document) = documents.next_document()? {
+        if !document.value.is_null() {
+            all.push(document);
+        }
+    }
+    Ok(all)
+}
+
+/// A value of a Secret or ConfigMap: its YAML, or its text where it is none (`landscaper.md` §5.2).
+pub fn decode_or_text(text: &str) -> Value {
+    decode(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+struct Documents<'a> {
+    parser: Parser<'a, granit_parser::StrInput<'a>>,
+}
+
+impl<'a> Documents<'a> {
+    fn new(text: &'a str) -> Self {
+        // Go's decoder skips a byte order mark.
+        Self { parser: Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) }
+    }
+
+    fn next_document(&mut self) -> Result<Option<Document>, YamlError> {
+        let mut builder = build::Builder::default();
+        let mut line = 0;
+        while let Some(next) = self.parser.next_event() {
+            let (event, span) =
+                next.map_err(|error| YamlError::at(*error.marker(), Reason::Syntax(error.kind().to_string())))?;
+            match event {
+                Event::StreamStart => {}
+                Event::StreamEnd => return Ok(None),
+                Event::DocumentStart(..) => line = 0,
+                Event::DocumentEnd => return Ok(Some(Document { line, value: builder.finish() })),
+                node => {
+                    if line == 0 {
+                        line = span.start.line();
+                    }
+                    builder.event(node).map_err(|reason| YamlError::at(span.start, reason))?;
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests;
