@@ -1,0 +1,67 @@
+//! The built-in kinds as one table of data: names, scope, subresources, printer columns, defaults.
+
+mod columns;
+mod rows;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::rows::{ROWS, Row};
+use crate::{
+    object,
+    present::Column,
+    resource::{Generation, Origin, Resource, Scale, Version, shelf_of},
+};
+
+/// All built-in resources.
+pub(crate) fn resources() -> Vec<Resource> {
+    ROWS.iter().map(resource).collect()
+}
+
+fn resource(row: &Row) -> Resource {
+    let scale = row.scaled.then(|| Scale {
+        spec_replicas: ".spec.replicas".to_owned(),
+        status_replicas: ".status.replicas".to_owned(),
+        selector: ".status.selector".to_owned(),
+    });
+    let columns: Arc<[Column]> = columns::of(row.kind).into();
+    let version = |name: &&str| Version {
+        name: (*name).to_owned(),
+        status: row.status,
+        scale: scale.clone(),
+        generation: if row.generation { Generation::Spec } else { Generation::Never },
+        columns: Arc::clone(&columns),
+        schema: None,
+    };
+    Resource {
+        group: row.group.to_owned(),
+        plural: row.plural.to_owned(),
+        singular: row.kind.to_lowercase(),
+        kind: row.kind.to_owned(),
+        list_kind: format!("{}List", row.kind),
+        short_names: row.short.iter().map(|&name| name.to_owned()).collect(),
+        categories: if row.in_all { vec!["all".to_owned()] } else { Vec::new() },
+        namespaced: row.namespaced,
+        // Events are one resource under two groups.
+        shelf: if row.kind == "Event" { "events".into() } else { shelf_of(row.plural, row.group).into() },
+        versions: row.versions.iter().map(version).collect(),
+        origin: if row.answered { Origin::Answered } else { Origin::Builtin },
+    }
+}
+
+/// Fills in what a built-in kind has unless told otherwise.
+pub(crate) fn fill_defaults(kind: &str, object: &mut Value) {
+    for (_, path, text) in rows::DEFAULTS.iter().filter(|(of, _, _)| *of == kind) {
+        let path: Vec<&str> = path.split('.').collect();
+        if object::at(object, &path).is_none_or(Value::is_null) {
+            let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String((*text).to_owned()));
+            object::set(object, &path, value);
+        }
+    }
+}
+
+/// The spec fields of a built-in kind that never change after creation, with their paths.
+pub(crate) fn immutable_fields(kind: &str) -> &'static [&'static str] {
+    rows::IMMUTABLE.iter().find(|(of, _)| *of == kind).map(|(_, fields)| *fields).unwrap_or_default()
+}

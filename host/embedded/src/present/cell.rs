@@ -1,0 +1,185 @@
+//! How one cell of a table is made.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::JsonPath;
+use crate::object;
+
+/// A column of a resource's table.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) title: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub(crate) of: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    /// Above 0 only with `-o wide`.
+    pub(crate) priority: i64,
+    pub(crate) cell: Cell,
+}
+
+impl Column {
+    pub(crate) fn new(title: &str, of: &str, cell: Cell) -> Self {
+        let (format, description) = (String::new(), String::new());
+        Self { title: title.to_owned(), of: of.to_owned(), format, description, priority: 0, cell }
+    }
+}
+
+/// Where a cell's content comes from. A list of texts is a path of field names.
+#[derive(Clone, Debug)]
+pub(crate) enum Cell {
+    /// The value itself.
+    Path(Vec<String>),
+    /// What a custom kind's JSONPath leads to.
+    Json(JsonPath),
+    /// How long ago.
+    Since(Vec<String>),
+    /// How many entries.
+    Count(Vec<String>),
+    /// Two numbers with a slash.
+    Ratio(Vec<String>, Vec<String>),
+    /// `a=b` pairs.
+    Pairs(Vec<String>),
+    /// Service ports.
+    Ports(Vec<String>),
+    /// `kind/name` of a reference.
+    Reference(Vec<String>),
+    /// Whether a condition is true: its name, else `Not` and its name.
+    Condition(String),
+    /// A pod's containers that are ready, of all.
+    ReadyContainers,
+    /// The restarts of a pod's containers.
+    Restarts,
+    /// A pod's state in a word.
+    PodState,
+}
+
+impl Column {
+    /// The cell of an object, at a time.
+    pub(crate) fn show(&self, object: &Value, now: Timestamp) -> Value {
+        let found = |path: &[String]| JsonPath::of_fields(path).select(object).first().copied();
+        let number = |path: &[String]| found(path).and_then(Value::as_i64).unwrap_or(0);
+        match &self.cell {
+            Cell::Path(path) => match found(path) {
+                Some(value) => value.clone(),
+                None if self.of == "integer" => json!(0),
+                None => json!("<none>"),
+            },
+            Cell::Json(path) => self.typed(&path.select(object), now),
+            Cell::Since(path) => json!(found(path).map_or_else(|| "<unknown>".to_owned(), |at| since(at, now))),
+            Cell::Count(path) => json!(found(path).map_or(0, size)),
+            Cell::Ratio(part, whole) => json!(format!("{}/{}", number(part), number(whole))),
+            Cell::Pairs(path) => json!(pairs(found(path))),
+            Cell::Ports(path) => json!(ports(found(path))),
+            Cell::Reference(path) => json!(reference(found(path))),
+            Cell::Condition(name) => json!(condition(object, name)),
+            Cell::ReadyContainers => {
+                let ready = |status: &&Value| status.get("ready") == Some(&Value::Bool(true));
+                let ready = object::items(object, &["status", "containerStatuses"]).iter().filter(ready).count();
+                json!(format!("{ready}/{}", object::items(object, &["spec", "containers"]).len()))
+            }
+            Cell::Restarts => {
+                let restarts = |status: &Value| status.get("restartCount").and_then(Value::as_i64).unwrap_or(0);
+                json!(object::items(object, &["status", "containerStatuses"]).iter().map(restarts).sum::<i64>())
+            }
+            Cell::PodState if object::deleting(object) => json!("Terminating"),
+            Cell::PodState => json!(object::text(object, &["status", "phase"]).unwrap_or("Pending")),
+        }
+    }
+
+    /// What a custom kind's column shows: nothing when the path leads nowhere, as the real server does.
+    fn typed(&self, found: &[&Value], now: Timestamp) -> Value {
+        match (found, self.of.as_str()) {
+            ([], _) | ([Value::Null], _) => Value::Null,
+            ([only], "date") => json!(since(only, now)),
+            ([only], "string") => match only {
+                Value::String(_) => (*only).clone(),
+                other => json!(other.to_string()),
+            },
+            ([only], _) => (*only).clone(),
+            (many, _) => {
+                let text = |value: &&Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                json!(many.iter().map(text).collect::<Vec<_>>().join(","))
+            }
+        }
+    }
+}
+
+fn size(value: &Value) -> usize {
+    value.as_object().map_or_else(|| value.as_array().map_or(0, Vec::len), serde_json::Map::len)
+}
+
+fn since(at: &Value, now: Timestamp) -> String {
+    match at.as_str().and_then(|at| at.parse::<Timestamp>().ok()) {
+        Some(at) => span(now.as_second().saturating_sub(at.as_second()).max(0)),
+        None => "<unknown>".to_owned(),
+    }
+}
+
+/// Seconds in the two most telling units, in the steps of `kubectl`.
+pub(crate) fn span(seconds: i64) -> String {
+    let two = |big: i64, unit: char, small: i64, part: char| match small {
+        0 => format!("{big}{unit}"),
+        small => format!("{big}{unit}{small}{part}"),
+    };
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => two(days, 'd', hours % 24, 'h'),
+        () if days < 730 => format!("{days}d"),
+        () => two(days / 365, 'y', days % 365, 'd'),
+    }
+}
+
+fn pairs(value: Option<&Value>) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let fields = value.and_then(Value::as_object).into_iter().flatten();
+    let pairs: Vec<String> = fields.map(|(name, value)| format!("{name}={}", text(value))).collect();
+    if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
+}
+
+fn ports(value: Option<&Value>) -> String {
+    let port = |port: &Value| {
+        let number = port.get("port").cloned().unwrap_or_default();
+        format!("{number}/{}", port.get("protocol").and_then(Value::as_str).unwrap_or("TCP"))
+    };
+    let ports: Vec<String> = value.and_then(Value::as_array).into_iter().flatten().map(port).collect();
+    if ports.is_empty() { "<none>".to_owned() } else { ports.join(",") }
+}
+
+fn reference(value: Option<&Value>) -> String {
+    let field = |name| value.and_then(|value| value.get(name)).and_then(Value::as_str).unwrap_or_default();
+    let kind = field("kind");
+    // Roles are shown by their kind's own spelling, objects of events in lower case.
+    let kind = if kind.ends_with("Role") { kind.to_owned() } else { kind.to_lowercase() };
+    format!("{kind}/{}", field("name"))
+}
+
+fn condition(object: &Value, name: &str) -> String {
+    let conditions = object::items(object, &["status", "conditions"]);
+    let holds = |condition: &Value| object::text(condition, &["type"]) == Some(name);
+    let status = conditions.iter().find(|condition| holds(condition)).and_then(|c| object::text(c, &["status"]));
+    match (status, name) {
+        (Some("True"), name) => name.to_owned(),
+        (_, "Complete") => "Running".to_owned(),
+        (Some(_), name) => format!("Not{name}"),
+        (None, _) => "Unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn a_span_is_told_in_the_steps_of_kubectl() {
+        let shown: Vec<String> =
+            [0, 119, 120, 599, 600, 10_799, 10_800, 28_800, 172_800, 691_200, 63_072_000].map(span).into();
+        assert_eq!(shown, ["0s", "119s", "2m", "9m59s", "10m", "179m", "3h", "8h", "2d", "8d", "2y"]);
+    }
+}

@@ -1,0 +1,224 @@
+//! The objects, their revisions and the changes to them.
+//!
+//! One lock guards the shelves. A write is judged under it against the latest state, gets its revision there, and
+//! becomes visible once it is durable: at once in memory, after the next transaction on disk. A single thread writes
+//! the disk and takes all that has queued up in one transaction, so that many writers share one flush.
+//! Nothing here knows what an object means.
+
+mod disk;
+mod entry;
+mod ledger;
+mod shelf;
+
+use std::{
+    path::Path,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+};
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use self::disk::FolderError;
+pub(crate) use self::{
+    disk::write_whole,
+    entry::{Entry, Head, Key, Name},
+    ledger::Note,
+    shelf::{Change, Happening},
+};
+use self::{
+    disk::{Disk, Line},
+    ledger::Ledger,
+};
+
+/// What a write expects to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Nothing: a create. For a namespaced object the namespace must exist and not be terminating.
+    Absent,
+    /// The object as it was at this revision.
+    Revision(u64),
+}
+
+/// One change asked of the store.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub(crate) key: Key,
+    pub(crate) expect: Expect,
+    /// The object's new form; for a deletion its last one.
+    pub(crate) object: Value,
+    pub(crate) deletes: bool,
+}
+
+/// Why the store does not do it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum WriteError {
+    #[error("the object exists already")]
+    Exists,
+    #[error("the object changed or went away meanwhile")]
+    Stale,
+    #[error("the namespace does not exist")]
+    NoNamespace,
+    #[error("the namespace is being terminated")]
+    Terminating,
+    #[error("the data folder can no longer be written: {0}")]
+    Disk(String),
+}
+
+/// A piece of a list.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// The revision of the state that was listed.
+    pub(crate) revision: u64,
+    pub(crate) entries: Vec<(Name, Arc<Entry>)>,
+}
+
+/// The store. Cheap to clone; all clones are one store.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Guards the shelves, the indexes and the queue of the disk, all of which change together.
+    ledger: Mutex<Ledger>,
+    /// Tells the writer of the disk that something queued up, or that it is time to end.
+    queued: Condvar,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Store {
+    /// An empty store in memory. The receiver is told what the lifecycle of objects needs to know.
+    pub(crate) fn in_memory() -> (Self, mpsc::UnboundedReceiver<Note>) {
+        let (notes, receiver) = mpsc::unbounded_channel();
+        (Self::new(Ledger::new(0, notes, None)), receiver)
+    }
+
+    /// The store of a data folder.
+    pub(crate) fn in_folder(folder: &Path) -> Result<(Self, mpsc::UnboundedReceiver<Note>), FolderError> {
+        let (disk, loaded) = Disk::open(folder)?;
+        let (notes, receiver) = mpsc::unbounded_channel();
+        let mut ledger = Ledger::new(loaded.revision, notes, Some(Vec::new()));
+        for (key, entry) in loaded.entries {
+            ledger.load(key, entry);
+        }
+        let store = Self::new(ledger);
+        let shared = Arc::clone(&store.shared);
+        let writer = std::thread::Builder::new().name("store".to_owned()).spawn(move || write_out(&shared, &disk));
+        let failed = |source| FolderError::File { file: folder.to_owned(), source };
+        *store.shared.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer.map_err(failed)?);
+        Ok((store, receiver))
+    }
+
+    fn new(ledger: Ledger) -> Self {
+        let shared = Shared { ledger: Mutex::new(ledger), queued: Condvar::new(), writer: Mutex::new(None) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.shared.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The revision of the visible state.
+    pub(crate) fn revision(&self) -> u64 {
+        self.ledger().shown()
+    }
+
+    /// The visible form of an object.
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Entry>> {
+        self.ledger().shelf(&key.shelf)?.objects.get(&key.name).cloned()
+    }
+
+    /// The form that the next write has to start from: also one that is on its way to the disk.
+    pub(crate) fn latest(&self, key: &Key) -> Option<Arc<Entry>> {
+        self.ledger().latest(key)
+    }
+
+    /// Where the object with this uid lies.
+    pub(crate) fn find(&self, uid: &str) -> Option<Key> {
+        self.ledger().by_uid(uid).cloned()
+    }
+
+    /// The objects that name this uid as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Key> {
+        self.ledger().dependents(uid)
+    }
+
+    /// Objects of a shelf in order: of one namespace or all, after a name, for as long as `keep` wants more.
+    pub(crate) fn list(&self, shelf: &str, namespace: Option<&str>, after: Option<&Name>) -> Page {
+        let ledger = self.ledger();
+        let entries = ledger.shelf(shelf).map(|shelf| {
+            shelf.range(namespace, after).map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect()
+        });
+        Page { revision: ledger.shown(), entries: entries.unwrap_or_default() }
+    }
+
+    /// What lies in a namespace, on all shelves.
+    pub(crate) fn contents(&self, namespace: &str) -> Vec<Key> {
+        self.ledger().contents(namespace)
+    }
+
+    /// How many objects each shelf holds.
+    pub(crate) fn census(&self) -> Vec<(Arc<str>, usize)> {
+        self.ledger().census()
+    }
+
+    /// At most `most` changes of a shelf after a revision; or the oldest revision one can still start from.
+    pub(crate) fn changes_after(&self, shelf: &str, revision: u64, most: usize) -> Result<Vec<Arc<Change>>, u64> {
+        let mut ledger = self.ledger();
+        if revision > ledger.shown() {
+            return Err(ledger.shown());
+        }
+        ledger.shelf_mut(shelf).changes_after(revision, most)
+    }
+
+    /// Rings at every change of a shelf.
+    pub(crate) fn bell(&self, shelf: &str) -> watch::Receiver<u64> {
+        self.ledger().shelf_mut(shelf).bell.subscribe()
+    }
+
+    /// Carries out a write, and answers once it is durable and visible.
+    pub(crate) async fn write(&self, write: Write) -> Result<Arc<Entry>, WriteError> {
+        let (entry, durable) = {
+            let mut ledger = self.ledger();
+            ledger.accept(write)?
+        };
+        let Some(durable) = durable else { return Ok(entry) };
+        self.shared.queued.notify_one();
+        match durable.await {
+            Ok(Ok(())) => Ok(entry),
+            Ok(Err(error)) => Err(WriteError::Disk(error)),
+            Err(oneshot::error::RecvError { .. }) => Err(WriteError::Disk("the store was closed".to_owned())),
+        }
+    }
+
+    /// Ends the writer of the disk after all that has queued up. Blocks until then.
+    pub(crate) fn close(&self) {
+        self.ledger().close();
+        self.shared.queued.notify_one();
+        let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer
+            && writer.join().is_err()
+        {
+            tracing::error!("the writer of the data folder ended with a panic");
+        }
+    }
+}
+
+/// The thread that writes the disk.
+fn write_out(shared: &Shared, disk: &Disk) {
+    let lock = || shared.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let idle = |ledger: &mut Ledger| ledger.is_idle();
+        let mut ledger = shared.queued.wait_while(lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        let batch = ledger.take_batch();
+        drop(ledger);
+        if batch.is_empty() {
+            return;
+        }
+        let lines: Vec<Line> = batch.iter().map(ledger::Queued::line).collect();
+        let written = disk.write(&lines).map_err(|error| error.to_string());
+        lock().settle(batch, &written);
+    }
+}

@@ -1,0 +1,273 @@
+//! What the store's lock guards: shelves, indexes, and the changes on their way to the disk.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Change, Entry, Expect, Happening, Key, Name, Write, WriteError,
+    disk::Line,
+    shelf::Shelf,
+};
+
+/// The shelf of the namespaces, which creates look at.
+const NAMESPACES: &str = "namespaces";
+
+/// What the lifecycle of objects has to look at. Most changes need no note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// An object is gone.
+    Gone { key: Key, head: Box<super::Head> },
+    /// Deletion was asked for, or the finalizers of an object under deletion changed.
+    Deleting(Key),
+    /// An object has owners that it did not have before.
+    Owned(Key),
+    /// A namespace is new.
+    Namespace(Key),
+}
+
+type Durable = oneshot::Receiver<Result<(), String>>;
+
+/// A change that is judged and numbered, and not yet durable.
+#[derive(Debug)]
+pub(super) struct Queued {
+    key: Key,
+    entry: Arc<Entry>,
+    deletes: bool,
+    done: oneshot::Sender<Result<(), String>>,
+}
+
+impl Queued {
+    pub(super) fn line(&self) -> Line {
+        let bytes = (!self.deletes).then(|| self.entry.bytes.clone());
+        Line { key: self.key.clone(), revision: self.entry.revision, bytes }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// The last revision given out.
+    revision: u64,
+    /// The last revision that is visible.
+    shown: u64,
+    /// What was there before this process: no history reaches further back.
+    loaded: u64,
+    shelves: HashMap<Arc<str>, Shelf>,
+    by_uid: HashMap<Box<str>, Key>,
+    /// From the uid of an owner to what it owns.
+    dependents: HashMap<Box<str>, BTreeSet<Key>>,
+    notes: mpsc::UnboundedSender<Note>,
+    /// Changes for the disk; none in memory.
+    queue: Option<Vec<Queued>>,
+    /// The latest form of the objects in the queue; none for a deletion.
+    pending: HashMap<Key, (u64, Option<Arc<Entry>>)>,
+    closing: bool,
+    /// Why the disk cannot be written any more. Nothing is accepted then.
+    broken: Option<String>,
+}
+
+impl Ledger {
+    pub(super) fn new(revision: u64, notes: mpsc::UnboundedSender<Note>, queue: Option<Vec<Queued>>) -> Self {
+        Self {
+            revision,
+            shown: revision,
+            loaded: revision,
+            shelves: HashMap::new(),
+            by_uid: HashMap::new(),
+            dependents: HashMap::new(),
+            notes,
+            queue,
+            pending: HashMap::new(),
+            closing: false,
+            broken: None,
+        }
+    }
+
+    /// Takes in an object that the disk held, with the notes its lifecycle may still need.
+    pub(super) fn load(&mut self, key: Key, entry: Entry) {
+        let entry = Arc::new(entry);
+        self.index(&key, &entry);
+        self.note_change(&key, &entry, None);
+        let name = key.name.clone();
+        self.shelf_mut(&key.shelf).objects.insert(name, entry);
+    }
+
+    pub(super) fn shown(&self) -> u64 {
+        self.shown
+    }
+
+    pub(super) fn shelf(&self, shelf: &str) -> Option<&Shelf> {
+        self.shelves.get(shelf)
+    }
+
+    /// The shelf, made if nothing lay there yet.
+    pub(super) fn shelf_mut(&mut self, shelf: &str) -> &mut Shelf {
+        let floor = self.loaded;
+        self.shelves.entry(shelf.into()).or_insert_with(|| Shelf::new(floor))
+    }
+
+    pub(super) fn latest(&self, key: &Key) -> Option<Arc<Entry>> {
+        match self.pending.get(key) {
+            Some((_, latest)) => latest.clone(),
+            None => self.shelf(&key.shelf)?.objects.get(&key.name).cloned(),
+        }
+    }
+
+    pub(super) fn by_uid(&self, uid: &str) -> Option<&Key> {
+        self.by_uid.get(uid)
+    }
+
+    pub(super) fn dependents(&self, uid: &str) -> Vec<Key> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    pub(super) fn contents(&self, namespace: &str) -> Vec<Key> {
+        let on_shelf = |(shelf, stock): (&Arc<str>, &Shelf)| {
+            let key = |name: &Name| Key { shelf: Arc::clone(shelf), name: name.clone() };
+            stock.range(Some(namespace), None).map(|(name, _)| key(name)).collect::<Vec<_>>()
+        };
+        self.shelves.iter().flat_map(on_shelf).collect()
+    }
+
+    pub(super) fn census(&self) -> Vec<(Arc<str>, usize)> {
+        let mut census: Vec<_> =
+            self.shelves.iter().map(|(shelf, stock)| (Arc::clone(shelf), stock.objects.len())).collect();
+        census.sort();
+        census
+    }
+
+    /// Judges a write and numbers it. In memory it is visible afterwards; else the receiver tells when.
+    pub(super) fn accept(&mut self, write: Write) -> Result<(Arc<Entry>, Option<Durable>), WriteError> {
+        if let Some(broken) = &self.broken {
+            return Err(WriteError::Disk(broken.clone()));
+        }
+        if self.closing {
+            return Err(WriteError::Disk("the store was closed".to_owned()));
+        }
+        let Write { key, expect, object, deletes } = write;
+        self.judge(&key, expect)?;
+        self.revision += 1;
+        let entry = Arc::new(Entry::encode(object, self.revision));
+        let Some(queue) = &mut self.queue else {
+            self.show(key, Arc::clone(&entry), deletes);
+            return Ok((entry, None));
+        };
+        let (done, durable) = oneshot::channel();
+        let latest = (!deletes).then(|| Arc::clone(&entry));
+        self.pending.insert(key.clone(), (entry.revision, latest));
+        queue.push(Queued { key, entry: Arc::clone(&entry), deletes, done });
+        Ok((entry, Some(durable)))
+    }
+
+    fn judge(&self, key: &Key, expect: Expect) -> Result<(), WriteError> {
+        match (expect, self.latest(key)) {
+            (Expect::Absent, Some(_)) => Err(WriteError::Exists),
+            (Expect::Absent, None) if key.name.namespace.is_empty() => Ok(()),
+            (Expect::Absent, None) => {
+                let home = Key { shelf: NAMESPACES.into(), name: Name::new("", &key.name.namespace) };
+                match self.latest(&home) {
+                    None => Err(WriteError::NoNamespace),
+                    Some(home) if home.head.deleting => Err(WriteError::Terminating),
+                    Some(_) => Ok(()),
+                }
+            }
+            (Expect::Revision(expected), Some(entry)) if entry.revision == expected => Ok(()),
+            (Expect::Revision(_), _) => Err(WriteError::Stale),
+        }
+    }
+
+    /// Makes a change visible: shelf, indexes, watches, notes.
+    fn show(&mut self, key: Key, entry: Arc<Entry>, deletes: bool) {
+        let previous = self.shelf(&key.shelf).and_then(|shelf| shelf.objects.get(&key.name)).cloned();
+        if let Some(previous) = &previous {
+            self.unindex(&key, previous);
+        }
+        let happening = match (&previous, deletes) {
+            (_, true) => Happening::Deleted,
+            (None, false) => Happening::Added,
+            (Some(_), false) => Happening::Modified,
+        };
+        if deletes {
+            self.note(Note::Gone { key: key.clone(), head: Box::new(entry.head.clone()) });
+        } else {
+            self.index(&key, &entry);
+            self.note_change(&key, &entry, previous.as_deref());
+        }
+        self.shown = entry.revision;
+        let change = Change { happening, name: key.name, entry, previous };
+        self.shelf_mut(&key.shelf).record(Arc::new(change));
+    }
+
+    fn index(&mut self, key: &Key, entry: &Entry) {
+        self.by_uid.insert(entry.head.uid.clone(), key.clone());
+        for owner in &entry.head.owners {
+            self.dependents.entry(owner.clone()).or_default().insert(key.clone());
+        }
+    }
+
+    fn unindex(&mut self, key: &Key, entry: &Entry) {
+        self.by_uid.remove(&entry.head.uid);
+        for owner in &entry.head.owners {
+            if let Some(owned) = self.dependents.get_mut(owner) {
+                owned.remove(key);
+                if owned.is_empty() {
+                    self.dependents.remove(owner);
+                }
+            }
+        }
+    }
+
+    fn note_change(&self, key: &Key, entry: &Entry, previous: Option<&Entry>) {
+        let (now, before) = (&entry.head, previous.map(|previous| &previous.head));
+        if now.deleting && before.is_none_or(|before| !before.deleting || before.finalizers != now.finalizers) {
+            self.note(Note::Deleting(key.clone()));
+        }
+        if !now.owners.is_empty() && before.is_none_or(|before| before.owners != now.owners) {
+            self.note(Note::Owned(key.clone()));
+        }
+        if &*key.shelf == NAMESPACES && previous.is_none() {
+            self.note(Note::Namespace(key.clone()));
+        }
+    }
+
+    fn note(&self, note: Note) {
+        // Nobody listens any more while the server stops; the notes are made again from what is loaded next time.
+        let _unheard = self.notes.send(note);
+    }
+
+    /// Whether the writer of the disk has nothing to do, not even to end.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.closing && self.queue.as_ref().is_none_or(Vec::is_empty)
+    }
+
+    pub(super) fn take_batch(&mut self) -> Vec<Queued> {
+        self.queue.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Shows a batch that is on disk; or, when it is not, refuses it and all that comes after.
+    pub(super) fn settle(&mut self, batch: Vec<Queued>, written: &Result<(), String>) {
+        if let Err(error) = written {
+            self.broken = Some(error.clone());
+            self.pending.clear();
+            let abandoned = self.take_batch();
+            for queued in batch.into_iter().chain(abandoned) {
+                let _asker_is_gone = queued.done.send(Err(error.clone()));
+            }
+            return;
+        }
+        for Queued { key, entry, deletes, done } in batch {
+            if self.pending.get(&key).is_some_and(|(revision, _)| *revision == entry.revision) {
+                self.pending.remove(&key);
+            }
+            self.show(key, entry, deletes);
+            let _asker_is_gone = done.send(Ok(()));
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+}
