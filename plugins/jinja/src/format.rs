@@ -5,11 +5,12 @@ use minijinja::{
     value::{Value, ValueKind},
 };
 
-/// Writes null as `null`, lists and objects as JSON, anything else as Jinja does.
+/// Writes null, booleans, lists and objects as JSON, anything else as Jinja does.
 pub(crate) fn write(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.kind() {
-        ValueKind::None => Ok(out.write_str("null")?),
-        ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => Ok(out.write_str(&json(value)?)?),
+        ValueKind::None | ValueKind::Bool | ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => {
+            Ok(out.write_str(&json(value)?)?)
+        }
         _ => escape_formatter(out, state, value),
     }
 }

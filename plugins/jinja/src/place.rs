@@ -61,21 +61,32 @@ fn sentence(error: &Error) -> String {
         (ErrorKind::UndefinedError, Some(expression), _) => {
             format!("undefined value in `{expression}`; correct the name, import it, or add `| default(…)`")
         }
-        (kind, _, Some(detail)) => format!("{kind}: {detail}"),
+        (kind @ ErrorKind::SyntaxError, _, Some(detail)) => format!("{kind}: {detail}"),
+        (ErrorKind::UnknownFunction, _, Some(detail)) => format!("function {detail}"),
+        (_, _, Some(detail)) => detail.to_owned(),
         (kind, _, None) => kind.to_string(),
     }
 }
 
 /// The text of the failing expression.
 fn failing(error: &Error) -> Option<&str> {
-    error.template_source()?.get(error.range()?)
+    error.template_source()?.get(range(error)?)
+}
+
+/// Where the failing expression stands. That of a field's field starts at its dot: what the field is of belongs to it.
+fn range(error: &Error) -> Option<Range<usize>> {
+    let (range, source) = (error.range()?, error.template_source()?);
+    let before = source.get(..range.start).filter(|_| source.get(range.clone()).is_some_and(|text| text.starts_with('.')));
+    let path = |c: char| c.is_alphanumeric() || ['_', '.', '[', ']'].contains(&c);
+    let start = before.map_or(range.start, |before| before.trim_end_matches(path).len());
+    Some(start..range.end)
 }
 
 /// Line and column of an error, from 1; the column counts characters.
 fn position(error: &Error) -> (Option<u32>, Option<u32>) {
     let line = error.line();
     let column = || {
-        let start = error.range().filter(|range| !range.is_empty())?.start;
+        let start = range(error).filter(|range| !range.is_empty())?.start;
         let before = error.template_source()?.get(..start)?;
         // A range may start in the line that the error does not name: then only the line is sure.
         (Some(before.matches('\n').count() + 1) == line)
