@@ -6,6 +6,7 @@
 
 pub mod binding;
 pub mod blueprint;
+pub mod check;
 pub mod condition;
 pub mod dag;
 pub mod digest;
@@ -13,10 +14,14 @@ pub mod duration;
 pub mod error;
 pub mod export;
 pub mod grant;
+pub mod health;
 pub mod import;
+pub mod inventory;
 pub mod job;
+pub mod jsonpath;
 pub mod lenient;
 pub mod name;
+pub mod overlay;
 pub mod phase;
 pub mod plan;
 pub mod port;

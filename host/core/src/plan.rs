@@ -2,3 +2,4 @@
 
 pub mod execution;
 pub mod installation;
+pub mod item;

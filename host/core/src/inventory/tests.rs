@@ -1,0 +1,172 @@
+use super::*;
+
+fn key(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {
+    ObjectKey {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: namespace.map(str::to_owned),
+        name: name.into(),
+    }
+}
+
+fn located(key: ObjectKey) -> Located {
+    Located { on: ClusterRef::Target, key }
+}
+
+fn config_map(name: &str) -> Located {
+    located(key("v1", "ConfigMap", Some("a"), name))
+}
+
+fn write(owned: Ownership, how: Write) -> ObjectWrite {
+    ObjectWrite {
+        object: json!({}),
+        inject: vec![],
+        on: ClusterRef::Target,
+        how,
+        owned,
+        at_creation: None,
+        before_deletion: None,
+    }
+}
+
+/// `golden/manifest-policies`.
+#[test]
+fn the_wire_form_is_that_of_landscaper() {
+    let wire = json!([
+        {"policy": "fallback", "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "fallback-own",
+            "namespace": "a", "uid": "u1"}},
+        {"policy": "immutable", "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "immutable-new",
+            "namespace": "a"}},
+        {"policy": "keep", "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "kept", "namespace": "a"}},
+        {"policy": "manage", "resource": {"apiVersion": "v1", "kind": "Namespace", "name": "n"}},
+    ]);
+    let inventory = Inventory::read(Some(&wire)).unwrap();
+    let policies: Vec<_> = inventory.0.values().map(|entry| entry.policy).collect();
+    assert_eq!(policies, [Policy::Fallback, Policy::Immutable, Policy::Keep, Policy::Manage]);
+    assert_eq!(inventory.list(), Some(wire));
+    assert_eq!(Inventory::default().list(), None);
+    assert_eq!(Inventory::read(None), Ok(Inventory::default()));
+    assert_eq!(Inventory::read(Some(&Value::Null)), Ok(Inventory::default()));
+}
+
+#[test]
+fn additions_of_ours_stand_beside() {
+    let host = Located { on: ClusterRef::Host, ..config_map("a") };
+    let named = Located { on: ClusterRef::Named("other".into()), ..config_map("a") };
+    let ephemeral = Entry { policy: Policy::Ephemeral, ..Entry::default() };
+    let inventory = Inventory(BTreeMap::from([(host, ephemeral), (named, Entry::default())]));
+    let resource = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": "a"});
+    let wire = json!([
+        {"policy": "ephemeral", "resource": resource, "cluster": "host"},
+        {"policy": "manage", "resource": resource, "cluster": {"named": "other"}},
+    ]);
+    assert_eq!(inventory.list(), Some(wire.clone()));
+    assert_eq!(Inventory::read(Some(&wire)), Ok(inventory));
+}
+
+#[test]
+fn both_ways_of_changing_before_deletion_are_adopted() {
+    let wire = json!([{"policy": "", "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": "a"},
+        "annotateBeforeDelete": {"x": "1"}, "patchBeforeDelete": {"metadata": {"annotations": {"y": "2"}}, "data": {"k": "v"}}}]);
+    let inventory = Inventory::read(Some(&wire)).unwrap();
+    let expected = json!({"metadata": {"annotations": {"x": "1", "y": "2"}}, "data": {"k": "v"}});
+    assert_eq!(
+        inventory,
+        Inventory(BTreeMap::from([(
+            config_map("a"),
+            Entry { policy: Policy::Manage, uid: None, before_deletion: Some(expected) }
+        )]))
+    );
+}
+
+#[test]
+fn an_unreadable_list_is_an_error_and_not_an_empty_inventory() {
+    let error = Inventory::read(Some(&json!([{"policy": "manage"}]))).unwrap_err();
+    assert!(error.to_string().contains("missing field `resource`"), "{error}");
+}
+
+#[test]
+fn a_planned_write_joins_what_is_known() {
+    let known = Entry { policy: Policy::Keep, uid: Some("u".into()), before_deletion: None };
+    let mut inventory = Inventory(BTreeMap::from([(config_map("a"), known)]));
+    inventory.plan(config_map("a"), &write(Ownership::Managed, Write::Create));
+    inventory.plan(config_map("b"), &write(Ownership::Fallback, Write::Replace));
+    let expected = BTreeMap::from([
+        (config_map("a"), Entry { policy: Policy::Immutable, uid: Some("u".into()), before_deletion: None }),
+        (config_map("b"), Entry { policy: Policy::Fallback, uid: None, before_deletion: None }),
+    ]);
+    assert_eq!(inventory.0, expected);
+    assert_eq!(Policy::of(&write(Ownership::Kept, Write::Create)), Policy::Keep);
+    assert_eq!(Policy::of(&write(Ownership::Ephemeral, Write::Create)), Policy::Ephemeral);
+}
+
+#[test]
+fn what_left_the_plan_goes_but_for_what_is_kept() {
+    let entry = |policy| Entry { policy, ..Entry::default() };
+    let inventory = Inventory(BTreeMap::from([
+        (config_map("a"), entry(Policy::Manage)),
+        (config_map("b"), entry(Policy::Manage)),
+        (config_map("c"), entry(Policy::Keep)),
+        (config_map("d"), entry(Policy::Ephemeral)),
+    ]));
+    assert_eq!(
+        inventory.leaving(&BTreeSet::from([config_map("a")])),
+        BTreeSet::from([config_map("b"), config_map("d")])
+    );
+    assert_eq!(inventory.ending(), BTreeSet::from([config_map("a"), config_map("b"), config_map("d")]));
+    assert_eq!(inventory.ephemeral(), BTreeSet::from([config_map("d")]));
+}
+
+fn all() -> BTreeSet<Located> {
+    BTreeSet::from([
+        config_map("a"),
+        config_map("b"),
+        located(key("v1", "Namespace", None, "n")),
+        located(key("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, "c")),
+    ])
+}
+
+fn shown(groups: &[Group]) -> Vec<String> {
+    let names =
+        |group: &Group| group.members.iter().map(|member| member.key.name.clone()).collect::<Vec<_>>().join(" ");
+    groups.iter().map(|group| format!("{}: {}", group.on, names(group))).collect()
+}
+
+#[test]
+fn the_default_order_is_namespaced_cluster_scoped_definitions_on_every_cluster() {
+    let mut leaving = all();
+    leaving.insert(Located { on: ClusterRef::Host, ..config_map("h") });
+    assert_eq!(
+        shown(&groups(&[], &leaving)),
+        ["the target cluster: a b", "the target cluster: n", "the target cluster: c", "the host cluster: h"]
+    );
+    assert_eq!(groups(&[], &BTreeSet::new()), []);
+}
+
+#[test]
+fn the_first_group_that_takes_an_object_in_has_it_and_what_none_takes_stays() {
+    let selection = |names: &[&str]| Selection {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: None,
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        labels: None,
+        fields: None,
+    };
+    let group = |what| DeletionGroup { on: ClusterRef::Target, what: vec![what], force: true };
+    let order = [
+        group(DeletionScope::Managed(selection(&["b"]))),
+        group(DeletionScope::Namespaced),
+        group(DeletionScope::Matching(selection(&["z"]))),
+    ];
+    let groups = groups(&order, &all());
+    assert_eq!(shown(&groups), ["the target cluster: b", "the target cluster: a", "the target cluster: "]);
+    assert_eq!(groups.last().unwrap().matching, [selection(&["z"])]);
+    assert!(groups.iter().all(|group| group.force));
+}
+
+#[test]
+fn a_group_of_another_cluster_takes_nothing_in() {
+    let order = [DeletionGroup { on: ClusterRef::Host, what: vec![DeletionScope::Namespaced], force: false }];
+    assert_eq!(groups(&order, &all()), []);
+}

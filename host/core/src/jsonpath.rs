@@ -1,0 +1,350 @@
+//! Kubernetes-style JSONPath (`landscaper.md` §8.1, §9): without braces, the leading dot optional, keys with dashes, and
+//! with dots behind a backslash. Translated to RFC 9535, which judges the rest.
+
+use serde_json::Value;
+use serde_json_path::JsonPath;
+
+/// Why a path gives no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// The text is no path.
+    #[error("{path:?} is no JSONPath: {reason}; write it as in `kubectl -o jsonpath`, without braces")]
+    Syntax {
+        /// The text.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A path that must give exactly one value gives none or several.
+    #[error("the JSONPath {path:?} has {count} results, but exactly one is needed")]
+    Count {
+        /// The text.
+        path: String,
+        /// How many.
+        count: usize,
+    },
+}
+
+/// A path that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    text: String,
+    path: JsonPath,
+}
+
+impl Path {
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// [`PathError::Syntax`]
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let syntax = |reason: String| PathError::Syntax { path: text.to_owned(), reason };
+        let translated = translate(text.trim()).map_err(syntax)?;
+        let path = JsonPath::parse(&translated).map_err(|error| syntax(error.message().to_owned()))?;
+        Ok(Self { text: text.to_owned(), path })
+    }
+
+    /// All results, in document order; a missing key gives none.
+    pub fn all<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
+        self.path.query(document).all()
+    }
+
+    /// The one result.
+    ///
+    /// # Errors
+    /// [`PathError::Count`] where there is none or more than one.
+    pub fn one<'a>(&self, document: &'a Value) -> Result<&'a Value, PathError> {
+        match self.all(document).as_slice() {
+            [one] => Ok(one),
+            other => Err(PathError::Count { path: self.text.clone(), count: other.len() }),
+        }
+    }
+}
+
+/// Where in a path the translation stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// On the outside: everything up to `.` or `[` belongs to a name.
+    Outside,
+    /// In a filter: blanks and operators end the path.
+    Filter,
+}
+
+impl Place {
+    fn ends(self, c: char) -> bool {
+        self == Place::Filter && (c.is_whitespace() || "()=!<>&|,]~".contains(c))
+    }
+}
+
+fn translate(text: &str) -> Result<String, String> {
+    let mut out = String::from("$");
+    let mut rest = text.strip_prefix('$').unwrap_or(text);
+    if !rest.is_empty() && !rest.starts_with(['.', '[']) {
+        rest = name(rest, Place::Outside, &mut out)?;
+    }
+    let left = steps(rest, Place::Outside, &mut out)?;
+    if left.is_empty() { Ok(out) } else { Err(format!("{left:?} is not expected here")) }
+}
+
+fn steps<'a>(mut rest: &'a str, place: Place, out: &mut String) -> Result<&'a str, String> {
+    loop {
+        rest = if let Some(after) = rest.strip_prefix("..") {
+            out.push_str("..");
+            selected(after, place, out)?
+        } else if let Some(after) = rest.strip_prefix('.') {
+            // A dot alone is the document itself.
+            if after.is_empty() {
+                return Ok(after);
+            }
+            selected(after, place, out)?
+        } else if let Some(after) = rest.strip_prefix('[') {
+            brackets(after, out)?
+        } else {
+            return Ok(rest);
+        };
+    }
+}
+
+/// What follows a dot: a name, a star, or brackets.
+fn selected<'a>(rest: &'a str, place: Place, out: &mut String) -> Result<&'a str, String> {
+    if let Some(after) = rest.strip_prefix('*') {
+        out.push_str("[*]");
+        return Ok(after);
+    }
+    if let Some(after) = rest.strip_prefix('[') {
+        return brackets(after, out);
+    }
+    name(rest, place, out)
+}
+
+fn name<'a>(rest: &'a str, place: Place, out: &mut String) -> Result<&'a str, String> {
+    let mut key = String::new();
+    let mut chars = rest.char_indices();
+    let mut end = rest.len();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => key.extend(chars.next().map(|(_, escaped)| escaped)),
+            '.' | '[' => {
+                end = at;
+                break;
+            }
+            c if place.ends(c) => {
+                end = at;
+                break;
+            }
+            c => key.push(c),
+        }
+    }
+    if key.is_empty() {
+        return Err("a name is missing after a dot".to_owned());
+    }
+    out.push('[');
+    quote(&key, out);
+    out.push(']');
+    Ok(rest.get(end..).unwrap_or_default())
+}
+
+fn brackets<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, String> {
+    let (inside, after) = enclosed(rest)?;
+    let inside = inside.trim();
+    out.push('[');
+    if let Some(condition) = inside.strip_prefix('?') {
+        out.push('?');
+        filter(condition, out)?;
+    } else {
+        for (index, part) in split(inside).into_iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            element(part.trim(), out)?;
+        }
+    }
+    out.push(']');
+    Ok(after)
+}
+
+fn element(part: &str, out: &mut String) -> Result<(), String> {
+    if let Some((text, "")) = quoted(part) {
+        quote(&text, out);
+        return Ok(());
+    }
+    let numeric = !part.is_empty() && part.chars().all(|c| c.is_ascii_digit() || "-: ".contains(c));
+    if part == "*" || numeric {
+        out.push_str(part);
+        return Ok(());
+    }
+    Err(format!("{part:?} in brackets is neither a number, a range, a star nor a name in quotes"))
+}
+
+fn filter(mut rest: &str, out: &mut String) -> Result<(), String> {
+    while let Some(c) = rest.chars().next() {
+        if let Some((text, after)) = quoted(rest) {
+            quote(&text, out);
+            rest = after;
+            continue;
+        }
+        out.push(c);
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        if c == '@' || c == '$' {
+            rest = steps(rest, Place::Filter, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// A text in quotes at the start, without them, and what follows.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mark = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    let mut content = String::new();
+    let mut chars = text.char_indices().skip(1);
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => content.extend(chars.next().map(|(_, escaped)| escaped)),
+            c if c == mark => return Some((content, text.get(at + 1..).unwrap_or_default())),
+            c => content.push(c),
+        }
+    }
+    None
+}
+
+/// Splits at the bracket that closes the one before `text`.
+fn enclosed(text: &str) -> Result<(&str, &str), String> {
+    let mut depth = 1_u32;
+    let mut at = 0;
+    while let Some(rest) = text.get(at..)
+        && let Some(c) = rest.chars().next()
+    {
+        if let Some((_, after)) = quoted(rest) {
+            at = text.len() - after.len();
+            continue;
+        }
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Ok((text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default()));
+        }
+        at += c.len_utf8();
+    }
+    Err("a bracket is not closed".to_owned())
+}
+
+/// Splits at commas that stand in no quotes.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut from, mut at) = (Vec::new(), 0, 0);
+    while let Some(rest) = text.get(at..)
+        && let Some(c) = rest.chars().next()
+    {
+        if let Some((_, after)) = quoted(rest) {
+            at = text.len() - after.len();
+            continue;
+        }
+        if c == ',' {
+            parts.push(text.get(from..at).unwrap_or_default());
+            from = at + 1;
+        }
+        at += c.len_utf8();
+    }
+    parts.push(text.get(from..).unwrap_or_default());
+    parts
+}
+
+fn quote(text: &str, out: &mut String) {
+    out.push('\'');
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document() -> Value {
+        json!({
+            "data": {"key": "value", "my-key": 1, "a.b/c": 2, "it's": 3},
+            "status": {"conditions": [
+                {"type": "Ready", "status": "True", "last-seen": 5},
+                {"type": "A]B", "status": "False", "last-seen": 9},
+            ]},
+            "list": [0, 1, 2, 3],
+        })
+    }
+
+    #[track_caller]
+    fn check(path: &str, expected: Value) {
+        let document = document();
+        let found: Vec<Value> = Path::parse(path).unwrap().all(&document).into_iter().cloned().collect();
+        assert_eq!(Value::Array(found), expected, "{path}");
+    }
+
+    #[test]
+    fn the_leading_dot_is_optional() {
+        check(".data.key", json!(["value"]));
+        check("data.key", json!(["value"]));
+        check("$.data.key", json!(["value"]));
+        check(".", json!([document()]));
+        check("", json!([document()]));
+    }
+
+    #[test]
+    fn names_may_have_dashes_and_escaped_dots() {
+        check(".data.my-key", json!([1]));
+        check(r".data.a\.b/c", json!([2]));
+        check(".data['a.b/c']", json!([2]));
+        check(r#".data["a.b/c"]"#, json!([2]));
+        check(r".data['it\'s']", json!([3]));
+    }
+
+    #[test]
+    fn lists_are_indexed_sliced_and_spread() {
+        check(".list[0]", json!([0]));
+        check(".list[-1]", json!([3]));
+        check(".list[1:3]", json!([1, 2]));
+        check(".list[0,3]", json!([0, 3]));
+        check(".list[*]", json!([0, 1, 2, 3]));
+        check(".status.conditions[*].status", json!(["True", "False"]));
+        check(".data['key','my-key']", json!(["value", 1]));
+        check("..status", json!([document()["status"], "True", "False"]));
+        check(".status.*[0].type", json!(["Ready"]));
+    }
+
+    #[test]
+    fn filters_select_list_elements() {
+        check(r#".status.conditions[?(@.type=="Ready")].status"#, json!(["True"]));
+        check(".status.conditions[?(@.type == 'A]B')].status", json!(["False"]));
+        check(".status.conditions[?(@.last-seen>6)].status", json!(["False"]));
+        check(".status.conditions[?(@.absent)].status", json!([]));
+    }
+
+    #[test]
+    fn exactly_one_result_is_needed() {
+        let document = document();
+        let one = |path: &str| Path::parse(path).unwrap().one(&document).cloned();
+        assert_eq!(one(".data.key"), Ok(json!("value")));
+        assert_eq!(one(".data.absent"), Err(PathError::Count { path: ".data.absent".into(), count: 0 }));
+        assert_eq!(one(".list[*]"), Err(PathError::Count { path: ".list[*]".into(), count: 4 }));
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused_with_its_reason() {
+        let refused = |path: &str| match Path::parse(path) {
+            Err(PathError::Syntax { reason, .. }) => reason,
+            other => panic!("{path}: {other:?}"),
+        };
+        assert_eq!(refused(".data..."), "a name is missing after a dot");
+        assert_eq!(refused(".data[0"), "a bracket is not closed");
+        assert_eq!(refused(".data[x]"), "\"x\" in brackets is neither a number, a range, a star nor a name in quotes");
+        assert_eq!(refused(".a[0]b"), "\"b\" is not expected here");
+        assert!(Path::parse(".a[?(@.b==)]").is_err());
+    }
+}

@@ -1,0 +1,150 @@
+use super::*;
+
+#[test]
+fn a_merge_patch_brings_one_document_to_another_and_back() {
+    let cases = [
+        (json!({"a": 1, "b": {"c": 2}}), json!({"a": 1, "b": {"d": 3}}), json!({"b": {"c": null, "d": 3}})),
+        (json!({"l": [1, 2]}), json!({"l": [2]}), json!({"l": [2]})),
+        (json!({"a": {"b": 1}}), json!({"a": "text"}), json!({"a": "text"})),
+        (json!({"a": 1}), json!({"a": null}), json!({"a": null})),
+    ];
+    for (from, to, patch) in cases {
+        assert_eq!(merge_patch(&from, &to), Some(patch.clone()), "{from} -> {to}");
+        let mut patched = from.clone();
+        apply_merge_patch(&mut patched, &patch);
+        assert_eq!(merge_patch(&patched, &to), None, "{from} -> {to}");
+    }
+    assert_eq!(merge_patch(&json!({"a": 1}), &json!({"a": 1.0})), None);
+}
+
+#[test]
+fn merge_fills_only_what_is_empty() {
+    let mut live = json!({"a": "live", "b": "", "n": 0, "list": [1], "none": [], "map": {"x": "live"}});
+    fill(
+        &mut live,
+        &json!({"a": "new", "b": "new", "n": 5, "list": [2], "none": [3], "map": {"x": "new", "y": "new"}, "z": 1}),
+    );
+    assert_eq!(
+        live,
+        json!({"a": "live", "b": "new", "n": 5, "list": [1], "none": [3], "map": {"x": "live", "y": "new"}, "z": 1})
+    );
+}
+
+#[test]
+fn merge_overwrite_replaces_all_but_with_nothing_empty() {
+    let mut live = json!({"a": "live", "b": "live", "list": [1, 2], "map": {"x": "live", "k": 1}});
+    overlay(&mut live, &json!({"a": "new", "b": "", "list": [3], "map": {"x": "new"}, "z": 0}));
+    assert_eq!(live, json!({"a": "new", "b": "live", "list": [3], "map": {"x": "new", "k": 1}, "z": 0}));
+}
+
+#[test]
+fn a_three_way_merge_keeps_what_others_added() {
+    let earlier = json!({"spec": {"old": 1, "kept": 1, "sub": {"gone": 1}}});
+    let live = json!({"spec": {"old": 1, "kept": 9, "foreign": 7, "sub": {"gone": 1, "theirs": 2}}});
+    let desired = json!({"spec": {"kept": 2, "new": 3, "sub": {}}});
+    assert_eq!(
+        three_way(&earlier, &live, &desired),
+        json!({"spec": {"kept": 2, "foreign": 7, "new": 3, "sub": {"theirs": 2}}})
+    );
+}
+
+#[test]
+fn a_replacement_keeps_the_version_finalizers_and_owners() {
+    let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "a", "resourceVersion": "7", "uid": "u", "labels": {"theirs": "x"},
+        "finalizers": ["theirs"], "ownerReferences": [{"name": "o"}]}, "data": {"k": "old"}});
+    let desired = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "new"}});
+    assert_eq!(
+        replacement(&live, &desired),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": "a", "resourceVersion": "7", "finalizers": ["theirs"], "ownerReferences": [{"name": "o"}]},
+            "data": {"k": "new"}})
+    );
+}
+
+#[track_caller]
+fn check_replacement(live: Value, desired: Value, expected: Value) {
+    assert_eq!(replacement(&live, &desired), expected);
+}
+
+#[test]
+fn a_replaced_job_keeps_its_selector_and_template_labels() {
+    check_replacement(
+        json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"selector": {"matchLabels": {"uid": "1"}},
+            "template": {"metadata": {"labels": {"uid": "1", "app": "old"}}}}}),
+        json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"metadata": {"labels": {"app": "new"}}}}}),
+        json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"selector": {"matchLabels": {"uid": "1"}},
+            "template": {"metadata": {"labels": {"uid": "1", "app": "new"}}}}}),
+    );
+}
+
+#[test]
+fn a_replaced_service_keeps_its_address_unless_it_becomes_external() {
+    let live =
+        json!({"apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}});
+    check_replacement(
+        live.clone(),
+        json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": []}}),
+        json!({"apiVersion": "v1", "kind": "Service",
+            "spec": {"ports": [], "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}}),
+    );
+    let external = json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": "ExternalName"}});
+    check_replacement(live.clone(), external.clone(), external);
+    let headless =
+        json!({"apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": "None", "clusterIPs": ["None"]}});
+    check_replacement(live, headless.clone(), headless);
+}
+
+#[test]
+fn replaced_accounts_and_claims_keep_what_was_bound_to_them() {
+    check_replacement(
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "secrets": [{"name": "token"}]}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount"}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "secrets": [{"name": "token"}]}),
+    );
+    check_replacement(
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeName": "pv"}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeName": "pv"}}),
+    );
+}
+
+#[test]
+fn a_write_that_changes_nothing_is_seen() {
+    let live = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3", "managedFields": []},
+        "data": {"k": "v"}, "status": {"x": 1}});
+    let body = json!({"metadata": {"name": "a", "resourceVersion": "3"}, "data": {"k": "v"}});
+    assert!(is_unchanged(&live, &body));
+    for other in [
+        json!({"metadata": {"name": "a"}, "data": {"k": "w"}}),
+        json!({"metadata": {"name": "a", "labels": {"l": "1"}}, "data": {"k": "v"}}),
+        json!({"metadata": {"name": "a"}, "data": {"k": "v"}, "status": {"x": 2}}),
+        json!({"metadata": {"name": "a"}}),
+    ] {
+        assert!(!is_unchanged(&live, &other), "{other}");
+    }
+}
+
+#[test]
+fn drift_names_fields_and_never_values() {
+    let live =
+        json!({"metadata": {"uid": "u", "labels": {"a/b": "x"}}, "spec": {"replicas": 3, "list": [{"n": 1, "d": 2}]}});
+    let desired = json!({"metadata": {"resourceVersion": "1", "labels": {"a/b": "y"}},
+        "spec": {"replicas": 3.0, "list": [{"n": 2}], "absent": "secret", "empty": {}}});
+    let lines: Vec<String> = drift(&live, &desired).iter().map(ToString::to_string).collect();
+    assert_eq!(lines, ["/metadata/labels/a~1b is different", "/spec/absent is missing", "/spec/list/0/n is different"]);
+}
+
+#[test]
+fn what_only_the_live_object_has_is_no_drift() {
+    assert_eq!(drift(&json!({"a": 1, "b": 2}), &json!({"a": 1})), []);
+    assert_eq!(drift(&json!({"a": [1, 2]}), &json!({"a": [1]})), [Drift::Different("/a".into())]);
+}
+
+#[test]
+fn texts_of_a_secret_are_compared_as_they_are_kept() {
+    let live = json!({"kind": "Secret", "data": {"a": "eA==", "b": "eQ=="}});
+    let desired = |a: &str| json!({"kind": "Secret", "data": {"a": "b2xk", "b": "eQ=="}, "stringData": {"a": a}});
+    assert_eq!(drift(&live, &desired("x")), []);
+    assert_eq!(drift(&live, &desired("z")), [Drift::Different("/data/a".into())]);
+}
