@@ -6,11 +6,8 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, ResourceExt,
-    core::ObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, metadata_watcher},
-    },
+    core::{ObjectMeta, PartialObjectMeta},
+    runtime::{WatchStreamExt, watcher},
 };
 use orangery_api::context::{Context, DEFAULT_CONTEXT};
 use orangery_reconcile::{Key, WriteError};
@@ -23,8 +20,8 @@ use crate::host::Host;
 /// an installation that needs the Context waits for it and says so.
 pub async fn keep_default_contexts(host: Arc<Host>, excluded: BTreeSet<String>) {
     host.stores.contexts.synced().await;
-    let api: Api<Namespace> = Api::all(host.client.clone());
-    metadata_watcher(api, watcher::Config::default())
+    let api: Api<PartialObjectMeta<Namespace>> = Api::all(host.client.clone());
+    watcher(api, watcher::Config::default())
         .default_backoff()
         .touched_objects()
         .filter_map(|event| ready(event.inspect_err(|error| tracing::debug!(%error, "watching namespaces")).ok()))
@@ -34,6 +31,14 @@ pub async fn keep_default_contexts(host: Arc<Host>, excluded: BTreeSet<String>) 
         })
         .for_each(|namespace| ensure(&host, namespace.name_any()))
         .await;
+}
+
+/// Creates the Context `default` in these namespaces, for an operator that looks into no others.
+pub async fn ensure_default_contexts(host: &Host, namespaces: &[String]) {
+    host.stores.contexts.synced().await;
+    for namespace in namespaces {
+        ensure(host, namespace.clone()).await;
+    }
 }
 
 async fn ensure(host: &Host, namespace: String) {

@@ -20,8 +20,9 @@ use orangery_core::{
 use orangery_reconcile::{CONFLICT, Controller, Next};
 
 use crate::{
+    event,
     host::Host,
-    job::{JobStatus, standing_phase, walk},
+    job::{self, JobStatus, standing_phase, walk},
 };
 
 mod deletion;
@@ -85,11 +86,13 @@ async fn run(host: &Host, before: &Execution, job: String, (phase, fresh): (Phas
         status.begin(&now);
         status.job_generation = generation;
     }
-    let (phase, transition) = walk(phase, async |phase| run.phase(phase).await).await;
+    let (phase, transition) = walk(&mut run, phase).await;
     run.rest(before, phase, transition).await
 }
 
-impl Run<'_> {
+impl job::Run for Run<'_> {
+    type Phase = Phase;
+
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
         match phase {
             Phase::Init => self.init().await,
@@ -100,7 +103,9 @@ impl Run<'_> {
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
         }
     }
+}
 
+impl Run<'_> {
     /// Writes where the walk rests: one write.
     async fn rest(mut self, before: &Execution, phase: Phase, transition: Transition<Phase>) -> Result<Next, Halt> {
         if let Transition::Retry(failure) = &transition
@@ -116,6 +121,7 @@ impl Run<'_> {
             return Ok(Next::Settled);
         };
         let generation = before.metadata.generation.unwrap_or_default();
+        event::failed(&self.host.recorder, before, before.last_error(), rest.failure.as_ref());
         let now = self.host.now();
         self.draft.status.get_or_insert_default().rest(&rest, generation, &now);
         writer.update_status(before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;

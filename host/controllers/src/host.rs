@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Client;
+use kube::{
+    Client,
+    runtime::events::{Recorder, Reporter},
+};
 use orangery_api::{
     context::Context, data_object::DataObject, deploy_item::DeployItem, execution::Execution,
     installation::Installation, label, marks::Marks, target::Target,
@@ -89,9 +92,17 @@ pub struct Host {
     pub clock: Arc<dyn Clock>,
     /// The randomness.
     pub chance: Arc<dyn Chance>,
+    /// Publishes events.
+    pub recorder: Recorder,
 }
 
 impl Host {
+    /// A host that knows nothing yet.
+    pub fn new(client: Client, plugins: Arc<dyn Plugins>, clock: Arc<dyn Clock>, chance: Arc<dyn Chance>) -> Self {
+        let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
+        Self { client, stores: Stores::new(), plugins, clock, chance, recorder }
+    }
+
     /// Writes objects of one kind and keeps its store in step.
     pub(crate) fn writer<K: Watched>(&self, store: &Store<K>) -> Writer<K> {
         Writer::new(self.client.clone(), store.clone())

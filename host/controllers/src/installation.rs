@@ -17,21 +17,25 @@ use orangery_core::{
 use orangery_reconcile::{CONFLICT, Controller, Next};
 
 use crate::{
+    event,
     host::Host,
-    job::{JobStatus, standing_phase, walk},
+    job::{self, JobStatus, standing_phase, walk},
 };
 
 mod blueprints;
 mod children;
 mod completing;
 mod deletion;
+mod execution;
 mod init;
 mod objects;
 mod render;
 mod request;
 pub(crate) mod sibling;
+mod sources;
+mod subinstallations;
 
-pub(crate) use blueprints::Blueprints;
+pub(crate) use self::{blueprints::Blueprints, sources::get};
 
 /// Drives Installations.
 pub struct InstallationController {
@@ -129,12 +133,14 @@ impl InstallationController {
             let now = self.host.now();
             run.draft.status.get_or_insert_default().begin(&now);
         }
-        let (phase, transition) = walk(phase, async |phase| run.phase(phase).await).await;
+        let (phase, transition) = walk(&mut run, phase).await;
         run.rest(before, phase, transition).await
     }
 }
 
-impl Run<'_> {
+impl job::Run for Run<'_> {
+    type Phase = Phase;
+
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
         match phase {
             Phase::Init => self.init().await,
@@ -148,7 +154,9 @@ impl Run<'_> {
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
         }
     }
+}
 
+impl Run<'_> {
     fn namespace(&self) -> String {
         self.draft.namespace().unwrap_or_default()
     }
@@ -175,6 +183,7 @@ impl Run<'_> {
         };
         let dependents = if rest.ended { self.dependents(&rest) } else { Vec::new() };
         let generation = self.draft.metadata.generation.unwrap_or_default();
+        event::failed(&self.host.recorder, before, before.last_error(), rest.failure.as_ref());
         let now = self.host.now();
         let status = self.draft.status.get_or_insert_default();
         status.rest(&rest, generation, &now);
@@ -187,7 +196,8 @@ impl Run<'_> {
             Transition::Retry(failure) => Err(Halt::Retry(failure)),
             Transition::Wait(wait) => Ok(wait.poll.map_or(Next::Settled, Next::After)),
             Transition::Next(_) | Transition::End(..) | Transition::Released => {
-                let more = request::is_requested(&written) || !self.draft.status.unwrap_or_default().dependents_to_trigger.is_empty();
+                let more = request::is_requested(&written)
+                    || !self.draft.status.unwrap_or_default().dependents_to_trigger.is_empty();
                 Ok(if more { Next::Again } else { Next::Settled })
             }
         }

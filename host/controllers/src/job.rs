@@ -38,7 +38,8 @@ pub(crate) trait JobStatus {
     fn trigger(&mut self, job: &str, first: impl Phase, generation: i64, now: &Time) {
         let shared = self.shared();
         job.clone_into(shared.job_id);
-        *shared.transition_times = Some(TransitionTimes { trigger_time: Some(now.clone()), ..TransitionTimes::default() });
+        *shared.transition_times =
+            Some(TransitionTimes { trigger_time: Some(now.clone()), ..TransitionTimes::default() });
         let state = State::Running { phase: first.to_string(), halted: None, deletion: first.is_deletion() };
         *shared.conditions = condition::following(&state, generation, shared.conditions, now);
     }
@@ -125,10 +126,19 @@ pub(crate) fn standing_phase<P: Phase>(phase: Option<P>, deleting: bool) -> (P, 
     }
 }
 
+/// A job's walk over one object.
+pub(crate) trait Run: Send {
+    /// The phases of its kind.
+    type Phase: Phase;
+
+    /// Does the work of one phase, once.
+    fn phase(&mut self, phase: Self::Phase) -> impl Future<Output = Step<Verdict>> + Send;
+}
+
 /// Walks from `phase` as far as it goes without waiting; a phase passed is not written on its own.
-pub(crate) async fn walk<P: Phase>(mut phase: P, mut run: impl AsyncFnMut(P) -> Step<Verdict>) -> (P, Transition<P>) {
+pub(crate) async fn walk<R: Run>(run: &mut R, mut phase: R::Phase) -> (R::Phase, Transition<R::Phase>) {
     loop {
-        match advance(phase, run(phase).await) {
+        match advance(phase, run.phase(phase).await) {
             Transition::Next(next) => phase = next,
             other @ (Transition::End(..) | Transition::Released | Transition::Wait(_) | Transition::Retry(_)) => {
                 return (phase, other);

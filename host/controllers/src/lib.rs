@@ -4,12 +4,14 @@
 //! Deciding is `orangery_core::plan`. Nothing here names a component runtime: components are reached through the ports
 //! of the core.
 
+mod event;
 mod host;
 mod job;
+mod object;
+mod record;
 mod wake;
 
 pub mod context;
-pub mod deploy_item;
 pub mod execution;
 pub mod installation;
 

@@ -63,6 +63,12 @@ pub fn deploy_item_prefix(execution: &str, item: &str) -> String {
     format!("{execution}-{item}-")
 }
 
+/// The end of a name that a server would make up, fixed instead by what the object stands for, so that a create whose
+/// answer was lost is not repeated under another name (C-31).
+pub fn generated_suffix(parts: &[&str]) -> String {
+    digest::name_hash(&parts.join("/")).chars().take(8).collect()
+}
+
 /// The Secret with the exports of a DeployItem.
 pub fn export_secret(deploy_item: &str) -> String {
     format!("{deploy_item}-export")

@@ -20,7 +20,9 @@ impl Run<'_> {
     pub(super) async fn init_delete(&mut self) -> Step<Verdict> {
         let without_uninstall = self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL);
         let writer = self.host.writer(&self.host.stores.deploy_items);
-        stream::iter(self.objects())
+        let deletions: Vec<_> = self
+            .objects()
+            .into_iter()
             .map(|object| {
                 let writer = &writer;
                 async move {
@@ -34,6 +36,8 @@ impl Run<'_> {
                     if current.is_deleting() { Ok(()) } else { writer.delete(&current).await }
                 }
             })
+            .collect();
+        stream::iter(deletions)
             .buffer_unordered(WRITES_AT_ONCE)
             .try_collect::<Vec<()>>()
             .await
@@ -62,8 +66,9 @@ impl Run<'_> {
             })
             .collect();
         let plan = plan::deleting(&states, &self.job);
-        let chosen = objects.iter().zip(&names).filter(|(_, name)| plan.trigger.contains(name)).map(|(object, _)| object);
-        let (released, triggered): (Vec<_>, Vec<_>) =
+        let chosen =
+            objects.iter().zip(&names).filter(|(_, name)| plan.trigger.contains(name)).map(|(object, _)| object);
+        let (released, triggered): (Vec<&Arc<DeployItem>>, Vec<&Arc<DeployItem>>) =
             chosen.partition(|object| object.flag(annotation::DELETE_WITHOUT_UNINSTALL));
         self.release(&released).await?;
         trigger(self.host, triggered.into_iter(), &self.job, ItemPhase::INIT_DELETE).await?;

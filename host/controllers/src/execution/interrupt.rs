@@ -1,13 +1,7 @@
 //! Interrupt: every deploy item that has not finished the job fails at once (INS-70 … INS-74, `landscaper.md` §6.4).
 
 use kube::ResourceExt;
-use orangery_api::{
-    annotation,
-    deploy_item::DeployItem,
-    error::LastError,
-    execution::Execution,
-    job::Job,
-};
+use orangery_api::{annotation, deploy_item::DeployItem, error::LastError, execution::Execution, job::Job};
 use orangery_core::{
     error::Failure,
     phase::{Phase, item::Item as ItemPhase},

@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::{Resource, ResourceExt};
+use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
     FINALIZER, annotation,
     deploy_item::{DeployItem, DeployItemSpec},
@@ -27,6 +26,7 @@ use super::Run;
 use crate::{
     host::{Host, index},
     job::{JobStatus, failure_of},
+    object::controller_reference,
 };
 
 /// How many items of one Execution are written at the same time.
@@ -43,7 +43,10 @@ impl Run<'_> {
     fn load_items(&mut self) -> Step<()> {
         if self.items.is_empty() {
             self.items = self.draft.spec.items().map_err(|error| {
-                Halt::Stall(Failure::new("ReadDeployItems", "UnreadableDeployItems", error.to_string()).with_code(Code::ConfigurationProblem))
+                Halt::Stall(
+                    Failure::new("ReadDeployItems", "UnreadableDeployItems", error.to_string())
+                        .with_code(Code::ConfigurationProblem),
+                )
             })?;
         }
         Ok(())
@@ -60,13 +63,18 @@ impl Run<'_> {
             .collect();
         let plan = plan::reconcile(self.items.iter().map(|item| item.name.as_str()), &existing);
         let by_name = |name: &str| objects.iter().find(|object| object.name_any() == name);
-        let writes = self.items.iter().map(|item| {
-            let present = plan.update.get(&item.name).and_then(|name| by_name(name));
-            self.ensure(item, present)
-        });
+        let writes: Vec<_> = self
+            .items
+            .iter()
+            .map(|item| self.ensure(item, plan.update.get(&item.name).and_then(|name| by_name(name))))
+            .collect();
         let active = stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect::<Vec<NamePair>>().await?;
         for orphan in plan.orphans.iter().filter_map(|name| by_name(name)) {
-            self.host.writer(&self.host.stores.deploy_items).delete(orphan).await.map_err(|error| error.halt("DeleteOrphan"))?;
+            self.host
+                .writer(&self.host.stores.deploy_items)
+                .delete(orphan)
+                .await
+                .map_err(|error| error.halt("DeleteOrphan"))?;
         }
         let orphaned_items = self.orphans().iter().map(|object| object.name_any()).collect();
         self.draft.status.get_or_insert_default().deploy_item_cache =
@@ -100,10 +108,10 @@ impl Run<'_> {
 
     fn skeleton(&self, item: &DeployItemTemplate) -> DeployItem {
         let execution = self.draft.name_any();
-        let generate_name = name::deploy_item_generate_name(&execution, &item.name);
+        let generate_name = name::deploy_item_prefix(&execution, &item.name);
         // The name a server would make up is fixed by item and job instead, so that a create whose answer was lost is
         // not repeated under another name (C-31).
-        let suffix = name::suffix(&[&self.draft.uid().unwrap_or_default(), &item.name, &self.job]);
+        let suffix = name::generated_suffix(&[&self.draft.uid().unwrap_or_default(), &item.name, &self.job]);
         DeployItem {
             metadata: ObjectMeta {
                 name: Some(format!("{generate_name}{suffix}")),
@@ -172,7 +180,10 @@ impl Run<'_> {
             .map(|item| ItemState {
                 name: &item.name,
                 depends_on: item.depends_on.iter().map(String::as_str).collect(),
-                object: objects.iter().find(|object| !object.is_deleting() && item_name(object) == item.name).map(|object| state(object)),
+                object: objects
+                    .iter()
+                    .find(|object| !object.is_deleting() && item_name(object) == item.name)
+                    .map(|object| state(object)),
             })
             .collect();
         let plan::Plan { trigger: names, outcome } = plan::progressing(&states, &self.job);
@@ -206,7 +217,7 @@ pub(super) async fn trigger(
 ) -> Step<()> {
     let writer = host.writer(&host.stores.deploy_items);
     let now = host.now();
-    stream::iter(objects)
+    let writes: Vec<_> = objects
         .map(|object| {
             let mut after = DeployItem::clone(object);
             let generation = object.metadata.generation.unwrap_or_default();
@@ -216,24 +227,10 @@ pub(super) async fn trigger(
             let writer = &writer;
             async move { writer.update_status(object, &after).await }
         })
+        .collect();
+    stream::iter(writes)
         .buffer_unordered(WRITES_AT_ONCE)
         .try_for_each(|_| async { Ok(()) })
         .await
         .map_err(|error| error.halt("TriggerDeployItem"))
-}
-
-/// The owner reference of an object's controller.
-pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
-    OwnerReference { controller: Some(true), block_owner_deletion: Some(true), ..owner_reference(owner) }
-}
-
-/// The owner reference of an object that goes with its owner, without being controlled by it.
-pub(crate) fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
-    OwnerReference {
-        api_version: K::api_version(&()).into_owned(),
-        kind: K::kind(&()).into_owned(),
-        name: owner.meta().name.clone().unwrap_or_default(),
-        uid: owner.meta().uid.clone().unwrap_or_default(),
-        ..OwnerReference::default()
-    }
 }

@@ -115,7 +115,7 @@ impl Run<'_> {
         plan::deleting(&self.peers(), &self.job)
     }
 
-    async fn trigger_subinstallation(&self, sub: &Arc<Installation>, first: Phase) -> Step<()> {
+    pub(super) async fn trigger_subinstallation(&self, sub: &Arc<Installation>, first: Phase) -> Step<()> {
         if sub.job_id() == self.job {
             return Ok(());
         }
@@ -126,7 +126,7 @@ impl Run<'_> {
         writer.update_status(sub, &after).await.map(drop).map_err(|error| error.halt("TriggerSubinstallation"))
     }
 
-    async fn trigger_execution(&self, execution: &Arc<Execution>, first: ExecutionPhase) -> Step<()> {
+    pub(super) async fn trigger_execution(&self, execution: &Arc<Execution>, first: ExecutionPhase) -> Step<()> {
         if execution.job_id() == self.job {
             return Ok(());
         }

@@ -9,7 +9,10 @@ use orangery_api::{
     job::Job,
     marks::{Marks, Operation},
 };
-use orangery_core::step::Halt;
+use orangery_core::{
+    phase::{Phase as _, installation::Installation as Phase},
+    step::Halt,
+};
 use orangery_reconcile::{Key, Next, Watched};
 
 use super::children;
@@ -62,8 +65,8 @@ pub(super) async fn before(host: &Host, installation: &Installation) -> Result<O
     }
 }
 
-/// Roots that import what this root exported get a request (INS-43, INS-44). Children need none: their queue is woken
-/// by the end of this job.
+/// Roots that import what this root exported get a request (INS-43, INS-44), unless they are about to read their
+/// imports anyway: such a one has waited for this job. Children need none: their queue is woken by the end of this job.
 async fn trigger_dependents(host: &Host, installation: &Installation) -> Result<bool, Halt> {
     let status = installation.status.clone().unwrap_or_default();
     if status.dependents_to_trigger.is_empty() {
@@ -75,6 +78,7 @@ async fn trigger_dependents(host: &Host, installation: &Installation) -> Result<
         if let Some(sibling) = host.stores.installations.get(&key)
             && sibling.operation().is_none()
             && !sibling.is_deleting()
+            && !is_about_to_read(&sibling)
         {
             let mut after = Installation::clone(&sibling);
             set(&mut after, Operation::Reconcile);
@@ -86,6 +90,12 @@ async fn trigger_dependents(host: &Host, installation: &Installation) -> Result<
     let writer = host.writer(&host.stores.installations);
     writer.update_status(installation, &after).await.map_err(|error| error.halt("TriggerSuccessor"))?;
     Ok(true)
+}
+
+/// Whether a job runs that has not left `Init`: it reads its imports only once all its predecessors have finished.
+fn is_about_to_read(sibling: &Installation) -> bool {
+    let phase = Phase::parse(sibling.phase());
+    !sibling.job_finished() && phase.is_none_or(|phase| phase == Phase::Init || phase.is_final())
 }
 
 /// Passes the interrupt to every subobject, then removes it (INS-71).

@@ -1,0 +1,42 @@
+//! Events: what has happened, for `kubectl describe` (`rules.md` §5). One Warning for each failure that a status shows
+//! newly; none for waiting.
+
+use kube::runtime::events::{Event, EventType, Recorder};
+use orangery_api::error::LastError;
+use orangery_core::error::Failure;
+use orangery_reconcile::Watched;
+
+/// The longest note that the events API takes, in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+/// Publishes the failure of an object, unless its status showed the same one before. In the background: nobody waits
+/// for an event, and one that cannot be written is only logged.
+pub(crate) fn failed<K: Watched>(
+    recorder: &Recorder,
+    object: &K,
+    shown: Option<&LastError>,
+    failure: Option<&Failure>,
+) {
+    let Some(failure) = failure else { return };
+    if shown.map(LastError::failure).as_ref() == Some(failure) {
+        return;
+    }
+    let event = Event {
+        type_: EventType::Warning,
+        reason: if failure.reason.is_empty() { "Failed".to_owned() } else { failure.reason.clone() },
+        note: Some(cut(&failure.message)),
+        action: format!("Reconcile{}", K::kind(&())),
+        secondary: None,
+    };
+    let recorder = recorder.clone();
+    let reference = object.object_ref(&());
+    tokio::spawn(async move {
+        if let Err(error) = recorder.publish(&event, &reference).await {
+            tracing::debug!(%error, object = reference.name, "publishing an event");
+        }
+    });
+}
+
+fn cut(message: &str) -> String {
+    message.get(..message.floor_char_boundary(LONGEST_NOTE)).unwrap_or_default().to_owned()
+}

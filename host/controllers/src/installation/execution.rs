@@ -1,0 +1,116 @@
+//! The Execution of an Installation: created, updated or removed with the rendered deploy items (INS-24, EXE-06,
+//! `landscaper.md` §6.1).
+
+use std::collections::BTreeMap;
+
+use kube::{ResourceExt, core::ObjectMeta};
+use orangery_api::{
+    FINALIZER, annotation,
+    deploy_item::OnDelete,
+    duration::Duration,
+    execution::{DeployItemTemplate, Execution, ExecutionSpec},
+    marks::{Marks, Operation},
+    reference::ObjectReference,
+};
+use orangery_core::{
+    blueprint::{ItemTemplate, check_items},
+    error::{Code, Failure},
+    import::Imported,
+    phase::{Phase as _, execution::Execution as ExecutionPhase},
+    step::{Halt, Step, Until},
+};
+use orangery_reconcile::WriteError;
+
+use super::Run;
+use crate::object::controller_reference;
+
+impl Run<'_> {
+    /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
+    /// items with it (`golden/zero-items-after-update`).
+    pub(super) async fn ensure_execution(
+        &mut self,
+        items: &[ItemTemplate],
+        imports: &BTreeMap<String, Imported>,
+    ) -> Step<()> {
+        check_items(items).map_err(|error| stall(error.to_string()))?;
+        let templates = items.iter().map(|item| self.item_template(item, imports)).collect::<Step<Vec<_>>>()?;
+        let present = self.execution();
+        if templates.is_empty() {
+            self.draft.status.get_or_insert_default().execution_ref = None;
+            return self.delete_execution(false).await;
+        }
+        if let Some(execution) = present.as_ref().filter(|execution| execution.is_deleting()) {
+            self.trigger_execution(execution, ExecutionPhase::INIT_DELETE).await?;
+            return Err(Halt::wait("Execution", execution.name_any(), Until::Gone));
+        }
+        let writer = self.host.writer(&self.host.stores.executions);
+        let written = match present {
+            Some(before) => {
+                let mut after = Execution::clone(&before);
+                after.spec.context.clone_from(&self.draft.spec.context);
+                after.spec.set_items(&templates);
+                self.annotate(&mut after);
+                writer.update(&before, &after).await.map(drop)
+            }
+            None => {
+                let mut execution = self.new_execution(templates);
+                self.annotate(&mut execution);
+                match writer.create(&execution).await {
+                    Ok(_) => Ok(()),
+                    Err(error @ WriteError::AlreadyExists { .. }) => {
+                        return Err(error.halt("CreateExecution"));
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        written.map_err(|error| error.halt("EnsureExecution"))?;
+        self.draft.status.get_or_insert_default().execution_ref =
+            Some(ObjectReference { name: self.name(), namespace: self.namespace() });
+        Ok(())
+    }
+
+    fn new_execution(&self, templates: Vec<DeployItemTemplate>) -> Execution {
+        Execution {
+            metadata: ObjectMeta {
+                name: Some(self.name()),
+                namespace: self.draft.namespace(),
+                finalizers: Some(vec![FINALIZER.to_owned()]),
+                owner_references: Some(vec![controller_reference(&self.draft)]),
+                ..ObjectMeta::default()
+            },
+            spec: ExecutionSpec::new(self.draft.spec.context.clone(), templates),
+            status: None,
+        }
+    }
+
+    /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it.
+    fn annotate(&self, execution: &mut Execution) {
+        let annotations = execution.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::OPERATION.to_owned(), Operation::Reconcile.to_string());
+        if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
+            annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
+        }
+    }
+
+    fn item_template(&self, item: &ItemTemplate, imports: &BTreeMap<String, Imported>) -> Step<DeployItemTemplate> {
+        let target = item.resolve_target(imports).map_err(|error| stall(error.to_string()))?;
+        Ok(DeployItemTemplate {
+            name: item.name.clone(),
+            type_: item.type_.clone(),
+            target: target.map(|name| ObjectReference { name, namespace: self.namespace() }),
+            labels: item.labels.clone(),
+            config: Some(item.config.clone()),
+            depends_on: item.depends_on.clone(),
+            timeout: item.timeout.clone().map(Duration),
+            update_on_change_only: item.update_on_change_only,
+            on_delete: item
+                .skip_uninstall_if_cluster_removed
+                .then_some(OnDelete { skip_uninstall_if_cluster_removed: true }),
+        })
+    }
+}
+
+fn stall(message: String) -> Halt {
+    Halt::Stall(Failure::new("RenderDeployItems", "InvalidDeployItems", message).with_code(Code::ConfigurationProblem))
+}

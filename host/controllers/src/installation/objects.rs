@@ -1,0 +1,180 @@
+//! The DataObjects and Targets of an Installation: import copies, exports, and those of earlier jobs that go
+//! (`landscaper.md` §3.2, §5.4, §5.5).
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt;
+use orangery_api::{installation::Installation, label, marks::Marks};
+use orangery_core::{
+    error::{Code, Failure},
+    export::{self, ExportError},
+    import::{self, ImportError, Imported},
+    record::{Content, Record, Scope},
+    step::{Halt, Step},
+};
+use orangery_reconcile::{Key, Store, Watched};
+use serde_json::Value;
+
+use super::{Run, sibling::bindings, sources::Gathered};
+use crate::{host::index, object::owner_reference, record};
+
+/// A fatal failure of the data flow.
+pub(super) fn import_failed(operation: &str, error: &ImportError) -> Halt {
+    Halt::Stall(Failure::new(operation, error.fault.reason(), error.to_string()).with_code(Code::ConfigurationProblem))
+}
+
+pub(super) fn export_failed(operation: &str, error: &ExportError) -> Halt {
+    Halt::Stall(Failure::new(operation, error.reason(), error.to_string()).with_code(Code::ConfigurationProblem))
+}
+
+/// The names that a [`Scope`] borrows.
+pub(super) struct Names {
+    namespace: String,
+    installation: String,
+    parent: Option<String>,
+    job: String,
+}
+
+impl Names {
+    pub(super) fn scope(&self) -> Scope<'_> {
+        Scope {
+            namespace: &self.namespace,
+            installation: &self.installation,
+            parent: self.parent.as_deref(),
+            job: &self.job,
+        }
+    }
+}
+
+impl Run<'_> {
+    pub(super) fn names(&self) -> Names {
+        Names {
+            namespace: self.namespace(),
+            installation: self.name(),
+            parent: self.draft.parent_installation().map(str::to_owned),
+            job: self.job.clone(),
+        }
+    }
+
+    /// Every import, by its name in the Installation.
+    pub(super) async fn read_imports(&self) -> Step<BTreeMap<String, Imported>> {
+        let (imports, _) = bindings(&self.draft);
+        let names = self.names();
+        let gathered = Gathered::read(self.host, &names.namespace, &imports).await?;
+        import::read(&imports, &names.scope(), &gathered).map_err(|error| import_failed("ReadImports", &error))
+    }
+
+    /// Writes import copies or exports of this Installation.
+    pub(super) async fn write_records(&self, records: &[Record]) -> Step<()> {
+        record::write(self.host, &self.namespace(), &owner_reference(&self.draft), records).await
+    }
+
+    /// Exports belong to one Installation: refuses to overwrite those of another.
+    pub(super) fn check_owners(&self, records: &[Record]) -> Step<()> {
+        let names = self.names();
+        let stores = &self.host.stores;
+        for record in records {
+            let key = Key { namespace: names.namespace.clone(), name: record.name.clone() };
+            let owner = match &record.content {
+                Content::Data(_) => {
+                    stores.data_objects.get(&key).and_then(|object| object.parent_installation().map(str::to_owned))
+                }
+                Content::Target(_) => {
+                    stores.targets.get(&key).and_then(|object| object.parent_installation().map(str::to_owned))
+                }
+            };
+            export::may_write(record, owner.as_deref(), &names.scope())
+                .map_err(|error| export_failed("WriteExports", &error))?;
+        }
+        Ok(())
+    }
+
+    /// `Init`: the exports of the job before go, so that nobody takes them for those of this one.
+    pub(super) async fn delete_old_exports(&self) -> Step<()> {
+        let source = self.names().scope().own_context();
+        let exported = |object: &dyn Labelled| object.value(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_EXPORT);
+        self.delete_matching(index::SOURCE, &source, exported).await
+    }
+
+    /// `Completing`: what earlier jobs left in the own context goes.
+    pub(super) async fn delete_stale_objects(&self) -> Step<()> {
+        let context = self.names().scope().own_context();
+        let job = self.job.clone();
+        self.delete_matching(index::CONTEXT, &context, |object| object.value(label::JOB_ID) != Some(&job)).await
+    }
+
+    async fn delete_matching(
+        &self,
+        index: &'static str,
+        value: &str,
+        matches: impl Fn(&dyn Labelled) -> bool,
+    ) -> Step<()> {
+        let stores = &self.host.stores;
+        self.delete_from(&stores.data_objects, index, value, |object| matches(object)).await?;
+        self.delete_from(&stores.targets, index, value, |object| matches(object)).await
+    }
+
+    async fn delete_from<K: Watched>(
+        &self,
+        store: &Store<K>,
+        index: &'static str,
+        value: &str,
+        matches: impl Fn(&K) -> bool,
+    ) -> Step<()> {
+        let writer = self.host.writer(store);
+        for object in store.indexed(index, &self.namespace(), value).iter().filter(|object| matches(object)) {
+            writer.delete(object).await.map_err(|error| error.halt("DeleteStaleObject"))?;
+        }
+        Ok(())
+    }
+
+    /// What lives in the own context, by key: the `dataobjects` and `targets` of export executions.
+    pub(super) fn context_values(&self) -> (BTreeMap<String, Value>, BTreeMap<String, Value>) {
+        let context = self.names().scope().own_context();
+        let namespace = self.namespace();
+        let stores = &self.host.stores;
+        let data = stores.data_objects.indexed(index::CONTEXT, &namespace, &context);
+        let targets = stores.targets.indexed(index::CONTEXT, &namespace, &context);
+        let key = |object: &dyn Labelled| object.value(label::KEY).map(str::to_owned);
+        (
+            data.iter().filter_map(|object| Some((key(object.as_ref())?, object.spec.data.clone()))).collect(),
+            targets
+                .iter()
+                .filter_map(|object| Some((key(object.as_ref())?, serde_json::to_value(object.as_ref()).ok()?)))
+                .collect(),
+        )
+    }
+
+    /// The exports of the deploy items, by item.
+    pub(super) fn item_exports(&self) -> Option<Value> {
+        let execution = self.execution()?;
+        let reference = execution.status.as_ref()?.export_ref.clone()?;
+        let key = Key { namespace: self.namespace(), name: reference.name };
+        self.host.stores.data_objects.get(&key).map(|object| object.spec.data.clone())
+    }
+}
+
+/// Any object with labels.
+trait Labelled {
+    fn value(&self, label: &str) -> Option<&str>;
+}
+
+impl<K: Watched> Labelled for K {
+    fn value(&self, label: &str) -> Option<&str> {
+        self.labels().get(label).map(String::as_str)
+    }
+}
+
+/// What templates see of the Installation itself (`landscaper.md` §4.3).
+pub(super) fn definitions(of: &Installation) -> serde_json::Map<String, Value> {
+    let blueprint = serde_json::to_value(&of.spec.blueprint).unwrap_or_default();
+    let mut inputs = serde_json::Map::new();
+    inputs.insert("cd".to_owned(), Value::Null);
+    inputs.insert("components".to_owned(), Value::Array(Vec::new()));
+    inputs.insert("blueprintDef".to_owned(), blueprint.clone());
+    inputs.insert("blueprint".to_owned(), blueprint);
+    if let Some(descriptor) = &of.spec.component_descriptor {
+        inputs.insert("componentDescriptorDef".to_owned(), serde_json::to_value(descriptor).unwrap_or_default());
+    }
+    inputs
+}

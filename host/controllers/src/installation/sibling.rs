@@ -1,0 +1,94 @@
+//! Who exports what another imports: the edges between siblings, as index keys, so that nobody scans (`landscaper.md` §5.7).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kube::ResourceExt;
+use orangery_api::{installation::Installation, marks::Marks, reference::LocalReference};
+use orangery_core::{
+    binding,
+    phase::installation::Installation as Phase,
+    sibling::{Reference, exported, imported},
+    walk::Rest,
+};
+
+use super::Run;
+use crate::host::{Host, index};
+
+/// The name of an Installation's parent; empty for roots, which are siblings of each other.
+pub(crate) fn parent(installation: &Installation) -> &str {
+    installation.parent_installation().unwrap_or_default()
+}
+
+/// What an Installation imports and exports, in the words of the core.
+pub(super) fn bindings(installation: &Installation) -> (binding::Imports, binding::Exports) {
+    let spec = &installation.spec;
+    let key = |name: &str, key: &str| binding::KeyReference { name: name.to_owned(), key: key.to_owned() };
+    let data = spec.imports.data.iter().map(|import| binding::DataImport {
+        name: import.name.clone(),
+        data_ref: import.data_ref.clone(),
+        secret_ref: import.secret_ref.as_ref().map(|reference| key(&reference.name, &reference.key)),
+        config_map_ref: import.config_map_ref.as_ref().map(|reference| key(&reference.name, &reference.key)),
+    });
+    let targets = spec.imports.targets.iter().map(|import| binding::TargetImport {
+        name: import.name.clone(),
+        target: import.target.clone(),
+        targets: import.targets.clone(),
+        target_list_ref: import.target_list_ref.clone(),
+        target_map: import.target_map.clone(),
+        target_map_ref: import.target_map_ref.clone(),
+    });
+    let imports = binding::Imports { data: data.collect(), targets: targets.collect() };
+    let data = spec.exports.data.iter();
+    let data = data.map(|export| binding::DataExport { name: export.name.clone(), data_ref: export.data_ref.clone() });
+    let targets = spec.exports.targets.iter();
+    let targets =
+        targets.map(|export| binding::TargetExport { name: export.name.clone(), target: export.target.clone() });
+    (imports, binding::Exports { data: data.collect(), targets: targets.collect() })
+}
+
+fn edges(installation: &Installation, references: impl IntoIterator<Item = Reference>) -> Vec<String> {
+    let parent = parent(installation);
+    references.into_iter().map(|reference| format!("{parent}/{reference}")).collect()
+}
+
+/// The edges under which an Installation exports.
+pub(crate) fn exports(installation: &Installation) -> Vec<String> {
+    edges(installation, exported(&bindings(installation).1))
+}
+
+/// The edges under which an Installation imports.
+pub(crate) fn imports(installation: &Installation) -> Vec<String> {
+    edges(installation, imported(&bindings(installation).0))
+}
+
+fn related(host: &Host, of: &Installation, edges: Vec<String>, index: &'static str) -> Vec<Arc<Installation>> {
+    let namespace = of.namespace().unwrap_or_default();
+    let own = of.name_any();
+    let found = edges.into_iter().flat_map(|edge| host.stores.installations.indexed(index, &namespace, &edge));
+    let by_name: BTreeMap<String, Arc<Installation>> =
+        found.filter(|other| other.name_any() != own).map(|other| (other.name_any(), other)).collect();
+    by_name.into_values().collect()
+}
+
+/// The siblings whose exports this Installation imports, sorted by name.
+pub(super) fn predecessors(host: &Host, of: &Installation) -> Vec<Arc<Installation>> {
+    related(host, of, imports(of), index::EXPORTS)
+}
+
+/// The siblings that import what this Installation exports, sorted by name.
+pub(super) fn successors(host: &Host, of: &Installation) -> Vec<Arc<Installation>> {
+    related(host, of, exports(of), index::IMPORTS)
+}
+
+impl Run<'_> {
+    /// The roots to be triggered after this job: those that import what this root exports, after a success only
+    /// (INS-43, INS-44, C-14). Children are woken by the end of the job itself.
+    pub(super) fn dependents(&self, rest: &Rest<Phase>) -> Vec<LocalReference> {
+        let promised = self.draft.spec.optimization.as_ref().is_some_and(|promise| promise.has_no_sibling_exports);
+        if !self.draft.is_root() || rest.phase != Phase::Succeeded || promised {
+            return Vec::new();
+        }
+        let successors = successors(self.host, &self.draft);
+        successors.iter().map(|sibling| LocalReference { name: sibling.name_any() }).collect()
+    }
+}
