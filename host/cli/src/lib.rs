@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod command;
 
 pub mod apply;
+pub mod cache;
 pub mod call;
 pub mod connection;
 pub mod exit;
