@@ -45,10 +45,15 @@ pub(crate) fn instruct(line: &str) {
 
 /// Has the build script run again when a source of the guests changes.
 pub(crate) fn watch(request: &Request<'_>) {
-    let lock = request.manifest.with_file_name("Cargo.lock");
-    for path in [request.manifest, &lock].into_iter().chain(request.watch.iter().copied()) {
+    // A file that does not exist would have cargo run the script every time.
+    let lock = Some(lock(request)).filter(|lock| lock.is_file());
+    for path in [request.manifest].into_iter().chain(lock.as_deref()).chain(request.watch.iter().copied()) {
         instruct(&format!("rerun-if-changed={}", path.display()));
     }
+}
+
+fn lock(request: &Request<'_>) -> PathBuf {
+    request.manifest.with_file_name("Cargo.lock")
 }
 
 /// Runs the nested cargo.
@@ -59,7 +64,8 @@ pub(crate) fn build(request: &Request<'_>) -> Result<Vec<PathBuf>, Error> {
     leave_out(&mut command);
     command.arg("build").arg("--manifest-path").arg(request.manifest).arg("--target-dir").arg(&folder);
     command.args(["--quiet", "--color", "never", "--target", TARGET, "--profile", PROFILE]);
-    if request.manifest.with_file_name("Cargo.lock").is_file() {
+    // The outer cargo has just brought the lock of a shared workspace up to date.
+    if lock(request).is_file() {
         command.arg("--locked");
     }
     match request.what {

@@ -78,11 +78,9 @@ impl fmt::Display for Error {
                 write!(f, "the guests were not built: {} did not start: {source}", program.display())
             }
             Error::Build { output } => write!(f, "the guests were not built; cargo said: {output}"),
-            Error::Missing { component } => write!(
-                f,
-                "cargo built no {}; give the package `crate-type = [\"cdylib\"]`",
-                component.display()
-            ),
+            Error::Missing { component } => {
+                write!(f, "cargo built no {}; give the package `crate-type = [\"cdylib\"]`", component.display())
+            }
         }
     }
 }

@@ -41,7 +41,7 @@ fn print(rustc: &OsString, arguments: &[&str]) -> Result<String, Error> {
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned());
     }
-    Err(missing(last_line(&done.stderr)))
+    Err(missing(reason(&done.stderr)))
 }
 
 /// `rustup target add`, for the toolchain that runs this build whatever the default one is.
@@ -53,7 +53,7 @@ fn add(rustc: &OsString) -> Result<(), Error> {
         command.arg("--toolchain").arg(toolchain);
     }
     let done = command.output().map_err(|error| missing(format!("rustup did not start: {error}")))?;
-    if done.status.success() { Ok(()) } else { Err(missing(last_line(&done.stderr))) }
+    if done.status.success() { Ok(()) } else { Err(missing(reason(&done.stderr))) }
 }
 
 /// rustup beside the user's cargo, else whatever is in the path.
@@ -69,10 +69,14 @@ fn toolchain(sysroot: &Path) -> Option<&Path> {
     (folder == "toolchains").then(|| sysroot.file_name().map(Path::new)).flatten()
 }
 
-fn last_line(output: &[u8]) -> String {
+/// What a program says went wrong: its first line of error, else its last line.
+fn reason(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    line.unwrap_or("it said nothing").trim_start_matches("error: ").to_owned()
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    match lines().find_map(|line| line.strip_prefix("error: ")) {
+        Some(error) => error.to_owned(),
+        None => lines().next_back().unwrap_or("it said nothing").to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -82,14 +86,18 @@ mod tests {
     #[test]
     fn the_toolchain_is_the_one_that_runs_the_build() {
         let name = |sysroot: &str| toolchain(Path::new(sysroot)).map(|name| name.display().to_string());
-        assert_eq!(name("/root/.rustup/toolchains/1.95.0-x86_64-unknown-linux-gnu").as_deref(), Some("1.95.0-x86_64-unknown-linux-gnu"));
+        assert_eq!(
+            name("/root/.rustup/toolchains/1.95.0-x86_64-unknown-linux-gnu").as_deref(),
+            Some("1.95.0-x86_64-unknown-linux-gnu")
+        );
         assert_eq!(name("/usr"), None);
     }
 
     #[test]
-    fn the_reason_is_the_last_thing_said() {
-        assert_eq!(last_line(b"info: downloading\nerror: no network\n\n"), "no network");
-        assert_eq!(last_line(b""), "it said nothing");
+    fn the_reason_is_the_first_error_or_else_the_last_thing_said() {
+        assert_eq!(reason(b"info: syncing\nerror: no network\n\nFor more information, try '--help'.\n"), "no network");
+        assert_eq!(reason(b"one\ntwo\n\n"), "two");
+        assert_eq!(reason(b""), "it said nothing");
     }
 
     #[test]

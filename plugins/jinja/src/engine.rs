@@ -17,9 +17,8 @@ const DEPTH: usize = 100;
 pub(crate) fn render(request: &RenderRequest, files: impl Files) -> Result<String, RenderFailure> {
     let name = request.file.as_deref().unwrap_or(&request.name);
     let environment = environment(files);
-    let rendered = variables(request).and_then(|variables| {
-        environment.render_named_str(name, &request.template, variables)
-    });
+    let rendered =
+        variables(request).and_then(|variables| environment.render_named_str(name, &request.template, variables));
     rendered.map_err(|error| failure(&error, request))
 }
 
@@ -36,7 +35,8 @@ fn environment<'a>(files: impl Files) -> Environment<'a> {
     // It prints every variable, secrets included.
     environment.remove_global("debug");
     filters::add(&mut environment);
-    environment.add_function("fail", |message: String| Err::<Value, _>(Error::new(ErrorKind::InvalidOperation, message)));
+    environment
+        .add_function("fail", |message: String| Err::<Value, _>(Error::new(ErrorKind::InvalidOperation, message)));
     let sources = Arc::clone(&files);
     environment.add_function("read_file", move |path: &str| read(sources.as_ref(), path));
     let folders = Arc::clone(&files);

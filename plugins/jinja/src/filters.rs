@@ -51,7 +51,10 @@ fn place(error: &serde_json::Error) -> String {
 fn b64encode(value: Value) -> Result<String, Error> {
     match value.as_bytes() {
         Some(bytes) => Ok(BASE64.encode(bytes)),
-        None => Err(Error::new(ErrorKind::InvalidOperation, "b64encode takes a string; add `| tojson` or `| string` before it")),
+        None => Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "b64encode takes a string; add `| tojson` or `| string` before it",
+        )),
     }
 }
 

@@ -76,7 +76,8 @@ fn failing(error: &Error) -> Option<&str> {
 /// Where the failing expression stands. That of a field's field starts at its dot: what the field is of belongs to it.
 fn range(error: &Error) -> Option<Range<usize>> {
     let (range, source) = (error.range()?, error.template_source()?);
-    let before = source.get(..range.start).filter(|_| source.get(range.clone()).is_some_and(|text| text.starts_with('.')));
+    let before =
+        source.get(..range.start).filter(|_| source.get(range.clone()).is_some_and(|text| text.starts_with('.')));
     let path = |c: char| c.is_alphanumeric() || ['_', '.', '[', ']'].contains(&c);
     let start = before.map_or(range.start, |before| before.trim_end_matches(path).len());
     Some(start..range.end)
@@ -108,7 +109,9 @@ fn snippet(error: &Error) -> Option<String> {
         let shown: String = line.chars().take(WIDTH).collect();
         // Writing to a string cannot fail.
         let _ = writeln!(snippet, "{mark} {number:>4} | {}", shown.trim_end());
-        if number == failing_line && let Some(columns) = underlined(error, line) {
+        if number == failing_line
+            && let Some(columns) = underlined(error, line)
+        {
             let _ = writeln!(snippet, "       | {}{}", " ".repeat(columns.start), "^".repeat(columns.len()));
         }
     }

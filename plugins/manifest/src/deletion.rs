@@ -13,10 +13,11 @@ fn group(place: &Place<'_>) -> Result<DeletionGroup, Problem> {
     match (place.field("predefinedResourceGroup")?, place.field("customResourceGroup")?) {
         (Some(group), None) => predefined(&group),
         (None, Some(group)) => custom(&group),
-        (Some(_), Some(_)) => Err(place.problem(
-            "a deletion group is either predefinedResourceGroup or customResourceGroup; write two groups",
-        )),
-        (None, None) => Err(place.problem("the deletion group is empty; add predefinedResourceGroup or customResourceGroup")),
+        (Some(_), Some(_)) => Err(place
+            .problem("a deletion group is either predefinedResourceGroup or customResourceGroup; write two groups")),
+        (None, None) => {
+            Err(place.problem("the deletion group is empty; add predefinedResourceGroup or customResourceGroup"))
+        }
     }
 }
 
@@ -40,9 +41,9 @@ fn custom(group: &Place<'_>) -> Result<DeletionGroup, Problem> {
     let everything = group.flag_of("deleteAllResources")?;
     let on = cluster(group)?;
     if on != ClusterRef::Target && !everything {
-        return Err(group.required("targetName")?.problem(
-            "targetName is for groups with deleteAllResources: true; add that or drop targetName",
-        ));
+        return Err(group
+            .required("targetName")?
+            .problem("targetName is for groups with deleteAllResources: true; add that or drop targetName"));
     }
     let resources = group.required("resources")?.items()?;
     if resources.is_empty() {

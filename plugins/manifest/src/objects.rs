@@ -87,18 +87,23 @@ impl Object {
 
     /// The fields that name the object.
     pub(crate) fn identifying_fields(&self) -> Map<String, Value> {
-        let mut metadata = json!({"name": self.key.name});
-        if let Some(namespace) = &self.key.namespace {
-            metadata["namespace"] = json!(namespace);
-        }
-        let fields = [("apiVersion", json!(self.key.api_version)), ("kind", json!(self.key.kind)), ("metadata", metadata)];
-        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let mut metadata = Map::from_iter([("name".to_owned(), json!(self.key.name))]);
+        metadata.extend(self.key.namespace.iter().map(|namespace| ("namespace".to_owned(), json!(namespace))));
+        Map::from_iter([
+            ("apiVersion".to_owned(), json!(self.key.api_version)),
+            ("kind".to_owned(), json!(self.key.kind)),
+            ("metadata".to_owned(), Value::Object(metadata)),
+        ])
     }
 
     pub(crate) fn contradicts(&self, earlier: &Object) -> Problem {
         Problem::configuration(
             self.at.clone(),
-            format!("{} stands at {} already, with other content or terms; keep one of them", self.identity(), earlier.at),
+            format!(
+                "{} stands at {} already, with other content or terms; keep one of them",
+                self.identity(),
+                earlier.at
+            ),
         )
     }
 }

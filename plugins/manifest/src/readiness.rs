@@ -1,8 +1,7 @@
 //! Readiness checks (`landscaper.md` §9): the default one over all that was written, then the custom ones.
 
 use orangery_sdk::{
-    ClusterRef, Gate, ObjectKey, Problem, Readiness, ReadinessRule, Requirement, Scope, Selection,
-    lenient::Place,
+    ClusterRef, Gate, ObjectKey, Problem, Readiness, ReadinessRule, Requirement, Scope, Selection, lenient::Place,
 };
 use serde_json::{Map, Value};
 
@@ -62,9 +61,9 @@ fn custom(check: &Place<'_>) -> Result<Vec<Readiness>, Problem> {
     let rule = ReadinessRule::Requirements(requirements(check)?);
     let scopes: Vec<Scope> = [keys(check)?, labels(check)?].into_iter().flatten().collect();
     if scopes.is_empty() {
-        return Err(check.problem(format!(
-            "the readiness check {name} selects nothing; add resourceSelector or labelSelector"
-        )));
+        return Err(
+            check.problem(format!("the readiness check {name} selects nothing; add resourceSelector or labelSelector"))
+        );
     }
     if check.flag_of("disabled")? {
         return Ok(Vec::new());

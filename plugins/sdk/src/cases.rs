@@ -120,7 +120,11 @@ fn check(cases: &Path, run: impl Fn(&Path, &str) -> Result<Value, String>) {
     let failures: Vec<_> = folders.iter().filter_map(|folder| check_case(folder, &run).err()).collect();
     let failed = failures.len();
     let all = folders.len();
-    assert!(failures.is_empty(), "{failed} of {all} cases fail (UPDATE=1 writes responses anew)\n\n{}", failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{failed} of {all} cases fail (UPDATE=1 writes responses anew)\n\n{}",
+        failures.join("\n")
+    );
 }
 
 fn check_case(folder: &Path, run: impl Fn(&Path, &str) -> Result<Value, String>) -> Result<(), String> {

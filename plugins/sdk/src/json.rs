@@ -78,4 +78,3 @@ pub(crate) mod again_in {
         Ok((after, checkpoint))
     }
 }
-

@@ -66,7 +66,8 @@ impl<'a> Place<'a> {
     /// Where this place holds no object.
     pub fn field(&self, name: &str) -> Result<Option<Place<'a>>, Problem> {
         let object = self.object()?;
-        let found = object.get_key_value(name).or_else(|| object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
+        let found =
+            object.get_key_value(name).or_else(|| object.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)));
         Ok(found.filter(|(_, value)| !value.is_null()).map(|(key, value)| self.child(key, value)))
     }
 
@@ -76,9 +77,8 @@ impl<'a> Place<'a> {
     ///
     /// Where it is absent or null, or this place holds no object.
     pub fn required(&self, name: &str) -> Result<Place<'a>, Problem> {
-        self.field(name)?.ok_or_else(|| {
-            Problem::configuration(format!("{}/{name}", self.at), format!("{name} is missing; add it"))
-        })
+        self.field(name)?
+            .ok_or_else(|| Problem::configuration(format!("{}/{name}", self.at), format!("{name} is missing; add it")))
     }
 
     /// The object here.

@@ -94,3 +94,8 @@ macro_rules! contract_level {
         };
     };
 }
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

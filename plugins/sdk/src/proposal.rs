@@ -80,14 +80,7 @@ impl Stage {
 impl Proposal {
     /// Stages and what follows them; nothing to recover, no status, the default orders.
     pub fn new(stages: Vec<Stage>, next: Next) -> Self {
-        Proposal {
-            stages,
-            next,
-            recover: None,
-            status: None,
-            deletion_order: Vec::new(),
-            pruning_order: Vec::new(),
-        }
+        Proposal { stages, next, recover: None, status: None, deletion_order: Vec::new(), pruning_order: Vec::new() }
     }
 
     /// Stages after which the item succeeds.

@@ -251,7 +251,12 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> ObjectKey {
-        ObjectKey { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: Some("ns".into()), name: name.into() }
+        ObjectKey {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: Some("ns".into()),
+            name: name.into(),
+        }
     }
 
     fn recorded(reads: Value) -> Recorded {

@@ -15,14 +15,20 @@ use serde_json::{Value, json};
 fn check<Host: Serialize + DeserializeOwned, Guest: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
     guest: &Guest,
 ) {
-    let written = serde_json::to_value(guest).unwrap();
-    let host: Host = serde_json::from_value(written).unwrap();
-    let back: Guest = serde_json::from_value(serde_json::to_value(&host).unwrap()).unwrap();
+    let written = serde_json::to_value(guest).expect("the SDK writes its values as JSON");
+    let host: Host = serde_json::from_value(written).expect("the host reads what the SDK writes");
+    let written = serde_json::to_value(&host).expect("the host writes its values as JSON");
+    let back: Guest = serde_json::from_value(written).expect("the SDK reads what the host writes");
     assert_eq!(&back, guest);
 }
 
 fn key() -> ObjectKey {
-    ObjectKey { api_version: "apps/v1".into(), kind: "Deployment".into(), namespace: Some("ns".into()), name: "d".into() }
+    ObjectKey {
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
+        namespace: Some("ns".into()),
+        name: "d".into(),
+    }
 }
 
 fn selection() -> Selection {
