@@ -26,6 +26,7 @@ pub mod overwrites;
 pub mod sync;
 pub mod target;
 
+pub mod convert;
 mod crds;
 
 pub use crate::crds::crds;

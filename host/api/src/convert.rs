@@ -1,0 +1,48 @@
+//! Between the wire and the words of the core.
+
+mod binding;
+mod record;
+
+use kube::Resource;
+use orangery_core::import::{DataValue, TargetObject};
+use serde_json::Value;
+
+pub use self::record::{write_data_object, write_target};
+use crate::{data_object::DataObject, label, marks::Marks, target::Target};
+
+impl From<&DataObject> for DataValue {
+    fn from(object: &DataObject) -> Self {
+        Self {
+            value: object.spec.data.clone(),
+            hash: object.annotation(crate::annotation::HASH).map(str::to_owned),
+            owner: object.parent_installation().map(str::to_owned),
+        }
+    }
+}
+
+impl From<&Target> for TargetObject {
+    fn from(target: &Target) -> Self {
+        let meta = target.meta();
+        let label = |key: &str| target.label(key).map(str::to_owned);
+        Self {
+            name: meta.name.clone().unwrap_or_default(),
+            generation: meta.generation.unwrap_or_default(),
+            target_type: target.spec.type_.clone(),
+            owner: target.parent_installation().map(str::to_owned),
+            index: target.label(label::INDEX).and_then(|index| index.parse().ok()),
+            map_key: label(label::TARGET_MAP_KEY),
+            job: label(label::JOB_ID),
+            object: object(target),
+        }
+    }
+}
+
+/// A Target as templates see it: the whole object without `managedFields`.
+pub fn object(target: &Target) -> Value {
+    let mut target = target.clone();
+    target.metadata.managed_fields = None;
+    serde_json::to_value(target).expect("a target has string keys only")
+}
+
+#[cfg(test)]
+mod tests;

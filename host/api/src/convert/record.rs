@@ -1,0 +1,69 @@
+//! Records as objects, with the labels, the hash and the owner that `landscaper.md` §2.2 and §5.4 give them.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use orangery_core::record::{Content, Place, Purpose, Record};
+use serde_json::Value;
+
+use crate::{annotation, data_object::DataObject, label, target::Target};
+
+/// Writes a record of data over `object`: its name, content, labels, hash and owner; what others set stays. A record of
+/// a target leaves `object` as it is.
+pub fn write_data_object(record: &Record, object: &mut DataObject, owner: &OwnerReference) {
+    if let Content::Data(data) = &record.content {
+        object.spec.data.clone_from(data);
+        mark(record, &mut object.metadata, owner);
+    }
+}
+
+/// Writes a record of a target over `object`: its name, spec, labels, hash and owner; what others set stays. A record of
+/// data leaves `object` as it is.
+pub fn write_target(record: &Record, object: &mut Target, owner: &OwnerReference) {
+    if let Content::Target(target) = &record.content {
+        let text = |field: &str| target.spec.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        object.spec.type_ = text("type");
+        object.spec.config = target.spec.get("config").filter(|config| !config.is_null()).cloned();
+        object.spec.secret_ref =
+            target.spec.get("secretRef").and_then(|reference| serde_json::from_value(reference.clone()).ok());
+        object.metadata.labels.get_or_insert_default().extend(target.labels.clone());
+        if !target.annotations.is_empty() {
+            object.metadata.annotations.get_or_insert_default().extend(target.annotations.clone());
+        }
+        mark(record, &mut object.metadata, owner);
+    }
+}
+
+fn mark(record: &Record, metadata: &mut ObjectMeta, owner: &OwnerReference) {
+    metadata.name = Some(record.name.clone());
+    let purpose = match record.purpose {
+        Some(Purpose::Import) => label::SOURCE_TYPE_IMPORT,
+        Some(Purpose::Export) => label::SOURCE_TYPE_EXPORT,
+        None => "",
+    };
+    let (index, map_key) = match &record.place {
+        None => (String::new(), String::new()),
+        Some(Place::Index(index)) => (index.to_string(), String::new()),
+        Some(Place::Key(key)) => (String::new(), key.clone()),
+    };
+    let labels = metadata.labels.get_or_insert_default();
+    for (key, value) in [
+        (label::CONTEXT, record.context.as_str()),
+        (label::SOURCE_TYPE, purpose),
+        (label::SOURCE, &record.source),
+        (label::KEY, &record.key),
+        (label::INDEX, &index),
+        (label::TARGET_MAP_KEY, &map_key),
+        (label::JOB_ID, &record.job),
+    ] {
+        if value.is_empty() {
+            labels.remove(key);
+        } else {
+            labels.insert(key.to_owned(), value.to_owned());
+        }
+    }
+    metadata.annotations.get_or_insert_default().insert(annotation::HASH.to_owned(), record.hash.clone());
+    let owners = metadata.owner_references.get_or_insert_default();
+    match owners.iter_mut().find(|present| present.uid == owner.uid) {
+        Some(present) => present.clone_from(owner),
+        None => owners.push(owner.clone()),
+    }
+}

@@ -1,0 +1,179 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use orangery_core::{
+    binding,
+    import::{DataValue, TargetObject, copies},
+    record::{Scope, execution_exports},
+};
+use serde_json::json;
+
+use super::*;
+use crate::installation::{Exports, Imports};
+
+fn owner(kind: &str, name: &str) -> OwnerReference {
+    let mut owner =
+        OwnerReference { kind: kind.to_owned(), name: name.to_owned(), uid: "u".to_owned(), ..Default::default() };
+    crate::API_VERSION.clone_into(&mut owner.api_version);
+    owner
+}
+
+const SCOPE: Scope<'static> = Scope { namespace: "ns", installation: "hello", parent: None, job: "65eb57ff" };
+
+#[test]
+fn bindings_survive_the_way_there_and_back() {
+    let imports: Imports = serde_json::from_value(json!({
+        "data": [
+            {"name": "a", "dataRef": "k"},
+            {"name": "b", "secretRef": {"name": "s", "key": "x"}},
+            {"name": "c", "configMapRef": {"name": "m"}},
+        ],
+        "targets": [
+            {"name": "d", "target": "t"},
+            {"name": "e", "targets": []},
+            {"name": "f", "targetListRef": "l"},
+            {"name": "g", "targetMap": {"red": "t"}},
+            {"name": "h", "targetMapRef": "m"},
+        ],
+    }))
+    .unwrap();
+    assert_eq!(Imports::from(binding::Imports::from(&imports)), imports);
+    let exports: Exports = serde_json::from_value(
+        json!({"data": [{"name": "a", "dataRef": "k"}], "targets": [{"name": "b", "target": "t"}]}),
+    )
+    .unwrap();
+    assert_eq!(Exports::from(binding::Exports::from(&exports)), exports);
+}
+
+/// The recorded copy of `golden/hello-manifest`, with another kubeconfig.
+#[test]
+fn a_copy_of_a_target_is_the_object_recorded_from_the_original() {
+    let source = json!({
+        "apiVersion": crate::API_VERSION,
+        "kind": "Target",
+        "metadata": {"name": "my-cluster", "namespace": "ns", "labels": {"team": "a"}},
+        "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": "k"}},
+    });
+    let definition = orangery_core::blueprint::ImportDefinition {
+        name: "cluster".to_owned(),
+        kind: orangery_core::blueprint::ImportKind::Target { target_type: "t".to_owned() },
+        required: true,
+        default: None,
+        conditional: Vec::new(),
+    };
+    let values = json!({"cluster": source}).as_object().unwrap().clone();
+    let records = copies(&[definition], &values, &SCOPE).unwrap();
+    let mut target = Target::default();
+    write_target(&records[0], &mut target, &owner("Installation", "hello"));
+    assert_eq!(
+        serde_json::to_value(&target).unwrap(),
+        json!({
+            "apiVersion": crate::API_VERSION,
+            "kind": "Target",
+            "metadata": {
+                "name": "7ziogpow4xbchhkm45r7f6twabhsgmhc",
+                "annotations": {"data.landscaper.gardener.cloud/hash": records[0].hash},
+                "labels": {
+                    "data.landscaper.gardener.cloud/context": "Inst.hello",
+                    "data.landscaper.gardener.cloud/jobid": "65eb57ff",
+                    "data.landscaper.gardener.cloud/key": "cluster",
+                    "data.landscaper.gardener.cloud/source": "Inst.hello",
+                    "data.landscaper.gardener.cloud/sourceType": "import",
+                    "team": "a",
+                },
+                "ownerReferences": [
+                    {"apiVersion": crate::API_VERSION, "kind": "Installation", "name": "hello", "uid": "u"},
+                ],
+            },
+            "spec": source["spec"],
+        })
+    );
+}
+
+/// The recorded export of `golden/hello-manifest`.
+#[test]
+fn the_export_of_an_execution_is_the_object_recorded_from_the_original() {
+    let items = json!({"item": null}).as_object().unwrap().clone();
+    let mut object = DataObject::default();
+    write_data_object(&execution_exports("hello", items), &mut object, &owner("Execution", "hello"));
+    assert_eq!(
+        serde_json::to_value(&object).unwrap(),
+        json!({
+            "apiVersion": crate::API_VERSION,
+            "kind": "DataObject",
+            "metadata": {
+                "name": "5gvu6icmp4eiixm73cgfmq7fcyqoszx4",
+                "annotations": {"data.landscaper.gardener.cloud/hash": "cbd3229133410c4901821cbeb721d40711de60a0"},
+                "labels": {
+                    "data.landscaper.gardener.cloud/context": "Exec.hello",
+                    "data.landscaper.gardener.cloud/source": "Exec.hello",
+                },
+                "ownerReferences": [
+                    {"apiVersion": crate::API_VERSION, "kind": "Execution", "name": "hello", "uid": "u"},
+                ],
+            },
+            "data": {"item": null},
+        })
+    );
+}
+
+#[test]
+fn writing_twice_changes_nothing_and_keeps_what_others_set() {
+    let items = json!({"a": 1}).as_object().unwrap().clone();
+    let record = execution_exports("hello", items);
+    let mut object: DataObject = serde_json::from_value(json!({
+        "metadata": {"labels": {"mine": "x", label::JOB_ID: "old"}, "ownerReferences": [owner("Other", "o")]},
+        "data": null,
+    }))
+    .unwrap();
+    object.metadata.owner_references.as_mut().unwrap()[0].uid = "v".to_owned();
+    write_data_object(&record, &mut object, &owner("Execution", "hello"));
+    let once = object.clone();
+    write_data_object(&record, &mut object, &owner("Execution", "hello"));
+    assert_eq!(object, once);
+    assert_eq!(object.label("mine"), Some("x"));
+    assert_eq!(object.label(label::JOB_ID), None);
+    assert_eq!(object.metadata.owner_references.unwrap().len(), 2);
+}
+
+#[test]
+fn found_objects_are_read_with_their_marks() {
+    let target: Target = serde_json::from_value(json!({
+        "metadata": {
+            "name": "t",
+            "generation": 3,
+            "managedFields": [{"manager": "m"}],
+            "labels": {label::INDEX: "2", label::TARGET_MAP_KEY: "red", label::JOB_ID: "j"},
+            "ownerReferences": [owner("Installation", "up")],
+        },
+        "spec": {"type": "x/y", "config": {"k": 1}},
+    }))
+    .unwrap();
+    let found = TargetObject::from(&target);
+    let object = json!({
+        "apiVersion": crate::API_VERSION,
+        "kind": "Target",
+        "metadata": {
+            "name": "t",
+            "generation": 3,
+            "labels": {label::INDEX: "2", label::TARGET_MAP_KEY: "red", label::JOB_ID: "j"},
+            "ownerReferences": [owner("Installation", "up")],
+        },
+        "spec": {"type": "x/y", "config": {"k": 1}},
+    });
+    let expected = TargetObject {
+        name: "t".to_owned(),
+        generation: 3,
+        target_type: "x/y".to_owned(),
+        owner: Some("up".to_owned()),
+        index: Some(2),
+        map_key: Some("red".to_owned()),
+        job: Some("j".to_owned()),
+        object,
+    };
+    assert_eq!(found, expected);
+    let data: DataObject = serde_json::from_value(json!({
+        "metadata": {"name": "d", "annotations": {crate::annotation::HASH: "h"}},
+        "data": [1],
+    }))
+    .unwrap();
+    assert_eq!(DataValue::from(&data), DataValue { value: json!([1]), hash: Some("h".to_owned()), owner: None });
+}
