@@ -151,3 +151,69 @@ pub(crate) async fn walk<R: Run>(run: &mut R, mut phase: R::Phase) -> (R::Phase,
 pub(crate) fn failure_of(last_error: Option<&LastError>) -> Option<Failure> {
     last_error.map(LastError::failure)
 }
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::{
+        phase::execution::Execution as Phase,
+        step::{Until, Wait},
+    };
+
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time(jiff::Timestamp::from_second(second).unwrap())
+    }
+
+    fn ready(status: &ExecutionStatus) -> (&str, &str) {
+        let ready = condition::find(&status.conditions, "Ready").unwrap();
+        (&ready.status, &ready.reason)
+    }
+
+    #[test]
+    fn ready_turns_unknown_in_the_write_that_sets_the_job() {
+        let mut status = ExecutionStatus::default();
+        status.rest(&Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None }, 1, &at(1));
+        assert_eq!(ready(&status), ("True", "Succeeded"));
+        status.trigger("new", Phase::Init, 1, &at(2));
+        assert_eq!(
+            (ready(&status), status.job_id.as_str(), status.phase.as_str()),
+            (("Unknown", "Init"), "new", "Succeeded")
+        );
+        assert_eq!(status.transition_times.unwrap().trigger_time, Some(at(2)));
+    }
+
+    #[test]
+    fn c_25_an_ended_job_is_one_write_of_phase_ids_generation_and_conditions() {
+        let mut status = ExecutionStatus { job_id: "a".to_owned(), ..ExecutionStatus::default() };
+        let failure = Failure::new("Progressing", "DeployItemsFailed", "boom");
+        status.rest(&Rest { phase: Phase::Failed, ended: true, failure: Some(failure.clone()), wait: None }, 7, &at(3));
+        assert_eq!((status.job_id_finished.as_str(), status.observed_generation), ("a", 7));
+        assert_eq!((status.phase.as_str(), ready(&status)), ("Failed", ("False", "DeployItemsFailed")));
+        assert_eq!(failure_of(status.last_error.as_ref()), Some(failure));
+        assert_eq!(
+            (status.phase_transition_time, status.transition_times.unwrap().finished_time),
+            (Some(at(3)), Some(at(3)))
+        );
+    }
+
+    #[test]
+    fn resting_again_in_the_same_place_changes_nothing() {
+        let wait = Wait::on("DeployItem", "a", Until::Finished);
+        let rest = Rest { phase: Phase::Progressing, ended: false, failure: None, wait: Some(wait) };
+        let mut status = ExecutionStatus { job_id: "a".to_owned(), ..ExecutionStatus::default() };
+        status.rest(&rest, 1, &at(1));
+        let first = status.clone();
+        status.rest(&rest, 1, &at(2));
+        assert_eq!(status, first);
+        assert_eq!((status.job_id_finished.as_str(), status.last_error), ("", None));
+    }
+
+    #[test]
+    fn a_job_taken_over_begins_at_its_first_phase_and_one_under_way_goes_on() {
+        assert_eq!(standing_phase::<Phase>(None, false), (Phase::Init, true));
+        assert_eq!(standing_phase(Some(Phase::Succeeded), false), (Phase::Init, true));
+        assert_eq!(standing_phase(Some(Phase::Failed), true), (Phase::InitDelete, true));
+        assert_eq!(standing_phase(Some(Phase::Progressing), true), (Phase::Progressing, false));
+    }
+}

@@ -128,3 +128,69 @@ async fn update(host: &Host, before: &Installation, after: &Installation, operat
     let writer = host.writer(&host.stores.installations);
     writer.update(before, after).await.map(drop).map_err(|error| error.halt(operation))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn installation(annotations: serde_json::Value, status: serde_json::Value) -> Installation {
+        let metadata = json!({"name": "x", "generation": 3, "annotations": annotations});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}, "status": status})).unwrap()
+    }
+
+    const RECONCILE: &str = "reconcile";
+
+    #[test]
+    fn ins_12_the_annotation_asks_for_a_job() {
+        assert!(is_requested(&installation(json!({(annotation::OPERATION): RECONCILE}), json!({}))));
+        assert!(!is_requested(&installation(json!({(annotation::OPERATION): "interrupt"}), json!({}))));
+        assert!(!is_requested(&installation(json!({}), json!({}))));
+    }
+
+    #[test]
+    fn c_05_reconcile_if_changed_asks_once_the_generation_was_not_observed() {
+        let marked = |observed: i64| {
+            is_requested(&installation(
+                json!({(annotation::RECONCILE_IF_CHANGED): "true"}),
+                json!({"observedGeneration": observed}),
+            ))
+        };
+        assert!(marked(2) && !marked(3));
+    }
+
+    #[test]
+    fn ins_54_a_request_made_while_the_job_runs_stays_for_the_next_one() {
+        let running = |begun: bool, token: &str, handled: &str| {
+            let times = if begun { json!({"initTime": "2026-01-01T00:00:00Z"}) } else { json!({}) };
+            let status = json!({"jobID": "a", "lastHandledTrigger": handled, "transitionTimes": times});
+            belongs_to_job(&installation(
+                json!({(annotation::OPERATION): RECONCILE, (annotation::TRIGGER): token}),
+                status,
+            ))
+        };
+        assert!(running(false, "t", "t"));
+        assert!(!running(false, "u", "t"));
+        assert!(!running(true, "t", "t"));
+    }
+
+    #[test]
+    fn ins_14_a_removed_request_can_be_made_again() {
+        let mut asked = installation(
+            json!({(annotation::OPERATION): RECONCILE, (annotation::RECONCILE_REASON): "retry", (annotation::TRIGGER): "t", "mine": "kept"}),
+            json!({}),
+        );
+        remove(&mut asked);
+        assert_eq!(asked.annotations().iter().collect::<Vec<_>>(), [(&"mine".to_owned(), &"kept".to_owned())]);
+    }
+
+    #[test]
+    fn c_14_a_successor_that_has_not_read_its_imports_needs_no_request() {
+        let in_phase = |phase: &str, finished: &str| {
+            is_about_to_read(&installation(json!({}), json!({"jobID": "a", "jobIDFinished": finished, "phase": phase})))
+        };
+        assert!(in_phase("", "") && in_phase("Init", "") && in_phase("Succeeded", "old"));
+        assert!(!in_phase("Progressing", "") && !in_phase("Succeeded", "a"));
+    }
+}

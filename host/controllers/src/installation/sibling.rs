@@ -92,3 +92,42 @@ impl Run<'_> {
         successors.iter().map(|sibling| LocalReference { name: sibling.name_any() }).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn installation(parent: Option<&str>, imports: serde_json::Value, exports: serde_json::Value) -> Installation {
+        let owners: Vec<_> = parent
+            .iter()
+            .map(|name| json!({"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": name, "uid": "u"}))
+            .collect();
+        let spec = json!({"blueprint": {}, "imports": imports, "exports": exports});
+        serde_json::from_value(json!({"metadata": {"name": "x", "ownerReferences": owners}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn edges_join_siblings_only() {
+        let exporter = |parent| installation(parent, json!({}), json!({"data": [{"name": "a", "dataRef": "d"}]}));
+        let importer = |parent| installation(parent, json!({"data": [{"name": "b", "dataRef": "d"}]}), json!({}));
+        assert_eq!(exports(&exporter(None)), imports(&importer(None)));
+        assert_eq!(exports(&exporter(Some("p"))), imports(&importer(Some("p"))));
+        assert_ne!(exports(&exporter(None)), imports(&importer(Some("p"))));
+    }
+
+    #[test]
+    fn a_target_map_makes_edges_as_a_target_and_a_list_do() {
+        let one = installation(None, json!({}), json!({"targets": [{"name": "t", "target": "k"}]}));
+        for form in [json!({"target": "k"}), json!({"targets": ["k"]}), json!({"targetMap": {"a": "k"}})] {
+            let mut import = form.clone();
+            import["name"] = json!("t");
+            assert_eq!(imports(&installation(None, json!({"targets": [import]}), json!({}))), exports(&one), "{form}");
+        }
+        assert_eq!(
+            imports(&installation(None, json!({"targets": [{"name": "t", "targetListRef": "k"}]}), json!({}))),
+            [""; 0]
+        );
+    }
+}
