@@ -1,0 +1,75 @@
+//! Everything that is served at the moment. A value: a changed definition makes a new catalog.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    builtin,
+    resource::{Origin, Resource, Served},
+};
+
+/// The served resources by group and plural.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalog {
+    resources: BTreeMap<(String, String), Arc<Resource>>,
+}
+
+impl Catalog {
+    /// The built-in resources.
+    pub(crate) fn builtin() -> Self {
+        let keyed = |resource: Resource| ((resource.group.clone(), resource.plural.clone()), Arc::new(resource));
+        Self { resources: builtin::resources().into_iter().map(keyed).collect() }
+    }
+
+    /// The catalog with a custom resource added, or put in the place of its earlier form.
+    pub(crate) fn with(&self, resource: Resource) -> Self {
+        let mut catalog = self.clone();
+        catalog.resources.insert((resource.group.clone(), resource.plural.clone()), Arc::new(resource));
+        catalog
+    }
+
+    /// The catalog without a custom resource.
+    pub(crate) fn without(&self, shelf: &str) -> Self {
+        let mut catalog = self.clone();
+        catalog.resources.retain(|_, resource| resource.origin == Origin::Builtin || &*resource.shelf != shelf);
+        catalog
+    }
+
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+
+    /// The resource that a path names.
+    pub(crate) fn served(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
+        let resource = self.resources.get(&(group.to_owned(), plural.to_owned()))?;
+        Served::new(resource, version)
+    }
+
+    /// The resource whose objects lie on a shelf, at its preferred version.
+    pub(crate) fn on_shelf(&self, shelf: &str) -> Option<Served> {
+        let (plural, group) = shelf.split_once('.').unwrap_or((shelf, ""));
+        let resource = self.resources.get(&(group.to_owned(), plural.to_owned()))?;
+        Served::new(resource, &resource.versions.first()?.name)
+    }
+
+    /// Whether a kind of any version of a group is served.
+    pub(crate) fn has_kind(&self, group: &str, kind: &str) -> bool {
+        self.resources().any(|resource| resource.group == group && resource.kind == kind)
+    }
+
+    /// Why the names of a custom resource are not free, if they are not.
+    pub(crate) fn taken(&self, wanted: &Resource) -> Option<String> {
+        let rivals = self.resources().filter(|other| other.group == wanted.group && other.plural != wanted.plural);
+        for other in rivals {
+            if other.kind == wanted.kind || other.list_kind == wanted.list_kind {
+                return Some(format!("\"{}\" is already in use", wanted.kind));
+            }
+            let names = |of: &Resource| [vec![of.singular.clone()], of.short_names.clone()].concat();
+            let taken = names(other);
+            if let Some(name) = names(wanted).into_iter().find(|name| taken.contains(name) || *name == other.plural) {
+                return Some(format!("\"{name}\" is already in use"));
+            }
+        }
+        let group = self.resources.get(&(wanted.group.clone(), wanted.plural.clone()));
+        group.filter(|same| same.origin == Origin::Builtin).map(|_| format!("\"{}\" is already in use", wanted.plural))
+    }
+}

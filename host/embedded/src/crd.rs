@@ -1,0 +1,138 @@
+//! Custom kinds: from the text of a CustomResourceDefinition to a resource that is served.
+
+mod names;
+mod schema;
+mod validate;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+pub(crate) use self::{names::establish, schema::Schema};
+use crate::{
+    builtin,
+    object::{self, text},
+    present::{Cell, Column, JsonPath},
+    refusal::Cause,
+    resource::{Generation, Origin, Resource, Scale, Version, shelf_of},
+};
+
+/// The finalizer that keeps a CRD until its objects are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// The shelf of the definitions themselves.
+pub(crate) const SHELF: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// Whether its names were accepted, so that it is served.
+pub(crate) fn is_established(crd: &Value) -> bool {
+    let holds = |c: &Value| text(c, &["type"]) == Some("Established") && text(c, &["status"]) == Some("True");
+    object::items(crd, &["status", "conditions"]).iter().any(holds)
+}
+
+/// The resource that a definition describes.
+pub(crate) fn resource(crd: &Value) -> Resource {
+    let field = |path: &[&str]| text(crd, path).unwrap_or_default().to_owned();
+    let texts = |name: &str| {
+        let entries = object::items(crd, &["spec", "names", name]).iter();
+        entries.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (group, plural, kind) =
+        (field(&["spec", "group"]), field(&["spec", "names", "plural"]), field(&["spec", "names", "kind"]));
+    let served = |version: &&Value| version.get("served") == Some(&Value::Bool(true));
+    let mut versions: Vec<Version> =
+        object::items(crd, &["spec", "versions"]).iter().filter(served).map(version).collect();
+    versions.sort_by_cached_key(|version| std::cmp::Reverse(names::priority(&version.name)));
+    Resource {
+        singular: field(&["spec", "names", "singular"]),
+        list_kind: field(&["spec", "names", "listKind"]),
+        short_names: texts("shortNames"),
+        categories: texts("categories"),
+        namespaced: text(crd, &["spec", "scope"]) == Some("Namespaced"),
+        shelf: shelf_of(&plural, &group).into(),
+        versions,
+        origin: if object::deleting(crd) { Origin::Terminating } else { Origin::Custom },
+        group,
+        plural,
+        kind,
+    }
+}
+
+fn version(version: &Value) -> Version {
+    let columns: Vec<Column> = object::items(version, &["additionalPrinterColumns"]).iter().map(column).collect();
+    let columns = if columns.is_empty() {
+        let created = vec!["metadata".to_owned(), "creationTimestamp".to_owned()];
+        vec![Column::new("Age", "date", Cell::Since(created))]
+    } else {
+        columns
+    };
+    let scale = object::at(version, &["subresources", "scale"]).map(|scale| Scale {
+        spec_replicas: text(scale, &["specReplicasPath"]).unwrap_or_default().to_owned(),
+        status_replicas: text(scale, &["statusReplicasPath"]).unwrap_or_default().to_owned(),
+        selector: text(scale, &["labelSelectorPath"]).unwrap_or_default().to_owned(),
+    });
+    let schema = object::at(version, &["schema", "openAPIV3Schema"]).cloned();
+    Version {
+        name: text(version, &["name"]).unwrap_or_default().to_owned(),
+        status: object::at(version, &["subresources", "status"]).is_some(),
+        scale,
+        generation: Generation::Content,
+        columns: columns.into(),
+        schema: schema.map(|schema| Arc::new(Schema::new(schema))),
+    }
+}
+
+fn column(column: &Value) -> Column {
+    let field = |name: &str| text(column, &[name]).unwrap_or_default().to_owned();
+    let path = JsonPath::parse(&field("jsonPath")).unwrap_or_else(|| JsonPath::of_fields(&[]));
+    Column {
+        format: field("format"),
+        description: field("description"),
+        priority: column.get("priority").and_then(Value::as_i64).unwrap_or(0),
+        ..Column::new(&field("name"), &field("type"), Cell::Json(path))
+    }
+}
+
+/// Fills in what a definition leaves out.
+pub(crate) fn fill_defaults(crd: &mut Value) {
+    builtin::fill_defaults("CustomResourceDefinition", crd);
+    let kind = text(crd, &["spec", "names", "kind"]).unwrap_or_default().to_owned();
+    if text(crd, &["spec", "names", "singular"]).is_none() {
+        object::set(crd, &["spec", "names", "singular"], json!(kind.to_lowercase()));
+    }
+    if text(crd, &["spec", "names", "listKind"]).is_none() {
+        object::set(crd, &["spec", "names", "listKind"], json!(format!("{kind}List")));
+    }
+}
+
+/// What is wrong with a definition.
+pub(crate) fn problems(crd: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for path in [["spec", "group", ""], ["spec", "scope", ""], ["spec", "names", "plural"], ["spec", "names", "kind"]] {
+        let path: Vec<&str> = path.into_iter().filter(|field| !field.is_empty()).collect();
+        if text(crd, &path).is_none_or(str::is_empty) {
+            causes.push(Cause::required(path.join("."), ""));
+        }
+    }
+    let full = format!(
+        "{}.{}",
+        text(crd, &["spec", "names", "plural"]).unwrap_or_default(),
+        text(crd, &["spec", "group"]).unwrap_or_default()
+    );
+    let name = object::meta(crd, "name");
+    if causes.is_empty() && name != full {
+        causes.push(Cause::invalid("metadata.name", &json!(name), "must be spec.names.plural+\".\"+spec.group"));
+    }
+    let versions = object::items(crd, &["spec", "versions"]);
+    let stored = versions.iter().filter(|version| version.get("storage") == Some(&Value::Bool(true))).count();
+    if stored != 1 {
+        let why = "must have exactly one version marked as storage version";
+        causes.push(Cause::invalid("spec.versions", &json!(versions), why));
+    }
+    for (index, version) in versions.iter().enumerate() {
+        let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
+        match object::at(version, &["schema", "openAPIV3Schema"]) {
+            None => causes.push(Cause::required(field, "schemas are required")),
+            Some(schema) => causes.extend(Schema::new(schema.clone()).problem(&field)),
+        }
+    }
+    causes
+}

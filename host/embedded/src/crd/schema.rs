@@ -1,0 +1,235 @@
+//! A structural schema: which fields an object keeps, which it is given, and whether it is valid.
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value, json};
+
+use super::validate;
+use crate::refusal::Cause;
+
+/// The `openAPIV3Schema` of one version.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    root: Value,
+    /// Compiled at the first use: a definition that nobody uses costs nothing.
+    validator: OnceLock<Result<jsonschema::Validator, String>>,
+}
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+
+impl Schema {
+    pub(crate) fn new(root: Value) -> Self {
+        Self { root, validator: OnceLock::new() }
+    }
+
+    pub(crate) fn root(&self) -> &Value {
+        &self.root
+    }
+
+    /// What is wrong with the schema itself, if anything.
+    pub(crate) fn problem(&self, field: &str) -> Option<Cause> {
+        let why = self.validator().as_ref().err()?;
+        Some(Cause::invalid(field, &self.root, why))
+    }
+
+    fn validator(&self) -> &Result<jsonschema::Validator, String> {
+        self.validator.get_or_init(|| {
+            let plain = plain(&self.root);
+            let options = jsonschema::options().with_draft(jsonschema::Draft::Draft4);
+            options.build(&plain).map_err(|error| error.to_string())
+        })
+    }
+
+    /// Removes the fields that the schema does not know, and answers their paths.
+    pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
+        let mut dropped = Vec::new();
+        prune(object, &self.root, Root::Yes, "", &mut dropped);
+        dropped
+    }
+
+    /// Fills in the defaults.
+    pub(crate) fn fill_defaults(&self, object: &mut Value) {
+        fill(object, &self.root);
+    }
+
+    /// All rules that the object breaks.
+    pub(crate) fn validate(&self, object: &Value) -> Vec<Cause> {
+        match self.validator() {
+            Ok(validator) => validate::causes(validator, object),
+            // A definition whose schema does not compile is refused when it is created.
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+fn flag(schema: &Value, name: &str) -> bool {
+    schema.get(name) == Some(&Value::Bool(true))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Root {
+    Yes,
+    No,
+}
+
+fn prune(value: &mut Value, schema: &Value, root: Root, path: &str, dropped: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            let more = schema.get("additionalProperties");
+            let whole = root == Root::Yes || flag(schema, EMBEDDED);
+            let keep_unknown = flag(schema, PRESERVE) || matches!(more, Some(Value::Bool(true)));
+            fields.retain(|name, value| {
+                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                if whole && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                    return true;
+                }
+                let known = properties.and_then(|known| known.get(name)).or(more.filter(|more| more.is_object()));
+                match known {
+                    Some(known) => prune(value, known, Root::No, &place, dropped),
+                    None if keep_unknown => {}
+                    None => dropped.push(place),
+                }
+                known.is_some() || keep_unknown
+            });
+        }
+        Value::Array(entries) => {
+            if let Some(of) = schema.get("items") {
+                for (index, entry) in entries.iter_mut().enumerate() {
+                    prune(entry, of, Root::No, &format!("{path}[{index}]"), dropped);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn fill(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, of) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                let nullable = flag(of, "nullable");
+                if let Some(default) = of.get("default")
+                    && fields.get(name).is_none_or(|value| value.is_null() && !nullable)
+                {
+                    fields.insert(name.clone(), default.clone());
+                }
+                if let Some(value) = fields.get_mut(name) {
+                    fill(value, of);
+                }
+            }
+            if let Some(of) = schema.get("additionalProperties").filter(|of| of.is_object()) {
+                fields.values_mut().for_each(|value| fill(value, of));
+            }
+        }
+        Value::Array(entries) => {
+            if let Some(of) = schema.get("items") {
+                entries.iter_mut().for_each(|entry| fill(entry, of));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The schema in the words of JSON Schema, draft 4: what Kubernetes adds is spelled out or left out.
+fn plain(schema: &Value) -> Value {
+    let Some(fields) = schema.as_object() else { return schema.clone() };
+    let mut plain = Map::new();
+    for (word, value) in fields {
+        let value = match word.as_str() {
+            "properties" | "patternProperties" | "definitions" => {
+                let each = value.as_object().into_iter().flatten();
+                Value::Object(each.map(|(name, of)| (name.clone(), self::plain(of))).collect())
+            }
+            "items" | "additionalProperties" | "not" => self::plain(value),
+            "allOf" | "anyOf" | "oneOf" => value.as_array().into_iter().flatten().map(self::plain).collect(),
+            "type" if flag(schema, INT_OR_STRING) => continue,
+            "type" if flag(schema, "nullable") => json!([value, "null"]),
+            "enum" if flag(schema, "nullable") => with_null(value),
+            "type" | "enum" | "required" | "pattern" | "multipleOf" | "uniqueItems" | "minimum" | "maximum"
+            | "exclusiveMinimum" | "exclusiveMaximum" | "minLength" | "maxLength" | "minItems" | "maxItems"
+            | "minProperties" | "maxProperties" => value.clone(),
+            _ => continue,
+        };
+        plain.insert(word.clone(), value);
+    }
+    if flag(schema, INT_OR_STRING) && !fields.contains_key("anyOf") {
+        plain.insert("type".to_owned(), json!(["integer", "string"]));
+    }
+    Value::Object(plain)
+}
+
+fn with_null(options: &Value) -> Value {
+    let mut options = options.as_array().cloned().unwrap_or_default();
+    if !options.contains(&Value::Null) {
+        options.push(Value::Null);
+    }
+    Value::Array(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Schema {
+        Schema::new(json!({"type": "object", "properties": {
+            "spec": {"type": "object", "required": ["size"], "properties": {
+                "size": {"type": "integer", "minimum": 1},
+                "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
+                "port": {"x-kubernetes-int-or-string": true},
+                "none": {"type": "string", "nullable": true},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "map": {"type": "object", "additionalProperties": {"type": "string"}},
+                "list": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer", "default": 7}}}},
+            }},
+        }}))
+    }
+
+    #[track_caller]
+    fn check(spec: Value, expected: &[&str]) {
+        let causes = schema().validate(&json!({"spec": spec}));
+        let said: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn broken_rules_are_told_in_the_sentences_of_kubernetes() {
+        check(json!({"size": 1, "port": "http", "none": null}), &[]);
+        check(json!({}), &["spec.size: Required value"]);
+        check(
+            json!({"size": "many"}),
+            &["spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\""],
+        );
+        check(json!({"size": 0}), &["spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"]);
+        check(
+            json!({"size": 1, "mode": "c"}),
+            &["spec.mode: Unsupported value: \"c\": supported values: \"a\", \"b\""],
+        );
+        check(
+            json!({"size": 1, "list": [{"x": "y"}]}),
+            &["spec.list[0].x: Invalid value: \"string\": spec.list[0].x in body must be of type integer: \"string\""],
+        );
+    }
+
+    #[test]
+    fn unknown_fields_are_pruned_unless_preserved() {
+        let mut object = json!({"kind": "K", "metadata": {"name": "n"}, "other": 1,
+            "spec": {"size": 1, "more": 2, "free": {"a": {"b": 1}}, "map": {"k": "v"}, "list": [{"x": 1, "y": 2}]}});
+        let dropped = schema().prune(&mut object);
+        assert_eq!(
+            object,
+            json!({"kind": "K", "metadata": {"name": "n"},
+                "spec": {"size": 1, "free": {"a": {"b": 1}}, "map": {"k": "v"}, "list": [{"x": 1}]}})
+        );
+        assert_eq!(dropped.len(), 3, "{dropped:?}");
+    }
+
+    #[test]
+    fn defaults_fill_what_is_missing() {
+        let mut object = json!({"spec": {"size": 1, "list": [{}], "none": null}});
+        schema().fill_defaults(&mut object);
+        assert_eq!(object, json!({"spec": {"size": 1, "mode": "a", "list": [{"x": 7}], "none": null}}));
+    }
+}

@@ -1,0 +1,183 @@
+//! `metadata.managedFields`: who owns which fields, kept up by every write.
+
+use serde_json::{Value, json};
+
+use super::{
+    fields::{FieldSet, compare},
+    shape::Shape,
+};
+use crate::object;
+
+/// How many managers that only update are told apart; older ones share an entry, as on the real server.
+const MOST_UPDATERS: usize = 10;
+const ANCIENT: &str = "ancient-changes";
+
+/// Who writes, through which version and subresource, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Author {
+    pub(crate) manager: String,
+    pub(crate) api_version: String,
+    /// `status`, `scale`, or empty.
+    pub(crate) subresource: &'static str,
+    /// RFC 3339, whole seconds.
+    pub(crate) now: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Apply,
+    Update,
+}
+
+/// What one manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ownership {
+    pub(super) manager: String,
+    pub(super) operation: Operation,
+    pub(super) api_version: String,
+    pub(super) subresource: String,
+    pub(super) time: String,
+    pub(super) fields: FieldSet,
+}
+
+impl Ownership {
+    /// Whether it is the entry of this author for this kind of write.
+    pub(super) fn is_of(&self, author: &Author, operation: Operation) -> bool {
+        self.manager == author.manager && self.operation == operation && self.subresource == author.subresource
+    }
+
+    /// How conflicts name the manager.
+    pub(super) fn title(&self) -> String {
+        let part = if self.subresource.is_empty() {
+            String::new()
+        } else {
+            format!(" with subresource \"{}\"", self.subresource)
+        };
+        match self.operation {
+            Operation::Apply => format!("\"{}\"{part}", self.manager),
+            Operation::Update => format!("\"{}\"{part} using {}", self.manager, self.api_version),
+        }
+    }
+}
+
+/// Reads `managedFields`.
+pub(super) fn read(object: &Value) -> Vec<Ownership> {
+    let entry = |entry: &Value| {
+        let field = |name: &str| object::text(entry, &[name]).unwrap_or_default().to_owned();
+        Ownership {
+            manager: field("manager"),
+            operation: if field("operation") == "Apply" { Operation::Apply } else { Operation::Update },
+            api_version: field("apiVersion"),
+            subresource: field("subresource"),
+            time: field("time"),
+            fields: entry.get("fieldsV1").map(FieldSet::from_json).unwrap_or_default(),
+        }
+    };
+    object::items(object, &["metadata", "managedFields"]).iter().filter(|e| e.get("fieldsV1").is_some()).map(entry).collect()
+}
+
+/// Writes `managedFields`, without managers that own nothing any more.
+pub(super) fn write(object: &mut Value, mut entries: Vec<Ownership>) {
+    entries.retain(|entry| !entry.fields.is_empty());
+    entries.sort_by_key(|entry| entry.operation == Operation::Update);
+    forget_ancient(&mut entries);
+    let entry = |entry: &Ownership| {
+        let mut written = json!({
+            "manager": entry.manager,
+            "operation": match entry.operation { Operation::Apply => "Apply", Operation::Update => "Update" },
+            "apiVersion": entry.api_version,
+            "time": entry.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": entry.fields.to_json(),
+        });
+        if !entry.subresource.is_empty() {
+            object::set(&mut written, &["subresource"], json!(entry.subresource));
+        }
+        written
+    };
+    let entries: Vec<Value> = entries.iter().map(entry).collect();
+    if entries.is_empty() {
+        object::take(object, &["metadata", "managedFields"]);
+    } else {
+        object::set(object, &["metadata", "managedFields"], Value::Array(entries));
+    }
+}
+
+fn forget_ancient(entries: &mut Vec<Ownership>) {
+    while entries.iter().filter(|entry| entry.operation == Operation::Update).count() > MOST_UPDATERS {
+        let mut updaters = entries.iter().enumerate().filter(|(_, entry)| entry.operation == Operation::Update);
+        let (Some((oldest, _)), Some((next, _))) = (updaters.next(), updaters.next()) else { return };
+        let old = entries.remove(oldest);
+        if let Some(heir) = entries.get_mut(next - 1) {
+            heir.fields.unite(&old.fields);
+            heir.manager = ANCIENT.to_owned();
+        }
+    }
+}
+
+/// The fields that nobody owns because the server keeps them.
+pub(super) fn drop_server_fields(set: &mut FieldSet) {
+    set.remove(&["f:apiVersion"]);
+    set.remove(&["f:kind"]);
+    for field in [
+        "f:name", "f:namespace", "f:uid", "f:resourceVersion", "f:generation", "f:creationTimestamp",
+        "f:deletionTimestamp", "f:deletionGracePeriodSeconds", "f:managedFields", "f:selfLink", "f:generateName",
+    ] {
+        set.remove(&["f:metadata", field]);
+    }
+    // What was metadata alone is now an empty member.
+    if set.below.get("f:metadata").is_some_and(|meta| meta.below.is_empty()) {
+        set.below.remove("f:metadata");
+    }
+}
+
+/// Notes in `new` who changed what compared with `old`. An update that empties `managedFields` resets them.
+pub(crate) fn track_update(old: Option<&Value>, new: &mut Value, author: &Author, shape: Shape<'_>) {
+    let reset = object::at(new, &["metadata", "managedFields"]).is_some_and(|given| {
+        given.as_array().is_some_and(|entries| entries.iter().all(|entry| entry.get("fieldsV1").is_none()))
+    });
+    object::take(new, &["metadata", "managedFields"]);
+    let Some(old) = old else {
+        let mut fields = FieldSet::of(new, shape);
+        drop_server_fields(&mut fields);
+        write(new, vec![updated(author, fields)]);
+        return;
+    };
+    if reset {
+        return;
+    }
+    let mut entries = read(old);
+    let mut bare = old.clone();
+    object::take(&mut bare, &["metadata", "managedFields"]);
+    let mut changes = compare(&bare, new, shape);
+    drop_server_fields(&mut changes.changed);
+    drop_server_fields(&mut changes.removed);
+    for entry in &mut entries {
+        entry.fields.subtract(&changes.removed);
+        if !entry.is_of(author, Operation::Update) {
+            entry.fields.subtract(&changes.changed);
+        }
+    }
+    if !changes.changed.is_empty() {
+        match entries.iter_mut().find(|entry| entry.is_of(author, Operation::Update)) {
+            Some(entry) => {
+                entry.fields.unite(&changes.changed);
+                entry.time.clone_from(&author.now);
+                entry.api_version.clone_from(&author.api_version);
+            }
+            None => entries.push(updated(author, changes.changed)),
+        }
+    }
+    write(new, entries);
+}
+
+fn updated(author: &Author, fields: FieldSet) -> Ownership {
+    Ownership {
+        manager: author.manager.clone(),
+        operation: Operation::Update,
+        api_version: author.api_version.clone(),
+        subresource: author.subresource.to_owned(),
+        time: author.now.clone(),
+        fields,
+    }
+}

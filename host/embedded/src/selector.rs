@@ -1,0 +1,199 @@
+//! Label and field selectors.
+
+use serde_json::Value;
+
+use crate::{
+    object,
+    refusal::Refusal,
+    store::{Entry, Name},
+};
+
+/// What a list, a watch or a deletion of many selects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selector {
+    labels: Vec<Requirement>,
+    fields: Vec<FieldRequirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Requirement {
+    Exists(String),
+    Missing(String),
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FieldRequirement {
+    path: Vec<String>,
+    value: String,
+    equal: bool,
+}
+
+impl Selector {
+    /// Reads both selectors as they stand in a query.
+    pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Refusal> {
+        Ok(Self { labels: label_requirements(labels.unwrap_or(""))?, fields: field_requirements(fields.unwrap_or(""))? })
+    }
+
+    /// Whether it selects everything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The one name it can select at most.
+    pub(crate) fn only_name(&self) -> Option<&str> {
+        let named = |field: &&FieldRequirement| field.equal && field.path == ["metadata", "name"];
+        self.fields.iter().find(named).map(|field| field.value.as_str())
+    }
+
+    /// Whether an object is selected.
+    pub(crate) fn matches(&self, name: &Name, entry: &Entry) -> bool {
+        let label = |key: &str| {
+            entry.head.labels.iter().find(|(name, _)| &**name == key).map(|(_, value)| &**value)
+        };
+        self.labels.iter().all(|requirement| requirement.holds(label))
+            && (self.fields.is_empty() || self.fields_match(name, entry))
+    }
+
+    fn fields_match(&self, name: &Name, entry: &Entry) -> bool {
+        // The object is read only where its key does not answer.
+        let mut whole: Option<Value> = None;
+        self.fields.iter().all(|field| {
+            let path: Vec<&str> = field.path.iter().map(String::as_str).collect();
+            let found = match path.as_slice() {
+                ["metadata", "name"] => name.name.to_string(),
+                ["metadata", "namespace"] => name.namespace.to_string(),
+                path => match object::at(whole.get_or_insert_with(|| entry.value()), path) {
+                    None | Some(Value::Null) => String::new(),
+                    Some(Value::String(text)) => text.clone(),
+                    Some(other) => other.to_string(),
+                },
+            };
+            (found == field.value) == field.equal
+        })
+    }
+}
+
+impl Requirement {
+    fn holds<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        match self {
+            Self::Exists(key) => label(key).is_some(),
+            Self::Missing(key) => label(key).is_none(),
+            Self::In(key, values) => label(key).is_some_and(|value| values.iter().any(|v| v == value)),
+            Self::NotIn(key, values) => label(key).is_none_or(|value| values.iter().all(|v| v != value)),
+        }
+    }
+}
+
+fn label_requirements(text: &str) -> Result<Vec<Requirement>, Refusal> {
+    let refused = |part: &str| Refusal::bad_request(format!("unable to parse requirement: \"{part}\" in \"{text}\""));
+    let mut requirements = Vec::new();
+    for part in split_outside_parentheses(text) {
+        let part = part.trim();
+        if part.is_empty() {
+            return Err(refused(part));
+        }
+        requirements.push(label_requirement(part).ok_or_else(|| refused(part))?);
+    }
+    Ok(requirements)
+}
+
+fn label_requirement(part: &str) -> Option<Requirement> {
+    if let Some((head, values)) = part.strip_suffix(')').and_then(|part| part.split_once('(')) {
+        let (key, word) = head.trim().rsplit_once(char::is_whitespace)?;
+        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
+        return match word {
+            "in" => Some(Requirement::In(name(key)?, values)),
+            "notin" => Some(Requirement::NotIn(name(key)?, values)),
+            _ => None,
+        };
+    }
+    let value = |value: &str| vec![value.trim().to_owned()];
+    if let Some((key, wanted)) = part.split_once("!=") {
+        return Some(Requirement::NotIn(name(key)?, value(wanted)));
+    }
+    if let Some((key, wanted)) = part.split_once("==").or_else(|| part.split_once('=')) {
+        return Some(Requirement::In(name(key)?, value(wanted)));
+    }
+    match part.strip_prefix('!') {
+        Some(key) => Some(Requirement::Missing(name(key)?)),
+        None => Some(Requirement::Exists(name(part)?)),
+    }
+}
+
+/// A label's name: letters, digits, `-_./`.
+fn name(text: &str) -> Option<String> {
+    let text = text.trim();
+    let valid = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    valid.then(|| text.to_owned())
+}
+
+fn split_outside_parentheses(text: &str) -> Vec<&str> {
+    if text.trim().is_empty() {
+        return Vec::new();
+    }
+    let mut depth = 0_i32;
+    let split = |letter: char| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    };
+    text.split(split).collect()
+}
+
+fn field_requirements(text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
+    let parse = |part: &str| {
+        let (path, equal, value) = match part.split_once("!=") {
+            Some((path, value)) => (path, false, value),
+            None => {
+                let (path, value) = part.split_once("==").or_else(|| part.split_once('='))?;
+                (path, true, value)
+            }
+        };
+        let path = path.trim().split('.').map(str::to_owned).collect();
+        Some(FieldRequirement { path, value: value.trim().to_owned(), equal })
+    };
+    let parts = text.split(',').filter(|part| !part.trim().is_empty());
+    let refused = |part: &str| Refusal::bad_request(format!("invalid selector: \"{text}\"; can't understand \"{part}\""));
+    parts.map(|part| parse(part).ok_or_else(|| refused(part))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(labels: &str, fields: &str, expected: bool) {
+        let object = json!({"metadata": {"labels": {"app": "web", "tier": "front"}}, "status": {"phase": "Running"}});
+        let entry = Entry::encode(object, 1);
+        let selector = Selector::parse(Some(labels), Some(fields)).unwrap();
+        assert_eq!(selector.matches(&Name::new("ns", "n"), &entry), expected, "{labels} {fields}");
+    }
+
+    #[test]
+    fn labels_and_fields_select_as_in_kubernetes() {
+        check("", "", true);
+        check("app=web,tier in (front, back)", "", true);
+        check("app==web", "metadata.name=n,metadata.namespace=ns", true);
+        check("app!=web", "", false);
+        check("other!=x,!missing,tier", "", true);
+        check("tier notin (front)", "", false);
+        check("other notin (front)", "", true);
+        check("", "status.phase=Running", true);
+        check("", "status.phase!=Running", false);
+        check("", "spec.none=", true);
+    }
+
+    #[test]
+    fn a_selector_that_makes_no_sense_is_refused() {
+        assert!(Selector::parse(Some("a b"), None).is_err());
+        assert!(Selector::parse(Some("a=b,"), None).is_err());
+        assert!(Selector::parse(None, Some("metadata.name")).is_err());
+    }
+}
