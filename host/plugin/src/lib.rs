@@ -1,1 +1,35 @@
 //! The sandbox: loads, limits and calls WebAssembly components.
+//!
+//! A component is a value in, a value out. Each call has a store of its own with budgets on everything; nothing survives
+//! it. What a component may reach is decided by grants before a port is asked. This crate carries nothing out: it answers
+//! the proposals and texts that components make, as the words of `orangery-core`.
+
+mod bindings;
+mod budget;
+mod cache;
+mod call;
+mod capability;
+mod compile;
+mod component;
+mod contract;
+mod convert;
+mod error;
+mod inspect;
+mod meter;
+mod plugin;
+mod plugin_set;
+mod registration;
+mod sandbox;
+mod transcript;
+mod wasi;
+
+pub use budget::{Budget, Limit};
+pub use compile::{CompileCommand, compile_worker_main};
+pub use component::Component;
+pub use contract::{LEVEL, WIT};
+pub use error::Error;
+pub use inspect::{Inspection, Need, Offer, World, inspect};
+pub use plugin::Plugin;
+pub use plugin_set::{PluginSet, PluginSetError};
+pub use registration::{Registered, Registration, RegistrationError, RegistrationSpec, read_folder};
+pub use sandbox::{Allocator, Occupancy, Sandbox, SandboxConfig, WASMTIME_VERSION};

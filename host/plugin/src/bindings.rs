@@ -1,0 +1,24 @@
+//! The Rust side of `wit/`, generated. These types never leave the crate: `convert` maps them to the words of the core.
+
+/// `orangery:deployer`.
+pub(crate) mod deployer {
+    wasmtime::component::bindgen!({
+        path: "../../wit/deployer",
+        world: "deployer-with-uninstall",
+        imports: { default: async | trappable },
+        exports: { default: async },
+        with: {
+            "orangery:deployer/artifacts.artifact": crate::capability::artifacts::Artifact,
+        },
+    });
+}
+
+/// `orangery:template`.
+pub(crate) mod template {
+    wasmtime::component::bindgen!({
+        path: "../../wit/template",
+        world: "templater",
+        imports: { default: async | trappable },
+        exports: { default: async },
+    });
+}

@@ -1,0 +1,119 @@
+//! One call: a store of its own, budgets on everything, an answer or the reason why there is none.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use orangery_core::{grant::Grants, port};
+use tokio::time::timeout;
+use wasmtime::{
+    PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, WasmBacktrace,
+    component::{Instance, ResourceTable, ResourceTableError},
+};
+use wasmtime_wasi::I32Exit;
+
+use crate::{
+    budget::{Budget, Limit},
+    capability::{Guest, cluster::ClusterState, files::FilesState, locked},
+    component::Component,
+    error::{Error, Stop},
+    meter::Meter,
+    sandbox::Sandbox,
+    transcript::Transcript,
+    wasi,
+};
+
+/// What a call is made of, besides its component.
+pub(crate) struct Call<'a> {
+    pub(crate) plugin: Arc<str>,
+    pub(crate) budget: &'a Budget,
+    pub(crate) grants: Arc<Grants>,
+    pub(crate) clusters: Option<Arc<dyn port::Clusters>>,
+    pub(crate) files: Option<Arc<dyn port::Files>>,
+    /// The guest's clock: since the epoch.
+    pub(crate) now: Duration,
+    /// The guest's randomness.
+    pub(crate) seed: u64,
+}
+
+/// Runs `export` in a fresh instance of the component. Nothing of the instance outlives the answer.
+pub(crate) async fn run<A>(
+    sandbox: &Sandbox,
+    component: &Component,
+    call: Call<'_>,
+    export: impl for<'s> FnOnce(&'s mut Store<Guest>, Instance) -> BoxFuture<'s, wasmtime::Result<A>> + Send,
+) -> Result<A, Error> {
+    let _room = sandbox.enter().await?;
+    let Call { plugin, budget, grants, clusters, files, now, seed } = call;
+    let transcript = Arc::new(Mutex::new(Transcript::new(plugin, budget)));
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(usize::try_from(budget.handles).unwrap_or(usize::MAX));
+    let guest = Guest {
+        meter: Meter::new(budget.clone(), sandbox.memory().clone(), sandbox.epochs().clone()),
+        wasi: wasi::context(now, seed, &transcript),
+        transcript: transcript.clone(),
+        grants,
+        cluster: ClusterState(clusters),
+        files: FilesState(files),
+        table,
+    };
+    let mut store = store(sandbox, guest, budget);
+    let answer = async {
+        let instance = component.pre.instantiate_async(&mut store).await?;
+        export(&mut store, instance).await
+    };
+    match timeout(Duration::from_millis(budget.wall_milliseconds), answer).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(judge(&error, budget, &transcript)),
+        Err(_elapsed) => Err(Error::limit(Limit::Wall, budget)),
+    }
+}
+
+fn store(sandbox: &Sandbox, guest: Guest, budget: &Budget) -> Store<Guest> {
+    let mut store = Store::new(sandbox.engine(), guest);
+    store.limiter(|guest| &mut guest.meter);
+    let bytes = budget.output_bytes.max(budget.host_call_bytes);
+    store.set_hostcall_fuel(usize::try_from(bytes).unwrap_or(usize::MAX));
+    store.set_max_component_handles(usize::try_from(budget.handles).unwrap_or(usize::MAX));
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(|mut context| {
+        context.data_mut().meter.tick()?;
+        Ok(UpdateDeadline::Yield(1))
+    });
+    store
+}
+
+/// What an error of the engine says about the call.
+fn judge(error: &wasmtime::Error, budget: &Budget, transcript: &Mutex<Transcript>) -> Error {
+    let wrote = || locked(transcript).last_words();
+    if let Some(stop) = error.downcast_ref::<Stop>() {
+        return stop.error(budget);
+    }
+    if error.downcast_ref::<ResourceTableError>().is_some_and(|error| matches!(error, ResourceTableError::Full)) {
+        return Error::limit(Limit::Handles, budget);
+    }
+    if error.is::<PoolConcurrencyLimitError>() {
+        return Error::Busy { what: "instances" };
+    }
+    if let Some(I32Exit(status)) = error.downcast_ref::<I32Exit>() {
+        return Error::Exit { status: *status, wrote: wrote() };
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::StackOverflow) => return Error::StackOverflow { wrote: wrote() },
+        Some(trap) => return Error::Trap { reason: trap.to_string(), wrote: wrote() },
+        None => {}
+    }
+    // These two have no type of their own in 48.0.8; a hostile guest tests each sentence.
+    let reason = error.root_cause().to_string();
+    if reason.contains("fuel allocated for hostcalls has been exhausted") {
+        // Frames of the guest stand behind what it passed to a host call, and not behind its answer.
+        let limit = if error.is::<WasmBacktrace>() { Limit::HostCallBytes } else { Limit::Output };
+        return Error::limit(limit, budget);
+    }
+    if reason.contains("store handle limit exceeded") {
+        return Error::limit(Limit::Handles, budget);
+    }
+    Error::Trap { reason, wrote: wrote() }
+}

@@ -1,0 +1,64 @@
+//! What a guest can reach: one file per interface of `wit/`, each with its state, its view, its link and hostile input.
+
+pub(crate) mod artifacts;
+pub(crate) mod chance;
+pub(crate) mod cluster;
+pub(crate) mod components;
+pub(crate) mod files;
+pub(crate) mod kubeconfigs;
+pub(crate) mod log;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use orangery_core::grant::Grants;
+use wasmtime::component::{Linker, ResourceTable};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::{bindings, meter::Meter, transcript::Transcript};
+
+/// All that one call can see. It lives in the call's store and ends with it.
+pub(crate) struct Guest {
+    pub(crate) meter: Meter,
+    pub(crate) transcript: Arc<Mutex<Transcript>>,
+    pub(crate) grants: Arc<Grants>,
+    pub(crate) cluster: cluster::ClusterState,
+    pub(crate) files: files::FilesState,
+    pub(crate) wasi: WasiCtx,
+    pub(crate) table: ResourceTable,
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// The transcript, also after a panic of its holder: it is counted text, valid at any moment.
+pub(crate) fn locked(transcript: &Mutex<Transcript>) -> MutexGuard<'_, Transcript> {
+    transcript.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Links every interface of `wit/`; what is not granted answers so when it is called.
+pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    bindings::deployer::orangery::deployer::types::add_to_linker::<Guest, Words>(linker, |_| WordsView)?;
+    bindings::deployer::orangery::deployer::plan::add_to_linker::<Guest, Words>(linker, |_| WordsView)?;
+    log::add_to_linker(linker)?;
+    cluster::add_to_linker(linker)?;
+    artifacts::add_to_linker(linker)?;
+    files::add_to_linker(linker)?;
+    components::add_to_linker(linker)?;
+    kubeconfigs::add_to_linker(linker)?;
+    chance::add_to_linker(linker)
+}
+
+/// Interfaces that hold types only.
+struct WordsView;
+
+struct Words;
+
+impl wasmtime::component::HasData for Words {
+    type Data<'a> = WordsView;
+}
+
+impl bindings::deployer::orangery::deployer::types::Host for WordsView {}
+impl bindings::deployer::orangery::deployer::plan::Host for WordsView {}

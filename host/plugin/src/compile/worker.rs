@@ -1,0 +1,45 @@
+//! The compiler's process: limits itself before it reads a byte.
+
+use std::{
+    io::{self, Read, Write},
+    process::ExitCode,
+};
+
+use rlimit::{Resource, setrlimit};
+use wasmtime::Engine;
+
+use super::{ADDRESS_SPACE, CPU_SECONDS};
+use crate::{inspect::MOST_BYTES, sandbox::settings};
+
+/// Compiles the component of the standard input to the standard output. Call it from `main`, before any thread is started.
+///
+/// The exit code is 0, or 1 with one sentence on the standard error.
+pub fn compile_worker_main() -> ExitCode {
+    match compile() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            // Nobody else can be told when nobody reads it.
+            let _unread = writeln!(io::stderr(), "{sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compile() -> Result<(), String> {
+    confine().map_err(|error| format!("the compiler could not limit itself: {error}"))?;
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("the component could not be read: {error}"))?;
+    let engine = Engine::new(&settings()).map_err(|error| format!("the engine does not start: {error:#}"))?;
+    let code = engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?;
+    let mut out = io::stdout().lock();
+    out.write_all(&code).and_then(|()| out.flush()).map_err(|error| format!("the code could not be written: {error}"))
+}
+
+/// No core dumps, no files, no more memory and time than a large honest component needs.
+fn confine() -> io::Result<()> {
+    setrlimit(Resource::CORE, 0, 0)?;
+    setrlimit(Resource::FSIZE, 0, 0)?;
+    setrlimit(Resource::CPU, CPU_SECONDS, CPU_SECONDS)?;
+    setrlimit(Resource::AS, ADDRESS_SPACE, ADDRESS_SPACE)
+}

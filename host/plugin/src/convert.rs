@@ -1,0 +1,129 @@
+//! Between the generated types and the words of the core. What a guest answers is checked here, place by place.
+
+mod answer;
+mod place;
+
+use orangery_core::{
+    error::{Fault, Problem},
+    proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure},
+    template::{ExecutionKind, RenderFailure, RenderRequest},
+};
+
+pub(crate) use answer::{proposal, rendered};
+
+use crate::bindings::{
+    deployer::{
+        exports::orangery::deployer::deploy,
+        orangery::deployer::types as wire,
+    },
+    template::exports::orangery::template::template,
+};
+
+/// The request of a deployer.
+pub(crate) fn item(of: &Item) -> deploy::Item {
+    deploy::Item {
+        namespace: of.namespace.clone(),
+        name: of.name.clone(),
+        uid: of.uid.clone(),
+        item_type: of.item_type.clone(),
+        generation: of.generation,
+        context: of.context.clone(),
+        target: of.target.clone(),
+        job: of.job.clone(),
+        config: of.config.to_string(),
+        status: of.status.as_ref().map(ToString::to_string),
+        checkpoint: of.checkpoint.clone(),
+        failed: of.failed.as_ref().map(stage_failure),
+        now: of.now.clone(),
+        seed: of.seed,
+        timeout: of.timeout,
+    }
+}
+
+fn stage_failure(of: &StageFailure) -> deploy::Failure {
+    let key = |key: &ObjectKey| wire::ObjectKey {
+        api_version: key.api_version.clone(),
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+    };
+    deploy::Failure {
+        stage: of.stage.clone(),
+        key: of.key.as_ref().map(key),
+        problem: problem_for_guest(of.problem.clone()),
+    }
+}
+
+/// The request of an engine.
+pub(crate) fn request(of: &RenderRequest) -> template::Request {
+    template::Request {
+        execution: match of.execution {
+            ExecutionKind::Import => template::Execution::Import,
+            ExecutionKind::Deploy => template::Execution::Deploy,
+            ExecutionKind::Subinstallation => template::Execution::Subinstallation,
+            ExecutionKind::Export => template::Execution::Export,
+            ExecutionKind::ImportMapping => template::Execution::ImportMapping,
+            ExecutionKind::ExportMapping => template::Execution::ExportMapping,
+        },
+        name: of.name.clone(),
+        file: of.file.clone(),
+        template: of.template.clone(),
+        inputs: of.inputs.to_string(),
+        state: of.state.as_ref().map(ToString::to_string),
+    }
+}
+
+/// A fault that a guest answers.
+pub(crate) fn fault(of: wire::Fault) -> Fault {
+    match of {
+        wire::Fault::Invalid(of) => Fault::Invalid(problem(of)),
+        wire::Fault::Later(of) => Fault::Later(problem(of)),
+        wire::Fault::Denied(of) => Fault::Denied(problem(of)),
+    }
+}
+
+/// A fault that a guest is told.
+pub(crate) fn fault_for_guest(of: Fault) -> wire::Fault {
+    match of {
+        Fault::Invalid(of) => wire::Fault::Invalid(problem_for_guest(of)),
+        Fault::Later(of) => wire::Fault::Later(problem_for_guest(of)),
+        Fault::Denied(of) => wire::Fault::Denied(problem_for_guest(of)),
+    }
+}
+
+fn problem(of: wire::Problem) -> Problem {
+    let wire::Problem { code, message, at } = of;
+    Problem { code: code.into(), message, at }
+}
+
+fn problem_for_guest(of: Problem) -> wire::Problem {
+    let Problem { code, message, at } = of;
+    wire::Problem { code: code.into(), message, at }
+}
+
+/// Why an engine says that rendering failed.
+pub(crate) fn render_failure(of: template::Failure) -> RenderFailure {
+    let template::Failure { message, file, line, column, snippet } = of;
+    RenderFailure { message, file, line, column, snippet, transient: false }
+}
+
+/// Which cluster a guest means.
+pub(crate) fn cluster_ref(of: wire::ClusterRef) -> ClusterRef {
+    match of {
+        wire::ClusterRef::Target => ClusterRef::Target,
+        wire::ClusterRef::Host => ClusterRef::Host,
+        wire::ClusterRef::Named(name) => ClusterRef::Named(name),
+    }
+}
+
+/// Which object a guest means.
+pub(crate) fn object_key(of: wire::ObjectKey) -> ObjectKey {
+    let wire::ObjectKey { api_version, kind, namespace, name } = of;
+    ObjectKey { api_version, kind, namespace, name }
+}
+
+/// Which objects a guest means.
+pub(crate) fn selection(of: wire::Selection) -> Selection {
+    let wire::Selection { api_version, kind, namespace, names, labels, fields } = of;
+    Selection { api_version, kind, namespace, names, labels, fields }
+}

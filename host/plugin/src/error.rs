@@ -1,0 +1,267 @@
+//! Why there is no answer of a component, and what that means for its item.
+
+use std::path::PathBuf;
+
+use orangery_core::{
+    error::{Code, Fault},
+    port::PluginIdentity,
+};
+
+use crate::{
+    budget::{Budget, Limit},
+    contract::LEVEL,
+};
+
+/// Why a component gave no answer. One variant per thing that can fail; the message does not name the component.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The call met one of its limits.
+    #[error("the call was stopped: it needs more than {allowed} {unit}; raise `limits.{limit}` of its registration if that is meant to be", unit = limit.unit())]
+    Limit {
+        /// Which.
+        limit: Limit,
+        /// How much the budget allows, in the limit's unit.
+        allowed: u64,
+    },
+    /// The host has no room for the call at the moment.
+    #[error("the host has no {what} left for another call; it is made again when there is")]
+    Busy {
+        /// What is exhausted.
+        what: &'static str,
+    },
+    /// The component trapped.
+    #[error("the component crashed: {reason}{}", said(.wrote))]
+    Trap {
+        /// The trap, such as `wasm trap: integer divide by zero`.
+        reason: String,
+        /// The end of what it wrote to its standard error, such as a panic message; escaped.
+        wrote: Option<String>,
+    },
+    /// The component called itself too deep.
+    #[error("the component crashed: its calls are nested deeper than the stack of 2 MiB{}", said(.wrote))]
+    StackOverflow {
+        /// The end of what it wrote to its standard error; escaped.
+        wrote: Option<String>,
+    },
+    /// The component ended itself instead of answering.
+    #[error("the component ended itself with status {status} instead of answering{}", said(.wrote))]
+    Exit {
+        /// The exit status.
+        status: i32,
+        /// The end of what it wrote to its standard error; escaped.
+        wrote: Option<String>,
+    },
+    /// The answer makes no sense.
+    #[error("the component's answer makes no sense: {at} {why}")]
+    Nonsense {
+        /// Where in the answer, such as `stages[0].writes[1].object`.
+        at: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The component asked for something that this host has no backend for.
+    #[error("the component uses {interface}, which this host does not serve yet")]
+    Unavailable {
+        /// The interface.
+        interface: &'static str,
+    },
+    /// The component imports what is not offered.
+    #[error(
+        "the component imports {interface}, which is not offered to components; build it against the contracts that `orangery wit` prints"
+    )]
+    Import {
+        /// The import's name.
+        interface: String,
+    },
+    /// The component was built against another version of the contract.
+    #[error("the component uses {interface}, but this host serves version {served}; build it against the contracts that `orangery wit` prints")]
+    Version {
+        /// The name with the version that the component wants.
+        interface: String,
+        /// The version line served.
+        served: String,
+    },
+    /// The component says that it was built against another level of the contract.
+    #[error("the component was built for contract level {found}, but this host serves level {}; build it again with the SDK of this host", LEVEL)]
+    Level {
+        /// The content of the custom section, escaped.
+        found: String,
+    },
+    /// The component exports nothing that this host could call, or not what it is registered for.
+    #[error("the component does not export {interface}; build it against the world of `orangery wit` that it is registered for")]
+    Export {
+        /// What is missing.
+        interface: &'static str,
+    },
+    /// The component's functions do not have the types of the contract.
+    #[error("the component does not fit the contract: {why}; build it against the contracts that `orangery wit` prints")]
+    Link {
+        /// What does not fit.
+        why: String,
+    },
+    /// These bytes are no component.
+    #[error("the file is not a WebAssembly component: {why}; build it for the target wasm32-wasip2")]
+    NotAComponent {
+        /// What it is instead.
+        why: String,
+    },
+    /// The component is larger than this host compiles.
+    #[error("the component has {found} {what}, and at most {allowed} are compiled; make it smaller")]
+    TooLarge {
+        /// What is counted.
+        what: &'static str,
+        /// How many there are.
+        found: u64,
+        /// How many there may be.
+        allowed: u64,
+    },
+    /// The component does not compile.
+    #[error("the component does not compile: {why}")]
+    Compile {
+        /// The compiler's own words.
+        why: String,
+    },
+    /// The compiler met a limit of its process.
+    #[error("compiling the component was stopped: it needs more than {limit}; make it smaller")]
+    CompileLimit {
+        /// The limit, with its unit.
+        limit: String,
+    },
+    /// The compiler's process could not be started.
+    #[error("the compiler {program} did not start: {source}")]
+    Compiler {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The component's file could not be read.
+    #[error("the component {path} cannot be read: {source}; correct `component.file` of its registration")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The cache cannot be used.
+    #[error("the cache of compiled components {folder} cannot be used: {why}")]
+    Cache {
+        /// The folder.
+        folder: PathBuf,
+        /// Why, and how to mend it.
+        why: String,
+    },
+    /// The engine does not start on this machine.
+    #[error("the WebAssembly engine does not start: {why}")]
+    Engine {
+        /// The engine's own words.
+        why: String,
+    },
+}
+
+fn said(wrote: &Option<String>) -> String {
+    wrote.as_ref().map(|text| format!("; it wrote: {text}")).unwrap_or_default()
+}
+
+impl Error {
+    /// A limit of this budget.
+    pub(crate) fn limit(limit: Limit, budget: &Budget) -> Self {
+        Error::Limit { limit, allowed: budget.allowed(limit) }
+    }
+
+    /// What it means for the item: the component's name goes before the sentence.
+    pub fn fault(&self, who: &PluginIdentity) -> Fault {
+        let message = format!("{who}: {self}");
+        match self {
+            // The cluster may have been slow: the next call may be in time.
+            Error::Limit { limit: Limit::Wall, .. } => Fault::later(Code::LimitExceeded, message),
+            Error::Limit { .. } | Error::StackOverflow { .. } | Error::TooLarge { .. } | Error::CompileLimit { .. } => {
+                Fault::invalid(Code::LimitExceeded, message)
+            }
+            Error::Busy { .. } | Error::Compiler { .. } | Error::Cache { .. } => {
+                Fault::later(Code::InternalProblem, message)
+            }
+            Error::Import { .. } => Fault::denied(message),
+            Error::Trap { .. }
+            | Error::Exit { .. }
+            | Error::Nonsense { .. }
+            | Error::Unavailable { .. }
+            | Error::Version { .. }
+            | Error::Level { .. }
+            | Error::Export { .. }
+            | Error::Link { .. }
+            | Error::NotAComponent { .. }
+            | Error::Compile { .. }
+            | Error::Read { .. }
+            | Error::Engine { .. } => Fault::invalid(Code::InternalProblem, message),
+        }
+    }
+
+    /// Whether the same bytes may be usable at another time, so that the reason is not remembered.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Error::Busy { .. } | Error::Compiler { .. } | Error::Cache { .. } => true,
+            Error::Limit { .. }
+            | Error::Trap { .. }
+            | Error::StackOverflow { .. }
+            | Error::Exit { .. }
+            | Error::Nonsense { .. }
+            | Error::Unavailable { .. }
+            | Error::Import { .. }
+            | Error::Version { .. }
+            | Error::Level { .. }
+            | Error::Export { .. }
+            | Error::Link { .. }
+            | Error::NotAComponent { .. }
+            | Error::TooLarge { .. }
+            | Error::Compile { .. }
+            | Error::CompileLimit { .. }
+            | Error::Read { .. }
+            | Error::Engine { .. } => false,
+        }
+    }
+}
+
+/// What a host function or a limiter raises inside a call, to be found again in the error that the call ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Stop {
+    /// A limit of the call's budget.
+    #[error("limit {0}")]
+    Limit(Limit),
+    /// A resource of the whole host.
+    #[error("no {0} left")]
+    Busy(&'static str),
+    /// An interface without a backend.
+    #[error("{0} is not served")]
+    Unavailable(&'static str),
+}
+
+impl Stop {
+    pub(crate) fn error(self, budget: &Budget) -> Error {
+        match self {
+            Stop::Limit(limit) => Error::limit(limit, budget),
+            Stop::Busy(what) => Error::Busy { what },
+            Stop::Unavailable(interface) => Error::Unavailable { interface },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_names_the_component_and_keeps_the_sentence() {
+        let who = PluginIdentity { name: "mine".into(), version: "1.2.3".into(), digest: "sha256:0".into() };
+        let cpu = Error::limit(Limit::Cpu, &Budget::default());
+        assert_eq!(
+            cpu.fault(&who),
+            Fault::invalid(
+                Code::LimitExceeded,
+                "mine 1.2.3: the call was stopped: it needs more than 2000 ms of processor time; raise `limits.cpuMilliseconds` of its registration if that is meant to be"
+            )
+        );
+        assert!(matches!(Error::limit(Limit::Wall, &Budget::default()).fault(&who), Fault::Later(_)));
+        assert!(matches!(Error::Import { interface: "x:y/z".into() }.fault(&who), Fault::Denied(_)));
+    }
+}

@@ -1,0 +1,153 @@
+//! One pass over a component's bytes: names, counts, bounds. It allocates no more than the names it answers.
+
+use wasmparser::{ComponentExternalKind, ComponentTypeRef, Encoding, Parser, Payload};
+
+use crate::{contract::LEVEL_SECTION, error::Error};
+
+/// The largest component.
+pub(crate) const MOST_BYTES: u64 = 64 << 20;
+/// The most functions of all its modules.
+const MOST_FUNCTIONS: u64 = 100_000;
+/// The most modules and components in it.
+const MOST_PARTS: u64 = 200;
+/// The largest single function; larger ones make a compiler slow out of proportion.
+const MOST_FUNCTION_BYTES: u64 = 2 << 20;
+/// The most names that it imports or exports at the top.
+const MOST_NAMES: u64 = 1_000;
+
+/// What a pass found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) functions: u64,
+    pub(super) level: Option<String>,
+    pub(super) imports: Vec<String>,
+    pub(super) exports: Vec<String>,
+}
+
+pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Error> {
+    at_most("bytes", bytes.len() as u64, MOST_BYTES)?;
+    if !Parser::is_component(bytes) {
+        let what = if Parser::is_core_wasm(bytes) { "it is a core module" } else { "it does not begin as one" };
+        return Err(Error::NotAComponent { why: what.to_owned() });
+    }
+    let mut scan = Scan::default();
+    let (mut depth, mut parts) = (0_u64, 0_u64);
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(broken)? {
+            Payload::Version { encoding: Encoding::Component | Encoding::Module, .. } => {
+                depth += 1;
+                parts += 1;
+                at_most("modules and components inside", parts, MOST_PARTS)?;
+            }
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::FunctionSection(functions) => {
+                scan.functions += u64::from(functions.count());
+                at_most("functions", scan.functions, MOST_FUNCTIONS)?;
+            }
+            Payload::CodeSectionEntry(body) => {
+                at_most("bytes in one function", body.range().end.saturating_sub(body.range().start), MOST_FUNCTION_BYTES)?;
+            }
+            Payload::CustomSection(section) if section.name() == LEVEL_SECTION => {
+                scan.level = Some(String::from_utf8_lossy(section.data()).into_owned());
+            }
+            Payload::ComponentImportSection(imports) if depth == 1 => {
+                for import in imports {
+                    let import = import.map_err(broken)?;
+                    if import_matters(&import.ty) {
+                        scan.imports.push(import.name.full_name().into_owned());
+                        at_most("imports", scan.imports.len() as u64, MOST_NAMES)?;
+                    }
+                }
+            }
+            Payload::ComponentExportSection(exports) if depth == 1 => {
+                for export in exports {
+                    let export = export.map_err(broken)?;
+                    if export.kind == ComponentExternalKind::Instance {
+                        scan.exports.push(export.name.full_name().into_owned());
+                        at_most("exports", scan.exports.len() as u64, MOST_NAMES)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(scan)
+}
+
+/// Types are imported by name too, but nothing is reached through them.
+fn import_matters(what: &ComponentTypeRef) -> bool {
+    !matches!(what, ComponentTypeRef::Type(_))
+}
+
+fn at_most(what: &'static str, found: u64, allowed: u64) -> Result<(), Error> {
+    if found > allowed {
+        return Err(Error::TooLarge { what, found, allowed });
+    }
+    Ok(())
+}
+
+fn broken(error: wasmparser::BinaryReaderError) -> Error {
+    Error::NotAComponent { why: format!("{} at byte {}", error.message(), error.offset()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], message: &str) {
+        assert_eq!(scan(bytes).unwrap_err().to_string(), message);
+    }
+
+    const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    #[test]
+    fn what_is_no_component_is_told_what_it_is() {
+        check(b"", "the file is not a WebAssembly component: it does not begin as one; build it for the target wasm32-wasip2");
+        check(b"\x7fELF", "the file is not a WebAssembly component: it does not begin as one; build it for the target wasm32-wasip2");
+        check(
+            b"\0asm\x01\0\0\0",
+            "the file is not a WebAssembly component: it is a core module; build it for the target wasm32-wasip2",
+        );
+        check(
+            &[HEADER, &[1, 0xff]].concat(),
+            "the file is not a WebAssembly component: unexpected end-of-file at byte 10; build it for the target wasm32-wasip2",
+        );
+    }
+
+    #[test]
+    fn a_component_is_as_large_as_is_compiled() {
+        let mut large = HEADER.to_vec();
+        large.resize((MOST_BYTES + 1) as usize, 0);
+        check(&large, "the component has 67108865 bytes, and at most 67108864 are compiled; make it smaller");
+    }
+
+    #[test]
+    fn a_nest_of_components_is_cut() {
+        // Section 4 holds a component; each is the whole content of the one before.
+        let mut nest = HEADER.to_vec();
+        for _ in 0..MOST_PARTS {
+            let mut length = Vec::new();
+            let mut rest = nest.len();
+            loop {
+                let more = rest >> 7 != 0;
+                length.push((rest & 0x7f) as u8 | if more { 0x80 } else { 0 });
+                rest >>= 7;
+                if !more {
+                    break;
+                }
+            }
+            nest = [HEADER, &[4], &length, &nest].concat();
+        }
+        check(&nest, "the component has 201 modules and components inside, and at most 200 are compiled; make it smaller");
+    }
+
+    #[test]
+    fn the_contract_level_is_found_where_a_linker_leaves_it() {
+        let section = [&[0, 19, 17][..], b"orangery:contract", b"7"].concat();
+        assert_eq!(scan(&[HEADER, &section].concat()).unwrap().level.as_deref(), Some("7"));
+        let module = [b"\0asm\x01\0\0\0", &section[..]].concat();
+        let nested = [HEADER, &[1, module.len() as u8], &module].concat();
+        assert_eq!(scan(&nested).unwrap().level.as_deref(), Some("7"));
+    }
+}

@@ -1,0 +1,237 @@
+//! What one call has spent of its budget.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use wasmtime::ResourceLimiter;
+
+use crate::{
+    budget::{Budget, Limit},
+    error::Stop,
+    sandbox::Epochs,
+};
+
+/// Milliseconds of one tick of the processor's clock.
+pub(crate) const TICK_MILLISECONDS: u64 = 10;
+
+/// The memory that all calls of the process share.
+#[derive(Debug)]
+pub(crate) struct SharedMemory {
+    used: AtomicUsize,
+    total: usize,
+}
+
+impl SharedMemory {
+    pub(crate) fn new(total: usize) -> Self {
+        Self { used: AtomicUsize::new(0), total }
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let before = self.used.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) <= self.total {
+            return true;
+        }
+        self.give(bytes);
+        false
+    }
+
+    fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Counts against a [`Budget`].
+pub(crate) struct Meter {
+    budget: Budget,
+    shared: Arc<SharedMemory>,
+    epochs: Arc<Epochs>,
+    ticks: u64,
+    /// The guest waited since the last tick, so the next one is not its own.
+    waited: bool,
+    memory: usize,
+    /// The last growth that was allowed, to be taken back where it fails after all.
+    growth: usize,
+    table_elements: usize,
+    host_calls: u64,
+    host_call_bytes: u64,
+}
+
+impl Meter {
+    pub(crate) fn new(budget: Budget, shared: Arc<SharedMemory>, epochs: Arc<Epochs>) -> Self {
+        Self {
+            budget,
+            shared,
+            epochs,
+            ticks: 0,
+            waited: false,
+            memory: 0,
+            growth: 0,
+            table_elements: 0,
+            host_calls: 0,
+            host_call_bytes: 0,
+        }
+    }
+
+    /// One tick passed while the guest ran.
+    pub(crate) fn tick(&mut self) -> Result<(), Stop> {
+        if std::mem::take(&mut self.waited) {
+            return Ok(());
+        }
+        self.ticks += 1;
+        if self.ticks.saturating_mul(TICK_MILLISECONDS) > self.budget.cpu_milliseconds {
+            return Err(Stop::Limit(Limit::Cpu));
+        }
+        Ok(())
+    }
+
+    /// The guest makes a host call with this many bytes of arguments.
+    pub(crate) fn host_call(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.host_calls += 1;
+        if self.host_calls > self.budget.host_calls {
+            return Err(Stop::Limit(Limit::HostCalls));
+        }
+        self.carry(bytes)
+    }
+
+    /// A host call carries this many bytes.
+    pub(crate) fn carry(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.host_call_bytes = self.host_call_bytes.saturating_add(bytes as u64);
+        if self.host_call_bytes > self.budget.host_call_bytes {
+            return Err(Stop::Limit(Limit::HostCallBytes));
+        }
+        Ok(())
+    }
+
+    /// Waits for the host. A tick that passes meanwhile is not counted as the guest's.
+    pub(crate) async fn wait<T>(&mut self, port: impl Future<Output = T>) -> T {
+        let before = self.epochs.passed();
+        let answer = port.await;
+        self.waited |= self.epochs.passed() != before;
+        answer
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.shared.give(self.memory);
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        self.growth = 0;
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        let growth = desired.saturating_sub(current);
+        let sum = self.memory.saturating_add(growth);
+        if sum as u64 > self.budget.memory_mib << 20 {
+            return Err(Stop::Limit(Limit::Memory).into());
+        }
+        if !self.shared.take(growth) {
+            return Err(Stop::Busy("memory").into());
+        }
+        self.memory = sum;
+        self.growth = growth;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        let growth = std::mem::take(&mut self.growth);
+        self.memory -= growth;
+        self.shared.give(growth);
+        Ok(())
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.table_elements = self.table_elements.saturating_add(desired.saturating_sub(current));
+        if self.table_elements as u64 > self.budget.table_elements {
+            return Err(Stop::Limit(Limit::TableElements).into());
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meter(budget: Budget, total: usize) -> Meter {
+        Meter::new(budget, Arc::new(SharedMemory::new(total)), Arc::new(Epochs::default()))
+    }
+
+    fn stop<T: std::fmt::Debug>(result: wasmtime::Result<T>) -> Stop {
+        *result.unwrap_err().downcast_ref::<Stop>().unwrap()
+    }
+
+    #[test]
+    fn memories_are_summed() {
+        let mut meter = meter(Budget { memory_mib: 2, ..Budget::default() }, usize::MAX);
+        assert!(meter.memory_growing(0, 1 << 20, None).unwrap());
+        assert!(meter.memory_growing(0, 1 << 20, None).unwrap());
+        assert_eq!(stop(meter.memory_growing(1 << 20, (1 << 20) + 1, None)), Stop::Limit(Limit::Memory));
+    }
+
+    #[test]
+    fn a_growth_that_fails_is_taken_back() {
+        let mut meter = meter(Budget { memory_mib: 1, ..Budget::default() }, usize::MAX);
+        assert!(meter.memory_growing(0, 1 << 20, None).unwrap());
+        meter.memory_grow_failed(wasmtime::Error::msg("no memory")).unwrap();
+        assert!(meter.memory_growing(0, 1 << 20, None).unwrap());
+        assert!(!meter.memory_growing(1 << 20, 2 << 20, Some(1 << 20)).unwrap());
+        meter.memory_grow_failed(wasmtime::Error::msg("maximum")).unwrap();
+        assert_eq!(meter.shared.used(), 1 << 20);
+    }
+
+    #[test]
+    fn the_process_has_one_share_for_all_calls_and_gets_it_back() {
+        let shared = Arc::new(SharedMemory::new(100));
+        let epochs = Arc::new(Epochs::default());
+        let mut first = Meter::new(Budget::default(), shared.clone(), epochs.clone());
+        let mut second = Meter::new(Budget::default(), shared.clone(), epochs);
+        assert!(first.memory_growing(0, 60, None).unwrap());
+        assert_eq!(stop(second.memory_growing(0, 60, None)), Stop::Busy("memory"));
+        drop(first);
+        assert!(second.memory_growing(0, 60, None).unwrap());
+        drop(second);
+        assert_eq!(shared.used(), 0);
+    }
+
+    #[test]
+    fn tables_are_summed() {
+        let mut meter = meter(Budget { table_elements: 10, ..Budget::default() }, 0);
+        assert!(meter.table_growing(0, 5, None).unwrap() && meter.table_growing(0, 5, None).unwrap());
+        assert_eq!(stop(meter.table_growing(5, 6, None)), Stop::Limit(Limit::TableElements));
+    }
+
+    #[test]
+    fn host_calls_and_their_bytes_are_counted() {
+        let mut calls = meter(Budget { host_calls: 2, ..Budget::default() }, 0);
+        assert_eq!([calls.host_call(1), calls.host_call(1)], [Ok(()), Ok(())]);
+        assert_eq!(calls.host_call(1), Err(Stop::Limit(Limit::HostCalls)));
+        let mut bytes = meter(Budget { host_call_bytes: 3, ..Budget::default() }, 0);
+        assert_eq!([bytes.host_call(2), bytes.carry(1)], [Ok(()), Ok(())]);
+        assert_eq!(bytes.carry(1), Err(Stop::Limit(Limit::HostCallBytes)));
+        assert_eq!(bytes.carry(usize::MAX), Err(Stop::Limit(Limit::HostCallBytes)));
+    }
+
+    #[test]
+    fn ticks_are_processor_time_and_a_tick_of_waiting_is_not() {
+        let mut meter = meter(Budget { cpu_milliseconds: 20, ..Budget::default() }, 0);
+        assert_eq!([meter.tick(), meter.tick()], [Ok(()), Ok(())]);
+        let epochs = meter.epochs.clone();
+        futures::executor::block_on(meter.wait(async { epochs.advance() }));
+        assert_eq!(meter.tick(), Ok(()));
+        assert_eq!(meter.tick(), Err(Stop::Limit(Limit::Cpu)));
+    }
+}

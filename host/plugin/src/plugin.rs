@@ -1,0 +1,233 @@
+//! A registered component: its identity, grants and limits, and the calls that the host makes to it.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use orangery_core::{
+    digest,
+    error::Fault,
+    grant::Grants,
+    port::{BoxFuture, Clusters, Deployer, Files, PluginIdentity, Renderer},
+    proposal::{Item, Proposal},
+    template::{RenderFailure, RenderRequest, Rendered},
+};
+
+use crate::{
+    bindings::template::exports::orangery::template::template,
+    budget::Budget,
+    call::{self, Call},
+    component::Component,
+    convert,
+    error::Error,
+    registration::{Content, Registered},
+    sandbox::Sandbox,
+};
+
+/// A registered component. It is compiled when it is first needed, or before, in the background.
+pub struct Plugin {
+    identity: PluginIdentity,
+    name: Arc<str>,
+    grants: Arc<Grants>,
+    budget: Budget,
+    ownership_labels: Vec<String>,
+    content: Content,
+    sandbox: Arc<Sandbox>,
+}
+
+impl Plugin {
+    /// Takes a registration over. Nothing is compiled yet.
+    pub fn new(registered: Registered, sandbox: Arc<Sandbox>) -> Self {
+        let Registered { registration, content, origin: _ } = registered;
+        let digest = match &content {
+            Content::Bytes(bytes) => digest::sha256(bytes),
+            Content::Missing(_) => String::new(),
+        };
+        let name = registration.metadata.name;
+        let spec = registration.spec;
+        Self {
+            identity: PluginIdentity { name: name.clone(), version: spec.version, digest },
+            name: name.into(),
+            grants: Arc::new(spec.grants),
+            budget: spec.limits,
+            ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
+            content,
+            sandbox,
+        }
+    }
+
+    /// What one call may spend.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The component, compiled.
+    ///
+    /// # Errors
+    ///
+    /// Why it is unusable.
+    pub async fn component(&self) -> Result<Arc<Component>, Arc<Error>> {
+        match &self.content {
+            Content::Bytes(bytes) => self.sandbox.component(bytes).await,
+            Content::Missing(error) => Err(error.clone()),
+        }
+    }
+
+    /// What the item needs, as the component says it.
+    ///
+    /// # Errors
+    ///
+    /// The host's reason why there is no answer. The component's own fault is an answer.
+    pub async fn plan(&self, item: &Item, clusters: Arc<dyn Clusters>) -> Result<Result<Proposal, Fault>, Arc<Error>> {
+        let component = self.component().await?;
+        let Some(deploy) = component.deploy.clone() else {
+            return Err(Arc::new(Error::Export { interface: "orangery:deployer/deploy" }));
+        };
+        let request = convert::item(item);
+        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, clusters), |store, instance| {
+            Box::pin(async move { deploy.load(&mut *store, &instance)?.call_plan(store, &request).await })
+        });
+        self.proposal(answer.await?)
+    }
+
+    /// What must happen before the inventory is deleted; `None` where the component has nothing to say about it.
+    ///
+    /// # Errors
+    ///
+    /// The host's reason why there is no answer. The component's own fault is an answer.
+    pub async fn uninstall(
+        &self,
+        item: &Item,
+        clusters: Arc<dyn Clusters>,
+    ) -> Result<Option<Result<Proposal, Fault>>, Arc<Error>> {
+        let component = self.component().await?;
+        let Some(uninstall) = component.uninstall.clone() else { return Ok(None) };
+        let request = convert::item(item);
+        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, clusters), |store, instance| {
+            Box::pin(async move { uninstall.load(&mut *store, &instance)?.call_plan(store, &request).await })
+        });
+        Ok(Some(self.proposal(answer.await?)?))
+    }
+
+    /// What the engine makes of a template.
+    ///
+    /// # Errors
+    ///
+    /// The host's reason why there is no answer. The engine's own failure is an answer.
+    pub async fn render(
+        &self,
+        request: &RenderRequest,
+        files: Arc<dyn Files>,
+    ) -> Result<Result<Rendered, RenderFailure>, Arc<Error>> {
+        let component = self.component().await?;
+        let Some(indices) = component.template.clone() else {
+            return Err(Arc::new(Error::Export { interface: "orangery:template/template" }));
+        };
+        let request: template::Request = convert::request(request);
+        let call = Call {
+            plugin: self.name.clone(),
+            budget: &self.budget,
+            grants: self.grants.clone(),
+            clusters: None,
+            files: Some(files),
+            // A template is told neither the time nor a seed: rendering twice gives the same.
+            now: Duration::ZERO,
+            seed: 0,
+        };
+        let answer = call::run(&self.sandbox, &component, call, |store, instance| {
+            Box::pin(async move { indices.load(&mut *store, &instance)?.call_render(store, &request).await })
+        });
+        Ok(match answer.await? {
+            Ok(rendered) => Ok(convert::rendered(rendered, &self.budget)?),
+            Err(failure) => Err(convert::render_failure(failure)),
+        })
+    }
+
+    fn deployer_call(&self, item: &Item, clusters: Arc<dyn Clusters>) -> Call<'_> {
+        Call {
+            plugin: self.name.clone(),
+            budget: &self.budget,
+            grants: self.grants.clone(),
+            clusters: Some(clusters),
+            files: None,
+            now: since_epoch(&item.now),
+            seed: item.seed,
+        }
+    }
+
+    fn proposal(
+        &self,
+        answer: Result<
+            crate::bindings::deployer::orangery::deployer::plan::Proposal,
+            crate::bindings::deployer::orangery::deployer::types::Fault,
+        >,
+    ) -> Result<Result<Proposal, Fault>, Arc<Error>> {
+        Ok(match answer {
+            Ok(proposal) => Ok(convert::proposal(proposal, &self.budget)?),
+            Err(fault) => Err(convert::fault(fault)),
+        })
+    }
+
+    fn fault(&self, error: &Error) -> Fault {
+        error.fault(&self.identity)
+    }
+}
+
+/// The request's time for the guest's clock; the epoch where the text is no time.
+fn since_epoch(now: &str) -> Duration {
+    let now: Option<Timestamp> = now.parse().ok();
+    now.and_then(|now| Duration::try_from(now.duration_since(Timestamp::UNIX_EPOCH)).ok()).unwrap_or_default()
+}
+
+impl Deployer for Plugin {
+    fn identity(&self) -> &PluginIdentity {
+        &self.identity
+    }
+
+    fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    fn ownership_labels(&self) -> &[String] {
+        &self.ownership_labels
+    }
+
+    fn plan<'a>(&'a self, item: &'a Item, clusters: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Proposal, Fault>> {
+        Box::pin(async move { Plugin::plan(self, item, clusters).await.map_err(|error| self.fault(&error))? })
+    }
+
+    fn uninstall<'a>(
+        &'a self,
+        item: &'a Item,
+        clusters: Arc<dyn Clusters>,
+    ) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
+        Box::pin(async move {
+            Plugin::uninstall(self, item, clusters).await.map_err(|error| self.fault(&error))?.transpose()
+        })
+    }
+}
+
+impl Renderer for Plugin {
+    fn identity(&self) -> &PluginIdentity {
+        &self.identity
+    }
+
+    fn render<'a>(
+        &'a self,
+        request: &'a RenderRequest,
+        files: Arc<dyn Files>,
+    ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
+        Box::pin(async move {
+            Plugin::render(self, request, files).await.map_err(|error| {
+                let fault = self.fault(&error);
+                RenderFailure {
+                    message: fault.problem().message.clone(),
+                    file: request.file.clone(),
+                    line: None,
+                    column: None,
+                    snippet: None,
+                    transient: matches!(fault, Fault::Later(_)),
+                }
+            })?
+        })
+    }
+}

@@ -1,0 +1,338 @@
+//! What the operator allows one component: a small YAML document, whose form a custom resource will take over.
+
+use std::{
+    borrow::Cow,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use orangery_core::grant::Grants;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    budget::{Budget, Limit},
+    error::Error,
+};
+
+/// A registration, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Registration {
+    /// `orangery.dev/v1alpha1`
+    pub api_version: ApiVersion,
+    /// `Plugin`
+    pub kind: Kind,
+    /// Its name.
+    pub metadata: Metadata,
+    /// What it is and what it may do.
+    pub spec: RegistrationSpec,
+}
+
+/// The versions of this form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ApiVersion {
+    /// The first.
+    #[serde(rename = "orangery.dev/v1alpha1")]
+    V1Alpha1,
+}
+
+/// The kinds of this form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// The one kind.
+    Plugin,
+}
+
+/// The name of a registration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Metadata {
+    /// Unique among registrations; it goes into messages, logs and status.
+    pub name: String,
+}
+
+/// What a component is and what it may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RegistrationSpec {
+    /// The component's version, for messages and status.
+    pub version: String,
+    /// Where the component is.
+    pub component: ComponentSource,
+    /// What it deploys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployer: Option<DeployerClaim>,
+    /// What it renders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<TemplateClaim>,
+    /// What it may reach; nothing unless it stands here.
+    #[serde(default)]
+    pub grants: Grants,
+    /// What one call may spend.
+    #[serde(default)]
+    pub limits: Budget,
+}
+
+/// Where a component is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ComponentSource {
+    /// A file, relative to the registration.
+    pub file: PathBuf,
+}
+
+/// The deploy items of a component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeployerClaim {
+    /// Deploy item types, such as `landscaper.gardener.cloud/kubernetes-manifest`.
+    pub item_types: Vec<String>,
+    /// Labels that mark an object on a target cluster as belonging to a deploy item.
+    #[serde(default)]
+    pub ownership_labels: Vec<String>,
+}
+
+/// The templates of a component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TemplateClaim {
+    /// Template types, such as `Jinja`.
+    pub types: Vec<String>,
+}
+
+/// A component's bytes, or why there are none.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Bytes(Cow<'static, [u8]>),
+    Missing(Arc<Error>),
+}
+
+/// A registration with its component.
+#[derive(Clone, Debug)]
+pub struct Registered {
+    pub(crate) registration: Registration,
+    pub(crate) content: Content,
+    pub(crate) origin: String,
+}
+
+/// Why there is no registration.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistrationError {
+    /// The folder or a file of it cannot be read.
+    #[error("{path} cannot be read: {source}; name a folder of plugin registrations with `--plugins`")]
+    Read {
+        /// The folder or file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The folder holds no registration.
+    #[error("{path} holds no plugin registration; put one with the ending .yaml into it")]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The text is not a registration.
+    #[error("{origin}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Syntax {
+        /// The file.
+        origin: String,
+        /// From 1.
+        line: Option<u64>,
+        /// What is wrong.
+        why: String,
+    },
+    /// The registration claims nothing, or both an item type and a template type.
+    #[error("{origin}: plugin {name} must have either `deployer` with item types or `template` with types")]
+    Claim {
+        /// The file.
+        origin: String,
+        /// The registration.
+        name: String,
+    },
+    /// A name, version or type is empty.
+    #[error("{origin}: `{field}` is empty; give it a value")]
+    EmptyField {
+        /// The file.
+        origin: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// A limit that no host can keep.
+    #[error("{origin}: `limits.{limit}` of plugin {name} is at most {most}; lower it")]
+    Limit {
+        /// The file.
+        origin: String,
+        /// The registration.
+        name: String,
+        /// The limit.
+        limit: Limit,
+        /// The greatest value.
+        most: u64,
+    },
+}
+
+impl Registration {
+    /// Reads a registration. `origin` names the file in errors.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistrationError::Syntax`] with the line, and the errors of what the form cannot say.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, RegistrationError> {
+        let registration: Self = serde_saphyr::from_str(text).map_err(|error| RegistrationError::Syntax {
+            origin: origin.to_owned(),
+            line: error.location().map(|place| place.line()),
+            why: error.without_snippet().to_string(),
+        })?;
+        registration.check(origin)?;
+        Ok(registration)
+    }
+
+    fn check(&self, origin: &str) -> Result<(), RegistrationError> {
+        let Self { api_version: ApiVersion::V1Alpha1, kind: Kind::Plugin, metadata: Metadata { name }, spec } = self;
+        let empty = |field| RegistrationError::EmptyField { origin: origin.to_owned(), field };
+        if name.is_empty() {
+            return Err(empty("metadata.name"));
+        }
+        if spec.version.is_empty() {
+            return Err(empty("spec.version"));
+        }
+        let claim = match (&spec.deployer, &spec.template) {
+            (Some(deployer), None) => Some(("spec.deployer.itemTypes", &deployer.item_types)),
+            (None, Some(template)) => Some(("spec.template.types", &template.types)),
+            (None, None) | (Some(_), Some(_)) => None,
+        };
+        let Some((field, types)) = claim else {
+            return Err(RegistrationError::Claim { origin: origin.to_owned(), name: name.clone() });
+        };
+        if types.is_empty() || types.iter().any(String::is_empty) {
+            return Err(empty(field));
+        }
+        match spec.limits.beyond() {
+            Some((limit, most)) => {
+                Err(RegistrationError::Limit { origin: origin.to_owned(), name: name.clone(), limit, most })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Registered {
+    /// A component that ships with the host.
+    ///
+    /// # Errors
+    ///
+    /// As [`Registration::parse`].
+    pub fn builtin(name: &str, registration: &str, bytes: &'static [u8]) -> Result<Self, RegistrationError> {
+        let origin = format!("the built-in plugin {name}");
+        let registration = Registration::parse(registration, &origin)?;
+        Ok(Self { registration, content: Content::Bytes(Cow::Borrowed(bytes)), origin })
+    }
+
+    /// A registration with the bytes of its component.
+    pub fn new(registration: Registration, bytes: Vec<u8>, origin: String) -> Self {
+        Self { registration, content: Content::Bytes(Cow::Owned(bytes)), origin }
+    }
+
+    /// The registration.
+    pub fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// Reads a registration's file and the component that it names. A component that cannot be read makes its own types
+    /// unusable, not the registration.
+    ///
+    /// # Errors
+    ///
+    /// As [`Registration::parse`]; [`RegistrationError::Read`] for the registration's own file.
+    pub fn read(path: &Path) -> Result<Self, RegistrationError> {
+        let unread = |source| RegistrationError::Read { path: path.to_path_buf(), source };
+        let text = fs::read_to_string(path).map_err(unread)?;
+        let origin = path.display().to_string();
+        let registration = Registration::parse(&text, &origin)?;
+        let file = path.parent().unwrap_or(Path::new("")).join(&registration.spec.component.file);
+        let content = match fs::read(&file) {
+            Ok(bytes) => Content::Bytes(Cow::Owned(bytes)),
+            Err(source) => Content::Missing(Arc::new(Error::Read { path: file, source })),
+        };
+        Ok(Self { registration, content, origin })
+    }
+}
+
+/// The registrations of a folder: its files that end in `.yaml` or `.yml`, sorted by name.
+///
+/// # Errors
+///
+/// The first registration that cannot be read or parsed; [`RegistrationError::Empty`] where there is none.
+pub fn read_folder(folder: &Path) -> Result<Vec<Registered>, RegistrationError> {
+    let unread = |source| RegistrationError::Read { path: folder.to_path_buf(), source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unread)? {
+        let path = entry.map_err(unread)?.path();
+        if path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        return Err(RegistrationError::Empty { path: folder.to_path_buf() });
+    }
+    files.sort();
+    files.iter().map(|file| Registered::read(file)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "apiVersion: orangery.dev/v1alpha1\nkind: Plugin\nmetadata: {name: mine}\n";
+
+    #[track_caller]
+    fn check(text: &str, message: &str) {
+        assert_eq!(Registration::parse(text, "mine.yaml").unwrap_err().to_string(), message);
+    }
+
+    #[test]
+    fn what_is_left_out_is_denied_or_has_its_default() {
+        let text = format!("{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}, template: {{types: [Mine]}}, limits: {{memoryMiB: 8}}}}");
+        let expected = Registration {
+            api_version: ApiVersion::V1Alpha1,
+            kind: Kind::Plugin,
+            metadata: Metadata { name: "mine".into() },
+            spec: RegistrationSpec {
+                version: "1.0.0".into(),
+                component: ComponentSource { file: "a.wasm".into() },
+                deployer: None,
+                template: Some(TemplateClaim { types: vec!["Mine".into()] }),
+                grants: Grants::default(),
+                limits: Budget { memory_mib: 8, ..Budget::default() },
+            },
+        };
+        assert_eq!(Registration::parse(&text, "mine.yaml").unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let misspelt = format!("{HEAD}spec:\n  version: 1.0.0\n  component: {{file: a.wasm}}\n  deployr: {{}}\n");
+        let error = Registration::parse(&misspelt, "mine.yaml").unwrap_err().to_string();
+        assert!(error.starts_with("mine.yaml:7: ") && error.contains("deployr"), "{error}");
+        let spec = |rest: &str| format!("{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}{rest}}}");
+        check(&spec(""), "mine.yaml: plugin mine must have either `deployer` with item types or `template` with types");
+        check(&spec(", deployer: {itemTypes: []}"), "mine.yaml: `spec.deployer.itemTypes` is empty; give it a value");
+        check(&spec(", template: {types: [A]}, limits: {memoryMiB: 1024}"), "mine.yaml: `limits.memoryMiB` of plugin mine is at most 512; lower it");
+    }
+
+    #[test]
+    fn a_folder_without_registrations_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display();
+        assert_eq!(
+            read_folder(folder.path()).unwrap_err().to_string(),
+            format!("{path} holds no plugin registration; put one with the ending .yaml into it")
+        );
+        assert_eq!(
+            read_folder(&folder.path().join("a")).unwrap_err().to_string(),
+            format!("{path}/a cannot be read: No such file or directory (os error 2); name a folder of plugin registrations with `--plugins`")
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! One engine for the process: its settings, its room for calls, its memory of components by digest.
+
+mod engine;
+mod ticker;
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use orangery_core::digest;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use wasmtime::{Engine, component::Linker};
+
+pub(crate) use engine::settings;
+pub(crate) use ticker::{Epochs, Ticking};
+
+use crate::{
+    cache::Cache,
+    capability::{self, Guest},
+    compile::{self, CompileCommand},
+    component::{Component, Slot},
+    error::Error,
+    inspect,
+    meter::SharedMemory,
+    wasi,
+};
+
+/// The version of the engine, for `--version` and metrics. A test compares it with the lock file.
+pub const WASMTIME_VERSION: &str = "48.0.8";
+
+/// What a [`Sandbox`] is made of.
+#[derive(Clone, Debug)]
+pub struct SandboxConfig {
+    /// The program that compiles components, in a process of its own.
+    pub compiler: CompileCommand,
+    /// The folder of compiled components; `None` keeps them in memory only.
+    pub cache: Option<PathBuf>,
+    /// How many calls run at once; more wait for their turn.
+    pub calls: u32,
+    /// Bytes of linear memory that all calls share.
+    pub memory: usize,
+}
+
+impl SandboxConfig {
+    /// 64 calls at once, 1 GiB for all of them.
+    pub fn new(compiler: CompileCommand, cache: Option<PathBuf>) -> Self {
+        Self { compiler, cache, calls: 64, memory: 1 << 30 }
+    }
+}
+
+/// Where instances come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allocator {
+    /// Slots reserved at the start: an instance costs microseconds.
+    Pooling,
+    /// Memory is mapped for each instance: this machine refused the reservation.
+    OnDemand {
+        /// The machine's own words.
+        reason: String,
+    },
+}
+
+/// What calls hold at the moment; all zero when none runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Calls that run.
+    pub calls: usize,
+    /// Instances in the pool.
+    pub instances: u64,
+    /// Linear memories in the pool.
+    pub memories: usize,
+    /// Tables in the pool.
+    pub tables: usize,
+    /// Stacks in the pool.
+    pub stacks: usize,
+    /// Bytes of linear memory.
+    pub bytes: usize,
+}
+
+/// Loads components and gives their calls room. One per process: engines of one process share nothing.
+pub struct Sandbox {
+    engine: Engine,
+    allocator: Allocator,
+    ticker: ticker::Ticker,
+    linker: Linker<Guest>,
+    memory: Arc<SharedMemory>,
+    rooms: Semaphore,
+    most_calls: u32,
+    compiler: CompileCommand,
+    /// One component is compiled at a time: the compiler uses all processors and much memory.
+    compiling: Semaphore,
+    cache: Option<Cache>,
+    /// Protects the components that were asked for, usable or not, by digest.
+    components: Mutex<BTreeMap<String, Arc<Slot>>>,
+}
+
+impl Sandbox {
+    /// Starts the engine. Says once, as a warning, where the pool could not be reserved; see [`Sandbox::allocator`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Engine`] where this machine cannot run WebAssembly at all, [`Error::Cache`] where the cache folder is
+    /// open to others.
+    pub fn start(config: SandboxConfig) -> Result<Arc<Self>, Error> {
+        let SandboxConfig { compiler, cache, calls, memory } = config;
+        let (engine, allocator) = engine::start(calls)?;
+        if let Allocator::OnDemand { reason } = &allocator {
+            tracing::warn!(reason, "calls of components are slower: the pool of instances could not be reserved");
+        }
+        let mut linker = Linker::new(&engine);
+        let unlinked = |error: wasmtime::Error| Error::Engine { why: format!("{error:#}") };
+        capability::add_to_linker(&mut linker).map_err(unlinked)?;
+        wasi::add_to_linker(&mut linker).map_err(unlinked)?;
+        let cache = cache.map(|folder| Cache::open(folder, &engine)).transpose()?;
+        Ok(Arc::new(Self {
+            ticker: ticker::Ticker::start(&engine)?,
+            linker,
+            engine,
+            allocator,
+            memory: Arc::new(SharedMemory::new(memory)),
+            rooms: Semaphore::new(calls as usize),
+            most_calls: calls,
+            compiler,
+            compiling: Semaphore::new(1),
+            cache,
+            components: Mutex::default(),
+        }))
+    }
+
+    /// Where instances come from.
+    pub fn allocator(&self) -> &Allocator {
+        &self.allocator
+    }
+
+    /// What calls hold at the moment.
+    pub fn occupancy(&self) -> Occupancy {
+        let calls = (self.most_calls as usize).saturating_sub(self.rooms.available_permits());
+        let bytes = self.memory.used();
+        match self.engine.pooling_allocator_metrics() {
+            Some(pool) => Occupancy {
+                calls,
+                instances: pool.component_instances(),
+                memories: pool.memories(),
+                tables: pool.tables(),
+                stacks: pool.stacks(),
+                bytes,
+            },
+            None => Occupancy { calls, bytes, ..Occupancy::default() },
+        }
+    }
+
+    /// The component of these bytes, compiled at most once per digest, in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// Why it is unusable. The reason is remembered by digest, unless it may pass by itself.
+    pub async fn component(&self, bytes: &[u8]) -> Result<Arc<Component>, Arc<Error>> {
+        let digest = digest::sha256(bytes);
+        let slot = {
+            let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
+            components.entry(digest.clone()).or_default().clone()
+        };
+        slot.get_or_load(|| self.load(digest, bytes)).await
+    }
+
+    /// Compiles into the cache, for images that come with it filled. Answers the file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::component`]; [`Error::Cache`] where there is no cache or it cannot be written.
+    pub async fn fill_cache(&self, bytes: &[u8]) -> Result<PathBuf, Error> {
+        inspect::inspect(bytes)?.check()?;
+        let digest = digest::sha256(bytes);
+        let Some(cache) = &self.cache else {
+            return Err(Error::Cache { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() });
+        };
+        if cache.get(&digest).is_none() {
+            cache.put(&digest, &self.compile(bytes).await?)?;
+        }
+        Ok(cache.file(&digest))
+    }
+
+    async fn load(&self, digest: String, bytes: &[u8]) -> Result<Component, Error> {
+        let inspection = inspect::inspect(bytes)?;
+        inspection.check()?;
+        if let Some(compiled) = self.cache.as_ref().and_then(|cache| cache.get(&digest)) {
+            match Component::link(&self.engine, &self.linker, inspection.clone(), &compiled) {
+                Ok(component) => return Ok(component),
+                Err(Error::Compile { why }) => {
+                    tracing::warn!(digest, why, "a compiled component in the cache is damaged; it is compiled again");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let compiled = self.compile(bytes).await?;
+        if let Some(cache) = &self.cache
+            && let Err(error) = cache.put(&digest, &compiled)
+        {
+            tracing::warn!(%error, "the next start compiles again");
+        }
+        Component::link(&self.engine, &self.linker, inspection, &compiled)
+    }
+
+    async fn compile(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        let _turn = self.compiling.acquire().await;
+        compile::compile(&self.compiler, bytes).await
+    }
+
+    /// Room for one call, when there is some.
+    pub(crate) async fn enter(&self) -> Result<Room<'_>, Error> {
+        let permit = self.rooms.acquire().await.map_err(|_| Error::Busy { what: "room" })?;
+        Ok(Room { _ticking: self.ticker.enter(), _permit: permit })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<SharedMemory> {
+        &self.memory
+    }
+
+    pub(crate) fn epochs(&self) -> &Arc<Epochs> {
+        self.ticker.epochs()
+    }
+}
+
+/// A call's place among those that run: while it is held, the processor's clock ticks.
+pub(crate) struct Room<'a> {
+    _ticking: Ticking<'a>,
+    _permit: SemaphorePermit<'a>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_the_engine_is_the_locked_one() {
+        let lock = include_str!("../../../Cargo.lock");
+        assert!(lock.contains(&format!("name = \"wasmtime\"\nversion = \"{WASMTIME_VERSION}\"\n")));
+    }
+}

@@ -1,0 +1,68 @@
+//! The settings of the one engine (`wasm-host.md` §5.3, `go-engines.md`).
+
+use std::num::NonZeroUsize;
+
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use super::Allocator;
+use crate::{
+    budget::{MAX_MEMORY_MIB, MAX_TABLE_ELEMENTS},
+    error::Error,
+};
+
+/// Enough for Helm's 1,000 nested templates (`go-engines.md`, pitfall 6).
+const WASM_STACK: usize = 2 << 20;
+/// The stack of a call: the guest's, and what host functions need above it.
+const FIBER_STACK: usize = 3 << 20;
+const MOST_FRAMES: NonZeroUsize = NonZeroUsize::new(20).expect("20 is not zero");
+
+/// What code is compiled for. The compiler's process and the host use the same, so that one loads what the other made.
+pub(crate) fn settings() -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .wasm_memory64(false)
+        .wasm_tail_call(false)
+        .wasm_relaxed_simd(false)
+        .wasm_custom_page_sizes(false)
+        .wasm_wide_arithmetic(false)
+        // Off, 48.0.8 panics while it compiles nested components (`wasm-host.md` §5.3).
+        .wasm_multi_memory(true)
+        .wasm_extended_const(true)
+        .max_wasm_stack(WASM_STACK)
+        .async_stack_size(FIBER_STACK)
+        .async_stack_zeroing(true)
+        .wasm_backtrace_max_frames(Some(MOST_FRAMES));
+    config
+}
+
+/// An engine with a pool for this many calls, or without one where the machine refuses the reservation.
+pub(super) fn start(calls: u32) -> Result<(Engine, Allocator), Error> {
+    let mut pooled = settings();
+    pooled.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(calls)));
+    match Engine::new(&pooled) {
+        Ok(engine) => Ok((engine, Allocator::Pooling)),
+        Err(refusal) => {
+            let engine = Engine::new(&settings()).map_err(|error| Error::Engine { why: format!("{error:#}") })?;
+            Ok((engine, Allocator::OnDemand { reason: format!("{refusal:#}") }))
+        }
+    }
+}
+
+fn pool(calls: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(calls)
+        .total_core_instances(calls.saturating_mul(20))
+        .total_memories(calls.saturating_mul(4))
+        .total_tables(calls.saturating_mul(4))
+        .total_stacks(calls)
+        .max_memory_size((MAX_MEMORY_MIB << 20) as usize)
+        .max_core_instances_per_component(60)
+        .max_memories_per_component(8)
+        .max_tables_per_component(40)
+        .table_elements(MAX_TABLE_ELEMENTS as usize)
+        .max_component_instance_size(8 << 20)
+        .max_core_instance_size(4 << 20);
+    pool
+}

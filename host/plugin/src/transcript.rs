@@ -1,0 +1,186 @@
+//! What a guest says: log lines and its standard streams, counted, escaped and cut.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use crate::{
+    budget::{Budget, Limit},
+    error::Stop,
+};
+
+/// How much of a guest's standard error is kept for the sentence about its end.
+const TAIL: usize = 4 << 10;
+/// The longest line that reaches the log.
+const LINE: usize = 8 << 10;
+
+/// How grave a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+/// A standard stream of the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channel {
+    Out,
+    Err,
+}
+
+/// The lines of one call.
+pub(crate) struct Transcript {
+    plugin: Arc<str>,
+    most_lines: u64,
+    most_bytes: u64,
+    lines: u64,
+    bytes: u64,
+    out: Vec<u8>,
+    err: Vec<u8>,
+    tail: VecDeque<u8>,
+}
+
+impl Transcript {
+    pub(crate) fn new(plugin: Arc<str>, budget: &Budget) -> Self {
+        Self {
+            plugin,
+            most_lines: budget.log_lines,
+            most_bytes: budget.log_bytes,
+            lines: 0,
+            bytes: 0,
+            out: Vec::new(),
+            err: Vec::new(),
+            tail: VecDeque::new(),
+        }
+    }
+
+    /// One line through the interface `log`.
+    pub(crate) fn line(&mut self, level: Level, message: &str, fields: &[(String, String)]) -> Result<(), Stop> {
+        let size = fields.iter().fold(message.len(), |sum, (name, value)| sum + name.len() + value.len());
+        self.count(1, size)?;
+        let mut text = escaped(message, LINE);
+        for (name, value) in fields {
+            text.push_str(&format!(" {}={}", escaped(name, LINE), escaped(value, LINE)));
+        }
+        emit(level, &self.plugin, &text);
+        Ok(())
+    }
+
+    /// Bytes of a standard stream; whole lines go to the log.
+    pub(crate) fn write(&mut self, channel: Channel, bytes: &[u8]) -> Result<(), Stop> {
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.count(lines, bytes.len())?;
+        if channel == Channel::Err {
+            self.tail.extend(bytes);
+            let excess = self.tail.len().saturating_sub(TAIL);
+            self.tail.drain(..excess);
+        }
+        let pending = match channel {
+            Channel::Out => &mut self.out,
+            Channel::Err => &mut self.err,
+        };
+        pending.extend_from_slice(bytes);
+        let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { return Ok(()) };
+        let rest = pending.split_off(end + 1);
+        let whole = std::mem::replace(pending, rest);
+        let level = match channel {
+            Channel::Out => Level::Info,
+            Channel::Err => Level::Warn,
+        };
+        for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            emit(level, &self.plugin, &escaped(&String::from_utf8_lossy(line), LINE));
+        }
+        Ok(())
+    }
+
+    /// The end of what was written to the standard error, as one escaped line; `None` where nothing was.
+    pub(crate) fn last_words(&self) -> Option<String> {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        let text = String::from_utf8_lossy(&tail);
+        let lines: Vec<String> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with("note: run with `RUST_BACKTRACE"))
+            .map(|line| escaped(line, TAIL))
+            .collect();
+        (!lines.is_empty()).then(|| lines.join(" "))
+    }
+
+    fn count(&mut self, lines: u64, bytes: usize) -> Result<(), Stop> {
+        self.lines = self.lines.saturating_add(lines);
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        if self.lines > self.most_lines {
+            return Err(Stop::Limit(Limit::LogLines));
+        }
+        if self.bytes > self.most_bytes {
+            return Err(Stop::Limit(Limit::LogBytes));
+        }
+        Ok(())
+    }
+}
+
+/// The text without control characters, which could forge lines or move a terminal's cursor, and at most `most` bytes long.
+pub(crate) fn escaped(text: &str, most: usize) -> String {
+    let mut safe = String::with_capacity(text.len().min(most));
+    for character in text.chars() {
+        if safe.len() >= most {
+            safe.push('…');
+            break;
+        }
+        if character.is_control() || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+            safe.extend(character.escape_default());
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
+fn emit(level: Level, plugin: &str, text: &str) {
+    match level {
+        Level::Trace => tracing::trace!(target: "orangery::guest", plugin, "{text}"),
+        Level::Debug => tracing::debug!(target: "orangery::guest", plugin, "{text}"),
+        Level::Info => tracing::info!(target: "orangery::guest", plugin, "{text}"),
+        Level::Warn => tracing::warn!(target: "orangery::guest", plugin, "{text}"),
+        Level::Error => tracing::error!(target: "orangery::guest", plugin, "{text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transcript(log_lines: u64, log_bytes: u64) -> Transcript {
+        Transcript::new("p".into(), &Budget { log_lines, log_bytes, ..Budget::default() })
+    }
+
+    #[test]
+    fn lines_and_bytes_of_log_and_streams_are_one_budget() {
+        let mut lines = transcript(2, 100);
+        assert_eq!(lines.line(Level::Info, "a", &[]), Ok(()));
+        assert_eq!(lines.write(Channel::Out, b"b\nc"), Ok(()));
+        assert_eq!(lines.write(Channel::Err, b"\n"), Err(Stop::Limit(Limit::LogLines)));
+        let mut bytes = transcript(100, 4);
+        assert_eq!(bytes.line(Level::Info, "a", &[("b".into(), "c".into())]), Ok(()));
+        assert_eq!(bytes.write(Channel::Out, b"de"), Err(Stop::Limit(Limit::LogBytes)));
+    }
+
+    #[test]
+    fn the_last_words_are_the_end_of_standard_error_on_one_line() {
+        let mut some = transcript(100, 1 << 20);
+        some.write(Channel::Out, b"not this\n").unwrap();
+        some.write(Channel::Err, &[b'x'; TAIL]).unwrap();
+        some.write(Channel::Err, b"\nthread main panicked:\n\x1b[31mboom\nnote: run with `RUST_BACKTRACE=1`\n").unwrap();
+        let words = some.last_words().unwrap();
+        assert!(words.ends_with("x thread main panicked: \\u{1b}[31mboom"), "{words}");
+        assert!(words.len() < TAIL + 10);
+        assert_eq!(transcript(1, 1).last_words(), None);
+    }
+
+    #[test]
+    fn a_line_cannot_forge_another_or_be_endless() {
+        assert_eq!(escaped("a\nlevel=error\r\u{202e}", 100), "a\\nlevel=error\\r\\u{202e}");
+        assert_eq!(escaped(&"é".repeat(9), 4), "éé…");
+    }
+}
