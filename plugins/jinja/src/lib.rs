@@ -8,7 +8,7 @@
 //! - Values print as YAML reads them: `null`, `true`, lists and objects as JSON. Nothing is escaped.
 //! - Filters besides Jinja's own: `toyaml`, `fromjson`, `b64encode`, `b64decode`, `quote`, `squote`, `nindent`.
 //!   Functions: `read_file(path)`, `list_files(folder)`, `fail(message)`.
-//! - An error has file, line, column and a snippet of the template, never a value. A template that does not end is stopped.
+//! - An error has file, line, column and a snippet of the template, no text of the inputs. A template that does not end is stopped.
 //!
 //! The output is text, which the host decodes. Same request, same files, same output.
 

@@ -1,4 +1,4 @@
-//! Where a template failed: file, line, column, a snippet. The template's text is shown, values never are.
+//! Where a template failed: file, line, column, a snippet. The template's text is shown, that of the inputs is not.
 
 use std::{error::Error as _, fmt::Write as _, ops::Range};
 
