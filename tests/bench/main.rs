@@ -3,6 +3,7 @@
 //! Server and operator run as the binary of a release build, which is built first, so that processor time and memory
 //! are theirs alone.
 
+mod calls;
 mod figures;
 mod latency;
 mod load;
@@ -42,6 +43,7 @@ fn measure(sizes: &[usize]) -> ExitCode {
     runtime.block_on(async {
         let mut figures = Figures::begin();
         restart::starts(&mut figures).await;
+        calls::measure(&mut figures).await;
         latency::hello_world(&mut figures).await;
         latency::wake_up(&mut figures).await;
         let mut costs = Vec::new();

@@ -79,7 +79,10 @@ impl Binary {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.folder.path());
         command.env_remove("KUBECONFIG").env("NO_COLOR", "1").env("HOME", self.folder.path());
-        command.env("XDG_CACHE_HOME", &self.cache).env("XDG_RUNTIME_DIR", self.folder.path()).env_remove("RUST_LOG");
+        command
+            .env("XDG_CACHE_HOME", &self.cache)
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .env_remove("ORANGERY_LOG");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }

@@ -1,0 +1,159 @@
+//! One call of a component: cold, from the cache, warm.
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use orangery_core::{
+    error::Fault,
+    port::{ApiResource, BoxFuture, Clusters, Files, Plugins},
+    proposal::{ClusterRef, Item, ObjectKey, Selection},
+    template::{ExecutionKind, RenderRequest},
+};
+use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
+use serde_json::{Value, json};
+
+use crate::figures::{Figures, Samples, shown};
+
+const WARM: usize = 2000;
+const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
+const MOCK: &str = "landscaper.gardener.cloud/mock";
+
+/// A cluster without objects and kinds: what is measured is the call.
+struct Nothing;
+
+impl Clusters for Nothing {
+    fn get<'a>(&'a self, _: &'a ClusterRef, _: &'a ObjectKey) -> BoxFuture<'a, Result<Option<Value>, Fault>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn get_many<'a>(
+        &'a self,
+        _: &'a ClusterRef,
+        keys: &'a [ObjectKey],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>, Fault>> {
+        Box::pin(async { Ok(vec![None; keys.len()]) })
+    }
+
+    fn list<'a>(&'a self, _: &'a ClusterRef, _: &'a Selection) -> BoxFuture<'a, Result<Vec<Value>, Fault>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn version<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Result<String, Fault>> {
+        Box::pin(async { Ok("1.33".to_owned()) })
+    }
+
+    fn discover<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Result<Vec<ApiResource>, Fault>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+impl Files for Nothing {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        Err(format!("{path} does not exist"))
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+}
+
+/// Measures the built-in components.
+pub(crate) async fn measure(figures: &mut Figures) {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let begin = Instant::now();
+    let plugins = load(cache.path());
+    plan(&plugins, MANIFEST).await;
+    figures.add("first call of the manifest component, compiled for it", &shown(begin.elapsed()));
+    drop(plugins);
+
+    let plugins = load(cache.path());
+    let begin = Instant::now();
+    plan(&plugins, MANIFEST).await;
+    figures.add("first call of the manifest component, from the cache", &shown(begin.elapsed()));
+    let samples = Samples::new(repeat(async || plan(&plugins, MANIFEST).await).await);
+    figures.add("warm call of the manifest component, one ConfigMap", &samples.text());
+    plan(&plugins, MOCK).await;
+    let samples = Samples::new(repeat(async || plan(&plugins, MOCK).await).await);
+    figures.add("warm call of the mock component", &samples.text());
+    render(&plugins).await;
+    let samples = Samples::new(repeat(async || render(&plugins).await).await);
+    figures.add("warm render of the hello-world template", &samples.text());
+}
+
+fn load(cache: &Path) -> PluginSet {
+    let compiler = CompileCommand {
+        program: crate::release().join("orangery"),
+        args: vec!["plugin".into(), "compile-worker".into()],
+    };
+    let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(cache.to_owned()))).expect("the sandbox starts");
+    let builtin = orangery_builtin::components().iter();
+    let registered = builtin.map(|one| Registered::builtin(one.name, one.registration, one.bytes));
+    let registered = registered.collect::<Result<Vec<_>, _>>().expect("what ships is registered well");
+    PluginSet::load(registered, &sandbox).expect("what ships goes together")
+}
+
+async fn repeat(call: impl AsyncFn()) -> Vec<Duration> {
+    let mut samples = Vec::with_capacity(WARM);
+    for _ in 0..WARM {
+        let begin = Instant::now();
+        call().await;
+        samples.push(begin.elapsed());
+    }
+    samples
+}
+
+async fn plan(plugins: &PluginSet, item_type: &str) {
+    let deployer = plugins.deployer(item_type).expect("a built-in component serves the type");
+    deployer.plan(&item(item_type), Arc::new(Nothing)).await.expect("the item is planned");
+}
+
+fn item(item_type: &str) -> Item {
+    let config_map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "hello", "namespace": "default"},
+        "data": {"greeting": "Hello"},
+    });
+    let config = if item_type == MOCK {
+        json!({"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration"})
+    } else {
+        json!({
+            "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
+            "kind": "ProviderConfiguration",
+            "manifests": [{"policy": "manage", "manifest": config_map}],
+        })
+    };
+    Item {
+        namespace: "default".to_owned(),
+        name: "hello-item-x8mv6".to_owned(),
+        uid: "f4885b78-dfc7-4031-ab6f-debb6a69f732".to_owned(),
+        item_type: item_type.to_owned(),
+        generation: 1,
+        context: "default".to_owned(),
+        target: Some("cluster".to_owned()),
+        job: "65eb57ff-4f00-4844-95cb-61410f68fa59".to_owned(),
+        config,
+        status: None,
+        checkpoint: None,
+        failed: None,
+        now: "2026-11-21T02:09:18Z".to_owned(),
+        seed: 1,
+        timeout: 600_000,
+    }
+}
+
+async fn render(plugins: &PluginSet) {
+    let engine = plugins.renderer("Jinja").expect("a built-in component renders Jinja");
+    let request = RenderRequest {
+        execution: ExecutionKind::Deploy,
+        name: "default".to_owned(),
+        file: None,
+        template: include_str!("hello.jinja").to_owned(),
+        inputs: json!({"imports": {"name": "hello"}, "cd": null, "components": [], "blueprint": {}}),
+        state: None,
+    };
+    engine.render(&request, Arc::new(Nothing)).await.expect("the template is right");
+}
