@@ -6,6 +6,11 @@
 //!
 //! This crate decides nothing: meaning and transitions belong to `orangery-core` and the controllers.
 
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "printer columns share their type, and the lint takes them for one list"
+)]
+
 pub mod annotation;
 pub mod condition;
 pub mod duration;

@@ -113,7 +113,7 @@ fn write_value(out: &mut String, value: &Value, depth: Option<usize>) {
         Value::Number(number) => write_number(out, number),
         Value::String(text) => write_text(out, text),
         Value::Array(items) => {
-            write_group(out, ('[', ']'), depth, items, |out, item, inner| write_value(out, item, inner));
+            write_group(out, ('[', ']'), depth, items, write_value);
         }
         Value::Object(map) => {
             let sorted: BTreeMap<&String, &Value> = map.iter().collect();

@@ -132,7 +132,7 @@ pub struct ImportError {
     /// `namespace/name` of the installation.
     pub installation: String,
     /// What is wrong.
-    pub fault: ImportFault,
+    pub fault: Box<ImportFault>,
 }
 
 /// What is wrong with an import.

@@ -50,7 +50,7 @@ pub fn read(
 
 pub(super) fn error(scope: &Scope<'_>, import: &str, fault: ImportFault) -> ImportError {
     let installation = format!("{}/{}", scope.namespace, scope.installation);
-    ImportError { import: import.to_owned(), installation, fault }
+    ImportError { import: import.to_owned(), installation, fault: Box::new(fault) }
 }
 
 struct Reader<'a> {
