@@ -33,9 +33,7 @@ pub struct Kept {
 pub struct Progress {
     /// The job; the progress of another job says nothing.
     pub job: String,
-    /// The proposal that is carried out.
-    pub proposal: Kept,
-    /// Where in it.
+    /// Where in its proposal.
     pub at: At,
     /// Since when; the timeout of a stage counts from here.
     pub since: Timestamp,
@@ -62,6 +60,8 @@ pub enum At {
     Calling(Option<Timestamp>),
     /// The component is to be called again with the failure of a stage.
     Recovering(StageFailure),
+    /// Nothing is left to do but deleting the inventory.
+    Deleting,
 }
 
 /// Where in a list of stages.
@@ -122,8 +122,11 @@ pub fn writes(proposal: &Proposal) -> impl Iterator<Item = (Located, &ObjectWrit
 /// Whether a proposal must be kept before its first write: where it may wait, go on with another call or do something
 /// after its exports, a crash or a new leader has to carry on with exactly it. Others are asked for again.
 pub fn must_be_kept(proposal: &Proposal) -> bool {
-    let done_at_once = matches!(&proposal.next, Next::Finish(completion) if completion.afterwards.is_empty())
-        || matches!(proposal.next, Next::Fail(_));
+    let done_at_once = match &proposal.next {
+        Next::Finish(completion) => completion.afterwards.is_empty(),
+        Next::Fail(_) => true,
+        Next::ContinueWith(_) | Next::AgainIn { .. } => false,
+    };
     !done_at_once || proposal.recover.is_some() || proposal.stages.iter().any(may_wait)
 }
 
@@ -266,12 +269,11 @@ mod tests {
         };
         let progress = Progress {
             job: "j".into(),
-            proposal: Kept { digest: "sha256:0".into(), secrets: vec!["a".into()] },
             at: At::Stage(Position::stage(1).step(StageStep::Waiting)),
             since: Timestamp::from_second(0).unwrap(),
             planned: BTreeSet::from([key]),
         };
-        let wire = json!({"job": "j", "proposal": {"digest": "sha256:0", "secrets": ["a"]},
+        let wire = json!({"job": "j",
             "at": {"stage": {"stage": 1, "step": "waiting"}}, "since": "1970-01-01T00:00:00Z",
             "planned": [{"apiVersion": "v1", "kind": "K", "name": "n"}]});
         assert_eq!(serde_json::to_value(&progress).unwrap(), wire);

@@ -1,0 +1,213 @@
+//! One Kubernetes API server: reads and writes of objects of any kind.
+
+use std::{sync::Arc, time::Duration};
+
+use http::Request as HttpRequest;
+use kube::{
+    Client,
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
+    core::Request,
+};
+use orangery_core::{
+    port::ApiResource,
+    proposal::{ObjectKey, Selection},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+pub(crate) use self::kinds::Kinds;
+use crate::{
+    Error,
+    watch::{Wake, Watches},
+};
+
+mod kinds;
+
+/// The field manager of everything that is written to targets.
+const FIELD_MANAGER: &str = "orangery";
+
+/// How long one request may take; watches are not requests of this sort.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// Objects a page of a list holds.
+const PAGE: u32 = 500;
+
+/// One Kubernetes API server.
+pub struct Cluster {
+    client: Client,
+    address: String,
+    kinds: Kinds,
+    watches: Watches,
+}
+
+/// What a delete has answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Deletion {
+    /// The object is gone.
+    Gone,
+    /// It goes, but not yet: it has finalizers or time to stop.
+    Pending(Box<Value>),
+}
+
+impl Cluster {
+    /// The server behind a client. `address` names it in messages; `wake` is called for whoever waits on its objects.
+    pub fn new(client: Client, address: String, wake: Wake) -> Self {
+        Self { client, address, kinds: Kinds::default(), watches: Watches::new(wake) }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// How messages name it.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    /// How the server serves a kind: asked once for each group and version, and again for a kind that is not known.
+    pub(crate) async fn served(&self, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
+        self.kinds.find(self, api_version, kind).await
+    }
+
+    pub(crate) async fn get(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
+        let request = at(resource, key.namespace.as_deref()).get(&key.name, &GetParams::default());
+        match self.ask(key, request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(Error::Missing { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn create(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
+        let request = at(resource, key.namespace.as_deref()).create(&post(), object.to_string().into_bytes());
+        self.written(resource, key, self.ask(key, request).await)
+    }
+
+    /// A PUT; the object carries the resource version that was read.
+    pub(crate) async fn replace(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
+        let bytes = object.to_string().into_bytes();
+        let request = at(resource, key.namespace.as_deref()).replace(&key.name, &post(), bytes);
+        self.written(resource, key, self.ask(key, request).await)
+    }
+
+    /// A JSON merge patch.
+    pub(crate) async fn patch(&self, resource: &ApiResource, key: &ObjectKey, patch: &Value) -> Result<Value, Error> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let request = at(resource, key.namespace.as_deref()).patch(&key.name, &params, &Patch::Merge(patch));
+        self.written(resource, key, self.ask(key, request).await)
+    }
+
+    /// Server-side apply. Fields of others that the object names are taken over, as controllers do.
+    pub(crate) async fn apply(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let request = at(resource, key.namespace.as_deref()).patch(&key.name, &params, &Patch::Apply(object));
+        self.written(resource, key, self.ask(key, request).await)
+    }
+
+    /// Deletes an object, its dependents in the background. One that is not there is gone.
+    pub(crate) async fn delete(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Deletion, Error> {
+        let params =
+            DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
+        let request = at(resource, key.namespace.as_deref()).delete(&key.name, &params);
+        let answer: Value = match self.ask(key, request).await {
+            Ok(answer) => answer,
+            Err(Error::Missing { .. }) => return Ok(Deletion::Gone),
+            Err(error) => return Err(error),
+        };
+        if answer.get("kind") == Some(&json!("Status")) {
+            return Ok(Deletion::Gone);
+        }
+        self.watches.absorb(resource, &answer);
+        Ok(Deletion::Pending(Box::new(answer)))
+    }
+
+    pub(crate) async fn list(&self, resource: &ApiResource, what: &Selection) -> Result<Vec<Value>, Error> {
+        let key = ObjectKey {
+            api_version: what.api_version.clone(),
+            kind: what.kind.clone(),
+            namespace: what.namespace.clone(),
+            name: "(all)".to_owned(),
+        };
+        let mut params = ListParams {
+            label_selector: what.labels.clone(),
+            field_selector: what.fields.clone(),
+            limit: Some(PAGE),
+            ..ListParams::default()
+        };
+        let mut objects = Vec::new();
+        loop {
+            let request = at(resource, what.namespace.as_deref()).list(&params);
+            let mut page: Value = self.ask(&key, request).await?;
+            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+                objects.extend(items.into_iter().map(|item| typed(item, resource)));
+            }
+            params.continue_token =
+                page.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()).map(str::to_owned);
+            if params.continue_token.is_none() {
+                break;
+            }
+        }
+        let named = |object: &Value| {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            what.names.is_empty() || what.names.iter().any(|wanted| wanted == name)
+        };
+        objects.retain(named);
+        Ok(objects)
+    }
+
+    /// A request of the API, within its time.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        key: &ObjectKey,
+        request: Result<HttpRequest<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<T, Error> {
+        let judge = |error| Error::judge(&self.address, key, error);
+        let request = request.map_err(|error| judge(kube::Error::BuildRequest(error)))?;
+        match tokio::time::timeout(ANSWER_WITHIN, self.client.request(request)).await {
+            Ok(answer) => answer.map_err(judge),
+            Err(_elapsed) => Err(Error::Silent {
+                cluster: self.address.clone(),
+                key: key.clone(),
+                seconds: ANSWER_WITHIN.as_secs(),
+            }),
+        }
+    }
+
+    /// Tells whoever watches the kind what a write has answered, so that nobody judges by an older version.
+    fn written(&self, resource: &ApiResource, key: &ObjectKey, answer: Result<Value, Error>) -> Result<Value, Error> {
+        let answer = answer?;
+        self.watches.absorb(resource, &answer);
+        if orangery_core::inventory::is_definition(key) {
+            self.kinds.forget_all();
+        }
+        Ok(answer)
+    }
+}
+
+fn post() -> PostParams {
+    PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() }
+}
+
+fn typed(mut object: Value, resource: &ApiResource) -> Value {
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".to_owned(), json!(resource.api_version));
+        map.insert("kind".to_owned(), json!(resource.kind));
+    }
+    object
+}
+
+/// The requests for a collection.
+pub(crate) fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
+    let root = if resource.api_version.contains('/') { "apis" } else { "api" };
+    Request::new(match namespace {
+        Some(namespace) if resource.namespaced => {
+            format!("/{root}/{}/namespaces/{namespace}/{}", resource.api_version, resource.plural)
+        }
+        Some(_) | None => format!("/{root}/{}/{}", resource.api_version, resource.plural),
+    })
+}

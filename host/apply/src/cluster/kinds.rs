@@ -1,0 +1,83 @@
+//! The kinds that a cluster serves, by group and version. Asked for at first use and kept; a kind that is not among
+//! them is asked for once more, so that a definition written meanwhile is found.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use orangery_core::{port::ApiResource, proposal::ObjectKey};
+
+use super::Cluster;
+use crate::Error;
+
+/// Kinds by group and version, then kind.
+#[derive(Default)]
+pub(crate) struct Kinds {
+    /// Protects what is known. Held for one lookup or one change, never across an await.
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+type Known = Arc<BTreeMap<String, Arc<ApiResource>>>;
+
+impl Kinds {
+    pub(super) async fn find(&self, cluster: &Cluster, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
+        if let Some(resource) = self.known(api_version).and_then(|known| known.get(kind).cloned()) {
+            return Ok(resource);
+        }
+        let kinds = Arc::new(ask(cluster, api_version).await?);
+        let found = kinds.get(kind).cloned();
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), kinds);
+        found.ok_or_else(|| not_served(cluster, api_version, kind))
+    }
+
+    /// A definition was written: everything may be served differently now.
+    pub(super) fn forget_all(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|api_version, _| !api_version.contains('/'));
+    }
+
+    fn known(&self, api_version: &str) -> Option<Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(api_version).cloned()
+    }
+}
+
+fn not_served(cluster: &Cluster, api_version: &str, kind: &str) -> Error {
+    Error::NotServed {
+        cluster: cluster.address().to_owned(),
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+    }
+}
+
+/// The kinds of one group and version; none where the server does not know it.
+async fn ask(cluster: &Cluster, api_version: &str) -> Result<BTreeMap<String, Arc<ApiResource>>, Error> {
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    let key = ObjectKey {
+        api_version: api_version.to_owned(),
+        kind: "APIResourceList".to_owned(),
+        namespace: None,
+        name: api_version.to_owned(),
+    };
+    let request = http::Request::get(format!("/{root}/{api_version}"))
+        .body(Vec::new())
+        .map_err(kube::core::request::Error::BuildRequest);
+    let list: APIResourceList = match cluster.ask(&key, request).await {
+        Ok(list) => list,
+        Err(Error::Missing { .. }) => return Ok(BTreeMap::new()),
+        Err(error) => return Err(error),
+    };
+    // A name with a slash is a subresource.
+    let resources = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
+    Ok(resources
+        .map(|resource| {
+            let served = ApiResource {
+                api_version: api_version.to_owned(),
+                kind: resource.kind.clone(),
+                plural: resource.name,
+                namespaced: resource.namespaced,
+            };
+            (resource.kind, Arc::new(served))
+        })
+        .collect())
+}

@@ -1,0 +1,127 @@
+//! Which clusters there are: pooled by the digest of their kubeconfig, so that all items of a target share connections,
+//! discovery and watches.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use orangery_core::{
+    digest::sha256,
+    port::BoxFuture,
+    proposal::{ClusterRef, SecretContent},
+    step::Step,
+};
+
+use crate::{
+    Cluster, ClusterSet, KubeconfigError, kubeconfig,
+    watch::{Hold, Waiter, Wake},
+};
+
+/// Clusters that the pool keeps; the one that was not asked for longest leaves first.
+const KEPT: usize = 256;
+
+/// How the references of a proposal become clusters; given by whoever knows targets.
+pub trait Connections: Send + Sync {
+    /// The cluster behind a reference.
+    ///
+    /// # Errors
+    /// Why there is none, already judged.
+    fn connect<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>>;
+    /// Content that the host places into an object and the component never sees.
+    ///
+    /// # Errors
+    /// Why there is none, already judged.
+    fn content<'a>(&'a self, content: &'a SecretContent) -> BoxFuture<'a, Step<String>>;
+}
+
+/// All clusters in use.
+pub struct ClusterPool {
+    wake: Wake,
+    /// Protects the clusters by digest. Held for one lookup or one change, never across an await.
+    clusters: Mutex<Clusters>,
+    holds: Arc<Holds>,
+}
+
+#[derive(Default)]
+struct Clusters {
+    /// Counts the look-ups, for the order of use.
+    tick: u64,
+    by_digest: BTreeMap<String, (u64, Arc<Cluster>)>,
+}
+
+/// The watches that items hold between two looks.
+#[derive(Default)]
+pub(crate) struct Holds {
+    /// Protects the holds by waiter. Held for one change; what is replaced is dropped outside.
+    by_waiter: Mutex<BTreeMap<Waiter, Vec<Hold>>>,
+}
+
+impl ClusterPool {
+    /// An empty pool. `wake` is called for an item when something that it waits for has changed; it must not block.
+    pub fn new(wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
+        Self { wake: Arc::new(wake), clusters: Mutex::default(), holds: Arc::default() }
+    }
+
+    /// The cluster of a kubeconfig.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`]
+    pub async fn connect(&self, kubeconfig: &str) -> Result<Arc<Cluster>, KubeconfigError> {
+        let digest = sha256(kubeconfig.as_bytes());
+        if let Some(cluster) = self.lookup(&digest) {
+            return Ok(cluster);
+        }
+        let (client, address) = kubeconfig::client(kubeconfig).await?;
+        Ok(self.insert(digest, client, address))
+    }
+
+    /// The cluster of a client that the host has already, under a name of its own.
+    pub fn adopt(&self, name: &str, client: &kube::Client) -> Arc<Cluster> {
+        self.lookup(name).unwrap_or_else(|| self.insert(name.to_owned(), client.clone(), name.to_owned()))
+    }
+
+    /// The clusters of one item.
+    pub fn set(&self, connections: Arc<dyn Connections>, waiter: Waiter) -> ClusterSet {
+        ClusterSet::new(connections, waiter, Arc::clone(&self.holds))
+    }
+
+    /// An item waits for nothing any more: watches that nobody else holds end.
+    pub fn release(&self, waiter: &Waiter) {
+        self.holds.replace(waiter, Vec::new());
+    }
+
+    fn lookup(&self, digest: &str) -> Option<Arc<Cluster>> {
+        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        clusters.tick += 1;
+        let tick = clusters.tick;
+        let (used, cluster) = clusters.by_digest.get_mut(digest)?;
+        *used = tick;
+        Some(Arc::clone(cluster))
+    }
+
+    fn insert(&self, digest: String, client: kube::Client, address: String) -> Arc<Cluster> {
+        let cluster = Arc::new(Cluster::new(client, address, Arc::clone(&self.wake)));
+        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        clusters.tick += 1;
+        let tick = clusters.tick;
+        // Two that connect at once agree on the first.
+        let kept = Arc::clone(&clusters.by_digest.entry(digest).or_insert((tick, cluster)).1);
+        while clusters.by_digest.len() > KEPT {
+            let oldest = clusters.by_digest.iter().min_by_key(|(_, (used, _))| *used).map(|(digest, _)| digest.clone());
+            let Some(oldest) = oldest else { break };
+            clusters.by_digest.remove(&oldest);
+        }
+        kept
+    }
+}
+
+impl Holds {
+    pub(crate) fn replace(&self, waiter: &Waiter, holds: Vec<Hold>) {
+        let before = {
+            let mut by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
+            if holds.is_empty() { by_waiter.remove(waiter) } else { by_waiter.insert(waiter.clone(), holds) }
+        };
+        drop(before);
+    }
+}

@@ -1,0 +1,254 @@
+//! What can go wrong with a cluster, and what it means for the job. One exhaustive judgement for all of it.
+
+use orangery_core::{
+    error::{Code, Failure, Fault},
+    proposal::ObjectKey,
+    step::{Halt, Wait},
+};
+
+/// The reason of a failure that names a kind which the cluster does not serve.
+pub(crate) const NOT_SERVED: &str = "KindNotServed";
+
+/// Why something of a proposal was not carried out. Messages never hold content of Secrets.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The cluster does not know the kind; a definition may be on its way.
+    #[error("{cluster} does not serve {api_version} {kind}; install its CustomResourceDefinition, or mend apiVersion and kind")]
+    NotServed {
+        /// The cluster.
+        cluster: String,
+        /// Group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
+    /// An object of a namespaced kind has no namespace.
+    #[error("{key} needs metadata.namespace, because its kind is namespaced")]
+    Unlocated {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// An object of a cluster-scoped kind has a namespace.
+    #[error("{key} must not have metadata.namespace, because its kind is cluster-scoped")]
+    Misplaced {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// The object changed again and again between read and write.
+    #[error("{key} keeps changing while it is written; the write is tried again")]
+    Conflict {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// The object exists already.
+    #[error("{key} exists already")]
+    AlreadyExists {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// Something that the object needs does not exist, or is going, such as its namespace.
+    #[error("{key} cannot be written now: {message}")]
+    Missing {
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        message: String,
+    },
+    /// The server refuses the object.
+    #[error("{key} is refused by the API server: {message}")]
+    Invalid {
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        message: String,
+    },
+    /// The credentials do not allow it.
+    #[error("the credentials of {cluster} do not allow this for {key}: {message}; grant it to them, or use others")]
+    Forbidden {
+        /// The cluster.
+        cluster: String,
+        /// The object.
+        key: ObjectKey,
+        /// The server's words.
+        message: String,
+    },
+    /// The server could not be asked, or could not answer.
+    #[error("{cluster} does not answer as it should for {key}: {source}")]
+    Unreachable {
+        /// The cluster.
+        cluster: String,
+        /// The object.
+        key: ObjectKey,
+        /// What the client says.
+        source: Box<kube::Error>,
+    },
+    /// The server did not answer in time.
+    #[error("{cluster} did not answer within {seconds} s for {key}")]
+    Silent {
+        /// The cluster.
+        cluster: String,
+        /// The object.
+        key: ObjectKey,
+        /// How long it was given.
+        seconds: u64,
+    },
+    /// A watch does not come about.
+    #[error("{cluster} cannot be watched for {api_version} {kind}: {message}")]
+    Unwatched {
+        /// The cluster.
+        cluster: String,
+        /// Group and version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// What the client says.
+        message: String,
+    },
+    /// A place for secret content is not in the object.
+    #[error("{key} has no place {at} for the content to be put there; its parent must be an object")]
+    Place {
+        /// The object.
+        key: ObjectKey,
+        /// A JSON pointer.
+        at: String,
+    },
+    /// The job is not the item's current one any more: nothing is written for it (C-24).
+    #[error("the job has been superseded or interrupted")]
+    Superseded,
+}
+
+impl Error {
+    /// The object that is to blame, where there is one.
+    pub fn key(&self) -> Option<&ObjectKey> {
+        match self {
+            Error::Unlocated { key }
+            | Error::Misplaced { key }
+            | Error::Conflict { key }
+            | Error::AlreadyExists { key }
+            | Error::Missing { key, .. }
+            | Error::Invalid { key, .. }
+            | Error::Forbidden { key, .. }
+            | Error::Unreachable { key, .. }
+            | Error::Silent { key, .. }
+            | Error::Place { key, .. } => Some(key),
+            Error::NotServed { .. } | Error::Unwatched { .. } | Error::Superseded => None,
+        }
+    }
+
+    /// Judges what the client says about an object of a cluster.
+    pub(crate) fn judge(cluster: &str, key: &ObjectKey, error: kube::Error) -> Self {
+        let (cluster, key) = (cluster.to_owned(), key.clone());
+        let status = match error {
+            kube::Error::Api(status) => status,
+            other => return Error::Unreachable { cluster, key, source: Box::new(other) },
+        };
+        let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+        let passing = causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+            || status.message.contains("exceeded quota");
+        let message = told(&key, &status);
+        match status.code {
+            404 => Error::Missing { key, message },
+            403 if passing => Error::Missing { key, message },
+            401 | 403 => Error::Forbidden { cluster, key, message },
+            409 if status.is_already_exists() => Error::AlreadyExists { key },
+            409 => Error::Conflict { key },
+            408 | 429 => Error::Unreachable { cluster, key, source: Box::new(kube::Error::Api(status)) },
+            400..500 => Error::Invalid { key, message },
+            _ => Error::Unreachable { cluster, key, source: Box::new(kube::Error::Api(status)) },
+        }
+    }
+}
+
+/// The server's words. Of a Secret only the names of fields: the words may quote their content.
+fn told(key: &ObjectKey, status: &kube::core::Status) -> String {
+    if key.kind != "Secret" || !matches!(status.code, 400 | 422) {
+        return status.message.clone();
+    }
+    let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+    let fields: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).filter(|field| !field.is_empty()).collect();
+    if fields.is_empty() {
+        return "it is not a valid Secret".to_owned();
+    }
+    format!("it is not a valid Secret at {}", fields.join(", "))
+}
+
+/// Wait, Retry or Stall (C-09): API, network and conflicts pass; what is invalid or forbidden does not.
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        let failure = |reason: &str| Failure::new("Apply", reason, error.to_string());
+        match &error {
+            Error::Superseded => Halt::Wait(Wait::default()),
+            Error::NotServed { .. } => Halt::Retry(failure(NOT_SERVED)),
+            Error::Conflict { .. } => Halt::Retry(failure("Conflict")),
+            Error::AlreadyExists { .. } => Halt::Retry(failure("AlreadyExists")),
+            Error::Missing { .. } => Halt::Retry(failure("NotFound")),
+            Error::Unreachable { .. } | Error::Silent { .. } => Halt::Retry(failure("ClusterUnreachable")),
+            Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
+            Error::Unlocated { .. } | Error::Misplaced { .. } | Error::Invalid { .. } | Error::Place { .. } => {
+                Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))
+            }
+            Error::Forbidden { .. } => Halt::Stall(failure("Forbidden").with_code(Code::Unauthorized)),
+        }
+    }
+}
+
+/// What a component is told about a read that failed.
+pub(crate) fn fault(halt: Halt) -> Fault {
+    match halt {
+        Halt::Wait(wait) => Fault::later(Code::Unfinished, wait.to_string()),
+        Halt::Retry(failure) => Fault::later(code(&failure), failure.message),
+        Halt::Stall(failure) => Fault::invalid(code(&failure), failure.message),
+    }
+}
+
+/// The code that stands for a failure where only one can be given.
+pub(crate) fn code(failure: &Failure) -> Code {
+    failure.codes.first().cloned().unwrap_or(Code::InternalProblem)
+}
+
+/// Why a stage does not go on, and the object that is to blame.
+#[derive(Debug)]
+pub(crate) struct Setback {
+    pub(crate) halt: Halt,
+    pub(crate) key: Option<ObjectKey>,
+}
+
+impl From<Error> for Setback {
+    fn from(error: Error) -> Self {
+        Self { key: error.key().cloned(), halt: error.into() }
+    }
+}
+
+impl From<Halt> for Setback {
+    fn from(halt: Halt) -> Self {
+        Self { halt, key: None }
+    }
+}
+
+impl Setback {
+    /// Joins two: the halts join, the first object named stays.
+    pub(crate) fn join(self, other: Setback) -> Setback {
+        Setback { halt: self.halt.join(other.halt), key: self.key.or(other.key) }
+    }
+}
+
+/// All values, or everything that stood in the way, joined.
+pub(crate) fn all<T>(results: impl IntoIterator<Item = Result<T, Setback>>) -> Result<Vec<T>, Setback> {
+    let mut values = Vec::new();
+    let mut met: Option<Setback> = None;
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(setback) => {
+                met = Some(match met.take() {
+                    Some(before) => before.join(setback),
+                    None => setback,
+                });
+            }
+        }
+    }
+    met.map_or(Ok(values), Err)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Exports: values of the component and values read from objects, merged into one object (`landscaper.md` §8.1).
+
+use std::sync::Arc;
+
+use orangery_core::{
+    check::key_of,
+    error::{Code, Failure},
+    inventory::Located,
+    jsonpath::{Path, PathError},
+    proposal::{ExportRule, ExportSource, Follow, ObjectKey, PathSource},
+    step::{Halt, Until},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    error::{Setback, all},
+    site::{Site, Spot, shown},
+    watch::Sight,
+};
+
+impl Site<'_> {
+    /// All exports, or a wait for what they come from.
+    pub(crate) async fn collect(&self, rules: &[ExportRule]) -> Result<Value, Setback> {
+        let mut results = Vec::new();
+        for rule in rules {
+            let value = match &rule.source {
+                ExportSource::Value(value) => Ok(value.clone()),
+                ExportSource::Path(source) => self.value(source, &rule.key).await,
+            };
+            results.push(value.map(|value| (rule.key.as_str(), value)));
+        }
+        let mut exports = Value::Object(Map::new());
+        for (key, value) in all(results)? {
+            merge(&mut exports, nested(key, value));
+        }
+        if exports.is_object() {
+            return Ok(exports);
+        }
+        let message = "an export without a key must be an object, because it becomes all exports of the item";
+        Err(Halt::Stall(Failure::new("Export", "InvalidExport", message).with_code(Code::ConfigurationProblem)).into())
+    }
+
+    async fn value(&self, source: &PathSource, key: &str) -> Result<Value, Setback> {
+        let located = Located { on: source.on.clone(), key: source.key.clone() };
+        let Some(follow) = &source.then else { return self.at(&located, &source.path, key).await };
+        let reference = self.at(&located, &source.path, key).await?;
+        let key_of_second = followed(&reference, follow, &source.key).ok_or_else(|| {
+            let message = format!(
+                "the export {key} follows {} of {}, which is no object with a name", source.path, source.key
+            );
+            Halt::Retry(Failure::new("Export", "InvalidReference", message))
+        })?;
+        self.at(&Located { on: source.on.clone(), key: key_of_second }, &follow.path, key).await
+    }
+
+    /// The one value at a path: from what a write has answered, or a watch that lives, or one read; if it is not there
+    /// yet, a watch calls again.
+    async fn at(&self, located: &Located, path: &str, export: &str) -> Result<Value, Setback> {
+        let parsed = Path::parse(path).map_err(|error| {
+            Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
+        })?;
+        if let Some(answer) = self.answers.get(located)
+            && let Ok(value) = parsed.one(answer)
+        {
+            return Ok(value.clone());
+        }
+        let spot = self.spot(located).await?;
+        let object = self.newest(&spot).await?;
+        let found = object.as_deref().map(|object| parsed.one(object).cloned());
+        if let Some(Ok(value)) = found {
+            return Ok(value);
+        }
+        // From here on a change calls again; what has changed since the read is seen at once.
+        let object = self.watch(&spot)?;
+        match object.as_deref().map(|object| parsed.one(object)) {
+            Some(Ok(value)) => Ok(value.clone()),
+            Some(Err(error)) => Err(absent(&spot.key, export, &error)),
+            None => Err(Halt::wait(spot.key.kind.clone(), spot.name(), Until::Exists).into()),
+        }
+    }
+
+    async fn newest(&self, spot: &Spot) -> Result<Option<Arc<Value>>, Setback> {
+        match spot.cluster.watches().sight(&spot.resource, &spot.place()) {
+            Some(Sight::Present(object)) => Ok(Some(object)),
+            Some(Sight::Absent) => Ok(None),
+            Some(Sight::Unknown | Sight::Blind(_)) | None => Ok(spot.get().await?.map(Arc::new)),
+        }
+    }
+}
+
+fn absent(key: &ObjectKey, export: &str, error: &PathError) -> Setback {
+    Halt::wait(key.kind.clone(), format!("{} (export {export}: {error})", shown(key)), Until::Ready).into()
+}
+
+/// The object that a reference `{name, namespace}` names.
+fn followed(reference: &Value, follow: &Follow, from: &ObjectKey) -> Option<ObjectKey> {
+    let name = reference.get("name")?;
+    let namespace = reference.get("namespace").and_then(Value::as_str).filter(|text| !text.is_empty());
+    let namespace = namespace.map(str::to_owned).or_else(|| from.namespace.clone());
+    let object = json!({"apiVersion": follow.api_version, "kind": follow.kind,
+        "metadata": {"name": name, "namespace": namespace}});
+    key_of(&object).ok()
+}
+
+/// A dotted key builds nested maps; an empty one stands for the root.
+fn nested(key: &str, value: Value) -> Value {
+    if key.is_empty() {
+        return value;
+    }
+    key.rsplit('.').fold(value, |inner, part| Value::Object(Map::from_iter([(part.to_owned(), inner)])))
+}
+
+fn merge(target: &mut Value, value: Value) {
+    match (target, value) {
+        (Value::Object(target), Value::Object(value)) => {
+            for (key, value) in value {
+                match target.get_mut(&key) {
+                    Some(known) => merge(known, value),
+                    None => drop(target.insert(key, value)),
+                }
+            }
+        }
+        (target, value) => *target = value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dotted_keys_build_maps_and_several_are_merged() {
+        let mut exports = json!({});
+        for (key, value) in [("a.b", json!(1)), ("a.c", json!({"d": 2})), ("", json!({"a": {"e": 3}})), ("a.b", json!(4))] {
+            merge(&mut exports, nested(key, value));
+        }
+        assert_eq!(exports, json!({"a": {"b": 4, "c": {"d": 2}, "e": 3}}));
+    }
+
+    #[test]
+    fn a_reference_without_a_namespace_stays_in_that_of_its_object() {
+        let follow = Follow { api_version: "v1".into(), kind: "Secret".into(), path: ".".into() };
+        let from = ObjectKey { api_version: "v1".into(), kind: "K".into(), namespace: Some("a".into()), name: "x".into() };
+        let key = |namespace: &str| ObjectKey { api_version: "v1".into(), kind: "Secret".into(), namespace: Some(namespace.into()), name: "s".into() };
+        assert_eq!(followed(&json!({"name": "s"}), &follow, &from), Some(key("a")));
+        assert_eq!(followed(&json!({"name": "s", "namespace": "b"}), &follow, &from), Some(key("b")));
+        assert_eq!(followed(&json!("s"), &follow, &from), None);
+    }
+}

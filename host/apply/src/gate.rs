@@ -1,0 +1,217 @@
+//! Gates: judged by what writes have answered, and otherwise by watches. Whatever does not hold is a wait.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use orangery_core::{
+    check::key_of,
+    error::{Code, Failure},
+    health::{Demand, Run, Unready, has_rule, run, usual},
+    inventory::{Inventory, Located},
+    proposal::{ClusterRef, Gate, ObjectKey, Readiness, ReadinessRule, Scope, Selection, Stage},
+    step::{Halt, Until, Wait},
+};
+use serde_json::Value;
+
+use crate::{
+    error::{Setback, all},
+    site::{Site, shown},
+};
+
+impl Site<'_> {
+    /// Whether a stage that began to wait at `since` is through.
+    pub(crate) async fn gate(&self, stage: &Stage, inventory: &Inventory, since: Timestamp) -> Result<(), Setback> {
+        match &stage.gate {
+            // Removals are waited for before anything is written.
+            Gate::Accepted | Gate::Gone => Ok(()),
+            Gate::Completed(keys) => {
+                let mut results = Vec::new();
+                for key in keys {
+                    results.push(self.completed(key).await);
+                }
+                all(results).map(drop)
+            }
+            Gate::Ready(checks) => {
+                for check in checks {
+                    let held = self.ready(check, stage, inventory).await;
+                    let now = self.job.clock.now();
+                    held.map_err(|setback| within(setback, check.timeout, since, now, &format!("check {}", check.name)))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn completed(&self, key: &ObjectKey) -> Result<(), Setback> {
+        let spot = self.spot(&Located { on: ClusterRef::Target, key: key.clone() }).await?;
+        match self.watch(&spot)?.as_deref().map(run) {
+            None => Err(Halt::wait(key.kind.clone(), spot.name(), Until::Exists).into()),
+            Some(Run::Unfinished) => Err(Halt::wait(key.kind.clone(), spot.name(), Until::Finished).into()),
+            Some(Run::Succeeded) => Ok(()),
+            Some(Run::Failed(why)) => Err(Setback {
+                halt: Halt::Stall(Failure::new("Wait", "RunFailed", format!("{key} has failed: {why}"))),
+                key: Some(key.clone()),
+            }),
+        }
+    }
+
+    async fn ready(&self, check: &Readiness, stage: &Stage, inventory: &Inventory) -> Result<(), Setback> {
+        let keys: Vec<ObjectKey> = match &check.scope {
+            Scope::Matching(selection) => return self.matching(check, selection).await,
+            Scope::Keys(keys) => keys.clone(),
+            Scope::Stage => {
+                let of_cluster = stage.writes.iter().filter(|write| write.on == check.on);
+                let keys: BTreeSet<ObjectKey> = of_cluster.filter_map(|write| key_of(&write.object).ok()).collect();
+                let ours = |key: &ObjectKey| inventory.0.contains_key(&Located { on: check.on.clone(), key: key.clone() });
+                // Foreign objects are none of ours to wait for; others without a rule exist, as they were accepted.
+                let judged = |key: &ObjectKey| check.rule != ReadinessRule::Usual || has_rule(key.group(), &key.kind);
+                keys.into_iter().filter(|key| ours(key) && judged(key)).collect()
+            }
+        };
+        let mut results = Vec::new();
+        for key in keys {
+            results.push(self.object_ready(check, key).await);
+        }
+        all(results).map(drop)
+    }
+
+    async fn object_ready(&self, check: &Readiness, key: ObjectKey) -> Result<(), Setback> {
+        let located = Located { on: check.on.clone(), key };
+        if let Some(answer) = self.answers.get(&located)
+            && judge(&check.rule, answer)?.is_ok()
+        {
+            return Ok(());
+        }
+        let spot = self.spot(&located).await?;
+        match self.watch(&spot)? {
+            None => Err(Halt::wait(located.key.kind.clone(), spot.name(), Until::Exists).into()),
+            Some(object) => judge(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready)),
+        }
+    }
+
+    async fn matching(&self, check: &Readiness, selection: &Selection) -> Result<(), Setback> {
+        let (cluster, resource) = self.resource(&check.on, &selection.api_version, &selection.kind).await?;
+        let objects = self.job.clusters.watch_all(&cluster, &resource, selection)?;
+        let picked = pick(&objects, selection);
+        if picked.is_empty() {
+            return Err(Halt::wait(selection.kind.clone(), described(selection), Until::Exists).into());
+        }
+        all(picked.into_iter().map(|object| {
+            let key = key_of(object).unwrap_or_else(|_| ObjectKey {
+                api_version: selection.api_version.clone(),
+                kind: selection.kind.clone(),
+                namespace: None,
+                name: String::new(),
+            });
+            judge(&check.rule, object)?.map_err(|unready| unmet(&key, &unready))
+        }))
+        .map(drop)
+    }
+}
+
+fn pick<'a>(objects: &'a [Arc<Value>], selection: &Selection) -> Vec<&'a Value> {
+    let named = |object: &&Value| {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        selection.names.is_empty() || selection.names.iter().any(|wanted| wanted == name)
+    };
+    objects.iter().map(AsRef::as_ref).filter(named).collect()
+}
+
+fn described(selection: &Selection) -> String {
+    match (selection.names.as_slice(), &selection.labels) {
+        ([], Some(labels)) => format!("with the labels {labels}"),
+        ([], None) => "(any)".to_owned(),
+        (names, _) => names.join(", "),
+    }
+}
+
+fn unmet(key: &ObjectKey, unready: &Unready) -> Setback {
+    let halt = Halt::wait(key.kind.clone(), format!("{} ({unready})", shown(key)), Until::Ready);
+    Setback { halt, key: Some(key.clone()) }
+}
+
+fn judge(rule: &ReadinessRule, object: &Value) -> Result<Result<(), Unready>, Setback> {
+    match rule {
+        ReadinessRule::Usual => Ok(usual(object)),
+        ReadinessRule::Requirements(requirements) => {
+            for requirement in requirements {
+                let demand = Demand::read(requirement).map_err(|error| unusable(error.to_string()))?;
+                if let Err(unready) = demand.judge(object) {
+                    return Ok(Err(unready));
+                }
+            }
+            Ok(Ok(()))
+        }
+        ReadinessRule::Expression(_) => Err(unusable("CEL expressions are not evaluated by this version".to_owned())),
+    }
+}
+
+fn unusable(message: String) -> Setback {
+    Halt::Stall(Failure::new("Wait", "InvalidReadinessCheck", message).with_code(Code::ConfigurationProblem)).into()
+}
+
+/// A setback that has lasted for longer than it may is a failure; else whoever waits is called again in time.
+pub(crate) fn within(
+    setback: Setback,
+    timeout: Option<u64>,
+    since: Timestamp,
+    now: Timestamp,
+    what: &str,
+) -> Setback {
+    let Some(limit) = timeout.map(Duration::from_millis) else { return setback };
+    let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    let Setback { halt, key } = setback;
+    let halt = match (halt, limit.checked_sub(elapsed).filter(|left| !left.is_zero())) {
+        (Halt::Wait(wait), Some(left)) => {
+            Halt::Wait(Wait { poll: Some(wait.poll.map_or(left, |poll| poll.min(left))), ..wait })
+        }
+        (Halt::Wait(wait), None) => Halt::Stall(overdue(what, limit, &wait.to_string())),
+        (Halt::Retry(failure), None) => Halt::Stall(overdue(what, limit, &failure.message)),
+        (halt @ Halt::Retry(_), Some(_)) | (halt @ Halt::Stall(_), _) => halt,
+    };
+    Setback { halt, key }
+}
+
+fn overdue(what: &str, limit: Duration, last: &str) -> Failure {
+    let message = format!("{what} did not hold within {} s: {last}", limit.as_secs_f64());
+    Failure::new("Wait", "ProgressingTimeout", message).with_code(Code::Timeout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn wait() -> Setback {
+        Halt::wait("Job", "a/x", Until::Finished).into()
+    }
+
+    #[test]
+    fn a_wait_is_called_again_when_its_time_is_up() {
+        let Halt::Wait(wait) = within(wait(), Some(10_000), at(0), at(4), "stage s").halt else { panic!() };
+        assert_eq!(wait.poll, Some(Duration::from_secs(6)));
+    }
+
+    #[test]
+    fn waits_and_retries_that_last_too_long_are_failures() {
+        let failed = |setback| match within(setback, Some(10_000), at(0), at(10), "stage s").halt {
+            Halt::Stall(failure) => failure,
+            other => panic!("{other:?}"),
+        };
+        let expected = |last: &str| {
+            Failure::new("Wait", "ProgressingTimeout", format!("stage s did not hold within 10 s: {last}"))
+                .with_code(Code::Timeout)
+        };
+        assert_eq!(failed(wait()), expected("waiting for Job a/x to finish"));
+        assert_eq!(failed(Halt::Retry(Failure::new("o", "r", "boom")).into()), expected("boom"));
+    }
+
+    #[test]
+    fn without_a_timeout_nothing_changes() {
+        let Halt::Wait(wait) = within(wait(), None, at(0), at(99_999), "stage s").halt else { panic!() };
+        assert_eq!(wait.poll, None);
+    }
+}

@@ -1,0 +1,92 @@
+//! What a job is to this crate, and what it asks of whoever runs it.
+
+use orangery_core::{
+    inventory::Inventory,
+    plan::item::{Kept, Progress},
+    port::{BoxFuture, Clock},
+    proposal::{DeletionGroup, Proposal},
+    error::Problem,
+    step::Step,
+};
+use serde_json::Value;
+
+use crate::{ClusterSet, Error};
+
+/// What a proposal is carried out for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To bring the item about: what left the plan is pruned.
+    Install,
+    /// To prepare its deletion: the inventory is deleted afterwards.
+    Uninstall,
+}
+
+/// One job of one item.
+pub struct Job<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The item's name: the value of the ownership labels.
+    pub owner: &'a str,
+    /// The labels that mark the objects of the item.
+    pub labels: &'a [String],
+    /// The item's clusters.
+    pub clusters: &'a ClusterSet,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Whether this job is still the item's current one, as far as the host knows without asking (C-24).
+    pub is_current: &'a (dyn Fn() -> bool + Send + Sync),
+}
+
+impl Job<'_> {
+    /// Stands before every write.
+    pub(crate) fn fence(&self) -> Result<(), Error> {
+        if (self.is_current)() { Ok(()) } else { Err(Error::Superseded) }
+    }
+}
+
+/// What has to survive a crash. Written by the caller into the item's status.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// The objects of the item.
+    pub inventory: Inventory,
+    /// Where the job stands; `None` while its proposal is simply asked for again.
+    pub progress: Option<Progress>,
+    /// The last proposal that was kept.
+    pub kept: Option<Kept>,
+    /// What the component keeps in the provider status.
+    pub status: Option<Value>,
+    /// How the inventory is deleted with the item; empty means the default.
+    pub deletion_order: Vec<DeletionGroup>,
+}
+
+/// Keeps what has to survive a crash.
+pub trait Ledger: Send {
+    /// Writes the page, in one write. Nothing that depends on it happens before it has returned.
+    ///
+    /// # Errors
+    /// Why it is not written, already judged.
+    fn record<'a>(&'a mut self, page: &'a Page) -> BoxFuture<'a, Step<()>>;
+    /// Keeps a proposal. What is kept counts once a page that names it is written.
+    ///
+    /// # Errors
+    /// Why it is not kept, already judged.
+    fn keep<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<Kept>>;
+    /// Writes the exports of the item: an object.
+    ///
+    /// # Errors
+    /// Why they are not written, already judged.
+    fn export<'a>(&'a mut self, exports: &'a Value) -> BoxFuture<'a, Step<()>>;
+}
+
+/// Where a proposal led that did not have to wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The item succeeds.
+    Finished,
+    /// The item fails as the component asked; status and inventory are kept.
+    Failed(Problem),
+    /// The component is called again; the page's progress says with what.
+    Call,
+}

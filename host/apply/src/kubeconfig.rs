@@ -1,0 +1,159 @@
+//! Kubeconfigs of targets: what they may hold, and the client made from one (`landscaper.md` §1.4).
+//!
+//! A target's kubeconfig comes from a user, and the host acts on it: nothing in it may read a file of the host, run a
+//! program there, or act as somebody else.
+
+use std::time::Duration;
+
+use kube::{
+    Client, Config,
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+};
+use orangery_core::{
+    error::{Code, Failure},
+    step::Halt,
+};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a kubeconfig is not used. Never quotes it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KubeconfigError {
+    /// It does not parse.
+    #[error("the kubeconfig of the target cannot be read; it has to be a kubeconfig as YAML or JSON")]
+    Unreadable,
+    /// It holds what is not allowed.
+    #[error(
+        "{what} is not allowed in the kubeconfig of a target (user {user:?}); allowed are client-certificate-data, \
+         client-key-data, token, username and password"
+    )]
+    User {
+        /// The field.
+        what: &'static str,
+        /// The name of the user in the kubeconfig.
+        user: String,
+    },
+    /// A certificate authority is a file of the host.
+    #[error(
+        "certificate-authority is not allowed in the kubeconfig of a target (cluster {cluster:?}), because it names a \
+         file; use certificate-authority-data"
+    )]
+    AuthorityFile {
+        /// The name of the cluster in the kubeconfig.
+        cluster: String,
+    },
+    /// It does not lead to a cluster.
+    #[error("the kubeconfig of the target leads to no cluster: its current context, cluster, user or their data is missing or wrong")]
+    Incomplete,
+}
+
+impl From<KubeconfigError> for Halt {
+    fn from(error: KubeconfigError) -> Self {
+        Halt::Stall(
+            Failure::new("ConnectTarget", "InvalidKubeconfig", error.to_string()).with_code(Code::ConfigurationProblem),
+        )
+    }
+}
+
+/// A client for a kubeconfig, and the address of its cluster.
+pub(crate) async fn client(text: &str) -> Result<(Client, String), KubeconfigError> {
+    let kubeconfig = read(text)?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|_source| KubeconfigError::Incomplete)?;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    let address = config.cluster_url.to_string();
+    let client = Client::try_from(config).map_err(|_source| KubeconfigError::Incomplete)?;
+    Ok((client, format!("cluster {}", address.trim_end_matches('/'))))
+}
+
+fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_source| KubeconfigError::Unreadable)?;
+    for named in &kubeconfig.clusters {
+        if named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()) {
+            return Err(KubeconfigError::AuthorityFile { cluster: named.name.clone() });
+        }
+    }
+    for named in &kubeconfig.auth_infos {
+        if let Some(what) = named.auth_info.as_ref().and_then(refused) {
+            return Err(KubeconfigError::User { what, user: named.name.clone() });
+        }
+    }
+    Ok(kubeconfig)
+}
+
+fn refused(user: &AuthInfo) -> Option<&'static str> {
+    let impersonates = user.impersonate.is_some()
+        || user.impersonate_uid.is_some()
+        || user.impersonate_groups.is_some()
+        || user.impersonate_user_extra.is_some();
+    [
+        (user.exec.is_some(), "exec"),
+        (user.auth_provider.is_some(), "auth-provider"),
+        (user.client_certificate.is_some(), "client-certificate"),
+        (user.client_key.is_some(), "client-key"),
+        (user.token_file.is_some(), "tokenFile"),
+        (impersonates, "impersonation (as)"),
+    ]
+    .into_iter()
+    .find(|(present, _)| *present)
+    .map(|(_, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kubeconfig(user: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             clusters: [{{name: k, cluster: {{server: 'https://127.0.0.1:1'}}}}]\n\
+             contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+             users: [{{name: u, user: {user}}}]\n"
+        )
+    }
+
+    #[track_caller]
+    fn check(user: &str, expected: Option<&'static str>) {
+        let found = read(&kubeconfig(user)).err();
+        assert_eq!(found, expected.map(|what| KubeconfigError::User { what, user: "u".into() }), "{user}");
+    }
+
+    #[test]
+    fn files_programs_and_other_identities_are_refused() {
+        check("{token: t}", None);
+        check("{username: a, password: b}", None);
+        check("{client-certificate-data: YQ==, client-key-data: YQ==}", None);
+        check("{exec: {command: rm}}", Some("exec"));
+        check("{auth-provider: {name: gcp}}", Some("auth-provider"));
+        check("{client-certificate: /etc/cert}", Some("client-certificate"));
+        check("{client-key: /etc/key}", Some("client-key"));
+        check("{tokenFile: /var/run/token}", Some("tokenFile"));
+        check("{as: root}", Some("impersonation (as)"));
+        check("{as-groups: [system:masters]}", Some("impersonation (as)"));
+    }
+
+    #[test]
+    fn a_file_as_authority_is_refused() {
+        let text = "clusters: [{name: k, cluster: {server: 'https://x', certificate-authority: /etc/ca}}]";
+        assert_eq!(read(text).err(), Some(KubeconfigError::AuthorityFile { cluster: "k".into() }));
+    }
+
+    #[test]
+    fn what_is_no_kubeconfig_is_not_quoted() {
+        let error = read("token: [hunter2").unwrap_err();
+        assert_eq!(error, KubeconfigError::Unreadable);
+        assert!(!error.to_string().contains("hunter2"));
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_without_a_context_leads_nowhere() {
+        assert_eq!(client("apiVersion: v1\nkind: Config\n").await.err(), Some(KubeconfigError::Incomplete));
+    }
+
+    #[tokio::test]
+    async fn a_client_knows_its_address() {
+        let (_, address) = client(&kubeconfig("{token: t}")).await.unwrap();
+        assert_eq!(address, "cluster https://127.0.0.1:1");
+    }
+}

@@ -1,0 +1,400 @@
+//! Carrying a proposal out: stage by stage, each step resumed from where the page says the job stands.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use orangery_core::{
+    check::key_of,
+    error::Problem,
+    health::established,
+    inventory::{Entry, Located, groups, is_definition},
+    plan::item::{At, Kept, Position, Progress, StageStep, must_be_kept, stages, writes},
+    proposal::{Next, ObjectWrite, Ownership, Proposal, Stage, StageFailure, Write},
+    step::{Halt, Step, Until},
+};
+use serde_json::Value;
+
+use crate::{
+    Job, Ledger, Outcome, Page, Purpose,
+    error::{NOT_SERVED, Setback, all, code},
+    gate::within,
+    site::Site,
+    write::is_of_item,
+};
+
+/// Objects of one group that are written or deleted at the same time.
+pub(crate) const AT_ONCE: usize = 16;
+
+/// Takes a proposal as far as it goes without waiting. A page without progress begins it; one with progress goes on
+/// with it. The proposal has been checked.
+///
+/// Before the first object is written, the ledger has the whole inventory; before anything waits, it has the proposal.
+/// On a halt, the page says where the job stands and is the caller's to write.
+///
+/// # Errors
+/// A wait for what a watch tells, a failure that may pass, or one that ends the job.
+pub async fn carry_out(job: &Job<'_>, ledger: &mut dyn Ledger, proposal: &Proposal, page: &mut Page) -> Step<Outcome> {
+    let beginning = (At::Stage(Position::default()), job.clock.now());
+    let (resumes, (at, since), planned) = match page.progress.take() {
+        // Another call has answered this proposal: it begins.
+        Some(Progress { at: At::Calling(_) | At::Recovering(_) | At::Deleting, planned, .. }) => {
+            (false, beginning, planned)
+        }
+        Some(Progress { at, since, planned, .. }) => (true, (at, since), planned),
+        None => (false, beginning, BTreeSet::new()),
+    };
+    let kept = page.kept.take().filter(|_| resumes);
+    let site = Site::new(job, Some(proposal));
+    let mut run = Run { site, ledger, proposal, page, kept, at, since, planned };
+    let result = match if resumes { Ok(()) } else { run.begin().await } {
+        Ok(()) => run.drive().await,
+        Err(setback) => Err(setback.halt),
+    };
+    match result {
+        Ok(outcome) => Ok(outcome),
+        Err(halt) => Err(run.rest(halt).await),
+    }
+}
+
+struct Run<'a> {
+    site: Site<'a>,
+    ledger: &'a mut dyn Ledger,
+    proposal: &'a Proposal,
+    page: &'a mut Page,
+    kept: Option<Kept>,
+    at: At,
+    since: Timestamp,
+    /// What the proposals before this one have planned.
+    planned: BTreeSet<Located>,
+}
+
+impl Run<'_> {
+    /// Joins what is to come to the inventory and has it recorded.
+    async fn begin(&mut self) -> Result<(), Setback> {
+        if let Some(first) = self.proposal.stages.first() {
+            self.refuse_unplaced(first).await?;
+        }
+        for (located, write) in writes(self.proposal) {
+            if self.page.inventory.0.contains_key(&located) || !self.is_foreign(&located, write).await? {
+                self.page.inventory.plan(located, write);
+            }
+        }
+        if let Some(status) = &self.proposal.status {
+            self.page.status = Some(status.clone());
+        }
+        self.page.deletion_order.clone_from(&self.proposal.deletion_order);
+        if must_be_kept(self.proposal) {
+            self.keep().await?;
+        }
+        let touches = self.proposal.stages.iter().any(|stage| !stage.writes.is_empty() || !stage.removals.is_empty());
+        let prunes = self.prunes() && !self.page.inventory.leaving(&self.all_planned()).is_empty();
+        if touches || prunes || self.kept.is_some() {
+            self.record().await?;
+        }
+        Ok(())
+    }
+
+    /// Objects of the first stage that can be written nowhere fail the job before anything is recorded or written.
+    async fn refuse_unplaced(&self, stage: &Stage) -> Result<(), Setback> {
+        let mut results = Vec::new();
+        for write in &stage.writes {
+            results.push(self.site.spot(&located(write)?).await.map(drop));
+        }
+        all(results).map(drop)
+    }
+
+    /// Whether an object that only may be created, or held where nobody else does, belongs to somebody else.
+    async fn is_foreign(&self, located: &Located, write: &ObjectWrite) -> Result<bool, Setback> {
+        if write.how != Write::Create && write.owned != Ownership::Fallback {
+            return Ok(false);
+        }
+        let spot = match self.site.spot(located).await {
+            Ok(spot) => spot,
+            // A later stage may bring the kind about: then there is no such object yet.
+            Err(setback) if setback.halt.failure().is_some_and(|failure| failure.reason == NOT_SERVED) => {
+                return Ok(false);
+            }
+            Err(setback) => return Err(setback),
+        };
+        Ok(spot.get().await?.is_some_and(|live| !is_of_item(&live, self.site.job)))
+    }
+
+    async fn drive(&mut self) -> Step<Outcome> {
+        let (stages, afterwards) = stages(self.proposal);
+        loop {
+            match self.at.clone() {
+                At::Stage(position) => match stages.get(position.stage) {
+                    Some(stage) => match self.stage(stage, position, At::Stage).await {
+                        Ok(()) => self.move_on(At::Stage(Position::stage(position.stage + 1))).await?,
+                        Err(setback) => return self.failed(stage, setback),
+                    },
+                    None => match self.after_stages() {
+                        Some(outcome) => return Ok(outcome),
+                        None => self.enter(At::Pruning),
+                    },
+                },
+                At::Pruning => {
+                    self.prune().await?;
+                    self.enter(At::Exporting);
+                }
+                At::Exporting => {
+                    self.export().await?;
+                    self.enter(At::Afterwards(Position::default()));
+                }
+                At::Afterwards(position) => match afterwards.get(position.stage) {
+                    Some(stage) => match self.stage(stage, position, At::Afterwards).await {
+                        Ok(()) => self.move_on(At::Afterwards(Position::stage(position.stage + 1))).await?,
+                        Err(setback) => return self.failed(stage, setback),
+                    },
+                    None => self.enter(At::Tidying),
+                },
+                At::Tidying => {
+                    let ephemeral = groups(&[], &self.page.inventory.ephemeral());
+                    self.site.delete_groups(ephemeral, &mut self.page.inventory).await.map_err(halt)?;
+                    return Ok(self.finished(Outcome::Finished));
+                }
+                At::Calling(_) | At::Recovering(_) | At::Deleting => return Ok(Outcome::Call),
+            }
+        }
+    }
+
+    /// Where the proposal leads after its last stage; `None` for its completion.
+    fn after_stages(&mut self) -> Option<Outcome> {
+        match &self.proposal.next {
+            Next::Finish(_) => None,
+            Next::Fail(problem) => {
+                let problem = problem.clone();
+                Some(self.finished(Outcome::Failed(problem)))
+            }
+            Next::ContinueWith(_) => Some(self.call(At::Calling(None))),
+            Next::AgainIn { after, .. } => {
+                let span = jiff::SignedDuration::from_millis(i64::try_from(*after).unwrap_or(i64::MAX));
+                let now = self.site.job.clock.now();
+                Some(self.call(At::Calling(Some(now.checked_add(span).unwrap_or(Timestamp::MAX)))))
+            }
+        }
+    }
+
+    /// One stage: removals until they are gone, writes, the gate.
+    async fn stage(&mut self, stage: &Stage, mut position: Position, at: fn(Position) -> At) -> Result<(), Setback> {
+        loop {
+            let step = match position.step {
+                StageStep::Removing => self.site.remove(&stage.removals).await.map(|()| StageStep::Defining),
+                StageStep::Defining => self.define(stage).await.map(|()| StageStep::Writing),
+                StageStep::Writing => self.write_rest(stage).await.map(|()| StageStep::Waiting),
+                StageStep::Waiting => return self.gated(stage).await,
+            };
+            let now = self.site.job.clock.now();
+            let step = step.map_err(|setback| {
+                within(setback, stage.timeout, self.since, now, &format!("stage {}", stage.name))
+            })?;
+            // What was removed may be written again from here on: a crash must not remove it once more.
+            let removed = position.step == StageStep::Removing && !stage.removals.is_empty() && !stage.writes.is_empty();
+            position = position.step(step);
+            self.at = at(position);
+            if removed {
+                self.record().await?;
+            }
+        }
+    }
+
+    async fn gated(&self, stage: &Stage) -> Result<(), Setback> {
+        let held = self.site.gate(stage, &self.page.inventory, self.since).await;
+        let now = self.site.job.clock.now();
+        held.map_err(|setback| within(setback, stage.timeout, self.since, now, &format!("stage {}", stage.name)))
+    }
+
+    /// Definitions of kinds, until the cluster serves them.
+    async fn define(&mut self, stage: &Stage) -> Result<(), Setback> {
+        let definitions: Vec<&ObjectWrite> = stage.writes.iter().filter(|write| defines(write)).collect();
+        let located: Vec<Located> = definitions.iter().map(|write| located(write)).collect::<Result<_, _>>()?;
+        self.write_all(&definitions).await?;
+        let mut results = Vec::new();
+        for located in located.iter().filter(|located| self.page.inventory.0.contains_key(located)) {
+            if self.site.answers.get(located).is_some_and(|answer| established(answer)) {
+                continue;
+            }
+            let spot = self.site.spot(located).await?;
+            let live = self.site.watch(&spot);
+            results.push(live.and_then(|live| {
+                let served = live.is_some_and(|live| established(&live));
+                let wait = || Halt::wait(located.key.kind.clone(), located.key.name.clone(), Until::Ready);
+                if served { Ok(()) } else { Err(wait().into()) }
+            }));
+        }
+        all(results).map(drop)
+    }
+
+    /// Cluster-scoped objects, then namespaced ones.
+    async fn write_rest(&mut self, stage: &Stage) -> Result<(), Setback> {
+        let namespaced = |write: &&ObjectWrite| write.object.pointer("/metadata/namespace").is_some();
+        let rest = || stage.writes.iter().filter(|write| !defines(write));
+        let cluster_scoped: Vec<&ObjectWrite> = rest().filter(|write| !namespaced(write)).collect();
+        self.write_all(&cluster_scoped).await?;
+        let in_namespaces: Vec<&ObjectWrite> = rest().filter(namespaced).collect();
+        self.write_all(&in_namespaces).await
+    }
+
+    /// One group, concurrently. Foreign objects are not in the inventory and are left alone.
+    async fn write_all(&mut self, group: &[&ObjectWrite]) -> Result<(), Setback> {
+        let (site, inventory) = (&self.site, &self.page.inventory);
+        let mut ours = Vec::new();
+        for write in group {
+            let located = located(write)?;
+            if let Some(entry) = inventory.0.get(&located) {
+                ours.push((located, *write, entry.uid.is_some()));
+            }
+        }
+        let writing = ours.into_iter().map(|(located, write, known)| async move {
+            let known = known || site.answers.contains_key(&located);
+            let result = site.write(&located, write, known).await;
+            (located, result)
+        });
+        let results: Vec<_> = stream::iter(writing).buffer_unordered(AT_ONCE).collect().await;
+        let mut outcomes = Vec::new();
+        for (located, result) in results {
+            outcomes.push(result.map(|answer| self.answered(located, answer)));
+        }
+        all(outcomes).map(drop)
+    }
+
+    fn answered(&mut self, located: Located, answer: Option<Arc<Value>>) {
+        let Some(answer) = answer else { return };
+        let uid = answer.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+        if let Some(Entry { uid: known, .. }) = self.page.inventory.0.get_mut(&located) {
+            *known = uid;
+        }
+        self.site.answers.insert(located, answer);
+    }
+
+    fn prunes(&self) -> bool {
+        self.site.job.purpose == Purpose::Install && matches!(self.proposal.next, Next::Finish(_))
+    }
+
+    /// What is in the inventory and in none of this job's proposals goes.
+    async fn prune(&mut self) -> Step<()> {
+        if !self.prunes() {
+            return Ok(());
+        }
+        let planned = self.all_planned();
+        let groups = groups(&self.proposal.pruning_order, &self.page.inventory.leaving(&planned));
+        self.site.delete_groups(groups, &mut self.page.inventory).await.map_err(halt)?;
+        // Kept objects, and what no group takes in, stay in the cluster and are forgotten.
+        self.page.inventory.0.retain(|located, _| planned.contains(located));
+        Ok(())
+    }
+
+    async fn export(&mut self) -> Step<()> {
+        let Next::Finish(completion) = &self.proposal.next else { return Ok(()) };
+        if completion.exports.is_empty() {
+            return Ok(());
+        }
+        let exports = self.site.collect(&completion.exports).await.map_err(halt)?;
+        self.site.job.fence().map_err(Halt::from)?;
+        self.ledger.export(&exports).await
+    }
+
+    fn all_planned(&self) -> BTreeSet<Located> {
+        let now = writes(self.proposal).map(|(located, _)| located);
+        now.chain(self.planned.iter().cloned()).collect()
+    }
+
+    /// A failed stage: the component recovers if it wants to, else the item fails.
+    fn failed(&mut self, stage: &Stage, setback: Setback) -> Step<Outcome> {
+        let Setback { halt, key } = setback;
+        match (halt, &self.proposal.recover) {
+            (Halt::Stall(failure), Some(_)) => {
+                let problem = Problem { code: code(&failure), message: failure.message, at: None };
+                Ok(self.call(At::Recovering(StageFailure { stage: stage.name.clone(), key, problem })))
+            }
+            (halt, _) => Err(halt),
+        }
+    }
+
+    fn call(&mut self, at: At) -> Outcome {
+        self.planned = self.all_planned();
+        self.enter(at);
+        self.page.progress = self.progress();
+        self.page.kept.clone_from(&self.kept);
+        Outcome::Call
+    }
+
+    fn finished(&mut self, outcome: Outcome) -> Outcome {
+        self.page.progress = None;
+        self.page.kept.clone_from(&self.kept);
+        outcome
+    }
+
+    /// The job stops here for now: what waits is kept, so that exactly it is gone on with.
+    async fn rest(&mut self, halt: Halt) -> Halt {
+        if self.site.job.fence().is_err() {
+            return halt;
+        }
+        if matches!(halt, Halt::Wait(_))
+            && let Err(unkept) = self.keep().await
+        {
+            return unkept;
+        }
+        self.page.progress = self.progress();
+        self.page.kept.clone_from(&self.kept);
+        halt
+    }
+
+    fn enter(&mut self, at: At) {
+        self.since = self.site.job.clock.now();
+        self.at = at;
+    }
+
+    /// Into the next stage: recorded where a crash has to find it.
+    async fn move_on(&mut self, at: At) -> Step<()> {
+        let (stages, afterwards) = stages(self.proposal);
+        let begins = match &at {
+            At::Stage(position) => position.stage < stages.len(),
+            At::Afterwards(position) => position.stage < afterwards.len(),
+            At::Pruning | At::Exporting | At::Tidying | At::Calling(_) | At::Recovering(_) | At::Deleting => false,
+        };
+        self.enter(at);
+        if begins && self.kept.is_some() { self.record().await } else { Ok(()) }
+    }
+
+    async fn keep(&mut self) -> Step<()> {
+        if self.kept.is_none() {
+            self.kept = Some(self.ledger.keep(self.proposal).await?);
+        }
+        Ok(())
+    }
+
+    async fn record(&mut self) -> Step<()> {
+        self.site.job.fence().map_err(Halt::from)?;
+        self.page.progress = self.progress();
+        self.page.kept.clone_from(&self.kept);
+        self.ledger.record(self.page).await
+    }
+
+    /// Only what is kept can be gone on with.
+    fn progress(&self) -> Option<Progress> {
+        self.kept.as_ref()?;
+        Some(Progress {
+            job: self.site.job.id.to_owned(),
+            at: self.at.clone(),
+            since: self.since,
+            planned: self.planned.clone(),
+        })
+    }
+}
+
+fn halt(setback: Setback) -> Halt {
+    setback.halt
+}
+
+fn defines(write: &ObjectWrite) -> bool {
+    key_of(&write.object).is_ok_and(|key| is_definition(&key))
+}
+
+fn located(write: &ObjectWrite) -> Result<Located, Setback> {
+    let key = key_of(&write.object).map_err(|message| {
+        Halt::Stall(orangery_core::error::Failure::new("Apply", "InvalidObject", message))
+    })?;
+    Ok(Located { on: write.on.clone(), key })
+}

@@ -1,0 +1,110 @@
+//! The clusters of one deploy item during one look at it, and the watches that it came to hold.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use orangery_core::{
+    port::ApiResource,
+    proposal::{ClusterRef, SecretContent, Selection},
+    step::Step,
+};
+
+use crate::{
+    Cluster, Connections,
+    connect::Holds,
+    error::Setback,
+    watch::{Hold, Place, Scope, Sight, Waiter},
+};
+
+/// The clusters of one item. Connected at first use, as late as possible (ORC-26).
+pub struct ClusterSet {
+    connections: Arc<dyn Connections>,
+    waiter: Waiter,
+    kept: Arc<Holds>,
+    /// Serialises connecting, so that each reference is resolved once.
+    connected: tokio::sync::Mutex<BTreeMap<ClusterRef, Arc<Cluster>>>,
+    /// Protects the holds of this look. Held to add one or to take all.
+    holds: Mutex<Vec<Hold>>,
+}
+
+impl ClusterSet {
+    pub(crate) fn new(connections: Arc<dyn Connections>, waiter: Waiter, kept: Arc<Holds>) -> Self {
+        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), holds: Mutex::default() }
+    }
+
+    /// The cluster behind a reference.
+    ///
+    /// # Errors
+    /// Those of [`Connections::connect`].
+    pub async fn cluster(&self, on: &ClusterRef) -> Step<Arc<Cluster>> {
+        let mut connected = self.connected.lock().await;
+        if let Some(cluster) = connected.get(on) {
+            return Ok(Arc::clone(cluster));
+        }
+        let cluster = self.connections.connect(on).await?;
+        connected.insert(on.clone(), Arc::clone(&cluster));
+        Ok(cluster)
+    }
+
+    pub(crate) async fn content(&self, content: &SecretContent) -> Step<String> {
+        self.connections.content(content).await
+    }
+
+    /// The end of a look whose item goes on waiting: what it holds now replaces what it held before.
+    pub fn keep_waiting(&self) {
+        let holds = std::mem::take(&mut *self.holds.lock().unwrap_or_else(PoisonError::into_inner));
+        self.kept.replace(&self.waiter, holds);
+    }
+
+    /// Watches one object from now on, and says what is known of it.
+    pub(crate) fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &Place) -> Sight {
+        let scope =
+            Scope { resource: resource.clone(), namespace: place.namespace.clone(), labels: None, fields: None };
+        let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, Some(place.clone()));
+        let sight = hold.sight(place);
+        self.add(hold);
+        sight
+    }
+
+    /// Watches all objects of a selection, and says what is known of them; names are the caller's to pick.
+    pub(crate) fn watch_all(
+        &self,
+        cluster: &Cluster,
+        resource: &ApiResource,
+        what: &Selection,
+    ) -> Result<Vec<Arc<serde_json::Value>>, Setback> {
+        let scope = Scope {
+            resource: resource.clone(),
+            namespace: what.namespace.clone(),
+            labels: what.labels.clone(),
+            fields: what.fields.clone(),
+        };
+        let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, None);
+        let all = hold.all();
+        self.add(hold);
+        all.map_err(|sight| unseen(cluster, resource, sight, "all"))
+    }
+
+    fn add(&self, hold: Hold) {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner).push(hold);
+    }
+}
+
+/// What it means that a watch does not know yet.
+pub(crate) fn unseen(cluster: &Cluster, resource: &ApiResource, sight: Sight, name: &str) -> Setback {
+    use orangery_core::step::{Halt, Until};
+    match sight {
+        Sight::Blind(message) => crate::Error::Unwatched {
+            cluster: cluster.address().to_owned(),
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+            message,
+        }
+        .into(),
+        Sight::Unknown | Sight::Absent | Sight::Present(_) => {
+            Halt::wait(resource.kind.clone(), name, Until::Exists).into()
+        }
+    }
+}

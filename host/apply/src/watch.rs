@@ -1,0 +1,182 @@
+//! Watches on clusters, shared by all who wait: one for each kind, namespace and selector, as long as somebody holds it.
+//!
+//! A watch knows whole objects, because readiness needs them, and takes in what our own writes answer, so that nobody
+//! judges an object by a version older than the one he wrote. Whoever waits is woken by a change of what he waits for.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use kube::Client;
+use orangery_core::port::ApiResource;
+use serde_json::Value;
+
+pub(crate) use self::known::Sight;
+use self::{
+    follow::follow,
+    known::Known,
+};
+
+mod follow;
+mod known;
+
+/// Who waits: a deploy item.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Waiter {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Called for each who may go on. Must not block.
+pub type Wake = Arc<dyn Fn(&Waiter) + Send + Sync>;
+
+/// An object within one watch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+}
+
+/// What is watched.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Scope {
+    pub(crate) resource: ApiResource,
+    pub(crate) namespace: Option<String>,
+    pub(crate) labels: Option<String>,
+    pub(crate) fields: Option<String>,
+}
+
+/// The watches of one cluster that live.
+pub(crate) struct Watches {
+    wake: Wake,
+    /// Protects the list of watches; a watch whose last holder is gone is removed by the next who looks.
+    live: Mutex<BTreeMap<Scope, Weak<Watch>>>,
+}
+
+/// One watch; ends when it is dropped.
+pub(crate) struct Watch {
+    known: Arc<Shared>,
+    task: tokio::task::AbortHandle,
+}
+
+/// What the watch's task and its holders share.
+pub(crate) struct Shared {
+    /// Protects what is known and who waits. Held for one step, never across an await or a wake.
+    known: Mutex<Known>,
+    wake: Wake,
+}
+
+/// One waiter's hold on a watch: while it lives, the watch does, and the waiter is woken.
+pub(crate) struct Hold {
+    watch: Arc<Watch>,
+    waiter: Waiter,
+    place: Option<Place>,
+}
+
+impl Watches {
+    pub(crate) fn new(wake: Wake) -> Self {
+        Self { wake, live: Mutex::default() }
+    }
+
+    /// Holds the watch of a scope, starting it if nobody did: `waiter` is woken when `place`, or anything, changes.
+    pub(crate) fn hold(&self, client: &Client, scope: Scope, waiter: &Waiter, place: Option<Place>) -> Hold {
+        let mut live = self.live();
+        live.retain(|_, watch| watch.strong_count() > 0);
+        let watch = live.get(&scope).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let watch = Arc::new(Watch::start(client.clone(), scope.clone(), Arc::clone(&self.wake)));
+            live.insert(scope, Arc::downgrade(&watch));
+            watch
+        });
+        watch.known.lock().wait(place.clone(), waiter.clone());
+        Hold { watch, waiter: waiter.clone(), place }
+    }
+
+    /// What a synced watch knows of an object; `None` where nobody watches it.
+    pub(crate) fn sight(&self, resource: &ApiResource, place: &Place) -> Option<Sight> {
+        let scopes = [place.namespace.clone(), None].map(|namespace| Scope {
+            resource: resource.clone(),
+            namespace,
+            labels: None,
+            fields: None,
+        });
+        let live = self.live();
+        let watch = scopes.iter().find_map(|scope| live.get(scope).and_then(Weak::upgrade))?;
+        drop(live);
+        let sight = watch.known.lock().sight(place);
+        (!matches!(sight, Sight::Unknown | Sight::Blind(_))).then_some(sight)
+    }
+
+    /// Takes in what a write has answered.
+    pub(crate) fn absorb(&self, resource: &ApiResource, object: &Value) {
+        let watches: Vec<Arc<Watch>> = {
+            let live = self.live();
+            let concerned = live.iter().filter(|(scope, _)| scope.resource == *resource && scope.labels.is_none() && scope.fields.is_none());
+            concerned.filter_map(|(_, watch)| watch.upgrade()).collect()
+        };
+        for watch in watches {
+            watch.known.lock().absorb(object);
+        }
+    }
+
+    fn live(&self) -> MutexGuard<'_, BTreeMap<Scope, Weak<Watch>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watch {
+    fn start(client: Client, scope: Scope, wake: Wake) -> Self {
+        let namespace = scope.namespace.clone();
+        let known = Arc::new(Shared { known: Mutex::new(Known::of(namespace)), wake });
+        let task = tokio::spawn(follow(client, scope, Arc::clone(&known)));
+        Self { known, task: task.abort_handle() }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is known, then wakes those whom the change concerns.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Known) -> Vec<Waiter>) {
+        let woken = change(&mut self.lock());
+        for waiter in &woken {
+            (self.wake)(waiter);
+        }
+    }
+}
+
+impl Hold {
+    /// What is known of an object.
+    pub(crate) fn sight(&self, place: &Place) -> Sight {
+        self.watch.known.lock().sight(place)
+    }
+
+    /// All objects; `Err` says why they are not known.
+    pub(crate) fn all(&self) -> Result<Vec<Arc<Value>>, Sight> {
+        self.watch.known.lock().all()
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.watch.known.lock().leave(&self.place, &self.waiter);
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hold({:?} by {:?})", self.place, self.waiter)
+    }
+}
+

@@ -1,0 +1,112 @@
+//! The task of one watch: lists, then follows, and takes up again what breaks off.
+
+use std::{borrow::Cow, pin::pin, sync::Arc};
+
+use futures::StreamExt;
+use kube::{
+    Api, Client, Resource,
+    core::{ApiResource as KubeResource, DynamicResourceScope, ObjectMeta},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use orangery_core::port::ApiResource;
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::{Value, json};
+
+use super::{Scope, Shared, Waiter, known::Known};
+
+/// Follows a scope until it is aborted. Errors are backed off (0.8 s to 30 s) by the watcher.
+pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
+    let resource = kube_resource(&scope.resource);
+    let api: Api<Told> = match &scope.namespace {
+        Some(namespace) if scope.resource.namespaced => Api::namespaced_with(client, namespace, &resource),
+        Some(_) | None => Api::all_with(client, &resource),
+    };
+    let mut config = watcher::Config::default();
+    config.label_selector = scope.labels.clone();
+    config.field_selector = scope.fields.clone();
+    let mut events = pin!(watcher(api, config).default_backoff());
+    while let Some(event) = events.next().await {
+        known.change(|known| match event {
+            Ok(event) => take_in(known, event, &scope.resource),
+            Err(error) => {
+                tracing::debug!(kind = scope.resource.kind, %error, "a watch on a target broke off and is taken up again");
+                known.failed(error.to_string())
+            }
+        });
+    }
+}
+
+fn take_in(known: &mut Known, event: Event<Told>, resource: &ApiResource) -> Vec<Waiter> {
+    match event {
+        Event::Init => known.begin_list(),
+        Event::InitApply(told) => known.listed(told.typed(resource)),
+        Event::InitDone => return known.end_list(),
+        Event::Apply(told) => return known.changed(told.typed(resource)),
+        Event::Delete(told) => return known.removed(&told.object),
+    }
+    Vec::new()
+}
+
+fn kube_resource(resource: &ApiResource) -> KubeResource {
+    let (group, version) = resource.api_version.split_once('/').unwrap_or(("", &resource.api_version));
+    KubeResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+        plural: resource.plural.clone(),
+    }
+}
+
+/// An object as the watch tells it.
+#[derive(Clone, Debug)]
+struct Told {
+    meta: ObjectMeta,
+    object: Value,
+}
+
+impl Told {
+    /// Elements of a list lack their kind.
+    fn typed(mut self, resource: &ApiResource) -> Value {
+        if let Some(map) = self.object.as_object_mut() {
+            map.entry("apiVersion").or_insert_with(|| json!(resource.api_version));
+            map.entry("kind").or_insert_with(|| json!(resource.kind));
+        }
+        self.object
+    }
+}
+
+impl<'de> Deserialize<'de> for Told {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = Value::deserialize(deserializer)?;
+        let meta = object.get("metadata").map_or(Ok(ObjectMeta::default()), ObjectMeta::deserialize);
+        Ok(Self { meta: meta.map_err(D::Error::custom)?, object })
+    }
+}
+
+impl Resource for Told {
+    type DynamicType = KubeResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &KubeResource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.kind)
+    }
+    fn group(resource: &KubeResource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.group)
+    }
+    fn version(resource: &KubeResource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.version)
+    }
+    fn plural(resource: &KubeResource) -> Cow<'_, str> {
+        Cow::Borrowed(&resource.plural)
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}

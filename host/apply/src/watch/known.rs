@@ -1,0 +1,179 @@
+//! What one watch knows: the newest version of each object, and who waits for which of them. No I/O.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use super::{Place, Waiter};
+
+/// What is known of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Sight {
+    /// The first list is not in yet.
+    Unknown,
+    /// The watch cannot be brought about, and why.
+    Blind(String),
+    /// It does not exist.
+    Absent,
+    /// Its newest known version.
+    Present(Arc<Value>),
+}
+
+#[derive(Default)]
+pub(crate) struct Known {
+    /// The namespace that is watched; `None` for all.
+    namespace: Option<String>,
+    synced: bool,
+    trouble: Option<String>,
+    objects: BTreeMap<Place, Arc<Value>>,
+    /// The places named by the list that is coming in.
+    listing: Option<BTreeSet<Place>>,
+    /// The version at which a place was last emptied: older words about it are ignored.
+    emptied: BTreeMap<Place, u64>,
+    /// Who waits for a place, or for anything, and how many times.
+    waiters: BTreeMap<Option<Place>, BTreeMap<Waiter, usize>>,
+}
+
+impl Known {
+    pub(crate) fn of(namespace: Option<String>) -> Self {
+        Self { namespace, ..Self::default() }
+    }
+
+    pub(crate) fn wait(&mut self, place: Option<Place>, waiter: Waiter) {
+        *self.waiters.entry(place).or_default().entry(waiter).or_default() += 1;
+    }
+
+    pub(crate) fn leave(&mut self, place: &Option<Place>, waiter: &Waiter) {
+        let Some(waiters) = self.waiters.get_mut(place) else { return };
+        match waiters.get_mut(waiter) {
+            Some(count) if *count > 1 => *count -= 1,
+            Some(_) | None => {
+                waiters.remove(waiter);
+            }
+        }
+        if waiters.is_empty() {
+            self.waiters.remove(place);
+        }
+    }
+
+    pub(crate) fn sight(&self, place: &Place) -> Sight {
+        match (self.synced, &self.trouble) {
+            (false, Some(trouble)) => Sight::Blind(trouble.clone()),
+            (false, None) => Sight::Unknown,
+            (true, _) => match self.objects.get(place) {
+                Some(object) => Sight::Present(Arc::clone(object)),
+                None => Sight::Absent,
+            },
+        }
+    }
+
+    pub(crate) fn all(&self) -> Result<Vec<Arc<Value>>, Sight> {
+        match (self.synced, &self.trouble) {
+            (false, Some(trouble)) => Err(Sight::Blind(trouble.clone())),
+            (false, None) => Err(Sight::Unknown),
+            (true, _) => Ok(self.objects.values().cloned().collect()),
+        }
+    }
+
+    /// The answer of a write of ours: wakes nobody, as whoever wrote looks at it himself, and the watch tells the rest.
+    pub(crate) fn absorb(&mut self, object: &Value) {
+        let place = place_of(object);
+        if self.namespace.is_none() || self.namespace == place.namespace {
+            self.put(place, object.clone());
+        }
+    }
+
+    pub(crate) fn begin_list(&mut self) {
+        self.listing = Some(BTreeSet::new());
+    }
+
+    pub(crate) fn listed(&mut self, object: Value) {
+        let place = place_of(&object);
+        if let Some(listing) = &mut self.listing {
+            listing.insert(place.clone());
+        }
+        self.put(place, object);
+    }
+
+    /// The list is complete: what it did not name is gone. Everybody may go on.
+    pub(crate) fn end_list(&mut self) -> Vec<Waiter> {
+        if let Some(listing) = self.listing.take() {
+            self.objects.retain(|place, _| listing.contains(place));
+        }
+        self.synced = true;
+        self.trouble = None;
+        let all: BTreeSet<&Waiter> = self.waiters.values().flat_map(BTreeMap::keys).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    pub(crate) fn changed(&mut self, object: Value) -> Vec<Waiter> {
+        let place = place_of(&object);
+        let woken = self.concerned(&place);
+        self.put(place, object);
+        woken
+    }
+
+    pub(crate) fn removed(&mut self, object: &Value) -> Vec<Waiter> {
+        let place = place_of(object);
+        let version = version_of(object);
+        if self.objects.get(&place).is_some_and(|known| version_of(known) <= version) {
+            self.objects.remove(&place);
+        }
+        let woken = self.concerned(&place);
+        self.emptied.insert(place, version);
+        woken
+    }
+
+    /// The watch does not come about, or broke off. Who waits for the first list is told.
+    pub(crate) fn failed(&mut self, trouble: String) -> Vec<Waiter> {
+        if self.synced || self.trouble.as_ref() == Some(&trouble) {
+            return Vec::new();
+        }
+        self.trouble = Some(trouble);
+        let all: BTreeSet<&Waiter> = self.waiters.values().flat_map(BTreeMap::keys).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    fn put(&mut self, place: Place, object: Value) {
+        let version = version_of(&object);
+        let known = self.objects.get(&place).map(|known| version_of(known));
+        if self.emptied.get(&place).is_some_and(|emptied| version <= *emptied) || known.is_some_and(|known| known > version) {
+            return;
+        }
+        self.objects.insert(place, Arc::new(stripped(object)));
+    }
+
+    fn concerned(&self, place: &Place) -> Vec<Waiter> {
+        let of = |place: Option<Place>| self.waiters.get(&place).into_iter().flat_map(BTreeMap::keys);
+        let both: BTreeSet<&Waiter> = of(Some(place.clone())).chain(of(None)).collect();
+        both.into_iter().cloned().collect()
+    }
+}
+
+/// Without `managedFields`, which nobody here reads and which double an object's size.
+fn stripped(mut object: Value) -> Value {
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.remove("managedFields");
+    }
+    object
+}
+
+pub(crate) fn place_of(object: &Value) -> Place {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    Place {
+        namespace: text("/metadata/namespace").map(str::to_owned),
+        name: text("/metadata/name").unwrap_or_default().to_owned(),
+    }
+}
+
+/// Resource versions are numbers that grow (KEP-5504); one that is not counts as the oldest.
+fn version_of(object: &Value) -> u64 {
+    let text = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

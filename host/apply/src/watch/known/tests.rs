@@ -1,0 +1,114 @@
+use serde_json::json;
+
+use super::*;
+
+fn object(name: &str, version: &str) -> Value {
+    json!({"metadata": {"namespace": "a", "name": name, "resourceVersion": version}})
+}
+
+fn place(name: &str) -> Place {
+    Place { namespace: Some("a".into()), name: name.into() }
+}
+
+fn waiter(name: &str) -> Waiter {
+    Waiter { namespace: "n".into(), name: name.into() }
+}
+
+fn present(name: &str, version: &str) -> Sight {
+    Sight::Present(Arc::new(object(name, version)))
+}
+
+fn synced() -> Known {
+    let mut known = Known::of(Some("a".into()));
+    known.begin_list();
+    known.end_list();
+    known
+}
+
+#[test]
+fn nothing_is_known_before_the_first_list() {
+    let mut known = Known::of(None);
+    known.wait(Some(place("x")), waiter("w"));
+    assert_eq!(known.sight(&place("x")), Sight::Unknown);
+    assert_eq!(known.failed("forbidden".into()), [waiter("w")]);
+    assert_eq!(known.failed("forbidden".into()), []);
+    assert_eq!(known.sight(&place("x")), Sight::Blind("forbidden".into()));
+    known.begin_list();
+    known.listed(object("x", "1"));
+    assert_eq!(known.end_list(), [waiter("w")]);
+    assert_eq!((known.sight(&place("x")), known.sight(&place("y"))), (present("x", "1"), Sight::Absent));
+    assert_eq!(known.failed("broke off".into()), []);
+    assert_eq!(known.sight(&place("x")), present("x", "1"));
+}
+
+#[test]
+fn only_those_concerned_are_woken() {
+    let mut known = synced();
+    known.wait(Some(place("x")), waiter("x"));
+    known.wait(Some(place("y")), waiter("y"));
+    known.wait(None, waiter("any"));
+    assert_eq!(known.changed(object("x", "2")), [waiter("any"), waiter("x")]);
+    assert_eq!(known.removed(&object("y", "3")), [waiter("any"), waiter("y")]);
+    known.leave(&None, &waiter("any"));
+    known.leave(&Some(place("x")), &waiter("x"));
+    assert_eq!(known.changed(object("x", "4")), []);
+}
+
+#[test]
+fn a_waiter_that_holds_twice_leaves_twice() {
+    let mut known = synced();
+    known.wait(None, waiter("w"));
+    known.wait(None, waiter("w"));
+    known.leave(&None, &waiter("w"));
+    assert_eq!(known.changed(object("x", "2")), [waiter("w")]);
+    known.leave(&None, &waiter("w"));
+    assert_eq!(known.changed(object("x", "3")), []);
+}
+
+#[test]
+fn an_older_word_never_hides_what_a_write_has_answered() {
+    let mut known = synced();
+    known.absorb(&object("x", "9"));
+    known.changed(object("x", "5"));
+    assert_eq!(known.sight(&place("x")), present("x", "9"));
+    known.begin_list();
+    known.listed(object("x", "8"));
+    known.end_list();
+    assert_eq!(known.sight(&place("x")), present("x", "9"));
+}
+
+#[test]
+fn a_late_answer_resurrects_nothing() {
+    let mut known = synced();
+    known.removed(&object("x", "7"));
+    known.absorb(&object("x", "6"));
+    assert_eq!(known.sight(&place("x")), Sight::Absent);
+    known.absorb(&object("x", "8"));
+    assert_eq!(known.sight(&place("x")), present("x", "8"));
+}
+
+#[test]
+fn a_new_list_removes_what_it_does_not_name() {
+    let mut known = synced();
+    known.changed(object("x", "1"));
+    known.begin_list();
+    known.listed(object("y", "2"));
+    known.end_list();
+    assert_eq!(known.all().unwrap(), [Arc::new(object("y", "2"))]);
+}
+
+#[test]
+fn answers_of_other_namespaces_are_not_taken_in() {
+    let mut known = Known::of(Some("b".into()));
+    known.absorb(&object("x", "1"));
+    known.begin_list();
+    known.end_list();
+    assert_eq!(known.sight(&place("x")), Sight::Absent);
+}
+
+#[test]
+fn managed_fields_are_not_kept() {
+    let mut known = synced();
+    known.absorb(&json!({"metadata": {"namespace": "a", "name": "x", "resourceVersion": "1", "managedFields": [1]}}));
+    assert_eq!(known.sight(&place("x")), present("x", "1"));
+}

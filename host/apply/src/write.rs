@@ -1,0 +1,222 @@
+//! One object is brought to its desired form, with as few requests as its kind of write allows.
+
+use std::sync::Arc;
+
+use data_encoding::BASE64;
+use orangery_core::{
+    inventory::Located,
+    overlay::{fill, is_unchanged, merge_patch, overlay, replacement, three_way, without_server_owned},
+    proposal::{Injection, ObjectWrite, Ownership, Write},
+    step::{Halt, Until},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Error, Job,
+    error::Setback,
+    site::{Site, Spot},
+};
+
+/// How often a write is tried that meets changes of others.
+const ATTEMPTS: usize = 3;
+
+/// What brings a live object to its desired form.
+#[derive(Debug, PartialEq)]
+enum Change {
+    /// Nothing does: it has it.
+    Nothing,
+    /// A PUT of this.
+    Put(Value),
+    /// A merge patch of this.
+    Patch(Value),
+}
+
+/// Whether an object carries the label of the item.
+pub(crate) fn is_of_item(object: &Value, job: &Job<'_>) -> bool {
+    let labels = object.pointer("/metadata/labels");
+    job.labels.iter().any(|label| labels.and_then(|labels| labels.get(label)).and_then(Value::as_str) == Some(job.owner))
+}
+
+impl Site<'_> {
+    /// Carries a write out. Answers the object; `None` where it was left as it is, because it may not be touched.
+    ///
+    /// An object that is `known` to exist is read first; a new one is created first and only read if that fails.
+    pub(crate) async fn write(
+        &self,
+        located: &Located,
+        write: &ObjectWrite,
+        known: bool,
+    ) -> Result<Option<Arc<Value>>, Setback> {
+        self.job.fence()?;
+        let spot = self.spot(located).await?;
+        let desired = self.desired(&spot, write).await?;
+        let created = match &write.at_creation {
+            Some(extra) => {
+                let mut created = desired.clone();
+                overlay(&mut created, extra);
+                created
+            }
+            None => desired.clone(),
+        };
+        let Spot { cluster, resource, key } = &spot;
+        let answer = match &write.how {
+            Write::Create => match cluster.create(resource, key, &created).await {
+                Err(Error::AlreadyExists { .. }) => return Ok(None),
+                other => other?,
+            },
+            Write::Apply if write.at_creation.is_some() && spot.get().await?.is_none() => {
+                cluster.apply(resource, key, &created).await?
+            }
+            Write::Apply => cluster.apply(resource, key, &desired).await?,
+            Write::Replace | Write::Patch | Write::Merge(_) | Write::Fill | Write::Overlay => {
+                return self.converge(&spot, write, (&desired, &created), known).await;
+            }
+        };
+        Ok(Some(Arc::new(answer)))
+    }
+
+    async fn converge(
+        &self,
+        spot: &Spot,
+        write: &ObjectWrite,
+        (desired, created): (&Value, &Value),
+        known: bool,
+    ) -> Result<Option<Arc<Value>>, Setback> {
+        let Spot { cluster, resource, key } = spot;
+        let mut live = if known { spot.get().await? } else { None };
+        for _ in 0..ATTEMPTS {
+            self.job.fence()?;
+            let answer = match &live {
+                None => cluster.create(resource, key, created).await,
+                Some(live) if write.owned == Ownership::Fallback && !is_of_item(live, self.job) => return Ok(None),
+                Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => {
+                    // What is written to an object on its way out is lost with it.
+                    self.watch(spot)?;
+                    return Err(Halt::wait(key.kind.clone(), spot.name(), Until::Gone).into());
+                }
+                Some(live) => match change(live, desired, &write.how) {
+                    Change::Nothing => return Ok(Some(Arc::new(live.clone()))),
+                    Change::Put(body) => cluster.replace(resource, key, &body).await,
+                    Change::Patch(patch) => cluster.patch(resource, key, &patch).await,
+                },
+            };
+            match answer {
+                Ok(answer) => return Ok(Some(Arc::new(answer))),
+                Err(Error::AlreadyExists { .. } | Error::Conflict { .. }) => live = spot.get().await?,
+                Err(Error::Missing { .. }) if live.is_some() => live = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::Conflict { key: key.clone() }.into())
+    }
+
+    /// The object as the component wants it, with the labels of the item and the content that the host places.
+    async fn desired(&self, spot: &Spot, write: &ObjectWrite) -> Result<Value, Setback> {
+        let mut object = write.object.clone();
+        if !self.job.labels.is_empty() {
+            let labels: Map<String, Value> =
+                self.job.labels.iter().map(|label| (label.clone(), json!(self.job.owner))).collect();
+            overlay(&mut object, &json!({"metadata": {"labels": labels}}));
+        }
+        for Injection { at, content } in &write.inject {
+            let content = self.job.clusters.content(content).await?;
+            let encoded = spot.key.kind == "Secret" && at.starts_with("/data/");
+            let text = if encoded { BASE64.encode(content.as_bytes()) } else { content };
+            place(&mut object, at, text).ok_or_else(|| Error::Place { key: spot.key.clone(), at: at.clone() })?;
+        }
+        Ok(object)
+    }
+}
+
+fn place(object: &mut Value, at: &str, text: String) -> Option<()> {
+    let (parent, name) = at.rsplit_once('/')?;
+    let name = name.replace("~1", "/").replace("~0", "~");
+    object.pointer_mut(parent)?.as_object_mut()?.insert(name, Value::String(text));
+    Some(())
+}
+
+fn change(live: &Value, desired: &Value, how: &Write) -> Change {
+    let put = |body: Value| if is_unchanged(live, &body) { Change::Nothing } else { Change::Put(body) };
+    match how {
+        Write::Replace => put(replacement(live, desired)),
+        Write::Fill => {
+            let mut body = live.clone();
+            fill(&mut body, desired);
+            put(body)
+        }
+        Write::Overlay => {
+            let mut body = live.clone();
+            overlay(&mut body, desired);
+            put(body)
+        }
+        Write::Merge(earlier) => put(three_way(earlier, live, desired)),
+        Write::Patch => {
+            let mut before = without_server_owned(live);
+            if let Value::Object(map) = &mut before {
+                map.remove("status");
+            }
+            match merge_patch(&before, &without_server_owned(&replacement(live, desired))) {
+                None => Change::Nothing,
+                Some(mut patch) => {
+                    let version = live.pointer("/metadata/resourceVersion").cloned().unwrap_or(Value::Null);
+                    overlay(&mut patch, &json!({"metadata": {"resourceVersion": version}}));
+                    Change::Patch(patch)
+                }
+            }
+        }
+        // Neither depends on the live object.
+        Write::Apply | Write::Create => Change::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live() -> Value {
+        json!({"metadata": {"name": "x", "uid": "u", "resourceVersion": "7", "labels": {"theirs": "1"}},
+            "data": {"a": "live", "b": ""}})
+    }
+
+    #[track_caller]
+    fn check(how: &Write, desired: Value, expected: Change) {
+        assert_eq!(change(&live(), &desired, how), expected);
+    }
+
+    #[test]
+    fn each_strategy_carries_the_version_that_was_read() {
+        let desired = json!({"metadata": {"name": "x"}, "data": {"a": "new", "b": "new"}});
+        let put = |labels: bool, a: &str| {
+            let mut body = json!({"metadata": {"name": "x", "resourceVersion": "7"}, "data": {"a": a, "b": "new"}});
+            if labels {
+                overlay(&mut body, &json!({"metadata": {"uid": "u", "labels": {"theirs": "1"}}}));
+            }
+            Change::Put(body)
+        };
+        check(&Write::Replace, desired.clone(), put(false, "new"));
+        check(&Write::Fill, desired.clone(), put(true, "live"));
+        check(&Write::Overlay, desired.clone(), put(true, "new"));
+        check(&Write::Merge(json!({})), desired.clone(), put(true, "new"));
+        check(
+            &Write::Patch,
+            desired,
+            Change::Patch(json!({"metadata": {"labels": null, "resourceVersion": "7"}, "data": {"a": "new", "b": "new"}})),
+        );
+    }
+
+    #[test]
+    fn what_is_as_desired_is_not_written() {
+        let same = json!({"metadata": {"name": "x", "labels": {"theirs": "1"}}, "data": {"a": "live", "b": ""}});
+        for how in [Write::Replace, Write::Patch, Write::Fill, Write::Overlay, Write::Merge(json!({}))] {
+            check(&how, same.clone(), Change::Nothing);
+        }
+    }
+
+    #[test]
+    fn content_goes_where_its_parent_is() {
+        let mut object = json!({"data": {}});
+        assert_eq!(place(&mut object, "/data/a~1b", "x".into()), Some(()));
+        assert_eq!(place(&mut object, "/absent/a", "x".into()), None);
+        assert_eq!(object, json!({"data": {"a/b": "x"}}));
+    }
+}
