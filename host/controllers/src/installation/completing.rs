@@ -9,7 +9,7 @@ use orangery_core::{
 };
 use serde_json::{Map, Value};
 
-use super::{Run, blueprints::Loaded, init::stall, objects::export_failed, sibling::bindings};
+use super::{Run, blueprints::Loaded, init::stall, objects::export_failed};
 
 impl Run<'_> {
     /// `Completing`.
@@ -27,7 +27,7 @@ impl Run<'_> {
         let values = self.bind_imports(&loaded, &imported).await?;
         let exports = self.render_exports(&loaded, &values).await?;
         let names = self.names();
-        let (_, wanted) = bindings(&self.draft);
+        let wanted = (&self.draft.spec.exports).into();
         let records = export::records(&wanted, &exports, &names.scope())
             .map_err(|error| export_failed("CreateExports", &error))?;
         self.check_owners(&records)?;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use kube::ResourceExt;
 use orangery_api::{installation::Installation, label, marks::Marks};
 use orangery_core::{
+    binding,
     error::{Code, Failure},
     export::{self, ExportError},
     import::{self, ImportError, Imported},
@@ -15,7 +16,7 @@ use orangery_core::{
 use orangery_reconcile::{Key, Store, Watched};
 use serde_json::Value;
 
-use super::{Run, sibling::bindings, sources::Gathered};
+use super::{Run, sources::Gathered};
 use crate::{host::index, object::owner_reference, record};
 
 /// A fatal failure of the data flow.
@@ -58,7 +59,7 @@ impl Run<'_> {
 
     /// Every import, by its name in the Installation.
     pub(super) async fn read_imports(&self) -> Step<BTreeMap<String, Imported>> {
-        let (imports, _) = bindings(&self.draft);
+        let imports = binding::Imports::from(&self.draft.spec.imports);
         let names = self.names();
         let gathered = Gathered::read(self.host, &names.namespace, &imports).await?;
         import::read(&imports, &names.scope(), &gathered).map_err(|error| import_failed("ReadImports", &error))

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use kube::ResourceExt;
 use orangery_api::{installation::Installation, marks::Marks, reference::LocalReference};
 use orangery_core::{
-    binding,
     phase::installation::Installation as Phase,
     sibling::{Reference, exported, imported},
     walk::Rest,
@@ -19,33 +18,6 @@ pub(crate) fn parent(installation: &Installation) -> &str {
     installation.parent_installation().unwrap_or_default()
 }
 
-/// What an Installation imports and exports, in the words of the core.
-pub(super) fn bindings(installation: &Installation) -> (binding::Imports, binding::Exports) {
-    let spec = &installation.spec;
-    let key = |name: &str, key: &str| binding::KeyReference { name: name.to_owned(), key: key.to_owned() };
-    let data = spec.imports.data.iter().map(|import| binding::DataImport {
-        name: import.name.clone(),
-        data_ref: import.data_ref.clone(),
-        secret_ref: import.secret_ref.as_ref().map(|reference| key(&reference.name, &reference.key)),
-        config_map_ref: import.config_map_ref.as_ref().map(|reference| key(&reference.name, &reference.key)),
-    });
-    let targets = spec.imports.targets.iter().map(|import| binding::TargetImport {
-        name: import.name.clone(),
-        target: import.target.clone(),
-        targets: import.targets.clone(),
-        target_list_ref: import.target_list_ref.clone(),
-        target_map: import.target_map.clone(),
-        target_map_ref: import.target_map_ref.clone(),
-    });
-    let imports = binding::Imports { data: data.collect(), targets: targets.collect() };
-    let data = spec.exports.data.iter();
-    let data = data.map(|export| binding::DataExport { name: export.name.clone(), data_ref: export.data_ref.clone() });
-    let targets = spec.exports.targets.iter();
-    let targets =
-        targets.map(|export| binding::TargetExport { name: export.name.clone(), target: export.target.clone() });
-    (imports, binding::Exports { data: data.collect(), targets: targets.collect() })
-}
-
 fn edges(installation: &Installation, references: impl IntoIterator<Item = Reference>) -> Vec<String> {
     let parent = parent(installation);
     references.into_iter().map(|reference| format!("{parent}/{reference}")).collect()
@@ -53,12 +25,12 @@ fn edges(installation: &Installation, references: impl IntoIterator<Item = Refer
 
 /// The edges under which an Installation exports.
 pub(crate) fn exports(installation: &Installation) -> Vec<String> {
-    edges(installation, exported(&bindings(installation).1))
+    edges(installation, exported(&(&installation.spec.exports).into()))
 }
 
 /// The edges under which an Installation imports.
 pub(crate) fn imports(installation: &Installation) -> Vec<String> {
-    edges(installation, imported(&bindings(installation).0))
+    edges(installation, imported(&(&installation.spec.imports).into()))
 }
 
 fn related(host: &Host, of: &Installation, edges: Vec<String>, index: &'static str) -> Vec<Arc<Installation>> {

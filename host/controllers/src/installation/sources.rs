@@ -6,8 +6,8 @@ use k8s_openapi::{
     ByteString,
     api::core::v1::{ConfigMap, Secret},
 };
-use kube::{Api, Client, ResourceExt, core::NamespaceResourceScope};
-use orangery_api::{data_object::DataObject, label, marks::Marks, target::Target};
+use kube::{Api, Client, core::NamespaceResourceScope};
+use orangery_api::{label, marks::Marks};
 use orangery_core::{
     binding::{DataSource, Imports},
     error::Failure,
@@ -85,11 +85,11 @@ where
 
 impl Sources for Gathered<'_> {
     fn data_object(&self, name: &str) -> Option<DataValue> {
-        self.stores.data_objects.get(&self.key(name)).map(|object| data_value(&object))
+        self.stores.data_objects.get(&self.key(name)).map(|object| DataValue::from(object.as_ref()))
     }
 
     fn target(&self, name: &str) -> Option<TargetObject> {
-        self.stores.targets.get(&self.key(name)).map(|target| target_object(&target))
+        self.stores.targets.get(&self.key(name)).map(|target| TargetObject::from(target.as_ref()))
     }
 
     fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject> {
@@ -97,7 +97,7 @@ impl Sources for Gathered<'_> {
         let kept = targets.iter().filter(|target| {
             target.label(label::KEY) == Some(key) && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
         });
-        kept.map(|target| target_object(target)).collect()
+        kept.map(|target| TargetObject::from(target.as_ref())).collect()
     }
 
     fn secret(&self, name: &str) -> Option<Content> {
@@ -110,26 +110,5 @@ impl Sources for Gathered<'_> {
 
     fn installation_exists(&self, name: &str) -> bool {
         self.stores.installations.get(&self.key(name)).is_some()
-    }
-}
-
-fn data_value(object: &DataObject) -> DataValue {
-    DataValue {
-        value: object.spec.data.clone(),
-        hash: object.annotation(orangery_api::annotation::HASH).map(str::to_owned),
-        owner: object.parent_installation().map(str::to_owned),
-    }
-}
-
-fn target_object(target: &Target) -> TargetObject {
-    TargetObject {
-        name: target.name_any(),
-        generation: target.metadata.generation.unwrap_or_default(),
-        target_type: target.spec.type_.clone(),
-        owner: target.parent_installation().map(str::to_owned),
-        index: target.label(label::INDEX).and_then(|index| index.parse().ok()),
-        map_key: target.label(label::TARGET_MAP_KEY).map(str::to_owned),
-        job: target.label(label::JOB_ID).map(str::to_owned),
-        object: serde_json::to_value(target).unwrap_or_default(),
     }
 }

@@ -7,15 +7,13 @@ use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
     FINALIZER, annotation,
     installation::{
-        BlueprintSource, DataExport, DataImport, Exports, Imports, InlineBlueprint, Installation, InstallationSpec,
-        Optimization, SubinstallationCache, TargetExport, TargetImport,
+        BlueprintSource, InlineBlueprint, Installation, InstallationSpec, Optimization, SubinstallationCache,
     },
     job::NamePair,
     label,
     marks::Marks,
 };
 use orangery_core::{
-    binding,
     blueprint::{InstallationTemplate, TemplateBlueprint},
     error::{Code, Failure},
     name,
@@ -133,9 +131,9 @@ impl Run<'_> {
                 reference: None,
                 inline: Some(InlineBlueprint { filesystem: filesystem.clone() }),
             },
-            imports: imports(&template.imports),
+            imports: template.imports.clone().into(),
             import_data_mappings: template.import_data_mappings.clone(),
-            exports: exports(&template.exports),
+            exports: template.exports.clone().into(),
             export_data_mappings: template.export_data_mappings.clone(),
             optimization: template.optimization.map(|promise| Optimization {
                 has_no_sibling_imports: promise.has_no_sibling_imports,
@@ -145,29 +143,4 @@ impl Run<'_> {
             automatic_reconcile: None,
         })
     }
-}
-
-fn imports(of: &binding::Imports) -> Imports {
-    let data = of.data.iter().map(|import| DataImport {
-        name: import.name.clone(),
-        data_ref: import.data_ref.clone(),
-        ..DataImport::default()
-    });
-    let targets = of.targets.iter().map(|import| TargetImport {
-        name: import.name.clone(),
-        target: import.target.clone(),
-        targets: import.targets.clone(),
-        target_list_ref: import.target_list_ref.clone(),
-        target_map: import.target_map.clone(),
-        target_map_ref: import.target_map_ref.clone(),
-    });
-    Imports { data: data.collect(), targets: targets.collect() }
-}
-
-fn exports(of: &binding::Exports) -> Exports {
-    let data = of.data.iter();
-    let data = data.map(|export| DataExport { name: export.name.clone(), data_ref: export.data_ref.clone() });
-    let targets = of.targets.iter();
-    let targets = targets.map(|export| TargetExport { name: export.name.clone(), target: export.target.clone() });
-    Exports { data: data.collect(), targets: targets.collect() }
 }
