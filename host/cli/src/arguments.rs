@@ -1,11 +1,13 @@
 //! The command line.
 
+use std::sync::LazyLock;
+
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     command::{
-        completion::Completion, crd::Crd, inspect::Inspect, interrupt::Interrupt, reconcile::Reconcile, run::Run,
-        up::Up,
+        completion::Completion, crd::Crd, inspect::Inspect, interrupt::Interrupt, plugin::Plugin, reconcile::Reconcile,
+        run::Run, up::Up, wit::Wit,
     },
     exit::EXIT_CODES,
 };
@@ -17,7 +19,7 @@ mod tests;
 #[derive(Debug, Parser)]
 #[command(
     name = "orangery",
-    version,
+    version = version(),
     about = "Deploys blueprints to Kubernetes with sandboxed WebAssembly components",
     after_help = EXIT_CODES,
     disable_help_subcommand = true,
@@ -54,8 +56,12 @@ pub enum Tool {
     Reconcile(Reconcile),
     /// End the running job of an installation
     Interrupt(Interrupt),
+    /// Look into components, and compile them beforehand
+    Plugin(Plugin),
     /// Print the custom resource definitions
     Crd(Crd),
+    /// Print the contracts between host and components
+    Wit(Wit),
     /// Print a completion script for a shell
     Completion(Completion),
 }
@@ -71,4 +77,11 @@ impl Cli {
     pub fn description() -> clap::Command {
         Self::command()
     }
+}
+
+/// The host's version and that of its engine. Made once: clap keeps it for ever.
+fn version() -> &'static str {
+    static VERSION: LazyLock<String> =
+        LazyLock::new(|| format!("{} (wasmtime {})", env!("CARGO_PKG_VERSION"), orangery_plugin::WASMTIME_VERSION));
+    VERSION.as_str()
 }

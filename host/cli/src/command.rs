@@ -3,8 +3,11 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
+use orangery_plugin::RegistrationError;
+
 use crate::{
-    arguments::Tool, call::CallError, connection::ConnectionError, exit::Exit, terminal::Terminal, timeout::Timeout,
+    arguments::Tool, call::CallError, command::plugin::PluginCommand, connection::ConnectionError, exit::Exit,
+    terminal::Terminal, timeout::Timeout,
 };
 
 pub mod completion;
@@ -12,11 +15,13 @@ pub mod crd;
 pub mod inspect;
 pub mod interrupt;
 pub mod logging;
+pub mod plugin;
 pub mod reconcile;
 pub mod run;
 #[cfg(test)]
 mod tests;
 pub mod up;
+pub mod wit;
 
 /// Why a command of this crate ends without doing what it is for: one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +79,27 @@ pub enum CommandError {
         #[source]
         cause: io::Error,
     },
+    /// A file is no component, or one that this host would not run.
+    #[error("{}: {cause}", path.display())]
+    Component {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: orangery_plugin::Error,
+    },
+    /// A file is no registration of a component.
+    #[error(transparent)]
+    Registration(#[from] RegistrationError),
+    /// The sandbox cannot compile.
+    #[error(transparent)]
+    Sandbox(#[from] orangery_plugin::Error),
+    /// There is no folder for the cache.
+    #[error("there is no home folder to keep compiled components in; name one with --into FOLDER")]
+    NoCache,
+    /// The program's own path is not known.
+    #[error("the program cannot find itself to compile in a process of its own: {0}; start it by its full path")]
+    Program(#[source] io::Error),
     /// Something cannot be put into words of JSON or YAML.
     #[error("the output cannot be written as {form}: {cause}; this is a defect of orangery, please report it")]
     Form {
@@ -99,10 +125,16 @@ impl CommandError {
     pub fn exit(&self) -> Exit {
         match self {
             CommandError::TimedOut { .. } => Exit::TimedOut,
-            CommandError::NotRoot { .. } | CommandError::Read { .. } => Exit::Usage,
+            CommandError::NotRoot { .. }
+            | CommandError::Read { .. }
+            | CommandError::Registration(_)
+            | CommandError::NoCache => Exit::Usage,
             CommandError::Connection(_)
             | CommandError::Call(_)
             | CommandError::Write { .. }
+            | CommandError::Component { .. }
+            | CommandError::Sandbox(_)
+            | CommandError::Program(_)
             | CommandError::Form { .. }
             | CommandError::Output(_)
             | CommandError::EventLoop(_) => Exit::Failed,
@@ -117,6 +149,12 @@ impl Tool {
             Tool::Inspect(inspect) => wait_for(inspect.execute(terminal)),
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
+            Tool::Plugin(plugin) => match plugin.command {
+                PluginCommand::Inspect(inspect) => inspect.execute(terminal),
+                PluginCommand::Compile(compile) => wait_for(compile.execute(terminal)),
+                PluginCommand::CompileWorker => return orangery_plugin::compile_worker_main(),
+            },
+            Tool::Wit(wit) => wit.execute(terminal),
             Tool::Crd(crd) => crd.execute(terminal),
             Tool::Completion(completion) => completion.execute(terminal).map(|()| Exit::Ok).map_err(CommandError::from),
         };

@@ -55,6 +55,15 @@ fn help_and_version_end_well_and_bad_usage_ends_with_2() {
 }
 
 #[test]
+fn the_version_names_the_engine_too() {
+    let version = parsed("--version").unwrap_err().to_string();
+    assert_eq!(
+        version,
+        format!("orangery {} (wasmtime {})\n", env!("CARGO_PKG_VERSION"), orangery_plugin::WASMTIME_VERSION)
+    );
+}
+
+#[test]
 fn up_has_defaults_for_everything() {
     let Command::Up(up) = parsed("up").unwrap().command else { panic!("not up") };
     assert_eq!(

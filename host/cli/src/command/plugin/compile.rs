@@ -1,0 +1,39 @@
+//! `orangery plugin compile`: fills the cache of compiled components.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use orangery_plugin::{CompileCommand, Sandbox, SandboxConfig};
+
+use crate::{cache, command::CommandError, exit::Exit, terminal::Terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  orangery plugin compile                               into the cache of this user
+  orangery plugin compile --into /var/cache/orangery    into that of an image
+
+The host compiles what the cache lacks at first use, so this only moves work: to the build of an image.
+A cache serves the host that filled it, on processors like the one it was filled on.";
+
+/// Compiles the components that ship with the host into the cache, so that their first use need not.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Compile {
+    /// The cache's folder [default: $XDG_CACHE_HOME/orangery or ~/.cache/orangery]
+    #[arg(long, value_name = "FOLDER")]
+    pub into: Option<PathBuf>,
+}
+
+impl Compile {
+    /// Compiles what the cache lacks, and prints the files.
+    pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let cache = self.into.or_else(cache::folder).ok_or(CommandError::NoCache)?;
+        let compiler = CompileCommand::current_exe().map_err(CommandError::Program)?;
+        let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(cache)))?;
+        for builtin in orangery_builtin::components() {
+            let file = sandbox.fill_cache(builtin.bytes).await?;
+            terminal.line(format_args!("{}  {}", builtin.name, file.display()))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
