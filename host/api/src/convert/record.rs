@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use orangery_core::record::{Content, Place, Purpose, Record};
 use serde_json::Value;
 
-use crate::{annotation, data_object::DataObject, label, target::Target};
+use crate::{annotation, data_object::DataObject, label, reference::LocalSecretReference, target::Target};
 
 /// Writes a record of data over `object`: its name, content, labels, hash and owner; what others set stays. A record of
 /// a target leaves `object` as it is.
@@ -19,17 +19,21 @@ pub fn write_data_object(record: &Record, object: &mut DataObject, owner: &Owner
 /// data leaves `object` as it is.
 pub fn write_target(record: &Record, object: &mut Target, owner: &OwnerReference) {
     if let Content::Target(target) = &record.content {
-        let text = |field: &str| target.spec.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        object.spec.type_ = text("type");
+        object.spec.type_ = text(&target.spec, "type");
         object.spec.config = target.spec.get("config").filter(|config| !config.is_null()).cloned();
+        let reference = target.spec.get("secretRef").filter(|reference| !reference.is_null());
         object.spec.secret_ref =
-            target.spec.get("secretRef").and_then(|reference| serde_json::from_value(reference.clone()).ok());
+            reference.map(|secret| LocalSecretReference { name: text(secret, "name"), key: text(secret, "key") });
         object.metadata.labels.get_or_insert_default().extend(target.labels.clone());
         if !target.annotations.is_empty() {
             object.metadata.annotations.get_or_insert_default().extend(target.annotations.clone());
         }
         mark(record, &mut object.metadata, owner);
     }
+}
+
+fn text(of: &Value, field: &str) -> String {
+    of.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 fn mark(record: &Record, metadata: &mut ObjectMeta, owner: &OwnerReference) {
