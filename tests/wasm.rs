@@ -1,0 +1,25 @@
+//! Real components through `host/plugin`: built-in ones by their golden cases, hostile ones of `guests/` by their end.
+//!
+//! Each test names its guest; `tidy` fails where a guest has no test.
+
+#[cfg(test)]
+#[path = "wasm/crashes.rs"]
+mod crashes;
+#[cfg(test)]
+#[path = "wasm/golden.rs"]
+mod golden;
+#[cfg(test)]
+#[path = "wasm/grants.rs"]
+mod grants;
+#[cfg(test)]
+#[path = "wasm/lies.rs"]
+mod lies;
+#[cfg(test)]
+#[path = "wasm/limits.rs"]
+mod limits;
+#[cfg(test)]
+#[path = "wasm/neighbours.rs"]
+mod neighbours;
+#[cfg(test)]
+#[path = "wasm/stage.rs"]
+mod stage;
