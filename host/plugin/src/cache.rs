@@ -5,8 +5,9 @@
 //! that was moved under the name of another component. What does not match its seal is compiled again.
 
 use std::{
-    fs, io,
+    fs,
     hash::{DefaultHasher, Hash, Hasher},
+    io,
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     process,
@@ -138,7 +139,9 @@ mod tests {
         let path = folder.path().display();
         assert_eq!(
             open(folder.path()).err().unwrap().to_string(),
-            format!("the cache of compiled components {path} cannot be used: others may write to it; run `chmod go-w {path}`")
+            format!(
+                "the cache of compiled components {path} cannot be used: others may write to it; run `chmod go-w {path}`"
+            )
         );
     }
 }

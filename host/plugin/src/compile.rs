@@ -110,7 +110,9 @@ fn judge(status: ExitStatus, words: &str) -> Error {
             Error::CompileLimit { limit: format!("{} GiB of memory", ADDRESS_SPACE >> 30) }
         }
         Some(signal) => Error::Compile { why: format!("the compiler crashed with signal {signal}: {words}") },
-        None => Error::Compile { why: if words.is_empty() { format!("the compiler ended with {status}") } else { words } },
+        None => {
+            Error::Compile { why: if words.is_empty() { format!("the compiler ended with {status}") } else { words } }
+        }
     }
 }
 
@@ -140,7 +142,10 @@ mod tests {
 
     #[tokio::test]
     async fn each_end_of_the_compiler_has_its_sentence() {
-        assert_eq!(message("kill -XCPU $$").await, "compiling the component was stopped: it needs more than 240 s of processor time; make it smaller");
+        assert_eq!(
+            message("kill -XCPU $$").await,
+            "compiling the component was stopped: it needs more than 240 s of processor time; make it smaller"
+        );
         assert_eq!(
             message("echo 'memory allocation of 9 bytes failed' >&2; kill -ABRT $$").await,
             "compiling the component was stopped: it needs more than 4 GiB of memory; make it smaller"
@@ -149,19 +154,13 @@ mod tests {
             message("kill -SEGV $$").await,
             "the component does not compile: the compiler crashed with signal 11: "
         );
-        assert_eq!(
-            message("exit 3").await,
-            "the component does not compile: the compiler ended with exit status: 3"
-        );
+        assert_eq!(message("exit 3").await, "the component does not compile: the compiler ended with exit status: 3");
     }
 
     #[tokio::test]
     async fn a_compiler_that_does_not_start_may_start_later() {
         let error = compile(&CompileCommand { program: "/nowhere".into(), args: vec![] }, b"").await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the compiler /nowhere did not start: No such file or directory (os error 2)"
-        );
+        assert_eq!(error.to_string(), "the compiler /nowhere did not start: No such file or directory (os error 2)");
         assert!(error.is_transient());
     }
 }

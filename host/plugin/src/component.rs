@@ -5,18 +5,25 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use wasmtime::{
     Engine,
-    component::{Component as Code, InstancePre, Linker},
+    component::{Component as Code, ComponentNamedList, InstancePre, Lift, Linker, Lower, types::ComponentItem},
 };
 
 use crate::{
     bindings::{
-        deployer::exports::orangery::deployer::{deploy, uninstall},
+        deployer::{
+            exports::orangery::deployer::{deploy, uninstall},
+            orangery::deployer::{plan::Proposal, types::Fault},
+        },
         template::exports::orangery::template::template,
     },
     capability::Guest,
     error::Error,
     inspect::Inspection,
 };
+
+const DEPLOY: &str = "orangery:deployer/deploy";
+const UNINSTALL: &str = "orangery:deployer/uninstall";
+const TEMPLATE: &str = "orangery:template/template";
 
 /// A component that can be called.
 pub struct Component {
@@ -40,22 +47,47 @@ impl Component {
         inspection: Inspection,
         code: &[u8],
     ) -> Result<Self, Error> {
-        #[expect(unsafe_code, reason = "the code was made by our own compiler: now, or sealed in a folder that only we write")]
+        #[expect(
+            unsafe_code,
+            reason = "the code was made by our own compiler: now, or sealed in a folder that only we write"
+        )]
         // SAFETY: `code` comes from `compile` or, with its seal checked, from `Cache`; see `cache` for why that is ours.
-        let code = unsafe { Code::deserialize(engine, code) }.map_err(|error| Error::Compile { why: format!("{error:#}") })?;
+        let code =
+            unsafe { Code::deserialize(engine, code) }.map_err(|error| Error::Compile { why: format!("{error:#}") })?;
         let misfit = |error: wasmtime::Error| Error::Link { why: format!("{error:#}") };
         let pre = linker.instantiate_pre(&code).map_err(misfit)?;
-        let exports = |name: &str| inspection.exports_interface(name);
-        let deploy = exports("orangery:deployer/deploy").then(|| deploy::GuestIndices::new(&pre));
-        let uninstall = exports("orangery:deployer/uninstall").then(|| uninstall::GuestIndices::new(&pre));
-        let template = exports("orangery:template/template").then(|| template::GuestIndices::new(&pre));
-        Ok(Self {
-            deploy: deploy.transpose().map_err(misfit)?,
-            uninstall: uninstall.transpose().map_err(misfit)?,
-            template: template.transpose().map_err(misfit)?,
-            inspection,
-            pre,
-        })
+        let mut component = Self { inspection, pre, deploy: None, uninstall: None, template: None };
+        if component.inspection.exports_interface(DEPLOY) {
+            component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(DEPLOY, "plan")?;
+            component.deploy = Some(deploy::GuestIndices::new(&component.pre).map_err(misfit)?);
+        }
+        if component.inspection.exports_interface(UNINSTALL) {
+            component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(UNINSTALL, "plan")?;
+            component.uninstall = Some(uninstall::GuestIndices::new(&component.pre).map_err(misfit)?);
+        }
+        if component.inspection.exports_interface(TEMPLATE) {
+            type Answer = (Result<template::Rendered, template::Failure>,);
+            component.check::<(&template::Request,), Answer>(TEMPLATE, "render")?;
+            component.template = Some(template::GuestIndices::new(&component.pre).map_err(misfit)?);
+        }
+        Ok(component)
+    }
+
+    /// Whether an exported function has the types of the contract; the bindings would find out at the first call only.
+    fn check<P, A>(&self, interface: &str, function: &str) -> Result<(), Error>
+    where
+        P: ComponentNamedList + Lower,
+        A: ComponentNamedList + Lift,
+    {
+        let code = self.pre.component();
+        let version = format!("{interface}@0.1.0");
+        let found = code.get_export_index(None, &version).and_then(|index| code.get_export(Some(&index), function));
+        match found {
+            Some((ComponentItem::ComponentFunc(exported), _)) => exported
+                .typecheck::<P, A>(&self.pre.instance_type())
+                .map_err(|error| Error::Link { why: format!("`{function}` of {interface}: {error:#}") }),
+            Some(_) | None => Err(Error::Link { why: format!("`{function}` of {interface} is not there") }),
+        }
     }
 }
 

@@ -12,10 +12,7 @@ use orangery_core::{
 pub(crate) use answer::{proposal, rendered};
 
 use crate::bindings::{
-    deployer::{
-        exports::orangery::deployer::deploy,
-        orangery::deployer::types as wire,
-    },
+    deployer::{exports::orangery::deployer::deploy, orangery::deployer::types as wire},
     template::exports::orangery::template::template,
 };
 

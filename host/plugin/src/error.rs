@@ -74,7 +74,9 @@ pub enum Error {
         interface: String,
     },
     /// The component was built against another version of the contract.
-    #[error("the component uses {interface}, but this host serves version {served}; build it against the contracts that `orangery wit` prints")]
+    #[error(
+        "the component uses {interface}, but this host serves version {served}; build it against the contracts that `orangery wit` prints"
+    )]
     Version {
         /// The name with the version that the component wants.
         interface: String,
@@ -82,19 +84,26 @@ pub enum Error {
         served: String,
     },
     /// The component says that it was built against another level of the contract.
-    #[error("the component was built for contract level {found}, but this host serves level {}; build it again with the SDK of this host", LEVEL)]
+    #[error(
+        "the component was built for contract level {found}, but this host serves level {}; build it again with the SDK of this host",
+        LEVEL
+    )]
     Level {
         /// The content of the custom section, escaped.
         found: String,
     },
     /// The component exports nothing that this host could call, or not what it is registered for.
-    #[error("the component does not export {interface}; build it against the world of `orangery wit` that it is registered for")]
+    #[error(
+        "the component does not export {interface}; build it against the world of `orangery wit` that it is registered for"
+    )]
     Export {
         /// What is missing.
         interface: &'static str,
     },
     /// The component's functions do not have the types of the contract.
-    #[error("the component does not fit the contract: {why}; build it against the contracts that `orangery wit` prints")]
+    #[error(
+        "the component does not fit the contract: {why}; build it against the contracts that `orangery wit` prints"
+    )]
     Link {
         /// What does not fit.
         why: String,

@@ -148,7 +148,10 @@ impl Inspection {
     /// Whether it exports this interface, in a version that is served.
     pub(crate) fn exports_interface(&self, interface: &str) -> bool {
         let Some(offered) = EXPORTS.iter().find(|offered| offered.name == interface) else { return false };
-        self.exports.iter().map(|export| InterfaceName::parse(export)).any(|name| name.name == interface && name.lies_in(offered.line))
+        self.exports
+            .iter()
+            .map(|export| InterfaceName::parse(export))
+            .any(|name| name.name == interface && name.lies_in(offered.line))
     }
 }
 
@@ -219,7 +222,9 @@ mod tests {
 
     #[test]
     fn what_the_host_offers_is_accepted() {
-        inspection(&["wasi:cli/stderr@0.2.6", "orangery:deployer/cluster@0.1.7"], &[DEPLOY], Some("1")).check().unwrap();
+        inspection(&["wasi:cli/stderr@0.2.6", "orangery:deployer/cluster@0.1.7"], &[DEPLOY], Some("1"))
+            .check()
+            .unwrap();
         inspection(&[], &["orangery:template/template@0.1.0"], None).check().unwrap();
     }
 
@@ -260,7 +265,12 @@ mod tests {
     #[test]
     fn each_import_is_held_against_the_grants() {
         let one = inspection(
-            &["orangery:deployer/artifacts@0.1.0", "orangery:deployer/cluster@0.1.0", "orangery:deployer/log@0.1.0", "wasi:http/types@0.2.0"],
+            &[
+                "orangery:deployer/artifacts@0.1.0",
+                "orangery:deployer/cluster@0.1.0",
+                "orangery:deployer/log@0.1.0",
+                "wasi:http/types@0.2.0",
+            ],
             &[DEPLOY],
             None,
         );

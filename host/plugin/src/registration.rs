@@ -294,7 +294,9 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_denied_or_has_its_default() {
-        let text = format!("{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}, template: {{types: [Mine]}}, limits: {{memoryMiB: 8}}}}");
+        let text = format!(
+            "{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}, template: {{types: [Mine]}}, limits: {{memoryMiB: 8}}}}"
+        );
         let expected = Registration {
             api_version: ApiVersion::V1Alpha1,
             kind: Kind::Plugin,
@@ -319,7 +321,10 @@ mod tests {
         let spec = |rest: &str| format!("{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}{rest}}}");
         check(&spec(""), "mine.yaml: plugin mine must have either `deployer` with item types or `template` with types");
         check(&spec(", deployer: {itemTypes: []}"), "mine.yaml: `spec.deployer.itemTypes` is empty; give it a value");
-        check(&spec(", template: {types: [A]}, limits: {memoryMiB: 1024}"), "mine.yaml: `limits.memoryMiB` of plugin mine is at most 512; lower it");
+        check(
+            &spec(", template: {types: [A]}, limits: {memoryMiB: 1024}"),
+            "mine.yaml: `limits.memoryMiB` of plugin mine is at most 512; lower it",
+        );
     }
 
     #[test]
@@ -332,7 +337,9 @@ mod tests {
         );
         assert_eq!(
             read_folder(&folder.path().join("a")).unwrap_err().to_string(),
-            format!("{path}/a cannot be read: No such file or directory (os error 2); name a folder of plugin registrations with `--plugins`")
+            format!(
+                "{path}/a cannot be read: No such file or directory (os error 2); name a folder of plugin registrations with `--plugins`"
+            )
         );
     }
 }

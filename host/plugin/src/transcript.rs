@@ -128,7 +128,9 @@ pub(crate) fn escaped(text: &str, most: usize) -> String {
             safe.push('…');
             break;
         }
-        if character.is_control() || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+        if character.is_control()
+            || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        {
             safe.extend(character.escape_default());
         } else {
             safe.push(character);
@@ -171,7 +173,8 @@ mod tests {
         let mut some = transcript(100, 1 << 20);
         some.write(Channel::Out, b"not this\n").unwrap();
         some.write(Channel::Err, &[b'x'; TAIL]).unwrap();
-        some.write(Channel::Err, b"\nthread main panicked:\n\x1b[31mboom\nnote: run with `RUST_BACKTRACE=1`\n").unwrap();
+        some.write(Channel::Err, b"\nthread main panicked:\n\x1b[31mboom\nnote: run with `RUST_BACKTRACE=1`\n")
+            .unwrap();
         let words = some.last_words().unwrap();
         assert!(words.ends_with("x thread main panicked: \\u{1b}[31mboom"), "{words}");
         assert!(words.len() < TAIL + 10);

@@ -152,9 +152,7 @@ fn readiness(at: &Place<'_>, of: plan::Readiness) -> Result<Readiness, Error> {
         },
         rule: match rule {
             plan::ReadinessRule::Usual => ReadinessRule::Usual,
-            plan::ReadinessRule::Requirements(all) => {
-                ReadinessRule::Requirements(at.each("rule", all, requirement)?)
-            }
+            plan::ReadinessRule::Requirements(all) => ReadinessRule::Requirements(at.each("rule", all, requirement)?),
             plan::ReadinessRule::Expression(text) => ReadinessRule::Expression(at.field("rule").name(text)?),
         },
         timeout,
@@ -300,10 +298,14 @@ mod tests {
             "the component's answer makes no sense: stages[0].writes[0].object is not a JSON object",
         );
         check(
-            proposal_of(vec![write_of(r#"{"apiVersion":"v1","kind":"A","metadata":{"name":""}}"#)], plan::Gate::Accepted),
+            proposal_of(
+                vec![write_of(r#"{"apiVersion":"v1","kind":"A","metadata":{"name":""}}"#)],
+                plan::Gate::Accepted,
+            ),
             "the component's answer makes no sense: stages[0].writes[0].object has no metadata.name",
         );
-        let nobody = types::ObjectKey { api_version: "v1".into(), kind: String::new(), namespace: None, name: "a".into() };
+        let nobody =
+            types::ObjectKey { api_version: "v1".into(), kind: String::new(), namespace: None, name: "a".into() };
         check(
             proposal_of(vec![], plan::Gate::Completed(vec![nobody])),
             "the component's answer makes no sense: stages[0].gate.completed[0].kind is empty",
@@ -317,7 +319,11 @@ mod tests {
 
     #[test]
     fn an_answer_is_counted_as_a_whole() {
-        let of = || plan::Proposal { recover: Some(vec![0; 40]), status: Some("\"0123456789\"".into()), ..proposal_of(vec![], plan::Gate::Gone) };
+        let of = || plan::Proposal {
+            recover: Some(vec![0; 40]),
+            status: Some("\"0123456789\"".into()),
+            ..proposal_of(vec![], plan::Gate::Gone)
+        };
         let budget = |output_bytes| Budget { output_bytes, ..Budget::default() };
         assert!(proposal(of(), &budget(55)).is_ok());
         assert_eq!(

@@ -45,7 +45,11 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Error> {
                 at_most("functions", scan.functions, MOST_FUNCTIONS)?;
             }
             Payload::CodeSectionEntry(body) => {
-                at_most("bytes in one function", body.range().end.saturating_sub(body.range().start), MOST_FUNCTION_BYTES)?;
+                at_most(
+                    "bytes in one function",
+                    body.range().end.saturating_sub(body.range().start),
+                    MOST_FUNCTION_BYTES,
+                )?;
             }
             Payload::CustomSection(section) if section.name() == LEVEL_SECTION => {
                 scan.level = Some(String::from_utf8_lossy(section.data()).into_owned());
@@ -103,8 +107,14 @@ mod tests {
 
     #[test]
     fn what_is_no_component_is_told_what_it_is() {
-        check(b"", "the file is not a WebAssembly component: it does not begin as one; build it for the target wasm32-wasip2");
-        check(b"\x7fELF", "the file is not a WebAssembly component: it does not begin as one; build it for the target wasm32-wasip2");
+        check(
+            b"",
+            "the file is not a WebAssembly component: it does not begin as one; build it for the target wasm32-wasip2",
+        );
+        check(
+            b"\x7fELF",
+            "the file is not a WebAssembly component: it does not begin as one; build it for the target wasm32-wasip2",
+        );
         check(
             b"\0asm\x01\0\0\0",
             "the file is not a WebAssembly component: it is a core module; build it for the target wasm32-wasip2",
@@ -139,7 +149,10 @@ mod tests {
             }
             nest = [HEADER, &[4], &length, &nest].concat();
         }
-        check(&nest, "the component has 201 modules and components inside, and at most 200 are compiled; make it smaller");
+        check(
+            &nest,
+            "the component has 201 modules and components inside, and at most 200 are compiled; make it smaller",
+        );
     }
 
     #[test]
