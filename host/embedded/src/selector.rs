@@ -41,10 +41,11 @@ impl Selector {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The one name it can select at most.
-    pub(crate) fn only_name(&self) -> Option<&str> {
-        let named = |field: &&FieldRequirement| field.equal && field.path == ["metadata", "name"];
-        self.fields.iter().find(named).map(|field| field.value.as_str())
+    /// The selector narrowed to one name.
+    pub(crate) fn and_name(mut self, name: &str) -> Self {
+        let path = vec!["metadata".to_owned(), "name".to_owned()];
+        self.fields.push(FieldRequirement { path, value: name.to_owned(), equal: true });
+        self
     }
 
     /// Whether an object is selected.

@@ -159,6 +159,11 @@ impl Store {
         self.ledger().contents(namespace)
     }
 
+    /// Whether anything lies in a namespace.
+    pub(crate) fn has_contents(&self, namespace: &str) -> bool {
+        self.ledger().has_contents(namespace)
+    }
+
     /// How many objects each shelf holds.
     pub(crate) fn census(&self) -> Vec<(Arc<str>, usize)> {
         self.ledger().census()

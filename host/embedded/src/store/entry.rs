@@ -58,6 +58,11 @@ impl Entry {
         Self { revision, head, bytes: Bytes::from(object.to_string()) }
     }
 
+    /// An object that is shown and not stored: the answer to a dry run.
+    pub(crate) fn unnumbered(object: &Value) -> Self {
+        Self { revision: 0, head: head_of(object), bytes: Bytes::from(object.to_string()) }
+    }
+
     /// Reads back what `encode` wrote.
     pub(crate) fn decode(bytes: Bytes) -> Result<Self, serde_json::Error> {
         let outline: Outline = serde_json::from_slice(&bytes)?;

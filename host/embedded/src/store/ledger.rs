@@ -132,6 +132,10 @@ impl Ledger {
         self.shelves.iter().flat_map(on_shelf).collect()
     }
 
+    pub(super) fn has_contents(&self, namespace: &str) -> bool {
+        self.shelves.values().any(|stock| stock.range(Some(namespace), None).next().is_some())
+    }
+
     pub(super) fn census(&self) -> Vec<(Arc<str>, usize)> {
         let mut census: Vec<_> =
             self.shelves.iter().map(|(shelf, stock)| (Arc::clone(shelf), stock.objects.len())).collect();

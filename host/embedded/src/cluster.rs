@@ -1,0 +1,106 @@
+//! What all requests share: the store, the catalog, the clock and the server's identity.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Clock,
+    catalog::Catalog,
+    crd,
+    identity::Identity,
+    metrics::Metrics,
+    object,
+    refusal::Refusal,
+    resource::Served,
+    store::{Entry, Key, Name, Store},
+};
+
+/// The whole server behind its HTTP surface.
+pub(crate) struct Cluster {
+    pub(crate) store: Store,
+    pub(crate) identity: Identity,
+    pub(crate) metrics: Metrics,
+    /// Ends watches and the lifecycle task.
+    pub(crate) stop: CancellationToken,
+    /// Guards the replacement of the catalog; readers take a whole one and keep it for their request.
+    catalog: RwLock<Arc<Catalog>>,
+    /// Held while a definition is judged, written and taken into the catalog.
+    pub(crate) definitions: tokio::sync::Mutex<()>,
+    clock: Clock,
+}
+
+impl Cluster {
+    /// A cluster over a store, serving the definitions that lie in it.
+    pub(crate) fn new(store: Store, identity: Identity, clock: Clock) -> Self {
+        let mut catalog = Catalog::builtin();
+        for (_, entry) in store.list(crd::SHELF, None, None).entries {
+            let definition = entry.value();
+            if crd::is_established(&definition) {
+                catalog = catalog.with(crd::resource(&definition));
+            }
+        }
+        Self {
+            store,
+            identity,
+            metrics: Metrics::default(),
+            stop: CancellationToken::new(),
+            catalog: RwLock::new(Arc::new(catalog)),
+            definitions: tokio::sync::Mutex::new(()),
+            clock,
+        }
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes a definition's newest form into the catalog. The caller holds `definitions`.
+    pub(crate) fn serve(&self, definition: &Value) {
+        if crd::is_established(definition) {
+            let resource = crd::resource(definition);
+            let catalog = self.catalog().with(resource);
+            self.replace_catalog(catalog);
+        }
+    }
+
+    /// Takes the resource of a deleted definition out of the catalog. The caller holds `definitions`.
+    pub(crate) fn withdraw(&self, shelf: &str) {
+        let catalog = self.catalog().without(shelf);
+        self.replace_catalog(catalog);
+    }
+
+    fn replace_catalog(&self, catalog: Catalog) {
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// The time as metadata bears it: RFC 3339, whole seconds.
+    pub(crate) fn stamp(&self) -> String {
+        let now = self.now();
+        Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+    }
+
+    /// The object at a place, or the refusal that it is not there.
+    pub(crate) fn find(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<Entry>, Refusal> {
+        let found = self.store.get(&key(served, namespace, name));
+        found.ok_or_else(|| Refusal::not_found(served.label(), name))
+    }
+
+    /// Whether a namespace is there and not under deletion.
+    pub(crate) fn namespace_is_active(&self, namespace: &str) -> bool {
+        let key = Key { shelf: "namespaces".into(), name: Name::new("", namespace) };
+        self.store.latest(&key).is_some_and(|entry| !object::deleting(&entry.value()))
+    }
+}
+
+/// Where an object of a served resource lies.
+pub(crate) fn key(served: &Served, namespace: &str, name: &str) -> Key {
+    let namespace = if served.resource.namespaced { namespace } else { "" };
+    Key { shelf: Arc::clone(&served.resource.shelf), name: Name::new(namespace, name) }
+}

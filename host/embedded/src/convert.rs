@@ -1,0 +1,73 @@
+//! Objects at the version a client asks for. All versions of a kind are one form under several names, but for Events.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::{object, resource::Served, store::Entry};
+
+/// Fields of an Event in the core group, and what the group `events.k8s.io` calls them.
+const EVENT_FIELDS: &[(&str, &str)] = &[
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+const EVENTS_GROUP: &str = "events.k8s.io";
+
+/// The bytes of an object at the served version: those of the store, unless the version differs.
+pub(crate) fn served_bytes(served: &Served, entry: &Entry) -> Bytes {
+    let one_form = served.resource.versions.len() == 1 && served.kind() != "Event";
+    if one_form { entry.bytes.clone() } else { Bytes::from(served_value(served, entry).to_string()) }
+}
+
+/// An object at the served version.
+pub(crate) fn served_value(served: &Served, entry: &Entry) -> Value {
+    let mut object = entry.value();
+    let version = served.api_version();
+    if object::text(&object, &["apiVersion"]) != Some(&version) {
+        convert_event(&mut object, &served.resource.group);
+        object::set(&mut object, &["apiVersion"], json!(version));
+    }
+    object
+}
+
+/// The form in which the store keeps an object: Events in the words of the core group, so that selectors find them.
+pub(crate) fn stored(served: &Served, mut object: Value) -> Value {
+    if served.kind() == "Event" && served.resource.group == EVENTS_GROUP {
+        convert_event(&mut object, "");
+        object::set(&mut object, &["apiVersion"], json!("v1"));
+    }
+    object
+}
+
+/// An Event in the words of a group; other kinds have the same words everywhere.
+fn convert_event(object: &mut Value, group: &str) {
+    if object::text(object, &["kind"]) != Some("Event") {
+        return;
+    }
+    let fields = object::fields(object);
+    for (core, events) in EVENT_FIELDS {
+        let (from, to) = if group == EVENTS_GROUP { (core, events) } else { (events, core) };
+        if let Some(value) = fields.remove(*from) {
+            fields.insert((*to).to_owned(), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_read_under_either_group() {
+        let event = json!({"kind": "Event", "apiVersion": "events.k8s.io/v1", "regarding": {"name": "x"}, "note": "n"});
+        let mut core = event.clone();
+        convert_event(&mut core, "");
+        assert_eq!(core, json!({"kind": "Event", "apiVersion": "events.k8s.io/v1", "involvedObject": {"name": "x"}, "message": "n"}));
+        convert_event(&mut core, EVENTS_GROUP);
+        assert_eq!(core, event);
+    }
+}

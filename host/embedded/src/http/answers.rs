@@ -1,0 +1,95 @@
+//! Requests that are answered without storing an object of their own: reviews, tokens, scales, evictions.
+
+use axum::{
+    body::Body,
+    http::{Method, StatusCode},
+    response::Response,
+};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{request::Asked, respond};
+use crate::{
+    object,
+    operation::{Call, Deletion, Part},
+    refusal::Refusal,
+};
+
+/// How long a token is good when nothing is said, in seconds.
+const TOKEN_SECONDS: i64 = 3600;
+
+/// A subresource other than `status`.
+pub(super) async fn subresource(asked: &Asked, subresource: &str, body: Body) -> Result<Response, Refusal> {
+    let name = asked.route.name.as_deref().unwrap_or_default();
+    let kind = asked.served.kind().to_owned();
+    let main = Call { part: Part::Main, ..asked.call() };
+    match (kind.as_str(), subresource, asked.method().clone()) {
+        ("ServiceAccount", "token", Method::POST) => {
+            asked.cluster.find(&asked.served, asked.namespace(), name)?;
+            token(asked, name, asked.body(body).await?)
+        }
+        ("Namespace", "finalize", Method::PUT) => {
+            let outcome = asked.cluster.update(&main, name, asked.body(body).await?).await?;
+            Ok(asked.written(&outcome))
+        }
+        ("Pod", "eviction", Method::POST) => {
+            let deleted = asked.cluster.delete(&main, name, &Deletion::default()).await?;
+            Ok(respond::bytes(StatusCode::CREATED, deleted.answer(&main, name)))
+        }
+        ("Pod", "log", Method::GET) => {
+            Err(Refusal::bad_request("this server runs no containers, so a pod has no log; read it on a cluster that runs the pod"))
+        }
+        (_, "scale", Method::GET) => Ok(respond::json(&asked.cluster.scale(&main, name)?)),
+        (_, "scale", Method::PUT | Method::PATCH) if asked.served.version().scale.is_some() => {
+            let body = asked.body(body).await?;
+            let (scale, outcome) = asked.cluster.set_scale(&main, name, &body).await?;
+            let mut response = respond::json(&scale);
+            respond::warn(&mut response, &outcome.warnings);
+            Ok(response)
+        }
+        _ => Err(Refusal::unknown_path()),
+    }
+}
+
+fn token(asked: &Asked, account: &str, mut request: Value) -> Result<Response, Refusal> {
+    let seconds = object::at(&request, &["spec", "expirationSeconds"]).and_then(Value::as_i64).unwrap_or(TOKEN_SECONDS);
+    if seconds < 600 {
+        let why = "may not specify a duration less than 10 minutes";
+        let cause = crate::refusal::Cause::invalid("spec.expirationSeconds", &json!(seconds), why);
+        return Err(Refusal::invalid("TokenRequest", "authentication.k8s.io", "", &[cause]));
+    }
+    let expires = Timestamp::from_second(asked.cluster.now().as_second().saturating_add(seconds))
+        .map_err(|_| Refusal::bad_request(format!("spec.expirationSeconds: {seconds} is beyond the calendar")))?;
+    let token = asked.cluster.identity.account_token(asked.namespace(), account, Some(expires));
+    object::set(&mut request, &["kind"], json!("TokenRequest"));
+    object::set(&mut request, &["apiVersion"], json!("authentication.k8s.io/v1"));
+    object::set(&mut request, &["spec", "expirationSeconds"], json!(seconds));
+    object::set(&mut request, &["status"], json!({"token": token, "expirationTimestamp": expires.to_string()}));
+    Ok(respond::bytes(StatusCode::CREATED, Bytes::from(request.to_string())))
+}
+
+/// A review: who is this, and what may they do. Everybody with a token may do everything.
+pub(super) fn review(asked: &Asked, mut review: Value) -> Result<Response, Refusal> {
+    let user = |user: &crate::identity::User| json!({"username": user.name, "groups": user.groups});
+    let status = match asked.served.kind() {
+        "SelfSubjectReview" => json!({"userInfo": user(&asked.user)}),
+        "TokenReview" => {
+            let token = object::text(&review, &["spec", "token"]).unwrap_or_default();
+            match asked.cluster.identity.user(token, asked.cluster.now()) {
+                Some(bearer) => json!({"authenticated": true, "user": user(&bearer)}),
+                None => json!({"authenticated": false, "error": "the token is not known, or it has expired"}),
+            }
+        }
+        "SelfSubjectRulesReview" => json!({
+            "incomplete": false,
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        }),
+        _ => json!({"allowed": true, "reason": "this server grants everything to everybody with a token"}),
+    };
+    object::set(&mut review, &["kind"], json!(asked.served.kind()));
+    object::set(&mut review, &["apiVersion"], json!(asked.served.api_version()));
+    object::set(&mut review, &["status"], status);
+    Ok(respond::bytes(StatusCode::CREATED, Bytes::from(review.to_string())))
+}

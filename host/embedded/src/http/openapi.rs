@@ -1,0 +1,140 @@
+//! OpenAPI documents: enough for `kubectl` to find out that the server validates, and to explain custom kinds.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use axum::{
+    extract::{Path, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::respond;
+use crate::{
+    cluster::Cluster,
+    refusal::Refusal,
+    resource::{Resource, Version},
+};
+
+/// An OpenAPI 2 document that says `swagger: "2.0"` and no more, as protobuf: field 1, length 3, the text.
+const EMPTY_V2: &[u8] = b"\x0a\x032.0";
+
+/// `/openapi/v2`: a document without definitions. All that is known is in version 3.
+pub(super) async fn v2(headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accept.contains("openapi.spec.v2") {
+        let mut response = respond::bytes(StatusCode::OK, Bytes::from_static(EMPTY_V2));
+        let media = HeaderValue::from_static("application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
+        response.headers_mut().insert(header::CONTENT_TYPE, media);
+        return response;
+    }
+    respond::json(&json!({
+        "swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.33.0"}, "paths": {}, "definitions": {},
+    }))
+}
+
+/// `/openapi/v3`: where the document of each group and version is.
+pub(super) async fn index(State(cluster): State<Arc<Cluster>>) -> Response {
+    let catalog = cluster.catalog();
+    let place = |resource: &Arc<Resource>, version: &Version| match resource.group.as_str() {
+        "" => format!("api/{}", version.name),
+        group => format!("apis/{group}/{}", version.name),
+    };
+    let places: BTreeSet<String> =
+        catalog.resources().flat_map(|resource| resource.versions.iter().map(move |v| place(resource, v))).collect();
+    let revision = cluster.store.revision();
+    let entry = |place: String| {
+        let url = format!("/openapi/v3/{place}?hash={revision}");
+        (place, json!({"serverRelativeURL": url}))
+    };
+    let paths: Map<String, Value> = places.into_iter().map(entry).collect();
+    respond::json(&json!({"paths": paths}))
+}
+
+/// `/openapi/v3/apis/{group}/{version}`: one document.
+pub(super) async fn document(State(cluster): State<Arc<Cluster>>, Path(path): Path<String>) -> Response {
+    let parts: Vec<&str> = path.split('/').collect();
+    let (group, version) = match parts.as_slice() {
+        ["api", version] => ("", *version),
+        ["apis", group, version] => (*group, *version),
+        _ => return respond::refused(&Refusal::unknown_path()),
+    };
+    let catalog = cluster.catalog();
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
+    for resource in catalog.resources().filter(|resource| resource.group == group) {
+        let Some(at) = resource.versions.iter().find(|candidate| candidate.name == version) else { continue };
+        let name = schema_name(group, version, &resource.kind);
+        schemas.insert(name.clone(), schema(resource, at));
+        paths.extend(operations(&path, resource, version, &name));
+    }
+    if schemas.is_empty() {
+        return respond::refused(&Refusal::unknown_path());
+    }
+    let title = json!({"title": "Kubernetes", "version": "v1.33.0"});
+    respond::json(&json!({"openapi": "3.0.0", "info": title, "paths": paths, "components": {"schemas": schemas}}))
+}
+
+/// Reverse domain, version, kind: `dev.example.v1.Thing`.
+fn schema_name(group: &str, version: &str, kind: &str) -> String {
+    let group = if group.is_empty() { "core" } else { group };
+    let reversed: Vec<&str> = group.split('.').rev().collect();
+    format!("{}.{version}.{kind}", reversed.join("."))
+}
+
+fn kind_of(resource: &Resource, version: &str) -> Value {
+    json!({"group": resource.group, "version": version, "kind": resource.kind})
+}
+
+fn schema(resource: &Resource, version: &Version) -> Value {
+    let mut schema = match &version.schema {
+        Some(schema) => schema.root().clone(),
+        None => json!({
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "description": format!("{} is a built-in kind. Its fields are those of Kubernetes 1.33.", resource.kind),
+        }),
+    };
+    let own = [
+        ("apiVersion", json!({"type": "string", "description": "The group and version of the kind."})),
+        ("kind", json!({"type": "string", "description": "The kind."})),
+        ("metadata", json!({"type": "object", "description": "Name, namespace, labels, annotations and the like."})),
+    ];
+    for (field, of) in own {
+        crate::object::set(&mut schema, &["properties", field], of);
+    }
+    crate::object::set(&mut schema, &["x-kubernetes-group-version-kind"], json!([kind_of(resource, &version.name)]));
+    schema
+}
+
+/// The paths of a resource, with the query parameters by which `kubectl` decides who validates.
+fn operations(path: &str, resource: &Resource, version: &str, schema: &str) -> Vec<(String, Value)> {
+    let parameter = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
+    let write: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation"].map(parameter).into();
+    let reference = json!({"$ref": format!("#/components/schemas/{schema}")});
+    let answer = json!({"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}});
+    let operation = |action: &str, parameters: &[Value], media: &[&str]| {
+        let content: Map<String, Value> =
+            media.iter().map(|media| ((*media).to_owned(), json!({"schema": reference}))).collect();
+        let mut operation = json!({
+            "responses": answer, "parameters": parameters,
+            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": kind_of(resource, version),
+        });
+        if !content.is_empty() {
+            crate::object::set(&mut operation, &["requestBody"], json!({"content": content}));
+        }
+        operation
+    };
+    let patches = ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+    let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
+    let all = format!("/{path}{scope}/{}", resource.plural);
+    vec![
+        (
+            format!("{all}/{{name}}"),
+            json!({
+                "get": operation("get", &[], &[]), "delete": operation("delete", &write, &[]),
+                "put": operation("put", &write, &["*/*"]), "patch": operation("patch", &write, &patches),
+            }),
+        ),
+        (all, json!({"get": operation("list", &[], &[]), "post": operation("post", &write, &["*/*"])})),
+    ]
+}

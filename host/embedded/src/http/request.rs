@@ -1,0 +1,303 @@
+//! Requests about resources: reading the parameters, choosing the operation.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use axum::{
+    Extension,
+    body::{Body, Bytes, to_bytes},
+    extract::{Query, Request, State},
+    http::{HeaderMap, Method, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use serde_json::Value;
+
+use super::{answers, discovery, respond, route::Route};
+use crate::{
+    cluster::Cluster,
+    form::Form,
+    identity::User,
+    metrics::Series,
+    operation::{Call, Deletion, FieldValidation, ListQuery, Outcome, Part, PatchCall, WatchQuery, listing, watch},
+    patch::{PatchType, apply::OnConflict},
+    refusal::{Reason, Refusal},
+    resource::{Origin, Served},
+    selector::Selector,
+};
+
+/// The largest body, as on the real server.
+const MOST_BYTES: usize = 3 << 20;
+
+/// A request with its route and parameters read.
+pub(super) struct Asked {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) user: User,
+    pub(super) route: Route,
+    pub(super) served: Served,
+    method: Method,
+    headers: HeaderMap,
+    query: BTreeMap<String, String>,
+}
+
+/// Every path that is not fixed.
+pub(super) async fn resources(
+    State(cluster): State<Arc<Cluster>>,
+    Extension(user): Extension<User>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let Some(route) = Route::parse(parts.uri.path()) else { return respond::refused(&Refusal::unknown_path()) };
+    if route.plural.is_empty() {
+        return discovery::version_or_group(&cluster, &route);
+    }
+    let Some(served) = cluster.catalog().served(&route.group, &route.version, &route.plural) else {
+        return respond::refused(&Refusal::unknown_path());
+    };
+    let query = Query::<BTreeMap<String, String>>::try_from_uri(&parts.uri).map(|Query(query)| query);
+    let Parts { method, headers, .. } = parts;
+    let Ok(query) = query else { return respond::refused(&Refusal::bad_request("the query cannot be read")) };
+    let asked = Asked { cluster, user, route, served, method, headers, query };
+    let mut series = asked.series();
+    let response = answer(&asked, body).await.unwrap_or_else(|refusal| respond::refused(&refusal));
+    series.code = response.status().as_u16();
+    asked.cluster.metrics.count(series);
+    response
+}
+
+async fn answer(asked: &Asked, body: Body) -> Result<Response, Refusal> {
+    asked.check_path()?;
+    if let Some(subresource) = asked.route.subresource.as_deref()
+        && subresource != "status"
+    {
+        return answers::subresource(asked, subresource, body).await;
+    }
+    if asked.served.resource.origin == Origin::Answered {
+        return match asked.method {
+            Method::POST => answers::review(asked, asked.body(body).await?),
+            _ => Err(Refusal::method_not_allowed()),
+        };
+    }
+    match (asked.method.clone(), asked.route.name.as_deref()) {
+        (Method::GET | Method::HEAD, Some(name)) if !asked.flag("watch") => asked.get(name),
+        (Method::GET | Method::HEAD, _) if asked.flag("watch") => asked.watch(),
+        (Method::GET | Method::HEAD, None) => asked.list(),
+        (Method::POST, None) => {
+            let body = asked.body(body).await?;
+            let outcome = asked.cluster.create(&asked.call(), body).await?;
+            Ok(asked.written(&outcome))
+        }
+        (Method::PUT, Some(name)) => {
+            let body = asked.body(body).await?;
+            let outcome = asked.cluster.update(&asked.call(), name, body).await?;
+            Ok(asked.written(&outcome))
+        }
+        (Method::PATCH, Some(name)) => asked.patch(name, body).await,
+        (Method::DELETE, Some(name)) => {
+            let how = asked.deletion(body).await?;
+            let call = asked.call();
+            let deleted = asked.cluster.delete(&call, name, &how).await?;
+            Ok(respond::bytes(StatusCode::OK, deleted.answer(&call, name)))
+        }
+        (Method::DELETE, None) => {
+            let how = asked.deletion(body).await?;
+            let deleted = asked.cluster.delete_collection(&asked.call(), &asked.list_query()?, &how).await?;
+            let meta = serde_json::json!({"resourceVersion": asked.cluster.store.revision().to_string()});
+            let list = Form::Whole.many(&asked.cluster, &asked.served, &deleted, meta);
+            Ok(respond::bytes(StatusCode::OK, list))
+        }
+        _ => Err(Refusal::method_not_allowed()),
+    }
+}
+
+impl Asked {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.get(name).map(String::as_str)
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        matches!(self.parameter(name), Some("true" | "1"))
+    }
+
+    pub(super) fn method(&self) -> &Method {
+        &self.method
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        self.route.namespace.as_deref().unwrap_or_default()
+    }
+
+    fn series(&self) -> Series {
+        let apply = self.content_type().starts_with("application/apply-patch");
+        let verb = match (self.method.as_str(), self.route.name.is_some()) {
+            ("GET" | "HEAD", _) if self.flag("watch") => "WATCH",
+            ("GET" | "HEAD", true) => "GET",
+            ("GET" | "HEAD", false) => "LIST",
+            ("POST", _) => "POST",
+            ("PUT", _) => "PUT",
+            ("PATCH", _) if apply => "APPLY",
+            ("PATCH", _) => "PATCH",
+            ("DELETE", true) => "DELETE",
+            ("DELETE", false) => "DELETECOLLECTION",
+            _ => "OTHER",
+        };
+        Series {
+            verb,
+            group: self.route.group.clone(),
+            version: self.route.version.clone(),
+            resource: self.route.plural.clone(),
+            subresource: self.route.subresource.clone().unwrap_or_default(),
+            code: 0,
+        }
+    }
+
+    /// Whether namespace, name and subresource fit the resource.
+    fn check_path(&self) -> Result<(), Refusal> {
+        let namespaced = self.served.resource.namespaced;
+        let named = self.route.name.is_some();
+        let creates = self.method == Method::POST && self.route.subresource.is_none();
+        let fits = match (&self.route.namespace, namespaced) {
+            (Some(_), namespaced) => namespaced,
+            (None, true) => !named && !creates,
+            (None, false) => true,
+        };
+        let has_status = self.route.subresource.as_deref() != Some("status") || self.served.version().status;
+        if fits && has_status { Ok(()) } else { Err(Refusal::unknown_path()) }
+    }
+
+    fn content_type(&self) -> &str {
+        self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The body as a value: JSON, or YAML where the content type says so.
+    pub(super) async fn body(&self, body: Body) -> Result<Value, Refusal> {
+        let bytes = read(body).await?;
+        parse(&bytes, self.content_type())
+    }
+
+    /// What a write has in common with all others.
+    pub(super) fn call(&self) -> Call {
+        let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let manager = self.parameter("fieldManager").filter(|manager| !manager.is_empty());
+        let apply = PatchType::parse(self.content_type()) == Some(PatchType::Apply);
+        let from_agent = if apply { "" } else { agent.split('/').next().filter(|a| !a.is_empty()).unwrap_or("unknown") };
+        Call {
+            served: self.served.clone(),
+            namespace: self.namespace().to_owned(),
+            part: if self.route.subresource.is_some() { Part::Status } else { Part::Main },
+            dry_run: self.parameter("dryRun").is_some_and(|dry_run| dry_run == "All"),
+            manager: manager.unwrap_or(from_agent).to_owned(),
+            validation: match self.parameter("fieldValidation") {
+                Some("Strict") => FieldValidation::Strict,
+                Some("Ignore") => FieldValidation::Ignore,
+                _ => FieldValidation::Warn,
+            },
+        }
+    }
+
+    fn form(&self) -> Result<Form, Refusal> {
+        let mut accepts = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let accept = accepts.next().unwrap_or_default();
+        Form::parse(accept, self.parameter("includeObject")).ok_or_else(|| {
+            let why = "only the following media types are accepted: application/json, \
+                       application/json;as=Table;v=v1;g=meta.k8s.io, application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+            Refusal::new(Reason::NotAcceptable, why)
+        })
+    }
+
+    fn get(&self, name: &str) -> Result<Response, Refusal> {
+        let form = self.form()?;
+        let entry = self.cluster.find(&self.served, self.namespace(), name)?;
+        Ok(respond::bytes(StatusCode::OK, form.one(&self.cluster, &self.served, &entry)))
+    }
+
+    fn selector(&self) -> Result<Selector, Refusal> {
+        Selector::parse(self.parameter("labelSelector"), self.parameter("fieldSelector"))
+    }
+
+    fn list_query(&self) -> Result<ListQuery, Refusal> {
+        let text = |name: &str| self.parameter(name).map(str::to_owned);
+        Ok(ListQuery {
+            selector: self.selector()?,
+            limit: self.parameter("limit").and_then(|limit| limit.parse().ok()).unwrap_or(0),
+            token: text("continue"),
+            resource_version: text("resourceVersion"),
+            version_match: text("resourceVersionMatch"),
+        })
+    }
+
+    fn list(&self) -> Result<Response, Refusal> {
+        let (form, query) = (self.form()?, self.list_query()?);
+        let listing = listing(&self.cluster, &self.served, self.route.namespace.as_deref(), &query)?;
+        let list = form.many(&self.cluster, &self.served, &listing.entries, listing.meta);
+        Ok(respond::bytes(StatusCode::OK, list))
+    }
+
+    fn watch(&self) -> Result<Response, Refusal> {
+        let mut selector = self.selector()?;
+        if let Some(name) = &self.route.name {
+            selector = selector.and_name(name);
+        }
+        let query = WatchQuery {
+            selector,
+            namespace: self.route.namespace.clone(),
+            resource_version: self.parameter("resourceVersion").map(str::to_owned),
+            bookmarks: self.flag("allowWatchBookmarks"),
+            initial_events: self.parameter("sendInitialEvents").map(|_| self.flag("sendInitialEvents")),
+            timeout: self.parameter("timeoutSeconds").and_then(|text| text.parse().ok()).map(Duration::from_secs),
+            form: self.form()?,
+        };
+        let stream = watch(Arc::clone(&self.cluster), self.served.clone(), query)?;
+        let json = [(header::CONTENT_TYPE, "application/json")];
+        Ok((json, Body::from_stream(stream)).into_response())
+    }
+
+    async fn patch(&self, name: &str, body: Body) -> Result<Response, Refusal> {
+        let form = PatchType::parse(self.content_type()).ok_or_else(|| {
+            let why = format!("the body of the request was in an unknown format - \"{}\"", self.content_type());
+            Refusal::new(Reason::UnsupportedMediaType, why)
+        })?;
+        let bytes = read(body).await?;
+        let media = if form == PatchType::Apply { "application/yaml" } else { "application/json" };
+        let on_conflict = if self.flag("force") { OnConflict::Take } else { OnConflict::Refuse };
+        let patch = PatchCall { call: self.call(), name: name.to_owned(), form, patch: parse(&bytes, media)?, on_conflict };
+        let outcome = self.cluster.patch(patch).await?;
+        Ok(self.written(&outcome))
+    }
+
+    async fn deletion(&self, body: Body) -> Result<Deletion, Refusal> {
+        let bytes = read(body).await?;
+        let body = if bytes.is_empty() { Value::Null } else { parse(&bytes, self.content_type())? };
+        Deletion::parse(&body, self.parameter("propagationPolicy"))
+    }
+
+    /// The answer to a write: the object as it is now.
+    pub(super) fn written(&self, outcome: &Outcome) -> Response {
+        let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
+        let form = self.form().unwrap_or(Form::Whole);
+        let object = form.one(&self.cluster, &self.served, &outcome.entry);
+        let mut response = respond::bytes(status, object);
+        respond::warn(&mut response, &outcome.warnings);
+        response
+    }
+}
+
+async fn read(body: Body) -> Result<Bytes, Refusal> {
+    let too_large = |_| {
+        Refusal::new(Reason::TooLarge, format!("the request is too large or broke off; at most {MOST_BYTES} bytes are taken"))
+    };
+    to_bytes(body, MOST_BYTES).await.map_err(too_large)
+}
+
+fn parse(bytes: &[u8], content_type: &str) -> Result<Value, Refusal> {
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        // JSON is YAML, and the faster to read.
+        "application/yaml" | "application/apply-patch+yaml" => serde_json::from_slice(bytes)
+            .or_else(|_| yaml_serde::from_slice(bytes))
+            .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
+        "application/vnd.kubernetes.protobuf" => {
+            let why = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml";
+            Err(Refusal::new(Reason::UnsupportedMediaType, why))
+        }
+        _ => serde_json::from_slice(bytes)
+            .map_err(|error| Refusal::bad_request(format!("couldn't get version/kind; json parse error: {error}"))),
+    }
+}

@@ -1,0 +1,234 @@
+//! Who the server is and who may talk to it: its certificate authority, its own certificate, its bearer token.
+//!
+//! With a data folder they are kept there, readable by the owner only, so that a kubeconfig outlives a restart.
+
+use std::{fs, io, path::Path, sync::Arc};
+
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    entropy, object,
+    store::{FolderError, write_whole},
+};
+
+/// The file in the data folder.
+const FILE: &str = "identity.json";
+/// The certificates are valid this long before and after they are made.
+const SECONDS_OF_A_DAY: i64 = 86_400;
+const DAYS: i64 = 3650;
+
+/// Why there is no identity.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// The certificates cannot be made.
+    #[error("cannot make the server's certificates: {0}; check the clock of this machine")]
+    Certificates(#[from] rcgen::Error),
+    /// The kept identity is not what this server writes.
+    #[error("the file {file} is damaged ({why}); remove it, and the server makes new certificates and a new token")]
+    Damaged {
+        /// The file.
+        file: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// TLS does not take the certificates.
+    #[error("cannot use the server's certificates: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// The server's identity. Its `Debug` shows nothing.
+pub(crate) struct Identity {
+    ca_pem: String,
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    token: String,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+/// Who a request comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) groups: Vec<String>,
+}
+
+impl User {
+    /// The one who started the server.
+    pub(crate) fn admin() -> Self {
+        Self { name: "admin".to_owned(), groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()] }
+    }
+}
+
+impl Identity {
+    /// A new identity, kept nowhere.
+    pub(crate) fn fresh(now: Timestamp) -> Result<Self, IdentityError> {
+        let validity = |params: &mut CertificateParams| {
+            let day = |offset: i64| {
+                let seconds = now.as_second() + offset * SECONDS_OF_A_DAY;
+                let date = Timestamp::from_second(seconds).unwrap_or(now).to_zoned(jiff::tz::TimeZone::UTC).date();
+                let small = |part: i8| u8::try_from(part).unwrap_or(1);
+                rcgen::date_time_ymd(i32::from(date.year()), small(date.month()), small(date.day()))
+            };
+            (params.not_before, params.not_after) = (day(-1), day(DAYS));
+        };
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.distinguished_name.push(DnType::CommonName, "orangery");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
+        validity(&mut authority);
+        let authority_key = KeyPair::generate()?;
+        let ca_pem = authority.self_signed(&authority_key)?.pem();
+        let names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+        let mut server = CertificateParams::new(names.map(str::to_owned).to_vec())?;
+        server.distinguished_name.push(DnType::CommonName, "orangery-server");
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        server.use_authority_key_identifier_extension = true;
+        validity(&mut server);
+        let server_key = KeyPair::generate()?;
+        let certificate = server.signed_by(&server_key, &Issuer::new(authority, authority_key))?;
+        Ok(Self {
+            ca_pem,
+            certificate: certificate.der().to_vec(),
+            key: server_key.serialize_der(),
+            token: entropy::secret(),
+        })
+    }
+
+    /// The identity kept in a folder, made at the first start.
+    pub(crate) fn in_folder(folder: &Path, now: Timestamp) -> Result<Self, IdentityError> {
+        let file = folder.join(FILE);
+        let failed = |source| FolderError::File { file: file.clone(), source };
+        match fs::read(&file) {
+            Ok(kept) => Self::read(&kept).map_err(|why| IdentityError::Damaged { file, why }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let identity = Self::fresh(now)?;
+                write_whole(&file, identity.written().to_string().as_bytes()).map_err(failed)?;
+                Ok(identity)
+            }
+            Err(source) => Err(failed(source).into()),
+        }
+    }
+
+    fn written(&self) -> Value {
+        let encode = |bytes: &[u8]| data_encoding::BASE64.encode(bytes);
+        json!({"ca": self.ca_pem, "certificate": encode(&self.certificate), "key": encode(&self.key), "token": self.token})
+    }
+
+    fn read(kept: &[u8]) -> Result<Self, String> {
+        let kept: Value = serde_json::from_slice(kept).map_err(|error| error.to_string())?;
+        let field = |name: &str| object::text(&kept, &[name]).ok_or_else(|| format!("no field {name}"));
+        let bytes = |name: &str| {
+            let text = field(name)?;
+            data_encoding::BASE64.decode(text.as_bytes()).map_err(|error| format!("{name}: {error}"))
+        };
+        let (ca_pem, token) = (field("ca")?.to_owned(), field("token")?.to_owned());
+        Ok(Self { ca_pem, certificate: bytes("certificate")?, key: bytes("key")?, token })
+    }
+
+    pub(crate) fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The TLS side of the server: its certificate, and both versions of HTTP.
+    pub(crate) fn tls(&self) -> Result<Arc<rustls::ServerConfig>, IdentityError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.clone()));
+        let chain = vec![CertificateDer::from(self.certificate.clone())];
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// A token for a service account: a JSON Web Token signed with a key derived from the server's own token.
+    pub(crate) fn account_token(&self, namespace: &str, account: &str, expires: Option<Timestamp>) -> String {
+        let encode = |value: &Value| data_encoding::BASE64URL_NOPAD.encode(value.to_string().as_bytes());
+        let mut claims = json!({
+            "iss": "https://kubernetes.default.svc", "aud": ["https://kubernetes.default.svc"],
+            "sub": format!("system:serviceaccount:{namespace}:{account}"),
+            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": account}},
+        });
+        if let Some(expires) = expires {
+            object::set(&mut claims, &["exp"], json!(expires.as_second()));
+        }
+        let signed = format!("{}.{}", encode(&json!({"alg": "HS256", "typ": "JWT"})), encode(&claims));
+        let signature = data_encoding::BASE64URL_NOPAD.encode(&self.sign(signed.as_bytes()));
+        format!("{signed}.{signature}")
+    }
+
+    /// Who bears a token; none if nobody does.
+    pub(crate) fn user(&self, token: &str, now: Timestamp) -> Option<User> {
+        if same(token.as_bytes(), self.token.as_bytes()) {
+            return Some(User::admin());
+        }
+        let (signed, signature) = token.rsplit_once('.')?;
+        let signature = data_encoding::BASE64URL_NOPAD.decode(signature.as_bytes()).ok()?;
+        if !same(&signature, &self.sign(signed.as_bytes())) {
+            return None;
+        }
+        let (_, claims) = signed.split_once('.')?;
+        let claims = data_encoding::BASE64URL_NOPAD.decode(claims.as_bytes()).ok()?;
+        let claims: Value = serde_json::from_slice(&claims).ok()?;
+        if claims.get("exp").and_then(Value::as_i64).is_some_and(|expires| expires <= now.as_second()) {
+            return None;
+        }
+        let name = object::text(&claims, &["sub"])?.to_owned();
+        Some(User { name, groups: vec!["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()] })
+    }
+
+    /// HMAC-SHA256 (RFC 2104) under the hash of the token, which fits into one block.
+    fn sign(&self, message: &[u8]) -> [u8; 32] {
+        let secret: [u8; 32] = Sha256::digest(self.token.as_bytes()).into();
+        let pad = |with: u8| {
+            let mut block = [with; 64];
+            block.iter_mut().zip(secret).for_each(|(byte, secret)| *byte ^= secret);
+            block
+        };
+        let inner = Sha256::new().chain_update(pad(0x36)).chain_update(message).finalize();
+        Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize().into()
+    }
+}
+
+/// Compares secrets in a time that does not tell where they differ.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_until_it_expires_or_is_changed() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let identity = Identity::fresh(now).unwrap();
+        let token = identity.account_token("ns", "robot", Some(Timestamp::from_second(1_000_010).unwrap()));
+        let name = |token: &str, now| identity.user(token, now).map(|user| user.name);
+        assert_eq!(name(&token, now).as_deref(), Some("system:serviceaccount:ns:robot"));
+        assert_eq!(name(&token, Timestamp::from_second(1_000_010).unwrap()), None);
+        assert_eq!(name(&format!("{token}x"), now), None);
+        assert_eq!(name(identity.token(), now).as_deref(), Some("admin"));
+        let kept = Identity::read(identity.written().to_string().as_bytes()).unwrap();
+        assert_eq!((kept.token(), kept.ca_pem()), (identity.token(), identity.ca_pem()));
+    }
+}

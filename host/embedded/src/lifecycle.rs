@@ -1,0 +1,151 @@
+//! What follows from changes: owned objects of deleted owners, contents of deleted namespaces, objects of deleted
+//! kinds, and what every new namespace contains.
+//!
+//! One task, woken by the notes of the store and by nothing else. It writes by the same operations as everybody.
+
+mod garbage;
+mod terminating;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::{
+    cluster::Cluster,
+    crd, object,
+    operation::{Call, Deletion, FieldValidation, Part, PatchCall},
+    patch::{PatchType, apply::OnConflict},
+    refusal::{Reason, Refusal},
+    resource::Served,
+    store::{Key, Name, Note},
+};
+
+/// How many objects are deleted at the same time, so that they share flushes of the disk.
+const AT_ONCE: usize = 64;
+
+/// Follows the notes until the cluster stops.
+pub(crate) async fn run(cluster: Arc<Cluster>, mut notes: mpsc::UnboundedReceiver<Note>) {
+    loop {
+        let note = tokio::select! {
+            note = notes.recv() => note,
+            () = cluster.stop.cancelled() => None,
+        };
+        let Some(note) = note else { return };
+        if let Err(refusal) = follow(&cluster, &note).await {
+            tracing::error!(?note, %refusal, "what follows from a change could not be done");
+        }
+    }
+}
+
+async fn follow(cluster: &Cluster, note: &Note) -> Result<(), Refusal> {
+    match note {
+        Note::Gone { key, head } => {
+            garbage::release_dependents(cluster, &head.uid).await?;
+            for owner in &head.owners {
+                if let Some(owner) = cluster.store.find(owner) {
+                    garbage::finish_owner(cluster, &owner).await?;
+                }
+            }
+            terminating::after_deletion(cluster, key).await
+        }
+        Note::Deleting(key) => match &*key.shelf {
+            "namespaces" => terminating::empty_namespace(cluster, &key.name.name).await,
+            crd::SHELF => {
+                garbage::finish_owner(cluster, key).await?;
+                terminating::empty_kind(cluster, &key.name.name).await
+            }
+            _ => garbage::finish_owner(cluster, key).await,
+        },
+        Note::Owned(key) => garbage::check_owners(cluster, key).await,
+        Note::Namespace(key) => furnish(cluster, &key.name.name).await,
+    }
+}
+
+/// What every namespace contains.
+async fn furnish(cluster: &Cluster, namespace: &str) -> Result<(), Refusal> {
+    let things = [
+        ("serviceaccounts", json!({"metadata": {"name": "default"}})),
+        ("configmaps", json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": cluster.identity.ca_pem()}})),
+    ];
+    for (shelf, mut thing) in things {
+        let Some(call) = call_for(cluster, &Key { shelf: shelf.into(), name: Name::new(namespace, "") }) else { continue };
+        let name = object::meta(&thing, "name").to_owned();
+        let authority = object::take(&mut thing, &["data"]);
+        let kept = cluster.find(&call.served, namespace, &name).ok();
+        if let (Some(kept), Some(authority)) = (&kept, &authority) {
+            if kept.value().get("data") != Some(authority) {
+                merge(cluster, call, &name, json!({"data": authority})).await?;
+            }
+            continue;
+        }
+        if let Some(authority) = authority {
+            object::set(&mut thing, &["data"], authority);
+        }
+        let made = if kept.is_some() { Ok(()) } else { cluster.create(&call, thing).await.map(|_| ()) };
+        match made {
+            // The namespace may be under deletion again.
+            Err(refusal) if matches!(refusal.reason, Reason::AlreadyExists | Reason::Forbidden | Reason::NotFound) => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// A write of the lifecycle to the object at a place; none if its kind is not served any more.
+fn call_for(cluster: &Cluster, key: &Key) -> Option<Call> {
+    Some(call(cluster.catalog().on_shelf(&key.shelf)?, &key.name.namespace))
+}
+
+fn call(served: Served, namespace: &str) -> Call {
+    Call {
+        served,
+        namespace: namespace.to_owned(),
+        part: Part::Main,
+        dry_run: false,
+        manager: "kube-controller-manager".to_owned(),
+        validation: FieldValidation::Ignore,
+    }
+}
+
+/// Merges a change into an object; one that is gone meanwhile needs none.
+async fn merge(cluster: &Cluster, call: Call, name: &str, patch: Value) -> Result<(), Refusal> {
+    let name = name.to_owned();
+    let patch = PatchCall { call, name, form: PatchType::Merge, patch, on_conflict: OnConflict::Refuse };
+    match cluster.patch(patch).await {
+        Err(refusal) if refusal.reason != Reason::NotFound => Err(refusal),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes objects, many at a time; those that are gone meanwhile are no failure.
+async fn delete_all(cluster: &Cluster, keys: &[Key], how: &Deletion) -> Result<(), Refusal> {
+    for some in keys.chunks(AT_ONCE) {
+        let deletions = some.iter().map(async |key: &Key| {
+            let Some(call) = call_for(cluster, key) else { return Ok(()) };
+            match cluster.delete(&call, &key.name.name, how).await {
+                Err(refusal) if refusal.reason != Reason::NotFound => Err(refusal),
+                _ => Ok(()),
+            }
+        });
+        futures::future::join_all(deletions).await.into_iter().collect::<Result<(), Refusal>>()?;
+    }
+    Ok(())
+}
+
+/// Removes one finalizer.
+async fn unhold(cluster: &Cluster, key: &Key, finalizer: &str) -> Result<(), Refusal> {
+    loop {
+        let Some(call) = call_for(cluster, key) else { return Ok(()) };
+        let Some(entry) = cluster.store.latest(key) else { return Ok(()) };
+        let object = entry.value();
+        let left: Vec<&str> = object::finalizers(&object).into_iter().filter(|name| *name != finalizer).collect();
+        // The version is named, so that a finalizer added meanwhile is not lost.
+        let version = object::meta(&object, "resourceVersion");
+        let patch = json!({"metadata": {"finalizers": left, "resourceVersion": version}});
+        match merge(cluster, call, &key.name.name, patch).await {
+            Err(refusal) if refusal.reason == Reason::Conflict => {}
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The few rules that single built-in kinds have.
+
+use serde_json::{Value, json};
+
+use crate::{
+    builtin,
+    cluster::Cluster,
+    crd,
+    object::{self, at, text},
+    refusal::{Cause, Refusal},
+    resource::Served,
+};
+
+/// What is wrong with a name, if anything.
+pub(super) fn name_problem(served: &Served, name: &str) -> Option<Cause> {
+    if name.is_empty() {
+        return Some(Cause::required("metadata.name", "name or generateName is required"));
+    }
+    let group = served.resource.group.as_str();
+    if group == "rbac.authorization.k8s.io" || matches!(served.kind(), "Event") {
+        let bad = name.contains(['/', '%']) || matches!(name, "." | "..");
+        return bad.then(|| Cause::invalid("metadata.name", &json!(name), "may not contain '/' or '%'"));
+    }
+    let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    let edge = |part: &str| part.starts_with(|c: char| c != '-') && part.ends_with(|c: char| c != '-');
+    let is_label = |part: &str| !part.is_empty() && part.chars().all(inner) && edge(part);
+    if matches!(served.kind(), "Namespace" | "Service") {
+        let why = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+        let bad = name.len() > 63 || !is_label(name);
+        return bad.then(|| Cause::invalid("metadata.name", &json!(name), why));
+    }
+    let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    let bad = name.len() > 253 || !name.split('.').all(is_label);
+    bad.then(|| Cause::invalid("metadata.name", &json!(name), why))
+}
+
+/// What a new object has unless told otherwise.
+pub(super) fn defaults(kind: &str, object: &mut Value, custom: bool) {
+    if custom {
+        return;
+    }
+    match kind {
+        "CustomResourceDefinition" => crd::fill_defaults(object),
+        "Namespace" => {
+            object::set(object, &["spec", "finalizers"], json!(["kubernetes"]));
+            object::set(object, &["status", "phase"], json!("Active"));
+            let name = object::meta(object, "name").to_owned();
+            object::set(object, &["metadata", "labels", "kubernetes.io/metadata.name"], json!(name));
+        }
+        kind => builtin::fill_defaults(kind, object),
+    }
+}
+
+/// Judges a new form of a built-in kind, and completes what depends on other fields.
+pub(super) fn builtin(
+    cluster: &Cluster,
+    kind: &str,
+    old: Option<&Value>,
+    new: &mut Value,
+    causes: &mut Vec<Cause>,
+) -> Result<(), Refusal> {
+    match kind {
+        "Secret" => secret(cluster, new, causes)?,
+        "ConfigMap" => {
+            texts(new, "data", causes);
+            texts(new, "binaryData", causes);
+        }
+        "Service" => service(cluster, old, new),
+        "CustomResourceDefinition" => {
+            crd::fill_defaults(new);
+            causes.extend(crd::problems(new));
+        }
+        _ => {}
+    }
+    let Some(old) = old else { return Ok(()) };
+    for field in builtin::immutable_fields(kind) {
+        let path: Vec<&str> = field.split('.').collect();
+        let (before, after) = (at(old, &path), at(new, &path));
+        if before.is_some_and(|before| !before.is_null()) && before != after {
+            let after = after.cloned().unwrap_or_default();
+            causes.push(Cause::invalid(*field, &after, "field is immutable"));
+        }
+    }
+    if matches!(kind, "Secret" | "ConfigMap") && old.get("immutable") == Some(&Value::Bool(true)) {
+        for field in ["data", "binaryData", "immutable"] {
+            if old.get(field) != new.get(field) {
+                causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The values of a map have to be text; the real server does not even decode others.
+fn texts(object: &Value, field: &str, causes: &mut Vec<Cause>) {
+    for (name, value) in object.get(field).and_then(Value::as_object).into_iter().flatten() {
+        if !value.is_string() {
+            causes.push(Cause::invalid(format!("{field}.{name}"), value, "must be a string"));
+        }
+    }
+}
+
+fn secret(cluster: &Cluster, secret: &mut Value, causes: &mut Vec<Cause>) -> Result<(), Refusal> {
+    if let Some(Value::Object(plain)) = object::take(secret, &["stringData"]) {
+        for (name, value) in plain {
+            let Value::String(text) = value else {
+                causes.push(Cause::invalid(format!("stringData.{name}"), &value, "must be a string"));
+                continue;
+            };
+            object::set(secret, &["data", &name], json!(data_encoding::BASE64.encode(text.as_bytes())));
+        }
+    }
+    for (name, value) in secret.get("data").and_then(Value::as_object).into_iter().flatten() {
+        let decodes = value.as_str().is_some_and(|text| data_encoding::BASE64.decode(text.as_bytes()).is_ok());
+        if !decodes && !value.is_null() {
+            return Err(Refusal::bad_request(format!(
+                "Secret in version \"v1\" cannot be handled as a Secret: illegal base64 data in field data.{name}"
+            )));
+        }
+    }
+    if text(secret, &["type"]) == Some("kubernetes.io/service-account-token") {
+        fill_token(cluster, secret);
+    }
+    Ok(())
+}
+
+/// A token for the service account that the Secret's annotation names, as the token controller would put it in.
+fn fill_token(cluster: &Cluster, secret: &mut Value) {
+    let account = text(secret, &["metadata", "annotations", "kubernetes.io/service-account.name"]).unwrap_or_default();
+    if account.is_empty() || at(secret, &["data", "token"]).is_some() {
+        return;
+    }
+    let namespace = object::meta(secret, "namespace").to_owned();
+    let token = cluster.identity.account_token(&namespace, account, None);
+    let encode = |text: &str| json!(data_encoding::BASE64.encode(text.as_bytes()));
+    object::set(secret, &["data", "token"], encode(&token));
+    object::set(secret, &["data", "namespace"], encode(&namespace));
+    object::set(secret, &["data", "ca.crt"], encode(cluster.identity.ca_pem()));
+}
+
+fn service(cluster: &Cluster, old: Option<&Value>, service: &mut Value) {
+    for port in object::at(service, &["spec", "ports"]).and_then(Value::as_array).map_or(0..0, |ports| 0..ports.len()) {
+        let Some(port) = service.pointer_mut(&format!("/spec/ports/{port}")) else { continue };
+        let number = port.get("port").cloned().unwrap_or_default();
+        let fields = object::fields(port);
+        fields.entry("protocol").or_insert_with(|| json!("TCP"));
+        fields.entry("targetPort").or_insert(number);
+    }
+    if text(service, &["spec", "type"]) == Some("ExternalName") {
+        return;
+    }
+    let before = old.and_then(|old| text(old, &["spec", "clusterIP"])).unwrap_or_default();
+    let asked = text(service, &["spec", "clusterIP"]).unwrap_or_default();
+    let address = match (asked, before) {
+        ("", "") => free_address(cluster),
+        ("", before) => before.to_owned(),
+        (asked, _) => asked.to_owned(),
+    };
+    object::set(service, &["spec", "clusterIP"], json!(address));
+    object::set(service, &["spec", "clusterIPs"], json!([address]));
+}
+
+/// A cluster address out of 10.96.0.0/12 that no service has.
+fn free_address(cluster: &Cluster) -> String {
+    let taken: std::collections::BTreeSet<String> = cluster.store.list("services", None, None).entries.iter()
+        .filter_map(|(_, entry)| text(&entry.value(), &["spec", "clusterIP"]).map(str::to_owned))
+        .collect();
+    let free = (10_u32..1 << 20).map(|host| std::net::Ipv4Addr::from((10 << 24 | 96 << 16) + host).to_string());
+    free.into_iter().find(|address| !taken.contains(address)).unwrap_or_else(|| "None".to_owned())
+}

@@ -1,0 +1,214 @@
+//! Watching: a stream of changes from a revision on.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::Stream;
+use serde_json::{Value, json};
+use tokio::{
+    sync::watch::Receiver,
+    time::{Instant, sleep_until},
+};
+
+use super::list::too_new;
+use crate::{
+    cluster::Cluster,
+    form::Form,
+    refusal::Refusal,
+    resource::Served,
+    selector::Selector,
+    store::{Change, Entry, Happening},
+};
+
+/// After so many changes that it is not told, a watch is told where it stands, if it wants bookmarks.
+const BOOKMARK_EVERY: usize = 256;
+/// How many changes are taken at a time.
+const BATCH: usize = 256;
+
+/// What a watch asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchQuery {
+    pub(crate) selector: Selector,
+    pub(crate) namespace: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) bookmarks: bool,
+    /// `sendInitialEvents`: the present objects first, then a bookmark that says so.
+    pub(crate) initial_events: Option<bool>,
+    pub(crate) timeout: Option<std::time::Duration>,
+    pub(crate) form: Form,
+}
+
+struct Watching {
+    cluster: Arc<Cluster>,
+    served: Served,
+    query: WatchQuery,
+    bell: Receiver<u64>,
+    /// The last revision that was looked at.
+    seen: u64,
+    /// Changes looked at since the last that was told.
+    skipped: usize,
+    ready: VecDeque<Bytes>,
+    deadline: Option<Instant>,
+    over: bool,
+}
+
+/// Starts a watch; each item is one or more lines of JSON.
+pub(crate) fn watch(
+    cluster: Arc<Cluster>,
+    served: Served,
+    query: WatchQuery,
+) -> Result<impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send, Refusal> {
+    let asked = query.resource_version.as_deref().unwrap_or_default();
+    let asked: u64 = match asked {
+        "" => 0,
+        text => text.parse().map_err(|_| Refusal::bad_request(format!("invalid resource version \"{text}\"")))?,
+    };
+    let current = cluster.store.revision();
+    if asked > current {
+        return Err(too_new(asked, current));
+    }
+    let bell = cluster.store.bell(served.label());
+    let deadline = query.timeout.map(|timeout| Instant::now() + timeout);
+    let mut watching = Watching {
+        seen: asked, skipped: 0, ready: VecDeque::new(), over: false, cluster, served, query, bell, deadline,
+    };
+    match watching.query.initial_events {
+        Some(true) => watching.send_initial(),
+        Some(false) if asked == 0 => watching.seen = current,
+        None if asked == 0 => watching.send_initial(),
+        Some(false) | None => {
+            // The first look finds out whether the history reaches back so far.
+            let history = watching.cluster.store.changes_after(watching.served.label(), asked, 0);
+            history.map_err(|oldest| Refusal::expired(asked, oldest))?;
+        }
+    }
+    Ok(futures::stream::unfold(watching, |mut watching| async move {
+        let next = watching.next().await?;
+        Some((Ok(next), watching))
+    }))
+}
+
+impl Watching {
+    fn send_initial(&mut self) {
+        let page = self.cluster.store.list(self.served.label(), self.query.namespace.as_deref(), None);
+        self.seen = page.revision;
+        let mut frames = BytesMut::new();
+        for (name, entry) in &page.entries {
+            if self.query.selector.matches(name, entry) {
+                self.frame(&mut frames, "ADDED", entry);
+            }
+        }
+        if self.query.initial_events == Some(true) && self.query.bookmarks {
+            let annotations = json!({"k8s.io/initial-events-end": "true"});
+            frames.put(self.bookmark(Some(annotations)));
+        }
+        if !frames.is_empty() {
+            self.ready.push_back(frames.freeze());
+        }
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Some(ready);
+            }
+            if self.over {
+                return None;
+            }
+            self.bell.mark_unchanged();
+            match self.cluster.store.changes_after(self.served.label(), self.seen, BATCH) {
+                Ok(changes) if changes.is_empty() => self.wait().await,
+                Ok(changes) => self.tell(&changes),
+                Err(oldest) => {
+                    let status = Refusal::expired(self.seen, oldest).status();
+                    self.ready.push_back(line(&json!({"type": "ERROR", "object": status})));
+                    self.over = true;
+                }
+            }
+        }
+    }
+
+    /// Waits for a change, the end of the server, or the end of the watch's time.
+    async fn wait(&mut self) {
+        let deadline = self.deadline;
+        let timeout = async move {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = self.bell.changed() => self.over = changed.is_err(),
+            () = self.cluster.stop.cancelled() => self.over = true,
+            () = timeout => {
+                self.over = true;
+                if self.query.bookmarks {
+                    let bookmark = self.bookmark(None);
+                    self.ready.push_back(bookmark);
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, changes: &[Arc<Change>]) {
+        let mut frames = BytesMut::new();
+        for change in changes {
+            self.seen = change.entry.revision;
+            match self.seen_as(change) {
+                Some(word) => {
+                    self.frame(&mut frames, word, &change.entry);
+                    self.skipped = 0;
+                }
+                None => self.skipped += 1,
+            }
+        }
+        if self.query.bookmarks && self.skipped >= BOOKMARK_EVERY {
+            self.skipped = 0;
+            frames.put(self.bookmark(None));
+        }
+        if !frames.is_empty() {
+            self.ready.push_back(frames.freeze());
+        }
+    }
+
+    /// What a change is to this watch: an object that stops to match is deleted for it, one that begins to is added.
+    fn seen_as(&self, change: &Change) -> Option<&'static str> {
+        if self.query.namespace.as_deref().is_some_and(|namespace| namespace != &*change.name.namespace) {
+            return None;
+        }
+        let selects = |entry: &Arc<Entry>| self.query.selector.matches(&change.name, entry);
+        let before = change.previous.as_ref().is_some_and(selects);
+        match change.happening {
+            Happening::Deleted => before.then_some("DELETED"),
+            Happening::Added | Happening::Modified => match (before, selects(&change.entry)) {
+                (true, true) => Some("MODIFIED"),
+                (false, true) => Some("ADDED"),
+                (true, false) => Some("DELETED"),
+                (false, false) => None,
+            },
+        }
+    }
+
+    fn frame(&self, frames: &mut BytesMut, word: &str, entry: &Entry) {
+        let object = self.query.form.one(&self.cluster, &self.served, entry);
+        frames.reserve(object.len() + 40);
+        frames.put_slice(b"{\"type\":\"");
+        frames.put_slice(word.as_bytes());
+        frames.put_slice(b"\",\"object\":");
+        frames.put(object);
+        frames.put_slice(b"}\n");
+    }
+
+    fn bookmark(&self, annotations: Option<Value>) -> Bytes {
+        let mut metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
+        if let Some(annotations) = annotations {
+            crate::object::set(&mut metadata, &["annotations"], annotations);
+        }
+        let object = self.query.form.bookmark(&self.served, metadata);
+        line(&json!({"type": "BOOKMARK", "object": object}))
+    }
+}
+
+fn line(event: &Value) -> Bytes {
+    Bytes::from(format!("{event}\n"))
+}

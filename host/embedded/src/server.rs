@@ -1,0 +1,198 @@
+//! A running server: what it takes to start one, and what it tells others.
+
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
+
+use serde_json::json;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{
+    Options, Storage,
+    cluster::{Cluster, key},
+    http,
+    identity::{Identity, IdentityError},
+    lifecycle,
+    operation::{Call, FieldValidation, Part},
+    refusal::{Reason, Refusal},
+    store::{FolderError, Store},
+};
+
+/// The namespaces that are always there.
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// There are no certificates, or no token.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// Somebody else listens there.
+    #[error("the address {address} is in use; stop the program that has it or choose another port (0 takes any that is free)")]
+    AddressInUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address} ({source}); choose an address of this machine")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The first namespaces cannot be made.
+    #[error("cannot make the namespace {namespace}: {why}")]
+    Namespace {
+        /// Its name.
+        namespace: &'static str,
+        /// The refusal's sentence.
+        why: String,
+    },
+}
+
+/// A running API server. Dropping it leaves it running; `stop` ends it.
+pub struct Server {
+    cluster: Arc<Cluster>,
+    address: SocketAddr,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Starts a server, which answers when this returns.
+///
+/// # Errors
+/// A data folder that cannot be used, an address that is taken: each in one sentence with what to do.
+pub async fn start(options: Options) -> Result<Server, StartError> {
+    let Options { storage, address, clock } = options;
+    // The port first: it is the cheaper thing to be refused.
+    let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => StartError::AddressInUse { address },
+        _ => StartError::Address { address, source },
+    })?;
+    let address = listener.local_addr().map_err(|source| StartError::Address { address, source })?;
+    let now = clock();
+    let open = move || open(&storage, now);
+    let (store, notes, identity) = match tokio::task::spawn_blocking(open).await {
+        Ok(opened) => opened?,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    };
+    let tls = TlsAcceptor::from(identity.tls()?);
+    let cluster = Arc::new(Cluster::new(store, identity, clock));
+    let lifecycle = tokio::spawn(lifecycle::run(Arc::clone(&cluster), notes));
+    for namespace in NAMESPACES {
+        make_namespace(&cluster, namespace).await?;
+    }
+    let router = http::guarded(Arc::clone(&cluster));
+    let accept = tokio::spawn(http::accept(listener, tls, router, cluster.stop.clone()));
+    Ok(Server { cluster, address, tasks: vec![accept, lifecycle] })
+}
+
+type Opened = (Store, tokio::sync::mpsc::UnboundedReceiver<crate::store::Note>, Identity);
+
+fn open(storage: &Storage, now: jiff::Timestamp) -> Result<Opened, StartError> {
+    match storage {
+        Storage::Memory => {
+            let (store, notes) = Store::in_memory();
+            Ok((store, notes, Identity::fresh(now)?))
+        }
+        // The store's lock is taken before the identity is read or made.
+        Storage::Folder(folder) => {
+            let folder: &PathBuf = folder;
+            let (store, notes) = Store::in_folder(folder)?;
+            Ok((store, notes, Identity::in_folder(folder, now)?))
+        }
+    }
+}
+
+async fn make_namespace(cluster: &Cluster, namespace: &'static str) -> Result<(), StartError> {
+    let refused = |refusal: Refusal| StartError::Namespace { namespace, why: refusal.message };
+    let served = cluster.catalog().on_shelf("namespaces").ok_or_else(Refusal::unknown_path).map_err(refused)?;
+    if cluster.store.get(&key(&served, "", namespace)).is_some() {
+        return Ok(());
+    }
+    let call = Call {
+        served,
+        namespace: String::new(),
+        part: Part::Main,
+        dry_run: false,
+        manager: "kube-apiserver".to_owned(),
+        validation: FieldValidation::Ignore,
+    };
+    match cluster.create(&call, json!({"metadata": {"name": namespace}})).await {
+        Err(refusal) if refusal.reason != Reason::AlreadyExists => Err(refused(refusal)),
+        _ => Ok(()),
+    }
+}
+
+impl Server {
+    /// Where it listens, with the port that was chosen.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its URL, by an address that its certificate names.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let address = self.address;
+        match address.ip() {
+            ip if ip.is_unspecified() => format!("https://localhost:{}", address.port()),
+            ip if ip.is_loopback() => format!("https://{address}"),
+            _ => format!("https://localhost:{}", address.port()),
+        }
+    }
+
+    /// The certificate of its authority, as PEM.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        self.cluster.identity.ca_pem()
+    }
+
+    /// The admin's bearer token.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        self.cluster.identity.token()
+    }
+
+    /// A kubeconfig (YAML) with one context, `orangery`, that bears the authority and the token in itself.
+    #[must_use]
+    pub fn kubeconfig(&self) -> String {
+        let authority = data_encoding::BASE64.encode(self.ca_pem().as_bytes());
+        let (url, token) = (self.url(), self.token());
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: orangery\n\
+             clusters:\n- name: orangery\n  cluster:\n    server: {url}\n    certificate-authority-data: {authority}\n\
+             users:\n- name: orangery\n  user:\n    token: {token}\n\
+             contexts:\n- name: orangery\n  context:\n    cluster: orangery\n    user: orangery\n    namespace: default\n"
+        )
+    }
+
+    /// The same API in this process, without TLS; the caller is the admin.
+    #[must_use]
+    pub fn router(&self) -> axum::Router {
+        http::trusted(Arc::clone(&self.cluster))
+    }
+
+    /// Stops: ends watches, finishes answers under way, writes all that is accepted.
+    pub async fn stop(self) {
+        self.cluster.stop.cancel();
+        for task in self.tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a task of the server ended badly");
+            }
+        }
+        let store = self.cluster.store.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || store.close()).await {
+            tracing::error!(%error, "the store ended badly");
+        }
+    }
+}
