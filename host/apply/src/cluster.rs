@@ -89,7 +89,12 @@ impl Cluster {
     }
 
     /// A PUT; the object carries the resource version that was read.
-    pub(crate) async fn replace(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
+    pub(crate) async fn replace(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        object: &Value,
+    ) -> Result<Value, Error> {
         let bytes = object.to_string().into_bytes();
         let request = at(resource, key.namespace.as_deref()).replace(&key.name, &post(), bytes);
         self.written(resource, key, self.ask(key, request).await)
@@ -146,8 +151,11 @@ impl Cluster {
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
                 objects.extend(items.into_iter().map(|item| typed(item, resource)));
             }
-            params.continue_token =
-                page.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()).map(str::to_owned);
+            params.continue_token = page
+                .pointer("/metadata/continue")
+                .and_then(Value::as_str)
+                .filter(|token| !token.is_empty())
+                .map(str::to_owned);
             if params.continue_token.is_none() {
                 break;
             }
@@ -170,11 +178,9 @@ impl Cluster {
         let request = request.map_err(|error| judge(kube::Error::BuildRequest(error)))?;
         match tokio::time::timeout(ANSWER_WITHIN, self.client.request(request)).await {
             Ok(answer) => answer.map_err(judge),
-            Err(_elapsed) => Err(Error::Silent {
-                cluster: self.address.clone(),
-                key: key.clone(),
-                seconds: ANSWER_WITHIN.as_secs(),
-            }),
+            Err(_elapsed) => {
+                Err(Error::Silent { cluster: self.address.clone(), key: key.clone(), seconds: ANSWER_WITHIN.as_secs() })
+            }
         }
     }
 

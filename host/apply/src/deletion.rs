@@ -49,13 +49,15 @@ impl Site<'_> {
     /// Deletes group after group; the next waits until this one is gone.
     pub(crate) async fn delete_groups(&self, groups: Vec<Group>, inventory: &mut Inventory) -> Result<(), Setback> {
         for Group { on, members, matching, force } in groups {
-            let deletions = members.into_iter().map(|located| {
-                let entry = inventory.0.get(&located).cloned().unwrap_or_default();
-                async move {
+            let entry = |located: &Located| inventory.0.get(located).cloned().unwrap_or_default();
+            let members: Vec<_> = members.into_iter().map(|located| (entry(&located), located)).collect();
+            let deletions: Vec<_> = members
+                .into_iter()
+                .map(|(entry, located)| async move {
                     let result = self.delete_member(&located, &entry, force).await;
                     (located, result)
-                }
-            });
+                })
+                .collect();
             let results: Vec<_> = stream::iter(deletions).buffer_unordered(AT_ONCE).collect().await;
             let mut setbacks = Vec::new();
             for (located, result) in results {
@@ -74,10 +76,13 @@ impl Site<'_> {
 
     /// Removes the objects of a stage and waits until they are gone.
     pub(crate) async fn remove(&self, removals: &[ObjectRemoval]) -> Result<(), Setback> {
-        let deletions = removals.iter().map(|removal| {
-            let located = Located { on: removal.on.clone(), key: removal.key.clone() };
-            async move { self.delete_member(&located, &Entry::default(), removal.force).await }
-        });
+        let deletions: Vec<_> = removals
+            .iter()
+            .map(|removal| {
+                let located = Located { on: removal.on.clone(), key: removal.key.clone() };
+                async move { self.delete_member(&located, &Entry::default(), removal.force).await }
+            })
+            .collect();
         all(stream::iter(deletions).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
     }
 
@@ -141,7 +146,8 @@ impl Site<'_> {
             Err(Setback { halt: Halt::Wait(_), .. }) => return waiting(),
             Err(setback) => return Err(setback),
         };
-        if force && live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|held| !held.is_empty()) {
+        if force && live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|held| !held.is_empty())
+        {
             self.job.fence()?;
             match spot.cluster.patch(&spot.resource, &spot.key, &json!({"metadata": {"finalizers": null}})).await {
                 Ok(_) | Err(Error::Missing { .. }) => {}
@@ -152,12 +158,7 @@ impl Site<'_> {
     }
 
     /// Deletes whatever matches, managed or not.
-    async fn delete_matching(
-        &self,
-        on: &ClusterRef,
-        selection: &Selection,
-        force: bool,
-    ) -> Result<(), Setback> {
+    async fn delete_matching(&self, on: &ClusterRef, selection: &Selection, force: bool) -> Result<(), Setback> {
         let (cluster, resource) = match self.resource(on, &selection.api_version, &selection.kind).await {
             Ok(found) => found,
             Err(setback) if is_not_served(&setback) => return Ok(()),
@@ -169,12 +170,14 @@ impl Site<'_> {
             resource: Arc::clone(&resource),
             key,
         });
-        let deletions = spots.map(|spot| async move {
-            match self.begin(&spot, &Entry::default()).await? {
-                Stand::Gone => Ok(()),
-                Stand::Going => self.until_gone(&spot, force).await,
-            }
-        });
+        let deletions: Vec<_> = spots
+            .map(|spot| async move {
+                match self.begin(&spot, &Entry::default()).await? {
+                    Stand::Gone => Ok(()),
+                    Stand::Going => self.until_gone(&spot, force).await,
+                }
+            })
+            .collect();
         all(stream::iter(deletions).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
     }
 }

@@ -29,7 +29,7 @@ pub enum Drifted {
 /// Why a cluster cannot be read, already judged.
 pub async fn drift(job: &Job<'_>, proposal: &Proposal) -> Step<BTreeMap<Located, Drifted>> {
     let site = Site::new(job, Some(proposal));
-    let looks = writes(proposal).map(|(located, write)| look(&site, located, write));
+    let looks: Vec<_> = writes(proposal).map(|(located, write)| look(&site, located, write)).collect();
     let found: Result<Vec<_>, Setback> = stream::iter(looks).buffered(AT_ONCE).try_collect().await;
     let found = found.map_err(|setback| setback.halt)?;
     Ok(found.into_iter().filter_map(|(located, drifted)| Some((located, drifted?))).collect())

@@ -13,7 +13,9 @@ pub(crate) const NOT_SERVED: &str = "KindNotServed";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The cluster does not know the kind; a definition may be on its way.
-    #[error("{cluster} does not serve {api_version} {kind}; install its CustomResourceDefinition, or mend apiVersion and kind")]
+    #[error(
+        "{cluster} does not serve {api_version} {kind}; install its CustomResourceDefinition, or mend apiVersion and kind"
+    )]
     NotServed {
         /// The cluster.
         cluster: String,

@@ -45,9 +45,8 @@ impl Site<'_> {
         let Some(follow) = &source.then else { return self.at(&located, &source.path, key).await };
         let reference = self.at(&located, &source.path, key).await?;
         let key_of_second = followed(&reference, follow, &source.key).ok_or_else(|| {
-            let message = format!(
-                "the export {key} follows {} of {}, which is no object with a name", source.path, source.key
-            );
+            let message =
+                format!("the export {key} follows {} of {}, which is no object with a name", source.path, source.key);
             Halt::Retry(Failure::new("Export", "InvalidReference", message))
         })?;
         self.at(&Located { on: source.on.clone(), key: key_of_second }, &follow.path, key).await
@@ -131,7 +130,9 @@ mod tests {
     #[test]
     fn dotted_keys_build_maps_and_several_are_merged() {
         let mut exports = json!({});
-        for (key, value) in [("a.b", json!(1)), ("a.c", json!({"d": 2})), ("", json!({"a": {"e": 3}})), ("a.b", json!(4))] {
+        for (key, value) in
+            [("a.b", json!(1)), ("a.c", json!({"d": 2})), ("", json!({"a": {"e": 3}})), ("a.b", json!(4))]
+        {
             merge(&mut exports, nested(key, value));
         }
         assert_eq!(exports, json!({"a": {"b": 4, "c": {"d": 2}, "e": 3}}));
@@ -140,8 +141,14 @@ mod tests {
     #[test]
     fn a_reference_without_a_namespace_stays_in_that_of_its_object() {
         let follow = Follow { api_version: "v1".into(), kind: "Secret".into(), path: ".".into() };
-        let from = ObjectKey { api_version: "v1".into(), kind: "K".into(), namespace: Some("a".into()), name: "x".into() };
-        let key = |namespace: &str| ObjectKey { api_version: "v1".into(), kind: "Secret".into(), namespace: Some(namespace.into()), name: "s".into() };
+        let from =
+            ObjectKey { api_version: "v1".into(), kind: "K".into(), namespace: Some("a".into()), name: "x".into() };
+        let key = |namespace: &str| ObjectKey {
+            api_version: "v1".into(),
+            kind: "Secret".into(),
+            namespace: Some(namespace.into()),
+            name: "s".into(),
+        };
         assert_eq!(followed(&json!({"name": "s"}), &follow, &from), Some(key("a")));
         assert_eq!(followed(&json!({"name": "s", "namespace": "b"}), &follow, &from), Some(key("b")));
         assert_eq!(followed(&json!("s"), &follow, &from), None);

@@ -35,7 +35,9 @@ impl Site<'_> {
                 for check in checks {
                     let held = self.ready(check, stage, inventory).await;
                     let now = self.job.clock.now();
-                    held.map_err(|setback| within(setback, check.timeout, since, now, &format!("check {}", check.name)))?;
+                    held.map_err(|setback| {
+                        within(setback, check.timeout, since, now, &format!("check {}", check.name))
+                    })?;
                 }
                 Ok(())
             }
@@ -62,7 +64,8 @@ impl Site<'_> {
             Scope::Stage => {
                 let of_cluster = stage.writes.iter().filter(|write| write.on == check.on);
                 let keys: BTreeSet<ObjectKey> = of_cluster.filter_map(|write| key_of(&write.object).ok()).collect();
-                let ours = |key: &ObjectKey| inventory.0.contains_key(&Located { on: check.on.clone(), key: key.clone() });
+                let ours =
+                    |key: &ObjectKey| inventory.0.contains_key(&Located { on: check.on.clone(), key: key.clone() });
                 // Foreign objects are none of ours to wait for; others without a rule exist, as they were accepted.
                 let judged = |key: &ObjectKey| check.rule != ReadinessRule::Usual || has_rule(key.group(), &key.kind);
                 keys.into_iter().filter(|key| ours(key) && judged(key)).collect()
@@ -151,13 +154,7 @@ fn unusable(message: String) -> Setback {
 }
 
 /// A setback that has lasted for longer than it may is a failure; else whoever waits is called again in time.
-pub(crate) fn within(
-    setback: Setback,
-    timeout: Option<u64>,
-    since: Timestamp,
-    now: Timestamp,
-    what: &str,
-) -> Setback {
+pub(crate) fn within(setback: Setback, timeout: Option<u64>, since: Timestamp, now: Timestamp, what: &str) -> Setback {
     let Some(limit) = timeout.map(Duration::from_millis) else { return setback };
     let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     let Setback { halt, key } = setback;

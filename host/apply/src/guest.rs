@@ -92,12 +92,7 @@ async fn kinds(cluster: &Cluster, path: String) -> Result<Vec<ApiResource>, Faul
 }
 
 async fn ask<T: serde::de::DeserializeOwned>(cluster: &Cluster, path: &str) -> Result<T, Fault> {
-    let key = ObjectKey {
-        api_version: String::new(),
-        kind: "API".to_owned(),
-        namespace: None,
-        name: path.to_owned(),
-    };
+    let key = ObjectKey { api_version: String::new(), kind: "API".to_owned(), namespace: None, name: path.to_owned() };
     let request = http::Request::get(path).body(Vec::new()).map_err(kube::core::request::Error::BuildRequest);
     cluster.ask(&key, request).await.map_err(unread)
 }

@@ -1,11 +1,11 @@
 //! What a job is to this crate, and what it asks of whoever runs it.
 
 use orangery_core::{
+    error::Problem,
     inventory::Inventory,
     plan::item::{Kept, Progress},
     port::{BoxFuture, Clock},
     proposal::{DeletionGroup, Proposal},
-    error::Problem,
     step::Step,
 };
 use serde_json::Value;
@@ -62,7 +62,7 @@ pub struct Page {
 }
 
 /// Keeps what has to survive a crash.
-pub trait Ledger: Send {
+pub trait Ledger: Send + Sync {
     /// Writes the page, in one write. Nothing that depends on it happens before it has returned.
     ///
     /// # Errors

@@ -43,7 +43,9 @@ pub enum KubeconfigError {
         cluster: String,
     },
     /// It does not lead to a cluster.
-    #[error("the kubeconfig of the target leads to no cluster: its current context, cluster, user or their data is missing or wrong")]
+    #[error(
+        "the kubeconfig of the target leads to no cluster: its current context, cluster, user or their data is missing or wrong"
+    )]
     Incomplete,
 }
 

@@ -186,11 +186,11 @@ impl Run<'_> {
                 StageStep::Waiting => return self.gated(stage).await,
             };
             let now = self.site.job.clock.now();
-            let step = step.map_err(|setback| {
-                within(setback, stage.timeout, self.since, now, &format!("stage {}", stage.name))
-            })?;
+            let step = step
+                .map_err(|setback| within(setback, stage.timeout, self.since, now, &format!("stage {}", stage.name)))?;
             // What was removed may be written again from here on: a crash must not remove it once more.
-            let removed = position.step == StageStep::Removing && !stage.removals.is_empty() && !stage.writes.is_empty();
+            let removed =
+                position.step == StageStep::Removing && !stage.removals.is_empty() && !stage.writes.is_empty();
             position = position.step(step);
             self.at = at(position);
             if removed {
@@ -246,11 +246,14 @@ impl Run<'_> {
                 ours.push((located, *write, entry.uid.is_some()));
             }
         }
-        let writing = ours.into_iter().map(|(located, write, known)| async move {
-            let known = known || site.answers.contains_key(&located);
-            let result = site.write(&located, write, known).await;
-            (located, result)
-        });
+        let writing: Vec<_> = ours
+            .into_iter()
+            .map(|(located, write, known)| async move {
+                let known = known || site.answers.contains_key(&located);
+                let result = site.write(&located, write, known).await;
+                (located, result)
+            })
+            .collect();
         let results: Vec<_> = stream::iter(writing).buffer_unordered(AT_ONCE).collect().await;
         let mut outcomes = Vec::new();
         for (located, result) in results {
@@ -393,8 +396,7 @@ fn defines(write: &ObjectWrite) -> bool {
 }
 
 fn located(write: &ObjectWrite) -> Result<Located, Setback> {
-    let key = key_of(&write.object).map_err(|message| {
-        Halt::Stall(orangery_core::error::Failure::new("Apply", "InvalidObject", message))
-    })?;
+    let key = key_of(&write.object)
+        .map_err(|message| Halt::Stall(orangery_core::error::Failure::new("Apply", "InvalidObject", message)))?;
     Ok(Located { on: write.on.clone(), key })
 }

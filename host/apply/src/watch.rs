@@ -14,10 +14,7 @@ use orangery_core::port::ApiResource;
 use serde_json::Value;
 
 pub(crate) use self::known::Sight;
-use self::{
-    follow::follow,
-    known::Known,
-};
+use self::{follow::follow, known::Known};
 
 mod follow;
 mod known;
@@ -114,7 +111,9 @@ impl Watches {
     pub(crate) fn absorb(&self, resource: &ApiResource, object: &Value) {
         let watches: Vec<Arc<Watch>> = {
             let live = self.live();
-            let concerned = live.iter().filter(|(scope, _)| scope.resource == *resource && scope.labels.is_none() && scope.fields.is_none());
+            let concerned = live
+                .iter()
+                .filter(|(scope, _)| scope.resource == *resource && scope.labels.is_none() && scope.fields.is_none());
             concerned.filter_map(|(_, watch)| watch.upgrade()).collect()
         };
         for watch in watches {
@@ -179,4 +178,3 @@ impl fmt::Debug for Hold {
         write!(f, "Hold({:?} by {:?})", self.place, self.waiter)
     }
 }
-

@@ -34,7 +34,9 @@ enum Change {
 /// Whether an object carries the label of the item.
 pub(crate) fn is_of_item(object: &Value, job: &Job<'_>) -> bool {
     let labels = object.pointer("/metadata/labels");
-    job.labels.iter().any(|label| labels.and_then(|labels| labels.get(label)).and_then(Value::as_str) == Some(job.owner))
+    job.labels
+        .iter()
+        .any(|label| labels.and_then(|labels| labels.get(label)).and_then(Value::as_str) == Some(job.owner))
 }
 
 impl Site<'_> {
@@ -200,7 +202,9 @@ mod tests {
         check(
             &Write::Patch,
             desired,
-            Change::Patch(json!({"metadata": {"labels": null, "resourceVersion": "7"}, "data": {"a": "new", "b": "new"}})),
+            Change::Patch(
+                json!({"metadata": {"labels": null, "resourceVersion": "7"}, "data": {"a": "new", "b": "new"}}),
+            ),
         );
     }
 

@@ -12,6 +12,7 @@ mod record;
 mod wake;
 
 pub mod context;
+pub mod deploy_item;
 pub mod execution;
 pub mod installation;
 

@@ -22,7 +22,12 @@ pub(crate) struct Kinds {
 type Known = Arc<BTreeMap<String, Arc<ApiResource>>>;
 
 impl Kinds {
-    pub(super) async fn find(&self, cluster: &Cluster, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
+    pub(super) async fn find(
+        &self,
+        cluster: &Cluster,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Arc<ApiResource>, Error> {
         if let Some(resource) = self.known(api_version).and_then(|known| known.get(kind).cloned()) {
             return Ok(resource);
         }

@@ -59,14 +59,17 @@ fn a_quota_and_a_going_namespace_pass() {
 #[test]
 fn c_26_the_content_of_a_secret_is_not_quoted() {
     let cause = |field: &str| StatusCause { reason: String::new(), message: "hunter2".into(), field: field.into() };
-    let words = |causes| Error::judge("c", &key("Secret"), status(422, "Invalid", "hunter2 is wrong", causes)).to_string();
+    let words =
+        |causes| Error::judge("c", &key("Secret"), status(422, "Invalid", "hunter2 is wrong", causes)).to_string();
     assert_eq!(words(vec![cause("type")]), "Secret a/x is refused by the API server: it is not a valid Secret at type");
     assert_eq!(words(vec![]), "Secret a/x is refused by the API server: it is not a valid Secret");
 }
 
 #[test]
 fn everything_that_stood_in_the_way_is_told_and_the_first_object_named() {
-    let missing = |name: &str| Setback::from(Error::Missing { key: ObjectKey { name: name.into(), ..key("K") }, message: "m".into() });
+    let missing = |name: &str| {
+        Setback::from(Error::Missing { key: ObjectKey { name: name.into(), ..key("K") }, message: "m".into() })
+    };
     let joined = all([Ok(1), Err(missing("p")), Err(missing("q"))]).unwrap_err();
     assert_eq!(joined.key.map(|key| key.name), Some("p".to_owned()));
     let Halt::Retry(failure) = joined.halt else { panic!() };

@@ -140,7 +140,9 @@ impl Known {
     fn put(&mut self, place: Place, object: Value) {
         let version = version_of(&object);
         let known = self.objects.get(&place).map(|known| version_of(known));
-        if self.emptied.get(&place).is_some_and(|emptied| version <= *emptied) || known.is_some_and(|known| known > version) {
+        if self.emptied.get(&place).is_some_and(|emptied| version <= *emptied)
+            || known.is_some_and(|known| known > version)
+        {
             return;
         }
         self.objects.insert(place, Arc::new(stripped(object)));

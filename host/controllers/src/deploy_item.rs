@@ -1,0 +1,240 @@
+//! The DeployItem controller: the deployer contract (`landscaper.md` §7.1), kept once by the host for every component.
+//!
+//! It works only on types that a component claims; others belong to external deployers and are left untouched. What is
+//! to be done is the component's to say, and how it is carried out is `orangery_apply`'s: here the job begins, rests and
+//! ends. Files: `look` is one look at an item, `target` finds its clusters, `ledger` writes what has to survive,
+//! `keep` stores proposals, `provider_status` is the form on the wire.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use kube::ResourceExt;
+use orangery_api::{
+    FINALIZER, annotation,
+    deploy_item::DeployItem,
+    duration::Limit,
+    job::Job,
+    marks::{Marks, Operation},
+};
+use orangery_apply::{ClusterPool, Waiter};
+use orangery_core::{
+    error::{Code, Failure},
+    job::{JobIds, Situation, Work, work},
+    phase::{Phase as _, item::Item as Phase},
+    plan::item::{deadline, timed_out},
+    port::Deployer,
+    step::{Halt, Step, Verdict},
+    walk::{Rest, Transition, advance},
+};
+use orangery_reconcile::{CONFLICT, Controller, Key, Next, Queue};
+
+use self::{keep::Shelf, ledger::Book, look::Look};
+use crate::{
+    event,
+    host::{Host, key_of},
+    job::{JobStatus, standing_phase},
+};
+
+mod keep;
+mod ledger;
+mod look;
+mod provider_status;
+mod target;
+
+/// How long an item without a timeout of its own may take (`landscaper.md` §1.3).
+const USUAL_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Drives DeployItems.
+pub struct DeployItemController {
+    host: Arc<Host>,
+    pool: Arc<ClusterPool>,
+    queue: Queue,
+    shelf: Shelf,
+}
+
+impl DeployItemController {
+    /// Over a host. `queue` is the controller's own: watches on targets and deadlines wake items in it.
+    pub fn new(host: Arc<Host>, queue: Queue) -> Self {
+        let woken = queue.clone();
+        let pool = ClusterPool::new(move |waiter| {
+            woken.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
+        });
+        Self { host, pool: Arc::new(pool), queue, shelf: Shelf::default() }
+    }
+
+    /// Nothing is waited for any more: watches and what was kept in memory go.
+    fn forget(&self, key: &Key) {
+        self.pool.release(&waiter(key));
+        self.shelf.forget(key);
+    }
+
+    /// `operation: test-reconcile`: a job without an Execution (`landscaper.md` §2.1).
+    async fn test(&self, item: &DeployItem) -> Result<Next, Halt> {
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        let now = self.host.now();
+        let mut triggered = item.clone();
+        let status = triggered.status.get_or_insert_default();
+        let first = if item.is_deleting() { Phase::INIT_DELETE } else { Phase::INIT };
+        status.trigger(&self.host.chance.job_id(), first, item.metadata.generation.unwrap_or_default(), &now);
+        status.job_id_generation_time = Some(now);
+        // An unchanged item is processed as well: no phase of an earlier job stands for this one.
+        status.phase.clear();
+        let triggered = writer.update_status(item, &triggered).await.map_err(|error| error.halt("TestReconcile"))?;
+        let mut plain = DeployItem::clone(&triggered);
+        plain.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
+        writer.update(&triggered, &plain).await.map_err(|error| error.halt("RemoveOperation"))?;
+        Ok(Next::Again)
+    }
+
+    /// The item with the finalizer that keeps it until it is uninstalled.
+    async fn held(&self, item: Arc<DeployItem>) -> Step<Arc<DeployItem>> {
+        if item.has_finalizer(FINALIZER) || item.is_deleting() {
+            return Ok(item);
+        }
+        let mut held = DeployItem::clone(&item);
+        held.metadata.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        writer.update(&item, &held).await.map_err(|error| error.halt("AddFinalizer"))
+    }
+
+    async fn go_on(&self, item: Arc<DeployItem>, job: String, deployer: Arc<dyn Deployer>) -> Result<Next, Halt> {
+        let item = self.held(item).await?;
+        let (phase, fresh) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
+        let limit = limit(&item);
+        let mut book = Book::open(&self.host, &item, &deployer, &job);
+        if fresh {
+            if is_unchanged(&item) {
+                return self.end_unchanged(&item, book).await;
+            }
+            book.pick_up();
+        }
+        let phase = if phase.is_deletion() { Phase::Deleting } else { Phase::Progressing };
+        book.phase = phase;
+        let begun = book.begun();
+        let deadline = limit.as_ref().ok().and_then(|limit| deadline(begun, *limit));
+        let mut look = Look::new(self, deployer, book, limit.clone().unwrap_or_default());
+        let result = match limit {
+            Err(failure) => Err(Halt::Stall(failure)),
+            Ok(_) if phase.is_deletion() => look.delete().await,
+            Ok(_) => look.install(deadline).await,
+        };
+        if !look.book.is_current() {
+            return Ok(Next::Settled);
+        }
+        let now = self.host.clock.now();
+        let result = match (result, deadline, look.limit) {
+            (Err(halt @ (Halt::Wait(_) | Halt::Retry(_))), Some(deadline), Some(limit)) if now >= deadline => {
+                Err(Halt::Stall(timed_out(limit, &halt)))
+            }
+            (result, _, _) => result,
+        };
+        let left = deadline.and_then(|deadline| Duration::try_from(deadline.duration_since(now)).ok());
+        self.rest(&item, look, phase, result, left).await
+    }
+
+    /// Writes where the look rests: one write.
+    async fn rest(
+        &self,
+        item: &DeployItem,
+        look: Look<'_>,
+        phase: Phase,
+        result: Step<Verdict>,
+        left: Option<Duration>,
+    ) -> Result<Next, Halt> {
+        let key = key_of(item);
+        let transition = advance(phase, result);
+        if let Transition::Retry(failure) = &transition
+            && failure.reason == CONFLICT
+        {
+            return Err(Halt::Retry(failure.clone()));
+        }
+        let Some(rest) = Rest::after(phase, &transition) else {
+            look.book.release().await?;
+            self.forget(&key);
+            return Ok(Next::Settled);
+        };
+        if rest.ended {
+            self.forget(&key)
+        } else {
+            look.clusters.keep_waiting()
+        }
+        event::failed(&self.host.recorder, item, item.last_error(), rest.failure.as_ref());
+        look.rest(&rest).await?;
+        match transition {
+            Transition::Retry(failure) => {
+                if let Some(left) = left {
+                    self.queue.wake_in(key, left);
+                }
+                Err(Halt::Retry(failure))
+            }
+            Transition::Wait(wait) => {
+                Ok([wait.poll, left].into_iter().flatten().min().map_or(Next::Settled, Next::After))
+            }
+            Transition::Next(_) | Transition::End(..) | Transition::Released => Ok(Next::Settled),
+        }
+    }
+
+    /// `updateOnChangeOnly`: the job ends with nothing done (`landscaper.md` §3.6).
+    async fn end_unchanged(&self, item: &DeployItem, mut book: Book) -> Result<Next, Halt> {
+        book.pick_up();
+        let rest = Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None };
+        book.rest(&rest, None).await?;
+        self.forget(&key_of(item));
+        Ok(Next::Settled)
+    }
+}
+
+impl Controller for DeployItemController {
+    type Object = DeployItem;
+    const NAME: &'static str = "deploy-item";
+
+    async fn reconcile(&self, item: Arc<DeployItem>) -> Result<Next, Halt> {
+        let Some(deployer) = self.host.plugins.deployer(&item.spec.type_) else { return Ok(Next::Settled) };
+        if item.operation() == Some(Operation::TestReconcile) && item.job_finished() {
+            return self.test(&item).await;
+        }
+        let ids = JobIds::new(item.job_id(), item.job_id_finished());
+        let situation = Situation {
+            ids: &ids,
+            root: false,
+            requested: false,
+            deleting: item.is_deleting(),
+            in_deletion: Phase::parse(item.phase()).is_some_and(Phase::is_deletion),
+        };
+        match work(situation) {
+            Work::None | Work::Start => {
+                self.forget(&key_of(item.as_ref()));
+                Ok(Next::Settled)
+            }
+            Work::Continue { job } => self.go_on(item, job, deployer).await,
+        }
+    }
+}
+
+fn waiter(key: &Key) -> Waiter {
+    Waiter { namespace: key.namespace.clone(), name: key.name.clone() }
+}
+
+/// How long the item may take; `None` for ever.
+fn limit(item: &DeployItem) -> Result<Option<Duration>, Failure> {
+    let Some(timeout) = &item.spec.timeout else { return Ok(Some(USUAL_TIMEOUT)) };
+    match timeout.limit() {
+        Ok(Limit::Unlimited) => Ok(None),
+        Ok(Limit::After(limit)) => Ok(Some(limit)),
+        Err(error) => {
+            let message = format!("spec.timeout of DeployItem {}: {error}", item.name_any());
+            Err(Failure::new("PickUp", "InvalidTimeout", message).with_code(Code::ConfigurationProblem))
+        }
+    }
+}
+
+/// Whether the item asks to be left alone while it is as it was when it succeeded.
+fn is_unchanged(item: &DeployItem) -> bool {
+    let status = item.status.as_ref();
+    item.spec.update_on_change_only
+        && !item.is_deleting()
+        && Phase::parse(item.phase()) == Some(Phase::Succeeded)
+        && status.is_some_and(|status| Some(status.observed_generation) == item.metadata.generation)
+}
+
+/// What a look came to hold in memory, by item.
+type ByItem<T> = BTreeMap<Key, T>;

@@ -1,0 +1,293 @@
+//! One look at an item: the component is asked where there is something new to decide, and its proposal is taken as far
+//! as it goes without waiting.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use orangery_api::{annotation, deploy_item::DeployItem, marks::Marks};
+use orangery_apply::{ClusterSet, Job, Outcome, Page, Purpose, carry_out, delete};
+use orangery_core::{
+    check::{Bounds, check},
+    error::{Failure, Problem},
+    phase::item::Item as Phase,
+    plan::item::{At, Kept, Progress, judge, seed},
+    port::{Clusters, Deployer},
+    proposal::{Item, Next, Proposal, StageFailure},
+    step::{Halt, Step, Verdict, Wait},
+    walk::Rest,
+};
+
+use super::{DeployItemController, keep, ledger, ledger::Book, provider_status, target::Targets, waiter};
+use crate::host::key_of;
+
+/// The Context of an item that names none.
+const USUAL_CONTEXT: &str = "default";
+
+/// One look at an item in its job.
+pub(super) struct Look<'a> {
+    controller: &'a DeployItemController,
+    deployer: Arc<dyn Deployer>,
+    item: Arc<DeployItem>,
+    pub(super) book: Book,
+    pub(super) clusters: Arc<ClusterSet>,
+    pub(super) limit: Option<Duration>,
+    /// What has to survive; `None` until it is read.
+    page: Option<Page>,
+}
+
+/// What the component is called with.
+#[derive(Default)]
+struct Call {
+    checkpoint: Option<Vec<u8>>,
+    failed: Option<StageFailure>,
+}
+
+/// What is to be done next.
+enum Todo {
+    Ask(Call),
+    CarryOn(Arc<Proposal>),
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(
+        controller: &'a DeployItemController,
+        deployer: Arc<dyn Deployer>,
+        book: Book,
+        limit: Option<Duration>,
+    ) -> Self {
+        let item = Arc::clone(&book.before);
+        let targets = Targets::of(&controller.host, &controller.pool, &item);
+        let clusters = Arc::new(controller.pool.set(Arc::new(targets), waiter(&key_of(item.as_ref()))));
+        Self { controller, deployer, item, book, clusters, limit, page: None }
+    }
+
+    /// Brings the item about.
+    pub(super) async fn install(&mut self, deadline: Option<Timestamp>) -> Step<Verdict> {
+        Targets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
+        let mut page = self.open()?;
+        let result = self.carry_on(&mut page, deadline).await;
+        self.page = Some(page);
+        result
+    }
+
+    async fn carry_on(&mut self, page: &mut Page, deadline: Option<Timestamp>) -> Step<Verdict> {
+        loop {
+            let proposal = match self.todo(page).await? {
+                Todo::CarryOn(proposal) => proposal,
+                Todo::Ask(call) => {
+                    let item = self.item(call, page);
+                    let clusters: Arc<dyn Clusters> = Arc::clone(&self.clusters) as Arc<dyn Clusters>;
+                    let answer = self.deployer.plan(&item, clusters).await;
+                    self.checked(answer.map_err(|fault| judge(fault, self.deployer.identity()))?)?
+                }
+            };
+            match self.run(&proposal, page, Purpose::Install).await? {
+                Outcome::Finished => {
+                    self.book.refer_to_exports(has_exports(&proposal)).await?;
+                    return Ok(Verdict::Done);
+                }
+                Outcome::Failed(problem) => return Ok(Verdict::Failed(asked_for(problem, &self.deployer))),
+                Outcome::Call => self.pause_at(deadline)?,
+            }
+        }
+    }
+
+    /// Takes the item away (INS-80, C-24, C-28).
+    pub(super) async fn delete(&mut self) -> Step<Verdict> {
+        if self.item.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
+            return Ok(Verdict::Done);
+        }
+        let mut page = self.open()?;
+        let result = self.take_away(&mut page).await;
+        self.page = Some(page);
+        result
+    }
+
+    async fn take_away(&mut self, page: &mut Page) -> Step<Verdict> {
+        if page.inventory.0.is_empty() {
+            return Ok(Verdict::Done);
+        }
+        Targets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
+        if !matches!(page.progress, Some(Progress { at: At::Deleting, .. })) {
+            if let failed @ Verdict::Failed(_) = self.uninstall(page).await? {
+                return Ok(failed);
+            }
+            let since = self.controller.host.clock.now();
+            page.progress =
+                Some(Progress { job: self.book.job.clone(), at: At::Deleting, since, planned: Default::default() });
+        }
+        let current = self.fence();
+        let job = Job {
+            id: &self.book.job,
+            purpose: Purpose::Uninstall,
+            owner: &self.item.name_any(),
+            labels: self.deployer.ownership_labels(),
+            clusters: &self.clusters,
+            clock: self.controller.host.clock.as_ref(),
+            is_current: &current,
+        };
+        delete(&job, page).await.map(|()| Verdict::Done)
+    }
+
+    /// What the component wants done before its inventory is deleted.
+    async fn uninstall(&mut self, page: &mut Page) -> Step<Verdict> {
+        loop {
+            let proposal = match self.todo(page).await? {
+                Todo::CarryOn(proposal) => proposal,
+                Todo::Ask(call) => {
+                    let item = self.item(call, page);
+                    let clusters: Arc<dyn Clusters> = Arc::clone(&self.clusters) as Arc<dyn Clusters>;
+                    let answer = self.deployer.uninstall(&item, clusters).await;
+                    match answer.map_err(|fault| judge(fault, self.deployer.identity()))? {
+                        Some(proposal) => self.checked(proposal)?,
+                        None => return Ok(Verdict::Done),
+                    }
+                }
+            };
+            let order = page.deletion_order.clone();
+            let outcome = self.run(&proposal, page, Purpose::Uninstall).await;
+            if proposal.deletion_order.is_empty() {
+                page.deletion_order = order;
+            }
+            match outcome? {
+                Outcome::Finished => return Ok(Verdict::Done),
+                Outcome::Failed(problem) => return Ok(Verdict::Failed(asked_for(problem, &self.deployer))),
+                Outcome::Call => {}
+            }
+        }
+    }
+
+    /// Writes where the look rests.
+    pub(super) async fn rest(self, rest: &Rest<Phase>) -> Step<()> {
+        let mut page = self.page;
+        if rest.ended
+            && let Some(page) = &mut page
+        {
+            page.progress = None;
+        }
+        self.book.rest(rest, page.as_ref()).await
+    }
+
+    /// The page as the status has it.
+    fn open(&self) -> Step<Page> {
+        let status = self.item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        provider_status::read(status, &self.book.job)
+    }
+
+    async fn todo(&self, page: &mut Page) -> Step<Todo> {
+        let Some(progress) = &page.progress else { return Ok(Todo::Ask(Call::default())) };
+        let Some(proposal) = self.kept(page.kept.as_ref()).await? else {
+            // Somebody has deleted what was kept: the component is asked as at the begin of the job.
+            page.progress = None;
+            return Ok(Todo::Ask(Call::default()));
+        };
+        match &progress.at {
+            At::Calling(Some(time)) if self.controller.host.clock.now() < *time => {
+                let left = time.duration_since(self.controller.host.clock.now());
+                Err(Halt::Wait(Wait { poll: Duration::try_from(left).ok(), ..Wait::default() }))
+            }
+            At::Calling(_) => Ok(Todo::Ask(Call { checkpoint: checkpoint(&proposal), failed: None })),
+            At::Recovering(failure) => {
+                Ok(Todo::Ask(Call { checkpoint: proposal.recover.clone(), failed: Some(failure.clone()) }))
+            }
+            At::Stage(_) | At::Pruning | At::Exporting | At::Afterwards(_) | At::Tidying | At::Deleting => {
+                Ok(Todo::CarryOn(proposal))
+            }
+        }
+    }
+
+    async fn kept(&self, kept: Option<&Kept>) -> Step<Option<Arc<Proposal>>> {
+        let Some(kept) = kept else { return Ok(None) };
+        let key = key_of(self.item.as_ref());
+        if let Some(proposal) = self.controller.shelf.get(&key, &kept.digest) {
+            return Ok(Some(proposal));
+        }
+        let read = keep::read(&self.controller.host.client, &key.namespace, kept).await?;
+        let proposal = read.map(Arc::new);
+        if let Some(proposal) = &proposal {
+            self.controller.shelf.put(key, kept.digest.clone(), Arc::clone(proposal));
+        }
+        Ok(proposal)
+    }
+
+    /// Nothing of a proposal is carried out that is not checked.
+    fn checked(&self, proposal: Proposal) -> Step<Arc<Proposal>> {
+        check(&proposal, self.deployer.grants(), Bounds::default())
+            .map_err(|fault| judge(fault, self.deployer.identity()))?;
+        Ok(Arc::new(proposal))
+    }
+
+    async fn run(&mut self, proposal: &Arc<Proposal>, page: &mut Page, purpose: Purpose) -> Step<Outcome> {
+        let current = self.fence();
+        let id = self.book.job.clone();
+        let job = Job {
+            id: &id,
+            purpose,
+            owner: &self.item.name_any(),
+            labels: self.deployer.ownership_labels(),
+            clusters: &self.clusters,
+            clock: self.controller.host.clock.as_ref(),
+            is_current: &current,
+        };
+        let result = carry_out(&job, &mut self.book, proposal, page).await;
+        if let Some(kept) = &page.kept {
+            self.controller.shelf.put(key_of(self.item.as_ref()), kept.digest.clone(), Arc::clone(proposal));
+        }
+        result
+    }
+
+    fn fence(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let (host, item, job) = (Arc::clone(&self.controller.host), Arc::clone(&self.item), self.book.job.clone());
+        move || ledger::is_current(&host, &item, &job)
+    }
+
+    /// Between two calls of the component, the time may be up.
+    fn pause_at(&self, deadline: Option<Timestamp>) -> Step<()> {
+        match deadline {
+            Some(deadline) if self.controller.host.clock.now() >= deadline => Err(Halt::Wait(Wait::default())),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn item(&self, call: Call, page: &Page) -> Item {
+        let uid = self.item.uid().unwrap_or_default();
+        let spec = &self.item.spec;
+        let timeout = self.limit.and_then(|limit| u64::try_from(limit.as_millis()).ok()).unwrap_or(u64::MAX);
+        Item {
+            namespace: self.item.namespace().unwrap_or_default(),
+            name: self.item.name_any(),
+            seed: seed(&uid, &self.book.job),
+            uid,
+            item_type: spec.type_.clone(),
+            generation: self.item.metadata.generation.and_then(|number| u64::try_from(number).ok()).unwrap_or_default(),
+            context: if spec.context.is_empty() { USUAL_CONTEXT.to_owned() } else { spec.context.clone() },
+            target: spec.target.as_ref().map(|target| target.name.clone()),
+            job: self.book.job.clone(),
+            config: spec.config.clone().unwrap_or_default(),
+            status: page.status.clone(),
+            checkpoint: call.checkpoint,
+            failed: call.failed,
+            now: self.book.begun().to_string(),
+            timeout,
+        }
+    }
+}
+
+fn checkpoint(proposal: &Proposal) -> Option<Vec<u8>> {
+    match &proposal.next {
+        Next::ContinueWith(checkpoint) | Next::AgainIn { checkpoint, .. } => Some(checkpoint.clone()),
+        Next::Finish(_) | Next::Fail(_) => None,
+    }
+}
+
+fn has_exports(proposal: &Proposal) -> bool {
+    matches!(&proposal.next, Next::Finish(completion) if !completion.exports.is_empty())
+}
+
+/// The component asked for the failure.
+fn asked_for(problem: Problem, deployer: &Arc<dyn Deployer>) -> Failure {
+    let message = format!("plugin {}: {problem}", deployer.identity().name);
+    let failure = Failure::new("Plan", "PluginFailedItem", message);
+    if problem.code.to_string().is_empty() { failure } else { failure.with_code(problem.code) }
+}
