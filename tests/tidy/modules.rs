@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use crate::{
@@ -19,8 +20,13 @@ pub(crate) struct Reached {
     pub(crate) package: String,
 }
 
-/// Every file that some target of some package reaches, parsed once.
-pub(crate) fn reached() -> BTreeMap<PathBuf, Reached> {
+/// Every file that some target of some package reaches, parsed once for all tests.
+pub(crate) fn reached() -> &'static BTreeMap<PathBuf, Reached> {
+    static REACHED: OnceLock<BTreeMap<PathBuf, Reached>> = OnceLock::new();
+    REACHED.get_or_init(follow)
+}
+
+fn follow() -> BTreeMap<PathBuf, Reached> {
     let mut found = BTreeMap::new();
     for package in repository::packages() {
         for root in &package.roots {
@@ -72,9 +78,9 @@ mod tests {
 
     #[test]
     fn every_rust_file_is_reached_by_a_mod() {
-        let reached: BTreeSet<_> = reached().into_keys().collect();
+        let reached: BTreeSet<_> = reached().keys().collect();
         let orphans = repository::files_ending(&[".rs"]);
-        let orphans = orphans.iter().filter(|file| !reached.contains(*file)).map(|file| repository::shown(file));
+        let orphans = orphans.iter().filter(|file| !reached.contains(file)).map(|file| repository::shown(file));
         repository::none("no `mod` reaches these files: declare or delete them", orphans.collect());
     }
 

@@ -112,12 +112,12 @@ mod tests {
     fn big_dependencies_are_named_in_one_place() {
         let mut violations = Vec::new();
         for (path, file) in modules::reached() {
-            let shown = shown(&path);
+            let shown = shown(path);
             if file.for_tests || shown.starts_with("tests/") {
                 continue;
             }
             for (name, places) in NAMED_ONLY_IN {
-                if !places.iter().any(|place| shown.starts_with(place)) && names(&text(&path), name) {
+                if !places.iter().any(|place| shown.starts_with(place)) && names(&text(path), name) {
                     violations.push(format!("{shown} names {name}, which belongs to {}", places.join(", ")));
                 }
             }
@@ -141,9 +141,9 @@ mod tests {
         let mut violations = Vec::new();
         for (path, file) in modules::reached() {
             if file.package == "orangery-core" {
-                let text = text(&path);
+                let text = text(path);
                 let named = KUBERNETES.iter().map(|name| name.replace('-', "_") + "::").filter(|n| names(&text, n));
-                violations.extend(named.map(|name| format!("{} names {name}", shown(&path))));
+                violations.extend(named.map(|name| format!("{} names {name}", shown(path))));
             }
         }
         none("core cannot name Kubernetes", violations);
