@@ -16,7 +16,7 @@ use crate::{
     bindings::template::exports::orangery::template::template,
     budget::Budget,
     call::{self, Call},
-    component::Component,
+    component::{Component, Slot},
     convert,
     error::Error,
     registration::{Content, Registered},
@@ -31,6 +31,7 @@ pub struct Plugin {
     budget: Budget,
     ownership_labels: Vec<String>,
     content: Content,
+    slot: Arc<Slot>,
     sandbox: Arc<Sandbox>,
 }
 
@@ -45,12 +46,13 @@ impl Plugin {
         let name = registration.metadata.name;
         let spec = registration.spec;
         Self {
-            identity: PluginIdentity { name: name.clone(), version: spec.version, digest },
-            name: name.into(),
             grants: Arc::new(spec.grants),
             budget: spec.limits,
             ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
             content,
+            slot: sandbox.slot(&digest),
+            identity: PluginIdentity { name: name.clone(), version: spec.version, digest },
+            name: name.into(),
             sandbox,
         }
     }
@@ -67,7 +69,7 @@ impl Plugin {
     /// Why it is unusable.
     pub async fn component(&self) -> Result<Arc<Component>, Arc<Error>> {
         match &self.content {
-            Content::Bytes(bytes) => self.sandbox.component(bytes).await,
+            Content::Bytes(bytes) => self.slot.get_or_load(|| self.sandbox.load(&self.identity.digest, bytes)).await,
             Content::Missing(error) => Err(error.clone()),
         }
     }

@@ -151,25 +151,17 @@ impl Sandbox {
         }
     }
 
-    /// The component of these bytes, compiled at most once per digest, in a process of its own.
-    ///
-    /// # Errors
-    ///
-    /// Why it is unusable. The reason is remembered by digest, unless it may pass by itself.
-    pub async fn component(&self, bytes: &[u8]) -> Result<Arc<Component>, Arc<Error>> {
-        let digest = digest::sha256(bytes);
-        let slot = {
-            let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
-            components.entry(digest.clone()).or_default().clone()
-        };
-        slot.get_or_load(|| self.load(digest, bytes)).await
+    /// Where the component of this digest is kept, whoever asks for it.
+    pub(crate) fn slot(&self, digest: &str) -> Arc<Slot> {
+        let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
+        components.entry(digest.to_owned()).or_default().clone()
     }
 
     /// Compiles into the cache, for images that come with it filled. Answers the file.
     ///
     /// # Errors
     ///
-    /// As [`Sandbox::component`]; [`Error::Cache`] where there is no cache or it cannot be written.
+    /// Why it is unusable; [`Error::Cache`] where there is no cache or it cannot be written.
     pub async fn fill_cache(&self, bytes: &[u8]) -> Result<PathBuf, Error> {
         inspect::inspect(bytes)?.check()?;
         let digest = digest::sha256(bytes);
@@ -182,10 +174,11 @@ impl Sandbox {
         Ok(cache.file(&digest))
     }
 
-    async fn load(&self, digest: String, bytes: &[u8]) -> Result<Component, Error> {
+    /// Loads a component: from the cache, or compiled in a process of its own.
+    pub(crate) async fn load(&self, digest: &str, bytes: &[u8]) -> Result<Component, Error> {
         let inspection = inspect::inspect(bytes)?;
         inspection.check()?;
-        if let Some(compiled) = self.cache.as_ref().and_then(|cache| cache.get(&digest)) {
+        if let Some(compiled) = self.cache.as_ref().and_then(|cache| cache.get(digest)) {
             match Component::link(&self.engine, &self.linker, inspection.clone(), &compiled) {
                 Ok(component) => return Ok(component),
                 Err(Error::Compile { why }) => {
@@ -196,7 +189,7 @@ impl Sandbox {
         }
         let compiled = self.compile(bytes).await?;
         if let Some(cache) = &self.cache
-            && let Err(error) = cache.put(&digest, &compiled)
+            && let Err(error) = cache.put(digest, &compiled)
         {
             tracing::warn!(%error, "the next start compiles again");
         }
