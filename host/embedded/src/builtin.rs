@@ -1,6 +1,9 @@
 //! The built-in kinds as one table of data: names, scope, subresources, printer columns, defaults.
 
+mod check;
 mod columns;
+mod fields;
+mod protobuf;
 mod rows;
 
 use std::sync::Arc;
@@ -8,6 +11,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::rows::{ROWS, Row};
+pub(crate) use self::{
+    check::check,
+    protobuf::{ProtobufError, decode},
+};
 use crate::{
     object,
     present::Column,

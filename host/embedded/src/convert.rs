@@ -66,7 +66,10 @@ mod tests {
         let event = json!({"kind": "Event", "apiVersion": "events.k8s.io/v1", "regarding": {"name": "x"}, "note": "n"});
         let mut core = event.clone();
         convert_event(&mut core, "");
-        assert_eq!(core, json!({"kind": "Event", "apiVersion": "events.k8s.io/v1", "involvedObject": {"name": "x"}, "message": "n"}));
+        assert_eq!(
+            core,
+            json!({"kind": "Event", "apiVersion": "events.k8s.io/v1", "involvedObject": {"name": "x"}, "message": "n"})
+        );
         convert_event(&mut core, EVENTS_GROUP);
         assert_eq!(core, event);
     }

@@ -3,7 +3,10 @@
 use uuid::Uuid;
 
 /// A fresh random identity.
-#[expect(clippy::disallowed_methods, reason = "uids and tokens are the server's own randomness, and this is its one source")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "uids and tokens are the server's own randomness, and this is its one source"
+)]
 pub(crate) fn uuid() -> Uuid {
     Uuid::new_v4()
 }

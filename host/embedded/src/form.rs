@@ -58,11 +58,13 @@ impl Form {
     pub(crate) fn many(self, cluster: &Cluster, served: &Served, entries: &[Arc<Entry>], meta: Value) -> Bytes {
         match self {
             Self::Whole => {
-                let head = json!({"kind": served.resource.list_kind, "apiVersion": served.api_version(), "metadata": meta});
+                let head =
+                    json!({"kind": served.resource.list_kind, "apiVersion": served.api_version(), "metadata": meta});
                 whole(&head, entries.iter().map(|entry| convert::served_bytes(served, entry)))
             }
             Self::Metadata => {
-                let head = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta});
+                let head =
+                    json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta});
                 whole(&head, entries.iter().map(|entry| text(&present::metadata_only(&entry.value()))))
             }
             Self::Table(include) => {

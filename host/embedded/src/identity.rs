@@ -19,15 +19,12 @@ use crate::{
 
 /// The file in the data folder.
 const FILE: &str = "identity.json";
-/// The certificates are valid this long before and after they are made.
-const SECONDS_OF_A_DAY: i64 = 86_400;
-const DAYS: i64 = 3650;
 
 /// Why there is no identity.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The certificates cannot be made.
-    #[error("cannot make the server's certificates: {0}; check the clock of this machine")]
+    #[error("cannot make the server's certificates: {0}")]
     Certificates(#[from] rcgen::Error),
     /// The kept identity is not what this server writes.
     #[error("the file {file} is damaged ({why}); remove it, and the server makes new certificates and a new token")]
@@ -75,20 +72,17 @@ impl User {
 
 impl Identity {
     /// A new identity, kept nowhere.
-    pub(crate) fn fresh(now: Timestamp) -> Result<Self, IdentityError> {
+    pub(crate) fn fresh() -> Result<Self, IdentityError> {
+        // A span that no clock is outside of: the server's may be injected, the client's is not ours.
         let validity = |params: &mut CertificateParams| {
-            let day = |offset: i64| {
-                let seconds = now.as_second() + offset * SECONDS_OF_A_DAY;
-                let date = Timestamp::from_second(seconds).unwrap_or(now).to_zoned(jiff::tz::TimeZone::UTC).date();
-                let small = |part: i8| u8::try_from(part).unwrap_or(1);
-                rcgen::date_time_ymd(i32::from(date.year()), small(date.month()), small(date.day()))
-            };
-            (params.not_before, params.not_after) = (day(-1), day(DAYS));
+            (params.not_before, params.not_after) =
+                (rcgen::date_time_ymd(2000, 1, 1), rcgen::date_time_ymd(2100, 1, 1));
         };
         let mut authority = CertificateParams::new(Vec::new())?;
         authority.distinguished_name.push(DnType::CommonName, "orangery");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
+        authority.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
         validity(&mut authority);
         let authority_key = KeyPair::generate()?;
         let ca_pem = authority.self_signed(&authority_key)?.pem();
@@ -109,13 +103,13 @@ impl Identity {
     }
 
     /// The identity kept in a folder, made at the first start.
-    pub(crate) fn in_folder(folder: &Path, now: Timestamp) -> Result<Self, IdentityError> {
+    pub(crate) fn in_folder(folder: &Path) -> Result<Self, IdentityError> {
         let file = folder.join(FILE);
         let failed = |source| FolderError::File { file: file.clone(), source };
         match fs::read(&file) {
             Ok(kept) => Self::read(&kept).map_err(|why| IdentityError::Damaged { file, why }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let identity = Self::fresh(now)?;
+                let identity = Self::fresh()?;
                 write_whole(&file, identity.written().to_string().as_bytes()).map_err(failed)?;
                 Ok(identity)
             }
@@ -221,7 +215,7 @@ mod tests {
     #[test]
     fn a_token_is_good_until_it_expires_or_is_changed() {
         let now = Timestamp::from_second(1_000_000).unwrap();
-        let identity = Identity::fresh(now).unwrap();
+        let identity = Identity::fresh().unwrap();
         let token = identity.account_token("ns", "robot", Some(Timestamp::from_second(1_000_010).unwrap()));
         let name = |token: &str, now| identity.user(token, now).map(|user| user.name);
         assert_eq!(name(&token, now).as_deref(), Some("system:serviceaccount:ns:robot"));

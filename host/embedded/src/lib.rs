@@ -66,6 +66,9 @@ pub struct Options {
 
 impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("storage", &self.storage).field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Options")
+            .field("storage", &self.storage)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }

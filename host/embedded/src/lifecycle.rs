@@ -66,10 +66,15 @@ async fn follow(cluster: &Cluster, note: &Note) -> Result<(), Refusal> {
 async fn furnish(cluster: &Cluster, namespace: &str) -> Result<(), Refusal> {
     let things = [
         ("serviceaccounts", json!({"metadata": {"name": "default"}})),
-        ("configmaps", json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": cluster.identity.ca_pem()}})),
+        (
+            "configmaps",
+            json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": cluster.identity.ca_pem()}}),
+        ),
     ];
     for (shelf, mut thing) in things {
-        let Some(call) = call_for(cluster, &Key { shelf: shelf.into(), name: Name::new(namespace, "") }) else { continue };
+        let Some(call) = call_for(cluster, &Key { shelf: shelf.into(), name: Name::new(namespace, "") }) else {
+            continue;
+        };
         let name = object::meta(&thing, "name").to_owned();
         let authority = object::take(&mut thing, &["data"]);
         let kept = cluster.find(&call.served, namespace, &name).ok();

@@ -41,9 +41,12 @@ impl Metrics {
         };
         for (series, count) in self.requests.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let Series { verb, group, version, resource, subresource, code } = series;
-            line(&mut text, format_args!(
-                "apiserver_request_total{{verb=\"{verb}\",group=\"{group}\",version=\"{version}\",resource=\"{resource}\",subresource=\"{subresource}\",code=\"{code}\"}} {count}\n"
-            ));
+            line(
+                &mut text,
+                format_args!(
+                    "apiserver_request_total{{verb=\"{verb}\",group=\"{group}\",version=\"{version}\",resource=\"{resource}\",subresource=\"{subresource}\",code=\"{code}\"}} {count}\n"
+                ),
+            );
         }
         text.push_str("# HELP apiserver_storage_objects Number of stored objects split by kind.\n# TYPE apiserver_storage_objects gauge\n");
         for (shelf, count) in census {

@@ -38,8 +38,12 @@ pub(crate) fn json_patch(object: &Value, patch: &Value) -> Result<Value, Refusal
     let patch: json_patch::Patch = serde_json::from_value(patch.clone())
         .map_err(|error| Refusal::bad_request(format!("error decoding patch: {error}")))?;
     let mut patched = object.clone();
-    json_patch::patch(&mut patched, &patch)
-        .map_err(|error| Refusal::new(Reason::Invalid, format!("the server rejected our request due to an error in our request: {error}")))?;
+    json_patch::patch(&mut patched, &patch).map_err(|error| {
+        Refusal::new(
+            Reason::Invalid,
+            format!("the server rejected our request due to an error in our request: {error}"),
+        )
+    })?;
     Ok(patched)
 }
 

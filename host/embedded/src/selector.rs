@@ -33,7 +33,10 @@ struct FieldRequirement {
 impl Selector {
     /// Reads both selectors as they stand in a query.
     pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Refusal> {
-        Ok(Self { labels: label_requirements(labels.unwrap_or(""))?, fields: field_requirements(fields.unwrap_or(""))? })
+        Ok(Self {
+            labels: label_requirements(labels.unwrap_or(""))?,
+            fields: field_requirements(fields.unwrap_or(""))?,
+        })
     }
 
     /// Whether it selects everything.
@@ -50,9 +53,7 @@ impl Selector {
 
     /// Whether an object is selected.
     pub(crate) fn matches(&self, name: &Name, entry: &Entry) -> bool {
-        let label = |key: &str| {
-            entry.head.labels.iter().find(|(name, _)| &**name == key).map(|(_, value)| &**value)
-        };
+        let label = |key: &str| entry.head.labels.iter().find(|(name, _)| &**name == key).map(|(_, value)| &**value);
         self.labels.iter().all(|requirement| requirement.holds(label))
             && (self.fields.is_empty() || self.fields_match(name, entry))
     }
@@ -159,7 +160,8 @@ fn field_requirements(text: &str) -> Result<Vec<FieldRequirement>, Refusal> {
         Some(FieldRequirement { path, value: value.trim().to_owned(), equal })
     };
     let parts = text.split(',').filter(|part| !part.trim().is_empty());
-    let refused = |part: &str| Refusal::bad_request(format!("invalid selector: \"{text}\"; can't understand \"{part}\""));
+    let refused =
+        |part: &str| Refusal::bad_request(format!("invalid selector: \"{text}\"; can't understand \"{part}\""));
     parts.map(|part| parse(part).ok_or_else(|| refused(part))).collect()
 }
 

@@ -1,6 +1,6 @@
 //! A running server: what it takes to start one, and what it tells others.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -30,7 +30,9 @@ pub enum StartError {
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// Somebody else listens there.
-    #[error("the address {address} is in use; stop the program that has it or choose another port (0 takes any that is free)")]
+    #[error(
+        "the address {address} is in use; stop the program that has it or choose another port (0 takes any that is free)"
+    )]
     AddressInUse {
         /// The address.
         address: SocketAddr,
@@ -79,8 +81,7 @@ pub async fn start(options: Options) -> Result<Server, StartError> {
         _ => StartError::Address { address, source },
     })?;
     let address = listener.local_addr().map_err(|source| StartError::Address { address, source })?;
-    let now = clock();
-    let open = move || open(&storage, now);
+    let open = move || open(&storage);
     let (store, notes, identity) = match tokio::task::spawn_blocking(open).await {
         Ok(opened) => opened?,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
@@ -98,17 +99,16 @@ pub async fn start(options: Options) -> Result<Server, StartError> {
 
 type Opened = (Store, tokio::sync::mpsc::UnboundedReceiver<crate::store::Note>, Identity);
 
-fn open(storage: &Storage, now: jiff::Timestamp) -> Result<Opened, StartError> {
+fn open(storage: &Storage) -> Result<Opened, StartError> {
     match storage {
         Storage::Memory => {
             let (store, notes) = Store::in_memory();
-            Ok((store, notes, Identity::fresh(now)?))
+            Ok((store, notes, Identity::fresh()?))
         }
         // The store's lock is taken before the identity is read or made.
         Storage::Folder(folder) => {
-            let folder: &PathBuf = folder;
             let (store, notes) = Store::in_folder(folder)?;
-            Ok((store, notes, Identity::in_folder(folder, now)?))
+            Ok((store, notes, Identity::in_folder(folder)?))
         }
     }
 }

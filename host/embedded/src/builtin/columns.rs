@@ -89,10 +89,7 @@ const COLUMNS: &[(&str, &[Described])] = &[
             ("StorageClass", "string", "spec.storageClassName"),
         ],
     ),
-    (
-        "PersistentVolume",
-        &[("Capacity", "string", "spec.capacity.storage"), ("Status", "string", "status.phase")],
-    ),
+    ("PersistentVolume", &[("Capacity", "string", "spec.capacity.storage"), ("Status", "string", "status.phase")]),
     (
         "Deployment",
         &[
@@ -119,7 +116,10 @@ const COLUMNS: &[(&str, &[Described])] = &[
             ("Ready", "integer", "status.readyReplicas"),
         ],
     ),
-    ("Job", &[("Status", "string", "true Complete"), ("Completions", "string", "ratio status.succeeded/spec.completions")]),
+    (
+        "Job",
+        &[("Status", "string", "true Complete"), ("Completions", "string", "ratio status.succeeded/spec.completions")],
+    ),
     (
         "CronJob",
         &[
@@ -137,9 +137,6 @@ const COLUMNS: &[(&str, &[Described])] = &[
     ),
     ("RoleBinding", &[("Role", "string", "object roleRef")]),
     ("ClusterRoleBinding", &[("Role", "string", "object roleRef")]),
-    (
-        "CustomResourceDefinition",
-        &[("Created At", "date", "metadata.creationTimestamp")],
-    ),
+    ("CustomResourceDefinition", &[("Created At", "date", "metadata.creationTimestamp")]),
     ("StorageClass", &[("Provisioner", "string", "provisioner")]),
 ];

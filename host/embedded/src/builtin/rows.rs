@@ -82,7 +82,10 @@ pub(super) const ROWS: &[Row] = &[
     row("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", &[], "v"),
     row("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", &[], "v"),
     row("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", &[], "v"),
-    Row { versions: &["v2", "v1"], ..row("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler", &["hpa"], "nsa") },
+    Row {
+        versions: &["v2", "v1"],
+        ..row("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler", &["hpa"], "nsa")
+    },
     row("batch", "cronjobs", "CronJob", &["cj"], "nsga"),
     row("batch", "jobs", "Job", &[], "nsga"),
     row("coordination.k8s.io", "leases", "Lease", &[], "n"),

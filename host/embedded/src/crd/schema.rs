@@ -202,7 +202,10 @@ mod tests {
             json!({"size": "many"}),
             &["spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\""],
         );
-        check(json!({"size": 0}), &["spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"]);
+        check(
+            json!({"size": 0}),
+            &["spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"],
+        );
         check(
             json!({"size": 1, "mode": "c"}),
             &["spec.mode: Unsupported value: \"c\": supported values: \"a\", \"b\""],

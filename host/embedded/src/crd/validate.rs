@@ -1,6 +1,9 @@
 //! What a JSON Schema validator found, in the sentences of the real API server.
 
-use jsonschema::{ValidationError, Validator, error::{TypeKind, ValidationErrorKind as Kind}};
+use jsonschema::{
+    ValidationError, Validator,
+    error::{TypeKind, ValidationErrorKind as Kind},
+};
 use serde_json::Value;
 
 use crate::refusal::Cause;

@@ -37,9 +37,9 @@ pub(super) async fn subresource(asked: &Asked, subresource: &str, body: Body) ->
             let deleted = asked.cluster.delete(&main, name, &Deletion::default()).await?;
             Ok(respond::bytes(StatusCode::CREATED, deleted.answer(&main, name)))
         }
-        ("Pod", "log", Method::GET) => {
-            Err(Refusal::bad_request("this server runs no containers, so a pod has no log; read it on a cluster that runs the pod"))
-        }
+        ("Pod", "log", Method::GET) => Err(Refusal::bad_request(
+            "this server runs no containers, so a pod has no log; read it on a cluster that runs the pod",
+        )),
         (_, "scale", Method::GET) => Ok(respond::json(&asked.cluster.scale(&main, name)?)),
         (_, "scale", Method::PUT | Method::PATCH) if asked.served.version().scale.is_some() => {
             let body = asked.body(body).await?;

@@ -48,8 +48,11 @@ pub(super) async fn groups(State(cluster): State<Arc<Cluster>>, headers: HeaderM
     match aggregated(&headers) {
         Some(form) => respond_aggregated(&catalog, form, false),
         None => {
-            let groups: Vec<Value> =
-                by_group(&catalog).into_iter().filter(|(group, _)| !group.is_empty()).map(|(_, of)| group_of(&of)).collect();
+            let groups: Vec<Value> = by_group(&catalog)
+                .into_iter()
+                .filter(|(group, _)| !group.is_empty())
+                .map(|(_, of)| group_of(&of))
+                .collect();
             respond::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
     }
@@ -71,8 +74,11 @@ pub(super) fn version_or_group(cluster: &Cluster, route: &Route) -> Response {
     if listed.is_empty() {
         return respond::refused(&Refusal::unknown_path());
     }
-    let group_version = if route.group.is_empty() { route.version.clone() } else { format!("{}/{}", route.group, route.version) };
-    respond::json(&json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}))
+    let group_version =
+        if route.group.is_empty() { route.version.clone() } else { format!("{}/{}", route.group, route.version) };
+    respond::json(
+        &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}),
+    )
 }
 
 type Groups<'a> = BTreeMap<&'a str, Vec<&'a Arc<Resource>>>;

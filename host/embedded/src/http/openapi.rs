@@ -108,7 +108,8 @@ fn schema(resource: &Resource, version: &Version) -> Value {
 
 /// The paths of a resource, with the query parameters by which `kubectl` decides who validates.
 fn operations(path: &str, resource: &Resource, version: &str, schema: &str) -> Vec<(String, Value)> {
-    let parameter = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
+    let parameter =
+        |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
     let write: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation"].map(parameter).into();
     let reference = json!({"$ref": format!("#/components/schemas/{schema}")});
     let answer = json!({"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}});

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::{answers, discovery, respond, route::Route};
 use crate::{
+    builtin::{self, ProtobufError},
     cluster::Cluster,
     form::Form,
     identity::User,
@@ -178,7 +179,8 @@ impl Asked {
         let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let manager = self.parameter("fieldManager").filter(|manager| !manager.is_empty());
         let apply = PatchType::parse(self.content_type()) == Some(PatchType::Apply);
-        let from_agent = if apply { "" } else { agent.split('/').next().filter(|a| !a.is_empty()).unwrap_or("unknown") };
+        let from_agent =
+            if apply { "" } else { agent.split('/').next().filter(|a| !a.is_empty()).unwrap_or("unknown") };
         Call {
             served: self.served.clone(),
             namespace: self.namespace().to_owned(),
@@ -258,7 +260,8 @@ impl Asked {
         let bytes = read(body).await?;
         let media = if form == PatchType::Apply { "application/yaml" } else { "application/json" };
         let on_conflict = if self.flag("force") { OnConflict::Take } else { OnConflict::Refuse };
-        let patch = PatchCall { call: self.call(), name: name.to_owned(), form, patch: parse(&bytes, media)?, on_conflict };
+        let patch =
+            PatchCall { call: self.call(), name: name.to_owned(), form, patch: parse(&bytes, media)?, on_conflict };
         let outcome = self.cluster.patch(patch).await?;
         Ok(self.written(&outcome))
     }
@@ -282,7 +285,10 @@ impl Asked {
 
 async fn read(body: Body) -> Result<Bytes, Refusal> {
     let too_large = |_| {
-        Refusal::new(Reason::TooLarge, format!("the request is too large or broke off; at most {MOST_BYTES} bytes are taken"))
+        Refusal::new(
+            Reason::TooLarge,
+            format!("the request is too large or broke off; at most {MOST_BYTES} bytes are taken"),
+        )
     };
     to_bytes(body, MOST_BYTES).await.map_err(too_large)
 }
@@ -293,10 +299,10 @@ fn parse(bytes: &[u8], content_type: &str) -> Result<Value, Refusal> {
         "application/yaml" | "application/apply-patch+yaml" => serde_json::from_slice(bytes)
             .or_else(|_| yaml_serde::from_slice(bytes))
             .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
-        "application/vnd.kubernetes.protobuf" => {
-            let why = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml";
-            Err(Refusal::new(Reason::UnsupportedMediaType, why))
-        }
+        "application/vnd.kubernetes.protobuf" => builtin::decode(bytes).map_err(|error| match error {
+            ProtobufError::UnknownKind { .. } => Refusal::new(Reason::UnsupportedMediaType, error.to_string()),
+            ProtobufError::NoMagic | ProtobufError::Damaged => Refusal::bad_request(error.to_string()),
+        }),
         _ => serde_json::from_slice(bytes)
             .map_err(|error| Refusal::bad_request(format!("couldn't get version/kind; json parse error: {error}"))),
     }

@@ -69,8 +69,14 @@ mod tests {
     fn check(path: &str, expected: [&str; 6]) {
         let route = Route::parse(path).unwrap();
         let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        let found =
-            [route.group, route.version, text(&route.namespace), route.plural, text(&route.name), text(&route.subresource)];
+        let found = [
+            route.group,
+            route.version,
+            text(&route.namespace),
+            route.plural,
+            text(&route.name),
+            text(&route.subresource),
+        ];
         assert_eq!(found, expected, "{path}");
     }
 

@@ -61,10 +61,6 @@ pub(super) fn builtin(
 ) -> Result<(), Refusal> {
     match kind {
         "Secret" => secret(cluster, new, causes)?,
-        "ConfigMap" => {
-            texts(new, "data", causes);
-            texts(new, "binaryData", causes);
-        }
         "Service" => service(cluster, old, new),
         "CustomResourceDefinition" => {
             crd::fill_defaults(new);
@@ -89,15 +85,6 @@ pub(super) fn builtin(
         }
     }
     Ok(())
-}
-
-/// The values of a map have to be text; the real server does not even decode others.
-fn texts(object: &Value, field: &str, causes: &mut Vec<Cause>) {
-    for (name, value) in object.get(field).and_then(Value::as_object).into_iter().flatten() {
-        if !value.is_string() {
-            causes.push(Cause::invalid(format!("{field}.{name}"), value, "must be a string"));
-        }
-    }
 }
 
 fn secret(cluster: &Cluster, secret: &mut Value, causes: &mut Vec<Cause>) -> Result<(), Refusal> {
@@ -162,7 +149,11 @@ fn service(cluster: &Cluster, old: Option<&Value>, service: &mut Value) {
 
 /// A cluster address out of 10.96.0.0/12 that no service has.
 fn free_address(cluster: &Cluster) -> String {
-    let taken: std::collections::BTreeSet<String> = cluster.store.list("services", None, None).entries.iter()
+    let taken: std::collections::BTreeSet<String> = cluster
+        .store
+        .list("services", None, None)
+        .entries
+        .iter()
         .filter_map(|(_, entry)| text(&entry.value(), &["spec", "clusterIP"]).map(str::to_owned))
         .collect();
     let free = (10_u32..1 << 20).map(|host| std::net::Ipv4Addr::from((10 << 24 | 96 << 16) + host).to_string());

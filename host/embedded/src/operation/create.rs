@@ -47,7 +47,12 @@ impl Cluster {
     }
 
     /// Creates an object that has its name. `managed` are the managed fields of an apply.
-    pub(super) async fn create_named(&self, call: &Call, body: Value, managed: Option<Value>) -> Result<Outcome, Refusal> {
+    pub(super) async fn create_named(
+        &self,
+        call: &Call,
+        body: Value,
+        managed: Option<Value>,
+    ) -> Result<Outcome, Refusal> {
         let definitions = match call.served.label() {
             crd::SHELF => Some(self.definitions.lock().await),
             _ => None,
@@ -105,7 +110,12 @@ impl Cluster {
         if call.served.label() == crd::SHELF {
             let resource = crd::resource(&draft.object);
             if resource.group.is_empty() {
-                return Err(Refusal::invalid("CustomResourceDefinition", "apiextensions.k8s.io", &name, &[Cause::required("spec.group", "")]));
+                return Err(Refusal::invalid(
+                    "CustomResourceDefinition",
+                    "apiextensions.k8s.io",
+                    &name,
+                    &[Cause::required("spec.group", "")],
+                ));
             }
             let finalizers = with_cleanup(&draft.object);
             object::set(&mut draft.object, &["metadata", "finalizers"], finalizers);

@@ -35,6 +35,8 @@ pub(crate) struct Deletion {
     pub(crate) propagation: Propagation,
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
+    /// Everything is judged, nothing is deleted.
+    pub(crate) dry_run: bool,
 }
 
 impl Deletion {
@@ -50,11 +52,14 @@ impl Deletion {
             Some("Foreground") => Propagation::Foreground,
             Some("Orphan") => Propagation::Orphan,
             Some(other) => {
-                return Err(Refusal::bad_request(format!("invalid propagationPolicy \"{other}\": one of Orphan, Background, Foreground")));
+                return Err(Refusal::bad_request(format!(
+                    "invalid propagationPolicy \"{other}\": one of Orphan, Background, Foreground"
+                )));
             }
         };
         let (uid, resource_version) = (text(&["preconditions", "uid"]), text(&["preconditions", "resourceVersion"]));
-        Ok(Self { propagation, uid, resource_version })
+        let dry_run = object::items(body, &["dryRun"]).iter().any(|stage| stage == "All");
+        Ok(Self { propagation, uid, resource_version, dry_run })
     }
 }
 
@@ -80,7 +85,12 @@ impl Cluster {
         }
     }
 
-    async fn delete_once(&self, call: &Call, name: &str, how: &Deletion) -> Result<Result<Deleted, WriteError>, Refusal> {
+    async fn delete_once(
+        &self,
+        call: &Call,
+        name: &str,
+        how: &Deletion,
+    ) -> Result<Result<Deleted, WriteError>, Refusal> {
         let definitions = match call.served.label() {
             crd::SHELF => Some(self.definitions.lock().await),
             _ => None,
@@ -92,7 +102,7 @@ impl Cluster {
         check_preconditions(call, &old, how)?;
         let mut marked = old.clone();
         let kept = self.mark(call, &mut marked, how);
-        if call.dry_run {
+        if call.dry_run || how.dry_run {
             return Ok(Ok(if kept { Deleted::Marked(present) } else { Deleted::Gone(present) }));
         }
         if kept && marked == old {

@@ -38,7 +38,9 @@ impl Cluster {
         if patch.form == PatchType::Apply {
             prepare::check_identity(&patch.call, &mut patch.patch, Some(&patch.name))?;
             if patch.call.manager.is_empty() {
-                return Err(Refusal::bad_request("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch"));
+                return Err(Refusal::bad_request(
+                    "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+                ));
             }
         }
         let mut last = Refusal::stale(patch.call.served.label(), &patch.name);

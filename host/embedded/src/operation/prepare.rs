@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Call, Draft, FieldValidation, admit};
 use crate::{
+    builtin,
     cluster::Cluster,
     crd,
     object::{self, meta},
@@ -13,8 +14,21 @@ use crate::{
 
 /// The metadata fields that exist; others are dropped.
 const META_FIELDS: &[&str] = &[
-    "annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName",
-    "generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
 ];
 
 /// Brings a new form into the kind's shape: prunes, fills in defaults, judges. The old form is there for updates.
@@ -24,6 +38,15 @@ pub(super) fn shape_up(cluster: &Cluster, call: &Call, old: Option<&Value>, mut 
     if let Some(schema) = schema {
         unknown.extend(schema.prune(&mut new));
         schema.fill_defaults(&mut new);
+    }
+    if !call.served.is_custom() {
+        let misfits = builtin::check(&mut new);
+        unknown.extend(misfits.unknown);
+        if let Some(mistyped) = misfits.mistyped.first() {
+            let (kind, version) = (call.served.kind(), call.served.api_version());
+            let why = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: json: {mistyped}");
+            return Err(Refusal::bad_request(why));
+        }
     }
     let warnings: Vec<String> = unknown.iter().map(|field| format!("unknown field \"{field}\"")).collect();
     if call.validation == FieldValidation::Strict && !warnings.is_empty() {
@@ -70,7 +93,11 @@ fn metadata_problems(new: &Value, old: Option<&Value>) -> Vec<Cause> {
     for (index, owner) in object::items(new, &["metadata", "ownerReferences"]).iter().enumerate() {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if object::text(owner, &[field]).is_none_or(str::is_empty) {
-                causes.push(Cause::invalid(format!("metadata.ownerReferences[{index}].{field}"), &json!(""), "must not be empty"));
+                causes.push(Cause::invalid(
+                    format!("metadata.ownerReferences[{index}].{field}"),
+                    &json!(""),
+                    "must not be empty",
+                ));
             }
         }
     }
@@ -78,7 +105,9 @@ fn metadata_problems(new: &Value, old: Option<&Value>) -> Vec<Cause> {
         let known = object::finalizers(old);
         let fresh: Vec<&str> = object::finalizers(new).into_iter().filter(|name| !known.contains(name)).collect();
         if !fresh.is_empty() {
-            let why = format!("no new finalizers can be added if the object is being deleted, found new finalizers []string{fresh:?}");
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{fresh:?}"
+            );
             let listed = why.replace("[]string[", "[]string{").trim_end_matches(']').to_owned() + "}";
             causes.push(Cause::forbidden("metadata.finalizers", &listed));
         }
@@ -107,7 +136,9 @@ pub(super) fn next_generation(call: &Call, old: &Value, new: &Value) -> Option<i
 
 fn content_differs(old: &Value, new: &Value, status_apart: bool) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return true };
-    let counts = |name: &&String| !(matches!(name.as_str(), "metadata" | "apiVersion" | "kind") || (status_apart && *name == "status"));
+    let counts = |name: &&String| {
+        !(matches!(name.as_str(), "metadata" | "apiVersion" | "kind") || (status_apart && *name == "status"))
+    };
     let names = old.keys().chain(new.keys()).filter(counts);
     names.into_iter().any(|name| old.get(name) != new.get(name))
 }

@@ -82,7 +82,15 @@ impl Cluster {
     }
 
     fn draft_change(&self, call: &Call, old: &Value, mut new: Value, tracking: Tracking) -> Result<Draft, Refusal> {
-        for kept in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "resourceVersion"] {
+        for kept in [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "selfLink",
+            "resourceVersion",
+        ] {
             object::carry(old, &mut new, &["metadata", kept]);
         }
         if call.part == Part::Main && call.served.version().status && call.served.label() != "namespaces" {

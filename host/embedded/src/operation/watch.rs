@@ -70,7 +70,15 @@ pub(crate) fn watch(
     let bell = cluster.store.bell(served.label());
     let deadline = query.timeout.map(|timeout| Instant::now() + timeout);
     let mut watching = Watching {
-        seen: asked, skipped: 0, ready: VecDeque::new(), over: false, cluster, served, query, bell, deadline,
+        seen: asked,
+        skipped: 0,
+        ready: VecDeque::new(),
+        over: false,
+        cluster,
+        served,
+        query,
+        bell,
+        deadline,
     };
     match watching.query.initial_events {
         Some(true) => watching.send_initial(),

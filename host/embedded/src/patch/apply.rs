@@ -210,8 +210,10 @@ mod tests {
         assert_eq!(refusal.message, "Apply failed with 1 conflict: conflict with \"a\": .data.x");
         let wanted = json!({"metadata": {}, "data": {"x": "2"}});
         let taken = apply(Some(&first), &wanted, &author("b"), OnConflict::Take, Shape::BUILTIN).unwrap();
-        let managers: Vec<&str> =
-            object::items(&taken, &["metadata", "managedFields"]).iter().map(|e| e["manager"].as_str().unwrap()).collect();
+        let managers: Vec<&str> = object::items(&taken, &["metadata", "managedFields"])
+            .iter()
+            .map(|e| e["manager"].as_str().unwrap())
+            .collect();
         assert_eq!((managers, bare(taken.clone())), (vec!["b"], wanted));
     }
 
@@ -225,10 +227,13 @@ mod tests {
     #[test]
     fn list_entries_are_merged_by_their_keys() {
         let container = |name: &str, image: &str| json!({"name": name, "image": image});
-        let first = by("a", None, json!({"metadata": {}, "spec": {"containers": [container("x", "1"), container("y", "1")]}}));
+        let first =
+            by("a", None, json!({"metadata": {}, "spec": {"containers": [container("x", "1"), container("y", "1")]}}));
         let second =
-            by("b", Some(&first.unwrap()), json!({"metadata": {}, "spec": {"containers": [container("z", "1")]}})).unwrap();
-        let third = by("a", Some(&second), json!({"metadata": {}, "spec": {"containers": [container("y", "2")]}})).unwrap();
+            by("b", Some(&first.unwrap()), json!({"metadata": {}, "spec": {"containers": [container("z", "1")]}}))
+                .unwrap();
+        let third =
+            by("a", Some(&second), json!({"metadata": {}, "spec": {"containers": [container("y", "2")]}})).unwrap();
         let expected = json!({"metadata": {}, "spec": {"containers": [container("y", "2"), container("z", "1")]}});
         assert_eq!(bare(third), expected);
     }
@@ -240,7 +245,8 @@ mod tests {
         object::set(&mut second, &["data", "x"], json!("2"));
         managed::track_update(Some(&first), &mut second, &author("u"), Shape::BUILTIN);
         let entries = object::items(&second, &["metadata", "managedFields"]);
-        let owned: Vec<(&str, &Value)> = entries.iter().map(|e| (e["manager"].as_str().unwrap(), &e["fieldsV1"])).collect();
+        let owned: Vec<(&str, &Value)> =
+            entries.iter().map(|e| (e["manager"].as_str().unwrap(), &e["fieldsV1"])).collect();
         let (of_a, of_u) = (json!({"f:data": {"f:y": {}}}), json!({"f:data": {"f:x": {}}}));
         assert_eq!(owned, [("a", &of_a), ("u", &of_u)]);
     }

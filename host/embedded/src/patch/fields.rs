@@ -31,15 +31,16 @@ impl FieldSet {
     pub(crate) fn of<'a>(value: &'a Value, shape: Shape<'a>) -> Self {
         match value {
             Value::Object(fields) if !fields.is_empty() && !shape.is_atomic_map() => {
-                let below = |(name, value): (&'a String, &'a Value)| (format!("f:{name}"), Self::of(value, shape.field(name)));
+                let below =
+                    |(name, value): (&'a String, &'a Value)| (format!("f:{name}"), Self::of(value, shape.field(name)));
                 Self { owned: false, below: fields.iter().map(below).collect() }
             }
             Value::Array(entries) if !entries.is_empty() => match shape.listing() {
                 Listing::Atomic => Self::leaf(),
                 Listing::Set | Listing::Map(_) => {
-                    let below = keyed(entries, shape).into_iter().map(|(key, entry)| {
-                        (key, Self { owned: true, ..Self::of_entry(entry, shape) })
-                    });
+                    let below = keyed(entries, shape)
+                        .into_iter()
+                        .map(|(key, entry)| (key, Self { owned: true, ..Self::of_entry(entry, shape) }));
                     Self { owned: false, below: below.collect() }
                 }
             },
@@ -186,7 +187,8 @@ pub(crate) fn compare<'a>(old: &'a Value, new: &'a Value, shape: Shape<'a>) -> F
             }
         }
         (Value::Array(old), Value::Array(new)) if shape.listing() != Listing::Atomic => {
-            let entry_set = |entry: &'a Value, _: Shape<'a>| FieldSet { owned: true, ..FieldSet::of_entry(entry, shape) };
+            let entry_set =
+                |entry: &'a Value, _: Shape<'a>| FieldSet { owned: true, ..FieldSet::of_entry(entry, shape) };
             let before: BTreeMap<String, &Value> = keyed(old, shape).into_iter().collect();
             let after: BTreeMap<String, &Value> = keyed(new, shape).into_iter().collect();
             for (key, new) in &after {

@@ -73,7 +73,11 @@ pub(super) fn read(object: &Value) -> Vec<Ownership> {
             fields: entry.get("fieldsV1").map(FieldSet::from_json).unwrap_or_default(),
         }
     };
-    object::items(object, &["metadata", "managedFields"]).iter().filter(|e| e.get("fieldsV1").is_some()).map(entry).collect()
+    object::items(object, &["metadata", "managedFields"])
+        .iter()
+        .filter(|e| e.get("fieldsV1").is_some())
+        .map(entry)
+        .collect()
 }
 
 /// Writes `managedFields`, without managers that own nothing any more.
@@ -120,8 +124,17 @@ pub(super) fn drop_server_fields(set: &mut FieldSet) {
     set.remove(&["f:apiVersion"]);
     set.remove(&["f:kind"]);
     for field in [
-        "f:name", "f:namespace", "f:uid", "f:resourceVersion", "f:generation", "f:creationTimestamp",
-        "f:deletionTimestamp", "f:deletionGracePeriodSeconds", "f:managedFields", "f:selfLink", "f:generateName",
+        "f:name",
+        "f:namespace",
+        "f:uid",
+        "f:resourceVersion",
+        "f:generation",
+        "f:creationTimestamp",
+        "f:deletionTimestamp",
+        "f:deletionGracePeriodSeconds",
+        "f:managedFields",
+        "f:selfLink",
+        "f:generateName",
     ] {
         set.remove(&["f:metadata", field]);
     }

@@ -82,8 +82,18 @@ impl<'a> Shape<'a> {
         match self {
             Self::Builtin { field, .. } => matches!(
                 field,
-                "selector" | "nodeSelector" | "labelSelector" | "namespaceSelector" | "podSelector" | "secretRef"
-                    | "configMapKeyRef" | "secretKeyRef" | "fieldRef" | "resourceFieldRef" | "involvedObject" | "roleRef"
+                "selector"
+                    | "nodeSelector"
+                    | "labelSelector"
+                    | "namespaceSelector"
+                    | "podSelector"
+                    | "secretRef"
+                    | "configMapKeyRef"
+                    | "secretKeyRef"
+                    | "fieldRef"
+                    | "resourceFieldRef"
+                    | "involvedObject"
+                    | "roleRef"
             ),
             Self::Schema(schema) => schema.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
             Self::Custom(_) | Self::Unknown => false,
@@ -107,7 +117,9 @@ fn builtin_listing(around: &str, field: &str) -> Listing<'static> {
         ("metadata", "ownerReferences") => &["uid"],
         ("containers" | "initContainers" | "ephemeralContainers", "ports") => &["containerPort", "protocol"],
         ("spec", "ports") => &["port", "protocol"],
-        (_, "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets") => &["name"],
+        (_, "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets") => {
+            &["name"]
+        }
         (_, "resourceClaims" | "claims" | "webhooks") | ("", "secrets") => &["name"],
         (_, "volumeMounts") => &["mountPath"],
         (_, "volumeDevices") => &["devicePath"],

@@ -16,7 +16,11 @@ pub(crate) fn strategic(object: &Value, patch: &Value, shape: Shape<'_>) -> Resu
     merge_maps(old, patch, shape).map(Value::Object)
 }
 
-fn merge_maps(old: &Map<String, Value>, patch: &Map<String, Value>, shape: Shape<'_>) -> Result<Map<String, Value>, Refusal> {
+fn merge_maps(
+    old: &Map<String, Value>,
+    patch: &Map<String, Value>,
+    shape: Shape<'_>,
+) -> Result<Map<String, Value>, Refusal> {
     match patch.get(DIRECTIVE).and_then(Value::as_str) {
         Some("replace") => return Ok(without_directives(patch)),
         Some("delete") => return Ok(Map::new()),

@@ -68,7 +68,8 @@ impl Step {
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
             },
             Self::Where(path, wanted) => {
-                let fits = |found: &&Value| found.as_str().map_or_else(|| found.to_string() == *wanted, |t| t == wanted);
+                let fits =
+                    |found: &&Value| found.as_str().map_or_else(|| found.to_string() == *wanted, |t| t == wanted);
                 let entries = value.as_array().map(Vec::as_slice).unwrap_or_default();
                 entries.iter().filter(|entry| path.select(entry).iter().any(fits)).collect()
             }

@@ -43,7 +43,9 @@ pub enum FolderError {
         folder: PathBuf,
     },
     /// A file cannot be read or written.
-    #[error("cannot use the file {file} of the data folder ({source}); check its owner, its permissions and the free space")]
+    #[error(
+        "cannot use the file {file} of the data folder ({source}); check its owner, its permissions and the free space"
+    )]
     File {
         /// The file.
         file: PathBuf,
@@ -52,7 +54,9 @@ pub enum FolderError {
         source: io::Error,
     },
     /// The database is damaged.
-    #[error("the database of the data folder {folder} cannot be read ({source}); restore a copy, or name another folder")]
+    #[error(
+        "the database of the data folder {folder} cannot be read ({source}); restore a copy, or name another folder"
+    )]
     Damaged {
         /// The folder.
         folder: PathBuf,
@@ -112,7 +116,8 @@ impl Disk {
     }
 
     fn load(&self, folder: &Path) -> Result<Loaded, FolderError> {
-        let damaged = |source: redb::Error| FolderError::Damaged { folder: folder.to_owned(), source: Box::new(source) };
+        let damaged =
+            |source: redb::Error| FolderError::Damaged { folder: folder.to_owned(), source: Box::new(source) };
         self.tables().map_err(damaged)?;
         let mut loaded = Loaded::default();
         let mut objects = Vec::new();

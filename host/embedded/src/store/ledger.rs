@@ -7,11 +7,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    Change, Entry, Expect, Happening, Key, Name, Write, WriteError,
-    disk::Line,
-    shelf::Shelf,
-};
+use super::{Change, Entry, Expect, Happening, Key, Name, Write, WriteError, disk::Line, shelf::Shelf};
 
 /// The shelf of the namespaces, which creates look at.
 const NAMESPACES: &str = "namespaces";

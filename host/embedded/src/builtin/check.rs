@@ -1,0 +1,128 @@
+//! Whether an object of a built-in kind has the fields of its kind, each of its type.
+
+use serde_json::{Map, Value};
+
+use super::fields::{Field, Kind, Many, fields_of, message_of};
+
+/// What does not fit.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Misfits {
+    /// The paths of fields that do not exist; they are removed.
+    pub(crate) unknown: Vec<String>,
+    /// Sentences about values of the wrong type.
+    pub(crate) mistyped: Vec<String>,
+}
+
+/// Removes the fields that a built-in kind does not have, and tells of values that are of another type.
+pub(crate) fn check(object: &mut Value) -> Misfits {
+    let mut misfits = Misfits::default();
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let message = message_of(text("apiVersion"), text("kind"));
+    if let (Some(message), Value::Object(fields)) = (message, object) {
+        check_message(fields, message, "", &mut misfits);
+    }
+    misfits
+}
+
+fn check_message(object: &mut Map<String, Value>, message: &str, path: &str, misfits: &mut Misfits) {
+    let known = all_fields(message);
+    object.retain(|name, value| {
+        let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "stringData") {
+            return true;
+        }
+        match known.iter().find(|field| field.name == name) {
+            Some(field) => check_field(value, field, &place, misfits),
+            None => misfits.unknown.push(place),
+        }
+        known.iter().any(|field| field.name == name)
+    });
+}
+
+/// The fields of a message with those of the messages inlined in it.
+fn all_fields(message: &str) -> Vec<&'static Field> {
+    let fields = fields_of(message).unwrap_or_default();
+    fields
+        .iter()
+        .flat_map(|field| match field.of {
+            Kind::Message(inner) if field.name.is_empty() => all_fields(inner),
+            _ => vec![field],
+        })
+        .collect()
+}
+
+fn check_field(value: &mut Value, field: &Field, path: &str, misfits: &mut Misfits) {
+    match (field.many, value) {
+        (_, Value::Null) => {}
+        (Many::One, value) => check_value(value, field.of, path, misfits),
+        (Many::List, Value::Array(entries)) => {
+            for (index, entry) in entries.iter_mut().enumerate() {
+                check_value(entry, field.of, &format!("{path}[{index}]"), misfits);
+            }
+        }
+        (Many::Map, Value::Object(fields)) => {
+            for (name, value) in fields {
+                check_value(value, field.of, &format!("{path}.{name}"), misfits);
+            }
+        }
+        (Many::List, other) => mistyped(other, "a list", path, misfits),
+        (Many::Map, other) => mistyped(other, "a map", path, misfits),
+    }
+}
+
+fn check_value(value: &mut Value, kind: Kind, path: &str, misfits: &mut Misfits) {
+    let wanted = match (kind, &mut *value) {
+        (_, Value::Null) | (Kind::Raw, _) => return,
+        (Kind::Message(message), Value::Array(_)) if message.ends_with(".ExtraValue") => return,
+        (Kind::Message(message), Value::Object(fields)) => return check_message(fields, message, path, misfits),
+        (Kind::Message(_), _) => "an object",
+        (Kind::Text | Kind::Bytes | Kind::Time | Kind::MicroTime | Kind::Duration, Value::String(_)) => return,
+        (Kind::Text | Kind::Bytes | Kind::Time | Kind::MicroTime | Kind::Duration, _) => "string",
+        (Kind::Bool, Value::Bool(_)) => return,
+        (Kind::Bool, _) => "bool",
+        (Kind::Int, Value::Number(number)) if number.is_i64() || number.is_u64() => return,
+        (Kind::Int, _) => "integer",
+        (Kind::Float, Value::Number(_)) => return,
+        (Kind::Float, _) => "number",
+        (Kind::Quantity | Kind::IntOrText, Value::String(_) | Value::Number(_)) => return,
+        (Kind::Quantity | Kind::IntOrText, _) => "string or number",
+    };
+    mistyped(value, wanted, path, misfits);
+}
+
+fn mistyped(value: &Value, wanted: &str, path: &str, misfits: &mut Misfits) {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    misfits.mistyped.push(format!("cannot unmarshal {found} into the field {path} of type {wanted}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_those_of_the_kind() {
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
+            {"name": "c", "imagee": "x", "ports": [{"containerPort": "80"}],
+             "livenessProbe": {"httpGet": {"port": "http"}}, "resources": {"limits": {"cpu": 1}}}],
+            "volumes": [{"name": "v", "emptyDir": {}}], "restartPolicy": 1}});
+        let misfits = check(&mut pod);
+        assert_eq!(misfits.unknown, ["spec.containers[0].imagee"]);
+        assert_eq!(
+            misfits.mistyped,
+            [
+                "cannot unmarshal string into the field spec.containers[0].ports[0].containerPort of type integer",
+                "cannot unmarshal number into the field spec.restartPolicy of type string",
+            ]
+        );
+        assert_eq!(pod.pointer("/spec/volumes/0/emptyDir"), Some(&json!({})));
+    }
+}

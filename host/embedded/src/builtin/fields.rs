@@ -1,0 +1,123 @@
+//! The fields of the built-in kinds: what they are called, of what type they are, under which number protobuf has them.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+/// A field of a message.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) number: u64,
+    /// Empty for a message whose fields belong to the one around it.
+    pub(super) name: &'static str,
+    /// Whether an empty value is the same as none.
+    pub(super) drop_empty: bool,
+    pub(super) many: Many,
+    pub(super) of: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Many {
+    One,
+    List,
+    Map,
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Bool,
+    Int,
+    Float,
+    Bytes,
+    /// Seconds and nanoseconds, shown as RFC 3339 in whole seconds.
+    Time,
+    /// The same with microseconds.
+    MicroTime,
+    /// Nanoseconds.
+    Duration,
+    /// A number or a text with a unit.
+    Quantity,
+    IntOrText,
+    /// JSON of any form.
+    Raw,
+    Message(&'static str),
+}
+
+static MESSAGES: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
+    let lines = include_str!("fields.txt").lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let mut words = line.split(' ');
+            (words.next().unwrap_or_default(), words.filter_map(field).collect())
+        })
+        .collect()
+});
+
+fn field(word: &'static str) -> Option<Field> {
+    let mut parts = word.splitn(3, ':');
+    let (number, name, of) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
+    let (many, of) = match (of.strip_prefix('['), of.strip_prefix('{')) {
+        (Some(of), _) => (Many::List, of),
+        (_, Some(of)) => (Many::Map, of),
+        (None, None) => (Many::One, of),
+    };
+    let drop_empty = name.starts_with('~');
+    Some(Field { number, name: name.trim_start_matches('~'), drop_empty, many, of: kind(of) })
+}
+
+fn kind(of: &'static str) -> Kind {
+    match of {
+        "string" => Kind::Text,
+        "bool" => Kind::Bool,
+        "int" => Kind::Int,
+        "float" => Kind::Float,
+        "bytes" => Kind::Bytes,
+        "time" => Kind::Time,
+        "microtime" => Kind::MicroTime,
+        "duration" => Kind::Duration,
+        "quantity" => Kind::Quantity,
+        "intstr" => Kind::IntOrText,
+        "raw" => Kind::Raw,
+        message => Kind::Message(message),
+    }
+}
+
+/// The fields of a message; none if the table does not have it.
+pub(super) fn fields_of(message: &str) -> Option<&'static [Field]> {
+    MESSAGES.get(message).map(Vec::as_slice)
+}
+
+/// The message of a kind.
+pub(super) fn message_of(api_version: &str, kind: &str) -> Option<&'static str> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
+    let short = group.split('.').next().unwrap_or_default();
+    let short = if short == "autoscaling" && version == "v2" { "autoscaling2" } else { short };
+    let exact = MESSAGES.get_key_value(format!("{short}.{kind}").as_str());
+    exact.or_else(|| MESSAGES.get_key_value(format!("meta.{kind}").as_str())).map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_that_a_field_names_is_in_the_table() {
+        for field in MESSAGES.values().flatten() {
+            if let Kind::Message(message) = field.of {
+                assert!(fields_of(message).is_some(), "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_kind_is_found_by_its_version() {
+        assert_eq!(message_of("v1", "ConfigMap"), Some("core.ConfigMap"));
+        assert_eq!(message_of("rbac.authorization.k8s.io/v1", "Role"), Some("rbac.Role"));
+        assert_eq!(
+            message_of("autoscaling/v2", "HorizontalPodAutoscaler"),
+            Some("autoscaling2.HorizontalPodAutoscaler")
+        );
+        assert_eq!(message_of("v1", "DeleteOptions"), Some("meta.DeleteOptions"));
+        assert_eq!(message_of("example.com/v1", "Thing"), None);
+    }
+}

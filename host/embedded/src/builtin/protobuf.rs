@@ -1,0 +1,256 @@
+//! Bodies in protobuf, as typed Go clients (and `kubectl create`) send them: decoded into JSON at the door.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::fields::{Field, Kind, Many, fields_of, message_of};
+
+/// What stands before every object of Kubernetes in protobuf.
+const MAGIC: &[u8] = b"k8s\0";
+/// How deep messages may nest.
+const DEEPEST: usize = 64;
+
+/// Why a body does not decode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProtobufError {
+    #[error("the body is not protobuf of Kubernetes: it does not begin with its four bytes")]
+    NoMagic,
+    #[error("the protobuf body ends too early or is damaged")]
+    Damaged,
+    #[error("the kind {kind} of {api_version} is not known in protobuf; send JSON")]
+    UnknownKind { api_version: String, kind: String },
+}
+
+/// The object in a body.
+pub(crate) fn decode(body: &[u8]) -> Result<Value, ProtobufError> {
+    let envelope = body.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
+    let (mut type_meta, mut raw) = (&[][..], &[][..]);
+    for part in parts(envelope)? {
+        match part {
+            (1, Wire::Bytes(bytes)) => type_meta = bytes,
+            (2, Wire::Bytes(bytes)) => raw = bytes,
+            _ => {}
+        }
+    }
+    let (mut api_version, mut kind) = (String::new(), String::new());
+    for part in parts(type_meta)? {
+        match part {
+            (1, Wire::Bytes(bytes)) => api_version = text(bytes)?,
+            (2, Wire::Bytes(bytes)) => kind = text(bytes)?,
+            _ => {}
+        }
+    }
+    let Some(name) = message_of(&api_version, &kind) else {
+        return Err(ProtobufError::UnknownKind { api_version, kind });
+    };
+    let mut object = message(name, raw, DEEPEST)?;
+    object.insert("apiVersion".to_owned(), json!(api_version));
+    object.insert("kind".to_owned(), json!(kind));
+    Ok(Value::Object(object))
+}
+
+/// A value as it is on the wire.
+#[derive(Clone, Copy, Debug)]
+enum Wire<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// The numbered values of a message.
+fn parts(mut bytes: &[u8]) -> Result<Vec<(u64, Wire<'_>)>, ProtobufError> {
+    let mut parts = Vec::new();
+    while !bytes.is_empty() {
+        let tag = varint(&mut bytes)?;
+        let fixed = |bytes: &mut &[u8], width: usize| {
+            let number = take(bytes, width)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            Ok(Wire::Number(number))
+        };
+        let value = match tag & 7 {
+            0 => Wire::Number(varint(&mut bytes)?),
+            1 => fixed(&mut bytes, 8)?,
+            2 => {
+                let length = usize::try_from(varint(&mut bytes)?).map_err(|_| ProtobufError::Damaged)?;
+                Wire::Bytes(take(&mut bytes, length)?)
+            }
+            5 => fixed(&mut bytes, 4)?,
+            _ => return Err(ProtobufError::Damaged),
+        };
+        parts.push((tag >> 3, value));
+    }
+    Ok(parts)
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], ProtobufError> {
+    let (taken, rest) = bytes.split_at_checked(length).ok_or(ProtobufError::Damaged)?;
+    *bytes = rest;
+    Ok(taken)
+}
+
+fn varint(bytes: &mut &[u8]) -> Result<u64, ProtobufError> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let [byte] = take(bytes, 1)? else { return Err(ProtobufError::Damaged) };
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(ProtobufError::Damaged)
+}
+
+fn text(bytes: &[u8]) -> Result<String, ProtobufError> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| ProtobufError::Damaged)
+}
+
+fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, ProtobufError> {
+    let depth = depth.checked_sub(1).ok_or(ProtobufError::Damaged)?;
+    let fields = fields_of(name).unwrap_or_default();
+    let mut object = Map::new();
+    for (number, wire) in parts(bytes)? {
+        // Fields of a newer version of Kubernetes than the table's are not known, and left out.
+        let Some(field) = fields.iter().find(|field| field.number == number) else { continue };
+        put(&mut object, field, wire, depth)?;
+    }
+    Ok(object)
+}
+
+fn put(object: &mut Map<String, Value>, field: &Field, wire: Wire<'_>, depth: usize) -> Result<(), ProtobufError> {
+    match field.many {
+        Many::Map => {
+            let Wire::Bytes(bytes) = wire else { return Err(ProtobufError::Damaged) };
+            let (mut key, mut value) = (String::new(), None);
+            for (number, wire) in parts(bytes)? {
+                match (number, wire) {
+                    (1, Wire::Bytes(bytes)) => key = text(bytes)?,
+                    (2, wire) => value = Some(one(field.of, wire, depth)?),
+                    _ => {}
+                }
+            }
+            let value = value.unwrap_or_else(|| json!(""));
+            let map = object.entry(field.name).or_insert_with(|| json!({}));
+            crate::object::fields(map).insert(key, value);
+        }
+        Many::List => {
+            let value = one(field.of, wire, depth)?;
+            if let Value::Array(entries) = object.entry(field.name).or_insert_with(|| json!([])) {
+                entries.push(value);
+            }
+        }
+        Many::One => {
+            let value = one(field.of, wire, depth)?;
+            match value {
+                Value::Object(inner) if field.name.is_empty() => object.extend(inner),
+                Value::Null => {}
+                value if field.drop_empty && is_empty(&value) => {}
+                value => {
+                    object.insert(field.name.to_owned(), value);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(yes) => !yes,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(entries) => entries.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
+fn one(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<Value, ProtobufError> {
+    let value = match (kind, wire) {
+        (Kind::Text, Wire::Bytes(bytes)) => json!(text(bytes)?),
+        (Kind::Bool, Wire::Number(number)) => json!(number != 0),
+        (Kind::Int, Wire::Number(number)) => json!(number.cast_signed()),
+        (Kind::Float, Wire::Number(number)) => json!(f64::from_bits(number)),
+        (Kind::Bytes, Wire::Bytes(bytes)) => json!(data_encoding::BASE64.encode(bytes)),
+        (Kind::Time, Wire::Bytes(bytes)) => time(bytes, 1_000_000_000)?,
+        (Kind::MicroTime, Wire::Bytes(bytes)) => time(bytes, 1_000)?,
+        (Kind::Duration, Wire::Bytes(bytes)) => json!(format!("{}ns", number_at(bytes, 1)?.unwrap_or(0))),
+        (Kind::Quantity, Wire::Bytes(bytes)) => json!(text_at(bytes, 1)?),
+        (Kind::IntOrText, Wire::Bytes(bytes)) => match number_at(bytes, 1)? {
+            Some(1) => json!(text_at(bytes, 3)?),
+            _ => json!(number_at(bytes, 2)?.unwrap_or(0)),
+        },
+        (Kind::Raw, Wire::Bytes(bytes)) => {
+            let raw = parts(bytes)?.into_iter().find_map(|(number, wire)| match wire {
+                Wire::Bytes(raw) if number == 1 => serde_json::from_slice(raw).ok(),
+                _ => None,
+            });
+            raw.unwrap_or(Value::Null)
+        }
+        (Kind::Message(name), Wire::Bytes(bytes)) => {
+            let mut inner = message(name, bytes, depth)?;
+            // The values of user extras are messages with one list; JSON has the list itself.
+            if name.ends_with(".ExtraValue") {
+                inner.remove("items").unwrap_or_else(|| json!([]))
+            } else {
+                Value::Object(inner)
+            }
+        }
+        _ => return Err(ProtobufError::Damaged),
+    };
+    Ok(value)
+}
+
+fn number_at(bytes: &[u8], wanted: u64) -> Result<Option<i64>, ProtobufError> {
+    let number = |(number, wire): (u64, Wire<'_>)| match wire {
+        Wire::Number(value) if number == wanted => Some(value.cast_signed()),
+        _ => None,
+    };
+    Ok(parts(bytes)?.into_iter().find_map(number))
+}
+
+fn text_at(bytes: &[u8], wanted: u64) -> Result<String, ProtobufError> {
+    let found = parts(bytes)?.into_iter().find_map(|(number, wire)| match wire {
+        Wire::Bytes(bytes) if number == wanted => Some(bytes),
+        _ => None,
+    });
+    text(found.unwrap_or_default())
+}
+
+/// A time cut to a unit of so many nanoseconds; nothing for the time that is not set.
+fn time(bytes: &[u8], unit: i32) -> Result<Value, ProtobufError> {
+    let Some(seconds) = number_at(bytes, 1)? else { return Ok(Value::Null) };
+    let nanos = i32::try_from(number_at(bytes, 2)?.unwrap_or(0)).map_err(|_| ProtobufError::Damaged)?;
+    let time = Timestamp::new(seconds, nanos - nanos % unit).map_err(|_| ProtobufError::Damaged)?;
+    Ok(json!(if unit < 1_000_000_000 { format!("{time:.6}") } else { time.to_string() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat()
+    }
+
+    fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+        let meta = [field(1, api_version.as_bytes()), field(2, kind.as_bytes())].concat();
+        [MAGIC.to_vec(), field(1, &meta), field(2, raw)].concat()
+    }
+
+    #[test]
+    fn a_config_map_is_decoded() {
+        let meta = [field(1, b"one"), field(2, b""), field(8, b"")].concat();
+        let entry = [field(1, b"k"), field(2, b"v")].concat();
+        let raw = [field(1, &meta), field(2, &entry)].concat();
+        let expected =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"k": "v"}});
+        assert_eq!(decode(&body("v1", "ConfigMap", &raw)), Ok(expected));
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused() {
+        assert_eq!(decode(b"{}"), Err(ProtobufError::NoMagic));
+        assert_eq!(decode(b"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), Err(ProtobufError::Damaged));
+        assert_eq!(decode(&body("v1", "ConfigMap", b"\x0a\x05a")), Err(ProtobufError::Damaged));
+        let unknown = ProtobufError::UnknownKind { api_version: "x/v1".to_owned(), kind: "Y".to_owned() };
+        assert_eq!(decode(&body("x/v1", "Y", b"")), Err(unknown));
+    }
+}

@@ -1,0 +1,122 @@
+//! Custom kinds: defaults, pruning, validation, status, conditions of definitions.
+
+use kube::{
+    ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+
+use crate::scaffold::*;
+
+#[tokio::test]
+async fn a_definition_is_established_at_once_and_its_names_are_its_own() {
+    let (server, client) = serve_things().await;
+    let made = definitions(&client).get("things.example.com").await.unwrap();
+    let conditions: Vec<(&str, &str)> = made.data["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|condition| (condition["type"].as_str().unwrap(), condition["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(conditions, [("NamesAccepted", "True"), ("Established", "True")]);
+    assert_eq!(made.data["status"]["storedVersions"], json!(["v1"]));
+    let mut rival = definition();
+    rival["metadata"]["name"] = json!("rivals.example.com");
+    rival["spec"]["names"] = json!({"plural": "rivals", "kind": "Rival", "shortNames": ["th"]});
+    let refused = create(&definitions(&client), rival).await.unwrap();
+    assert_eq!(refused.data["status"]["conditions"][0]["message"], json!("\"th\" is already in use"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_definition_that_makes_no_sense_is_refused() {
+    let (server, client) = serve().await;
+    let mut nameless = definition();
+    nameless["metadata"]["name"] = json!("other.example.com");
+    let (code, message) = refusal(create(&definitions(&client), nameless).await);
+    assert_eq!(code, 422);
+    assert!(
+        message.contains(
+            "metadata.name: Invalid value: \"other.example.com\": must be spec.names.plural+\".\"+spec.group"
+        ),
+        "{message}"
+    );
+    let mut without_schema = definition();
+    without_schema["spec"]["versions"][0]["schema"] = json!(null);
+    let (_, message) = refusal(create(&definitions(&client), without_schema).await);
+    assert!(
+        message.contains("spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"),
+        "{message}"
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn objects_are_completed_pruned_and_judged() {
+    let (server, client) = serve_things().await;
+    let api = things(&client, "ns");
+    let made = create(&api, thing("t", json!({"size": 1, "unknown": true}))).await.unwrap();
+    assert_eq!(made.data, json!({"spec": {"size": 1, "mode": "a"}}));
+    let cases = [
+        (json!({}), "spec.size: Required value"),
+        (
+            json!({"size": "x"}),
+            "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"",
+        ),
+        (json!({"size": 0}), "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"),
+        (json!({"size": 1, "mode": "c"}), "spec.mode: Unsupported value: \"c\": supported values: \"a\", \"b\""),
+    ];
+    for (spec, why) in cases {
+        let refused = refusal(create(&api, thing("bad", spec)).await);
+        assert_eq!(refused, (422, format!("Thing.example.com \"bad\" is invalid: {why}")));
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_status_is_written_on_its_own() {
+    let (server, client) = serve_things().await;
+    let api = things(&client, "ns");
+    let mut object = thing("t", json!({"size": 1}));
+    object["status"] = json!({"phase": "early"});
+    let mut made = create(&api, object).await.unwrap();
+    assert_eq!(made.data.get("status"), None, "a status given at creation is dropped");
+    made.data["status"] = json!({"phase": "x"});
+    made.data["spec"]["size"] = json!(9);
+    let with_status = api.replace_status("t", &PostParams::default(), &made).await.unwrap();
+    assert_eq!(with_status.data, json!({"spec": {"size": 1, "mode": "a"}, "status": {"phase": "x"}}));
+    assert_eq!(with_status.metadata.generation, Some(1));
+    let patch = Patch::Merge(json!({"spec": {"size": 2}, "status": {"phase": "y"}}));
+    let patched = api.patch("t", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(patched.data, json!({"spec": {"size": 2, "mode": "a"}, "status": {"phase": "x"}}));
+    assert_eq!(patched.metadata.generation, Some(2));
+    let unversioned = thing("t", json!({"size": 3}));
+    let refused =
+        refusal(api.replace("t", &PostParams::default(), &serde_json::from_value(unversioned).unwrap()).await);
+    let why = "Thing.example.com \"t\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+    assert_eq!(refused, (422, why.to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn all_served_versions_show_the_same_objects() {
+    let (server, client) = serve().await;
+    let mut two = definition();
+    let mut beta = two["spec"]["versions"][0].clone();
+    beta["name"] = json!("v1beta1");
+    beta["storage"] = json!(false);
+    two["spec"]["versions"].as_array_mut().unwrap().push(beta);
+    create(&definitions(&client), two).await.unwrap();
+    let old = dynamic(&client, "example.com", "v1beta1", "Thing", Some("default"));
+    let object =
+        json!({"apiVersion": "example.com/v1beta1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"size": 1}});
+    create(&old, object).await.unwrap();
+    let new = things(&client, "default").get("t").await.unwrap();
+    assert_eq!(
+        (new.types.unwrap().api_version, new.data["spec"]["size"].clone()),
+        ("example.com/v1".to_owned(), json!(1))
+    );
+    let listed = old.list(&ListParams::default()).await.unwrap();
+    assert_eq!(listed.items[0].name_any(), "t");
+    server.stop().await;
+}

@@ -1,0 +1,95 @@
+//! The four kinds of patches, over the wire.
+
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::scaffold::*;
+
+#[tokio::test]
+async fn each_kind_of_patch_changes_the_object() {
+    let (server, client) = serve().await;
+    let maps = config_maps(&client, "default");
+    create(&maps, config_map("one", json!({"a": "1", "b": "2"}))).await.unwrap();
+    let by = PatchParams::default();
+    maps.patch("one", &by, &Patch::Merge(json!({"data": {"a": null, "c": "3"}}))).await.unwrap();
+    let operations = serde_json::from_value(json!([{"op": "replace", "path": "/data/b", "value": "9"}])).unwrap();
+    maps.patch("one", &by, &Patch::Json::<()>(operations)).await.unwrap();
+    let patched = maps.patch("one", &by, &Patch::Strategic(json!({"data": {"d": "4"}}))).await.unwrap();
+    assert_eq!(patched.data["data"], json!({"b": "9", "c": "3", "d": "4"}));
+    let stale = json!({"metadata": {"resourceVersion": "1"}, "data": {"e": "5"}});
+    assert_eq!(refusal(maps.patch("one", &by, &Patch::Merge(stale)).await).0, 409);
+    let failing = serde_json::from_value(json!([{"op": "test", "path": "/data/b", "value": "0"}])).unwrap();
+    assert_eq!(refusal(maps.patch("one", &by, &Patch::Json::<()>(failing)).await).0, 422);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_strategic_merge_patch_of_a_custom_kind_is_refused() {
+    let (server, client) = serve_things().await;
+    let api = things(&client, "ns");
+    create(&api, thing("t", json!({"size": 1}))).await.unwrap();
+    let patch = Patch::Strategic(json!({"spec": {"size": 2}}));
+    assert_eq!(refusal(api.patch("t", &PatchParams::default(), &patch).await).0, 415);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_apply_creates_merges_conflicts_and_takes() {
+    let (server, client) = serve_things().await;
+    let api = things(&client, "ns");
+    let row = |key: &str, value: &str| json!({"key": key, "value": value});
+    let apply = |by: &'static str, spec: Value| {
+        let api = api.clone();
+        async move { api.patch("t", &PatchParams::apply(by), &Patch::Apply(thing("t", spec))).await }
+    };
+    apply("a", json!({"size": 1, "rows": [row("x", "1")]})).await.unwrap();
+    apply("b", json!({"size": 1, "rows": [row("y", "2")]})).await.unwrap();
+    let conflict = refusal(apply("b", json!({"size": 2, "rows": [row("y", "2")]})).await);
+    assert_eq!(conflict, (409, "Apply failed with 1 conflict: conflict with \"a\": .spec.size".to_owned()));
+    let forced = Patch::Apply(thing("t", json!({"size": 2, "rows": [row("y", "2")]})));
+    let taken = api.patch("t", &PatchParams::apply("b").force(), &forced).await.unwrap();
+    assert_eq!(taken.data["spec"], json!({"size": 2, "mode": "a", "rows": [row("x", "1"), row("y", "2")]}));
+    assert_eq!(taken.metadata.generation, Some(3));
+    let again = api.patch("t", &PatchParams::apply("b").force(), &forced).await.unwrap();
+    assert_eq!(
+        again.metadata.resource_version, taken.metadata.resource_version,
+        "an apply that changes nothing is no write"
+    );
+    let without = apply("a", json!({"size": 2})).await.unwrap();
+    assert_eq!(without.data["spec"]["rows"], json!([row("y", "2")]));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_apply_of_the_status_leaves_the_rest_alone() {
+    let (server, client) = serve_things().await;
+    let api = things(&client, "ns");
+    create(&api, thing("t", json!({"size": 1}))).await.unwrap();
+    let status =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "spec": {"size": 7}, "status": {"phase": "Ready"}});
+    let patched = api.patch_status("t", &PatchParams::apply("c"), &Patch::Apply(status)).await.unwrap();
+    assert_eq!(patched.data, json!({"spec": {"size": 1, "mode": "a"}, "status": {"phase": "Ready"}}));
+    assert_eq!(patched.metadata.generation, Some(1));
+    let managed: Vec<(Option<String>, Option<String>)> =
+        patched.metadata.managed_fields.unwrap().into_iter().map(|entry| (entry.manager, entry.subresource)).collect();
+    assert_eq!(managed[0], (Some("c".to_owned()), Some("status".to_owned())));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn patches_at_the_same_time_are_all_made() {
+    let (server, client) = serve().await;
+    let maps = config_maps(&client, "default");
+    create(&maps, config_map("one", json!({}))).await.unwrap();
+    let patches = (0..20).map(|n| {
+        let maps = maps.clone();
+        async move {
+            maps.patch("one", &PatchParams::default(), &Patch::Merge(json!({"data": {format!("k{n}"): "v"}}))).await
+        }
+    });
+    for patched in futures::future::join_all(patches).await {
+        patched.unwrap();
+    }
+    assert_eq!(maps.get("one").await.unwrap().data["data"].as_object().unwrap().len(), 20);
+    server.stop().await;
+}

@@ -1,0 +1,163 @@
+//! What clients see beside objects: tokens, discovery, tables, documents, counters. In process, through the router.
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Request, StatusCode},
+};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::scaffold::*;
+
+async fn ask(router: &Router, request: Request<Body>) -> (StatusCode, String) {
+    let response = router.clone().oneshot(request).await.unwrap();
+    let status = response.status();
+    let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, String::from_utf8_lossy(&body).into_owned())
+}
+
+async fn get(router: &Router, path: &str, accept: &str) -> Value {
+    let (status, body) = ask(router, Request::get(path).header("accept", accept).body(Body::empty()).unwrap()).await;
+    assert_eq!(status, StatusCode::OK, "{path}: {body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_a_known_token() {
+    let (server, client) = serve().await;
+    let stranger = client_with(&server, "wrong").await;
+    let refused = refusal(config_maps(&stranger, "default").get("x").await);
+    assert_eq!(refused, (401, "Unauthorized".to_owned()));
+    assert_eq!(client.apiserver_version().await.unwrap().major, "1");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_service_account_has_tokens_that_let_it_in() {
+    let (server, client) = serve().await;
+    let accounts = dynamic(&client, "", "v1", "ServiceAccount", Some("default"));
+    becomes(&accounts, "default", |_| true).await;
+    let request = Request::post("/api/v1/namespaces/default/serviceaccounts/default/token")
+        .body(Body::from(r#"{"spec":{"expirationSeconds":600}}"#));
+    let (status, body) = ask(&server.router(), request.unwrap()).await;
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        (status, &answer["status"]["expirationTimestamp"]),
+        (StatusCode::CREATED, &json!("2027-01-15T08:10:00Z"))
+    );
+    let robot = client_with(&server, answer["status"]["token"].as_str().unwrap()).await;
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let who = create(&dynamic(&robot, "authentication.k8s.io", "v1", "SelfSubjectReview", None), review).await.unwrap();
+    assert_eq!(who.data["status"]["userInfo"]["username"], json!("system:serviceaccount:default:default"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn discovery_tells_the_same_in_both_forms() {
+    let (server, _client) = serve_things().await;
+    let router = server.router();
+    let plain = get(&router, "/apis/example.com/v1", "application/json").await;
+    assert_eq!(
+        plain["resources"],
+        json!([
+            {"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "shortNames": ["th"],
+             "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]},
+            {"name": "things/status", "singularName": "", "namespaced": true, "group": "example.com", "version": "v1",
+             "kind": "Thing", "verbs": ["get", "patch", "update"]},
+        ])
+    );
+    let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+    let aggregated = get(&router, "/apis", v2).await;
+    let group = aggregated["items"].as_array().unwrap().iter().find(|item| item["metadata"]["name"] == "example.com");
+    assert_eq!(group.unwrap()["versions"][0]["resources"][0]["resource"], json!("things"));
+    let groups = get(&router, "/apis", "application/json").await;
+    assert!(groups["groups"].as_array().unwrap().iter().any(|group| group["name"] == "example.com"));
+    assert_eq!(get(&router, "/api", "application/json").await["versions"], json!(["v1"]));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_table_shows_the_columns_of_the_kind() {
+    let (server, client) = serve_things().await;
+    create(&things(&client, "ns"), thing("t", json!({"size": 3}))).await.unwrap();
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+    let table = get(&server.router(), "/apis/example.com/v1/namespaces/ns/things", accept).await;
+    let titles: Vec<&str> =
+        table["columnDefinitions"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
+    assert_eq!((titles, &table["rows"][0]["cells"]), (vec!["Name", "Size"], &json!(["t", 3])));
+    assert_eq!(table["rows"][0]["object"]["kind"], json!("PartialObjectMetadata"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn strict_validation_refuses_and_warnings_tell_of_unknown_fields() {
+    let (server, _client) = serve_things().await;
+    let post = |path: &str| {
+        let body = thing("t", json!({"size": 1, "oops": 1})).to_string();
+        Request::post(format!("/apis/example.com/v1/namespaces/ns/things{path}")).body(Body::from(body)).unwrap()
+    };
+    let (status, body) = ask(&server.router(), post("?fieldValidation=Strict")).await;
+    let refused: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        (status, &refused["message"]),
+        (StatusCode::BAD_REQUEST, &json!("strict decoding error: unknown field \"spec.oops\""))
+    );
+    let response = server.router().oneshot(post("?fieldValidation=Warn")).await.unwrap();
+    assert_eq!(response.headers()["warning"], "299 - \"unknown field \\\"spec.oops\\\"\"");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn documents_exist_for_every_group_and_version() {
+    let (server, _client) = serve_things().await;
+    let router = server.router();
+    let index = get(&router, "/openapi/v3", "application/json").await;
+    for (_, place) in index["paths"].as_object().unwrap() {
+        get(&router, place["serverRelativeURL"].as_str().unwrap(), "application/json").await;
+    }
+    let document = get(&router, "/openapi/v3/apis/example.com/v1", "application/json").await;
+    let schema = &document["components"]["schemas"]["com.example.v1.Thing"];
+    assert_eq!(
+        schema["x-kubernetes-group-version-kind"],
+        json!([{"group": "example.com", "version": "v1", "kind": "Thing"}])
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn requests_are_counted() {
+    let (server, client) = serve().await;
+    create(&config_maps(&client, "default"), config_map("one", json!({}))).await.unwrap();
+    let (_, text) = ask(&server.router(), Request::get("/metrics").body(Body::empty()).unwrap()).await;
+    let line = "apiserver_request_total{verb=\"POST\",group=\"\",version=\"v1\",resource=\"configmaps\",subresource=\"\",code=\"201\"} 1";
+    assert!(text.lines().any(|found| found == line), "{text}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_event_is_found_under_both_groups() {
+    let (server, client) = serve().await;
+    let events = dynamic(&client, "events.k8s.io", "v1", "Event", Some("default"));
+    let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"}, "note": "hello",
+        "eventTime": "2027-01-15T08:00:00.000000Z", "reason": "R", "type": "Normal",
+        "regarding": {"kind": "ConfigMap", "name": "one", "namespace": "default"}});
+    assert_eq!(create(&events, event).await.unwrap().data["note"], json!("hello"));
+    let core = dynamic(&client, "", "v1", "Event", Some("default"));
+    let found = core.list(&kube::api::ListParams::default().fields("involvedObject.name=one")).await.unwrap();
+    assert_eq!(found.items[0].data["message"], json!("hello"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_path_that_names_nothing_is_not_found() {
+    let (server, _client) = serve().await;
+    for path in
+        ["/api/v1/nothings", "/apis/none.example/v1/things", "/api/v1/pods/x", "/api/v1/namespaces/default/nodes", "/x"]
+    {
+        let (status, body) = ask(&server.router(), Request::get(path).body(Body::empty()).unwrap()).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["kind"], json!("Status"));
+    }
+    server.stop().await;
+}
