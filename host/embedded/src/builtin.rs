@@ -2,6 +2,7 @@
 
 mod check;
 mod columns;
+mod describe;
 mod fields;
 mod protobuf;
 mod rows;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use self::rows::{ROWS, Row};
 pub(crate) use self::{
     check::check,
+    describe::describe,
     protobuf::{ProtobufError, decode},
 };
 use crate::{

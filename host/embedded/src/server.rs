@@ -177,7 +177,6 @@ impl Server {
     }
 
     /// The same API in this process, without TLS; the caller is the admin.
-    #[must_use]
     pub fn router(&self) -> axum::Router {
         http::trusted(Arc::clone(&self.cluster))
     }

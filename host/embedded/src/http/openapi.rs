@@ -1,4 +1,4 @@
-//! OpenAPI documents: enough for `kubectl` to find out that the server validates, and to explain custom kinds.
+//! OpenAPI documents: enough for `kubectl` to find out that the server validates, and to explain kinds.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::respond;
 use crate::{
+    builtin,
     cluster::Cluster,
     refusal::Refusal,
     resource::{Resource, Version},
@@ -65,7 +66,8 @@ pub(super) async fn document(State(cluster): State<Arc<Cluster>>, Path(path): Pa
     for resource in catalog.resources().filter(|resource| resource.group == group) {
         let Some(at) = resource.versions.iter().find(|candidate| candidate.name == version) else { continue };
         let name = schema_name(group, version, &resource.kind);
-        schemas.insert(name.clone(), schema(resource, at));
+        let schema = schema(resource, at, &mut schemas);
+        schemas.insert(name.clone(), schema);
         paths.extend(operations(&path, resource, version, &name));
     }
     if schemas.is_empty() {
@@ -86,13 +88,11 @@ fn kind_of(resource: &Resource, version: &str) -> Value {
     json!({"group": resource.group, "version": version, "kind": resource.kind})
 }
 
-fn schema(resource: &Resource, version: &Version) -> Value {
+fn schema(resource: &Resource, version: &Version, definitions: &mut Map<String, Value>) -> Value {
     let mut schema = match &version.schema {
         Some(schema) => schema.root().clone(),
-        None => json!({
-            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            "description": format!("{} is a built-in kind. Its fields are those of Kubernetes 1.33.", resource.kind),
-        }),
+        None => builtin::describe(&resource.api_version(&version.name), &resource.kind, definitions)
+            .unwrap_or_else(|| json!({"type": "object"})),
     };
     let own = [
         ("apiVersion", json!({"type": "string", "description": "The group and version of the kind."})),

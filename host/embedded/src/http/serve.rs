@@ -14,6 +14,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How long a stopping server waits for answers under way.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// How long the server waits before it accepts again after it could not.
+const BREATH: Duration = Duration::from_millis(50);
 /// How long a client may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -32,7 +34,7 @@ pub(crate) async fn accept(listener: TcpListener, tls: TlsAcceptor, router: Rout
             // Out of file descriptors, most likely: others have to end first.
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::task::yield_now().await;
+                tokio::time::sleep(BREATH).await;
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The server over HTTP, as clients see it: through TLS with the kube client, and in process for what that hides.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
+
 mod custom;
 mod durable;
 mod lifecycle;
