@@ -171,13 +171,6 @@ pub enum ImportFault {
     },
     /// `targetListRef` or `targetMapRef` in a root.
     NoParent,
-    /// The parent has no such list or map import.
-    NotOfParent {
-        /// The import of the parent.
-        import: String,
-        /// The parent.
-        parent: String,
-    },
     /// The blueprint asks for it and nothing gives it.
     Unsatisfied {
         /// What it asks for.
@@ -211,8 +204,7 @@ impl ImportFault {
             ImportFault::NotFound { .. }
             | ImportFault::NoKey { .. }
             | ImportFault::OwnerGone { .. }
-            | ImportFault::NoParent
-            | ImportFault::NotOfParent { .. } => "ImportNotFound",
+            | ImportFault::NoParent => "ImportNotFound",
             ImportFault::Unsatisfied { .. } => "ImportNotSatisfied",
             ImportFault::WrongSort { .. } | ImportFault::TargetType { .. } | ImportFault::Schema(_) => {
                 "SchemaValidationFailed"
@@ -245,9 +237,6 @@ impl fmt::Display for ImportFault {
             ImportFault::NoParent => f.write_str(
                 "targetListRef and targetMapRef name an import of the parent, and a root installation has none; use targets or targetMap",
             ),
-            ImportFault::NotOfParent { import, parent } => {
-                write!(f, "the parent {parent} has no target list or map import {import:?} in this job")
-            }
             ImportFault::Unsatisfied { expected } => write!(
                 f,
                 "the blueprint asks for {expected}, and the installation gives nothing; add it to spec.imports, or make it optional by required: false"

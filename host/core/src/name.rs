@@ -154,4 +154,21 @@ mod tests {
             assert!(!is_label(name, 3), "{name}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn every_object_name_can_be_a_name(context in "(Inst|Exec)[.][a-z0-9-]{1,20}|", key in "[^#]{0,20}") {
+            let name = object_name(&context, &key);
+            proptest::prop_assert!(can_be_name(&name), "{}", name);
+            // In a context nobody's name can be guessed, in none only names are kept.
+            let kept = context.is_empty() && can_be_name(&key);
+            proptest::prop_assert_eq!(name == key, kept);
+        }
+
+        #[test]
+        fn keys_of_one_context_do_not_share_a_name(one in "[a-zA-Z0-9_]{1,8}", other in "[a-zA-Z0-9_]{1,8}") {
+            let same = object_name("Inst.x", &one) == object_name("Inst.x", &other);
+            proptest::prop_assert_eq!(same, one == other);
+        }
+    }
 }

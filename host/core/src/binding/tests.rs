@@ -93,3 +93,61 @@ fn the_same_export_name_may_stand_for_data_and_a_target() {
     let both = exports(json!({"data": [{"name": "e", "dataRef": "x"}], "targets": [{"name": "e", "target": "x"}]}));
     assert_eq!(check(&Imports::default(), &both), Ok(()));
 }
+
+#[test]
+fn every_fault_is_one_sentence_with_the_fix() {
+    let told = |fault: BindingFault| BindingError { path: "imports.data[0]".to_owned(), fault }.to_string();
+    let text = str::to_owned;
+    assert_eq!(told(BindingFault::Empty), "imports.data[0]: is empty; set it");
+    assert_eq!(
+        told(BindingFault::Duplicate(text("a"))),
+        "imports.data[0]: \"a\" stands twice; give every entry its own name"
+    );
+    assert_eq!(
+        told(BindingFault::NotOne(DATA_SOURCES)),
+        "imports.data[0]: set exactly one of dataRef, secretRef, configMapRef"
+    );
+    assert_eq!(
+        told(BindingFault::NotOne(TARGET_SOURCES)),
+        "imports.data[0]: set exactly one of target, targets, targetListRef, targetMap, targetMapRef"
+    );
+    assert_eq!(
+        told(BindingFault::MapKey(text("Red"))),
+        "imports.data[0]: \"Red\" cannot be a key; use at most 63 lower-case letters, digits, `-` and `.`, with a letter or digit at both ends"
+    );
+    assert_eq!(
+        told(BindingFault::RootsOnly),
+        "imports.data[0]: installation templates import by dataRef only; import the Secret or ConfigMap in the root installation"
+    );
+}
+
+#[test]
+fn map_keys_have_the_form_of_labels() {
+    let check = |key: &str| {
+        let map = json!({"targets": [{"name": "a", "targetMap": {(key): "t"}}]});
+        check(&imports(map), &Exports::default())
+    };
+    for key in ["a", "0", "red-1.x", &"x".repeat(63)] {
+        assert_eq!(check(key), Ok(()), "{key}");
+    }
+    for key in ["", "-a", "a-", ".a", "a_b", "Ä", &"x".repeat(64)] {
+        let fault = BindingFault::MapKey(key.to_owned());
+        assert_eq!(check(key), Err(BindingError { path: "imports.targets[0].targetMap".to_owned(), fault }), "{key}");
+    }
+}
+
+#[test]
+fn the_form_is_that_of_the_wire() {
+    let wire = json!({
+        "data": [
+            {"name": "a", "dataRef": "k"},
+            {"name": "b", "secretRef": {"name": "s"}},
+            {"name": "c", "configMapRef": {"name": "m", "key": "x"}},
+        ],
+        "targets": [{"name": "d", "targetMapRef": "m"}, {"name": "e", "targetListRef": "l"}],
+    });
+    assert_eq!(serde_json::to_value(imports(wire.clone())).unwrap(), wire);
+    let wire = json!({"data": [{"name": "a", "dataRef": "k"}], "targets": [{"name": "b", "target": "t"}]});
+    assert_eq!(serde_json::to_value(exports(wire.clone())).unwrap(), wire);
+    assert_eq!(serde_json::to_value(Imports::default()).unwrap(), json!({}));
+}

@@ -138,3 +138,76 @@ fn an_object_of_another_installation_is_not_overwritten() {
         "DataObject k of installation ns/m belongs to installation one, which exports it too; rename one of the exports"
     );
 }
+
+#[test]
+fn every_error_has_its_word() {
+    let text = str::to_owned;
+    let installation = || text("ns/m");
+    let decode = crate::lenient::DecodeError { path: text("type"), reason: text("expected a text") };
+    let faults = vec![text("at /: x")];
+    let cases = [
+        (ExportError::Missing { sort: "data", name: text("e"), installation: installation() }, "ExportNotDefined"),
+        (
+            ExportError::Schema {
+                name: text("e"),
+                installation: installation(),
+                source: SchemaError::Value { faults },
+            },
+            "SchemaValidationFailed",
+        ),
+        (
+            ExportError::Target { name: text("e"), installation: installation(), source: decode },
+            "SchemaValidationFailed",
+        ),
+        (
+            ExportError::TargetType {
+                name: text("e"),
+                installation: installation(),
+                expected: text("a/b"),
+                found: text("c/d"),
+            },
+            "SchemaValidationFailed",
+        ),
+        (
+            ExportError::ForeignObject {
+                kind: "Target",
+                object: text("t"),
+                installation: installation(),
+                owner: text("other"),
+            },
+            "ExportConflict",
+        ),
+    ];
+    for (error, reason) in cases {
+        assert_eq!(error.reason(), reason);
+        assert!(error.to_string().contains("installation ns/m"), "{error}");
+    }
+}
+
+#[test]
+fn children_export_into_the_context_of_their_parent() {
+    let exports =
+        listed(json!({"targets": [{"name": "t", "target": "out"}], "data": [{"name": "e", "dataRef": "#global"}]}));
+    let values = map(json!({"t": {"type": "x/c", "config": {}}, "e": 1}));
+    let scope = Scope { parent: Some("up"), ..SCOPE };
+    let shown: Vec<(String, String, String)> = records(&exports, &values, &scope)
+        .unwrap()
+        .into_iter()
+        .map(|record| (record.name, record.context, record.key))
+        .collect();
+    let text = str::to_owned;
+    assert_eq!(
+        shown,
+        [
+            (text("global"), text("Inst.up"), text("#global")),
+            (crate::name::object_name("Inst.up", "out"), text("Inst.up"), text("out")),
+        ]
+    );
+}
+
+#[test]
+fn a_mapped_export_is_not_checked_against_the_blueprint() {
+    let exports = listed(json!({"data": [{"name": "e", "dataRef": "x"}]}));
+    let records = records(&exports, &map(json!({"e": 5})), &SCOPE).unwrap();
+    assert_eq!(records[0].content, Content::Data(json!(5)));
+}

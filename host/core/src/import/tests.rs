@@ -10,6 +10,9 @@ use crate::{
     schema::Schemas,
 };
 
+mod messages;
+mod recorded;
+
 const ROOT: Scope<'static> = Scope { namespace: "ns", installation: "x", parent: None, job: "j2" };
 const CHILD: Scope<'static> = Scope { namespace: "ns", installation: "sub", parent: Some("x"), job: "j2" };
 

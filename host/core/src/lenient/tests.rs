@@ -5,6 +5,8 @@ use serde_json::json;
 
 use super::*;
 
+mod shapes;
+
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Document {

@@ -90,3 +90,54 @@ fn elements_belong_to_their_list_or_map() {
     assert_eq!(container("plain"), None);
     assert_eq!(Reference::Data("l[0]".to_owned()).container(), None);
 }
+
+#[test]
+fn what_a_blueprint_imports_is_there_for_its_children_conditional_imports_too() {
+    let definition = |name: &str, kind, conditional| ImportDefinition {
+        name: name.to_owned(),
+        kind,
+        required: conditional == Vec::new(),
+        default: None,
+        conditional,
+    };
+    let target_type = || "t".to_owned();
+    let inner = definition("inner", ImportKind::TargetMap { target_type: target_type() }, Vec::new());
+    let definitions = [
+        definition("a", ImportKind::Data { schema: json!({}) }, vec![inner]),
+        definition("b", ImportKind::Target { target_type: target_type() }, Vec::new()),
+        definition("c", ImportKind::TargetList { target_type: target_type() }, Vec::new()),
+    ];
+    let shown: Vec<String> = defined(&definitions).iter().map(Reference::to_string).collect();
+    assert_eq!(shown, ["data a", "target b", "target list c", "target map inner"]);
+}
+
+#[test]
+fn data_and_targets_of_one_key_are_different_things() {
+    let all = [
+        known("one", json!({}), data("k")),
+        known("two", json!({"targets": [{"name": "t", "target": "k"}]}), json!({})),
+    ];
+    let all = siblings(&all);
+    assert_eq!(predecessors(all[1], &all), Vec::<&str>::new());
+    assert_eq!(Reference::Data("k".to_owned()).key(), Reference::Target("k".to_owned()).key());
+}
+
+#[test]
+fn an_installation_is_not_its_own_predecessor_but_its_own_circle() {
+    let all = [known("self", data("k"), data("k"))];
+    let all = siblings(&all);
+    assert_eq!(predecessors(all[0], &all), Vec::<&str>::new());
+    assert_eq!(successors(all[0], &all), Vec::<&str>::new());
+    let members = ["self", "self"].map(str::to_owned).to_vec();
+    assert_eq!(order(&all), Err(DagError::Cycle { members }));
+}
+
+#[test]
+fn a_chain_is_in_order_whatever_the_order_of_declaration() {
+    let all = [known("c", data("b"), json!({})), known("b", data("a"), data("b")), known("a", json!({}), data("a"))];
+    let dag = order(&siblings(&all)).unwrap();
+    let before = |name: &str| dag.before(name, crate::dag::Direction::Forward).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((before("a"), before("b"), before("c")), (vec![], vec!["a".to_owned()], vec!["b".to_owned()]));
+    let after = |name: &str| dag.before(name, crate::dag::Direction::Backward).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((after("a"), after("b"), after("c")), (vec!["b".to_owned()], vec!["c".to_owned()], vec![]));
+}
