@@ -151,7 +151,10 @@ struct Recordings(BTreeMap<String, String>);
 
 impl Files for Recordings {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        self.0.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| format!("the blueprint has no file {path}"))
+        self.0
+            .get(path)
+            .map(|text| text.clone().into_bytes())
+            .ok_or_else(|| format!("the blueprint has no file {path}"))
     }
 
     fn list(&self, folder: &str) -> Result<Vec<String>, String> {
