@@ -1,3 +1,7 @@
-//! The binary: parse, run, exit code.
+//! The binary: its command line goes to `runtime`, which answers the exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    orangery_runtime::execute(orangery_cli::Cli::from_process())
+}

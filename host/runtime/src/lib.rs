@@ -1,1 +1,74 @@
-//! Makes everything and joins it.
+//! Makes everything and joins it. Nobody but `main` and the tests imports this crate.
+//!
+//! - [`execute`]: what the binary does with its command line.
+//! - [`Operator`]: stores, watches and controllers over one cluster.
+//! - [`machine`]: the clock and the randomness, read nowhere else.
+//! - [`up`] and [`run`]: the two commands that need all rooms at once; all others are `orangery-cli`'s.
+
+use std::{io, process::ExitCode};
+
+use orangery_cli::{Cli, Command, Exit, Terminal};
+
+mod logging;
+mod stop;
+
+pub mod components;
+pub mod definitions;
+pub mod machine;
+pub mod metrics;
+pub mod operator;
+pub mod requests;
+pub mod run;
+pub mod up;
+
+pub use crate::{
+    definitions::Definitions,
+    operator::{Operator, OperatorConfig},
+};
+
+/// Carries a command line out, and tells on stderr why something could not be done.
+pub fn execute(cli: Cli) -> ExitCode {
+    let mut terminal = Terminal::of_process(cli.no_color);
+    let ended = match cli.command {
+        Command::Tool(tool) => return tool.execute(&mut terminal),
+        Command::Up(arguments) => on_event_loop(up::execute(arguments, &mut terminal)),
+        Command::Run(arguments) => on_event_loop(run::execute(arguments)),
+    };
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            terminal.error(&error);
+            error.exit().into()
+        }
+    }
+}
+
+/// Why a command ends.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Up(#[from] up::UpError),
+    #[error(transparent)]
+    Run(#[from] run::RunError),
+    #[error("the process cannot start its event loop: {0}; it may have reached its limit of threads or open files")]
+    EventLoop(#[source] io::Error),
+}
+
+impl CommandError {
+    fn exit(&self) -> Exit {
+        match self {
+            CommandError::Up(error) => error.exit(),
+            CommandError::Run(error) => error.exit(),
+            CommandError::EventLoop(_) => Exit::Failed,
+        }
+    }
+}
+
+fn on_event_loop<E>(command: impl Future<Output = Result<Exit, E>>) -> Result<Exit, CommandError>
+where
+    CommandError: From<E>,
+{
+    let event_loop =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::EventLoop)?;
+    Ok(event_loop.block_on(command)?)
+}

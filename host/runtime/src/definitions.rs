@@ -1,0 +1,129 @@
+//! The definitions of our kinds in the cluster: brought there, or expected to be there.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams},
+    runtime::{
+        conditions::is_crd_established,
+        wait::{Condition, await_condition},
+    },
+};
+
+/// Who owns the fields of the definitions.
+const FIELD_MANAGER: &str = "orangery";
+
+/// Sent at the same time: enough to hide the way, too few to burden a cluster.
+const AT_ONCE: usize = 4;
+
+/// Whether an operator brings the definitions of its kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definitions {
+    /// Installed, and brought up to date, by server-side apply.
+    Install,
+    /// Somebody else installs them: they are looked for at the start.
+    Expect,
+}
+
+/// Why the definitions are not there.
+#[derive(Debug, thiserror::Error)]
+pub enum DefinitionsError {
+    /// A definition could not be applied.
+    #[error("the definition {name} cannot be installed in the cluster: {source}")]
+    Apply {
+        /// Its name.
+        name: String,
+        /// What the client says.
+        source: kube::Error,
+    },
+    /// A definition was applied and is not served.
+    #[error("the definition {name} was applied, and the wait for the cluster to serve it broke off: {source}")]
+    NotEstablished {
+        /// Its name.
+        name: String,
+        /// What the wait says.
+        source: Box<kube::runtime::wait::Error>,
+    },
+    /// Nobody has installed them.
+    #[error(
+        "the cluster does not know the kinds of {group}; install them first: orangery crd | kubectl apply --server-side -f -",
+        group = orangery_api::GROUP
+    )]
+    Missing,
+    /// The cluster did not say which kinds it knows.
+    #[error(
+        "the cluster cannot be asked for the kinds it knows: {0}; check that it runs and that the kubeconfig is its own"
+    )]
+    Unreachable(#[source] kube::Error),
+}
+
+impl Definitions {
+    /// Installs the definitions, or looks for them. They are served when this is done.
+    pub(crate) async fn ensure(self, client: &Client) -> Result<(), DefinitionsError> {
+        match self {
+            Definitions::Install => {
+                let applied = stream::iter(orangery_api::crds()).map(|crd| install(client, crd));
+                applied.buffer_unordered(AT_ONCE).try_collect().await
+            }
+            Definitions::Expect => match client.list_api_group_resources(orangery_api::API_VERSION).await {
+                Ok(_) => Ok(()),
+                Err(kube::Error::Api(status)) if status.code == 404 => Err(DefinitionsError::Missing),
+                Err(error) => Err(DefinitionsError::Unreachable(error)),
+            },
+        }
+    }
+}
+
+async fn install(client: &Client, crd: CustomResourceDefinition) -> Result<(), DefinitionsError> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = crd.name_any();
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let applied = match api.patch(&name, &params, &Patch::Apply(&crd)).await {
+        Ok(applied) => applied,
+        Err(source) => return Err(DefinitionsError::Apply { name, source }),
+    };
+    if is_crd_established().matches_object(Some(&applied)) {
+        return Ok(());
+    }
+    let established = await_condition(api, &name, is_crd_established()).await;
+    established.map(drop).map_err(|source| DefinitionsError::NotEstablished { name, source: Box::new(source) })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    fn answering(status: u16) -> Client {
+        let service = tower::service_fn(move |_: Request<Body>| async move {
+            let body = json!({"kind": "Status", "status": "Failure", "code": status, "message": "as scripted"});
+            let body = Body::from(body.to_string().into_bytes());
+            Response::builder().status(status).body(body)
+        });
+        Client::new(service, "default")
+    }
+
+    async fn sentence(definitions: Definitions, status: u16) -> String {
+        definitions.ensure(&answering(status)).await.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_cluster_without_our_kinds_is_told_how_to_get_them() {
+        assert_eq!(
+            sentence(Definitions::Expect, 404).await,
+            "the cluster does not know the kinds of landscaper.gardener.cloud; install them first: orangery crd | kubectl \
+             apply --server-side -f -"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_definition_that_is_refused_is_named() {
+        let told = sentence(Definitions::Install, 403).await;
+        assert!(told.starts_with("the definition "), "{told}");
+        assert!(told.contains(".landscaper.gardener.cloud cannot be installed in the cluster: "), "{told}");
+    }
+}

@@ -1,0 +1,203 @@
+//! The figures of an operator as Prometheus text (`rules.md` §5), and the endpoint that serves them.
+//!
+//! Counted where it happens (queues, clients) or from what is known (stores) at the moment of asking; nothing is
+//! collected in between. Low cardinality: controllers, kinds and verbs, never objects.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+    net::SocketAddr,
+    sync::Arc,
+};
+
+use axum::{Router, http::StatusCode, http::header::CONTENT_TYPE, routing::get};
+use orangery_api::condition::Condition;
+use orangery_controllers::Stores;
+use orangery_reconcile::{Queue, Tally};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{operator::Operator, requests::Requests};
+
+/// Where figures come from.
+pub struct Figures {
+    stores: Stores,
+    queues: Vec<(&'static str, Queue)>,
+    requests: Requests,
+}
+
+/// Why the endpoint cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("metrics cannot be served at {address}: {source}; choose another --metrics-address")]
+pub struct ServeError {
+    address: SocketAddr,
+    source: std::io::Error,
+}
+
+impl Figures {
+    /// Those of an operator and of its client.
+    pub fn new(operator: &Operator, requests: Requests) -> Self {
+        Self { stores: operator.stores().clone(), queues: operator.queues().to_vec(), requests }
+    }
+
+    /// Serves `/metrics`, `/healthz` (the process answers) and `/readyz` (the first lists are in) until `stop`.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn serve(self, address: SocketAddr, stop: CancellationToken) -> Result<SocketAddr, ServeError> {
+        let unusable = |source| ServeError { address, source };
+        let listener = TcpListener::bind(address).await.map_err(unusable)?;
+        let bound = listener.local_addr().map_err(unusable)?;
+        let served = axum::serve(listener, self.router()).with_graceful_shutdown(stop.cancelled_owned());
+        tokio::spawn(async move {
+            if let Err(error) = served.await {
+                tracing::error!(%error, "metrics are no longer served");
+            }
+        });
+        Ok(bound)
+    }
+
+    fn router(self) -> Router {
+        let figures = Arc::new(self);
+        let readiness = Arc::clone(&figures);
+        Router::new()
+            .route(
+                "/metrics",
+                get(move || async move { ([(CONTENT_TYPE, "text/plain; version=0.0.4")], figures.text()) }),
+            )
+            .route("/healthz", get(|| async { "ok" }))
+            .route("/readyz", get(move || async move { readiness.ready() }))
+    }
+
+    fn ready(&self) -> (StatusCode, &'static str) {
+        let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = &self.stores;
+        let synced = [
+            installations.is_synced(),
+            executions.is_synced(),
+            deploy_items.is_synced(),
+            targets.is_synced(),
+            data_objects.is_synced(),
+            contexts.is_synced(),
+        ];
+        if synced.into_iter().all(|synced| synced) {
+            (StatusCode::OK, "ok")
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, "the first lists are not in yet")
+        }
+    }
+
+    /// All figures, in the text format of Prometheus.
+    pub fn text(&self) -> String {
+        let mut page = Page::default();
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut page);
+        page.text
+    }
+
+    fn write(&self, page: &mut Page) -> fmt::Result {
+        let tallies: Vec<(&str, Tally)> = self.queues.iter().map(|(name, queue)| (*name, queue.tally())).collect();
+        write_reconciles(page, &tallies)?;
+        write_queues(page, &tallies)?;
+        page.family("orangery_resource_condition", "gauge", "Objects by kind, condition and its status.")?;
+        for ((kind, condition, status), count) in self.conditions() {
+            let labels = [("kind", kind), ("type", condition.as_str()), ("status", status.as_str())];
+            page.sample("orangery_resource_condition", &labels, count)?;
+        }
+        page.family("orangery_api_requests_total", "counter", "Requests to the API server by verb, kind and answer.")?;
+        for (asked, count) in self.requests.counts() {
+            let code = asked.status.to_string();
+            let labels = [("verb", asked.verb), ("kind", asked.resource.as_str()), ("code", code.as_str())];
+            page.sample("orangery_api_requests_total", &labels, count)?;
+        }
+        page.family("orangery_build_info", "gauge", "The version; always 1.")?;
+        page.sample("orangery_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1)
+    }
+
+    fn conditions(&self) -> BTreeMap<(&'static str, String, String), usize> {
+        let mut counts = BTreeMap::new();
+        let mut count = |kind: &'static str, conditions: &[Condition]| {
+            for condition in conditions {
+                *counts.entry((kind, condition.type_.clone(), condition.status.clone())).or_default() += 1;
+            }
+        };
+        for object in self.stores.installations.list(None) {
+            count("Installation", object.status.as_ref().map_or(&[], |status| &status.conditions));
+        }
+        for object in self.stores.executions.list(None) {
+            count("Execution", object.status.as_ref().map_or(&[], |status| &status.conditions));
+        }
+        for object in self.stores.deploy_items.list(None) {
+            count("DeployItem", object.status.as_ref().map_or(&[], |status| &status.conditions));
+        }
+        counts
+    }
+}
+
+fn write_reconciles(page: &mut Page, tallies: &[(&str, Tally)]) -> fmt::Result {
+    page.family("orangery_reconcile_total", "counter", "Calls of a controller by how they ended.")?;
+    for (controller, tally) in tallies {
+        let results = [
+            ("settled", tally.settled),
+            ("conflict", tally.conflicts),
+            ("retry", tally.retried),
+            ("stalled", tally.stalled),
+            ("panic", tally.panicked),
+        ];
+        for (result, count) in results {
+            page.sample("orangery_reconcile_total", &[("controller", controller), ("result", result)], count)?;
+        }
+    }
+    page.family("orangery_reconcile_duration_seconds", "summary", "Time spent in calls of a controller.")?;
+    for (controller, tally) in tallies {
+        let labels = [("controller", *controller)];
+        page.sample("orangery_reconcile_duration_seconds_sum", &labels, tally.busy.as_secs_f64())?;
+        page.sample("orangery_reconcile_duration_seconds_count", &labels, calls(tally))?;
+    }
+    page.family("orangery_reconcile_running", "gauge", "Calls of a controller that are under way.")?;
+    tallies.iter().try_for_each(|(controller, tally)| {
+        page.sample("orangery_reconcile_running", &[("controller", controller)], tally.running)
+    })
+}
+
+fn write_queues(page: &mut Page, tallies: &[(&str, Tally)]) -> fmt::Result {
+    page.family("orangery_queue_depth", "gauge", "Objects that wait for a call of their controller.")?;
+    for (controller, tally) in tallies {
+        page.sample("orangery_queue_depth", &[("controller", controller)], tally.queued)?;
+    }
+    page.family("orangery_queue_wait_seconds", "summary", "Time that objects waited for a call of their controller.")?;
+    tallies.iter().try_for_each(|(controller, tally)| {
+        let labels = [("controller", *controller)];
+        page.sample("orangery_queue_wait_seconds_sum", &labels, tally.waited.as_secs_f64())?;
+        page.sample("orangery_queue_wait_seconds_count", &labels, calls(tally) + tally.running as u64)
+    })
+}
+
+fn calls(tally: &Tally) -> u64 {
+    tally.settled + tally.conflicts + tally.retried + tally.stalled + tally.panicked
+}
+
+/// Prometheus text as it grows.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn family(&mut self, name: &str, sort: &str, help: &str) -> fmt::Result {
+        write!(self.text, "# HELP {name} {help}\n# TYPE {name} {sort}\n")
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl fmt::Display) -> fmt::Result {
+        self.text.push_str(name);
+        for (number, (label, value)) in labels.iter().enumerate() {
+            let open = if number == 0 { '{' } else { ',' };
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            write!(self.text, "{open}{label}=\"{value}\"")?;
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        writeln!(self.text, "{close} {value}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

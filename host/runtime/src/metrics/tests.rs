@@ -1,0 +1,102 @@
+use std::collections::BTreeSet;
+
+use orangery_api::{deploy_item::DeployItem, execution::Execution, installation::Installation};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn figures() -> Figures {
+    Figures { stores: Stores::new(), queues: vec![("installation", Queue::new())], requests: Requests::default() }
+}
+
+fn object<K: serde::de::DeserializeOwned>(name: &str, ready: &str) -> K {
+    let now = "2026-01-01T00:00:00Z";
+    let condition = json!({"type": "Ready", "status": ready, "reason": "R", "message": "m",
+        "lastTransitionTime": now, "lastUpdateTime": now});
+    serde_json::from_value(json!({"metadata": {"namespace": "ns", "name": name, "uid": name, "resourceVersion": "1"},
+        "spec": {"type": "t", "blueprint": {}}, "status": {"conditions": [condition]}}))
+    .unwrap()
+}
+
+/// The samples that begin like this.
+fn samples(text: &str, name: &str) -> Vec<String> {
+    text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+}
+
+#[test]
+fn objects_are_counted_by_kind_and_condition_at_the_moment_of_asking() {
+    let figures = figures();
+    figures.stores.installations.absorb(object::<Installation>("a", "True"));
+    figures.stores.installations.absorb(object::<Installation>("b", "True"));
+    figures.stores.executions.absorb(object::<Execution>("a", "False"));
+    figures.stores.deploy_items.absorb(object::<DeployItem>("a", "Unknown"));
+    assert_eq!(
+        samples(&figures.text(), "orangery_resource_condition"),
+        [
+            r#"orangery_resource_condition{kind="DeployItem",type="Ready",status="Unknown"} 1"#,
+            r#"orangery_resource_condition{kind="Execution",type="Ready",status="False"} 1"#,
+            r#"orangery_resource_condition{kind="Installation",type="Ready",status="True"} 2"#,
+        ]
+    );
+}
+
+#[test]
+fn a_waiting_object_shows_in_the_depth_of_its_queue() {
+    let figures = figures();
+    for (_, queue) in &figures.queues {
+        queue.wake(orangery_reconcile::Key::new("ns", "a"));
+    }
+    assert_eq!(
+        samples(&figures.text(), "orangery_queue_depth"),
+        [r#"orangery_queue_depth{controller="installation"} 1"#]
+    );
+}
+
+#[test]
+fn every_family_is_described_once_and_every_sample_has_a_value() {
+    let text = figures().text();
+    let described: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    assert_eq!(described.iter().collect::<BTreeSet<_>>().len(), described.len(), "{described:?}");
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        assert!(described.iter().any(|family| name.starts_with(family)), "{line}");
+    }
+}
+
+#[test]
+fn label_values_are_escaped() {
+    let mut page = Page::default();
+    page.sample("x", &[("a", "quote \" backslash \\ line \n"), ("b", "")], 1).unwrap();
+    assert_eq!(page.text, "x{a=\"quote \\\" backslash \\\\ line \\n\",b=\"\"} 1\n");
+}
+
+#[tokio::test]
+async fn health_and_metrics_are_served_until_the_stop() {
+    let stop = CancellationToken::new();
+    let bound = figures().serve(SocketAddr::from(([127, 0, 0, 1], 0)), stop.clone()).await.unwrap();
+    let config = kube::Config::new(format!("http://{bound}").parse().unwrap());
+    let client = crate::requests::remote(config, &Requests::default()).unwrap();
+    let ask = async |path: &str| {
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        client.request_text(request).await
+    };
+    assert_eq!(ask("/healthz").await.unwrap(), "ok");
+    assert!(ask("/metrics").await.unwrap().contains("orangery_build_info{version="));
+    let refused: Value = match ask("/readyz").await {
+        Err(kube::Error::Api(status)) => json!(status.code),
+        other => json!(format!("{other:?}")),
+    };
+    assert_eq!(refused, json!(503));
+    stop.cancel();
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_told_with_the_fix() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let told = figures().serve(address, CancellationToken::new()).await.unwrap_err().to_string();
+    assert!(told.starts_with(&format!("metrics cannot be served at {address}: ")), "{told}");
+    assert!(told.ends_with("; choose another --metrics-address"), "{told}");
+}

@@ -1,0 +1,174 @@
+//! The operator: stores, watches and controllers, made and joined.
+
+use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+
+use kube::Client;
+use orangery_controllers::{
+    Host, Queues, Stores,
+    context::{ensure_default_contexts, keep_default_contexts},
+    deploy_item::DeployItemController,
+    execution::ExecutionController,
+    installation::InstallationController,
+    wire,
+};
+use orangery_core::port::{Chance, Clock, Plugins};
+use orangery_reconcile::{Controller, Queue, Store, Watched, run, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    definitions::{Definitions, DefinitionsError},
+    machine::{OsChance, SystemClock},
+};
+
+/// What an operator is made of.
+pub struct OperatorConfig {
+    /// The cluster that holds our objects.
+    pub client: Client,
+    /// The components.
+    pub plugins: Arc<dyn Plugins>,
+    /// The namespaces looked into; none means all.
+    pub namespaces: BTreeSet<String>,
+    /// Whether it brings the definitions of its kinds.
+    pub definitions: Definitions,
+    /// Objects of each kind that are worked on at the same time. Most of the work is waiting for answers.
+    pub concurrency: usize,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The randomness.
+    pub chance: Arc<dyn Chance>,
+}
+
+impl OperatorConfig {
+    /// The usual one: all namespaces, definitions installed, the machine's clock and randomness.
+    pub fn new(client: Client, plugins: Arc<dyn Plugins>) -> Self {
+        Self {
+            client,
+            plugins,
+            namespaces: BTreeSet::new(),
+            definitions: Definitions::Install,
+            concurrency: 32,
+            clock: Arc::new(SystemClock),
+            chance: Arc::new(OsChance),
+        }
+    }
+}
+
+/// How long running reconciles may take to end once the operator is told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A running operator. Dropping it ends everything at once; [`stop`](Self::stop) lets running reconciles end.
+pub struct Operator {
+    stores: Stores,
+    queues: Vec<(&'static str, Queue)>,
+    tasks: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+/// How the controllers work.
+struct Pace {
+    concurrency: usize,
+    chance: Arc<dyn Chance>,
+}
+
+impl Operator {
+    /// Starts an operator: the definitions first, then watches and controllers, which begin when the first lists are
+    /// in.
+    ///
+    /// # Errors
+    /// The definitions of our kinds cannot be installed, or are not there.
+    pub async fn start(config: OperatorConfig) -> Result<Self, DefinitionsError> {
+        config.definitions.ensure(&config.client).await?;
+        let host = Arc::new(Host::new(config.client, config.plugins, config.clock, Arc::clone(&config.chance)));
+        let mut operator = Self {
+            stores: host.stores.clone(),
+            queues: Vec::new(),
+            tasks: JoinSet::new(),
+            stop: CancellationToken::new(),
+        };
+        let namespaces: Vec<String> = config.namespaces.into_iter().collect();
+        operator.watch_all(&host.client, &namespaces);
+        operator.control_all(&host, &Pace { concurrency: config.concurrency, chance: config.chance });
+        operator.spawn(async move {
+            if namespaces.is_empty() {
+                keep_default_contexts(host, BTreeSet::new()).await;
+            } else {
+                ensure_default_contexts(&host, &namespaces).await;
+            }
+        });
+        Ok(operator)
+    }
+
+    /// What the operator knows of our kinds.
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// The figures of the controllers, by name.
+    pub fn queues(&self) -> &[(&'static str, Queue)] {
+        &self.queues
+    }
+
+    /// Waits until the first lists are in: from now on everything that changes is worked on.
+    pub async fn ready(&self) {
+        let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = &self.stores;
+        tokio::join!(
+            installations.synced(),
+            executions.synced(),
+            deploy_items.synced(),
+            targets.synced(),
+            data_objects.synced(),
+            contexts.synced()
+        );
+    }
+
+    /// Starts nothing more, and gives running reconciles five seconds to end; what is not done by then is done by the
+    /// next operator.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
+            tracing::warn!("some reconciles did not end in time and are cut off; the next start goes on with them");
+        }
+    }
+
+    fn watch_all(&mut self, client: &Client, namespaces: &[String]) {
+        let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = self.stores.clone();
+        self.watch(client, namespaces, installations);
+        self.watch(client, namespaces, executions);
+        self.watch(client, namespaces, deploy_items);
+        self.watch(client, namespaces, targets);
+        self.watch(client, namespaces, data_objects);
+        self.watch(client, namespaces, contexts);
+    }
+
+    fn watch<K: Watched>(&mut self, client: &Client, namespaces: &[String], store: Store<K>) {
+        let (client, namespaces, stop) = (client.clone(), namespaces.to_vec(), self.stop.clone());
+        self.tasks.spawn(async move { watch(client, &namespaces, store, stop).await });
+    }
+
+    fn control_all(&mut self, host: &Arc<Host>, pace: &Pace) {
+        let queues = Queues { installations: Queue::new(), executions: Queue::new() };
+        let stores = self.stores.clone();
+        wire(&stores, &queues);
+        self.control(InstallationController::new(Arc::clone(host)), stores.installations, queues.installations, pace);
+        self.control(ExecutionController::new(Arc::clone(host)), stores.executions, queues.executions, pace);
+        let items = Queue::new();
+        let controller = DeployItemController::new(Arc::clone(host), items.clone());
+        self.control(controller, stores.deploy_items, items, pace);
+    }
+
+    fn control<C: Controller>(&mut self, controller: C, store: Store<C::Object>, queue: Queue, pace: &Pace) {
+        self.queues.push((C::NAME, queue.clone()));
+        let chance = Arc::clone(&pace.chance);
+        self.tasks.spawn(run(Arc::new(controller), store, queue, pace.concurrency, chance, self.stop.clone()));
+    }
+
+    /// Runs something that may be cut off anywhere, until the operator stops.
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(task).await;
+        });
+    }
+}

@@ -1,0 +1,185 @@
+//! Counts the requests of a client, and makes clients of servers in the same process.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use http::{Method, Request, Response};
+use kube::{Client, client::Body};
+use tower::{Layer, Service};
+
+/// What was asked, and how it was answered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asked {
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`, as in RBAC rules.
+    pub verb: &'static str,
+    /// The plural name of the kind, with `/status` for the subresource.
+    pub resource: String,
+    /// The HTTP status; `0` where there was no answer.
+    pub status: u16,
+}
+
+/// Counts requests by verb, resource and answer. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    /// Protects the counts; held for one increment or one copy.
+    counts: Arc<Mutex<BTreeMap<Asked, u64>>>,
+}
+
+impl Requests {
+    /// The counts so far.
+    pub fn counts(&self) -> BTreeMap<Asked, u64> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count(&self, asked: Asked) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(asked).or_default() += 1;
+    }
+}
+
+impl<S> Layer<S> for Requests {
+    type Service = Counted<S>;
+
+    fn layer(&self, service: S) -> Counted<S> {
+        Counted { service, requests: self.clone() }
+    }
+}
+
+/// A service whose requests are counted.
+#[derive(Clone, Debug)]
+pub struct Counted<S> {
+    service: S,
+    requests: Requests,
+}
+
+impl<S, B, E> Service<Request<Body>> for Counted<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = E>,
+    S::Future: Send + 'static,
+    B: 'static,
+    E: 'static,
+{
+    type Response = Response<B>;
+    type Error = E;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), E>> {
+        self.service.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (verb, resource) = parse(request.method(), request.uri().path(), request.uri().query().unwrap_or_default());
+        let requests = self.requests.clone();
+        let answer = self.service.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
+            requests.count(Asked { verb, resource, status });
+            answer
+        })
+    }
+}
+
+/// The verb and the resource of a Kubernetes URL: `/api/v1/…` or `/apis/<group>/<version>/…`, then
+/// `namespaces/<namespace>` for what lives in one, then `<plural>[/<name>[/<subresource>]]`.
+fn parse(method: &Method, path: &str, query: &str) -> (&'static str, String) {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let rest = match parts.as_slice() {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+        _ => return (verb(method, true, query), "none".to_owned()),
+    };
+    match rest {
+        ["namespaces", _, plural] => (verb(method, false, query), (*plural).to_owned()),
+        ["namespaces", _, plural, _] => (verb(method, true, query), (*plural).to_owned()),
+        ["namespaces", _, plural, _, sub, ..] => (verb(method, true, query), format!("{plural}/{sub}")),
+        [plural] => (verb(method, false, query), (*plural).to_owned()),
+        [plural, _] => (verb(method, true, query), (*plural).to_owned()),
+        [plural, _, sub, ..] => (verb(method, true, query), format!("{plural}/{sub}")),
+        [] => (verb(method, true, query), "none".to_owned()),
+    }
+}
+
+fn verb(method: &Method, named: bool, query: &str) -> &'static str {
+    let watches = query.split('&').any(|part| part == "watch=true" || part == "watch=1");
+    match (method.as_str(), named) {
+        ("GET", _) if watches => "watch",
+        ("GET", true) => "get",
+        ("GET", false) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        ("DELETE", true) => "delete",
+        ("DELETE", false) => "deletecollection",
+        _ => "other",
+    }
+}
+
+/// A client of a server in the same process: no connection, no TLS, no copies.
+pub fn in_process(router: axum::Router, requests: &Requests) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let mut router = router.clone();
+        async move { Service::call(&mut router, request.map(axum::body::Body::new)).await }
+    });
+    Client::new(requests.layer(service), "default")
+}
+
+/// A client of the cluster that `config` names. No throttle, no time limit on answers, which watches would meet, and no
+/// repeats within a call: the loop of the controllers knows better when to try again, and what else to do meanwhile.
+///
+/// # Errors
+/// What the client says about certificates and credentials.
+pub fn remote(mut config: kube::Config, requests: &Requests) -> Result<Client, kube::Error> {
+    config.default_retry = false;
+    Ok(kube::client::ClientBuilder::try_from(config)?.with_layer(requests).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(method: Method, path_and_query: &str, verb: &str, resource: &str) {
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        assert_eq!(parse(&method, path, query), (verb_of(verb), resource.to_owned()), "{path_and_query}");
+    }
+
+    fn verb_of(verb: &str) -> &'static str {
+        ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
+            .into_iter()
+            .find(|known| *known == verb)
+            .unwrap()
+    }
+
+    #[test]
+    fn requests_are_named_as_in_rbac_rules() {
+        let (core, group) = ("/api/v1", "/apis/landscaper.gardener.cloud/v1alpha1");
+        check(Method::GET, &format!("{core}/namespaces"), "list", "namespaces");
+        check(Method::GET, &format!("{core}/namespaces/default"), "get", "namespaces");
+        check(Method::GET, &format!("{core}/namespaces/default/secrets/a"), "get", "secrets");
+        check(Method::GET, &format!("{group}/installations?limit=500&watch=true"), "watch", "installations");
+        check(Method::POST, &format!("{group}/namespaces/ns/executions"), "create", "executions");
+        check(Method::PATCH, &format!("{group}/namespaces/ns/executions/a/status"), "patch", "executions/status");
+        check(Method::PUT, &format!("{group}/namespaces/ns/executions/a"), "update", "executions");
+        check(Method::DELETE, &format!("{group}/namespaces/ns/executions/a?x=1"), "delete", "executions");
+        check(Method::DELETE, &format!("{group}/namespaces/ns/executions"), "deletecollection", "executions");
+        check(Method::GET, "/version", "get", "none");
+        check(Method::GET, group, "get", "none");
+    }
+
+    #[tokio::test]
+    async fn a_server_in_the_same_process_is_asked_and_counted() {
+        let missing = r#"{"kind":"Status","status":"Failure","code":404,"reason":"NotFound"}"#;
+        let handler = axum::routing::get(move || async move { (http::StatusCode::NOT_FOUND, missing) });
+        let router = axum::Router::new().route("/api/v1/namespaces/{name}", handler);
+        let requests = Requests::default();
+        let client = in_process(router, &requests);
+        let api: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(client);
+        assert_eq!(api.get_opt("a").await.unwrap(), None);
+        let asked = Asked { verb: "get", resource: "namespaces".to_owned(), status: 404 };
+        assert_eq!(requests.counts(), BTreeMap::from([(asked, 1)]));
+    }
+}

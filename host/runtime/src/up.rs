@@ -1,0 +1,134 @@
+//! `orangery up`: a server and the operator in one process, a folder applied, and what becomes of it.
+//!
+//! What a user may expect of a second `up` on the same data: the server comes back as it was left, what was under way
+//! goes on, and the folder is applied again as `kubectl apply` would. Installations whose manifest carries the
+//! annotation `landscaper.gardener.cloud/operation: reconcile` therefore get a new job at every `up FOLDER`, which
+//! repairs drift and changes nothing where nothing differs; those without it are left to be triggered by hand.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use kube::{Client, api::DynamicObject};
+use orangery_cli::{Exit, Terminal, Up, apply::apply, folder};
+use orangery_core::port::Clock;
+use orangery_embedded::{Options, Server};
+use tracing_subscriber::filter::LevelFilter;
+
+pub use self::error::UpError;
+use self::{
+    place::Place,
+    view::{Scope, View},
+};
+use crate::{
+    components, logging,
+    machine::SystemClock,
+    operator::{Operator, OperatorConfig},
+    requests::{Requests, in_process},
+    stop::Stop,
+};
+
+mod error;
+mod place;
+mod target;
+mod view;
+
+/// Carries `orangery up` out: returns when everything is final with `--once`, else when the process is told to stop.
+///
+/// # Errors
+/// [`UpError`], whose [`exit`](UpError::exit) is the exit code. What really failed in a tree is told on the terminal
+/// and is no error of this function.
+pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpError> {
+    logging::start(&arguments.logging, LevelFilter::WARN)?;
+    let manifests = folder::read(&arguments.paths)?;
+    let mut stop = Stop::new()?;
+    let place = Place::choose(&arguments)?;
+    let plugins = components::load(arguments.plugins.as_deref())?;
+    let server = serve(&arguments, &place).await?;
+    let client = in_process(server.router(), &Requests::default());
+    let operator = Operator::start(OperatorConfig::new(client.clone(), plugins)).await?;
+    target::put(&client, &server.kubeconfig()).await?;
+    place.write_kubeconfig(&server.kubeconfig())?;
+    operator.ready().await;
+    terminal.line(format_args!("Server and operator are ready at {} ({place}). To reach it:", server.url()))?;
+    terminal.line(format_args!("  export KUBECONFIG={}", place.kubeconfig().display()))?;
+    let running = Running { arguments, client, operator };
+    let outcome = tokio::select! {
+        outcome = running.deploy(manifests, terminal) => outcome,
+        () = stop.asked() => Ok(Exit::Ok),
+    };
+    running.operator.stop().await;
+    server.stop().await;
+    outcome
+}
+
+async fn serve(arguments: &Up, place: &Place) -> Result<Server, UpError> {
+    let clock = SystemClock;
+    let options = Options {
+        storage: place.storage(),
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port)),
+        clock: Arc::new(move || clock.now()),
+    };
+    orangery_embedded::start(options).await.map_err(UpError::from)
+}
+
+/// Server and operator are up.
+struct Running {
+    arguments: Up,
+    client: Client,
+    operator: Operator,
+}
+
+impl Running {
+    async fn deploy(&self, manifests: Vec<folder::Manifest>, terminal: &mut Terminal) -> Result<Exit, UpError> {
+        let applies = !manifests.is_empty();
+        let applied = apply(&self.client, &self.arguments.namespace, manifests).await?;
+        self.absorb(&applied);
+        let scope = if applies { Scope::of(&applied) } else { Scope::All };
+        let mut view = View::new(self.operator.stores().clone(), scope, &self.arguments.namespace);
+        if self.arguments.once {
+            return self.once(view, terminal).await;
+        }
+        loop {
+            view.until_final(terminal).await?;
+            view.tell_outcome(terminal);
+            if view.shows_anything() {
+                terminal.line("Everything is final. Server and operator stay until Ctrl-C.")?;
+            }
+            view.changed().await;
+        }
+    }
+
+    async fn once(&self, mut view: View, terminal: &mut Terminal) -> Result<Exit, UpError> {
+        let patience = self.arguments.timeout.after().unwrap_or(Duration::MAX);
+        match tokio::time::timeout(patience, view.until_final(terminal)).await {
+            Ok(drawn) => {
+                drawn?;
+                Ok(view.tell_outcome(terminal))
+            }
+            Err(_) => Err(UpError::TimedOut { timeout: self.arguments.timeout.to_string() }),
+        }
+    }
+
+    /// Makes what was applied known at once, so that nothing looks final before its watch has spoken.
+    fn absorb(&self, applied: &[DynamicObject]) {
+        let stores = self.operator.stores();
+        for object in applied {
+            match object.types.as_ref().map(|types| types.kind.as_str()) {
+                Some("Installation") => absorb_into(&stores.installations, object),
+                Some("Execution") => absorb_into(&stores.executions, object),
+                Some("DeployItem") => absorb_into(&stores.deploy_items, object),
+                Some(_) | None => {}
+            }
+        }
+    }
+}
+
+fn absorb_into<K: orangery_reconcile::Watched>(store: &orangery_reconcile::Store<K>, object: &DynamicObject) {
+    // What does not decode is told by the watch, which hears of it as well.
+    if let Ok(object) = object.clone().try_parse::<K>() {
+        store.absorb(object);
+    }
+}

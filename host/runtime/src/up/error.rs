@@ -1,0 +1,75 @@
+//! Why `orangery up` ends without having deployed: one sentence with the fix, and an exit code.
+
+use std::{io, path::PathBuf};
+
+use orangery_cli::{Exit, apply::ApplyError, folder::FolderError};
+use orangery_embedded::StartError;
+
+use crate::{components::ComponentsError, definitions::DefinitionsError, logging::FilterError};
+
+/// Why `up` ends without having deployed.
+#[derive(Debug, thiserror::Error)]
+pub enum UpError {
+    /// The folder cannot be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// An object of it cannot be applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The log filter cannot be read.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// A component cannot be registered.
+    #[error(transparent)]
+    Components(#[from] ComponentsError),
+    /// The server cannot be started: the port, or the data folder.
+    #[error(transparent)]
+    Server(#[from] StartError),
+    /// The definitions of our kinds cannot be installed in it.
+    #[error(transparent)]
+    Definitions(#[from] DefinitionsError),
+    /// The Target `cluster` cannot be written.
+    #[error("the Target cluster cannot be put into namespace default: {0}")]
+    Target(#[source] kube::Error),
+    /// A file or folder of the server cannot be written.
+    #[error("{} cannot be written: {source}; choose another --data folder, or make room and permissions", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not everything was final in time.
+    #[error(
+        "not everything is final after {timeout}; what is shown above as running is unfinished, and a longer --timeout or an up without --once lets it go on"
+    )]
+    TimedOut {
+        /// What `--timeout` says.
+        timeout: String,
+    },
+    /// The terminal, or the signals of the process.
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl UpError {
+    /// The exit code that tells of it.
+    pub fn exit(&self) -> Exit {
+        match self {
+            UpError::Folder(_)
+            | UpError::Filter(_)
+            | UpError::Components(_)
+            | UpError::Server(_)
+            | UpError::Write { .. } => Exit::Usage,
+            UpError::Apply(error) => match error {
+                ApplyError::UnknownKind { .. }
+                | ApplyError::ApiVersion { .. }
+                | ApplyError::NoNamespace { .. }
+                | ApplyError::Refused { .. } => Exit::Usage,
+                ApplyError::Call { .. } | ApplyError::NotServed { .. } => Exit::Failed,
+            },
+            UpError::TimedOut { .. } => Exit::TimedOut,
+            UpError::Definitions(_) | UpError::Target(_) | UpError::Output(_) => Exit::Failed,
+        }
+    }
+}

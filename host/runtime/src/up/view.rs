@@ -1,0 +1,137 @@
+//! What `up` shows: the tree as it changes, and what became of it.
+
+use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
+
+use kube::{ResourceExt, api::DynamicObject};
+use orangery_cli::{
+    Exit, Terminal,
+    tree::{Kind, Node, Objects, Standing, Tree, live::Live},
+};
+use orangery_controllers::Stores;
+use orangery_reconcile::{Store, Watched};
+use tokio::{sync::Notify, time::Instant};
+
+/// The least time between two drawings: faster than an eye follows only costs.
+const PACE: Duration = Duration::from_millis(40);
+
+/// Which trees are shown and judged.
+#[derive(Debug)]
+pub(super) enum Scope {
+    /// All that there are.
+    All,
+    /// Those of these objects: what else a data folder holds from earlier is neither shown nor judged.
+    Applied(BTreeSet<(Kind, String, String)>),
+}
+
+impl Scope {
+    /// The trees of what was applied.
+    pub(super) fn of(applied: &[DynamicObject]) -> Self {
+        let roots = applied.iter().filter_map(|object| {
+            let kind = match object.types.as_ref()?.kind.as_str() {
+                "Installation" => Kind::Installation,
+                "Execution" => Kind::Execution,
+                "DeployItem" => Kind::DeployItem,
+                _ => return None,
+            };
+            Some((kind, object.namespace().unwrap_or_default(), object.name_any()))
+        });
+        Scope::Applied(roots.collect())
+    }
+
+    fn has(&self, root: &Node) -> bool {
+        match self {
+            Scope::All => true,
+            Scope::Applied(roots) => roots.contains(&(root.kind, root.namespace.clone(), root.name.clone())),
+        }
+    }
+}
+
+/// A drawing that follows the stores.
+pub(super) struct View {
+    stores: Stores,
+    scope: Scope,
+    live: Live,
+    changed: Arc<Notify>,
+    began: Instant,
+    tree: Tree,
+}
+
+impl View {
+    pub(super) fn new(stores: Stores, scope: Scope, home: &str) -> Self {
+        let changed = Arc::new(Notify::new());
+        ring_on_change(&stores.installations, &changed);
+        ring_on_change(&stores.executions, &changed);
+        ring_on_change(&stores.deploy_items, &changed);
+        Self { stores, scope, live: Live::new(home), changed, began: Instant::now(), tree: Tree::default() }
+    }
+
+    /// Draws every change until nothing goes on any more.
+    pub(super) async fn until_final(&mut self, terminal: &mut Terminal) -> io::Result<()> {
+        loop {
+            let drawn = Instant::now();
+            self.tree = self.read();
+            let at = self.began.elapsed();
+            if self.tree.is_final() {
+                self.live.finish(terminal, self.tree.clone(), at)?;
+                self.live.leave();
+                return Ok(());
+            }
+            self.live.show(terminal, self.tree.clone(), at)?;
+            self.changed.notified().await;
+            // A large tree takes its time: at least half of it is left to the work itself.
+            let pause = PACE.max(drawn.elapsed().min(Duration::from_secs(1)));
+            tokio::time::sleep_until(drawn + pause).await;
+        }
+    }
+
+    /// Waits for a change after the last drawing.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Whether there is a tree at all.
+    pub(super) fn shows_anything(&self) -> bool {
+        !self.tree.roots.is_empty()
+    }
+
+    /// Tells what failed and what was never started, on stderr. [`Exit::Ok`] where all has succeeded.
+    pub(super) fn tell_outcome(&self, terminal: &mut Terminal) -> Exit {
+        let mut exit = Exit::Ok;
+        for cause in self.tree.causes() {
+            terminal.error(cause.text());
+            exit = Exit::Failed;
+        }
+        for root in self.tree.roots.iter().filter(|root| root.standing == Standing::Idle) {
+            terminal.error(not_started(root));
+            exit = Exit::Failed;
+        }
+        if self.tree.has_failed() { Exit::Failed } else { exit }
+    }
+
+    fn read(&self) -> Tree {
+        let objects = Objects {
+            installations: self.stores.installations.list(None),
+            executions: self.stores.executions.list(None),
+            deploy_items: self.stores.deploy_items.list(None),
+        };
+        let mut tree = Tree::of(&objects);
+        tree.roots.retain(|root| self.scope.has(root));
+        tree
+    }
+}
+
+fn not_started(root: &Node) -> String {
+    let (kind, namespace, name) = (root.kind.as_str(), &root.namespace, &root.name);
+    format!(
+        "{kind} {namespace}/{name} was not started, because nothing triggers it; add the annotation \
+         landscaper.gardener.cloud/operation: reconcile to its manifest, or run orangery reconcile {name} -n {namespace}"
+    )
+}
+
+fn ring_on_change<K: Watched>(store: &Store<K>, bell: &Arc<Notify>) {
+    let bell = Arc::clone(bell);
+    store.subscribe(move |_| bell.notify_one());
+}
+
+#[cfg(test)]
+mod tests;

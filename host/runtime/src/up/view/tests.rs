@@ -1,0 +1,89 @@
+use std::sync::Mutex;
+
+use orangery_api::installation::Installation;
+use orangery_cli::terminal::Appearance;
+use serde_json::{Value, json};
+
+use super::*;
+
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Written {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+fn terminal() -> (Terminal, Written) {
+    let err = Written::default();
+    (Terminal::new(Box::new(io::sink()), Box::new(err.clone()), Appearance::PLAIN), err)
+}
+
+fn installation(name: &str, version: u64, status: Value) -> Installation {
+    serde_json::from_value(json!({"metadata": {"namespace": "ns", "name": name, "uid": name,
+        "resourceVersion": version.to_string(), "generation": 1}, "spec": {"blueprint": {}}, "status": status}))
+    .unwrap()
+}
+
+fn finished(phase: &str) -> Value {
+    json!({"phase": phase, "jobID": "1", "jobIDFinished": "1", "observedGeneration": 1})
+}
+
+fn applied(name: &str) -> Scope {
+    let object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
+        "metadata": {"namespace": "ns", "name": name}});
+    Scope::of(&[serde_json::from_value(object).unwrap()])
+}
+
+#[tokio::test]
+async fn a_view_is_final_when_the_job_is_and_judges_only_what_was_applied() {
+    let stores = Stores::new();
+    stores.installations.absorb(installation("other", 1, finished("Failed")));
+    stores.installations.absorb(installation("mine", 2, json!({"phase": "Progressing", "jobID": "1"})));
+    let mut view = View::new(stores.clone(), applied("mine"), "ns");
+    let (mut terminal, err) = terminal();
+    let ending = async {
+        tokio::task::yield_now().await;
+        stores.installations.absorb(installation("mine", 3, finished("Succeeded")));
+    };
+    let (drawn, ()) = tokio::join!(view.until_final(&mut terminal), ending);
+    drawn.unwrap();
+    assert_eq!(view.tell_outcome(&mut terminal), Exit::Ok);
+    assert_eq!(err.text(), "");
+}
+
+#[tokio::test]
+async fn what_failed_is_exit_code_1() {
+    let stores = Stores::new();
+    stores.installations.absorb(installation("mine", 1, finished("Failed")));
+    let mut view = View::new(stores, Scope::All, "ns");
+    let (mut terminal, _) = terminal();
+    view.until_final(&mut terminal).await.unwrap();
+    assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
+}
+
+#[tokio::test]
+async fn what_nothing_triggers_is_told_with_the_way_to_start_it() {
+    let stores = Stores::new();
+    stores.installations.absorb(installation("mine", 1, json!({})));
+    let mut view = View::new(stores, Scope::All, "ns");
+    let (mut terminal, err) = terminal();
+    view.until_final(&mut terminal).await.unwrap();
+    assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
+    assert_eq!(
+        err.text(),
+        "error: Installation ns/mine was not started, because nothing triggers it; add the annotation \
+         landscaper.gardener.cloud/operation: reconcile to its manifest, or run orangery reconcile mine -n ns\n"
+    );
+}
