@@ -129,7 +129,8 @@ impl Scope<'_> {
             context,
             source: self.own_context(),
             purpose: Some(purpose),
-            key: key.to_owned(),
+            // A label cannot hold the mark of a global key.
+            key: key.strip_prefix('#').unwrap_or(key).to_owned(),
             place,
             job: self.job.to_owned(),
             hash: content.hash(),

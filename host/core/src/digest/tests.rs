@@ -132,13 +132,3 @@ fn different_content_has_different_hashes() {
     let stored: std::collections::BTreeSet<String> = values.iter().map(stored_hash).collect();
     assert_eq!(stored.len(), values.len());
 }
-
-/// More of `golden/`: the whole stored form of user-made DataObjects.
-#[test]
-fn ins_23_hashes_of_stored_data_are_those_recorded_from_the_original() {
-    let hash = |name: &str, data: Value| {
-        let data_objects = BTreeMap::from([(name.to_owned(), stored_hash(&data))]);
-        imports_hash(&Fingerprints { data_objects, ..Fingerprints::default() })
-    };
-    assert_eq!(hash("cfg", json!({"l": [1, 2], "a": "x", "n": 3})), "61b2c15b2557b5912ef42f7299d18d635ebd983d");
-}

@@ -199,7 +199,7 @@ fn children_export_into_the_context_of_their_parent() {
     assert_eq!(
         shown,
         [
-            (text("global"), text("Inst.up"), text("#global")),
+            (text("global"), text("Inst.up"), text("global")),
             (crate::name::object_name("Inst.up", "out"), text("Inst.up"), text("out")),
         ]
     );
