@@ -251,8 +251,12 @@ mod tests {
 
     #[test]
     fn an_artifact_prefix_ends_at_a_boundary() {
-        let some = grants(serde_json::json!({"artifacts": ["ghcr.io/acme", "example.org/x/"], "hosts": ["charts.example.org"]}));
-        for granted in ["ghcr.io/acme", "ghcr.io/acme/a:1", "ghcr.io/acme:1", "ghcr.io/acme@sha256:0", "example.org/x/y"] {
+        let some = grants(
+            serde_json::json!({"artifacts": ["ghcr.io/acme", "example.org/x/"], "hosts": ["charts.example.org"]}),
+        );
+        for granted in
+            ["ghcr.io/acme", "ghcr.io/acme/a:1", "ghcr.io/acme:1", "ghcr.io/acme@sha256:0", "example.org/x/y"]
+        {
             assert!(some.artifact(granted).is_ok(), "{granted}");
         }
         for refused in ["ghcr.io/acme-evil", "ghcr.io/acm", "example.org/xy", "evil/ghcr.io/acme"] {
