@@ -22,14 +22,18 @@ mod requests;
 #[path = "cluster/usage.rs"]
 mod usage;
 
-/// The binary under test, in a folder of its own.
+/// The binary under test, in a folder of its own. The first test compiles the components, once for all.
 #[cfg(test)]
-fn binary() -> orangery_tests::binary::Binary {
-    orangery_tests::binary::Binary::new(env!("CARGO_BIN_EXE_orangery-under-test"), env!("CARGO_TARGET_TMPDIR"))
+async fn binary() -> orangery_tests::binary::Binary {
+    static PREPARED: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+    let program = env!("CARGO_BIN_EXE_orangery-under-test");
+    let binary = orangery_tests::binary::Binary::new(program, env!("CARGO_TARGET_TMPDIR"));
+    PREPARED.get_or_init(async || binary.prepare().await).await;
+    binary
 }
 
 /// A server and operator that keep everything in memory.
 #[cfg(test)]
 async fn cluster() -> orangery_tests::cluster::Cluster {
-    orangery_tests::cluster::Cluster::start(&binary(), &["--ephemeral"]).await
+    orangery_tests::cluster::Cluster::start(&binary().await, &["--ephemeral"]).await
 }

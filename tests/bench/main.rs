@@ -41,6 +41,7 @@ fn measure(sizes: &[usize]) -> ExitCode {
     build();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     runtime.block_on(async {
+        binary().prepare().await;
         let mut figures = Figures::begin();
         restart::starts(&mut figures).await;
         calls::measure(&mut figures).await;

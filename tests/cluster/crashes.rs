@@ -1,5 +1,7 @@
 //! `kill -9` at any moment: the data opens again, and the tree goes on.
 
+use std::net::TcpListener;
+
 use orangery_tests::{binary::Binary, cluster::Cluster, history::History};
 use serde_json::{Value, json};
 
@@ -28,22 +30,28 @@ fn succeeded() -> Value {
     })
 }
 
-async fn start(binary: &Binary) -> Cluster {
-    Cluster::start(binary, &["--data", "state"]).await
+/// A port that is free now, for every start of a test: Targets keep the address of their server.
+fn port() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a free port").port().to_string()
+}
+
+async fn start(binary: &Binary, port: &str) -> Cluster {
+    Cluster::start(binary, &["--data", "state", "--port", port]).await
 }
 
 #[tokio::test]
 async fn a_tree_goes_on_after_a_kill_at_any_moment() {
-    let binary = crate::binary();
-    let mut cluster = start(&binary).await;
+    let (binary, port) = (crate::binary().await, port());
+    let mut cluster = start(&binary, &port).await;
     for round in 1..=10 {
         let history = History::begin(cluster.client()).await;
         let known = history.sights().len();
         cluster.apply_yaml(&installation(round)).await;
-        history.wait_for(known + round).await;
+        history.wait_until(|seen| seen.len() >= known + round).await;
         cluster.kill().await;
 
-        cluster = start(&binary).await;
+        cluster = start(&binary, &port).await;
         cluster.expect(&orange(round)).await;
         cluster.expect(&succeeded()).await;
     }
@@ -51,18 +59,18 @@ async fn a_tree_goes_on_after_a_kill_at_any_moment() {
 
 #[tokio::test]
 async fn a_deletion_goes_on_after_a_kill_at_any_moment() {
-    let binary = crate::binary();
-    let mut cluster = start(&binary).await;
+    let (binary, port) = (crate::binary().await, port());
+    let mut cluster = start(&binary, &port).await;
     for round in 1..=5 {
         cluster.apply_yaml(&installation(round)).await;
         cluster.expect(&succeeded()).await;
         let history = History::begin(cluster.client()).await;
         let known = history.sights().len();
         cluster.delete(&succeeded()).await;
-        history.wait_for(known + round).await;
+        history.wait_until(|seen| seen.len() >= known + round).await;
         cluster.kill().await;
 
-        cluster = start(&binary).await;
+        cluster = start(&binary, &port).await;
         for kind in ["Installation", "Execution", "DeployItem", "DataObject"] {
             cluster.expect_absent(&json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind})).await;
         }

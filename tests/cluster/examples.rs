@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 async fn up_once(example: &str, arguments: &[&str]) -> Ended {
     let folder = folder(example);
-    crate::binary().run(&[&["up", "--ephemeral", "--port", "0", "--once", &folder], arguments].concat()).await
+    crate::binary().await.run(&[&["up", "--ephemeral", "--port", "0", "--once", &folder], arguments].concat()).await
 }
 
 fn folder(example: &str) -> String {
@@ -34,7 +34,7 @@ async fn check_deploys(example: &str, expected: &[Value]) {
 
 async fn check_deploys_with(example: &str, arguments: &[&str], expected: &[Value]) {
     let folder = folder(example);
-    let binary = crate::binary();
+    let binary = crate::binary().await;
     let cluster = Cluster::start(&binary, &[&["--ephemeral", &folder], arguments].concat()).await;
     for object in expected {
         cluster.expect(object).await;

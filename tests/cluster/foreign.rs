@@ -58,10 +58,11 @@ async fn an_external_deployer_does_its_items_over_the_job_protocol() {
     cluster.apply_yaml(INSTALLATION).await;
     cluster.expect(&installation("Progressing")).await;
 
-    let is_triggered = |item: &Value| item["spec"]["type"] == "example.com/theirs" && item["status"]["jobID"].is_string();
+    let is_triggered =
+        |item: &Value| item["spec"]["type"] == "example.com/theirs" && item["status"]["jobID"].is_string();
     let theirs = cluster.expect_that(&item("theirs", json!({})), "was not triggered", is_triggered).await;
     let job = theirs["status"]["jobID"].clone();
-    assert_eq!(theirs["metadata"]["finalizers"], Value::Null, "nobody but its deployer holds the item: {theirs}");
+    assert_eq!(theirs["status"]["phase"], Value::Null, "nobody but its deployer works on the item: {theirs}");
 
     let done = json!({"phase": "Succeeded", "jobIDFinished": job, "observedGeneration": 1});
     cluster.patch_status(&theirs, done).await;

@@ -75,6 +75,9 @@ async fn items_start_after_those_they_depend_on_and_are_deleted_before_them() {
     cluster.expect_absent(&installation(None)).await;
     let item = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem"});
     cluster.expect_absent(&item).await;
+    history
+        .wait_until(|seen| seen.iter().filter(|one| one.kind == "DeployItem" && one.phase == "gone").count() == 4)
+        .await;
     check_order(&history, "gone", &EDGES.map(|(first, second)| (second, first)));
 }
 
@@ -83,8 +86,17 @@ const RECORDED: [(&str, &[&str]); 3] = [
     (
         "Installation",
         &[
-            "", "Init", "CleanupOrphaned", "ObjectsCreated", "Progressing", "Completing", "Succeeded", "InitDelete",
-            "TriggerDelete", "Deleting", "gone",
+            "",
+            "Init",
+            "CleanupOrphaned",
+            "ObjectsCreated",
+            "Progressing",
+            "Completing",
+            "Succeeded",
+            "InitDelete",
+            "TriggerDelete",
+            "Deleting",
+            "gone",
         ],
     ),
     (
@@ -102,6 +114,7 @@ async fn phases_are_seen_in_the_recorded_order() {
     cluster.expect(&installation(Some("Succeeded"))).await;
     cluster.delete(&installation(None)).await;
     cluster.expect_absent(&installation(None)).await;
+    history.wait_until(|seen| seen.iter().filter(|one| one.phase == "gone").count() == 6).await;
     for (kind, recorded) in RECORDED {
         let name = if kind == "DeployItem" { "top" } else { "diamond" };
         let seen = history.phases(kind, name);

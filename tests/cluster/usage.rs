@@ -36,13 +36,13 @@ fn check(ended: &Ended, code: i32, named: &[&str]) {
 
 #[tokio::test]
 async fn a_folder_that_does_not_exist_is_bad_usage() {
-    let ended = crate::binary().run(&[ONCE.as_slice(), &["no-such-folder"]].concat()).await;
+    let ended = crate::binary().await.run(&[ONCE.as_slice(), &["no-such-folder"]].concat()).await;
     check(&ended, 2, &["no-such-folder", "does not exist"]);
 }
 
 #[tokio::test]
 async fn yaml_that_does_not_parse_is_named_with_its_place() {
-    let binary = crate::binary();
+    let binary = crate::binary().await;
     let folder = folder(&binary, "kind: ConfigMap\nmetadata: {name: [}\n");
     let ended = binary.run(&[ONCE.as_slice(), &[&folder]].concat()).await;
     check(&ended, 2, &["objects.yaml:2:"]);
@@ -50,7 +50,7 @@ async fn yaml_that_does_not_parse_is_named_with_its_place() {
 
 #[tokio::test]
 async fn an_unknown_kind_is_named() {
-    let binary = crate::binary();
+    let binary = crate::binary().await;
     let folder = folder(&binary, "apiVersion: example.com/v1\nkind: Unheard\nmetadata: {name: of}\n");
     let ended = binary.run(&[ONCE.as_slice(), &[&folder]].concat()).await;
     check(&ended, 2, &["Unheard", "objects.yaml"]);
@@ -58,7 +58,7 @@ async fn an_unknown_kind_is_named() {
 
 #[tokio::test]
 async fn an_unknown_flag_is_bad_usage() {
-    let ended = crate::binary().run(&["up", "--no-such-flag"]).await;
+    let ended = crate::binary().await.run(&["up", "--no-such-flag"]).await;
     check(&ended, 2, &["--no-such-flag"]);
 }
 
@@ -66,13 +66,13 @@ async fn an_unknown_flag_is_bad_usage() {
 async fn a_port_in_use_is_named_with_the_way_out() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    let ended = crate::binary().run(&["up", "--ephemeral", "--once", "--port", &port, &hello_world()]).await;
-    check(&ended, 2, &[&port, "--port"]);
+    let ended = crate::binary().await.run(&["up", "--ephemeral", "--once", "--port", &port, &hello_world()]).await;
+    check(&ended, 2, &[&port, "choose another port"]);
 }
 
 #[tokio::test]
 async fn a_data_folder_in_use_is_named() {
-    let binary = crate::binary();
+    let binary = crate::binary().await;
     let _running = Cluster::start(&binary, &["--data", "state"]).await;
     let ended = binary.run(&["up", "--data", "state", "--port", "0", "--once", &hello_world()]).await;
     check(&ended, 2, &["state", "another process"]);
@@ -80,20 +80,20 @@ async fn a_data_folder_in_use_is_named() {
 
 #[tokio::test]
 async fn a_data_folder_of_another_version_is_named_and_left_alone() {
-    let binary = crate::binary();
+    let binary = crate::binary().await;
     let up = ["up", "--data", "state", "--port", "0", "--once", &hello_world()];
     assert_eq!(binary.run(&up).await.code, Some(0));
-    let marker = binary.folder().join("state/format");
+    let marker = binary.folder().join("state/FORMAT");
     let before = fs::read_to_string(&marker).expect("the data folder says its format");
-    fs::write(&marker, "999\n").expect("the marker can be written");
-    check(&binary.run(&up).await, 2, &["state", "999"]);
+    fs::write(&marker, "orangery data 999\n").expect("the marker can be written");
+    check(&binary.run(&up).await, 2, &["state", "orangery data 999"]);
     fs::write(&marker, before).expect("the marker can be written");
     assert_eq!(binary.run(&up).await.code, Some(0), "nothing was lost");
 }
 
 #[tokio::test]
 async fn a_corrupt_component_fails_its_own_items_only() {
-    let binary = crate::binary();
+    let binary = crate::binary().await;
     let plugins = binary.folder().join("plugins");
     fs::create_dir_all(&plugins).expect("the folder can be made");
     fs::write(plugins.join("broken.wasm"), b"\0asm, but not really").expect("the file can be written");
@@ -107,7 +107,7 @@ async fn a_corrupt_component_fails_its_own_items_only() {
 
 #[tokio::test]
 async fn what_is_on_disk_is_there_after_a_restart() {
-    let binary = crate::binary();
+    let binary = crate::binary().await;
     let ended = binary.run(&["up", "--data", "state", "--port", "0", "--once", &hello_world()]).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;

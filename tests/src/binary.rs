@@ -57,6 +57,12 @@ impl Binary {
         self.folder.path()
     }
 
+    /// Compiles the components that ship with it into the shared folder, where they are not yet.
+    pub async fn prepare(&self) {
+        let compiled = self.command(&["plugin", "compile"]).status().await.expect("the binary starts");
+        assert!(compiled.success(), "the components do not compile");
+    }
+
     /// Runs the command to its end.
     pub async fn run(&self, arguments: &[&str]) -> Ended {
         let output = timeout(DEADLINE, self.command(arguments).output()).await;

@@ -34,9 +34,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts `up` with these arguments on a free port, and answers when it can be reached.
+    /// Starts `up` with these arguments, on a free port where they name none, and answers when it can be reached.
     pub async fn start(binary: &Binary, arguments: &[&str]) -> Cluster {
-        let mut process = binary.start(&[&["up", "--port", "0"], arguments].concat());
+        let port: &[&str] = if arguments.contains(&"--port") { &[] } else { &["--port", "0"] };
+        let mut process = binary.start(&[&["up"], port, arguments].concat());
         let line = process.line_with("KUBECONFIG=").await;
         let path = line.split("KUBECONFIG=").nth(1).unwrap_or_default().trim().trim_matches(['"', '\'']);
         let kubeconfig = binary.folder().join(path);
@@ -202,6 +203,10 @@ fn nearest(expected: &Value, objects: &[Value]) -> Option<(Vec<String>, Value)> 
 fn report(what: &str, expected: &Value, objects: &[Value]) -> ! {
     let names: Vec<_> = objects.iter().map(|object| text(object, "/metadata/name")).collect();
     let (lines, object) = nearest(expected, objects).unwrap_or_default();
+    let mut object = object;
+    if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
     let object = serde_json::to_string_pretty(&object).unwrap_or_default();
     fail(&format!(
         "{expected}\n{what}; the kind has {names:?}; the nearest differs in\n  {}\n{object}",

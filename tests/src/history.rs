@@ -53,11 +53,11 @@ impl History {
         self.seen.borrow().clone()
     }
 
-    /// Waits until this many sights were noted.
-    pub async fn wait_for(&self, sights: usize) {
+    /// Waits until what was seen satisfies the condition.
+    pub async fn wait_until(&self, holds: impl Fn(&[Sight]) -> bool) {
         let mut seen = self.seen.subscribe();
-        let waited = timeout(DEADLINE, seen.wait_for(|seen| seen.len() >= sights)).await;
-        assert!(waited.is_ok(), "{sights} sights were not seen in time: {:#?}", self.sights());
+        let waited = timeout(DEADLINE, seen.wait_for(|seen| holds(seen))).await;
+        assert!(waited.is_ok(), "it was not seen in time: {:#?}", self.sights());
     }
 
     /// The phases of one object, in order.

@@ -9,7 +9,7 @@ use kube::Client;
 pub struct Requests(BTreeMap<String, u64>);
 
 const COUNTER: &str = "apiserver_request_total{";
-const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+const WRITES: [&str; 6] = ["create", "update", "patch", "apply", "delete", "deletecollection"];
 const READS: [&str; 2] = ["get", "list"];
 
 impl Requests {
