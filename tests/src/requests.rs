@@ -9,7 +9,8 @@ use kube::Client;
 pub struct Requests(BTreeMap<String, u64>);
 
 const COUNTER: &str = "apiserver_request_total{";
-const WRITES: [&str; 6] = ["create", "update", "patch", "apply", "delete", "deletecollection"];
+/// Verbs as a Kubernetes API server counts them: those of HTTP, but for server-side apply and collections.
+const WRITES: [&str; 6] = ["post", "put", "patch", "apply", "delete", "deletecollection"];
 const READS: [&str; 2] = ["get", "list"];
 
 impl Requests {
@@ -80,7 +81,7 @@ apiserver_request_total{verb="PATCH",group="x",version="v1",resource="things",su
 apiserver_request_total{verb="PATCH",group="x",version="v1",resource="things",subresource="status",code="409"} 1
 apiserver_request_total{verb="GET",group="x",version="v1",resource="things",subresource="",code="200"} 1
 apiserver_request_total{verb="GET",group="",version="",resource="",subresource="",code="200"} 9
-apiserver_request_total{verb="CREATE",group="",version="v1",resource="events",subresource="",code="201"} 3
+apiserver_request_total{verb="POST",group="",version="v1",resource="events",subresource="",code="201"} 3
 apiserver_request_total{verb="WATCH",group="x",version="v1",resource="things",subresource="",code="200"} 1
 "#;
 
