@@ -141,3 +141,20 @@ async fn what_is_registered_as_a_deployer_has_to_be_one() {
         "the component does not export orangery:deployer/deploy; build it against the world of `orangery wit` that it is registered for"
     );
 }
+
+#[tokio::test]
+async fn a_cache_that_cannot_be_used_costs_compiling_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let sandbox = sandbox_with(file.clone());
+    plan(&deployer_of(sandbox.clone(), "answers", bytes("answers"), json!({}))).await.unwrap().unwrap();
+    let error = sandbox.fill_cache(&bytes("answers")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the cache of compiled components {} cannot be used: File exists (os error 17); name another folder",
+            file.display()
+        )
+    );
+}

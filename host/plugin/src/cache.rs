@@ -16,7 +16,7 @@ use std::{
 use orangery_core::digest;
 use wasmtime::Engine;
 
-use crate::error::Error;
+use crate::error::CacheError;
 
 /// A folder of compiled components.
 pub(crate) struct Cache {
@@ -26,8 +26,8 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// Opens the folder, and makes it where it is absent, for us alone.
-    pub(crate) fn open(folder: PathBuf, engine: &Engine) -> Result<Self, Error> {
-        let unusable = |why: String| Error::Cache { folder: folder.clone(), why };
+    pub(crate) fn open(folder: PathBuf, engine: &Engine) -> Result<Self, CacheError> {
+        let unusable = |why: String| CacheError { folder: folder.clone(), why };
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -65,10 +65,10 @@ impl Cache {
     }
 
     /// Keeps the code of a component. A reader sees it whole or not at all.
-    pub(crate) fn put(&self, digest: &str, code: &[u8]) -> Result<(), Error> {
+    pub(crate) fn put(&self, digest: &str, code: &[u8]) -> Result<(), CacheError> {
         let file = self.file(digest);
         let written = replace(&seal_of(&file), self.seal(digest, code).as_bytes()).and_then(|()| replace(&file, code));
-        written.map_err(|error| Error::Cache { folder: self.folder.clone(), why: error.to_string() })
+        written.map_err(|error| CacheError { folder: self.folder.clone(), why: error.to_string() })
     }
 
     fn name(&self, digest: &str) -> String {
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    fn open(folder: &Path) -> Result<Cache, Error> {
+    fn open(folder: &Path) -> Result<Cache, CacheError> {
         Cache::open(folder.to_path_buf(), &Engine::default())
     }
 

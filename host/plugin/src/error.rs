@@ -153,19 +153,24 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The cache cannot be used.
-    #[error("the cache of compiled components {folder} cannot be used: {why}")]
-    Cache {
-        /// The folder.
-        folder: PathBuf,
-        /// Why, and how to mend it.
-        why: String,
-    },
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// The engine does not start on this machine.
     #[error("the WebAssembly engine does not start: {why}")]
     Engine {
         /// The engine's own words.
         why: String,
     },
+}
+
+/// Why the cache of compiled components cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the cache of compiled components {folder} cannot be used: {why}")]
+pub struct CacheError {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Why, and how to mend it.
+    pub why: String,
 }
 
 fn said(wrote: &Option<String>) -> String {
@@ -187,7 +192,7 @@ impl Error {
             Error::Limit { .. } | Error::StackOverflow { .. } | Error::TooLarge { .. } | Error::CompileLimit { .. } => {
                 Fault::invalid(Code::LimitExceeded, message)
             }
-            Error::Busy { .. } | Error::Compiler { .. } | Error::Cache { .. } => {
+            Error::Busy { .. } | Error::Compiler { .. } | Error::Cache(_) => {
                 Fault::later(Code::InternalProblem, message)
             }
             Error::Import { .. } => Fault::denied(message),
@@ -209,7 +214,7 @@ impl Error {
     /// Whether the same bytes may be usable at another time, so that the reason is not remembered.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Error::Busy { .. } | Error::Compiler { .. } | Error::Cache { .. } => true,
+            Error::Busy { .. } | Error::Compiler { .. } | Error::Cache(_) => true,
             Error::Limit { .. }
             | Error::Trap { .. }
             | Error::StackOverflow { .. }

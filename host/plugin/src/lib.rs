@@ -27,7 +27,7 @@ pub use budget::{Budget, Limit};
 pub use compile::{CompileCommand, compile_worker_main};
 pub use component::Component;
 pub use contract::{LEVEL, WIT};
-pub use error::Error;
+pub use error::{CacheError, Error};
 pub use inspect::{Inspection, Need, Offer, World, inspect};
 pub use plugin::Plugin;
 pub use plugin_set::{PluginSet, PluginSetError};

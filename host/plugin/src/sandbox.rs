@@ -21,7 +21,7 @@ use crate::{
     capability::{self, Guest},
     compile::{self, CompileCommand},
     component::{Component, Slot},
-    error::Error,
+    error::{CacheError, Error},
     inspect,
     meter::SharedMemory,
     wasi,
@@ -91,18 +91,19 @@ pub struct Sandbox {
     compiler: CompileCommand,
     /// One component is compiled at a time: the compiler uses all processors and much memory.
     compiling: Semaphore,
-    cache: Option<Cache>,
+    /// Where compiled components are kept, or why nowhere.
+    cache: Result<Cache, CacheError>,
     /// Protects the components that were asked for, usable or not, by digest.
     components: Mutex<BTreeMap<String, Arc<Slot>>>,
 }
 
 impl Sandbox {
-    /// Starts the engine. Says once, as a warning, where the pool could not be reserved; see [`Sandbox::allocator`].
+    /// Starts the engine. Says once, as a warning, where the pool could not be reserved (see [`Sandbox::allocator`]) and
+    /// where the cache cannot be used: calls are slower then, and each start compiles again.
     ///
     /// # Errors
     ///
-    /// [`Error::Engine`] where this machine cannot run WebAssembly at all, [`Error::Cache`] where the cache folder is
-    /// open to others.
+    /// [`Error::Engine`] where this machine cannot run WebAssembly at all.
     pub fn start(config: SandboxConfig) -> Result<Arc<Self>, Error> {
         let SandboxConfig { compiler, cache, calls, memory } = config;
         let (engine, allocator) = engine::start(calls)?;
@@ -113,7 +114,12 @@ impl Sandbox {
         let unlinked = |error: wasmtime::Error| Error::Engine { why: format!("{error:#}") };
         capability::add_to_linker(&mut linker).map_err(unlinked)?;
         wasi::add_to_linker(&mut linker).map_err(unlinked)?;
-        let cache = cache.map(|folder| Cache::open(folder, &engine)).transpose()?;
+        let cache = match cache {
+            Some(folder) => Cache::open(folder, &engine).inspect_err(|error| {
+                tracing::warn!(%error, "components are compiled at each start");
+            }),
+            None => Err(CacheError { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() }),
+        };
         Ok(Arc::new(Self {
             ticker: ticker::Ticker::start(&engine)?,
             linker,
@@ -165,9 +171,7 @@ impl Sandbox {
     pub async fn fill_cache(&self, bytes: &[u8]) -> Result<PathBuf, Error> {
         inspect::inspect(bytes)?.check()?;
         let digest = digest::sha256(bytes);
-        let Some(cache) = &self.cache else {
-            return Err(Error::Cache { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() });
-        };
+        let cache = self.cache.as_ref().map_err(CacheError::clone)?;
         if cache.get(&digest).is_none() {
             cache.put(&digest, &self.compile(bytes).await?)?;
         }
@@ -178,7 +182,7 @@ impl Sandbox {
     pub(crate) async fn load(&self, digest: &str, bytes: &[u8]) -> Result<Component, Error> {
         let inspection = inspect::inspect(bytes)?;
         inspection.check()?;
-        if let Some(compiled) = self.cache.as_ref().and_then(|cache| cache.get(digest)) {
+        if let Some(compiled) = self.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
             match Component::link(&self.engine, &self.linker, inspection.clone(), &compiled) {
                 Ok(component) => return Ok(component),
                 Err(Error::Compile { why }) => {
@@ -188,7 +192,7 @@ impl Sandbox {
             }
         }
         let compiled = self.compile(bytes).await?;
-        if let Some(cache) = &self.cache
+        if let Ok(cache) = &self.cache
             && let Err(error) = cache.put(digest, &compiled)
         {
             tracing::warn!(%error, "the next start compiles again");
