@@ -75,7 +75,7 @@ impl Cluster {
     }
 
     pub(crate) async fn get(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
-        let request = at(resource, key.namespace.as_deref()).get(&key.name, &GetParams::default());
+        let request = at(resource, key.namespace.as_deref()).get(&segment(&key.name), &GetParams::default());
         match self.ask(key, request).await {
             Ok(object) => Ok(Some(object)),
             Err(Error::Missing { .. }) => Ok(None),
@@ -96,21 +96,21 @@ impl Cluster {
         object: &Value,
     ) -> Result<Value, Error> {
         let bytes = object.to_string().into_bytes();
-        let request = at(resource, key.namespace.as_deref()).replace(&key.name, &post(), bytes);
+        let request = at(resource, key.namespace.as_deref()).replace(&segment(&key.name), &post(), bytes);
         self.written(resource, key, self.ask(key, request).await)
     }
 
     /// A JSON merge patch.
     pub(crate) async fn patch(&self, resource: &ApiResource, key: &ObjectKey, patch: &Value) -> Result<Value, Error> {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let request = at(resource, key.namespace.as_deref()).patch(&key.name, &params, &Patch::Merge(patch));
+        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), &params, &Patch::Merge(patch));
         self.written(resource, key, self.ask(key, request).await)
     }
 
     /// Server-side apply. Fields of others that the object names are taken over, as controllers do.
     pub(crate) async fn apply(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        let request = at(resource, key.namespace.as_deref()).patch(&key.name, &params, &Patch::Apply(object));
+        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), &params, &Patch::Apply(object));
         self.written(resource, key, self.ask(key, request).await)
     }
 
@@ -118,7 +118,7 @@ impl Cluster {
     pub(crate) async fn delete(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Deletion, Error> {
         let params =
             DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
-        let request = at(resource, key.namespace.as_deref()).delete(&key.name, &params);
+        let request = at(resource, key.namespace.as_deref()).delete(&segment(&key.name), &params);
         let answer: Value = match self.ask(key, request).await {
             Ok(answer) => answer,
             Err(Error::Missing { .. }) => return Ok(Deletion::Gone),
@@ -212,8 +212,37 @@ pub(crate) fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
     let root = if resource.api_version.contains('/') { "apis" } else { "api" };
     Request::new(match namespace {
         Some(namespace) if resource.namespaced => {
-            format!("/{root}/{}/namespaces/{namespace}/{}", resource.api_version, resource.plural)
+            format!("/{root}/{}/namespaces/{}/{}", resource.api_version, segment(namespace), resource.plural)
         }
         Some(_) | None => format!("/{root}/{}/{}", resource.api_version, resource.plural),
     })
+}
+
+/// A name as one segment of a path. Components choose names: none may name another resource than the one that was
+/// granted, and one that no object can have is an object that does not exist.
+fn segment(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':');
+    let only_dots = name.bytes().all(|byte| byte == b'.');
+    name.bytes().fold(String::with_capacity(name.len()), |mut path, byte| {
+        if plain(byte) && !only_dots {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("%{byte:02X}"));
+        }
+        path
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_one_segment_of_the_path() {
+        let names = ["cm-1.x", "system:node", "Not A Name", "../secrets/x", "a?b#c", "..", "é"];
+        assert_eq!(
+            names.map(segment),
+            ["cm-1.x", "system:node", "Not%20A%20Name", "..%2Fsecrets%2Fx", "a%3Fb%23c", "%2E%2E", "%C3%A9"]
+        );
+    }
 }

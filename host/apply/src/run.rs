@@ -36,18 +36,23 @@ pub(crate) const AT_ONCE: usize = 16;
 /// A wait for what a watch tells, a failure that may pass, or one that ends the job.
 pub async fn carry_out(job: &Job<'_>, ledger: &mut dyn Ledger, proposal: &Proposal, page: &mut Page) -> Step<Outcome> {
     let beginning = (At::Stage(Position::default()), job.clock.now());
-    let (resumes, (at, since), planned) = match page.progress.take() {
-        // Another call has answered this proposal: it begins.
+    let (entry, (at, since), planned) = match page.progress.take() {
         Some(Progress { at: At::Calling(_) | At::Recovering(_) | At::Deleting, planned, .. }) => {
-            (false, beginning, planned)
+            (Entrance::NextCall, beginning, planned)
         }
-        Some(Progress { at, since, planned, .. }) => (true, (at, since), planned),
-        None => (false, beginning, BTreeSet::new()),
+        Some(Progress { at, since, planned, .. }) => (Entrance::Resumed, (at, since), planned),
+        None => (Entrance::FirstCall, beginning, BTreeSet::new()),
     };
-    let kept = page.kept.take().filter(|_| resumes);
+    let kept = page.kept.take().filter(|_| entry == Entrance::Resumed);
     let site = Site::new(job, Some(proposal));
     let mut run = Run { site, ledger, proposal, page, kept, at, since, planned };
-    let result = match if resumes { Ok(()) } else { run.begin().await } {
+    let begun = match entry {
+        Entrance::Resumed => Ok(()),
+        Entrance::FirstCall => run.begin(must_be_kept(proposal)).await,
+        // A crash must not begin the job's calls again.
+        Entrance::NextCall => run.begin(true).await,
+    };
+    let result = match begun {
         Ok(()) => run.drive().await,
         Err(setback) => Err(setback.halt),
     };
@@ -55,6 +60,17 @@ pub async fn carry_out(job: &Job<'_>, ledger: &mut dyn Ledger, proposal: &Propos
         Ok(outcome) => Ok(outcome),
         Err(halt) => Err(run.rest(halt).await),
     }
+}
+
+/// How a look comes to its proposal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entrance {
+    /// The first call of the job has just answered it.
+    FirstCall,
+    /// A later call has.
+    NextCall,
+    /// An earlier look has begun it.
+    Resumed,
 }
 
 struct Run<'a> {
@@ -71,7 +87,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Joins what is to come to the inventory and has it recorded.
-    async fn begin(&mut self) -> Result<(), Setback> {
+    async fn begin(&mut self, keeps: bool) -> Result<(), Setback> {
         if let Some(first) = self.proposal.stages.first() {
             self.refuse_unplaced(first).await?;
         }
@@ -84,7 +100,7 @@ impl Run<'_> {
             self.page.status = Some(status.clone());
         }
         self.page.deletion_order.clone_from(&self.proposal.deletion_order);
-        if must_be_kept(self.proposal) {
+        if keeps {
             self.keep().await?;
         }
         let touches = self.proposal.stages.iter().any(|stage| !stage.writes.is_empty() || !stage.removals.is_empty());

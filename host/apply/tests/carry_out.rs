@@ -1,0 +1,17 @@
+//! Carrying proposals out against an API server: what is written, in which order, and that no crash changes the end.
+
+#[cfg(test)]
+#[path = "carry_out/crash.rs"]
+mod crash;
+#[cfg(test)]
+#[path = "carry_out/deletion.rs"]
+mod deletion;
+#[cfg(test)]
+#[path = "carry_out/gates.rs"]
+mod gates;
+#[cfg(test)]
+#[path = "carry_out/world.rs"]
+mod world;
+#[cfg(test)]
+#[path = "carry_out/writes.rs"]
+mod writes;

@@ -1,0 +1,125 @@
+//! Pruning and deletion: what goes, in which order, and what stays.
+
+use orangery_apply::Outcome;
+use orangery_core::step::Halt;
+use serde_json::{Value, json};
+
+use crate::world::{LABEL, World, config_map, proposal, stage, write};
+
+fn path(name: &str) -> String {
+    format!("/api/v1/namespaces/default/configmaps/{name}")
+}
+
+fn group(names: &[&str], force: bool) -> Value {
+    json!({"what": [{"managed": {"apiVersion": "v1", "kind": "ConfigMap", "names": names}}], "force": force})
+}
+
+async fn names(world: &World) -> Vec<String> {
+    world.config_maps().await.into_keys().collect()
+}
+
+#[tokio::test]
+async fn what_left_the_plan_is_pruned_and_what_is_kept_stays() {
+    let mut world = World::new().await;
+    let kept = json!({"object": config_map("kept", "1"), "how": "replace", "owned": "kept"});
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1"), write("b", "1"), kept])]}))).await;
+    world.run("k", &proposal(json!({"stages": [stage(&[write("a", "1")])]}))).await;
+    assert_eq!(names(&world).await, ["a", "kept"]);
+    assert_eq!(world.inventory(), ["a"]);
+}
+
+#[tokio::test]
+async fn an_object_that_a_failed_job_planned_is_not_forgotten() {
+    let mut world = World::new().await;
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1")])]}))).await;
+    let lost = json!({"object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad", "namespace": "absent"}}, "how": "replace"});
+    let partial = world.look("k", &proposal(json!({"stages": [stage(&[write("new", "1"), lost])]}))).await;
+    let Err(Halt::Retry(failure)) = partial else { panic!("{partial:?}") };
+    assert!(failure.message.contains("namespaces \"absent\" not found"), "{failure}");
+    assert_eq!(world.inventory(), ["bad", "a", "new"]);
+    assert_eq!(world.run("l", &proposal(json!({"stages": [stage(&[write("new", "1")])]}))).await, Outcome::Finished);
+    assert_eq!(names(&world).await, ["new"]);
+    assert_eq!(world.inventory(), ["new"]);
+}
+
+#[tokio::test]
+async fn pruning_waits_for_a_group_before_it_begins_the_next() {
+    let mut world = World::new().await;
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1"), write("b", "1"), write("c", "1")])]}))).await;
+    world.send("PATCH", &path("b"), &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    let empty = proposal(json!({"pruningOrder": [group(&["b"], false), group(&["a"], false)]}));
+    let Err(Halt::Wait(wait)) = world.look("k", &empty).await else { panic!() };
+    assert_eq!(wait.to_string(), "waiting for ConfigMap default/b to be gone");
+    assert_eq!(names(&world).await, ["a", "b", "c"], "the second group has not begun");
+    world.send("PATCH", &path("b"), &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(world.run("k", &empty).await, Outcome::Finished);
+    assert_eq!(names(&world).await, ["c"], "what is in no group stays");
+}
+
+#[tokio::test]
+async fn force_removes_the_finalizers_of_others() {
+    let mut world = World::new().await;
+    let plan = proposal(json!({"stages": [stage(&[write("a", "1")])], "deletionOrder": [group(&["a"], true)]}));
+    world.run("j", &plan).await;
+    world.send("PATCH", &path("a"), &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    world.delete().await;
+    assert_eq!((names(&world).await.len(), world.inventory().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn c_28_deletion_needs_nothing_but_the_inventory() {
+    let mut world = World::new().await;
+    let namespace =
+        json!({"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, "how": "replace"});
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1"), namespace])]}))).await;
+    world.restart();
+    world.traffic.take();
+    world.delete().await;
+    let deletions: Vec<String> = world.traffic.take().into_iter().filter(|line| line.starts_with("DELETE")).collect();
+    assert_eq!(deletions, ["DELETE configmaps/a", "DELETE namespaces/n"]);
+}
+
+#[tokio::test]
+async fn an_object_is_changed_as_wanted_before_it_goes() {
+    let mut world = World::new().await;
+    let last = json!({"object": config_map("a", "1"), "how": "replace", "beforeDeletion": {"data": {"k": "bye"}}});
+    world.run("j", &proposal(json!({"stages": [stage(&[last])]}))).await;
+    world.send("PATCH", &path("a"), &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    assert!(matches!(world.look_at_deletion().await, Err(Halt::Wait(_))));
+    let lines: Vec<String> = world.traffic.take().into_iter().take(3).collect();
+    assert_eq!(lines, ["GET configmaps/a", "PUT configmaps/a", "DELETE configmaps/a"]);
+    assert_eq!(world.config_maps().await["a"], json!({"k": "bye"}));
+}
+
+#[tokio::test]
+async fn a_fallback_object_that_somebody_took_over_is_left_to_him() {
+    let mut world = World::new().await;
+    let fallback = json!({"object": config_map("a", "1"), "how": "replace", "owned": "fallback"});
+    world.run("j", &proposal(json!({"stages": [stage(&[fallback])]}))).await;
+    world.send("PATCH", &path("a"), &json!({"metadata": {"labels": {LABEL: "other"}}})).await;
+    world.delete().await;
+    assert_eq!(names(&world).await, ["a"]);
+    assert_eq!(world.inventory().len(), 0);
+}
+
+#[tokio::test]
+async fn a_group_may_take_in_what_nobody_manages() {
+    let mut world = World::new().await;
+    world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map("foreign", "1")).await;
+    let order = json!([{"what": [{"matching": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "names": ["foreign", "a"]}}]}]);
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1")])], "deletionOrder": order}))).await;
+    world.delete().await;
+    assert!(names(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn objects_whose_kind_is_not_served_any_more_are_gone() {
+    let mut world = World::new().await;
+    let page = &mut world.status.page;
+    page.inventory = orangery_core::inventory::Inventory::read(Some(&json!([
+        {"policy": "manage", "resource": {"apiVersion": "gone.example/v1", "kind": "Gone", "name": "x", "namespace": "default"}}
+    ])))
+    .unwrap();
+    world.delete().await;
+    assert_eq!(world.inventory().len(), 0);
+}

@@ -1,0 +1,405 @@
+//! An API server, a job on it, and a status that survives what the job does not.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{Router, body::Body};
+use jiff::Timestamp;
+use kube::Client;
+use orangery_apply::{
+    Cluster, ClusterPool, ClusterSet, Connections, Drifted, Job, Ledger, Outcome, Page, Purpose, Waiter, carry_out,
+    delete, drift,
+};
+use orangery_core::{
+    digest::sha256,
+    inventory::Located,
+    plan::item::{At, Kept},
+    port::{BoxFuture, Clock},
+    proposal::{ClusterRef, Proposal, SecretContent},
+    step::{Halt, Step},
+};
+use orangery_embedded::{Options, Server, Storage, start};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tower::{BoxError, ServiceExt, service_fn};
+
+/// The label that marks the objects of the item.
+pub(crate) const LABEL: &str = "example.org/item";
+
+/// How long a test waits for a wake.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Where a write breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// Before the server has it.
+    Request,
+    /// After the server has it: the answer is lost.
+    Answer,
+}
+
+/// What was asked of the server and of the ledger, in order, and which write breaks.
+#[derive(Default)]
+pub(crate) struct Traffic {
+    log: Mutex<Vec<String>>,
+    breaks: Mutex<Option<(usize, Break)>>,
+}
+
+impl Traffic {
+    /// Counts a write down; `Some` where this one breaks.
+    fn write(&self) -> Option<Break> {
+        let mut breaks = self.breaks.lock().unwrap();
+        match breaks.as_mut() {
+            Some((0, how)) => {
+                let how = *how;
+                *breaks = None;
+                Some(how)
+            }
+            Some((left, _)) => {
+                *left -= 1;
+                None
+            }
+            None => None,
+        }
+    }
+
+    fn note(&self, line: String) {
+        self.log.lock().unwrap().push(line);
+    }
+
+    /// What was noted since the last call, watches and discovery apart.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.log.lock().unwrap())
+    }
+
+    pub(crate) fn break_at(&self, write: usize, how: Break) {
+        *self.breaks.lock().unwrap() = Some((write, how));
+    }
+
+    /// Whether the break has happened.
+    pub(crate) fn has_broken(&self) -> bool {
+        self.breaks.lock().unwrap().take().is_none()
+    }
+}
+
+/// What the item's status and Secrets hold.
+#[derive(Default)]
+pub(crate) struct Status {
+    pub(crate) page: Page,
+    proposals: BTreeMap<String, Proposal>,
+    pub(crate) exports: Option<Value>,
+    /// The job that has succeeded last, written with its last page.
+    succeeded: Option<String>,
+}
+
+struct Settable(Mutex<Timestamp>);
+
+impl Clock for Settable {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// The server, what has to survive, and what does not.
+pub(crate) struct World {
+    _server: Server,
+    pub(crate) client: Client,
+    pub(crate) traffic: Arc<Traffic>,
+    pub(crate) status: Status,
+    pub(crate) is_current: AtomicBool,
+    clock: Settable,
+    pool: ClusterPool,
+    woken: Arc<Notify>,
+}
+
+struct Connected(Arc<Cluster>);
+
+impl Connections for Connected {
+    fn connect<'a>(&'a self, _on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
+        Box::pin(async { Ok(Arc::clone(&self.0)) })
+    }
+
+    fn content<'a>(&'a self, _content: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
+        Box::pin(async { Ok("secret content".to_owned()) })
+    }
+}
+
+struct Book<'a> {
+    status: &'a mut Status,
+    traffic: &'a Traffic,
+}
+
+fn lost() -> Halt {
+    Halt::Retry(orangery_core::error::Failure::new("Test", "Lost", "the process was killed"))
+}
+
+impl Book<'_> {
+    fn write(&mut self, line: &str, change: impl FnOnce(&mut Status)) -> Step<()> {
+        self.traffic.note(line.to_owned());
+        match self.traffic.write() {
+            None => {
+                change(self.status);
+                Ok(())
+            }
+            Some(Break::Request) => Err(lost()),
+            Some(Break::Answer) => {
+                change(self.status);
+                Err(lost())
+            }
+        }
+    }
+}
+
+impl Ledger for Book<'_> {
+    fn record<'a>(&'a mut self, page: &'a Page) -> BoxFuture<'a, Step<()>> {
+        Box::pin(async move { self.write("record", |status| status.page = page.clone()) })
+    }
+
+    fn keep<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<Kept>> {
+        Box::pin(async move {
+            let digest = sha256(json!(proposal).to_string().as_bytes());
+            let kept = Kept { digest: digest.clone(), secrets: vec![] };
+            self.write("keep", |status| drop(status.proposals.insert(digest, proposal.clone())))?;
+            Ok(kept)
+        })
+    }
+
+    fn export<'a>(&'a mut self, exports: &'a Value) -> BoxFuture<'a, Step<()>> {
+        Box::pin(async move { self.write("export", |status| status.exports = Some(exports.clone())) })
+    }
+}
+
+fn client(router: Router, traffic: Arc<Traffic>) -> Client {
+    let service = service_fn(move |request: axum::http::Request<kube::client::Body>| {
+        let (router, traffic) = (router.clone(), Arc::clone(&traffic));
+        async move {
+            let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let writes = method != "GET";
+            let discovers = path.split('/').count() < 5 && !path.contains("namespaces") && !path.ends_with('s');
+            if !query.contains("watch=") && !discovers {
+                let short = path.rsplit("/").take(2).collect::<Vec<_>>();
+                traffic.note(format!("{method} {}", short.into_iter().rev().collect::<Vec<_>>().join("/")));
+            }
+            let broken = if writes { traffic.write() } else { None };
+            if broken == Some(Break::Request) {
+                return Err(BoxError::from("the process was killed"));
+            }
+            let response = router.oneshot(request.map(Body::new)).await.map_err(BoxError::from)?;
+            if broken == Some(Break::Answer) {
+                return Err(BoxError::from("the process was killed"));
+            }
+            Ok(response)
+        }
+    });
+    Client::new(service, "default")
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let options = Options {
+            storage: Storage::Memory,
+            address: "127.0.0.1:0".parse().unwrap(),
+            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
+        };
+        let server = start(options).await.unwrap();
+        let traffic = Arc::new(Traffic::default());
+        let client = client(server.router(), Arc::clone(&traffic));
+        let woken = Arc::new(Notify::new());
+        Self {
+            client,
+            traffic,
+            status: Status::default(),
+            is_current: AtomicBool::new(true),
+            clock: Settable(Mutex::new(Timestamp::UNIX_EPOCH)),
+            pool: pool(&woken),
+            woken,
+            _server: server,
+        }
+    }
+
+    /// The process is killed: nothing but the server and the status is left.
+    pub(crate) fn restart(&mut self) {
+        self.pool = pool(&self.woken);
+    }
+
+    pub(crate) fn pass(&self, time: Duration) {
+        let mut now = self.clock.0.lock().unwrap();
+        *now = now.checked_add(time).unwrap();
+    }
+
+    pub(crate) fn clusters(&self) -> ClusterSet {
+        let cluster = self.pool.adopt("the cluster of the test", &self.client);
+        self.pool.set(Arc::new(Connected(cluster)), waiter())
+    }
+
+    /// One look. What is to be done again is the kept proposal, if there is progress, else `proposal`.
+    pub(crate) async fn look(&mut self, job: &str, proposal: &Proposal) -> Step<Outcome> {
+        let mut page = self.status.page.clone();
+        page.progress = page.progress.filter(|progress| progress.job == job);
+        let carried_on =
+            page.progress.as_ref().filter(|progress| !matches!(progress.at, At::Calling(_) | At::Recovering(_)));
+        let kept = carried_on.and(page.kept.as_ref());
+        let proposal = kept.map_or(proposal, |kept| &self.status.proposals[&kept.digest]).clone();
+        let clusters = self.clusters();
+        let is_current = || self.is_current.load(Ordering::SeqCst);
+        let labels = [LABEL.to_owned()];
+        let job = Job {
+            id: job,
+            purpose: Purpose::Install,
+            owner: "item",
+            labels: &labels,
+            clusters: &clusters,
+            clock: &self.clock,
+            is_current: &is_current,
+        };
+        let mut book = Book { status: &mut self.status, traffic: &self.traffic };
+        let result = carry_out(&job, &mut book, &proposal, &mut page).await;
+        // Where a look ends that was not killed, the caller writes the page, and the end of the job with it.
+        if !matches!(&result, Err(Halt::Retry(_))) {
+            let ended = matches!(&result, Ok(Outcome::Finished)).then(|| job.id.to_owned());
+            book.write("record", |status| {
+                status.page = page;
+                status.succeeded = ended;
+            })?;
+        }
+        clusters.keep_waiting();
+        result
+    }
+
+    /// Looks until the proposal is through, waiting where it waits.
+    pub(crate) async fn run(&mut self, job: &str, proposal: &Proposal) -> Outcome {
+        loop {
+            match self.look(job, proposal).await {
+                Ok(outcome) => return outcome,
+                Err(_) if self.status.succeeded.as_deref() == Some(job) => return Outcome::Finished,
+                Err(Halt::Wait(_)) => self.wait().await,
+                Err(Halt::Retry(failure)) if failure.message.contains("the process was killed") => self.restart(),
+                Err(halt) => panic!("{halt:?}"),
+            }
+        }
+    }
+
+    /// Deletes the inventory until it is gone.
+    pub(crate) async fn delete(&mut self) {
+        loop {
+            let result = self.look_at_deletion().await;
+            match result {
+                Ok(()) => return,
+                Err(Halt::Wait(_)) => self.wait().await,
+                Err(Halt::Retry(failure)) if failure.message.contains("the process was killed") => self.restart(),
+                Err(halt) => panic!("{halt:?}"),
+            }
+        }
+    }
+
+    pub(crate) async fn look_at_deletion(&mut self) -> Step<()> {
+        let clusters = self.clusters();
+        let is_current = || self.is_current.load(Ordering::SeqCst);
+        let labels = [LABEL.to_owned()];
+        let job = Job {
+            id: "deletion",
+            purpose: Purpose::Uninstall,
+            owner: "item",
+            labels: &labels,
+            clusters: &clusters,
+            clock: &self.clock,
+            is_current: &is_current,
+        };
+        let mut page = self.status.page.clone();
+        let result = delete(&job, &mut page).await;
+        if !matches!(&result, Err(Halt::Retry(_))) {
+            self.status.page = page;
+        }
+        clusters.keep_waiting();
+        result
+    }
+
+    pub(crate) async fn drift(&self, proposal: &Proposal) -> BTreeMap<Located, Drifted> {
+        let clusters = self.clusters();
+        let job = Job {
+            id: "drift",
+            purpose: Purpose::Install,
+            owner: "item",
+            labels: &[],
+            clusters: &clusters,
+            clock: &self.clock,
+            is_current: &|| true,
+        };
+        drift(&job, proposal).await.unwrap()
+    }
+
+    /// Waits until a watch has woken the item.
+    pub(crate) async fn wait(&self) {
+        tokio::time::timeout(DEADLINE, self.woken.notified()).await.expect("a watch wakes the item in time");
+    }
+
+    /// The names and data of the config maps of namespace `default`.
+    pub(crate) async fn config_maps(&self) -> BTreeMap<String, Value> {
+        let list: Value = self.get("/api/v1/namespaces/default/configmaps").await.unwrap();
+        let items = list["items"].as_array().unwrap();
+        let named =
+            items.iter().map(|item| (item["metadata"]["name"].as_str().unwrap().to_owned(), item["data"].clone()));
+        named.filter(|(name, _)| name != "kube-root-ca.crt").collect()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Option<Value> {
+        let answer = self.client.request(axum::http::Request::get(path).body(vec![]).unwrap()).await;
+        self.traffic.take();
+        answer.ok()
+    }
+
+    /// Somebody else writes.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = axum::http::Request::builder().method(method).uri(path).header("content-type", kind);
+        let answer = self.client.request(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
+        self.traffic.take();
+        answer
+    }
+
+    /// The names in the inventory.
+    pub(crate) fn inventory(&self) -> Vec<String> {
+        self.status.page.inventory.0.keys().map(|located| located.key.name.clone()).collect()
+    }
+}
+
+fn pool(woken: &Arc<Notify>) -> ClusterPool {
+    let woken = Arc::clone(woken);
+    ClusterPool::new(move |_| woken.notify_one())
+}
+
+fn waiter() -> Waiter {
+    Waiter { namespace: "default".to_owned(), name: "item".to_owned() }
+}
+
+/// A proposal in JSON, finishing with nothing unless it says otherwise.
+pub(crate) fn proposal(fields: Value) -> Proposal {
+    let mut whole = json!({"stages": [], "next": {"finish": {}}});
+    orangery_core::overlay::overlay(&mut whole, &fields);
+    serde_json::from_value(whole).unwrap()
+}
+
+/// A stage of writes that is through when they are accepted.
+pub(crate) fn stage(writes: &[Value]) -> Value {
+    json!({"name": "s", "writes": writes, "gate": "accepted"})
+}
+
+pub(crate) fn config_map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": value}})
+}
+
+/// A config map that is replaced where it exists.
+pub(crate) fn write(name: &str, value: &str) -> Value {
+    json!({"object": config_map(name, value), "how": "replace"})
+}
+
+pub(crate) fn key(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": name})
+}

@@ -1,0 +1,251 @@
+//! Jobs of a deploy item, from the trigger to the end.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use orangery_api::{FINALIZER, job::Job};
+use serde_json::{Value, json};
+
+use crate::world::{World, gated, proposal};
+
+#[track_caller]
+fn failed(status: &Value, reason: &str, code: &str) -> String {
+    assert_eq!((&status["phase"], &status["lastError"]["reason"]), (&json!("Failed"), &json!(reason)), "{status:#}");
+    assert!(status["lastError"]["codes"].as_array().unwrap().contains(&json!(code)), "{status:#}");
+    assert_eq!((&status["firstError"], &status["lastErrors"]), (&status["lastError"], &json!([status["lastError"]])));
+    status["lastError"]["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_without_waits_writes_the_status_twice() {
+    let world = World::new().await;
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    world.wait("item", |item| item.is_some()).await;
+    let status = world.job("item", "one").await;
+    world.wait("item", |_| world.changes.lock().unwrap().last().is_some_and(|line| line == "Succeeded one")).await;
+    let changes: Vec<String> = std::mem::take(&mut *world.changes.lock().unwrap());
+    // Created, triggered, the finalizer, and the two writes of the job.
+    let of_job: Vec<&str> = changes.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
+    assert_eq!(of_job, ["Progressing", "Succeeded one"]);
+    assert_eq!(world.value("a").await.as_deref(), Some("v"));
+    let uid = status["providerStatus"]["managedResources"][0]["resource"]["uid"].clone();
+    assert_eq!(
+        status["providerStatus"],
+        json!({"apiVersion": "example.org/v1", "kind": "Status", "managedResources": [{"policy": "manage",
+            "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": "default", "uid": uid}}]})
+    );
+    assert!(uid.is_string());
+    assert_eq!(status["deployer"], json!({"identity": "sha256:0", "name": "scripted", "version": "1.0"}));
+    assert_eq!((&status["observedGeneration"], status.get("lastError")), (&json!(1), None));
+    assert!(status["transitionTimes"]["initTime"].is_string() && status["transitionTimes"]["finishedTime"].is_string());
+    assert!(world.secrets().await.iter().all(|secret| secret.type_.as_deref() != Some("orangery.dev/proposal")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exports_become_a_secret_of_the_item_and_go_when_there_are_none() {
+    let world = World::new().await;
+    let exports = json!({"next": {"finish": {"exports": [{"key": "a.b", "source": {"value": 1}}]}}});
+    world.create("item", &[proposal("a", exports)], json!({})).await;
+    let status = world.job("item", "one").await;
+    assert_eq!(status["exportRef"], json!({"name": "item-export", "namespace": "default"}));
+    let secrets = world.secrets().await;
+    let secret = secrets.iter().find(|secret| secret.metadata.name.as_deref() == Some("item-export")).unwrap();
+    assert_eq!(secret.data.as_ref().unwrap()["config"].0, br#"{"a":{"b":1}}"#);
+    assert_eq!(secret.metadata.owner_references.as_ref().unwrap()[0].name, "item");
+    world.patch("item", json!({"spec": {"config": {"proposals": [proposal("a", json!({}))]}}})).await;
+    let status = world.job("item", "two").await;
+    assert_eq!(status.get("exportRef"), None);
+    assert!(world.secrets().await.iter().all(|secret| secret.metadata.name.as_deref() != Some("item-export")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleting_an_item_deletes_what_it_brought_about() {
+    let world = World::new().await;
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    world.delete("item").await;
+    let kept = world.wait("item", |item| item.is_some_and(|item| item.metadata.deletion_timestamp.is_some())).await;
+    assert_eq!(kept.unwrap().metadata.finalizers, Some(vec![FINALIZER.to_owned()]));
+    assert_eq!(world.value("a").await.as_deref(), Some("v"), "exe_44: nothing happens before the job arrives");
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    assert_eq!(world.value("a").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_80_without_uninstall_the_objects_stay_and_the_component_is_not_asked() {
+    let world = World::new().await;
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    let calls = world.calls();
+    world
+        .patch(
+            "item",
+            json!({"metadata": {"annotations": {"landscaper.gardener.cloud/delete-without-uninstall": "true"}}}),
+        )
+        .await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    assert_eq!((world.value("a").await.as_deref(), world.calls()), (Some("v"), calls));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_is_kept_and_gone_on_with_by_another_controller() {
+    let mut world = World::new().await;
+    world.create("item", &[gated("ready")], json!({})).await;
+    world.trigger("item", "one").await;
+    world.waiting("item", "ConfigMap default/a (.data.k == \"ready\" does not hold) to become ready").await;
+    let kept =
+        world.secrets().await.into_iter().find(|secret| secret.type_.as_deref() == Some("orangery.dev/proposal"));
+    assert_eq!(kept.unwrap().metadata.owner_references.unwrap()[0].name, "item");
+    let calls = world.calls();
+    world.restart();
+    let api: Api<ConfigMap> = Api::default_namespaced(world.client.clone());
+    api.patch("a", &PatchParams::default(), &Patch::Merge(json!({"data": {"k": "ready"}}))).await.unwrap();
+    let status = world.finished("item", "one").await;
+    assert_eq!((&status["phase"], world.calls()), (&json!("Succeeded"), calls));
+    assert_eq!(world.value("a").await.as_deref(), Some("ready"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_goes_on_is_called_with_its_checkpoint_and_prunes_nothing_of_its_own() {
+    let world = World::new().await;
+    let first = proposal("a", json!({"next": {"continueWith": [1]}}));
+    world.create("item", &[first, proposal("b", json!({}))], json!({})).await;
+    let status = world.job("item", "one").await;
+    assert_eq!(status["phase"], json!("Succeeded"), "{status:#}");
+    let checkpoints: Vec<Option<Vec<u8>>> =
+        world.plugin.calls.lock().unwrap().iter().map(|item| item.checkpoint.clone()).collect();
+    assert_eq!(checkpoints, [None, Some(vec![1])]);
+    assert_eq!((world.value("a").await.is_some(), world.value("b").await.is_some()), (true, true));
+    world.patch("item", json!({"spec": {"config": {"proposals": [proposal("b", json!({}))]}}})).await;
+    world.job("item", "two").await;
+    assert_eq!((world.value("a").await, world.value("b").await.is_some()), (None, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_08_a_timeout_names_what_was_waited_for() {
+    let world = World::new().await;
+    world.create("item", &[gated("never")], json!({"timeout": "2s"})).await;
+    let status = world.job("item", "one").await;
+    assert_eq!(
+        failed(&status, "ProgressingTimeout", "ERR_TIMEOUT"),
+        "the item did not finish within its timeout of 2s; waiting for ConfigMap default/a (.data.k == \"never\" does not hold) to become ready"
+    );
+    assert_eq!(status["providerStatus"]["managedResources"].as_array().unwrap().len(), 1, "the inventory is kept");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timeout_of_a_transient_failure_keeps_the_cause() {
+    let world = World::new().await;
+    let mut lost = proposal("a", json!({}));
+    lost["stages"][0]["writes"][0]["object"]["metadata"]["namespace"] = json!("absent");
+    world.create("item", &[lost], json!({"timeout": "2s"})).await;
+    world.trigger("item", "one").await;
+    let status = world.finished("item", "one").await;
+    assert_eq!(
+        (&status["lastError"]["reason"], &status["firstError"]["reason"]),
+        (&json!("ProgressingTimeout"), &json!("NotFound"))
+    );
+    let message = status["lastError"]["message"].as_str().unwrap();
+    assert!(message.contains("namespaces \"absent\" not found"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_72_an_interrupted_item_is_not_written_again() {
+    let world = World::new().await;
+    world.create("item", &[gated("later")], json!({})).await;
+    world.trigger("item", "one").await;
+    world.waiting("item", "to become ready").await;
+    let interrupted = json!({"status": {"phase": "Failed", "jobIDFinished": "one"}});
+    world.items().patch_status("item", &PatchParams::default(), &Patch::Merge(interrupted)).await.unwrap();
+    let before = world.items().get("item").await.unwrap().metadata.resource_version;
+    // A change that the item would have waited for, and a second item to see that the controller is done with it.
+    let api: Api<ConfigMap> = Api::default_namespaced(world.client.clone());
+    api.patch("a", &PatchParams::default(), &Patch::Merge(json!({"data": {"k": "later"}}))).await.unwrap();
+    world.create("other", &[proposal("b", json!({}))], json!({})).await;
+    world.job("other", "two").await;
+    let item = world.items().get("item").await.unwrap();
+    assert_eq!((item.phase(), item.metadata.resource_version.clone()), ("Failed", before));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unchanged_item_is_left_alone_if_it_asks_for_it() {
+    let world = World::new().await;
+    world.create("item", &[proposal("a", json!({}))], json!({"updateOnChangeOnly": true})).await;
+    world.job("item", "one").await;
+    let calls = world.calls();
+    let status = world.job("item", "two").await;
+    assert_eq!((&status["phase"], world.calls()), (&json!("Succeeded"), calls));
+    world.patch("item", json!({"spec": {"config": {"proposals": [proposal("b", json!({}))]}}})).await;
+    world.job("item", "three").await;
+    assert_eq!((world.calls(), world.value("b").await.is_some()), (calls + 1, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_reconcile_needs_no_execution() {
+    let world = World::new().await;
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    world
+        .patch("item", json!({"metadata": {"annotations": {"landscaper.gardener.cloud/operation": "test-reconcile"}}}))
+        .await;
+    let done = |item: Option<&orangery_api::deploy_item::DeployItem>| {
+        item.is_some_and(|item| item.phase() == "Succeeded" && item.job_finished())
+    };
+    let item = world.wait("item", done).await.unwrap();
+    assert_eq!(item.metadata.annotations.unwrap_or_default().get("landscaper.gardener.cloud/operation"), None);
+    assert_eq!(world.calls(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn targets_that_cannot_be_used_fail_the_item_at_once() {
+    let world = World::new().await;
+    let with = |name: &str| json!({"target": {"name": name}});
+    world.create("absent", &[proposal("a", json!({}))], with("absent")).await;
+    let status = world.job("absent", "one").await;
+    assert_eq!(
+        failed(&status, "NoTargetFound", "ERR_CONFIGURATION_PROBLEM"),
+        "DeployItem absent needs Target default/absent, which does not exist; create it and reconcile again"
+    );
+    let exec = json!({"clusters": [], "contexts": [], "users": [{"name": "u", "user": {"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}}}]});
+    world
+        .target("exec", json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": exec}}))
+        .await;
+    world.create("exec", &[proposal("a", json!({}))], with("exec")).await;
+    let message = failed(&world.job("exec", "one").await, "InvalidKubeconfig", "ERR_CONFIGURATION_PROBLEM");
+    assert!(message.starts_with("exec is not allowed in the kubeconfig of a target (user \"u\")"), "{message}");
+    world.target("other", json!({"type": "example.org/other"})).await;
+    world.create("other", &[proposal("a", json!({}))], with("other")).await;
+    failed(&world.job("other", "one").await, "TargetTypeMismatch", "ERR_CONFIGURATION_PROBLEM");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_of_the_component_and_denied_writes_fail_the_item() {
+    let world = World::new().await;
+    world.create("invalid", &[], json!({})).await;
+    let message = failed(&world.job("invalid", "one").await, "InvalidConfiguration", "ERR_CONFIGURATION_PROBLEM");
+    assert_eq!(message, "plugin scripted: config.proposals is missing");
+    let mut denied = proposal("a", json!({}));
+    denied["stages"][0]["writes"][0]["on"] = json!("host");
+    world.create("denied", &[denied], json!({})).await;
+    failed(&world.job("denied", "one").await, "CapabilityDenied", "ERR_FORBIDDEN");
+    assert_eq!(world.value("a").await, None);
+    let fails = proposal("a", json!({"next": {"fail": {"code": "ERR_MINE", "message": "asked for"}}}));
+    world.create("fails", &[fails], json!({})).await;
+    failed(&world.job("fails", "one").await, "PluginFailedItem", "ERR_MINE");
+    assert!(world.value("a").await.is_some(), "what the stages wrote stays");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn types_that_no_component_claims_are_left_to_others() {
+    let world = World::new().await;
+    world.create("foreign", &[], json!({"type": "example.org/foreign"})).await;
+    world.trigger("foreign", "one").await;
+    let before = world.items().get("foreign").await.unwrap();
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    assert_eq!(world.items().get("foreign").await.unwrap(), before);
+}

@@ -1,0 +1,337 @@
+//! An API server with our kinds, one controller, and a component that says what the item's configuration says.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Secret},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Config,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+    runtime::{conditions::is_crd_established, wait::await_condition},
+};
+use orangery_api::{deploy_item::DeployItem, job::Job, target::Target};
+use orangery_controllers::{Host, deploy_item::DeployItemController};
+use orangery_core::{
+    error::{Code, Fault},
+    grant::Grants,
+    port::{BoxFuture, Chance, Clock, Clusters, Deployer, PluginIdentity, Plugins, Renderer},
+    proposal::{Item, Proposal},
+};
+use orangery_embedded::{Options, Server, Storage, start};
+use orangery_reconcile::{Queue, run, watch};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// The type that the component claims.
+pub(crate) const TYPE: &str = "example.org/scripted";
+
+/// How long a test waits for a condition.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+#[expect(clippy::disallowed_methods, reason = "a real server and a real controller need a real clock")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+struct Machine(AtomicU32);
+
+impl Clock for Machine {
+    fn now(&self) -> Timestamp {
+        now()
+    }
+}
+
+impl Chance for Machine {
+    fn job_id(&self) -> String {
+        format!("job-{}", self.0.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn fraction(&self) -> f64 {
+        0.1
+    }
+}
+
+/// Answers `config.proposals[n]` at the call whose checkpoint is `[n]`; the first has none.
+pub(crate) struct Scripted {
+    identity: PluginIdentity,
+    grants: Grants,
+    labels: Vec<String>,
+    pub(crate) calls: Mutex<Vec<Item>>,
+}
+
+impl Scripted {
+    fn new() -> Self {
+        let everything = json!({"clusters": {"target": true}, "reads": [{}], "writes": [{}]});
+        Self {
+            identity: PluginIdentity { name: "scripted".into(), version: "1.0".into(), digest: "sha256:0".into() },
+            grants: serde_json::from_value(everything).unwrap(),
+            labels: vec!["example.org/item".into()],
+            calls: Mutex::default(),
+        }
+    }
+
+    fn answer(&self, item: &Item) -> Result<Proposal, Fault> {
+        self.calls.lock().unwrap().push(item.clone());
+        let number = item.checkpoint.as_ref().and_then(|bytes| bytes.first()).copied().unwrap_or_default();
+        let proposal = item.config.pointer(&format!("/proposals/{number}")).cloned();
+        let proposal =
+            proposal.ok_or_else(|| Fault::invalid(Code::ConfigurationProblem, "config.proposals is missing"))?;
+        Ok(serde_json::from_value(proposal).unwrap())
+    }
+}
+
+impl Deployer for Scripted {
+    fn identity(&self) -> &PluginIdentity {
+        &self.identity
+    }
+
+    fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    fn ownership_labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn plan<'a>(&'a self, item: &'a Item, _: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Proposal, Fault>> {
+        Box::pin(async move { self.answer(item) })
+    }
+
+    fn uninstall<'a>(&'a self, _: &'a Item, _: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+struct OnlyScripted(Arc<Scripted>);
+
+impl Plugins for OnlyScripted {
+    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
+        (item_type == TYPE).then(|| Arc::clone(&self.0) as Arc<dyn Deployer>)
+    }
+
+    fn renderer(&self, _: &str) -> Option<Arc<dyn Renderer>> {
+        None
+    }
+
+    fn template_types(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The server and the controller.
+pub(crate) struct World {
+    server: Server,
+    pub(crate) client: Client,
+    pub(crate) plugin: Arc<Scripted>,
+    /// Phase and `jobIDFinished` after each change of an item, as the store saw them.
+    pub(crate) changes: Arc<Mutex<Vec<String>>>,
+    changed: Arc<Notify>,
+    stop: CancellationToken,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let options =
+            Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock: Arc::new(now) };
+        let server = start(options).await.unwrap();
+        let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).unwrap();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let client = Client::try_from(config).unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for definition in orangery_api::crds() {
+            definitions.create(&PostParams::default(), &definition).await.unwrap();
+            let name = definition.metadata.name.unwrap();
+            await_condition(definitions.clone(), &name, is_crd_established()).await.unwrap();
+        }
+        let mut world = Self {
+            server,
+            client,
+            plugin: Arc::new(Scripted::new()),
+            changes: Arc::default(),
+            changed: Arc::default(),
+            stop: CancellationToken::new(),
+        };
+        let kubeconfig = world.server.kubeconfig();
+        world
+            .target(
+                "cluster",
+                json!({"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": kubeconfig}}),
+            )
+            .await;
+        world.begin();
+        world
+    }
+
+    pub(crate) async fn target(&self, name: &str, spec: Value) {
+        let target = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Target",
+            "metadata": {"name": name}, "spec": spec});
+        let api: Api<Target> = Api::default_namespaced(self.client.clone());
+        api.create(&PostParams::default(), &serde_json::from_value(target).unwrap()).await.unwrap();
+    }
+
+    /// A controller that knows nothing begins.
+    fn begin(&mut self) {
+        self.stop = CancellationToken::new();
+        let machine = Arc::new(Machine(AtomicU32::new(1)));
+        let plugins = Arc::new(OnlyScripted(Arc::clone(&self.plugin)));
+        let host = Arc::new(Host::new(
+            self.client.clone(),
+            plugins,
+            Arc::clone(&machine) as Arc<dyn Clock>,
+            Arc::clone(&machine) as Arc<dyn Chance>,
+        ));
+        let (changes, changed) = (Arc::clone(&self.changes), Arc::clone(&self.changed));
+        host.stores.deploy_items.subscribe(move |change| {
+            let line = match change.after {
+                Some(item) => format!("{} {}", item.phase(), item.job_id_finished()),
+                None => "gone".to_owned(),
+            };
+            changes.lock().unwrap().push(line.trim().to_owned());
+            changed.notify_one();
+        });
+        let (items, targets) = (host.stores.deploy_items.clone(), host.stores.targets.clone());
+        tokio::spawn(watch_all(self.client.clone(), items.clone(), self.stop.clone()));
+        tokio::spawn(watch_all(self.client.clone(), targets, self.stop.clone()));
+        let queue = Queue::new();
+        let controller = Arc::new(DeployItemController::new(host, queue.clone()));
+        tokio::spawn(run(controller, items, queue, 4, machine, self.stop.clone()));
+    }
+
+    /// The controller ends, and another one begins.
+    pub(crate) fn restart(&mut self) {
+        self.stop.cancel();
+        self.begin();
+    }
+
+    pub(crate) fn items(&self) -> Api<DeployItem> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// Creates an item with these proposals; `spec` is laid over.
+    pub(crate) async fn create(&self, name: &str, proposals: &[Value], spec: Value) {
+        let mut object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",
+            "metadata": {"name": name}, "spec": {"type": TYPE, "target": {"name": "cluster", "namespace": "default"},
+                "config": {"apiVersion": "example.org/v1", "kind": "Script", "proposals": proposals}}});
+        orangery_core::overlay::overlay(&mut object["spec"], &spec);
+        self.items().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    }
+
+    pub(crate) async fn patch(&self, name: &str, patch: Value) {
+        self.items().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Sets the job, as an Execution does.
+    pub(crate) async fn trigger(&self, name: &str, job: &str) {
+        let status = json!({"status": {"jobID": job}});
+        self.items().patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        self.items().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Waits until the item is as wanted, and answers it; `None` where it is gone.
+    pub(crate) async fn wait(&self, name: &str, wanted: impl Fn(Option<&DeployItem>) -> bool) -> Option<DeployItem> {
+        let waiting = async {
+            loop {
+                let changed = self.changed.notified();
+                let item = self.items().get_opt(name).await.unwrap();
+                if wanted(item.as_ref()) {
+                    return item;
+                }
+                changed.await;
+            }
+        };
+        match tokio::time::timeout(DEADLINE, waiting).await {
+            Ok(item) => item,
+            Err(_) => panic!("{name} is {:#?}", self.items().get_opt(name).await.unwrap().map(|item| item.status)),
+        }
+    }
+
+    /// Runs a job to its end, and answers the item's status as JSON.
+    pub(crate) async fn job(&self, name: &str, job: &str) -> Value {
+        self.trigger(name, job).await;
+        self.finished(name, job).await
+    }
+
+    pub(crate) async fn finished(&self, name: &str, job: &str) -> Value {
+        let item = self.wait(name, |item| item.is_some_and(|item| item.finished_job(job))).await;
+        json!(item.unwrap().status)
+    }
+
+    pub(crate) async fn gone(&self, name: &str) {
+        self.wait(name, |item| item.is_none()).await;
+    }
+
+    /// What somebody waits for, as the conditions tell it.
+    pub(crate) async fn waiting(&self, name: &str, text: &str) {
+        let says = |item: &DeployItem| item.conditions().iter().any(|condition| condition.message.contains(text));
+        self.wait(name, |item| item.is_some_and(says)).await;
+    }
+
+    /// The value of a config map; `None` where there is none.
+    pub(crate) async fn value(&self, name: &str) -> Option<String> {
+        let api: Api<ConfigMap> = Api::default_namespaced(self.client.clone());
+        api.get_opt(name).await.unwrap()?.data?.remove("k")
+    }
+
+    pub(crate) async fn secrets(&self) -> Vec<Secret> {
+        let api: Api<Secret> = Api::default_namespaced(self.client.clone());
+        api.list(&Default::default()).await.unwrap().items
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.plugin.calls.lock().unwrap().len()
+    }
+}
+
+async fn watch_all<K: orangery_reconcile::Watched>(
+    client: Client,
+    store: orangery_reconcile::Store<K>,
+    stop: CancellationToken,
+) {
+    watch(client, &[], store, stop).await;
+}
+
+/// Writes one config map; `fields` is laid over the proposal.
+pub(crate) fn proposal(name: &str, fields: Value) -> Value {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": "v"}});
+    let mut whole = json!({"stages": [{"name": "all", "gate": "accepted", "writes": [{"object": object, "how": "replace"}]}],
+        "status": {"apiVersion": "example.org/v1", "kind": "Status"}});
+    orangery_core::overlay::overlay(&mut whole, &fields);
+    if whole.get("next").is_none() {
+        whole["next"] = json!({"finish": {}});
+    }
+    whole
+}
+
+/// A gate that holds when the config map `a` has this value.
+pub(crate) fn gate(value: &str) -> Value {
+    let key = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "a"});
+    json!({"ready": [{"name": "mine", "scope": {"keys": [key]},
+        "rule": {"requirements": [{"path": ".data.k", "operator": "==", "values": [value]}]}}]})
+}
+
+/// A proposal whose only stage waits for a value of the config map `a`.
+pub(crate) fn gated(value: &str) -> Value {
+    let mut whole = proposal("a", json!({}));
+    whole["stages"][0]["gate"] = gate(value);
+    whole
+}
