@@ -126,7 +126,10 @@ impl<'a> Family<'a> {
         }
         let below = Parent { job: installation.job_id(), is_at_work: !node.standing.is_final() };
         let execution = self.owned.get(&own_id).copied();
-        node.children.extend(execution.map(|execution| self.execution(execution, Some(below))));
+        if let Some(execution) = execution {
+            let title = node.title.clone();
+            node.children.push(Node { title, ..self.execution(execution, Some(below)) });
+        }
         let mut subinstallations = self.subinstallations.get(&own_id).cloned().unwrap_or_default();
         subinstallations.sort_by_key(|sub| (sub.annotation(annotation::SUBINSTALLATION_NAME), id(*sub)));
         for sub in subinstallations {

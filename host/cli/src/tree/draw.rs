@@ -40,7 +40,8 @@ pub fn lines(tree: &Tree, view: View<'_>) -> Vec<String> {
 /// Adds the rows of a node. `lead` stands before its name, `below` before the branches of its children.
 fn push(node: &Node, lead: &str, below: &str, is_wide: bool, rows: &mut Vec<Row>) {
     let label = match (&node.item_type, &node.target) {
-        (Some(item_type), Some(target)) => format!("{} ({} → {target})", node.title, short(item_type)),
+        (Some(item_type), Some(target)) if is_wide => format!("{} ({} → {target})", node.title, short(item_type)),
+        (Some(item_type), Some(target)) => format!("{} ({} → {})", node.title, short(item_type), abbreviated(target)),
         (Some(item_type), None) => format!("{} ({})", node.title, short(item_type)),
         (None, _) => node.title.clone(),
     };
@@ -65,6 +66,12 @@ fn push(node: &Node, lead: &str, below: &str, is_wide: bool, rows: &mut Vec<Row>
 /// `kubernetes-manifest` of `landscaper.gardener.cloud/kubernetes-manifest`.
 fn short(item_type: &str) -> &str {
     item_type.rsplit('/').next().unwrap_or(item_type)
+}
+
+/// Targets that an installation hands down have a hash for a name (`landscaper.md` §2.4), which tells nobody anything.
+fn abbreviated(target: &str) -> String {
+    let is_hash = target.len() == 32 && target.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    if is_hash { cut(target, 9).0 } else { target.to_owned() }
 }
 
 /// The phase column: the phase, or the word for having none.
@@ -98,11 +105,12 @@ pub(super) fn note(node: &Node) -> String {
     notes.join("  ")
 }
 
-/// A length of time for people: `0.05s`, `12s`, `3m07s`. What was measured as zero whole seconds says nothing.
+/// A length of time for people: `4ms`, `0.05s`, `12s`, `3m07s`. What was measured as zero whole seconds says nothing.
 pub(super) fn length(took: Duration) -> Option<String> {
     let seconds = took.as_secs();
     match (seconds, took.subsec_nanos()) {
         (0, 0) => None,
+        (0, 0..10_000_000) => Some(format!("{}ms", took.as_millis().max(1))),
         (0..60, 0) => Some(format!("{seconds}s")),
         (0..10, _) => Some(format!("{:.2}s", took.as_secs_f64())),
         (10..60, _) => Some(format!("{:.1}s", took.as_secs_f64())),

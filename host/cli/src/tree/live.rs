@@ -122,7 +122,7 @@ impl Live {
             lines.push(line.trim_end().to_owned());
         }
         said.insert(id(node), phase);
-        let below = if node.kind == Kind::Execution { above.to_owned() } else { format!("{path}/") };
+        let below = format!("{path}/");
         for child in &node.children {
             let above = if child.kind == Kind::Execution { above } else { below.as_str() };
             self.tell(child, above, said, lines);

@@ -8,7 +8,7 @@ use crate::{
     terminal::{Appearance, Ink, Size, tests::shown},
     tree::{
         Objects, Tree,
-        draw::{View, lines},
+        draw::{self, View, lines},
         live::Live,
     },
 };
@@ -340,6 +340,40 @@ fn the_json_form_is_stable() {
     );
 }
 
+#[test]
+fn what_is_handed_down_is_named_as_in_the_blueprint() {
+    let sub = json!({
+        "annotations": {"landscaper.gardener.cloud/subinstallation-name": "database"},
+        "labels": {"landscaper.gardener.cloud/encompassed-by": "top"},
+    });
+    let mut given = Given::default()
+        .installation("top", json!({}), status("Succeeded", true, json!({})))
+        .installation("database-z9", sub, status("Succeeded", true, json!({})))
+        .execution("database-z9", &["item"], status("Succeeded", true, json!({})))
+        .item("database-z9", "item", json!({}), status("Succeeded", true, json!({})));
+    for item in &mut given.0.deploy_items {
+        Arc::make_mut(item).spec.target.as_mut().unwrap().name = "7ziogpow4xbchhkm45r7f6twabhsgmhc".to_owned();
+    }
+    assert_eq!(
+        plain(&given.tree()),
+        "
+top                                              Installation  Succeeded
+└─ database                                      Installation  Succeeded
+   └─ database                                   Execution     Succeeded  1/1
+      └─ item (kubernetes-manifest → 7ziogpow…)  DeployItem    Succeeded
+"
+    );
+}
+
+#[test]
+fn lengths_of_time_are_as_long_as_they_tell() {
+    let shown = [0, 4, 50, 2_500, 12_000, 12_340, 187_000, 3_723_000]
+        .map(|milliseconds| draw::length(Duration::from_millis(milliseconds)));
+    let expected =
+        [None, Some("4ms"), Some("0.05s"), Some("2.50s"), Some("12s"), Some("12.3s"), Some("3m07s"), Some("1h02m")];
+    assert_eq!(shown, expected.map(|text| text.map(str::to_owned)));
+}
+
 fn running() -> Tree {
     Given::default().installation("hello", json!({}), status("Progressing", false, json!({}))).tree()
 }
@@ -350,6 +384,15 @@ fn succeeded() -> Tree {
 
 #[test]
 fn where_nothing_can_be_redrawn_each_change_is_one_line() {
+    let (mut terminal, out, _) = shown(Appearance::PLAIN);
+    Live::new("").show(&mut terminal, hello().tree(), Duration::ZERO).unwrap();
+    assert_eq!(
+        out.text(),
+        "   0.000s  Installation  default/hello  Succeeded  3s
+   0.000s  Execution     default/hello  Succeeded  1/1
+   0.000s  DeployItem    default/hello/item  Succeeded
+"
+    );
     let (mut terminal, out, _) = shown(Appearance::PLAIN);
     let mut live = Live::new("default");
     live.show(&mut terminal, running(), Duration::from_millis(10)).unwrap();
