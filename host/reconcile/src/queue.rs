@@ -151,7 +151,8 @@ impl Queue {
         }
     }
 
-    /// The call of a key has ended. If it was woken meanwhile, it is queued again.
+    /// The call of a key has ended. If it was woken meanwhile, it is queued again; but one that failed is left to the
+    /// time of its next attempt, as what woke it may be its own write.
     pub(crate) fn finish(&self, key: &Key, ended: Ended) {
         self.plan().finish(key, ended, Instant::now());
         self.shared.bell.notify_one();
@@ -253,7 +254,8 @@ impl Plan {
             Ended::Stalled => &mut self.tally.stalled,
             Ended::Panicked => &mut self.tally.panicked,
         } += 1;
-        if woken {
+        let failed = matches!(ended, Ended::Retried | Ended::Panicked);
+        if woken && !failed {
             self.wake(key.clone(), now);
         } else if !timed {
             self.entries.remove(key);

@@ -96,7 +96,7 @@ fn wake_on_change<K: Watched>(store: &Store<K>, queue: &Queue) {
 type Call = (Key, Result<Result<Next, Halt>, String>);
 
 async fn call<C: Controller>(controller: Arc<C>, key: Key, object: Arc<C::Object>) -> Call {
-    let span = tracing::info_span!("reconcile", controller = C::NAME, namespace = %key.namespace, name = %key.name);
+    let span = tracing::info_span!("reconcile", controller = C::NAME, object = %key);
     let ended = AssertUnwindSafe(controller.reconcile(object)).catch_unwind().instrument(span).await;
     (key, ended.map_err(|panic| said(panic.as_ref())))
 }

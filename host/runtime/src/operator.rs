@@ -111,15 +111,7 @@ impl Operator {
 
     /// Waits until the first lists are in: from now on everything that changes is worked on.
     pub async fn ready(&self) {
-        let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = &self.stores;
-        tokio::join!(
-            installations.synced(),
-            executions.synced(),
-            deploy_items.synced(),
-            targets.synced(),
-            data_objects.synced(),
-            contexts.synced()
-        );
+        synced(&self.stores).await;
     }
 
     /// Starts nothing more, and gives running reconciles five seconds to end; what is not done by then is done by the
@@ -160,8 +152,14 @@ impl Operator {
 
     fn control<C: Controller>(&mut self, controller: C, store: Store<C::Object>, queue: Queue, pace: &Pace) {
         self.queues.push((C::NAME, queue.clone()));
-        let chance = Arc::clone(&pace.chance);
-        self.tasks.spawn(run(Arc::new(controller), store, queue, pace.concurrency, chance, self.stop.clone()));
+        let (chance, stop, stores) = (Arc::clone(&pace.chance), self.stop.clone(), self.stores.clone());
+        let running = run(Arc::new(controller), store, queue, pace.concurrency, chance, self.stop.clone());
+        self.tasks.spawn(async move {
+            // Before the lists of the other kinds are in, children that are not known yet would pass for gone.
+            if stop.run_until_cancelled(synced(&stores)).await.is_some() {
+                running.await;
+            }
+        });
     }
 
     /// Runs something that may be cut off anywhere, until the operator stops.
@@ -172,3 +170,19 @@ impl Operator {
         });
     }
 }
+
+/// Waits until the first list of every kind is in.
+async fn synced(stores: &Stores) {
+    let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = stores;
+    tokio::join!(
+        installations.synced(),
+        executions.synced(),
+        deploy_items.synced(),
+        targets.synced(),
+        data_objects.synced(),
+        contexts.synced()
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,19 @@ async fn times_come_in_their_order() {
     assert_eq!([next(&queue).await, next(&queue).await], ["a/early", "a/late"]);
 }
 
+#[test]
+fn a_call_that_failed_is_left_to_its_next_attempt_whatever_woke_it_meanwhile() {
+    for (ended, again) in [(Ended::Settled, 1), (Ended::Conflict, 1), (Ended::Retried, 0), (Ended::Panicked, 0)] {
+        let queue = Queue::new();
+        queue.wake(key("a/x"));
+        assert_eq!(queue.plan().take(Instant::now()), Some(key("a/x")));
+        queue.wake(key("a/x"));
+        queue.finish(&key("a/x"), ended);
+        queue.wake_in(key("a/x"), LONG);
+        assert_eq!(due(&queue).len(), again);
+    }
+}
+
 #[tokio::test]
 async fn a_waiting_caller_is_woken_by_a_new_key() {
     let queue = Queue::new();

@@ -22,9 +22,17 @@ pub enum UpError {
     /// A component cannot be registered.
     #[error(transparent)]
     Components(#[from] ComponentsError),
-    /// The server cannot be started: the port, or the data folder.
+    /// Somebody else listens on the port.
+    #[error(
+        "port {port} of 127.0.0.1 is in use; stop the program that has it, or choose another with --port (0 takes any that is free)"
+    )]
+    Port {
+        /// The port.
+        port: u16,
+    },
+    /// The server cannot be started for another reason, such as its data folder.
     #[error(transparent)]
-    Server(#[from] StartError),
+    Server(StartError),
     /// The definitions of our kinds cannot be installed in it.
     #[error(transparent)]
     Definitions(#[from] DefinitionsError),
@@ -59,6 +67,7 @@ impl UpError {
             UpError::Folder(_)
             | UpError::Filter(_)
             | UpError::Components(_)
+            | UpError::Port { .. }
             | UpError::Server(_)
             | UpError::Write { .. } => Exit::Usage,
             UpError::Apply(error) => match error {
@@ -70,6 +79,18 @@ impl UpError {
             },
             UpError::TimedOut { .. } => Exit::TimedOut,
             UpError::Definitions(_) | UpError::Target(_) | UpError::Output(_) => Exit::Failed,
+        }
+    }
+}
+
+impl From<StartError> for UpError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::AddressInUse { address } => UpError::Port { port: address.port() },
+            StartError::Folder(_)
+            | StartError::Identity(_)
+            | StartError::Address { .. }
+            | StartError::Namespace { .. } => UpError::Server(error),
         }
     }
 }

@@ -9,10 +9,16 @@ use orangery_cli::{
 };
 use orangery_controllers::Stores;
 use orangery_reconcile::{Store, Watched};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 
 /// The least time between two drawings: faster than an eye follows only costs.
 const PACE: Duration = Duration::from_millis(40);
+
+/// A tree that is read in less than this may be read at every change.
+const CHEAP: Duration = Duration::from_millis(1);
 
 /// Which trees are shown and judged.
 #[derive(Debug)]
@@ -65,10 +71,12 @@ impl View {
         Self { stores, scope, live: Live::new(home), changed, began: Instant::now(), tree: Tree::default() }
     }
 
-    /// Draws every change until nothing goes on any more.
+    /// Draws what changes until nothing goes on any more, at a pace that leaves the processors to the work itself: the
+    /// end is noticed at once, what lies between is drawn now and then.
     pub(super) async fn until_final(&mut self, terminal: &mut Terminal) -> io::Result<()> {
+        let mut next_drawing = Instant::now();
         loop {
-            let drawn = Instant::now();
+            let began = Instant::now();
             self.tree = self.read();
             let at = self.began.elapsed();
             if self.tree.is_final() {
@@ -76,17 +84,30 @@ impl View {
                 self.live.leave();
                 return Ok(());
             }
-            self.live.show(terminal, self.tree.clone(), at)?;
-            self.changed.notified().await;
-            // A large tree takes its time: at least half of it is left to the work itself.
-            let pause = PACE.max(drawn.elapsed().min(Duration::from_secs(1)));
-            tokio::time::sleep_until(drawn + pause).await;
+            let is_drawn = next_drawing <= began;
+            if is_drawn {
+                self.live.show(terminal, self.tree.clone(), at)?;
+                next_drawing = began + PACE;
+            }
+            let cost = began.elapsed();
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = sleep_until(next_drawing), if !is_drawn => {}
+            }
+            if cost >= CHEAP {
+                sleep_until(began + cost * 2).await;
+            }
         }
     }
 
-    /// Waits for a change after the last drawing.
+    /// Waits until there is something new to draw.
     pub(super) async fn changed(&self) {
-        self.changed.notified().await;
+        loop {
+            self.changed.notified().await;
+            if self.read() != self.tree {
+                return;
+            }
+        }
     }
 
     /// Whether there is a tree at all.
@@ -94,7 +115,7 @@ impl View {
         !self.tree.roots.is_empty()
     }
 
-    /// Tells what failed and what was never started, on stderr. [`Exit::Ok`] where all has succeeded.
+    /// Tells what failed, what was never started and what deploys nothing, on stderr. [`Exit::Ok`] where all has succeeded.
     pub(super) fn tell_outcome(&self, terminal: &mut Terminal) -> Exit {
         let mut exit = Exit::Ok;
         for cause in self.tree.causes() {
@@ -104,6 +125,13 @@ impl View {
         for root in self.tree.roots.iter().filter(|root| root.standing == Standing::Idle) {
             terminal.error(not_started(root));
             exit = Exit::Failed;
+        }
+        for root in self.tree.roots.iter().filter(|root| deploys_nothing(root)) {
+            terminal.warning(format_args!(
+                "Installation {}/{} deploys nothing: its blueprint has no deployExecutions and no subinstallations that \
+                 give anything; correct blueprint.yaml if that is not what was meant",
+                root.namespace, root.name
+            ));
         }
         if self.tree.has_failed() { Exit::Failed } else { exit }
     }
@@ -118,6 +146,10 @@ impl View {
         tree.roots.retain(|root| self.scope.has(root));
         tree
     }
+}
+
+fn deploys_nothing(root: &Node) -> bool {
+    root.kind == Kind::Installation && root.standing == Standing::Succeeded && root.children.is_empty()
 }
 
 fn not_started(root: &Node) -> String {

@@ -60,7 +60,11 @@ async fn a_view_is_final_when_the_job_is_and_judges_only_what_was_applied() {
     let (drawn, ()) = tokio::join!(view.until_final(&mut terminal), ending);
     drawn.unwrap();
     assert_eq!(view.tell_outcome(&mut terminal), Exit::Ok);
-    assert_eq!(err.text(), "");
+    assert_eq!(
+        err.text(),
+        "warning: Installation ns/mine deploys nothing: its blueprint has no deployExecutions and no subinstallations that \
+         give anything; correct blueprint.yaml if that is not what was meant\n"
+    );
 }
 
 #[tokio::test]
