@@ -67,7 +67,7 @@ async fn a_port_in_use_is_named_with_the_way_out() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
     let ended = crate::binary().await.run(&["up", "--ephemeral", "--once", "--port", &port, &hello_world()]).await;
-    check(&ended, 2, &[&port, "choose another port"]);
+    check(&ended, 2, &[&port, "--port"]);
 }
 
 #[tokio::test]
