@@ -178,9 +178,11 @@ impl Cluster {
         let request = request.map_err(|error| judge(kube::Error::BuildRequest(error)))?;
         match tokio::time::timeout(ANSWER_WITHIN, self.client.request(request)).await {
             Ok(answer) => answer.map_err(judge),
-            Err(_elapsed) => {
-                Err(Error::Silent { cluster: self.address.clone(), key: key.clone(), seconds: ANSWER_WITHIN.as_secs() })
-            }
+            Err(_elapsed) => Err(Error::Silent {
+                cluster: self.address.clone(),
+                key: Box::new(key.clone()),
+                seconds: ANSWER_WITHIN.as_secs(),
+            }),
         }
     }
 

@@ -28,31 +28,31 @@ pub enum Error {
     #[error("{key} needs metadata.namespace, because its kind is namespaced")]
     Unlocated {
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
     },
     /// An object of a cluster-scoped kind has a namespace.
     #[error("{key} must not have metadata.namespace, because its kind is cluster-scoped")]
     Misplaced {
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
     },
     /// The object changed again and again between read and write.
     #[error("{key} keeps changing while it is written; the write is tried again")]
     Conflict {
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
     },
     /// The object exists already.
     #[error("{key} exists already")]
     AlreadyExists {
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
     },
     /// Something that the object needs does not exist, or is going, such as its namespace.
     #[error("{key} cannot be written now: {message}")]
     Missing {
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
         /// The server's words.
         message: String,
     },
@@ -60,7 +60,7 @@ pub enum Error {
     #[error("{key} is refused by the API server: {message}")]
     Invalid {
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
         /// The server's words.
         message: String,
     },
@@ -70,7 +70,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
         /// The server's words.
         message: String,
     },
@@ -80,7 +80,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
         /// What the client says.
         source: Box<kube::Error>,
     },
@@ -90,7 +90,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
         /// How long it was given.
         seconds: u64,
     },
@@ -110,7 +110,7 @@ pub enum Error {
     #[error("{key} has no place {at} for the content to be put there; its parent must be an object")]
     Place {
         /// The object.
-        key: ObjectKey,
+        key: Box<ObjectKey>,
         /// A JSON pointer.
         at: String,
     },
@@ -139,7 +139,7 @@ impl Error {
 
     /// Judges what the client says about an object of a cluster.
     pub(crate) fn judge(cluster: &str, key: &ObjectKey, error: kube::Error) -> Self {
-        let (cluster, key) = (cluster.to_owned(), key.clone());
+        let (cluster, key) = (cluster.to_owned(), Box::new(key.clone()));
         let status = match error {
             kube::Error::Api(status) => status,
             other => return Error::Unreachable { cluster, key, source: Box::new(other) },
@@ -212,12 +212,13 @@ pub(crate) fn code(failure: &Failure) -> Code {
 #[derive(Debug)]
 pub(crate) struct Setback {
     pub(crate) halt: Halt,
-    pub(crate) key: Option<ObjectKey>,
+    /// Boxed, as setbacks travel far.
+    pub(crate) key: Option<Box<ObjectKey>>,
 }
 
 impl From<Error> for Setback {
     fn from(error: Error) -> Self {
-        Self { key: error.key().cloned(), halt: error.into() }
+        Self { key: error.key().cloned().map(Box::new), halt: error.into() }
     }
 }
 

@@ -52,7 +52,7 @@ impl Site<'_> {
             Some(Run::Succeeded) => Ok(()),
             Some(Run::Failed(why)) => Err(Setback {
                 halt: Halt::Stall(Failure::new("Wait", "RunFailed", format!("{key} has failed: {why}"))),
-                key: Some(key.clone()),
+                key: Some(Box::new(key.clone())),
             }),
         }
     }
@@ -130,7 +130,7 @@ fn described(selection: &Selection) -> String {
 
 fn unmet(key: &ObjectKey, unready: &Unready) -> Setback {
     let halt = Halt::wait(key.kind.clone(), format!("{} ({unready})", shown(key)), Until::Ready);
-    Setback { halt, key: Some(key.clone()) }
+    Setback { halt, key: Some(Box::new(key.clone())) }
 }
 
 fn judge(rule: &ReadinessRule, object: &Value) -> Result<Result<(), Unready>, Setback> {

@@ -1,27 +1,25 @@
 //! Carrying a proposal out: stage by stage, each step resumed from where the page says the job stands.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
-use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use orangery_core::{
     check::key_of,
-    error::Problem,
-    health::established,
-    inventory::{Entry, Located, groups, is_definition},
-    plan::item::{At, Kept, Position, Progress, StageStep, must_be_kept, stages, writes},
+    error::{Failure, Problem},
+    inventory::{Located, groups},
+    plan::item::{At, Kept, Position, Progress, must_be_kept, stages, writes},
     proposal::{Next, ObjectWrite, Ownership, Proposal, Stage, StageFailure, Write},
-    step::{Halt, Step, Until},
+    step::{Halt, Step},
 };
-use serde_json::Value;
 
 use crate::{
     Job, Ledger, Outcome, Page, Purpose,
     error::{NOT_SERVED, Setback, all, code},
-    gate::within,
     site::Site,
     write::is_of_item,
 };
+
+mod stage;
 
 /// Objects of one group that are written or deleted at the same time.
 pub(crate) const AT_ONCE: usize = 16;
@@ -192,101 +190,6 @@ impl Run<'_> {
         }
     }
 
-    /// One stage: removals until they are gone, writes, the gate.
-    async fn stage(&mut self, stage: &Stage, mut position: Position, at: fn(Position) -> At) -> Result<(), Setback> {
-        loop {
-            let step = match position.step {
-                StageStep::Removing => self.site.remove(&stage.removals).await.map(|()| StageStep::Defining),
-                StageStep::Defining => self.define(stage).await.map(|()| StageStep::Writing),
-                StageStep::Writing => self.write_rest(stage).await.map(|()| StageStep::Waiting),
-                StageStep::Waiting => return self.gated(stage).await,
-            };
-            let now = self.site.job.clock.now();
-            let step = step
-                .map_err(|setback| within(setback, stage.timeout, self.since, now, &format!("stage {}", stage.name)))?;
-            // What was removed may be written again from here on: a crash must not remove it once more.
-            let removed =
-                position.step == StageStep::Removing && !stage.removals.is_empty() && !stage.writes.is_empty();
-            position = position.step(step);
-            self.at = at(position);
-            if removed {
-                self.record().await?;
-            }
-        }
-    }
-
-    async fn gated(&self, stage: &Stage) -> Result<(), Setback> {
-        let held = self.site.gate(stage, &self.page.inventory, self.since).await;
-        let now = self.site.job.clock.now();
-        held.map_err(|setback| within(setback, stage.timeout, self.since, now, &format!("stage {}", stage.name)))
-    }
-
-    /// Definitions of kinds, until the cluster serves them.
-    async fn define(&mut self, stage: &Stage) -> Result<(), Setback> {
-        let definitions: Vec<&ObjectWrite> = stage.writes.iter().filter(|write| defines(write)).collect();
-        let located: Vec<Located> = definitions.iter().map(|write| located(write)).collect::<Result<_, _>>()?;
-        self.write_all(&definitions).await?;
-        let mut results = Vec::new();
-        for located in located.iter().filter(|located| self.page.inventory.0.contains_key(located)) {
-            if self.site.answers.get(located).is_some_and(|answer| established(answer)) {
-                continue;
-            }
-            let spot = self.site.spot(located).await?;
-            let live = self.site.watch(&spot);
-            results.push(live.and_then(|live| {
-                let served = live.is_some_and(|live| established(&live));
-                let wait = || Halt::wait(located.key.kind.clone(), located.key.name.clone(), Until::Ready);
-                if served { Ok(()) } else { Err(wait().into()) }
-            }));
-        }
-        all(results).map(drop)
-    }
-
-    /// Cluster-scoped objects, then namespaced ones.
-    async fn write_rest(&mut self, stage: &Stage) -> Result<(), Setback> {
-        let namespaced = |write: &&ObjectWrite| write.object.pointer("/metadata/namespace").is_some();
-        let rest = || stage.writes.iter().filter(|write| !defines(write));
-        let cluster_scoped: Vec<&ObjectWrite> = rest().filter(|write| !namespaced(write)).collect();
-        self.write_all(&cluster_scoped).await?;
-        let in_namespaces: Vec<&ObjectWrite> = rest().filter(namespaced).collect();
-        self.write_all(&in_namespaces).await
-    }
-
-    /// One group, concurrently. Foreign objects are not in the inventory and are left alone.
-    async fn write_all(&mut self, group: &[&ObjectWrite]) -> Result<(), Setback> {
-        let (site, inventory) = (&self.site, &self.page.inventory);
-        let mut ours = Vec::new();
-        for write in group {
-            let located = located(write)?;
-            if let Some(entry) = inventory.0.get(&located) {
-                ours.push((located, *write, entry.uid.is_some()));
-            }
-        }
-        let writing: Vec<_> = ours
-            .into_iter()
-            .map(|(located, write, known)| async move {
-                let known = known || site.answers.contains_key(&located);
-                let result = site.write(&located, write, known).await;
-                (located, result)
-            })
-            .collect();
-        let results: Vec<_> = stream::iter(writing).buffer_unordered(AT_ONCE).collect().await;
-        let mut outcomes = Vec::new();
-        for (located, result) in results {
-            outcomes.push(result.map(|answer| self.answered(located, answer)));
-        }
-        all(outcomes).map(drop)
-    }
-
-    fn answered(&mut self, located: Located, answer: Option<Arc<Value>>) {
-        let Some(answer) = answer else { return };
-        let uid = answer.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
-        if let Some(Entry { uid: known, .. }) = self.page.inventory.0.get_mut(&located) {
-            *known = uid;
-        }
-        self.site.answers.insert(located, answer);
-    }
-
     fn prunes(&self) -> bool {
         self.site.job.purpose == Purpose::Install && matches!(self.proposal.next, Next::Finish(_))
     }
@@ -325,7 +228,11 @@ impl Run<'_> {
         match (halt, &self.proposal.recover) {
             (Halt::Stall(failure), Some(_)) => {
                 let problem = Problem { code: code(&failure), message: failure.message, at: None };
-                Ok(self.call(At::Recovering(StageFailure { stage: stage.name.clone(), key, problem })))
+                Ok(self.call(At::Recovering(StageFailure {
+                    stage: stage.name.clone(),
+                    key: key.map(|key| *key),
+                    problem,
+                })))
             }
             (halt, _) => Err(halt),
         }
@@ -407,12 +314,7 @@ fn halt(setback: Setback) -> Halt {
     setback.halt
 }
 
-fn defines(write: &ObjectWrite) -> bool {
-    key_of(&write.object).is_ok_and(|key| is_definition(&key))
-}
-
 fn located(write: &ObjectWrite) -> Result<Located, Setback> {
-    let key = key_of(&write.object)
-        .map_err(|message| Halt::Stall(orangery_core::error::Failure::new("Apply", "InvalidObject", message)))?;
+    let key = key_of(&write.object).map_err(|message| Halt::Stall(Failure::new("Apply", "InvalidObject", message)))?;
     Ok(Located { on: write.on.clone(), key })
 }

@@ -87,8 +87,8 @@ impl<'a> Site<'a> {
         let Located { on, key } = located;
         let (cluster, resource) = self.resource(on, &key.api_version, &key.kind).await?;
         match (resource.namespaced, &key.namespace) {
-            (true, None) => Err(Error::Unlocated { key: key.clone() }.into()),
-            (false, Some(_)) => Err(Error::Misplaced { key: key.clone() }.into()),
+            (true, None) => Err(Error::Unlocated { key: Box::new(key.clone()) }.into()),
+            (false, Some(_)) => Err(Error::Misplaced { key: Box::new(key.clone()) }.into()),
             (true, Some(_)) | (false, None) => Ok(Spot { cluster, resource, key: key.clone() }),
         }
     }

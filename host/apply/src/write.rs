@@ -109,7 +109,7 @@ impl Site<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::Conflict { key: key.clone() }.into())
+        Err(Error::Conflict { key: Box::new(key.clone()) }.into())
     }
 
     /// The object as the component wants it, with the labels of the item and the content that the host places.
@@ -124,7 +124,8 @@ impl Site<'_> {
             let content = self.job.clusters.content(content).await?;
             let encoded = spot.key.kind == "Secret" && at.starts_with("/data/");
             let text = if encoded { BASE64.encode(content.as_bytes()) } else { content };
-            place(&mut object, at, text).ok_or_else(|| Error::Place { key: spot.key.clone(), at: at.clone() })?;
+            place(&mut object, at, text)
+                .ok_or_else(|| Error::Place { key: Box::new(spot.key.clone()), at: at.clone() })?;
         }
         Ok(object)
     }

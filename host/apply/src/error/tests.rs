@@ -68,7 +68,10 @@ fn c_26_the_content_of_a_secret_is_not_quoted() {
 #[test]
 fn everything_that_stood_in_the_way_is_told_and_the_first_object_named() {
     let missing = |name: &str| {
-        Setback::from(Error::Missing { key: ObjectKey { name: name.into(), ..key("K") }, message: "m".into() })
+        Setback::from(Error::Missing {
+            key: Box::new(ObjectKey { name: name.into(), ..key("K") }),
+            message: "m".into(),
+        })
     };
     let joined = all([Ok(1), Err(missing("p")), Err(missing("q"))]).unwrap_err();
     assert_eq!(joined.key.map(|key| key.name), Some("p".to_owned()));

@@ -24,9 +24,11 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
         Some(namespace) if scope.resource.namespaced => Api::namespaced_with(client, namespace, &resource),
         Some(_) | None => Api::all_with(client, &resource),
     };
-    let mut config = watcher::Config::default();
-    config.label_selector = scope.labels.clone();
-    config.field_selector = scope.fields.clone();
+    let config = watcher::Config {
+        label_selector: scope.labels.clone(),
+        field_selector: scope.fields.clone(),
+        ..watcher::Config::default()
+    };
     let mut events = pin!(watcher(api, config).default_backoff());
     while let Some(event) = events.next().await {
         known.change(|known| match event {

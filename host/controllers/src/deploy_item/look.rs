@@ -45,7 +45,7 @@ struct Call {
 
 /// What is to be done next.
 enum Todo {
-    Ask(Call),
+    Ask(Box<Call>),
     CarryOn(Arc<Proposal>),
 }
 
@@ -76,7 +76,7 @@ impl<'a> Look<'a> {
             let proposal = match self.todo(page).await? {
                 Todo::CarryOn(proposal) => proposal,
                 Todo::Ask(call) => {
-                    let item = self.item(call, page);
+                    let item = self.item(*call, page);
                     let clusters: Arc<dyn Clusters> = Arc::clone(&self.clusters) as Arc<dyn Clusters>;
                     let answer = self.deployer.plan(&item, clusters).await;
                     self.checked(answer.map_err(|fault| judge(fault, self.deployer.identity()))?)?
@@ -136,7 +136,7 @@ impl<'a> Look<'a> {
             let proposal = match self.todo(page).await? {
                 Todo::CarryOn(proposal) => proposal,
                 Todo::Ask(call) => {
-                    let item = self.item(call, page);
+                    let item = self.item(*call, page);
                     let clusters: Arc<dyn Clusters> = Arc::clone(&self.clusters) as Arc<dyn Clusters>;
                     let answer = self.deployer.uninstall(&item, clusters).await;
                     match answer.map_err(|fault| judge(fault, self.deployer.identity()))? {
@@ -176,20 +176,20 @@ impl<'a> Look<'a> {
     }
 
     async fn todo(&self, page: &mut Page) -> Step<Todo> {
-        let Some(progress) = &page.progress else { return Ok(Todo::Ask(Call::default())) };
+        let Some(progress) = &page.progress else { return Ok(Todo::Ask(Box::default())) };
         let Some(proposal) = self.kept(page.kept.as_ref()).await? else {
             // Somebody has deleted what was kept: the component is asked as at the begin of the job.
             page.progress = None;
-            return Ok(Todo::Ask(Call::default()));
+            return Ok(Todo::Ask(Box::default()));
         };
         match &progress.at {
             At::Calling(Some(time)) if self.controller.host.clock.now() < *time => {
                 let left = time.duration_since(self.controller.host.clock.now());
                 Err(Halt::Wait(Wait { poll: Duration::try_from(left).ok(), ..Wait::default() }))
             }
-            At::Calling(_) => Ok(Todo::Ask(Call { checkpoint: checkpoint(&proposal), failed: None })),
+            At::Calling(_) => Ok(Todo::Ask(Box::new(Call { checkpoint: checkpoint(&proposal), failed: None }))),
             At::Recovering(failure) => {
-                Ok(Todo::Ask(Call { checkpoint: proposal.recover.clone(), failed: Some(failure.clone()) }))
+                Ok(Todo::Ask(Box::new(Call { checkpoint: proposal.recover.clone(), failed: Some(failure.clone()) })))
             }
             At::Stage(_) | At::Pruning | At::Exporting | At::Afterwards(_) | At::Tidying | At::Deleting => {
                 Ok(Todo::CarryOn(proposal))
