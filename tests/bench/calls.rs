@@ -85,7 +85,7 @@ pub(crate) async fn measure(figures: &mut Figures) {
 
 fn load(cache: &Path) -> PluginSet {
     let compiler = CompileCommand {
-        program: crate::release().join("orangery"),
+        program: crate::release().join(crate::BINARY),
         args: vec!["plugin".into(), "compile-worker".into()],
     };
     let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(cache.to_owned()))).expect("the sandbox starts");

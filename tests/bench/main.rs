@@ -23,6 +23,9 @@ use crate::figures::Figures;
 /// Sizes of the runs with many triples.
 const SIZES: [usize; 2] = [100, 1000];
 
+/// The binary of the host, as this package builds it.
+const BINARY: &str = "orangery-under-test";
+
 const USAGE: &str = "usage: bench [SIZE…]   sizes of the runs with many triples [default: 100 1000]";
 
 fn main() -> ExitCode {
@@ -57,12 +60,15 @@ fn measure(sizes: &[usize]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Builds the binary, so that what is measured is what the sources say.
+/// Builds the binary, so that what is measured is what the sources say. As a part of this package it is made of the same
+/// builds of its dependencies as this program.
 fn build() {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = orangery_tests::repository().join("Cargo.toml");
-    let built =
-        Command::new(cargo).args(["build", "--release", "-p", "orangery", "--manifest-path"]).arg(manifest).status();
+    let built = Command::new(cargo)
+        .args(["build", "--release", "-p", "orangery-tests", "--bin", BINARY, "--manifest-path"])
+        .arg(manifest)
+        .status();
     assert!(built.is_ok_and(|status| status.success()), "the binary cannot be built");
 }
 
@@ -72,7 +78,7 @@ fn binary() -> Binary {
 }
 
 fn binary_with(cache: &Path) -> Binary {
-    Binary::new(&release().join("orangery").to_string_lossy(), &cache.to_string_lossy())
+    Binary::new(&release().join(BINARY).to_string_lossy(), &cache.to_string_lossy())
 }
 
 /// The folder of the release build, beside the one this program lies in.
