@@ -8,6 +8,7 @@ use crate::{
     grant::{Grants, Refusal},
     health::Demand,
     jsonpath::Path,
+    name::is_path_segment,
     proposal::{
         ClusterRef, DeletionGroup, DeletionScope, ExportSource, Gate, Next, ObjectKey, ObjectWrite, Proposal,
         ReadinessRule, Scope, SecretContent, Selection, Stage,
@@ -32,7 +33,7 @@ impl Default for Bounds {
 /// The identity of an object.
 ///
 /// # Errors
-/// One sentence naming what is missing.
+/// One sentence naming what is missing, or a name that no object can have.
 pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let api_version = text("/apiVersion");
@@ -40,6 +41,14 @@ pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
     let name = text("/metadata/name");
     let described = || format!("{} {}", kind.unwrap_or("an object"), name.unwrap_or("without a name"));
     let needed = |field: &str| format!("{} needs {field}", described());
+    for field in ["name", "namespace"] {
+        if let Some(found) = text(&format!("/metadata/{field}")).filter(|found| !is_path_segment(found)) {
+            return Err(format!(
+                "{} has metadata.{field} {found:?}, which no object can have; use lower-case letters, digits, `-` and `.`",
+                kind.unwrap_or("an object")
+            ));
+        }
+    }
     Ok(ObjectKey {
         api_version: api_version.ok_or_else(|| needed("apiVersion"))?.to_owned(),
         kind: kind.ok_or_else(|| needed("kind"))?.to_owned(),
@@ -278,6 +287,9 @@ mod tests {
         check_object(json!({"apiVersion": "v1", "metadata": {"name": "n"}}), "an object n needs kind");
         check_object(json!({"apiVersion": "v1", "kind": "X"}), "X without a name needs metadata.name");
         check_object(json!("text"), "an object without a name needs apiVersion");
+        let named = |name: &str, namespace: &str| json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": name, "namespace": namespace}});
+        check_object(named("Not A Name", "a"), "X has metadata.name \"Not A Name\", which no object can have");
+        check_object(named("a", "../b"), "X has metadata.namespace \"../b\", which no object can have");
     }
 
     #[test]

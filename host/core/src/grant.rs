@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::proposal::{ClusterRef, ObjectKey, Selection};
+use crate::{
+    name::is_path_segment,
+    proposal::{ClusterRef, ObjectKey, Selection},
+};
 
 /// What the operator allows one component. Everything is denied unless it stands here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +148,14 @@ fn matches(patterns: &[String], value: &str) -> bool {
 
 fn allowed(grants: &[KindGrant], field: &str, key: &ObjectKey) -> Result<(), Refusal> {
     let namespace = key.namespace.as_deref();
+    // A selection has no name of its own.
+    let names = namespace.into_iter().chain(Some(key.name.as_str()).filter(|name| !name.is_empty()));
+    if let Some(name) = names.into_iter().find(|name| !is_path_segment(name)) {
+        return Err(Refusal(format!(
+            "{} {name:?} is refused: no object and no namespace can have this name",
+            key.kind
+        )));
+    }
     let granted = grants.iter().any(|grant| {
         matches(&grant.groups, key.group())
             && matches(&grant.kinds, &key.kind)
@@ -264,6 +275,19 @@ mod tests {
         }
         assert!(some.host("charts.example.org").is_ok() && some.host("x.charts.example.org").is_err());
         assert!(grants(serde_json::json!({"artifacts": ["*"]})).artifact("anything").is_ok());
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused_whatever_is_granted() {
+        let all = grants(serde_json::json!({"clusters": {"target": true}, "reads": [{}], "writes": [{}]}));
+        let escape = ObjectKey { name: "../../secrets/x".into(), ..key("v1", "ConfigMap", Some("a")) };
+        assert_eq!(
+            all.read(&ClusterRef::Target, &escape).unwrap_err().to_string(),
+            "ConfigMap \"../../secrets/x\" is refused: no object and no namespace can have this name"
+        );
+        assert!(all.write(&ClusterRef::Target, &key("v1", "ConfigMap", Some("a/b"))).is_err());
+        assert!(all.list(&ClusterRef::Target, &selection(Some(".."))).is_err());
+        assert!(all.list(&ClusterRef::Target, &selection(Some("a"))).is_ok());
     }
 
     #[test]

@@ -92,6 +92,13 @@ pub fn state_secret(installation: &str, owner: StateOwner, execution: &str) -> S
     digest::name_hash(&format!("{installation}/{prefix}{execution}"))
 }
 
+/// Whether a name can stand in the path of a request as it is: anything else could not be asked for, or, as `../x`, would
+/// ask for something else than what was granted.
+pub fn is_path_segment(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~:@!$&'()*+,;=".contains(c);
+    !name.is_empty() && name != "." && name != ".." && name.chars().all(allowed)
+}
+
 /// Whether a name is a DNS label (RFC 1123) of at most `longest` characters.
 pub fn is_label(name: &str, longest: usize) -> bool {
     name.len() <= longest && !name.contains('.') && can_be_name(name)
@@ -100,6 +107,16 @@ pub fn is_label(name: &str, longest: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_no_path_segment() {
+        for name in ["a", "a.b-c", "system:node:x", "v1.apps", "..a"] {
+            assert!(is_path_segment(name), "{name}");
+        }
+        for name in ["", ".", "..", "../x", "a/b", "a%2fb", "Not A Name", "a?b", "a#b", "ä"] {
+            assert!(!is_path_segment(name), "{name}");
+        }
+    }
 
     #[test]
     fn object_names_are_those_recorded_from_the_original() {

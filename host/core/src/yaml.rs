@@ -137,7 +137,7 @@ impl<'a> Documents<'a> {
             let (event, span) =
                 next.map_err(|error| YamlError::at(*error.marker(), Reason::Syntax(error.kind().to_string())))?;
             match event {
-                Event::StreamStart => {}
+                Event::StreamStart | Event::Comment(..) => {}
                 Event::StreamEnd => return Ok(None),
                 Event::DocumentStart(..) => line = 0,
                 Event::DocumentEnd => return Ok(Some(Document { line, value: builder.finish() })),
