@@ -58,7 +58,7 @@ impl Site<'_> {
                     (located, result)
                 })
                 .collect();
-            let results: Vec<_> = stream::iter(deletions).buffer_unordered(AT_ONCE).collect().await;
+            let results: Vec<_> = stream::iter(deletions).buffered(AT_ONCE).collect().await;
             let mut setbacks = Vec::new();
             for (located, result) in results {
                 match result {
@@ -83,7 +83,7 @@ impl Site<'_> {
                 async move { self.delete_member(&located, &Entry::default(), removal.force).await }
             })
             .collect();
-        all(stream::iter(deletions).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
+        all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
     }
 
     async fn delete_member(&self, located: &Located, entry: &Entry, force: bool) -> Result<(), Setback> {
@@ -178,7 +178,7 @@ impl Site<'_> {
                 }
             })
             .collect();
-        all(stream::iter(deletions).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
+        all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
     }
 }
 

@@ -48,7 +48,7 @@ pub struct DeployItemController {
     host: Arc<Host>,
     pool: Arc<ClusterPool>,
     queue: Queue,
-    shelf: Shelf,
+    shelf: Arc<Shelf>,
 }
 
 impl DeployItemController {
@@ -58,7 +58,20 @@ impl DeployItemController {
         let pool = ClusterPool::new(move |waiter| {
             woken.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
         });
-        Self { host, pool: Arc::new(pool), queue, shelf: Shelf::default() }
+        let controller = Self { host, pool: Arc::new(pool), queue, shelf: Arc::default() };
+        controller.forget_the_gone();
+        controller
+    }
+
+    /// An item that others released is not looked at again: what it holds goes with it.
+    fn forget_the_gone(&self) {
+        let (pool, shelf) = (Arc::clone(&self.pool), Arc::clone(&self.shelf));
+        self.host.stores.deploy_items.subscribe(move |change| {
+            if let (None, Some(key)) = (change.after, change.key()) {
+                pool.release(&waiter(&key));
+                shelf.forget(&key);
+            }
+        });
     }
 
     /// Nothing is waited for any more: watches and what was kept in memory go.

@@ -103,7 +103,7 @@ impl Run<'_> {
                 (located, result)
             })
             .collect();
-        let results: Vec<_> = stream::iter(writing).buffer_unordered(AT_ONCE).collect().await;
+        let results: Vec<_> = stream::iter(writing).buffered(AT_ONCE).collect().await;
         let mut outcomes = Vec::new();
         for (located, result) in results {
             outcomes.push(result.map(|answer| self.answered(located, answer)));

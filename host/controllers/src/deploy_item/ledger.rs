@@ -123,6 +123,13 @@ impl Book {
         Ok(())
     }
 
+    /// Whether the item's status says all of it already: another try of a failed look writes nothing new, and the error
+    /// of the last one stays to be seen.
+    fn has(&self, page: &Page) -> bool {
+        let status = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        self.before.phase() == self.phase.as_str() && status == provider_status::write(page).as_ref()
+    }
+
     /// The proposal that the item's status names.
     fn kept(&self) -> Option<Kept> {
         let status = self.before.status.as_ref()?.provider_status.as_ref();
@@ -189,6 +196,9 @@ impl Book {
 impl Ledger for Book {
     fn record<'a>(&'a mut self, page: &'a Page) -> BoxFuture<'a, Step<()>> {
         Box::pin(async move {
+            if self.has(page) {
+                return Ok(());
+            }
             let rest = Rest { phase: self.phase, ended: false, failure: None, wait: None };
             let now = self.host.now();
             let generation = self.before.metadata.generation.unwrap_or_default();

@@ -110,6 +110,7 @@ impl<'a> Look<'a> {
         }
         Targets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
         if !matches!(page.progress, Some(Progress { at: At::Deleting, .. })) {
+            self.adopt_order(page).await;
             if let failed @ Verdict::Failed(_) = self.uninstall(page).await? {
                 return Ok(failed);
             }
@@ -128,6 +129,22 @@ impl<'a> Look<'a> {
             is_current: &current,
         };
         delete(&job, page).await.map(|()| Verdict::Done)
+    }
+
+    /// An item that another deployer brought about has its deletion order in the configuration alone. A component that
+    /// cannot say it leaves the default.
+    async fn adopt_order(&self, page: &mut Page) {
+        let by = self.item.status.as_ref().map_or("", |status| status.deployer.name.as_str());
+        if by == self.deployer.identity().name {
+            return;
+        }
+        let item = self.item(Call::default(), page);
+        let clusters: Arc<dyn Clusters> = Arc::clone(&self.clusters) as Arc<dyn Clusters>;
+        if let Ok(proposal) = self.deployer.plan(&item, clusters).await
+            && let Ok(proposal) = self.checked(proposal)
+        {
+            page.deletion_order.clone_from(&proposal.deletion_order);
+        }
     }
 
     /// What the component wants done before its inventory is deleted.

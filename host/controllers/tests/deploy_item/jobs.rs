@@ -249,3 +249,45 @@ async fn types_that_no_component_claims_are_left_to_others() {
     world.job("item", "one").await;
     assert_eq!(world.items().get("foreign").await.unwrap(), before);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_item_of_landscaper_is_deleted_in_the_order_of_its_configuration() {
+    let world = World::new().await;
+    let selected = json!({"managed": {"apiVersion": "v1", "kind": "ConfigMap", "names": ["a"]}});
+    let mut order = proposal("a", json!({"deletionOrder": [{"what": [selected]}]}));
+    let mut second = order["stages"][0]["writes"][0].clone();
+    second["object"]["metadata"]["name"] = json!("b");
+    order["stages"][0]["writes"].as_array_mut().unwrap().push(second);
+    world.create("item", &[order], json!({})).await;
+    let mut status = world.job("item", "one").await;
+    // As the original leaves it: its own name, and nothing beside the inventory.
+    status["providerStatus"].as_object_mut().unwrap().insert("orangery".into(), Value::Null);
+    let adopted = json!({"status": {"deployer": {"identity": "x", "name": "manifest.deployer.landscaper.gardener.cloud",
+        "version": "v"}, "providerStatus": status["providerStatus"]}});
+    world.items().patch_status("item", &PatchParams::default(), &Patch::Merge(adopted)).await.unwrap();
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    assert_eq!((world.value("a").await, world.value("b").await.is_some()), (None, true), "b is in no group");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_try_of_a_failed_look_keeps_its_error_to_be_seen() {
+    let world = World::new().await;
+    let mut lost = proposal("a", json!({}));
+    lost["stages"][0]["writes"][0]["object"]["metadata"]["namespace"] = json!("late");
+    world.create("item", &[lost], json!({})).await;
+    world.trigger("item", "one").await;
+    world.waiting("item", "namespaces \"late\" not found").await;
+    let calls = world.calls();
+    world.wait("item", |_| world.calls() >= calls + 3).await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "late"}});
+    let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(world.client.clone());
+    api.create(&Default::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    let status = world.finished("item", "one").await;
+    assert_eq!((&status["phase"], status.get("lastError")), (&json!("Succeeded"), None));
+    assert_eq!(status["lastErrors"].as_array().unwrap().len(), 1);
+    let changes: Vec<String> = std::mem::take(&mut *world.changes.lock().unwrap());
+    let of_job: Vec<&str> = changes.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
+    assert_eq!(of_job, ["Progressing", "Progressing", "Succeeded one"], "the inventory, the error, the end");
+}

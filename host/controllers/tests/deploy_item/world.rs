@@ -68,21 +68,24 @@ pub(crate) struct Scripted {
     grants: Grants,
     labels: Vec<String>,
     pub(crate) calls: Mutex<Vec<Item>>,
+    called: Arc<Notify>,
 }
 
 impl Scripted {
-    fn new() -> Self {
+    fn new(called: Arc<Notify>) -> Self {
         let everything = json!({"clusters": {"target": true}, "reads": [{}], "writes": [{}]});
         Self {
             identity: PluginIdentity { name: "scripted".into(), version: "1.0".into(), digest: "sha256:0".into() },
             grants: serde_json::from_value(everything).unwrap(),
             labels: vec!["example.org/item".into()],
             calls: Mutex::default(),
+            called,
         }
     }
 
     fn answer(&self, item: &Item) -> Result<Proposal, Fault> {
         self.calls.lock().unwrap().push(item.clone());
+        self.called.notify_one();
         let number = item.checkpoint.as_ref().and_then(|bytes| bytes.first()).copied().unwrap_or_default();
         let proposal = item.config.pointer(&format!("/proposals/{number}")).cloned();
         let proposal =
@@ -160,12 +163,13 @@ impl World {
             let name = definition.metadata.name.unwrap();
             await_condition(definitions.clone(), &name, is_crd_established()).await.unwrap();
         }
+        let changed = Arc::new(Notify::new());
         let mut world = Self {
             server,
             client,
-            plugin: Arc::new(Scripted::new()),
+            plugin: Arc::new(Scripted::new(Arc::clone(&changed))),
             changes: Arc::default(),
-            changed: Arc::default(),
+            changed,
             stop: CancellationToken::new(),
         };
         let kubeconfig = world.server.kubeconfig();
