@@ -44,7 +44,7 @@ impl Player {
     }
 
     fn say(&mut self, text: &str) {
-        writeln!(self.out, "{text}").unwrap();
+        writeln!(self.out, "{text}").expect("a string takes every text");
     }
 
     fn line(&mut self, line: &str) {
@@ -69,7 +69,7 @@ impl Player {
                 self.finish(name, phase, Some(message.join(" ")));
             }
             ["gone", name] => drop(self.objects.remove(*name).expect("an object of this name")),
-            other => panic!("unknown line {other:?}"),
+            other => unreachable!("a script has no line {other:?}"),
         }
     }
 
