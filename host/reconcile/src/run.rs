@@ -3,7 +3,7 @@
 use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use orangery_core::{error::Failure, port::Chance, step::Halt};
+use orangery_core::{port::Chance, step::Halt};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -97,8 +97,27 @@ type Call = (Key, Result<Result<Next, Halt>, String>);
 
 async fn call<C: Controller>(controller: Arc<C>, key: Key, object: Arc<C::Object>) -> Call {
     let span = tracing::info_span!("reconcile", controller = C::NAME, object = %key);
-    let ended = AssertUnwindSafe(controller.reconcile(object)).catch_unwind().instrument(span).await;
-    (key, ended.map_err(|panic| said(panic.as_ref())))
+    let ended = AssertUnwindSafe(controller.reconcile(object)).catch_unwind().instrument(span.clone()).await;
+    let ended = ended.map_err(|panic| said(panic.as_ref()));
+    span.in_scope(|| log(&ended));
+    (key, ended)
+}
+
+/// Errors are logged once, here; what an object's status tells its owner as well is no warning.
+fn log(ended: &Result<Result<Next, Halt>, String>) {
+    match ended {
+        Ok(Ok(_) | Err(Halt::Wait(_))) => {}
+        Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => {
+            tracing::debug!("met a conflict and is called again: {failure}");
+        }
+        Ok(Err(Halt::Retry(failure))) => {
+            tracing::warn!(reason = failure.reason, "failed and is called again: {failure}");
+        }
+        Ok(Err(Halt::Stall(failure))) => {
+            tracing::debug!(reason = failure.reason, "stalled until it changes: {failure}");
+        }
+        Err(message) => tracing::error!("a reconcile panicked and is called again: {message}"),
+    }
 }
 
 fn said(panic: &(dyn Any + Send)) -> String {
@@ -115,7 +134,7 @@ fn settle(
 ) {
     // A task that is cancelled belongs to a runtime that is shutting down; panics are caught within the task.
     let Ok((key, result)) = ended else { return };
-    let (how, again) = match judge(&key, result) {
+    let (how, again) = match judge(result) {
         (how, Again::After(again)) => {
             failures.remove(&key);
             (how, again)
@@ -140,33 +159,17 @@ enum Again {
     Backoff,
 }
 
-fn judge(key: &Key, result: Result<Result<Next, Halt>, String>) -> (Ended, Again) {
+fn judge(result: Result<Result<Next, Halt>, String>) -> (Ended, Again) {
     match result {
         Ok(Ok(Next::Settled)) => (Ended::Settled, Again::After(None)),
         Ok(Ok(Next::Again)) => (Ended::Settled, Again::After(Some(Duration::ZERO))),
         Ok(Ok(Next::After(time))) => (Ended::Settled, Again::After(Some(time))),
         Ok(Err(Halt::Wait(wait))) => (Ended::Settled, Again::After(wait.poll)),
-        Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => {
-            log(key, &failure, "met a conflict and is called again");
-            (Ended::Conflict, Again::Backoff)
-        }
-        Ok(Err(Halt::Retry(failure))) => {
-            tracing::warn!(object = %key, reason = failure.reason, "failed and is called again: {failure}");
-            (Ended::Retried, Again::Backoff)
-        }
-        Ok(Err(Halt::Stall(failure))) => {
-            log(key, &failure, "stalled until it changes");
-            (Ended::Stalled, Again::After(None))
-        }
-        Err(message) => {
-            tracing::error!(object = %key, "a reconcile panicked and is called again: {message}");
-            (Ended::Panicked, Again::Backoff)
-        }
+        Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => (Ended::Conflict, Again::Backoff),
+        Ok(Err(Halt::Retry(_))) => (Ended::Retried, Again::Backoff),
+        Ok(Err(Halt::Stall(_))) => (Ended::Stalled, Again::After(None)),
+        Err(_) => (Ended::Panicked, Again::Backoff),
     }
-}
-
-fn log(key: &Key, failure: &Failure, what: &str) {
-    tracing::debug!(object = %key, reason = failure.reason, "{what}: {failure}");
 }
 
 const FIRST_CEILING: Duration = Duration::from_millis(100);

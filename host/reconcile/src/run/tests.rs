@@ -7,7 +7,7 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use orangery_core::step::Wait;
+use orangery_core::{error::Failure, step::Wait};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
