@@ -279,6 +279,8 @@ pub fn same(left: &Value, right: &Value) -> bool {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests {
     use serde_json::json;
 

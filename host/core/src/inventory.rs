@@ -273,4 +273,6 @@ fn selects(selection: &Selection, key: &ObjectKey) -> bool {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

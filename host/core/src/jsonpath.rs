@@ -39,7 +39,7 @@ impl Path {
     /// [`PathError::Syntax`]
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let syntax = |reason: String| PathError::Syntax { path: text.to_owned(), reason };
-        let translated = translate(text.trim()).map_err(syntax)?;
+        let translated = translate(trimmed(text)).map_err(syntax)?;
         let path = JsonPath::parse(&translated).map_err(|error| syntax(error.message().to_owned()))?;
         Ok(Self { text: text.to_owned(), path })
     }
@@ -74,6 +74,13 @@ impl Place {
     fn ends(self, c: char) -> bool {
         self == Place::Filter && (c.is_whitespace() || "()=!<>&|,]~".contains(c))
     }
+}
+
+/// Without blanks around it, but for one that an escape makes part of the last name.
+fn trimmed(text: &str) -> &str {
+    let text = text.trim_start();
+    let shorter = text.trim_end();
+    if shorter.ends_with('\\') { text } else { shorter }
 }
 
 fn translate(text: &str) -> Result<String, String> {
@@ -263,6 +270,8 @@ fn quote(text: &str, out: &mut String) {
     out.push('\'');
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests {
     use serde_json::json;

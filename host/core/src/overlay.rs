@@ -275,4 +275,6 @@ fn compare(live: &Value, desired: &Value, pointer: &mut String, found: &mut Vec<
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
