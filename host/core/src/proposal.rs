@@ -468,3 +468,6 @@ pub struct Item {
 
 /// A map from dotted export keys to their values, merged: the content of the export Secret.
 pub type Exports = BTreeMap<String, Value>;
+
+#[cfg(test)]
+mod tests;
