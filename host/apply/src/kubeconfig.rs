@@ -64,6 +64,8 @@ pub(crate) async fn client(text: &str) -> Result<(Client, String), KubeconfigErr
         .await
         .map_err(|_source| KubeconfigError::Incomplete)?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // The loop tries again with backoff; the client's own retries would hold a reconcile for minutes.
+    config.default_retry = false;
     let address = config.cluster_url.to_string();
     let client = Client::try_from(config).map_err(|_source| KubeconfigError::Incomplete)?;
     Ok((client, format!("cluster {}", address.trim_end_matches('/'))))
