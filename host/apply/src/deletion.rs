@@ -20,7 +20,7 @@ use crate::{
     run::AT_ONCE,
     site::{Site, Spot},
     watch::Sight,
-    write::is_of_item,
+    write::{is_going, is_of_item},
 };
 
 /// Deletes the inventory of an item by its deletion order, as far as it goes without waiting. What is gone leaves the
@@ -180,10 +180,6 @@ impl Site<'_> {
             .collect();
         all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
     }
-}
-
-fn is_going(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 /// Objects of a kind that is not served any more are gone with it.

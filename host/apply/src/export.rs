@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     error::{Setback, all},
-    site::{Site, Spot, shown},
+    site::{Site, Spot, or_before, shown},
     watch::Sight,
 };
 
@@ -64,18 +64,17 @@ impl Site<'_> {
             return Ok(value.clone());
         }
         let spot = self.spot(located).await?;
-        let object = self.newest(&spot).await?;
-        let found = object.as_deref().map(|object| parsed.one(object).cloned());
-        if let Some(Ok(value)) = found {
-            return Ok(value);
-        }
-        // From here on a change calls again; what has changed since the read is seen at once.
-        let object = self.watch(&spot)?;
-        match object.as_deref().map(|object| parsed.one(object)) {
+        let judged = |object: Option<Arc<Value>>| match object.as_deref().map(|object| parsed.one(object)) {
             Some(Ok(value)) => Ok(value.clone()),
             Some(Err(error)) => Err(absent(&spot.key, export, &error)),
             None => Err(Halt::wait(spot.key.kind.clone(), spot.name(), Until::Exists).into()),
-        }
+        };
+        let before = match judged(self.newest(&spot).await?) {
+            Ok(value) => return Ok(value),
+            Err(setback) => setback,
+        };
+        // From here on a change calls again; what has changed since the read is seen at once.
+        judged(or_before(self.watch(&spot), || before)?)
     }
 
     async fn newest(&self, spot: &Spot) -> Result<Option<Arc<Value>>, Setback> {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     error::{Setback, all},
-    site::{Site, shown},
+    site::{Site, or_before, shown},
 };
 
 impl Site<'_> {
@@ -80,13 +80,13 @@ impl Site<'_> {
 
     async fn object_ready(&self, check: &Readiness, key: ObjectKey) -> Result<(), Setback> {
         let located = Located { on: check.on.clone(), key };
-        if let Some(answer) = self.answers.get(&located)
-            && judge(&check.rule, answer)?.is_ok()
-        {
-            return Ok(());
-        }
+        let before = match self.answers.get(&located) {
+            Some(answer) => judge(&check.rule, answer)?,
+            None => Err(Unready("not seen yet".to_owned())),
+        };
+        let Err(before) = before else { return Ok(()) };
         let spot = self.spot(&located).await?;
-        match self.watch(&spot)? {
+        match or_before(self.watch(&spot), || unmet(&located.key, &before))? {
             None => Err(Halt::wait(located.key.kind.clone(), spot.name(), Until::Exists).into()),
             Some(object) => judge(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready)),
         }

@@ -7,6 +7,7 @@ use orangery_core::{
     plan::item::writes,
     port::ApiResource,
     proposal::{ClusterRef, ObjectKey, Proposal},
+    step::Halt,
 };
 use serde_json::Value;
 
@@ -93,6 +94,16 @@ impl<'a> Site<'a> {
         }
     }
 
+    /// Whether an object that was seen is still there, as far as is known; watches it from now on.
+    pub(crate) fn is_still_there(&self, spot: &Spot) -> Result<bool, Setback> {
+        match self.watch(spot) {
+            Ok(object) => Ok(object.is_some()),
+            // The first list calls again.
+            Err(Setback { halt: Halt::Wait(_), .. }) => Ok(true),
+            Err(setback) => Err(setback),
+        }
+    }
+
     /// Watches an object from now on; `None` where it does not exist, a wait where that is not known yet.
     pub(crate) fn watch(&self, spot: &Spot) -> Result<Option<Arc<Value>>, Setback> {
         match self.job.clusters.watch(&spot.cluster, &spot.resource, &spot.place()) {
@@ -102,6 +113,18 @@ impl<'a> Site<'a> {
                 Err(unseen(&spot.cluster, &spot.resource, sight, &spot.name()))
             }
         }
+    }
+}
+
+/// What is known of a watched object where `otherwise` is what was known before the watch: as long as the first list is
+/// not in, that still holds, and whoever waits is told the same as afterwards.
+pub(crate) fn or_before(
+    seen: Result<Option<Arc<Value>>, Setback>,
+    otherwise: impl FnOnce() -> Setback,
+) -> Result<Option<Arc<Value>>, Setback> {
+    match seen {
+        Err(Setback { halt: Halt::Wait(_), .. }) => Err(otherwise()),
+        other => other,
     }
 }
 

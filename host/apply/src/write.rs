@@ -31,6 +31,11 @@ enum Change {
     Patch(Value),
 }
 
+/// Whether an object is being deleted.
+pub(crate) fn is_going(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+}
+
 /// Whether an object carries the label of the item.
 pub(crate) fn is_of_item(object: &Value, job: &Job<'_>) -> bool {
     let labels = object.pointer("/metadata/labels");
@@ -91,10 +96,12 @@ impl Site<'_> {
             let answer = match &live {
                 None => cluster.create(resource, key, created).await,
                 Some(live) if write.owned == Ownership::Fallback && !is_of_item(live, self.job) => return Ok(None),
-                Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => {
+                Some(live) if is_going(live) => {
                     // What is written to an object on its way out is lost with it.
-                    self.watch(spot)?;
-                    return Err(Halt::wait(key.kind.clone(), spot.name(), Until::Gone).into());
+                    if self.is_still_there(spot)? {
+                        return Err(Halt::wait(key.kind.clone(), spot.name(), Until::Gone).into());
+                    }
+                    cluster.create(resource, key, created).await
                 }
                 Some(live) => match change(live, desired, &write.how) {
                     Change::Nothing => return Ok(Some(Arc::new(live.clone()))),

@@ -17,6 +17,7 @@ use super::{AT_ONCE, Run, located};
 use crate::{
     error::{Setback, all},
     gate::within,
+    site::or_before,
 };
 
 impl Run<'_> {
@@ -65,12 +66,13 @@ impl Run<'_> {
                 continue;
             }
             let spot = self.site.spot(located).await?;
-            let live = self.site.watch(&spot);
-            results.push(live.and_then(|live| {
-                let served = live.is_some_and(|live| established(&live));
-                let wait = || Halt::wait(located.key.kind.clone(), located.key.name.clone(), Until::Ready);
-                if served { Ok(()) } else { Err(wait().into()) }
-            }));
+            let wait = || Halt::wait(located.key.kind.clone(), located.key.name.clone(), Until::Ready).into();
+            let live = or_before(self.site.watch(&spot), wait);
+            results.push(live.and_then(
+                |live| {
+                    if live.is_some_and(|live| established(&live)) { Ok(()) } else { Err(wait()) }
+                },
+            ));
         }
         all(results).map(drop)
     }

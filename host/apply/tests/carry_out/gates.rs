@@ -42,13 +42,13 @@ async fn a_gate_that_holds_at_once_reads_nothing() {
 async fn a_gate_is_woken_by_a_change_and_survives_a_restart() {
     let mut world = World::new().await;
     let plan = gated(ready_when_data_is("2"));
-    let mut look = world.look("j", &plan).await;
-    // The first look only starts the watch.
-    while waits(&look) == "waiting for ConfigMap default/a to exist" {
+    // The first look only starts the watch, and says the same as those that have it.
+    for _ in 0..2 {
+        let look = world.look("j", &plan).await;
+        assert_eq!(waits(&look), "waiting for ConfigMap default/a (.data.k == \"2\" does not hold) to become ready");
         world.wait().await;
-        look = world.look("j", &plan).await;
+        world.send("PATCH", A, &json!({"metadata": {"labels": {"other": "change"}}})).await;
     }
-    assert_eq!(waits(&look), "waiting for ConfigMap default/a (.data.k == \"2\" does not hold) to become ready");
     let progress = world.status.page.progress.clone().unwrap();
     assert_eq!(progress.at, At::Stage(Position::stage(0).step(StageStep::Waiting)));
     world.restart();
@@ -188,4 +188,17 @@ async fn a_proposal_that_goes_on_calls_again_when_its_time_has_come() {
     let progress = world.status.page.progress.as_ref().unwrap();
     let due = jiff::Timestamp::from_second(5).unwrap();
     assert_eq!((progress.at.clone(), progress.planned.len()), (At::Calling(Some(due)), 1));
+}
+
+#[tokio::test]
+async fn an_object_on_its_way_out_is_created_anew_when_it_is_gone() {
+    let mut world = World::new().await;
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1")])]}))).await;
+    world.send("PATCH", A, &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    world.send("DELETE", A, &json!({})).await;
+    let plan = proposal(json!({"stages": [stage(&[write("a", "2")])]}));
+    assert_eq!(waits(&world.look("k", &plan).await), "waiting for ConfigMap default/a to be gone");
+    world.send("PATCH", A, &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(world.run("k", &plan).await, Outcome::Finished);
+    assert_eq!(world.config_maps().await["a"], json!({"k": "2"}));
 }
