@@ -120,3 +120,12 @@ async fn what_is_on_disk_is_there_after_a_restart() {
         }))
         .await;
 }
+
+#[tokio::test]
+async fn a_kubeconfig_that_does_not_exist_is_named() {
+    let binary = crate::binary().await;
+    for command in [&["inspect"][..], &["run"]] {
+        let ended = binary.run(&[command, &["--kubeconfig", "/nowhere/kubeconfig"]].concat()).await;
+        check(&ended, 2, &["/nowhere/kubeconfig", "--kubeconfig"]);
+    }
+}

@@ -128,9 +128,9 @@ impl CommandError {
             CommandError::NotRoot { .. }
             | CommandError::Read { .. }
             | CommandError::Registration(_)
-            | CommandError::NoCache => Exit::Usage,
-            CommandError::Connection(_)
-            | CommandError::Call(_)
+            | CommandError::NoCache
+            | CommandError::Connection(_) => Exit::Usage,
+            CommandError::Call(_)
             | CommandError::Write { .. }
             | CommandError::Component { .. }
             | CommandError::Sandbox(_)

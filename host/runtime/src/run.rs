@@ -43,8 +43,8 @@ impl RunError {
     /// The exit code that tells of it.
     pub fn exit(&self) -> Exit {
         match self {
-            RunError::Filter(_) | RunError::Components(_) | RunError::Metrics(_) => Exit::Usage,
-            RunError::Connection(_) | RunError::Definitions(_) | RunError::Signals(_) => Exit::Failed,
+            RunError::Filter(_) | RunError::Components(_) | RunError::Metrics(_) | RunError::Connection(_) => Exit::Usage,
+            RunError::Definitions(_) | RunError::Signals(_) => Exit::Failed,
         }
     }
 }
