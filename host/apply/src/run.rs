@@ -35,7 +35,7 @@ pub(crate) const AT_ONCE: usize = 16;
 pub async fn carry_out(job: &Job<'_>, ledger: &mut dyn Ledger, proposal: &Proposal, page: &mut Page) -> Step<Outcome> {
     let beginning = (At::Stage(Position::default()), job.clock.now());
     let (entry, (at, since), planned) = match page.progress.take() {
-        Some(Progress { at: At::Calling(_) | At::Recovering(_) | At::Deleting, planned, .. }) => {
+        Some(Progress { at: At::Calling { .. } | At::Recovering(_) | At::Deleting, planned, .. }) => {
             (Entrance::NextCall, beginning, planned)
         }
         Some(Progress { at, since, planned, .. }) => (Entrance::Resumed, (at, since), planned),
@@ -168,7 +168,7 @@ impl Run<'_> {
                     self.site.delete_groups(ephemeral, &mut self.page.inventory).await.map_err(halt)?;
                     return Ok(self.finished(Outcome::Finished));
                 }
-                At::Calling(_) | At::Recovering(_) | At::Deleting => return Ok(Outcome::Call),
+                At::Calling { .. } | At::Recovering(_) | At::Deleting => return Ok(Outcome::Call),
             }
         }
     }
@@ -181,11 +181,12 @@ impl Run<'_> {
                 let problem = problem.clone();
                 Some(self.finished(Outcome::Failed(problem)))
             }
-            Next::ContinueWith(_) => Some(self.call(At::Calling(None))),
+            Next::ContinueWith(_) => Some(self.call(At::Calling { after: None })),
             Next::AgainIn { after, .. } => {
                 let span = jiff::SignedDuration::from_millis(i64::try_from(*after).unwrap_or(i64::MAX));
                 let now = self.site.job.clock.now();
-                Some(self.call(At::Calling(Some(now.checked_add(span).unwrap_or(Timestamp::MAX)))))
+                let after = Some(now.checked_add(span).unwrap_or(Timestamp::MAX));
+                Some(self.call(At::Calling { after }))
             }
         }
     }
@@ -278,7 +279,7 @@ impl Run<'_> {
         let begins = match &at {
             At::Stage(position) => position.stage < stages.len(),
             At::Afterwards(position) => position.stage < afterwards.len(),
-            At::Pruning | At::Exporting | At::Tidying | At::Calling(_) | At::Recovering(_) | At::Deleting => false,
+            At::Pruning | At::Exporting | At::Tidying | At::Calling { .. } | At::Recovering(_) | At::Deleting => false,
         };
         self.enter(at);
         if begins && self.kept.is_some() { self.record().await } else { Ok(()) }

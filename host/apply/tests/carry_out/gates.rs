@@ -187,7 +187,7 @@ async fn a_proposal_that_goes_on_calls_again_when_its_time_has_come() {
     assert_eq!(world.run("j", &again).await, Outcome::Call);
     let progress = world.status.page.progress.as_ref().unwrap();
     let due = jiff::Timestamp::from_second(5).unwrap();
-    assert_eq!((progress.at.clone(), progress.planned.len()), (At::Calling(Some(due)), 1));
+    assert_eq!((progress.at.clone(), progress.planned.len()), (At::Calling { after: Some(due) }, 1));
 }
 
 #[tokio::test]

@@ -244,7 +244,7 @@ impl World {
         let mut page = self.status.page.clone();
         page.progress = page.progress.filter(|progress| progress.job == job);
         let carried_on =
-            page.progress.as_ref().filter(|progress| !matches!(progress.at, At::Calling(_) | At::Recovering(_)));
+            page.progress.as_ref().filter(|progress| !matches!(progress.at, At::Calling { .. } | At::Recovering(_)));
         let kept = carried_on.and(page.kept.as_ref());
         let proposal = kept.map_or(proposal, |kept| &self.status.proposals[&kept.digest]).clone();
         let clusters = self.clusters();

@@ -200,11 +200,11 @@ impl<'a> Look<'a> {
             return Ok(Todo::Ask(Box::default()));
         };
         match &progress.at {
-            At::Calling(Some(time)) if self.controller.host.clock.now() < *time => {
+            At::Calling { after: Some(time) } if self.controller.host.clock.now() < *time => {
                 let left = time.duration_since(self.controller.host.clock.now());
                 Err(Halt::Wait(Wait { poll: Duration::try_from(left).ok(), ..Wait::default() }))
             }
-            At::Calling(_) => Ok(Todo::Ask(Box::new(Call { checkpoint: checkpoint(&proposal), failed: None }))),
+            At::Calling { .. } => Ok(Todo::Ask(Box::new(Call { checkpoint: checkpoint(&proposal), failed: None }))),
             At::Recovering(failure) => {
                 Ok(Todo::Ask(Box::new(Call { checkpoint: proposal.recover.clone(), failed: Some(failure.clone()) })))
             }

@@ -291,3 +291,22 @@ async fn another_try_of_a_failed_look_keeps_its_error_to_be_seen() {
     let of_job: Vec<&str> = changes.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
     assert_eq!(of_job, ["Progressing", "Progressing", "Succeeded one"], "the inventory, the error, the end");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_later_call_that_has_to_be_asked_again_keeps_its_checkpoint() {
+    let mut world = World::new().await;
+    let first = proposal("a", json!({"next": {"continueWith": [1]}}));
+    world.create("item", &[first, json!({"later": 4, "then": proposal("b", json!({}))})], json!({})).await;
+    world.trigger("item", "one").await;
+    world.waiting("item", "plugin scripted: not yet").await;
+    let at = world.items().get("item").await.unwrap().status.unwrap().provider_status.unwrap()["orangery"]["progress"]
+        ["at"]
+        .clone();
+    assert_eq!(at, json!({"calling": {}}));
+    world.restart();
+    let status = world.finished("item", "one").await;
+    assert_eq!(status["phase"], json!("Succeeded"), "{status:#}");
+    let checkpoints: Vec<bool> =
+        world.plugin.calls.lock().unwrap().iter().map(|item| item.checkpoint.is_some()).collect();
+    assert_eq!(checkpoints, [false, true, true, true]);
+}

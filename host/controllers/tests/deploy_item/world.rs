@@ -90,6 +90,14 @@ impl Scripted {
         let proposal = item.config.pointer(&format!("/proposals/{number}")).cloned();
         let proposal =
             proposal.ok_or_else(|| Fault::invalid(Code::ConfigurationProblem, "config.proposals is missing"))?;
+        // The answer may have to be asked for several times: `{"later": COUNT, "then": PROPOSAL}`.
+        let mut proposal = proposal;
+        if let Some(count) = proposal.get("later").and_then(Value::as_u64) {
+            if (self.calls.lock().unwrap().len() as u64) < count {
+                return Err(Fault::later(Code::Unfinished, "not yet"));
+            }
+            proposal = proposal["then"].take();
+        }
         Ok(serde_json::from_value(proposal).unwrap())
     }
 }

@@ -56,8 +56,12 @@ pub enum At {
     Afterwards(Position),
     /// What lives for the job only is deleted.
     Tidying,
-    /// The component is to be called again, not before this time.
-    Calling(Option<Timestamp>),
+    /// The component is to be called again. A struct, because a null on the wire would be no value.
+    Calling {
+        /// Not before this time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Timestamp>,
+    },
     /// The component is to be called again with the failure of a stage.
     Recovering(StageFailure),
     /// Nothing is left to do but deleting the inventory.
@@ -278,6 +282,8 @@ mod tests {
             "planned": [{"apiVersion": "v1", "kind": "K", "name": "n"}]});
         assert_eq!(serde_json::to_value(&progress).unwrap(), wire);
         assert_eq!(serde_json::from_value::<Progress>(wire).unwrap(), progress);
+        // A status is written as a merge patch, where a null is no value.
+        assert_eq!(serde_json::to_value(At::Calling { after: None }).unwrap(), json!({"calling": {}}));
     }
 
     #[test]
