@@ -187,6 +187,8 @@ mod tests {
 
     use super::*;
 
+    mod faults;
+
     fn grants() -> Grants {
         serde_json::from_value(json!({
             "clusters": {"target": true},

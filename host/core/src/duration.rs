@@ -87,6 +87,8 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
+    mod notation;
+
     #[test]
     fn durations_are_read_as_go_reads_them() {
         let cases = [

@@ -181,6 +181,8 @@ fn allowed(grants: &[KindGrant], field: &str, key: &ObjectKey) -> Result<(), Ref
 mod tests {
     use super::*;
 
+    mod refusals;
+
     fn grants(json: serde_json::Value) -> Grants {
         serde_json::from_value(json).unwrap()
     }

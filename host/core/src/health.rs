@@ -286,6 +286,8 @@ mod tests {
 
     use super::*;
 
+    mod boundaries;
+
     #[track_caller]
     fn check(object: Value, expected: &str) {
         let found = usual(&object).map_or_else(|unready| unready.0, |()| "ready".to_owned());

@@ -278,6 +278,8 @@ mod tests {
 
     use super::*;
 
+    mod kubernetes;
+
     fn document() -> Value {
         json!({
             "data": {"key": "value", "my-key": 1, "a.b/c": 2, "it's": 3},

@@ -108,6 +108,8 @@ pub fn is_label(name: &str, longest: usize) -> bool {
 mod tests {
     use super::*;
 
+    mod wire;
+
     #[test]
     fn a_name_that_leads_elsewhere_is_no_path_segment() {
         for name in ["a", "a.b-c", "system:node:x", "v1.apps", "..a"] {

@@ -132,3 +132,102 @@ fn different_content_has_different_hashes() {
     let stored: std::collections::BTreeSet<String> = values.iter().map(stored_hash).collect();
     assert_eq!(stored.len(), values.len());
 }
+
+#[test]
+fn a_target_without_content_hashes_like_one_whose_content_is_null() {
+    let nothing = target_hash(&json!({"type": "t"}));
+    assert_eq!(target_hash(&json!({"config": null, "secretRef": null})), nothing);
+    assert_eq!(
+        target_hash(&json!({"config": null, "secretRef": {"name": "kc"}})),
+        sha1(r#"{"secretRef":{"name":"kc"}}"#)
+    );
+    // An empty configuration is one.
+    assert_eq!(target_hash(&json!({"config": {}})), "bf21a9e8fbc5a3846fb05b4fa0859e0917b2202f");
+    assert_eq!(
+        target_hash(&json!({"config": {}, "secretRef": {"name": "kc"}})),
+        "bf21a9e8fbc5a3846fb05b4fa0859e0917b2202f"
+    );
+}
+
+#[test]
+fn a_secret_reference_is_hashed_as_its_go_type_writes_it() {
+    let hash = |reference: Value| target_hash(&json!({"secretRef": reference}));
+    assert_eq!(hash(json!({})), "d31d3ac018982d36b25f72525fbb36bb316daff1");
+    assert_eq!(hash(json!({"key": "k", "name": "a<b"})), "2a4c273f60c12f710275e15a897304699ddb7ba7");
+    assert_eq!(hash(json!({"name": "kc", "key": ""})), hash(json!({"name": "kc"})));
+    assert_eq!(hash(json!({"name": "kc", "unknown": 1})), hash(json!({"name": "kc"})));
+}
+
+#[test]
+fn data_is_hashed_indented_and_stored_data_compact() {
+    let data = json!({"b": [], "a": 1});
+    assert_eq!(data_hash(&data), "5d8733a7bffdb6ca823c9f3f0a24b7cee738be9b");
+    assert_eq!(stored_hash(&data), "5bd4640b8cea999ffdfb6ce70f676d7b5bf22159");
+    assert_eq!(data_hash(&json!("x")), "a81fa20d625fc8e5a04721cdf61f056fc2e22496");
+    assert_eq!(stored_hash(&json!("x")), "a81fa20d625fc8e5a04721cdf61f056fc2e22496");
+}
+
+#[test]
+fn ins_23_the_hash_of_imports_has_all_four_sorts_in_their_order() {
+    let map = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let all = Fingerprints {
+        data_objects: BTreeMap::from([map("b", "2"), map("a", "1")]),
+        targets: BTreeMap::from([map("t", "3")]),
+        target_lists: BTreeMap::from([map("l", r#"["1"]"#)]),
+        target_maps: BTreeMap::from([map("m", r#"{"k":"1"}"#)]),
+    };
+    assert_eq!(imports_hash(&all), "b8433c62973cb499a1b1624a1a646b93f2b1c606");
+    // The same fingerprint in another place is another import.
+    let moved = Fingerprints { targets: BTreeMap::new(), target_lists: BTreeMap::from([map("t", "3")]), ..all.clone() };
+    assert_ne!(imports_hash(&moved), imports_hash(&all));
+}
+
+#[test]
+fn known_digests_are_met() {
+    assert_eq!(sha256(b"abc"), "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_eq!(sha1("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
+    assert_eq!(name_hash("abc"), "vgmt4nsha2awvor6evyxqugcnsonbwe5");
+}
+
+#[test]
+fn every_control_character_is_escaped_as_go_escapes_it() {
+    for code in 0_u32..0x20 {
+        let character = char::from_u32(code).unwrap();
+        let expected = match character {
+            '\n' => "\\n".to_owned(),
+            '\r' => "\\r".to_owned(),
+            '\t' => "\\t".to_owned(),
+            '\u{8}' => "\\b".to_owned(),
+            '\u{c}' => "\\f".to_owned(),
+            _ => format!("\\u{code:04x}"),
+        };
+        assert_eq!(compact(&json!(character.to_string())), format!("\"{expected}\""), "{code}");
+    }
+    assert_eq!(compact(&json!("\u{2029}>/'")), "\"\\u2029\\u003e/'\"");
+    assert_eq!(compact(&json!({"<": 1})), "{\"\\u003c\":1}");
+}
+
+#[test]
+fn empty_lists_and_maps_take_no_line_of_their_own() {
+    assert_eq!(indented(&json!([])), "[]");
+    assert_eq!(indented(&json!({})), "{}");
+    assert_eq!(indented(&json!([[], {}])), "[\n  [],\n  {}\n]");
+    assert_eq!(compact(&json!([[], {}, null, false])), "[[],{},null,false]");
+}
+
+#[test]
+fn numbers_at_the_ends_of_their_ranges_are_written_as_go_writes_them() {
+    let cases = [
+        (json!(i64::MIN), "-9223372036854775808"),
+        (json!(-0.0), "-0"),
+        (json!(-1e21), "-1e+21"),
+        (json!(-1e-7), "-1e-7"),
+        (json!(123_456_789.125), "123456789.125"),
+        (json!(999_999_999_999_999_900_000.0), "999999999999999900000"),
+        (json!(f64::MAX), "1.7976931348623157e+308"),
+        (json!(f64::MIN_POSITIVE), "2.2250738585072014e-308"),
+    ];
+    for (number, text) in cases {
+        assert_eq!(compact(&number), text);
+    }
+}

@@ -1,3 +1,5 @@
+mod wire;
+
 use super::*;
 
 fn key(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {

@@ -1,3 +1,5 @@
+mod laws;
+
 use super::*;
 
 #[test]

@@ -1,0 +1,175 @@
+//! Whole faults: the sort, the code and the sentence; and what is counted.
+
+use super::*;
+
+fn key(kind: &str, namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name})
+}
+
+fn checked(fields: Value) -> Result<(), Fault> {
+    check(&proposal(fields), &grants(), Bounds::default())
+}
+
+fn told(code: Code, message: &str) -> Result<(), Fault> {
+    Err(Fault::invalid(code, message))
+}
+
+fn denied(what: &str) -> Result<(), Fault> {
+    let rest = "in the grants of its registration";
+    Err(Fault::denied(format!("{what} is not granted to this component; add it to `reads` {rest}")))
+}
+
+fn export(source: Value) -> Value {
+    json!({"next": {"finish": {"exports": [{"key": "k", "source": {"path": source}}]}}})
+}
+
+fn ready(rule: Value) -> Value {
+    json!({"stages": [stage(json!({"gate": {"ready": [{"name": "mine", "scope": "stage", "rule": rule}]}}))]})
+}
+
+#[test]
+fn the_key_of_an_object_is_all_that_identifies_it() {
+    let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "n", "namespace": "a"}});
+    let expected = ObjectKey {
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
+        namespace: Some("a".into()),
+        name: "n".into(),
+    };
+    assert_eq!(key_of(&object), Ok(expected.clone()));
+    let mut cluster_scoped = object;
+    cluster_scoped["metadata"]["namespace"] = json!("");
+    assert_eq!(key_of(&cluster_scoped), Ok(ObjectKey { namespace: None, ..expected }));
+}
+
+#[test]
+fn empty_texts_count_as_missing() {
+    let object = |api_version: &str, kind: &str, name: Value| {
+        key_of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})).unwrap_err()
+    };
+    assert_eq!(object("", "X", json!("n")), "X n needs apiVersion");
+    assert_eq!(object("v1", "", json!("n")), "an object n needs kind");
+    assert_eq!(object("v1", "X", json!("")), "X without a name needs metadata.name");
+    assert_eq!(object("v1", "X", json!(7)), "X without a name needs metadata.name");
+    assert_eq!(
+        object("v1", "", json!("a/b")),
+        "an object has metadata.name \"a/b\", which no object can have; use lower-case letters, digits, `-` and `.`"
+    );
+}
+
+#[test]
+fn what_is_invalid_is_told_in_one_whole_sentence() {
+    let problem = |message: &str| told(Code::ConfigurationProblem, message);
+    assert_eq!(
+        checked(ready(
+            json!({"requirements": [{"path": ".a", "operator": "exists"}, {"path": ".a", "operator": "in"}]})
+        )),
+        problem(
+            "readiness check mine: the operator in of a readiness requirement takes at least one value, but 0 are given"
+        )
+    );
+    assert_eq!(
+        checked(ready(json!({"expression": "object.ok"}))),
+        problem(
+            "readiness check mine is a CEL expression, which this version does not evaluate; write it as requirements"
+        )
+    );
+    let syntax = problem(
+        "\".a[0\" is no JSONPath: a bracket is not closed; write it as in `kubectl -o jsonpath`, without braces",
+    );
+    assert_eq!(checked(export(json!({"key": key("ConfigMap", "b", "x"), "path": ".a[0"}))), syntax);
+    let followed = json!({"key": key("ConfigMap", "b", "x"), "path": ".a",
+        "then": {"apiVersion": "v1", "kind": "ConfigMap", "path": ".a[0"}});
+    assert_eq!(checked(export(followed)), syntax);
+    for fields in [json!({"labels": "a=b"}), json!({"fields": "a=b"})] {
+        let mut selection = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+        crate::overlay::overlay(&mut selection, &fields);
+        assert_eq!(
+            checked(json!({"deletionOrder": [{"what": [{"managed": selection}]}]})),
+            problem(
+                "a deletion group selects managed ConfigMap objects by labels or fields, which the inventory does not \
+                 know; select them by name and namespace"
+            )
+        );
+    }
+}
+
+#[test]
+fn whatever_is_read_later_is_checked_before_anything_is_written() {
+    let (map, secret) = (key("ConfigMap", "b", "x"), key("Secret", "b", "x"));
+    let refused = denied("v1 Secret in namespace b");
+    let gate = |gate: Value| json!({"stages": [stage(json!({"gate": gate}))]});
+    assert_eq!(checked(gate(json!({"completed": [map, secret]}))), refused);
+    let keys = |keys: Value| gate(json!({"ready": [{"name": "r", "scope": {"keys": keys}, "rule": "usual"}]}));
+    assert_eq!(checked(keys(json!([map, secret]))), refused);
+    assert_eq!(checked(keys(json!([map, map]))), Ok(()));
+    let follow = |kind: &str| json!({"key": map, "path": ".", "then": {"apiVersion": "v1", "kind": kind, "path": "."}});
+    assert_eq!(checked(export(follow("Secret"))), refused);
+    assert_eq!(checked(export(follow("ConfigMap"))), Ok(()));
+    assert_eq!(checked(json!({"next": {"finish": {"exports": [{"key": "k", "source": {"value": 1}}]}}})), Ok(()));
+}
+
+#[test]
+fn both_sorts_of_secret_content_need_their_cluster() {
+    for content in ["targetDocument", "kubeconfig"] {
+        let injected = |on: Value| {
+            let mut write = write("a");
+            write["inject"] = json!([{"at": "/data/k", "content": {content: on}}]);
+            checked(json!({"stages": [stage(json!({"writes": [write]}))]}))
+        };
+        assert_eq!(injected(json!("target")), Ok(()), "{content}");
+        let refusal =
+            "the host cluster is not granted to this component; add `clusters.host` to the grants of its registration";
+        assert_eq!(injected(json!("host")), Err(Fault::denied(refusal)), "{content}");
+    }
+}
+
+#[test]
+fn a_managed_group_needs_no_grant_and_an_unmanaged_one_its_own() {
+    let selection = json!({"apiVersion": "v1", "kind": "Secret"});
+    for order in ["deletionOrder", "pruningOrder"] {
+        let group = |what: Value| json!({order: [{"what": ["namespaced", "clusterScoped", "customResourceDefinitions", what]}]});
+        assert_eq!(checked(group(json!({"managed": selection}))), Ok(()), "{order}");
+        let refusal = "deleting every Secret whoever made it is not granted to this component; \
+            add `deleteUnmanaged: true` to the grants of its registration";
+        assert_eq!(checked(group(json!({"matching": selection}))), Err(Fault::denied(refusal)), "{order}");
+    }
+}
+
+#[test]
+fn every_ending_is_checked_with_the_stages_before_it() {
+    let endings = [
+        json!({"finish": {}}),
+        json!({"fail": {"code": "ERR_MINE", "message": "m"}}),
+        json!({"continueWith": [1]}),
+        json!({"againIn": {"after": 1, "checkpoint": [1]}}),
+    ];
+    for next in endings {
+        let whole = |namespace: &str| {
+            let wire = json!({"stages": [stage(json!({"writes": [write(namespace)]}))], "next": next});
+            check(&serde_json::from_value(wire).unwrap(), &grants(), Bounds::default()).is_ok()
+        };
+        assert!(whole("a") && !whole("b"), "{next}");
+    }
+}
+
+#[test]
+fn removals_and_later_stages_count_as_objects_and_the_bounds_are_met_exactly() {
+    let fields = json!({
+        "stages": [stage(json!({"removals": [{"key": key("ConfigMap", "a", "x")}], "writes": [write("a")]}))],
+        "next": {"finish": {"afterwards": [stage(json!({"writes": [write("a")]}))]}},
+    });
+    let bytes = 2 * write("a")["object"].to_string().len();
+    let within = |objects, bytes| check(&proposal(fields.clone()), &grants(), Bounds { objects, bytes });
+    assert_eq!(within(3, bytes), Ok(()));
+    assert_eq!(within(2, bytes), told(Code::LimitExceeded, "3 objects are proposed, but at most 2 are carried out"));
+    let less = bytes - 1;
+    assert_eq!(
+        within(3, less),
+        told(
+            Code::LimitExceeded,
+            &format!("{bytes} bytes of objects are proposed, but at most {less} are carried out")
+        )
+    );
+    assert_eq!(Bounds::default(), Bounds { objects: 5_000, bytes: 16_777_216 });
+}
