@@ -101,10 +101,13 @@ pub(crate) async fn delete(client: &Client, run: &str, size: usize) {
     each.await;
 }
 
+/// The installations by name.
+pub(crate) type Known = BTreeMap<String, Progress>;
+
 /// What is known of the installations, kept current by a watch.
 pub(crate) struct Installations {
     events: futures::stream::BoxStream<'static, watcher::Result<Event<Seen>>>,
-    known: BTreeMap<String, Progress>,
+    known: Known,
 }
 
 impl Installations {
@@ -112,18 +115,18 @@ impl Installations {
     pub(crate) async fn watch(client: &Client) -> Installations {
         let api: Api<Seen> = Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
         let events = watcher::watcher(api, watcher::Config::default()).boxed();
-        let mut installations = Installations { events, known: BTreeMap::new() };
+        let mut installations = Installations { events, known: Known::new() };
         while !matches!(installations.next(Instant::now() + DEADLINE).await, Event::InitDone) {}
         installations
     }
 
     /// What is known now.
-    pub(crate) fn known(&self) -> &BTreeMap<String, Progress> {
+    pub(crate) fn known(&self) -> &Known {
         &self.known
     }
 
-    /// Waits until what is known satisfies the condition.
-    pub(crate) async fn until(&mut self, holds: impl Fn(&BTreeMap<String, Progress>) -> bool) {
+    /// Waits until what is known satisfies the condition. Polled while requests are sent, so that no event is missed.
+    pub(crate) async fn until(&mut self, holds: impl Fn(&Known) -> bool) {
         let deadline = Instant::now() + DEADLINE;
         while !holds(&self.known) {
             self.next(deadline).await;
@@ -131,8 +134,13 @@ impl Installations {
     }
 
     async fn next(&mut self, deadline: Instant) -> Event<Seen> {
-        let next = timeout_at(deadline, self.events.next()).await;
-        let event = next.expect("the run ends in time").expect("the watch goes on").expect("the watch is answered");
+        let event = loop {
+            let next = timeout_at(deadline, self.events.next()).await;
+            // After an error the watcher lists anew by itself.
+            if let Ok(event) = next.expect("the run ends in time").expect("the watch goes on") {
+                break event;
+            }
+        };
         match &event {
             Event::Apply(seen) | Event::InitApply(seen) => {
                 self.known.insert(seen.name_any(), seen.status.clone().unwrap_or_default());

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::{
     figures::{Figures, Samples, shown},
-    load::{self, Installations},
+    load::{self, Installations, Known},
 };
 
 const STARTS: usize = 5;
@@ -43,8 +43,8 @@ pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
     let binary = crate::binary();
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;
     let mut seen = Installations::watch(cluster.client()).await;
-    load::create(cluster.client(), "done", size).await;
-    seen.until(|known| known.len() == size && known.values().all(load::Progress::succeeded)).await;
+    let all = |known: &Known| known.len() == size && known.values().all(load::Progress::succeeded);
+    tokio::join!(load::create(cluster.client(), "done", size), seen.until(all));
     let peak = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
     figures.add(&format!("{size} finished triples: peak resident memory"), &format!("{peak:.0} MiB"));
     cluster.kill().await;

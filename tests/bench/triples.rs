@@ -10,7 +10,7 @@ use orangery_tests::{
 
 use crate::{
     figures::{Figures, shown},
-    load::{self, Installations},
+    load::{self, Installations, Known},
 };
 
 /// What one run took, for comparison with another size.
@@ -44,20 +44,20 @@ pub(crate) async fn measure(size: usize, figures: &mut Figures) -> Cost {
     let mut seen = Installations::watch(client).await;
 
     let before = Moment::now(&cluster).await;
-    load::create(client, "triple", size).await;
-    seen.until(|known| known.len() == size && known.values().all(load::Progress::succeeded)).await;
+    let all = |known: &Known| known.len() == size && known.values().all(load::Progress::succeeded);
+    tokio::join!(load::create(client, "triple", size), seen.until(all));
     let create = report("create", size, before, &cluster, figures).await;
 
     let jobs = seen.known().clone();
     let before = Moment::now(&cluster).await;
-    load::update(client, "triple", size, "second").await;
     let renewed = |name: &str, now: &load::Progress| jobs.get(name).is_some_and(|then| then.job != now.job);
-    seen.until(|known| known.iter().all(|(name, now)| now.succeeded() && renewed(name, now))).await;
+    let all =
+        |known: &Known| known.len() == size && known.iter().all(|(name, now)| now.succeeded() && renewed(name, now));
+    tokio::join!(load::update(client, "triple", size, "second"), seen.until(all));
     let update = report("update", size, before, &cluster, figures).await;
 
     let before = Moment::now(&cluster).await;
-    load::delete(client, "triple", size).await;
-    seen.until(|known| known.is_empty()).await;
+    tokio::join!(load::delete(client, "triple", size), seen.until(|known| known.is_empty()));
     let delete = report("delete", size, before, &cluster, figures).await;
 
     let peak = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
