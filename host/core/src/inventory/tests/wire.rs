@@ -1,6 +1,4 @@
-//! The words of the wire, and laws of division.
-
-use proptest::{collection, option, prelude::*, sample};
+//! The words of the wire, and what a selection takes in.
 
 use super::*;
 
@@ -152,55 +150,4 @@ fn only_a_definition_of_the_api_server_defines_a_kind() {
     assert!(is_definition(&key("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", None, "c")));
     assert!(!is_definition(&key("example.org/v1", "CustomResourceDefinition", None, "c")));
     assert!(!is_definition(&key("apiextensions.k8s.io/v1", "Other", None, "c")));
-}
-
-fn any_located() -> impl Strategy<Value = Located> {
-    let cluster = prop_oneof![Just(ClusterRef::Target), Just(ClusterRef::Host), "[ab]".prop_map(ClusterRef::Named),];
-    let kinds = vec![("v1", "ConfigMap"), ("v1", "Namespace"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition")];
-    (cluster, sample::select(kinds), option::of("[ab]"), "[abc]").prop_map(
-        |(on, (api_version, kind), namespace, name)| Located {
-            on,
-            key: key(api_version, kind, namespace.as_deref(), &name),
-        },
-    )
-}
-
-fn any_inventory() -> impl Strategy<Value = Inventory> {
-    let policy = sample::select(POLICIES.map(|(policy, _)| policy).to_vec());
-    let patch = option::of("[ab]".prop_map(|text| json!({"data": {"k": text}})));
-    let entry = (policy, option::of("[a-z]{1,3}"), patch).prop_map(|(policy, uid, before_deletion)| Entry {
-        policy,
-        uid,
-        before_deletion,
-    });
-    collection::btree_map(any_located(), entry, 0..8).prop_map(Inventory)
-}
-
-proptest! {
-    #[test]
-    fn an_inventory_reads_back_as_it_was_written(inventory in any_inventory()) {
-        prop_assert_eq!(Inventory::read(inventory.list().as_ref()), Ok(inventory));
-    }
-
-    #[test]
-    fn what_stays_leaves_or_is_kept_is_all_there_is(inventory in any_inventory(), planned in collection::btree_set(any_located(), 0..8)) {
-        let leaving = inventory.leaving(&planned);
-        prop_assert!(leaving.is_disjoint(&planned) && leaving.is_subset(&inventory.ending()));
-        for (located, entry) in &inventory.0 {
-            let stays = planned.contains(located) || entry.policy == Policy::Keep;
-            prop_assert_eq!(leaving.contains(located), !stays, "{:?}", located);
-        }
-    }
-
-    #[test]
-    fn the_usual_order_deletes_every_object_exactly_once(leaving in collection::btree_set(any_located(), 0..12)) {
-        let groups = groups(&[], &leaving);
-        let members: Vec<Located> = groups.iter().flat_map(|group| group.members.clone()).collect();
-        prop_assert_eq!(members.len(), leaving.len());
-        prop_assert_eq!(members.into_iter().collect::<BTreeSet<_>>(), leaving);
-        for group in &groups {
-            prop_assert!(!group.members.is_empty() && !group.force && group.matching.is_empty());
-            prop_assert!(group.members.iter().all(|member| member.on == group.on));
-        }
-    }
 }

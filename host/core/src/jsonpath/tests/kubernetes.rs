@@ -126,26 +126,3 @@ fn errors_are_sentences_that_quote_the_path_as_it_was_written() {
     let several = Path::parse(" .list[*]").unwrap().one(&document()).unwrap_err();
     assert_eq!(several.to_string(), "the JSONPath \" .list[*]\" has 4 results, but exactly one is needed");
 }
-
-proptest::proptest! {
-    #[test]
-    fn every_key_can_be_reached_in_quotes_and_behind_backslashes(key in "(?s).{1,8}") {
-        let mut document = json!({"other": 0});
-        document[&key] = json!(1);
-        let quoted = key.replace('\\', "\\\\").replace('\'', "\\'");
-        let escaped: String = key.chars().flat_map(|c| ['\\', c]).collect();
-        for path in [format!("['{quoted}']"), format!(".{escaped}")] {
-            // Blanks at the end are not part of a path.
-            if path.ends_with(char::is_whitespace) {
-                continue;
-            }
-            let found = Path::parse(&path).unwrap().one(&document).cloned();
-            proptest::prop_assert_eq!(found, Ok(json!(1)), "{}", path);
-        }
-    }
-
-    #[test]
-    fn reading_a_path_never_panics(path in "[.\\[\\]'\"\\\\?()@$*:,=a0 \\-ä]{0,16}") {
-        drop(Path::parse(&path));
-    }
-}
