@@ -2,6 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod laws;
+
 fn imports(json: Value) -> Imports {
     serde_json::from_value(json).unwrap()
 }

@@ -3,6 +3,8 @@ use serde_json::json;
 use super::*;
 use crate::blueprint::FileSystem;
 
+mod edges;
+
 fn check(schema: Value, value: Value) -> Result<(), SchemaError> {
     let local_types = BTreeMap::from([
         ("port".to_owned(), json!({"type": "integer", "maximum": 65535})),
