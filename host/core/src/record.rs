@@ -170,6 +170,8 @@ mod tests {
 
     use super::*;
 
+    mod objects;
+
     #[test]
     fn the_export_of_an_execution_is_the_one_recorded_from_the_original() {
         let items = json!({"item": null}).as_object().unwrap().clone();

@@ -1,6 +1,8 @@
 use super::*;
 use crate::blueprint::FileSystem;
 
+mod edges;
+
 const SCOPE: Scope<'static> = Scope { namespace: "ns", installation: "m", parent: None, job: "j" };
 
 fn map(json: Value) -> Map<String, Value> {

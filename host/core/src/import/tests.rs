@@ -10,6 +10,7 @@ use crate::{
     schema::Schemas,
 };
 
+mod laws;
 mod messages;
 mod recorded;
 
