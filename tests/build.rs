@@ -8,7 +8,8 @@ use std::{
 use orangery_build::{Request, What, guests, report};
 
 fn main() -> io::Result<()> {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Read now, not when this script was compiled: the repository may have been moved since.
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let package = here.join("guests");
     let mut names = Vec::new();
     for entry in fs::read_dir(package.join("examples"))? {

@@ -11,7 +11,8 @@ use orangery_build::{Request, What, guests, report};
 const PACKAGES: &[&str] = &["orangery-manifest", "orangery-mock", "orangery-jinja"];
 
 fn main() -> io::Result<()> {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Read now, not when this script was compiled: the repository may have been moved since.
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let folder = |name: &str| here.join("..").join(name);
     let workspace = here.join("../../Cargo.toml");
     let mut watched: Vec<PathBuf> = vec![here.join("../../wit")];
