@@ -51,7 +51,7 @@ fn files_are_read_by_name_and_documents_keep_their_lines() {
         ],
         Ok(&[
             "DIR/a.yml:1 ConfigMap m",
-            "DIR/b.yaml:3 Secret s",
+            "DIR/b.yaml:4 Secret s",
             "DIR/b.yaml:9 Namespace ns",
             "DIR/c.json:1 ConfigMap j",
         ]),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use orangery_api::context::DEFAULT_CONTEXT;
+use orangery_api::context::{Context, DEFAULT_CONTEXT};
 use orangery_core::{
     blueprint::{self, InstallationTemplate, ItemTemplate, TemplateExecution},
     digest,
@@ -22,6 +22,7 @@ use super::{
     children::peer,
     objects::{definitions, import_failed},
     sibling,
+    sources::{absorb, get},
 };
 
 /// The template type that data mappings are written in (`landscaper.md` §4.6).
@@ -34,7 +35,7 @@ pub(super) fn stall(operation: &str, reason: &str, message: impl Into<String>) -
 impl Run<'_> {
     /// `Init`.
     pub(super) async fn init(&mut self) -> Step<Verdict> {
-        self.check_context()?;
+        self.check_context().await?;
         let loaded = self.blueprints.load(&self.draft)?;
         self.check_predecessors()?;
         self.delete_old_exports().await?;
@@ -56,7 +57,7 @@ impl Run<'_> {
         Ok(Verdict::Done)
     }
 
-    fn check_context(&self) -> Step<()> {
+    async fn check_context(&self) -> Step<()> {
         let name = &self.draft.spec.context;
         let key = Key { namespace: self.namespace(), name: name.clone() };
         if self.host.stores.contexts.get(&key).is_some() {
@@ -65,6 +66,10 @@ impl Run<'_> {
         if name == DEFAULT_CONTEXT {
             // Made for every namespace; it is on its way.
             return Err(Halt::wait("Context", name, Until::Exists));
+        }
+        let stores = &self.host.stores;
+        if absorb(&stores.contexts, get::<Context>(&self.host.client, &key.namespace, name).await?) {
+            return Ok(());
         }
         Err(stall(
             "ReadContext",

@@ -1,7 +1,7 @@
 //! The DataObjects and Targets of an Installation: import copies, exports, and those of earlier jobs that go
 //! (`landscaper.md` §3.2, §5.4, §5.5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
 use orangery_api::{installation::Installation, label, marks::Marks};
@@ -9,7 +9,7 @@ use orangery_core::{
     binding,
     error::{Code, Failure},
     export::{self, ExportError},
-    import::{self, ImportError, Imported},
+    import::{self, ImportError, ImportFault, Imported},
     record::{Content, Record, Scope},
     step::{Halt, Step},
 };
@@ -58,11 +58,26 @@ impl Run<'_> {
     }
 
     /// Every import, by its name in the Installation.
+    ///
+    /// The stores of two kinds are not in step: an object applied just before its Installation may not be known yet. So
+    /// what a store lacks is asked for once before it counts as missing.
     pub(super) async fn read_imports(&self) -> Step<BTreeMap<String, Imported>> {
         let imports = binding::Imports::from(&self.draft.spec.imports);
         let names = self.names();
         let gathered = Gathered::read(self.host, &names.namespace, &imports).await?;
-        import::read(&imports, &names.scope(), &gathered).map_err(|error| import_failed("ReadImports", &error))
+        let mut asked = BTreeSet::new();
+        loop {
+            let error = match import::read(&imports, &names.scope(), &gathered) {
+                Ok(imported) => return Ok(imported),
+                Err(error) => error,
+            };
+            let ImportFault::NotFound { kind, name, .. } = error.fault.as_ref() else {
+                return Err(import_failed("ReadImports", &error));
+            };
+            if !asked.insert((*kind, name.clone())) || !gathered.ask_for(self.host, kind, name).await? {
+                return Err(import_failed("ReadImports", &error));
+            }
+        }
     }
 
     /// Writes import copies or exports of this Installation.

@@ -14,7 +14,7 @@ use orangery_core::{
     import::{DataValue, Sources, TargetObject},
     step::{Halt, Step},
 };
-use orangery_reconcile::Key;
+use orangery_reconcile::{Key, Store, Watched};
 use serde::de::DeserializeOwned;
 
 use crate::host::{Host, Stores, index};
@@ -58,9 +58,24 @@ impl<'a> Gathered<'a> {
         Ok(gathered)
     }
 
+    /// Asks the API for an object that its store lacks; whether it exists, and so is known now.
+    pub(super) async fn ask_for(&self, host: &Host, kind: &str, name: &str) -> Step<bool> {
+        let (client, namespace) = (&host.client, &self.namespace);
+        Ok(match kind {
+            "DataObject" => absorb(&host.stores.data_objects, get(client, namespace, name).await?),
+            "Target" => absorb(&host.stores.targets, get(client, namespace, name).await?),
+            _ => false,
+        })
+    }
+
     fn key(&self, name: &str) -> Key {
         Key { namespace: self.namespace.clone(), name: name.to_owned() }
     }
+}
+
+/// Makes what was read known.
+pub(super) fn absorb<K: Watched>(store: &Store<K>, object: Option<K>) -> bool {
+    object.map(|object| store.absorb(object)).is_some()
 }
 
 fn bytes(data: Option<BTreeMap<String, ByteString>>) -> Content {
