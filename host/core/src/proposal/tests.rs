@@ -1,6 +1,8 @@
 //! The wire form of proposals: what is kept in Secrets by one version is read by the next, and the golden cases of the
 //! components speak it too.
 
+mod words;
+
 use serde::de::DeserializeOwned;
 use serde_json::json;
 

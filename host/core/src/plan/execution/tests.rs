@@ -1,3 +1,5 @@
+mod exhaustive;
+
 use proptest::prelude::*;
 
 use super::*;
