@@ -73,50 +73,30 @@ pub(crate) trait JobStatus {
     }
 }
 
-impl JobStatus for InstallationStatus {
-    fn shared(&mut self) -> Shared<'_> {
-        Shared {
-            phase: &mut self.phase,
-            phase_transition_time: Some(&mut self.phase_transition_time),
-            job_id: &mut self.job_id,
-            job_id_finished: &mut self.job_id_finished,
-            observed_generation: &mut self.observed_generation,
-            conditions: &mut self.conditions,
-            last_error: &mut self.last_error,
-            transition_times: &mut self.transition_times,
+/// The shared fields of a status; a DeployItem does not say when its phase changed.
+macro_rules! job_status {
+    ($status:ty, |$this:ident| $phase_transition_time:expr) => {
+        impl JobStatus for $status {
+            fn shared(&mut self) -> Shared<'_> {
+                let $this = self;
+                Shared {
+                    phase: &mut $this.phase,
+                    phase_transition_time: $phase_transition_time,
+                    job_id: &mut $this.job_id,
+                    job_id_finished: &mut $this.job_id_finished,
+                    observed_generation: &mut $this.observed_generation,
+                    conditions: &mut $this.conditions,
+                    last_error: &mut $this.last_error,
+                    transition_times: &mut $this.transition_times,
+                }
+            }
         }
-    }
+    };
 }
 
-impl JobStatus for ExecutionStatus {
-    fn shared(&mut self) -> Shared<'_> {
-        Shared {
-            phase: &mut self.phase,
-            phase_transition_time: Some(&mut self.phase_transition_time),
-            job_id: &mut self.job_id,
-            job_id_finished: &mut self.job_id_finished,
-            observed_generation: &mut self.observed_generation,
-            conditions: &mut self.conditions,
-            last_error: &mut self.last_error,
-            transition_times: &mut self.transition_times,
-        }
-    }
-}
-
-impl JobStatus for DeployItemStatus {
-    fn shared(&mut self) -> Shared<'_> {
-        Shared {
-            phase: &mut self.phase,
-            phase_transition_time: None,
-            job_id: &mut self.job_id,
-            job_id_finished: &mut self.job_id_finished,
-            observed_generation: &mut self.observed_generation,
-            conditions: &mut self.conditions,
-            last_error: &mut self.last_error,
-            transition_times: &mut self.transition_times,
-        }
-    }
-}
+job_status!(InstallationStatus, |status| Some(&mut status.phase_transition_time));
+job_status!(ExecutionStatus, |status| Some(&mut status.phase_transition_time));
+job_status!(DeployItemStatus, |status| None);
 
 /// The phase that a running job stands in: the one in the status, or the first of a job that has just been taken over.
 pub(crate) fn standing_phase<P: Phase>(phase: Option<P>, deleting: bool) -> (P, bool) {
