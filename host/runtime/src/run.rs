@@ -43,7 +43,9 @@ impl RunError {
     /// The exit code that tells of it.
     pub fn exit(&self) -> Exit {
         match self {
-            RunError::Filter(_) | RunError::Components(_) | RunError::Metrics(_) | RunError::Connection(_) => Exit::Usage,
+            RunError::Filter(_) | RunError::Components(_) | RunError::Metrics(_) | RunError::Connection(_) => {
+                Exit::Usage
+            }
             RunError::Definitions(_) | RunError::Signals(_) => Exit::Failed,
         }
     }
