@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    name::is_path_segment,
+    name::{is_api_version, is_path_segment},
     proposal::{ClusterRef, ObjectKey, Selection},
 };
 
@@ -156,6 +156,9 @@ fn allowed(grants: &[KindGrant], field: &str, key: &ObjectKey) -> Result<(), Ref
             key.kind
         )));
     }
+    if !is_api_version(&key.api_version) {
+        return Err(Refusal(format!("{} of {:?} is refused: no kind has this apiVersion", key.kind, key.api_version)));
+    }
     let granted = grants.iter().any(|grant| {
         matches(&grant.groups, key.group())
             && matches(&grant.kinds, &key.kind)
@@ -288,6 +291,10 @@ mod tests {
             "ConfigMap \"../../secrets/x\" is refused: no object and no namespace can have this name"
         );
         assert!(all.write(&ClusterRef::Target, &key("v1", "ConfigMap", Some("a/b"))).is_err());
+        assert_eq!(
+            all.write(&ClusterRef::Target, &key("../v1", "ConfigMap", Some("a"))).unwrap_err().to_string(),
+            "ConfigMap of \"../v1\" is refused: no kind has this apiVersion"
+        );
         assert!(all.list(&ClusterRef::Target, &selection(Some(".."))).is_err());
         assert!(all.list(&ClusterRef::Target, &selection(Some("a"))).is_ok());
     }

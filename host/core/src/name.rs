@@ -99,6 +99,11 @@ pub fn is_path_segment(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && name.chars().all(allowed)
 }
 
+/// Whether group and version can stand in the path of a request: `v1`, or `apps/v1`.
+pub fn is_api_version(api_version: &str) -> bool {
+    api_version.split('/').count() <= 2 && api_version.split('/').all(is_path_segment)
+}
+
 /// Whether a name is a DNS label (RFC 1123) of at most `longest` characters.
 pub fn is_label(name: &str, longest: usize) -> bool {
     name.len() <= longest && !name.contains('.') && can_be_name(name)
@@ -109,6 +114,16 @@ mod tests {
     use super::*;
 
     mod wire;
+
+    #[test]
+    fn an_api_version_has_one_or_two_path_segments() {
+        for good in ["v1", "apps/v1", "landscaper.gardener.cloud/v1alpha1"] {
+            assert!(is_api_version(good), "{good}");
+        }
+        for bad in ["", "/", "apps/", "a/b/c", "../v1", "apps/..", "a b/v1"] {
+            assert!(!is_api_version(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn a_name_that_leads_elsewhere_is_no_path_segment() {
