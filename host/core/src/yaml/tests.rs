@@ -17,7 +17,8 @@ fn any_json() -> impl Strategy<Value = Value> {
             Number::from_f64(float).filter(|_| float.fract() != 0.0).map(Value::Number)
         }),
         "[ -~äöü€😀\n\t]{0,12}".prop_map(Value::String),
-        prop_oneof!["yes", "no", "on", "~", "0777", "1_000", "12:30", "<<", "2001-12-14", r"\.5"].prop_map(Value::String),
+        prop_oneof!["yes", "no", "on", "~", "0777", "1_000", "12:30", "<<", "2001-12-14", r"\.5"]
+            .prop_map(Value::String),
     ];
     leaf.prop_recursive(4, 32, 4, |inner| {
         let entries = collection::btree_map("[a-zA-Z0-9_./ -]{0,8}", inner.clone(), 0..4);
