@@ -8,7 +8,7 @@ use std::{
 
 use orangery_core::{
     error::Fault,
-    port::{ApiResource, BoxFuture, Clusters, Files, Plugins},
+    port::{ApiResource, BoxFuture, Clusters, Files, Plugins, Surroundings},
     proposal::{ClusterRef, Item, ObjectKey, Selection},
     template::{ExecutionKind, RenderRequest},
 };
@@ -155,5 +155,5 @@ async fn render(plugins: &PluginSet) {
         inputs: json!({"imports": {"name": "hello"}, "cd": null, "components": [], "blueprint": {}}),
         state: None,
     };
-    engine.render(&request, Arc::new(Nothing)).await.expect("the template is right");
+    engine.render(&request, &Surroundings::of_files(Arc::new(Nothing))).await.expect("the template is right");
 }

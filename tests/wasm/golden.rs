@@ -9,7 +9,7 @@ use std::{
 
 use orangery_core::{
     error::{Fault, Problem},
-    port::{ApiResource, BoxFuture, Clusters, Files},
+    port::{ApiResource, BoxFuture, Clusters, Files, Surroundings},
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
     template::{RenderFailure, RenderRequest, Rendered},
 };
@@ -178,7 +178,8 @@ async fn the_jinja_engine_answers_as_it_does_natively() {
     for (case, request, response) in cases("jinja") {
         let EngineRequest { request, files } = serde_json::from_value(request).unwrap();
         let expected: EngineResponse = serde_json::from_value(response).unwrap();
-        let answer = match plugin.render(&request, Arc::new(Recordings(files))).await.unwrap() {
+        let answer = match plugin.render(&request, &Surroundings::of_files(Arc::new(Recordings(files)))).await.unwrap()
+        {
             Ok(rendered) => EngineResponse::Rendered(rendered),
             Err(failure) => EngineResponse::Failure(failure),
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orangery_core::{
     error::Fault,
-    port::Files,
+    port::{Files, Surroundings},
     template::{ExecutionKind, RenderRequest},
 };
 use orangery_plugin::{Error, Plugin};
@@ -57,7 +57,7 @@ async fn an_interface_without_a_backend_says_so() {
         inputs: json!({}),
         state: None,
     };
-    let error = ended(gambles.render(&request, Arc::new(NoFiles)).await);
+    let error = ended(gambles.render(&request, &Surroundings::of_files(Arc::new(NoFiles))).await);
     assert!(matches!(*error, Error::Unavailable { .. }), "{error:?}");
     assert_eq!(error.to_string(), "the component uses orangery:template/chance, which this host does not serve yet");
 }

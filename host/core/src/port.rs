@@ -5,7 +5,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    error::Fault,
+    error::{Code, Fault},
     grant::Grants,
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
     template::{RenderFailure, RenderRequest, Rendered},
@@ -90,6 +90,101 @@ pub trait Files: Send + Sync {
     fn list(&self, path: &str) -> Result<Vec<String>, String>;
 }
 
+/// Names and values that all have to match; several may be alike but for their value.
+pub type Identity = [(String, String)];
+
+/// The component version that a blueprint belongs to, as templates reach it (`wit/template/components.wit`). Descriptors
+/// are JSON in the schema that the blueprint asks for (`landscaper.md` §4.4); both schemas are understood.
+pub trait Components: Send + Sync {
+    /// The descriptor of the component that `from` references under this identity; without `from`, the blueprint's own.
+    fn component<'a>(&'a self, from: Option<&'a Value>, select: &'a Identity) -> BoxFuture<'a, Result<Value, Fault>>;
+    /// The resources of a descriptor that match an identity, in the descriptor's order.
+    fn resources<'a>(
+        &'a self,
+        from: Option<&'a Value>,
+        select: &'a Identity,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Fault>>;
+    /// The global identity of a resource, as text that deployers hand back.
+    fn resource_key<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, Fault>>;
+    /// A resource's content.
+    fn resource_content<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
+}
+
+/// Credentials for the clusters behind targets (`wit/template/kubeconfigs.wit`). Grants are checked by the caller.
+pub trait Kubeconfigs: Send + Sync {
+    /// Mints a credential of a kind. The answer is a secret.
+    fn mint<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>>;
+}
+
+/// The time and the randomness of one job: rendering it again, also after a restart, gives the same.
+#[derive(Clone)]
+pub struct JobChance {
+    /// When the job began.
+    pub now: jiff::Timestamp,
+    /// What all randomness of the job is derived from. A secret: who knows it knows the passwords that templates make.
+    pub seed: [u8; 32],
+}
+
+/// All that templates of one job may reach.
+pub struct Surroundings {
+    /// The blueprint's files.
+    pub files: Arc<dyn Files>,
+    /// The component versions behind the blueprint.
+    pub components: Arc<dyn Components>,
+    /// Credentials.
+    pub kubeconfigs: Arc<dyn Kubeconfigs>,
+    /// Time and randomness.
+    pub chance: JobChance,
+}
+
+impl Surroundings {
+    /// Files and nothing else: every other call answers that there is nothing behind it.
+    pub fn of_files(files: Arc<dyn Files>) -> Self {
+        Self {
+            files,
+            components: Arc::new(Nothing),
+            kubeconfigs: Arc::new(Nothing),
+            chance: JobChance { now: jiff::Timestamp::UNIX_EPOCH, seed: [0; 32] },
+        }
+    }
+}
+
+/// No component version and no credentials.
+pub struct Nothing;
+
+impl Nothing {
+    fn component<T>() -> Result<T, Fault> {
+        Err(Fault::invalid(
+            Code::ConfigurationProblem,
+            "the blueprint belongs to no component version; give the installation a componentDescriptor",
+        ))
+    }
+}
+
+impl Components for Nothing {
+    fn component<'a>(&'a self, _: Option<&'a Value>, _: &'a Identity) -> BoxFuture<'a, Result<Value, Fault>> {
+        Box::pin(async { Self::component() })
+    }
+
+    fn resources<'a>(&'a self, _: Option<&'a Value>, _: &'a Identity) -> BoxFuture<'a, Result<Vec<Value>, Fault>> {
+        Box::pin(async { Self::component() })
+    }
+
+    fn resource_key<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<String, Fault>> {
+        Box::pin(async { Self::component() })
+    }
+
+    fn resource_content<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+        Box::pin(async { Self::component() })
+    }
+}
+
+impl Kubeconfigs for Nothing {
+    fn mint<'a>(&'a self, kind: &'a str, _: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
+        Box::pin(async move { Err(Fault::denied(format!("no credentials of kind {kind:?} can be had here"))) })
+    }
+}
+
 /// A component that renders template executions.
 pub trait Renderer: Send + Sync {
     /// Who it is.
@@ -98,7 +193,7 @@ pub trait Renderer: Send + Sync {
     fn render<'a>(
         &'a self,
         request: &'a RenderRequest,
-        files: Arc<dyn Files>,
+        surroundings: &'a Surroundings,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>>;
 }
 

@@ -7,7 +7,7 @@ use orangery_core::{
     digest,
     error::Fault,
     grant::Grants,
-    port::{BoxFuture, Clusters, Deployer, Files, PluginIdentity, Renderer},
+    port::{BoxFuture, Clusters, Deployer, PluginIdentity, Renderer, Surroundings},
     proposal::{Item, Proposal},
     template::{RenderFailure, RenderRequest, Rendered},
 };
@@ -118,7 +118,7 @@ impl Plugin {
     pub async fn render(
         &self,
         request: &RenderRequest,
-        files: Arc<dyn Files>,
+        surroundings: &Surroundings,
     ) -> Result<Result<Rendered, RenderFailure>, Arc<Error>> {
         let component = self.component().await?;
         let Some(indices) = component.template.clone() else {
@@ -130,7 +130,7 @@ impl Plugin {
             budget: &self.budget,
             grants: self.grants.clone(),
             clusters: None,
-            files: Some(files),
+            files: Some(Arc::clone(&surroundings.files)),
             // A template is told neither the time nor a seed: rendering twice gives the same.
             now: Duration::ZERO,
             seed: 0,
@@ -216,10 +216,10 @@ impl Renderer for Plugin {
     fn render<'a>(
         &'a self,
         request: &'a RenderRequest,
-        files: Arc<dyn Files>,
+        surroundings: &'a Surroundings,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         Box::pin(async move {
-            Plugin::render(self, request, files).await.map_err(|error| {
+            Plugin::render(self, request, surroundings).await.map_err(|error| {
                 let fault = self.fault(&error);
                 RenderFailure {
                     message: fault.problem().message.clone(),

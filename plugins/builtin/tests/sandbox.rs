@@ -13,7 +13,7 @@ use std::{
 use orangery_builtin::components;
 use orangery_core::{
     error::{Code, Fault, Problem},
-    port::{ApiResource, BoxFuture, Clusters, Files, Plugins},
+    port::{ApiResource, BoxFuture, Clusters, Files, Plugins, Surroundings},
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
     template::{RenderFailure, RenderRequest, Rendered},
 };
@@ -161,7 +161,7 @@ async fn check(plugins: &PluginSet, folder: &Path) -> Result<(), String> {
             let EngineRequest { request, files } =
                 serde_json::from_str(&request).map_err(|error| format!("no request: {error}"))?;
             let engine = plugins.renderer("Jinja").ok_or("no component claims the template type")?;
-            let answer = match engine.render(&request, Arc::new(RecordedFiles(files))).await {
+            let answer = match engine.render(&request, &Surroundings::of_files(Arc::new(RecordedFiles(files)))).await {
                 Ok(rendered) => EngineResponse::Rendered(rendered),
                 Err(failure) => EngineResponse::Failure(failure),
             };

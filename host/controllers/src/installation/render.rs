@@ -1,13 +1,11 @@
 //! Template executions: the engine is looked up, the template read, the component called, its output decoded
 //! (`landscaper.md` §4.3, INS-24).
 
-use std::sync::Arc;
-
 use kube::ResourceExt;
 use orangery_core::{
     blueprint::TemplateExecution,
     error::{Code, Failure},
-    port::Files,
+    port::{Files as _, Surroundings},
     step::{Halt, Step},
     template::{ExecutionKind, Output, RenderFailure, RenderRequest},
     yaml,
@@ -76,8 +74,8 @@ impl Run<'_> {
             inputs,
             state: None,
         };
-        let files: Arc<dyn Files> = loaded.files.clone();
-        let rendered = engine.render(&request, files).await.map_err(|failure| failed(&place, &failure))?;
+        let surroundings = Surroundings::of_files(loaded.files.clone());
+        let rendered = engine.render(&request, &surroundings).await.map_err(|failure| failed(&place, &failure))?;
         for warning in &rendered.warnings {
             tracing::warn!(installation = %self.draft.name_any(), execution = %place, warning);
         }
