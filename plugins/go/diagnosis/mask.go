@@ -1,0 +1,123 @@
+// Package diagnosis is what an error of a template may show: places, lines of source, and no value that an import gave.
+package diagnosis
+
+import (
+	"encoding/json"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// Shorter values are no secrets, and hiding them would garble the words of a message.
+	shortestHidden = 4
+	// Errors quote single lines of longer texts, such as kubeconfigs.
+	shortestHiddenLine = 8
+	// Hidden replaces a value, as Landscaper writes it (landscaper.md §4.9).
+	Hidden = "[...] (string)"
+)
+
+// public are the inputs of an execution that tell nothing about imports (landscaper.md §4.3).
+var public = []string{"cd", "components", "blueprint", "blueprintDef", "componentDescriptorDef"}
+
+// Mask hides values in texts.
+type Mask struct {
+	values map[string]bool
+	shown  []string
+}
+
+// NewMask hides the values of all inputs that may be secret, and of the state. What stands in the template is no
+// secret: such words are shown.
+func NewMask(template string, inputs map[string]any, state any) *Mask {
+	mask := &Mask{values: map[string]bool{}, shown: []string{template}}
+	for name, value := range inputs {
+		if !slices.Contains(public, name) {
+			mask.Hide(value)
+		}
+	}
+	mask.Hide(state)
+	return mask
+}
+
+// Show tells of another text whose words are no secrets, such as an included file.
+func (m *Mask) Show(text string) {
+	m.shown = append(m.shown, text)
+}
+
+// HideDocument hides the values of a JSON document; of a text that is none, the text.
+func (m *Mask) HideDocument(document []byte) {
+	var value any
+	if json.Unmarshal(document, &value) != nil {
+		value = string(document)
+	}
+	m.Hide(value)
+}
+
+// Hide hides all texts and long numbers in a value. What a Target is called and where it lies is shown.
+func (m *Mask) Hide(value any) {
+	switch value := value.(type) {
+	case string:
+		m.hideText(value)
+	case float64:
+		m.hideNumber(strconv.FormatFloat(value, 'f', -1, 64))
+		m.hideNumber(strconv.FormatFloat(value, 'g', -1, 64))
+	case []any:
+		for _, item := range value {
+			m.Hide(item)
+		}
+	case map[string]any:
+		if value["kind"] == "Target" && value["spec"] != nil {
+			m.Hide(value["spec"])
+			return
+		}
+		for _, item := range value {
+			m.Hide(item)
+		}
+	}
+}
+
+func (m *Mask) hideNumber(digits string) {
+	if len(digits) >= shortestHidden {
+		m.values[digits] = true
+	}
+}
+
+func (m *Mask) hideText(text string) {
+	text = strings.TrimSpace(text)
+	if utf8.RuneCountInString(text) < shortestHidden {
+		return
+	}
+	m.values[text] = true
+	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
+		m.values[quoted[1:len(quoted)-1]] = true
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); utf8.RuneCountInString(line) >= shortestHiddenLine {
+			m.values[line] = true
+		}
+	}
+}
+
+// Of is the text without any of the values.
+func (m *Mask) Of(text string) string {
+	found := []string{}
+	for value := range m.values {
+		if strings.Contains(text, value) && !m.isShown(value) {
+			found = append(found, value)
+		}
+	}
+	sort.Slice(found, func(i, j int) bool {
+		return len(found[i]) > len(found[j]) || len(found[i]) == len(found[j]) && found[i] < found[j]
+	})
+	pairs := []string{}
+	for _, value := range found {
+		pairs = append(pairs, value, Hidden)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+func (m *Mask) isShown(value string) bool {
+	return slices.ContainsFunc(m.shown, func(text string) bool { return strings.Contains(text, value) })
+}
