@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"orangery.dev/plugins/host"
 )
 
 const (
@@ -28,16 +30,17 @@ type Mask struct {
 	shown  []string
 }
 
-// NewMask hides the values of all inputs that may be secret, and of the state. What stands in the template is no
-// secret: such words are shown.
-func NewMask(template string, inputs map[string]any, state any) *Mask {
-	mask := &Mask{values: map[string]bool{}, shown: []string{template}}
+// NewMask hides the values of all inputs of an execution that may be secret. What stands in the template is no secret:
+// such words are shown.
+func NewMask(request host.Request, inputs map[string]any) *Mask {
+	mask := &Mask{values: map[string]bool{}, shown: []string{request.Template}}
+	isMapping := request.Execution == host.ImportMapping || request.Execution == host.ExportMapping
 	for name, value := range inputs {
-		if !slices.Contains(public, name) {
+		// The inputs of a mapping are imports or exports, whatever they are called.
+		if isMapping || !slices.Contains(public, name) {
 			mask.Hide(value)
 		}
 	}
-	mask.Hide(state)
 	return mask
 }
 
@@ -120,4 +123,18 @@ func (m *Mask) Of(text string) string {
 
 func (m *Mask) isShown(value string) bool {
 	return slices.ContainsFunc(m.shown, func(text string) bool { return strings.Contains(text, value) })
+}
+
+// Minting is a host whose credentials are hidden from all messages.
+type Minting struct {
+	host.Host
+	// Mask hides them.
+	Mask *Mask
+}
+
+// Mint asks the host.
+func (m Minting) Mint(kind string, arguments json.RawMessage) (json.RawMessage, error) {
+	answer, err := m.Host.Mint(kind, arguments)
+	m.Mask.HideDocument(answer)
+	return answer, err
 }

@@ -8,13 +8,8 @@ import (
 	"orangery.dev/plugins/host"
 )
 
-// inBlueprint is a path as the host reads it. The blueprint is the root: no path leads out of it.
-func inBlueprint(name string) string {
-	return path.Clean("/" + name)[1:]
-}
-
 func readDir(h host.Host, name string) ([]fs.FileInfo, error) {
-	folder := inBlueprint(name)
+	folder := host.Path(name)
 	names, err := h.List(folder)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func noNames(string) (string, error) {
 func (e *execution) functions() template.FuncMap {
 	return template.FuncMap{
 		"include":  e.include,
-		"readFile": func(path string) ([]byte, error) { return e.host.ReadFile(inBlueprint(path)) },
+		"readFile": func(path string) ([]byte, error) { return e.host.ReadFile(host.Path(path)) },
 		"readDir":  func(path string) ([]fs.FileInfo, error) { return readDir(e.host, path) },
 
 		"toYaml":   toYAML,

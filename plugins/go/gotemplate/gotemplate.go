@@ -30,8 +30,8 @@ func Render(h host.Host, request host.Request) (host.Rendered, *host.Failure) {
 	if err != nil {
 		return host.Rendered{}, &host.Failure{Message: err.Error(), File: request.File}
 	}
-	mask := diagnosis.NewMask(request.Template, inputs, inputs["state"])
-	e := &execution{host: minting{Host: h, mask: mask}, included: map[string]int{}}
+	mask := diagnosis.NewMask(request, inputs)
+	e := &execution{host: diagnosis.Minting{Host: h, Mask: mask}, included: map[string]int{}}
 	text, err := e.run(request.File, request.Template, inputs)
 	if err != nil {
 		return host.Rendered{}, failure(err, mask)
@@ -92,21 +92,9 @@ func (e *execution) include(name string, binding any) (string, error) {
 	}
 	e.included[name]++
 	defer func() { e.included[name]-- }()
-	source, err := e.host.ReadFile(inBlueprint(name))
+	source, err := e.host.ReadFile(host.Path(name))
 	if err != nil {
 		return "", fmt.Errorf("unable to read include file %q: %w", name, err)
 	}
-	return e.run(inBlueprint(name), string(source), binding)
-}
-
-// minting hides what the host minted from all messages.
-type minting struct {
-	host.Host
-	mask *diagnosis.Mask
-}
-
-func (m minting) Mint(kind string, arguments json.RawMessage) (json.RawMessage, error) {
-	answer, err := m.Host.Mint(kind, arguments)
-	m.mask.HideDocument(answer)
-	return answer, err
+	return e.run(host.Path(name), string(source), binding)
 }

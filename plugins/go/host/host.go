@@ -5,7 +5,10 @@
 // the sandbox answers by the job (wit/template/chance.wit says how), so that rendering twice gives the same.
 package host
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"path"
+)
 
 // Execution is the list of the blueprint that an execution stands in (landscaper.md §4.3).
 type Execution string
@@ -111,4 +114,9 @@ type Host interface {
 	ResourceContent(reference string) ([]byte, error)
 	// Mint is a credential of a kind for a target. The answer is a secret.
 	Mint(kind string, arguments json.RawMessage) (json.RawMessage, error)
+}
+
+// Path is a path of a template as ReadFile and List take it. The blueprint is the root: no path leads out of it.
+func Path(name string) string {
+	return path.Clean("/" + name)[1:]
 }
