@@ -7,58 +7,19 @@ use std::{
 };
 
 use orangery_core::{
-    error::Fault,
-    port::{ApiResource, BoxFuture, Clusters, Files, Plugins, Surroundings},
-    proposal::{ClusterRef, Item, ObjectKey, Selection},
+    port::{Plugins, Surroundings},
+    proposal::Item,
     template::{ExecutionKind, RenderRequest},
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
-use serde_json::{Value, json};
+use orangery_tests::empty::Empty;
+use serde_json::json;
 
 use crate::figures::{Figures, Samples, shown};
 
 const WARM: usize = 2000;
 const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
 const MOCK: &str = "landscaper.gardener.cloud/mock";
-
-/// A cluster without objects and kinds: what is measured is the call.
-struct Nothing;
-
-impl Clusters for Nothing {
-    fn get<'a>(&'a self, _: &'a ClusterRef, _: &'a ObjectKey) -> BoxFuture<'a, Result<Option<Value>, Fault>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn get_many<'a>(
-        &'a self,
-        _: &'a ClusterRef,
-        keys: &'a [ObjectKey],
-    ) -> BoxFuture<'a, Result<Vec<Option<Value>>, Fault>> {
-        Box::pin(async { Ok(vec![None; keys.len()]) })
-    }
-
-    fn list<'a>(&'a self, _: &'a ClusterRef, _: &'a Selection) -> BoxFuture<'a, Result<Vec<Value>, Fault>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn version<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Result<String, Fault>> {
-        Box::pin(async { Ok("1.33".to_owned()) })
-    }
-
-    fn discover<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Result<Vec<ApiResource>, Fault>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-}
-
-impl Files for Nothing {
-    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        Err(format!("{path} does not exist"))
-    }
-
-    fn list(&self, _: &str) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
-    }
-}
 
 /// Measures the built-in components.
 pub(crate) async fn measure(figures: &mut Figures) {
@@ -107,7 +68,7 @@ async fn repeat(call: impl AsyncFn()) -> Vec<Duration> {
 
 async fn plan(plugins: &PluginSet, item_type: &str) {
     let deployer = plugins.deployer(item_type).expect("a built-in component serves the type");
-    deployer.plan(&item(item_type), Arc::new(Nothing)).await.expect("the item is planned");
+    deployer.plan(&item(item_type), Arc::new(Empty)).await.expect("the item is planned");
 }
 
 fn item(item_type: &str) -> Item {
@@ -155,5 +116,5 @@ async fn render(plugins: &PluginSet) {
         inputs: json!({"imports": {"name": "hello"}, "cd": null, "components": [], "blueprint": {}}),
         state: None,
     };
-    engine.render(&request, &Surroundings::of_files(Arc::new(Nothing))).await.expect("the template is right");
+    engine.render(&request, &Surroundings::of_files(Arc::new(Empty))).await.expect("the template is right");
 }

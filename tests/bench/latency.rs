@@ -33,7 +33,7 @@ pub(crate) async fn hello_world(figures: &mut Figures) {
             let begin = Instant::now();
             load::create(cluster.client(), &name, 1).await;
             let name = load::name(&name, 0);
-            seen.until(|known| known.get(&name).is_some_and(load::Progress::succeeded)).await;
+            seen.until_succeeded(&name).await;
             samples.push(begin.elapsed());
         }
         // The first one waits for the components to be loaded.

@@ -1,6 +1,9 @@
 //! The triples that are deployed: an installation, its execution, one deploy item with one ConfigMap.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures::{StreamExt as _, stream};
 use kube::{
@@ -125,10 +128,35 @@ impl Installations {
         &self.known
     }
 
-    /// Waits until what is known satisfies the condition. Polled while requests are sent, so that no event is missed.
-    pub(crate) async fn until(&mut self, holds: impl Fn(&Known) -> bool) {
+    /// Waits until there are `size` installations and each of them satisfies the condition. Polled while requests are
+    /// sent, so that no event is missed. Only what an event changed is looked at again: what is measured is the server.
+    pub(crate) async fn until(&mut self, size: usize, holds: impl Fn(&str, &Progress) -> bool) {
         let deadline = Instant::now() + DEADLINE;
-        while !holds(&self.known) {
+        let satisfied = |known: &Known| -> BTreeSet<String> {
+            known.iter().filter(|(name, now)| holds(name, now)).map(|(name, _)| name.clone()).collect()
+        };
+        let mut done = satisfied(&self.known);
+        while done.len() != size || self.known.len() != size {
+            match self.next(deadline).await {
+                Event::Apply(seen) | Event::InitApply(seen) | Event::Delete(seen) => {
+                    let name = seen.name_any();
+                    let holds = self.known.get(&name).is_some_and(|now| holds(&name, now));
+                    if holds {
+                        done.insert(name)
+                    } else {
+                        done.remove(&name)
+                    };
+                }
+                Event::Init => done.clear(),
+                Event::InitDone => {}
+            }
+        }
+    }
+
+    /// Waits until one installation has succeeded.
+    pub(crate) async fn until_succeeded(&mut self, name: &str) {
+        let deadline = Instant::now() + DEADLINE;
+        while !self.known.get(name).is_some_and(Progress::succeeded) {
             self.next(deadline).await;
         }
     }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::{
     figures::{Figures, Samples, shown},
-    load::{self, Installations, Known},
+    load::{self, Installations},
 };
 
 const STARTS: usize = 5;
@@ -25,7 +25,7 @@ pub(crate) async fn starts(figures: &mut Figures) {
     figures.add("`up` from start to ready, first time", &shown(begin.elapsed()));
     let mut seen = Installations::watch(cluster.client()).await;
     load::create(cluster.client(), "first", 1).await;
-    seen.until(|known| known.values().all(load::Progress::succeeded) && !known.is_empty()).await;
+    seen.until(1, |_, now| now.succeeded()).await;
     figures.add("`up` from start to the first success, components compiled on the way", &shown(begin.elapsed()));
     cluster.kill().await;
     let mut samples = Vec::new();
@@ -43,8 +43,7 @@ pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
     let binary = crate::binary();
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;
     let mut seen = Installations::watch(cluster.client()).await;
-    let all = |known: &Known| known.len() == size && known.values().all(load::Progress::succeeded);
-    tokio::join!(load::create(cluster.client(), "done", size), seen.until(all));
+    tokio::join!(load::create(cluster.client(), "done", size), seen.until(size, |_, now| now.succeeded()));
     let peak = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
     figures.add(&format!("{size} finished triples: peak resident memory"), &format!("{peak:.0} MiB"));
     cluster.kill().await;
@@ -54,8 +53,7 @@ pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
     figures.add(&format!("restart with {size} finished triples: ready"), &shown(begin.elapsed()));
     load::create(cluster.client(), "new", 1).await;
     let mut seen = Installations::watch(cluster.client()).await;
-    let new = load::name("new", 0);
-    seen.until(|known| known.get(&new).is_some_and(load::Progress::succeeded)).await;
+    seen.until_succeeded(&load::name("new", 0)).await;
     figures.add(&format!("restart with {size} finished triples: a new one succeeded"), &shown(begin.elapsed()));
     let all = Requests::counted(cluster.client()).await;
     figures.add(&format!("restart with {size} finished triples: writes in all"), &all.writes().to_string());

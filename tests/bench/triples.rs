@@ -10,7 +10,7 @@ use orangery_tests::{
 
 use crate::{
     figures::{Figures, shown},
-    load::{self, Installations, Known},
+    load::{self, Installations},
 };
 
 /// What one run took, for comparison with another size.
@@ -44,20 +44,18 @@ pub(crate) async fn measure(size: usize, figures: &mut Figures) -> Cost {
     let mut seen = Installations::watch(client).await;
 
     let before = Moment::now(&cluster).await;
-    let all = |known: &Known| known.len() == size && known.values().all(load::Progress::succeeded);
-    tokio::join!(load::create(client, "triple", size), seen.until(all));
+    tokio::join!(load::create(client, "triple", size), seen.until(size, |_, now| now.succeeded()));
     let create = report("create", size, before, &cluster, figures).await;
 
     let jobs = seen.known().clone();
     let before = Moment::now(&cluster).await;
     let renewed = |name: &str, now: &load::Progress| jobs.get(name).is_some_and(|then| then.job != now.job);
-    let all =
-        |known: &Known| known.len() == size && known.iter().all(|(name, now)| now.succeeded() && renewed(name, now));
-    tokio::join!(load::update(client, "triple", size, "second"), seen.until(all));
+    let done = |name: &str, now: &load::Progress| now.succeeded() && renewed(name, now);
+    tokio::join!(load::update(client, "triple", size, "second"), seen.until(size, done));
     let update = report("update", size, before, &cluster, figures).await;
 
     let before = Moment::now(&cluster).await;
-    tokio::join!(load::delete(client, "triple", size), seen.until(|known| known.is_empty()));
+    tokio::join!(load::delete(client, "triple", size), seen.until(0, |_, _| false));
     let delete = report("delete", size, before, &cluster, figures).await;
 
     let peak = peak_resident_mebibytes(cluster.process()).unwrap_or_default();

@@ -56,6 +56,30 @@ async fn an_unknown_kind_is_named() {
     check(&ended, 2, &["Unheard", "objects.yaml"]);
 }
 
+/// As in the original the installation succeeds, so the exit code is 0; but nobody means it.
+#[tokio::test]
+async fn a_blueprint_without_executions_succeeds_with_a_warning_that_says_the_fix() {
+    let binary = crate::binary().await;
+    let installation = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "Installation",
+        "metadata": {"name": "empty", "annotations": {"landscaper.gardener.cloud/operation": "reconcile"}},
+        "spec": {"blueprint": {"inline": {"filesystem": {
+            "blueprint.yaml": "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Blueprint\n",
+        }}}},
+    });
+    let folder = folder(&binary, &installation.to_string());
+    let ended = binary.run(&[ONCE.as_slice(), &[&folder]].concat()).await;
+    assert_eq!(
+        (ended.code, ended.stderr.trim_end()),
+        (
+            Some(0),
+            "warning: Installation default/empty deploys nothing: its blueprint has no deployExecutions and no \
+             subinstallations that give anything; correct blueprint.yaml if that is not what was meant"
+        )
+    );
+}
+
 #[tokio::test]
 async fn an_unknown_flag_is_bad_usage() {
     let ended = crate::binary().await.run(&["up", "--no-such-flag"]).await;

@@ -7,6 +7,7 @@
 pub mod binary;
 pub mod case;
 pub mod cluster;
+pub mod empty;
 pub mod history;
 pub mod matching;
 pub mod requests;

@@ -2,12 +2,13 @@
 
 use std::{fs, path::Path};
 
+use orangery_core::yaml;
 use serde_json::Value;
 
 /// The documents of a text, without empty ones.
 pub fn documents(text: &str) -> Vec<Value> {
-    let read: Vec<Value> = serde_saphyr::from_multiple(text).expect("the suite's YAML parses");
-    read.into_iter().filter(|document| !document.is_null()).collect()
+    let read = yaml::documents(text).expect("the suite's YAML parses");
+    read.into_iter().map(|document| document.value).collect()
 }
 
 /// The documents of a file.

@@ -15,7 +15,7 @@ mod tests {
         let files = crds.into_iter().map(|crd| {
             let name = crd.metadata.name.clone().expect("a definition has a name");
             let (plural, group) = name.split_once('.').expect("its name is plural.group");
-            let text = serde_saphyr::to_string(&crd).expect("a definition is YAML");
+            let text = yaml_serde::to_string(&crd).expect("a definition is YAML");
             (format!("charts/orangery/crds/{group}_{plural}.yaml"), text)
         });
         files.collect()

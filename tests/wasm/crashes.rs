@@ -4,7 +4,9 @@ use orangery_core::{error::Code, error::Fault, port::Deployer};
 use orangery_plugin::Error;
 use serde_json::json;
 
-use crate::stage::{Empty, deployer, ended, item, plan};
+use orangery_tests::empty::Empty;
+
+use crate::stage::{deployer, ended, item, plan};
 
 async fn end_of(guest: &str) -> std::sync::Arc<Error> {
     ended(plan(&deployer(guest, json!({}))).await)

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use orangery_core::{
     error::Fault,
-    port::{Files, Surroundings},
+    port::Surroundings,
     template::{ExecutionKind, RenderRequest},
 };
 use orangery_plugin::{Error, Plugin};
+use orangery_tests::empty::Empty;
 use serde_json::json;
 
 use crate::stage::{bytes, deployer, ended, plan, registered, sandbox};
@@ -33,18 +34,6 @@ async fn time_chance_and_environment_are_those_of_the_request() {
     assert_eq!(plan(&answers).await.unwrap().unwrap(), first);
 }
 
-struct NoFiles;
-
-impl Files for NoFiles {
-    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        Err(format!("{path} does not exist"))
-    }
-
-    fn list(&self, _: &str) -> Result<Vec<String>, String> {
-        Ok(vec![])
-    }
-}
-
 #[tokio::test]
 async fn an_interface_without_a_backend_says_so() {
     let claim = json!({"deployer": null, "template": {"types": ["Gamble"]}});
@@ -57,7 +46,7 @@ async fn an_interface_without_a_backend_says_so() {
         inputs: json!({}),
         state: None,
     };
-    let error = ended(gambles.render(&request, &Surroundings::of_files(Arc::new(NoFiles))).await);
+    let error = ended(gambles.render(&request, &Surroundings::of_files(Arc::new(Empty))).await);
     assert!(matches!(*error, Error::Unavailable { .. }), "{error:?}");
     assert_eq!(error.to_string(), "the component uses orangery:template/chance, which this host does not serve yet");
 }

@@ -8,10 +8,10 @@ use std::{
 
 use orangery_core::{
     error::Fault,
-    port::{ApiResource, BoxFuture, Clusters},
-    proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
+    proposal::{Item, Proposal},
 };
 use orangery_plugin::{CompileCommand, Error, Plugin, Registered, Registration, Sandbox, SandboxConfig};
+use orangery_tests::empty::Empty;
 use serde_json::{Value, json};
 
 /// Where compiled guests are kept between runs.
@@ -97,35 +97,6 @@ pub(crate) fn ended<T: std::fmt::Debug>(answer: Result<T, Arc<Error>>) -> Arc<Er
 /// Calls a guest.
 pub(crate) async fn plan(plugin: &Plugin) -> Result<Result<Proposal, Fault>, Arc<Error>> {
     plugin.plan(&item(), Arc::new(Empty)).await
-}
-
-/// A cluster without objects.
-pub(crate) struct Empty;
-
-impl Clusters for Empty {
-    fn get<'a>(&'a self, _: &'a ClusterRef, _: &'a ObjectKey) -> BoxFuture<'a, Result<Option<Value>, Fault>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn get_many<'a>(
-        &'a self,
-        _: &'a ClusterRef,
-        keys: &'a [ObjectKey],
-    ) -> BoxFuture<'a, Result<Vec<Option<Value>>, Fault>> {
-        Box::pin(async { Ok(vec![None; keys.len()]) })
-    }
-
-    fn list<'a>(&'a self, _: &'a ClusterRef, _: &'a Selection) -> BoxFuture<'a, Result<Vec<Value>, Fault>> {
-        Box::pin(async { Ok(vec![]) })
-    }
-
-    fn version<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Result<String, Fault>> {
-        Box::pin(async { Ok("1.33".to_owned()) })
-    }
-
-    fn discover<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Result<Vec<ApiResource>, Fault>> {
-        Box::pin(async { Ok(vec![]) })
-    }
 }
 
 /// A WebAssembly section.

@@ -211,13 +211,19 @@ fn typed(mut object: Value, resource: &ApiResource) -> Value {
 
 /// The requests for a collection.
 pub(crate) fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
-    let root = if resource.api_version.contains('/') { "apis" } else { "api" };
+    let (version, plural) = (version_path(&resource.api_version), &resource.plural);
     Request::new(match namespace {
-        Some(namespace) if resource.namespaced => {
-            format!("/{root}/{}/namespaces/{}/{}", resource.api_version, segment(namespace), resource.plural)
-        }
-        Some(_) | None => format!("/{root}/{}/{}", resource.api_version, resource.plural),
+        Some(namespace) if resource.namespaced => format!("{version}/namespaces/{}/{plural}", segment(namespace)),
+        Some(_) | None => format!("{version}/{plural}"),
     })
+}
+
+/// The path of a group and version.
+fn version_path(api_version: &str) -> String {
+    match api_version.split_once('/') {
+        Some((group, version)) => format!("/apis/{}/{}", segment(group), segment(version)),
+        None => format!("/api/{}", segment(api_version)),
+    }
 }
 
 /// A name as one segment of a path. Components choose names: none may name another resource than the one that was
@@ -245,6 +251,15 @@ mod tests {
         assert_eq!(
             names.map(segment),
             ["cm-1.x", "system:node", "Not%20A%20Name", "..%2Fsecrets%2Fx", "a%3Fb%23c", "%2E%2E", "%C3%A9"]
+        );
+    }
+
+    #[test]
+    fn an_api_version_stays_below_the_root_of_its_group() {
+        let versions = ["v1", "apps/v1", "../v1", "a/../../api/v1"];
+        assert_eq!(
+            versions.map(version_path),
+            ["/api/v1", "/apis/apps/v1", "/apis/%2E%2E/v1", "/apis/a/..%2F..%2Fapi%2Fv1"]
         );
     }
 }

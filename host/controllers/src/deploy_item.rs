@@ -25,13 +25,12 @@ use orangery_core::{
     step::{Halt, Step, Verdict},
     walk::{Rest, Transition, advance},
 };
-use orangery_reconcile::{CONFLICT, Controller, Key, Next, Queue};
+use orangery_reconcile::{Controller, Key, Next, Queue};
 
 use self::{keep::Shelf, ledger::Book, look::Look};
 use crate::{
-    event,
     host::{Host, key_of},
-    job::{JobStatus, standing_phase},
+    job::{self, JobStatus, standing_phase},
 };
 
 mod keep;
@@ -155,12 +154,7 @@ impl DeployItemController {
     ) -> Result<Next, Halt> {
         let key = key_of(item);
         let transition = advance(phase, result);
-        if let Transition::Retry(failure) = &transition
-            && failure.reason == CONFLICT
-        {
-            return Err(Halt::Retry(failure.clone()));
-        }
-        let Some(rest) = Rest::after(phase, &transition) else {
+        let Some(rest) = job::resting(&self.host, item, phase, &transition)? else {
             look.book.release().await?;
             self.forget(&key);
             return Ok(Next::Settled);
@@ -170,20 +164,11 @@ impl DeployItemController {
         } else {
             look.clusters.keep_waiting()
         }
-        event::failed(&self.host.recorder, item, item.last_error(), rest.failure.as_ref());
         look.rest(&rest).await?;
-        match transition {
-            Transition::Retry(failure) => {
-                if let Some(left) = left {
-                    self.queue.wake_in(key, left);
-                }
-                Err(Halt::Retry(failure))
-            }
-            Transition::Wait(wait) => {
-                Ok([wait.poll, left].into_iter().flatten().min().map_or(Next::Settled, Next::After))
-            }
-            Transition::Next(_) | Transition::End(..) | Transition::Released => Ok(Next::Settled),
+        if let (Transition::Retry(_), Some(left)) = (&transition, left) {
+            self.queue.wake_in(key, left);
         }
+        job::next(transition, left)
     }
 
     /// `updateOnChangeOnly`: the job ends with nothing done (`landscaper.md` §3.6).

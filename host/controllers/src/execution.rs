@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use orangery_api::{
-    FINALIZER,
     execution::{DeployItemTemplate, Execution},
     job::Job,
     marks::{Marks, Operation},
@@ -15,12 +14,11 @@ use orangery_core::{
     job::{JobIds, Situation, Work, work},
     phase::execution::Execution as Phase,
     step::{Halt, Step, Verdict},
-    walk::{Rest, Transition},
+    walk::Transition,
 };
-use orangery_reconcile::{CONFLICT, Controller, Next};
+use orangery_reconcile::{Controller, Next};
 
 use crate::{
-    event,
     host::Host,
     job::{self, JobStatus, standing_phase, walk},
 };
@@ -108,27 +106,16 @@ impl job::Run for Run<'_> {
 impl Run<'_> {
     /// Writes where the walk rests: one write.
     async fn rest(mut self, before: &Execution, phase: Phase, transition: Transition<Phase>) -> Result<Next, Halt> {
-        if let Transition::Retry(failure) = &transition
-            && failure.reason == CONFLICT
-        {
-            return Err(Halt::Retry(failure.clone()));
-        }
-        let writer = self.host.writer(&self.host.stores.executions);
-        let Some(rest) = Rest::after(phase, &transition) else {
-            let mut released = before.clone();
-            released.metadata.finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
-            writer.update(before, &released).await.map_err(|error| error.halt("RemoveFinalizer"))?;
+        let store = &self.host.stores.executions;
+        let Some(rest) = job::resting(self.host, before, phase, &transition)? else {
+            job::release(self.host, store, before).await?;
             return Ok(Next::Settled);
         };
         let generation = before.metadata.generation.unwrap_or_default();
-        event::failed(&self.host.recorder, before, before.last_error(), rest.failure.as_ref());
         let now = self.host.now();
         self.draft.status.get_or_insert_default().rest(&rest, generation, &now);
+        let writer = self.host.writer(store);
         writer.update_status(before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
-        match transition {
-            Transition::Retry(failure) => Err(Halt::Retry(failure)),
-            Transition::Wait(wait) => Ok(wait.poll.map_or(Next::Settled, Next::After)),
-            Transition::Next(_) | Transition::End(..) | Transition::Released => Ok(Next::Settled),
-        }
+        job::next(transition, None)
     }
 }

@@ -12,12 +12,11 @@ use orangery_core::{
     job::{JobIds, Situation, Work, work},
     phase::installation::Installation as Phase,
     step::{Halt, Step, Verdict},
-    walk::{Rest, Transition},
+    walk::Transition,
 };
-use orangery_reconcile::{CONFLICT, Controller, Next};
+use orangery_reconcile::{Controller, Next};
 
 use crate::{
-    event,
     host::Host,
     job::{self, JobStatus, standing_phase, walk},
 };
@@ -168,22 +167,15 @@ impl Run<'_> {
     /// Writes where the walk rests: one write, in which an ended job also names the siblings to be triggered next, so
     /// that a crash between cannot lose them (C-14, C-25).
     async fn rest(mut self, before: &Installation, phase: Phase, transition: Transition<Phase>) -> Result<Next, Halt> {
-        if let Transition::Retry(failure) = &transition
-            && failure.reason == CONFLICT
-        {
-            return Err(Halt::Retry(failure.clone()));
-        }
-        let writer = self.host.writer(&self.host.stores.installations);
-        let Some(rest) = Rest::after(phase, &transition) else {
+        let store = &self.host.stores.installations;
+        let Some(rest) = job::resting(self.host, before, phase, &transition)? else {
             self.blueprints.forget(before);
-            let mut released = before.clone();
-            released.metadata.finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
-            writer.update(before, &released).await.map_err(|error| error.halt("RemoveFinalizer"))?;
+            job::release(self.host, store, before).await?;
             return Ok(Next::Settled);
         };
         let dependents = if rest.ended { self.dependents(&rest) } else { Vec::new() };
+        let triggers = !dependents.is_empty();
         let generation = self.draft.metadata.generation.unwrap_or_default();
-        event::failed(&self.host.recorder, before, before.last_error(), rest.failure.as_ref());
         let now = self.host.now();
         let status = self.draft.status.get_or_insert_default();
         status.rest(&rest, generation, &now);
@@ -191,15 +183,9 @@ impl Run<'_> {
         if rest.ended {
             self.blueprints.forget(before);
         }
+        let writer = self.host.writer(store);
         let written = writer.update_status(before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
-        match transition {
-            Transition::Retry(failure) => Err(Halt::Retry(failure)),
-            Transition::Wait(wait) => Ok(wait.poll.map_or(Next::Settled, Next::After)),
-            Transition::Next(_) | Transition::End(..) | Transition::Released => {
-                let more = request::is_requested(&written)
-                    || !self.draft.status.unwrap_or_default().dependents_to_trigger.is_empty();
-                Ok(if more { Next::Again } else { Next::Settled })
-            }
-        }
+        let next = job::next(transition, None)?;
+        Ok(if rest.ended && (triggers || request::is_requested(&written)) { Next::Again } else { next })
     }
 }

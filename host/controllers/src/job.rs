@@ -1,21 +1,27 @@
-//! What the kinds of the job protocol do alike: take a job over, walk through phases, rest in the status.
+//! What the kinds of the job protocol do alike: take a job over, walk through phases, rest in the status, let go.
+
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{
+    FINALIZER,
     condition::{self, Condition},
     deploy_item::DeployItemStatus,
     error::LastError,
     execution::ExecutionStatus,
     installation::InstallationStatus,
-    job::TransitionTimes,
+    job::{Job, TransitionTimes},
 };
 use orangery_core::{
     condition::State,
     error::Failure,
     phase::Phase,
-    step::{Step, Verdict},
+    step::{Halt, Step, Verdict},
     walk::{Rest, Transition, advance},
 };
+use orangery_reconcile::{CONFLICT, Next, Store, Watched};
+
+use crate::{event, host::Host};
 
 /// The fields that the statuses of all three kinds share, borrowed.
 pub(crate) struct Shared<'a> {
@@ -124,6 +130,45 @@ pub(crate) async fn walk<R: Run>(run: &mut R, mut phase: R::Phase) -> (R::Phase,
                 return (phase, other);
             }
         }
+    }
+}
+
+/// Where a walk rests, for the one write that follows; `None` where the object is to be released. A failure that the
+/// status did not show before becomes an event.
+///
+/// # Errors
+/// A write met a newer version of its object: nothing is written, the loop calls again (ORC: conflicts are silent).
+pub(crate) fn resting<K: Watched + Job, P: Phase>(
+    host: &Host,
+    object: &K,
+    phase: P,
+    transition: &Transition<P>,
+) -> Step<Option<Rest<P>>> {
+    if let Transition::Retry(failure) = transition
+        && failure.reason == CONFLICT
+    {
+        return Err(Halt::Retry(failure.clone()));
+    }
+    let rest = Rest::after(phase, transition);
+    let failure = rest.as_ref().and_then(|rest| rest.failure.as_ref());
+    event::failed(&host.recorder, object, object.last_error(), failure);
+    Ok(rest)
+}
+
+/// Takes our finalizer away: the object may go.
+pub(crate) async fn release<K: Watched>(host: &Host, store: &Store<K>, object: &K) -> Step<()> {
+    let mut released = object.clone();
+    released.meta_mut().finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
+    host.writer(store).update(object, &released).await.map_err(|error| error.halt("RemoveFinalizer"))?;
+    Ok(())
+}
+
+/// When the loop calls again after a walk that was written; `left` is the time until the job's deadline.
+pub(crate) fn next<P>(transition: Transition<P>, left: Option<Duration>) -> Result<Next, Halt> {
+    match transition {
+        Transition::Retry(failure) => Err(Halt::Retry(failure)),
+        Transition::Wait(wait) => Ok([wait.poll, left].into_iter().flatten().min().map_or(Next::Settled, Next::After)),
+        Transition::Next(_) | Transition::End(..) | Transition::Released => Ok(Next::Settled),
     }
 }
 

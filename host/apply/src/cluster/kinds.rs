@@ -9,7 +9,7 @@ use std::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use orangery_core::{port::ApiResource, proposal::ObjectKey};
 
-use super::Cluster;
+use super::{Cluster, version_path};
 use crate::Error;
 
 /// Kinds by group and version, then kind.
@@ -57,14 +57,13 @@ fn not_served(cluster: &Cluster, api_version: &str, kind: &str) -> Error {
 
 /// The kinds of one group and version; none where the server does not know it.
 async fn ask(cluster: &Cluster, api_version: &str) -> Result<BTreeMap<String, Arc<ApiResource>>, Error> {
-    let root = if api_version.contains('/') { "apis" } else { "api" };
     let key = ObjectKey {
         api_version: api_version.to_owned(),
         kind: "APIResourceList".to_owned(),
         namespace: None,
         name: api_version.to_owned(),
     };
-    let request = http::Request::get(format!("/{root}/{api_version}"))
+    let request = http::Request::get(version_path(api_version))
         .body(Vec::new())
         .map_err(kube::core::request::Error::BuildRequest);
     let list: APIResourceList = match cluster.ask(&key, request).await {

@@ -149,7 +149,7 @@ pub(crate) fn json(document: &impl Serialize) -> Result<String, CommandError> {
 }
 
 pub(crate) fn yaml(document: &impl Serialize) -> Result<String, CommandError> {
-    serde_saphyr::to_string(document).map_err(|error| CommandError::Form { form: "YAML", cause: error.to_string() })
+    yaml_serde::to_string(document).map_err(|error| CommandError::Form { form: "YAML", cause: error.to_string() })
 }
 
 /// Everything of one namespace, or of all where it is empty.

@@ -10,7 +10,6 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use orangery_api::{
-    FINALIZER,
     deploy_item::{DeployItem, DeployItemStatus, DeployerInformation},
     error::LastError,
     job::Job,
@@ -32,7 +31,7 @@ use serde_json::{Value, json};
 use super::{keep, provider_status};
 use crate::{
     host::{Host, key_of},
-    job::JobStatus,
+    job::{self, JobStatus},
     object::owner_reference,
 };
 
@@ -138,11 +137,7 @@ impl Book {
 
     /// The item is uninstalled: it may go.
     pub(super) async fn release(&self) -> Step<()> {
-        let mut released = DeployItem::clone(&self.before);
-        released.metadata.finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
-        let writer = self.host.writer(&self.host.stores.deploy_items);
-        writer.update(&self.before, &released).await.map_err(|error| error.halt("RemoveFinalizer"))?;
-        Ok(())
+        job::release(&self.host, &self.host.stores.deploy_items, self.before.as_ref()).await
     }
 
     /// The item has exports, or has none any more.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use orangery_api::{FINALIZER, annotation, deploy_item::DeployItem, marks::Marks};
+use orangery_api::{annotation, deploy_item::DeployItem, marks::Marks};
 use orangery_core::{
     phase::{Phase, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemState},
@@ -14,6 +14,7 @@ use super::{
     Run,
     items::{WRITES_AT_ONCE, item_name, state, trigger},
 };
+use crate::job;
 
 impl Run<'_> {
     /// `InitDelete`: the delete call for all items; their finalizers keep them (EXE-42, EXE-43, INS-79).
@@ -70,19 +71,11 @@ impl Run<'_> {
             objects.iter().zip(&names).filter(|(_, name)| plan.trigger.contains(name)).map(|(object, _)| object);
         let (released, triggered): (Vec<&Arc<DeployItem>>, Vec<&Arc<DeployItem>>) =
             chosen.partition(|object| object.flag(annotation::DELETE_WITHOUT_UNINSTALL));
-        self.release(&released).await?;
+        for object in released {
+            job::release(self.host, &self.host.stores.deploy_items, object.as_ref()).await?;
+        }
         trigger(self.host, triggered.into_iter(), &self.job, ItemPhase::INIT_DELETE).await?;
         plan.outcome
-    }
-
-    async fn release(&self, objects: &[&Arc<DeployItem>]) -> Step<()> {
-        let writer = self.host.writer(&self.host.stores.deploy_items);
-        for object in objects {
-            let mut after = DeployItem::clone(object);
-            after.metadata.finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
-            writer.update(object, &after).await.map_err(|error| error.halt("ReleaseDeployItem"))?;
-        }
-        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! One pass over a component's bytes: names, counts, bounds. It allocates no more than the names it answers.
 
-use wasmparser::{ComponentExternalKind, ComponentTypeRef, Encoding, Parser, Payload};
+use wasmparser::{ComponentExternName, ComponentExternalKind, ComponentTypeRef, Encoding, Parser, Payload};
 
 use crate::{contract::LEVEL_SECTION, error::Error};
 
@@ -45,11 +45,7 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Error> {
                 at_most("functions", scan.functions, MOST_FUNCTIONS)?;
             }
             Payload::CodeSectionEntry(body) => {
-                at_most(
-                    "bytes in one function",
-                    body.range().end.saturating_sub(body.range().start),
-                    MOST_FUNCTION_BYTES,
-                )?;
+                at_most("bytes in one function", body.range().len() as u64, MOST_FUNCTION_BYTES)?;
             }
             Payload::CustomSection(section) if section.name() == LEVEL_SECTION => {
                 scan.level = Some(String::from_utf8_lossy(section.data()).into_owned());
@@ -58,7 +54,7 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Error> {
                 for import in imports {
                     let import = import.map_err(broken)?;
                     if import_matters(&import.ty) {
-                        scan.imports.push(import.name.full_name().into_owned());
+                        scan.imports.push(full_name(&import.name));
                         at_most("imports", scan.imports.len() as u64, MOST_NAMES)?;
                     }
                 }
@@ -67,7 +63,7 @@ pub(super) fn scan(bytes: &[u8]) -> Result<Scan, Error> {
                 for export in exports {
                     let export = export.map_err(broken)?;
                     if export.kind == ComponentExternalKind::Instance {
-                        scan.exports.push(export.name.full_name().into_owned());
+                        scan.exports.push(full_name(&export.name));
                         at_most("exports", scan.exports.len() as u64, MOST_NAMES)?;
                     }
                 }
@@ -88,6 +84,12 @@ fn at_most(what: &'static str, found: u64, allowed: u64) -> Result<(), Error> {
         return Err(Error::TooLarge { what, found, allowed });
     }
     Ok(())
+}
+
+/// The name with its whole version, whose end may stand apart; a name that stands for an interface has none.
+fn full_name(name: &ComponentExternName<'_>) -> String {
+    let suffix = if name.implements.is_none() { name.version_suffix } else { None };
+    format!("{}{}", name.name, suffix.unwrap_or_default())
 }
 
 fn broken(error: wasmparser::BinaryReaderError) -> Error {
