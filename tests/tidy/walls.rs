@@ -43,6 +43,11 @@ mod tests {
             never: &["kube", "kube-client", "k8s-openapi", "wasmtime", "anyhow"],
         },
         Room {
+            name: "orangery-registry",
+            ours: &["orangery-core"],
+            never: &["kube", "k8s-openapi", "wasmtime", "anyhow", "axum"],
+        },
+        Room {
             name: "orangery-cli",
             ours: &["orangery-api", "orangery-builtin", "orangery-core", "orangery-plugin"],
             never: &["wasmtime", "anyhow", "axum", "redb"],
@@ -102,6 +107,7 @@ mod tests {
         ("wasmtime_wasi::", &["host/plugin/"]),
         ("bindgen!", &["host/plugin/src/bindings.rs"]),
         ("redb::", &["host/embedded/"]),
+        ("hyper_rustls::", &["host/registry/src/oci/connection.rs"]),
         ("axum::", &["host/embedded/", "host/runtime/"]),
         ("minijinja::", &["plugins/jinja/"]),
         ("anyhow::", &["host/runtime/", "host/src/"]),

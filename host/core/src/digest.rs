@@ -3,6 +3,8 @@
 //! Canonical JSON is what Go's `encoding/json` writes: sorted keys, `<`, `>` and `&` escaped, the shortest number that
 //! reads back the same.
 
+pub mod content;
+
 use std::{collections::BTreeMap, fmt::Write};
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};

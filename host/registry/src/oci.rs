@@ -1,0 +1,19 @@
+//! Registries of the OCI distribution specification: pulling manifests and blobs, within limits and with credentials.
+//!
+//! Written on the HTTP client that the workspace has: `oci-client` 0.18 reads a manifest of any size into memory, follows
+//! the proxies of the environment and hides `Retry-After`, and a registry is not to be trusted.
+
+mod auth;
+mod client;
+mod connection;
+mod flight;
+mod keyring;
+mod manifest;
+mod reference;
+mod refusal;
+
+pub use client::{Client, Limits, Settings};
+pub use flight::Flights;
+pub use keyring::{DockerConfig, Keyring, OcmConfig, Resolver};
+pub use manifest::{Descriptor, Manifest};
+pub use reference::{NotAReference, Reference, Registry, Repository, Scheme, Selector};

@@ -1,0 +1,292 @@
+//! One HTTP exchange after the other with servers that may lie, hang and send without end.
+//!
+//! No proxy, cookie or compression: what a URL names is what is asked, and a length is a length.
+
+use std::{
+    collections::HashSet,
+    error::Error,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
+use tokio::time::{Instant, timeout};
+use url::Url;
+
+use super::{
+    client::Settings,
+    reference::{Registry, Scheme},
+    refusal::Refusal,
+};
+
+/// How long a connection is kept that nobody uses.
+const IDLE_CONNECTIONS: Duration = Duration::from_secs(60);
+
+/// What is asked for.
+#[derive(Clone)]
+pub(super) struct Ask {
+    pub(super) url: Url,
+    pub(super) accept: &'static str,
+    pub(super) authorization: Option<HeaderValue>,
+    /// Sent with POST; GET without.
+    pub(super) form: Option<String>,
+}
+
+/// What was answered; the body is still on its way.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    /// Whether another server answered than the one that was asked: its wishes are not for our credentials.
+    pub(super) is_of_another: bool,
+    body: Incoming,
+    expected: Option<u64>,
+    got: u64,
+    idle: Duration,
+    until: Deadline,
+}
+
+/// When the whole of something has to be there.
+#[derive(Clone, Copy)]
+pub(super) struct Deadline {
+    at: Instant,
+    after: Duration,
+}
+
+impl Deadline {
+    pub(super) fn after(after: Duration) -> Self {
+        Self { at: Instant::now() + after, after }
+    }
+
+    /// Waits for the next step; the longest wait is `idle`.
+    async fn step<T>(self, idle: Duration, doing: &'static str, step: impl Future<Output = T>) -> Result<T, Refusal> {
+        let left = self.at.saturating_duration_since(Instant::now());
+        match timeout(idle.min(left), step).await {
+            Ok(done) => Ok(done),
+            Err(_) if left < idle => Err(Refusal::Slow(self.after)),
+            Err(_) => Err(Refusal::Silent { after: idle, doing }),
+        }
+    }
+}
+
+/// The connections to all registries, kept for reuse while they are idle.
+pub(super) struct Connections {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    settings: Arc<Settings>,
+    /// Hosts that may speak without TLS and were found to do so.
+    without_tls: Mutex<HashSet<String>>,
+}
+
+impl Connections {
+    pub(super) fn new(settings: Arc<Settings>) -> Result<Self, rustls::Error> {
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(settings.limits.connect));
+        let https = HttpsConnectorBuilder::new().with_tls_config(tls(&settings.certificates)?);
+        let connector = https.https_or_http().enable_http1().wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_CONNECTIONS)
+            .build(connector);
+        Ok(Self { client, settings, without_tls: Mutex::default() })
+    }
+
+    /// The address of the API of a registry, with the scheme that is tried first.
+    pub(super) fn address(&self, registry: &Registry) -> Result<Url, Refusal> {
+        let is_known = || self.known().contains(&registry.authority());
+        let scheme = registry.scheme.unwrap_or(if is_known() { Scheme::Http } else { Scheme::Https });
+        let text = format!("{}://{}/v2/", scheme.name(), registry.endpoint());
+        let url = Url::parse(&text).map_err(|error| Refusal::Malformed(format!("{text:?} is no address: {error}")))?;
+        self.permitted(&url)?;
+        Ok(url)
+    }
+
+    /// http is for this machine and for the hosts that the operator names.
+    pub(super) fn permitted(&self, url: &Url) -> Result<(), Refusal> {
+        let host = authority(url);
+        match url.scheme() {
+            "https" => Ok(()),
+            "http" if self.may_be_plain(&host) => Ok(()),
+            "http" => Err(Refusal::PlainHttp { host }),
+            other => Err(Refusal::Malformed(format!("{other}:// is no scheme of a registry"))),
+        }
+    }
+
+    fn may_be_plain(&self, authority: &str) -> bool {
+        let is_loopback = || authority.parse::<Registry>().is_ok_and(|registry| registry.is_loopback());
+        self.settings.plain_http.contains(authority) || is_loopback()
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.without_tls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks, and follows redirects of what is got. A registry for which no scheme was written is asked again without TLS
+    /// where it may be and has none.
+    pub(super) async fn ask(&self, registry: &Registry, ask: &Ask, until: Deadline) -> Result<Answer, Refusal> {
+        match self.follow(ask, until).await {
+            Err(Refusal::NoTls { host }) if registry.scheme.is_none() && self.may_be_plain(&host) => {
+                let mut plain = ask.clone();
+                if authority(&plain.url) != host || plain.url.set_scheme("http").is_err() {
+                    return Err(Refusal::NoTls { host });
+                }
+                let answer = self.follow(&plain, until).await?;
+                self.known().insert(host);
+                Ok(answer)
+            }
+            other => other,
+        }
+    }
+
+    async fn follow(&self, ask: &Ask, until: Deadline) -> Result<Answer, Refusal> {
+        let mut ask = ask.clone();
+        let (first, mut passed) = (authority(&ask.url), HashSet::new());
+        loop {
+            let response = self.exchange(&ask, until).await?;
+            let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+            if !is_redirect || ask.form.is_some() {
+                return Ok(self.answer(response, authority(&ask.url) != first, until));
+            }
+            let next = next(&ask.url, response.headers())?;
+            self.permitted(&next)?;
+            if authority(&next) != authority(&ask.url) {
+                ask.authorization = None;
+            }
+            if !passed.insert(ask.url.clone()) || passed.contains(&next) {
+                return Err(Refusal::Redirect("in a circle".to_owned()));
+            }
+            if passed.len() > self.settings.limits.redirects {
+                return Err(Refusal::Redirect(format!("more than {} times", self.settings.limits.redirects)));
+            }
+            ask.url = next;
+        }
+    }
+
+    async fn exchange(&self, ask: &Ask, until: Deadline) -> Result<Response<Incoming>, Refusal> {
+        let malformed = |error: http::Error| Refusal::Malformed(format!("the request cannot be written: {error}"));
+        let mut request = Request::builder()
+            .method(if ask.form.is_some() { http::Method::POST } else { http::Method::GET })
+            .uri(ask.url.as_str())
+            .header(header::USER_AGENT, concat!("orangery/", env!("CARGO_PKG_VERSION")))
+            .header(header::ACCEPT, ask.accept);
+        if let Some(authorization) = &ask.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        if ask.form.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        }
+        let body = Full::from(ask.form.clone().unwrap_or_default());
+        let response = self.client.request(request.body(body).map_err(malformed)?);
+        let answered = until.step(self.settings.limits.idle, "waiting for an answer", response).await?;
+        answered.map_err(|error| unreached(&error, authority(&ask.url)))
+    }
+
+    fn answer(&self, response: Response<Incoming>, is_of_another: bool, until: Deadline) -> Answer {
+        let (parts, body) = response.into_parts();
+        let expected = body.size_hint().exact();
+        let idle = self.settings.limits.idle;
+        Answer { status: parts.status, headers: parts.headers, is_of_another, body, expected, got: 0, idle, until }
+    }
+}
+
+impl Answer {
+    /// How long the body says it is.
+    pub(super) fn expected(&self) -> Option<u64> {
+        self.expected
+    }
+
+    /// The next piece of the body; `None` after the last.
+    pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, Refusal> {
+        loop {
+            let step = self.until.step(self.idle, "its content was read", self.body.frame()).await?;
+            let Some(frame) = step else { return Ok(None) };
+            // Whatever breaks a body, what came before it counts as cut.
+            let frame = frame.map_err(|_| Refusal::Cut { got: self.got, expected: self.expected })?;
+            if let Ok(bytes) = frame.into_data() {
+                self.got += bytes.len() as u64;
+                return Ok(Some(bytes));
+            }
+        }
+    }
+
+    /// The whole body, where it is not longer than `most`.
+    pub(super) async fn bytes(mut self, most: u64) -> Result<Vec<u8>, Refusal> {
+        if let Some(size) = self.expected.filter(|size| *size > most) {
+            return Err(Refusal::TooBig { most, size: Some(size) });
+        }
+        let mut all = Vec::new();
+        while let Some(piece) = self.piece().await? {
+            if self.got > most {
+                return Err(Refusal::TooBig { most, size: None });
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(all)
+    }
+}
+
+/// Host and port, as [`Registry`] writes them: without the port of the scheme.
+pub(super) fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn next(from: &Url, headers: &HeaderMap) -> Result<Url, Refusal> {
+    let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+    let location = location.ok_or_else(|| Refusal::Redirect("without saying where to".to_owned()))?;
+    // The address may have a signature in it, which is as good as a password.
+    let next = from.join(location).map_err(|_| Refusal::Redirect("to what is no address".to_owned()))?;
+    if !next.username().is_empty() || next.password().is_some() {
+        return Err(Refusal::Redirect("to an address with a user in it".to_owned()));
+    }
+    Ok(next)
+}
+
+/// The certificates of this machine and those of the operator, on ring.
+fn tls(own: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "a certificate of this machine cannot be read");
+    }
+    let (_, ignored) = roots.add_parsable_certificates(found.certs);
+    if ignored > 0 {
+        tracing::warn!(ignored, "certificates of this machine cannot be used");
+    }
+    for certificate in own {
+        roots.add(certificate.clone())?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Why no answer came at all.
+fn unreached(error: &hyper_util::client::legacy::Error, host: String) -> Refusal {
+    let mut innermost: &(dyn Error + 'static) = error;
+    loop {
+        if let Some(error) = innermost.downcast_ref::<rustls::Error>() {
+            return match error {
+                rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => Refusal::NoTls { host },
+                rustls::Error::InvalidCertificate(why) => Refusal::Certificate { host, why: why.to_string() },
+                other => Refusal::Unreachable(other.to_string()),
+            };
+        }
+        let wrapped = innermost.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let wrapped = wrapped.map(|error| error as &(dyn Error + 'static));
+        match wrapped.or_else(|| innermost.source()) {
+            Some(next) => innermost = next,
+            None => return Refusal::Unreachable(innermost.to_string()),
+        }
+    }
+}

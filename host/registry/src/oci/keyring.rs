@@ -1,0 +1,219 @@
+//! Credentials of one Context: which of them are for a registry and a repository, the closest first.
+//!
+//! Reading is strict about what would be tried in vain and silent about content: a message names the Secret or ConfigMap,
+//! the key and the place in it, never what stands there.
+
+mod docker;
+mod ocm;
+
+use std::sync::Arc;
+
+use orangery_core::digest::content::{Algorithm, ContentDigest, Hasher};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::reference::{Repository, Scheme};
+pub use {
+    docker::DockerConfig,
+    ocm::{OcmConfig, Resolver},
+};
+
+/// How to prove who is asking. Its debug output hides what is secret.
+#[derive(Clone, Debug)]
+pub(super) enum Login {
+    /// User and password, as they are or exchanged for a token.
+    Basic {
+        /// Not secret, but not told either.
+        user: String,
+        /// Secret.
+        password: SecretString,
+    },
+    /// A token that the registry's token service exchanges for others (`identitytoken`).
+    Identity(SecretString),
+    /// A token for the registry itself (`registrytoken`).
+    Bearer(SecretString),
+    /// Credentials that are kept elsewhere, by the name of their type: told where they would have been needed.
+    Elsewhere(String),
+}
+
+/// Where credentials are for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scope {
+    /// A label may have one `*`; nothing stands for every host.
+    host: Option<String>,
+    port: Option<u16>,
+    scheme: Option<Scheme>,
+    /// Whole names of the repository from the left, without slashes at the ends.
+    path: String,
+}
+
+/// One entry.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    scope: Scope,
+    pub(super) login: Login,
+    /// Where it stands, such as `Secret team/pull`.
+    pub(super) origin: Arc<str>,
+}
+
+/// All credentials of one Context. Empty: everything is asked for without.
+#[derive(Clone, Debug, Default)]
+pub struct Keyring {
+    keys: Vec<Key>,
+}
+
+impl Keyring {
+    /// Adds the entries of a docker configuration (`.dockerconfigjson` of `registryPullSecrets`).
+    pub fn with_docker_config(mut self, config: DockerConfig) -> Self {
+        self.keys.extend(config.keys);
+        self
+    }
+
+    /// Adds the credentials of an OCM configuration (`ocmConfig`, or `.ocmcredentialconfig` of `registryPullSecrets`).
+    pub fn with_ocm_config(mut self, config: &OcmConfig) -> Self {
+        self.keys.extend(config.keys.iter().cloned());
+        self
+    }
+
+    /// The entries for a repository, the closest first; of equally close ones the first that was added, and in one file the first by name.
+    pub(super) fn matching(&self, repository: &Repository) -> Vec<&Key> {
+        let mut found: Vec<_> =
+            self.keys.iter().filter_map(|key| Some((key.scope.closeness(repository)?, key))).collect();
+        found.sort_by_key(|(closeness, _)| std::cmp::Reverse(*closeness));
+        found.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// The same for two keyrings exactly when they would ask for a repository with the same credentials: what was fetched
+    /// with the one may be shown to the other. Not a secret, but it can be guessed against: keep it in memory.
+    pub fn fingerprint(&self, repository: &Repository) -> ContentDigest {
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        for key in self.matching(repository) {
+            hasher.update(key.fingerprint().hex().as_bytes());
+        }
+        hasher.finish()
+    }
+}
+
+impl Key {
+    /// Of the credentials alone, wherever they stand and whatever they are for.
+    pub(super) fn fingerprint(&self) -> ContentDigest {
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        let parts = match &self.login {
+            Login::Basic { user, password } => ["basic", user.as_str(), password.expose_secret()],
+            Login::Identity(token) => ["identity", "", token.expose_secret()],
+            Login::Bearer(token) => ["bearer", "", token.expose_secret()],
+            Login::Elsewhere(kind) => ["elsewhere", "", kind.as_str()],
+        };
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_be_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.finish()
+    }
+}
+
+impl Scope {
+    /// Whether an entry is for a repository, and how closely: an exact host before a pattern before none, then the
+    /// longer path, then a given port and scheme.
+    fn closeness(&self, repository: &Repository) -> Option<(u8, usize, bool, bool)> {
+        let registry = &repository.registry;
+        let host = match &self.host {
+            None => 0,
+            Some(host) if *host == registry.host => 2,
+            Some(pattern) if matches(pattern, &registry.host) => 1,
+            Some(_) => return None,
+        };
+        let scheme = registry.scheme.unwrap_or(Scheme::Https);
+        let port = registry.port.unwrap_or(scheme.port());
+        if self.port.is_some_and(|wanted| wanted != port) || self.scheme.is_some_and(|wanted| wanted != scheme) {
+            return None;
+        }
+        if !self.path.is_empty() {
+            let rest = repository.path.strip_prefix(&self.path)?;
+            if !rest.is_empty() && !rest.starts_with('/') {
+                return None;
+            }
+        }
+        Some((host, self.path.len(), self.port.is_some(), self.scheme.is_some()))
+    }
+}
+
+/// Label by label; a `*` stands for any part of one label.
+fn matches(pattern: &str, host: &str) -> bool {
+    let (patterns, labels): (Vec<_>, Vec<_>) = (pattern.split('.').collect(), host.split('.').collect());
+    let one = |pattern: &str, label: &str| match pattern.split_once('*') {
+        Some((before, after)) => {
+            label.len() >= before.len() + after.len() && label.starts_with(before) && label.ends_with(after)
+        }
+        None => pattern == label,
+    };
+    patterns.len() == labels.len() && patterns.iter().zip(&labels).all(|(pattern, label)| one(pattern, label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keyring(scopes: &[&str]) -> Keyring {
+        let auths: Vec<_> = scopes
+            .iter()
+            .enumerate()
+            .map(|(index, scope)| format!(r#""{scope}": {{"username": "{index}", "password": "p"}}"#))
+            .collect();
+        let text = format!(r#"{{"auths": {{{}}}}}"#, auths.join(","));
+        Keyring::default().with_docker_config(DockerConfig::read(&text, "Secret a/b").expect("a configuration"))
+    }
+
+    fn users(keyring: &Keyring, repository: &str) -> Vec<String> {
+        let repository = repository.parse().expect("a repository");
+        let user = |key: &&Key| match &key.login {
+            Login::Basic { user, .. } => user.clone(),
+            other => format!("{other:?}"),
+        };
+        keyring.matching(&repository).iter().map(user).collect()
+    }
+
+    #[test]
+    fn the_longest_path_of_the_most_exact_host_comes_first() {
+        let keyring = keyring(&[
+            "*.example",
+            "registry.example",
+            "registry.example/team",
+            "https://registry.example/v2/",
+            "registry.example/team/app",
+            "registry.example:5000",
+            "other.example",
+        ]);
+        assert_eq!(users(&keyring, "registry.example/team/app"), ["4", "2", "3", "1", "0"]);
+        assert_eq!(users(&keyring, "registry.example/teams"), ["3", "1", "0"]);
+        assert_eq!(users(&keyring, "registry.example:5000/team"), ["2", "5", "3", "1", "0"]);
+        assert_eq!(users(&keyring, "a.b.example/x"), Vec::<String>::new());
+        assert_eq!(users(&keyring, "example/x"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn docker_hub_has_one_name_in_references_and_credentials() {
+        let keyring = keyring(&["https://index.docker.io/v1/"]);
+        assert_eq!(users(&keyring, "alpine"), ["0"]);
+        assert_eq!(users(&keyring, "docker.io/team/app"), ["0"]);
+    }
+
+    #[test]
+    fn a_fingerprint_tells_credentials_apart_and_not_where_they_stand() {
+        let read = |origin: &str, password: &str| {
+            let text = format!(r#"{{"auths": {{"r.example": {{"username": "u", "password": "{password}"}}}}}}"#);
+            Keyring::default().with_docker_config(DockerConfig::read(&text, origin).expect("a configuration"))
+        };
+        let repository: Repository = "r.example/a".parse().expect("a repository");
+        let of = |keyring: &Keyring| keyring.fingerprint(&repository);
+        assert_eq!(of(&read("Secret a/b", "p")), of(&read("Secret c/d", "p")));
+        assert_ne!(of(&read("Secret a/b", "p")), of(&read("Secret a/b", "q")));
+        assert_ne!(of(&read("Secret a/b", "p")), of(&Keyring::default()));
+    }
+
+    #[test]
+    fn debug_output_has_no_password() {
+        let text = r#"{"auths": {"r.example": {"username": "u", "password": "hunter2", "identitytoken": "hunter3"}}}"#;
+        let keyring = Keyring::default().with_docker_config(DockerConfig::read(text, "Secret a/b").expect("read"));
+        assert!(!format!("{keyring:?}").contains("hunter"), "{keyring:?}");
+    }
+}

@@ -1,0 +1,332 @@
+//! The configuration of the Open Component Model's tools: credentials, and where component versions are looked for.
+//!
+//! Read are `generic.config.ocm.software` (a list of the others), `credentials.config.ocm.software` and
+//! `ocm.config.ocm.software`, each with or without `/v1`; other types are for other tools and passed over.
+
+use std::{cmp::Reverse, sync::Arc};
+
+use orangery_core::{
+    error::{Code, Fault},
+    yaml,
+};
+use secrecy::SecretString;
+use serde_json::{Map, Value, json};
+
+use super::{DockerConfig, Key, Login, Scope};
+use crate::oci::reference::Scheme;
+
+/// Configurations inside of configurations.
+const MOST_LEVELS: usize = 8;
+/// What a resolver without a priority has.
+const USUAL_PRIORITY: i64 = 10;
+
+/// One OCM configuration.
+#[derive(Clone, Debug, Default)]
+pub struct OcmConfig {
+    pub(super) keys: Vec<Key>,
+    resolvers: Vec<Resolver>,
+    aliases: Map<String, Value>,
+}
+
+/// A repository that has the component versions below a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolver {
+    /// Whole names of components from the left; every component where it is empty.
+    pub prefix: String,
+    /// The greater is asked first.
+    pub priority: i64,
+    /// The specification of the repository, aliases replaced.
+    pub repository: Value,
+}
+
+struct Reading<'a> {
+    origin: Arc<str>,
+    credentials_only: bool,
+    config: &'a mut OcmConfig,
+}
+
+impl OcmConfig {
+    /// Reads the key `.ocmconfig` of a ConfigMap; `origin` names where it stands, such as `ConfigMap team/ocm`.
+    pub fn read(text: &str, origin: &str) -> Result<Self, Fault> {
+        Self::parse(text, origin, false)
+    }
+
+    /// Reads the key `.ocmcredentialconfig` of a Secret: its credentials and nothing else.
+    pub fn read_credentials(text: &str, origin: &str) -> Result<Self, Fault> {
+        Self::parse(text, origin, true)
+    }
+
+    fn parse(text: &str, origin: &str, credentials_only: bool) -> Result<Self, Fault> {
+        let mut config = Self::default();
+        let mut reading = Reading { origin: origin.into(), credentials_only, config: &mut config };
+        let value = yaml::decode(text).map_err(|error| {
+            // The reason may quote the text.
+            reading.unusable(&format!("it is no YAML: see line {}, column {}", error.line, error.column))
+        })?;
+        reading.configuration(&value, 0)?;
+        let aliases = &config.aliases;
+        for resolver in &mut config.resolvers {
+            resolver.repository = resolved(&resolver.repository, aliases);
+        }
+        config.resolvers.sort_by_key(|resolver| (Reverse(resolver.priority), Reverse(resolver.prefix.len())));
+        Ok(config)
+    }
+
+    /// The repositories that may have a component, in the order in which they are asked.
+    pub fn repositories(&self, component: &str) -> Vec<&Value> {
+        let is_for = |resolver: &&Resolver| match component.strip_prefix(resolver.prefix.as_str()) {
+            Some(rest) => resolver.prefix.is_empty() || rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        };
+        self.resolvers.iter().filter(is_for).map(|resolver| &resolver.repository).collect()
+    }
+
+    /// The resolvers, in the order in which they are asked.
+    pub fn resolvers(&self) -> &[Resolver] {
+        &self.resolvers
+    }
+}
+
+/// A specification as it is used: the one behind an alias, and a registry where only its address stands.
+fn resolved(specification: &Value, aliases: &Map<String, Value>) -> Value {
+    match specification {
+        Value::String(name) => match aliases.get(name) {
+            Some(found) => found.clone(),
+            None => json!({"type": "OCIRegistry", "baseUrl": name}),
+        },
+        other => other.clone(),
+    }
+}
+
+/// A type without its version.
+fn kind(value: &Value) -> &str {
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
+    kind.split('/').next().unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Texts, and the numbers that people write where texts are wanted.
+fn text(value: &Value, field: &str) -> Option<String> {
+    match value.get(field)? {
+        Value::String(text) => Some(text.trim_end_matches('\n').to_owned()).filter(|text| !text.is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+impl Reading<'_> {
+    fn unusable(&self, why: &str) -> Fault {
+        let message = format!(
+            "the OCM configuration in {} cannot be used: {why}; write it as the file .ocmconfig of the OCM tools is",
+            self.origin
+        );
+        Fault::invalid(Code::ConfigurationProblem, message)
+    }
+
+    fn configuration(&mut self, value: &Value, level: usize) -> Result<(), Fault> {
+        if level > MOST_LEVELS {
+            return Err(self.unusable(&format!("more than {MOST_LEVELS} configurations stand in one another")));
+        }
+        if !value.is_object() {
+            return Err(self.unusable("it is no object with a type"));
+        }
+        match kind(value) {
+            "generic.config.ocm.software" if !self.credentials_only => {
+                list(value, "configurations").iter().try_for_each(|inner| self.configuration(inner, level + 1))
+            }
+            "credentials.config.ocm.software" => self.credentials(value),
+            "ocm.config.ocm.software" if !self.credentials_only => self.repositories(value),
+            "" => Err(self.unusable("a configuration in it has no type")),
+            _ => Ok(()),
+        }
+    }
+
+    fn repositories(&mut self, value: &Value) -> Result<(), Fault> {
+        if let Some(aliases) = value.get("aliases").and_then(Value::as_object) {
+            self.config.aliases.extend(aliases.clone());
+        }
+        for (index, rule) in list(value, "resolvers").iter().enumerate() {
+            let repository = rule.get("repository").filter(|specification| !specification.is_null());
+            let repository = repository.ok_or_else(|| self.unusable(&format!("resolver {index} has no repository")))?;
+            let prefix = text(rule, "prefix").unwrap_or_default().trim_end_matches('/').to_owned();
+            let priority = rule.get("priority").and_then(Value::as_i64).unwrap_or(USUAL_PRIORITY);
+            self.config.resolvers.push(Resolver { prefix, priority, repository: repository.clone() });
+        }
+        Ok(())
+    }
+
+    fn credentials(&mut self, value: &Value) -> Result<(), Fault> {
+        for (index, consumer) in list(value, "consumers").iter().enumerate() {
+            let identities = consumer.get("identity").into_iter().chain(list(consumer, "identities"));
+            for identity in identities.filter(|identity| kind(identity) == "OCIRegistry") {
+                let login = self.login(consumer, index)?;
+                let scope = self.scope(identity, index)?;
+                self.config.keys.push(Key { scope, login, origin: Arc::clone(&self.origin) });
+            }
+        }
+        for entry in list(value, "repositories") {
+            let repository = entry.get("repository").unwrap_or(&Value::Null);
+            let is_told = repository.get("propagateConsumerIdentity").and_then(Value::as_bool).unwrap_or(true);
+            if kind(repository) != "DockerConfig" || !is_told {
+                continue;
+            }
+            let inline = repository.get("dockerConfig").ok_or_else(|| {
+                self.unusable("it names a docker configuration by file; put the file's content into dockerConfig")
+            })?;
+            self.config.keys.extend(DockerConfig::of_value(inline, &self.origin)?.keys);
+        }
+        Ok(())
+    }
+
+    fn scope(&self, identity: &Value, index: usize) -> Result<Scope, Fault> {
+        let refused = |field: &str| self.unusable(&format!("the identity of consumer {index} has no usable {field}"));
+        let port = text(identity, "port").map(|port| port.parse::<u16>().map_err(|_| refused("port"))).transpose()?;
+        let scheme = match text(identity, "scheme").as_deref() {
+            None => None,
+            Some("https") => Some(Scheme::Https),
+            Some("http") => Some(Scheme::Http),
+            Some(_) => return Err(refused("scheme")),
+        };
+        let path = text(identity, "pathprefix").unwrap_or_default().trim_matches('/').to_owned();
+        let host = text(identity, "hostname").map(|host| host.to_ascii_lowercase());
+        let host = host.map(|host| if host == "index.docker.io" { "docker.io".to_owned() } else { host });
+        Ok(Scope { host, port, scheme, path })
+    }
+
+    /// The first of a chain: the others are for reaching it.
+    fn login(&self, consumer: &Value, index: usize) -> Result<Login, Fault> {
+        let Some(first) = list(consumer, "credentials").first() else {
+            return Err(self.unusable(&format!("consumer {index} has no credentials")));
+        };
+        if !matches!(kind(first), "Credentials" | "DirectCredentials") {
+            return Ok(Login::Elsewhere(kind(first).chars().take(60).collect()));
+        }
+        let properties = first.get("properties").unwrap_or(&Value::Null);
+        if let Some(token) = text(properties, "identityToken") {
+            return Ok(Login::Identity(SecretString::from(token)));
+        }
+        if let Some(token) = text(properties, "registryToken") {
+            return Ok(Login::Bearer(SecretString::from(token)));
+        }
+        let user = text(properties, "username").ok_or_else(|| {
+            self.unusable(&format!("the credentials of consumer {index} have neither username nor identityToken"))
+        })?;
+        Ok(Login::Basic { user, password: SecretString::from(text(properties, "password").unwrap_or_default()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+    use crate::oci::Keyring;
+
+    const CONFIG: &str = r#"
+type: generic.config.ocm.software/v1
+configurations:
+- type: credentials.config.ocm.software
+  consumers:
+  - identity: {type: OCIRegistry, hostname: r.example, pathprefix: /team/, port: 5000, scheme: https}
+    credentials:
+    - type: Credentials
+      properties: {username: user, password: hunter2}
+  - identity: {type: OCIRegistry, hostname: v.example}
+    credentials: [{type: HashiCorpVault/v1alpha1, serverURL: "https://vault.example"}]
+  - identity: {type: HelmChartRepository, hostname: r.example}
+    credentials: []
+  repositories:
+  - repository:
+      type: DockerConfig/v1
+      dockerConfig: {auths: {d.example: {auth: dXNlcjpodW50ZXIz}}}
+  - repository: {type: DockerConfig/v1, dockerConfigFile: ~/.docker/config.json, propagateConsumerIdentity: false}
+- type: ocm.config.ocm.software/v1
+  aliases:
+    main: {type: OCIRegistry, baseUrl: main.example, subPath: ocm}
+  resolvers:
+  - {repository: main, prefix: example.org/a}
+  - {repository: {type: CommonTransportFormat, filePath: ./ctf}, prefix: example.org/a/b/}
+  - {repository: first.example, priority: 20, prefix: example.org}
+  - {repository: last.example, priority: 1}
+- type: attributes.config.ocm.software
+  attributes: {cache: ~/.ocm/cache}
+"#;
+
+    fn logins(config: OcmConfig, repository: &str) -> Vec<String> {
+        let keyring = Keyring::default().with_ocm_config(&config);
+        let repository = repository.parse().expect("a repository");
+        let show = |login: &Login| match login {
+            Login::Basic { user, password } => format!("{user} {}", password.expose_secret()),
+            other => format!("{other:?}"),
+        };
+        keyring.matching(&repository).iter().map(|key| show(&key.login)).collect()
+    }
+
+    #[test]
+    fn credentials_are_found_by_host_port_scheme_and_path() {
+        let config = OcmConfig::read(CONFIG, "ConfigMap a/b").expect("a configuration");
+        assert_eq!(logins(config.clone(), "r.example:5000/team/app"), ["user hunter2"]);
+        assert_eq!(logins(config.clone(), "d.example/x"), ["user hunter3"]);
+        assert_eq!(logins(config.clone(), "v.example/x"), ["Elsewhere(\"HashiCorpVault\")"]);
+        for other in ["r.example/team/app", "r.example:5000/teams", "http://r.example:5000/team", "o.example/x"] {
+            assert_eq!(logins(config.clone(), other), Vec::<String>::new(), "{other}");
+        }
+    }
+
+    #[test]
+    fn resolvers_are_asked_by_priority_and_then_by_length() {
+        let config = OcmConfig::read(CONFIG, "ConfigMap a/b").expect("a configuration");
+        let registry = |base: &str| json!({"type": "OCIRegistry", "baseUrl": base});
+        let main = json!({"type": "OCIRegistry", "baseUrl": "main.example", "subPath": "ocm"});
+        let archive = json!({"type": "CommonTransportFormat", "filePath": "./ctf"});
+        assert_eq!(
+            config.repositories("example.org/a/b/c"),
+            [&registry("first.example"), &archive, &main, &registry("last.example")]
+        );
+        assert_eq!(config.repositories("example.org/ab"), [&registry("first.example"), &registry("last.example")]);
+        assert_eq!(config.repositories("other.org/a"), [&registry("last.example")]);
+    }
+
+    #[test]
+    fn a_secret_adds_credentials_and_nothing_else() {
+        let config = OcmConfig::read_credentials(CONFIG, "Secret a/b").expect("passed over");
+        assert!(config.keys.is_empty() && config.resolvers.is_empty());
+        let text = r#"{"type": "credentials.config.ocm.software", "consumers": [{"identity": {"type": "OCIRegistry",
+            "hostname": "r.example"}, "credentials": [{"type": "Credentials", "properties": {"identityToken": "t"}}]}]}"#;
+        let config = OcmConfig::read_credentials(text, "Secret a/b").expect("credentials");
+        assert_eq!(config.keys.len(), 1);
+    }
+
+    #[test]
+    fn a_broken_configuration_is_told_by_place_and_never_by_content() {
+        let consumer = |identity: &str, credentials: &str| {
+            let identity = format!("{{type: OCIRegistry, hostname: r.example{identity}}}");
+            let consumer = format!("{{identity: {identity}, credentials: {credentials}}}");
+            format!("{{type: credentials.config.ocm.software, consumers: [{consumer}]}}")
+        };
+        let direct = "[{type: Credentials, properties: {username: u, password: hunter2}}]";
+        let mut nested = "{type: ocm.config.ocm.software}".to_owned();
+        for _ in 0..10 {
+            nested = format!("{{type: generic.config.ocm.software, configurations: [{nested}]}}");
+        }
+        let cases = [
+            ("type: {hunter2".to_owned(), "no YAML: see line 1"),
+            ("hunter2".to_owned(), "no object with a type"),
+            ("{}".to_owned(), "has no type"),
+            (consumer(", port: hunter2", direct), "consumer 0 has no usable port"),
+            (consumer(", scheme: hunter2", direct), "consumer 0 has no usable scheme"),
+            (consumer("", "[]"), "consumer 0 has no credentials"),
+            (consumer("", "[{type: Credentials, properties: {password: hunter2}}]"), "neither username"),
+            ("{type: ocm.config.ocm.software, resolvers: [{prefix: a}]}".to_owned(), "resolver 0 has no repository"),
+            (nested, "more than 8 configurations"),
+        ];
+        for (text, expected) in cases {
+            let error = OcmConfig::read(&text, "ConfigMap team/ocm").expect_err("broken").to_string();
+            assert!(error.contains(expected) && error.contains("ConfigMap team/ocm"), "{text}: {error}");
+            assert!(!error.contains("hunter"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Manifests of images and of indexes, as registries serve them: of OCI and of docker's second schema.
+
+use std::collections::BTreeMap;
+
+use orangery_core::digest::content::ContentDigest;
+use serde::Deserialize;
+
+/// The manifests that are asked for.
+pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
+     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
+
+/// What a manifest says about a blob or about another manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// What the content is.
+    #[serde(default)]
+    pub media_type: String,
+    /// The content's name.
+    #[serde(deserialize_with = "digest")]
+    pub digest: ContentDigest,
+    /// In bytes.
+    pub size: u64,
+    /// What its maker says about it.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// The manifest of one artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The name of the manifest itself.
+    pub digest: ContentDigest,
+    /// What the manifest is, as it or its server says.
+    pub media_type: String,
+    /// What the artifact is, where it says so; else the media type of `config` says it.
+    pub artifact_type: Option<String>,
+    /// The blob that describes the layers.
+    pub config: Descriptor,
+    /// The content, in order.
+    pub layers: Vec<Descriptor>,
+    /// What its maker says about it.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// What a registry answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Document {
+    Manifest(Box<Manifest>),
+    /// The manifests of an index, in its order.
+    Index(Vec<Descriptor>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wire {
+    schema_version: u64,
+    media_type: Option<String>,
+    artifact_type: Option<String>,
+    config: Option<Descriptor>,
+    layers: Option<Vec<Descriptor>>,
+    manifests: Option<Vec<Descriptor>>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+/// Reads what came under a digest; `content_type` counts where the document does not say what it is.
+pub(super) fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<Document, String> {
+    let wire: Wire = serde_json::from_slice(bytes).map_err(|error| {
+        let words: String = error.to_string().chars().take(200).collect();
+        format!("it is no manifest: {}", words.escape_debug())
+    })?;
+    if wire.schema_version != 2 {
+        return Err(format!("it is of schema version {}; push it with a tool of today", wire.schema_version));
+    }
+    let media_type = wire.media_type.unwrap_or_else(|| content_type.to_owned());
+    match (wire.config, wire.layers, wire.manifests) {
+        (Some(config), layers, None) => Ok(Document::Manifest(Box::new(Manifest {
+            digest,
+            media_type,
+            artifact_type: wire.artifact_type,
+            config,
+            layers: layers.unwrap_or_default(),
+            annotations: wire.annotations,
+        }))),
+        (None, None, Some(manifests)) => Ok(Document::Index(manifests)),
+        (None, _, None) => Err("it has neither a config nor manifests".to_owned()),
+        // One document that is read as two things by two readers hides one of them.
+        _ => Err("it is a manifest and an index in one, which no tool makes by mistake".to_owned()),
+    }
+}
+
+fn digest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ContentDigest, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::digest::content::Algorithm;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn parsed(value: &Value) -> Result<Document, String> {
+        read(value.to_string().as_bytes(), ContentDigest::of(Algorithm::Sha256, b"m"), "from/header")
+    }
+
+    fn blob(content: &[u8]) -> (Value, Descriptor) {
+        let digest = ContentDigest::of(Algorithm::Sha256, content);
+        let value = json!({"mediaType": "a/b", "digest": digest.to_string(), "size": content.len()});
+        let size = content.len() as u64;
+        (value, Descriptor { media_type: "a/b".to_owned(), digest, size, annotations: BTreeMap::new() })
+    }
+
+    #[test]
+    fn manifests_and_indexes_are_told_apart() {
+        let (wire, descriptor) = blob(b"x");
+        let manifest =
+            parsed(&json!({"schemaVersion": 2, "config": wire, "layers": [wire], "annotations": {"a": "b"}}));
+        let expected = Manifest {
+            digest: ContentDigest::of(Algorithm::Sha256, b"m"),
+            media_type: "from/header".to_owned(),
+            artifact_type: None,
+            config: descriptor.clone(),
+            layers: vec![descriptor.clone()],
+            annotations: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+        };
+        assert_eq!(manifest, Ok(Document::Manifest(Box::new(expected))));
+        let index = parsed(&json!({"schemaVersion": 2, "mediaType": "i", "manifests": [wire]}));
+        assert_eq!(index, Ok(Document::Index(vec![descriptor])));
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_told() {
+        let (wire, _) = blob(b"x");
+        let cases = [
+            (json!({"schemaVersion": 1, "fsLayers": []}), "schema version 1"),
+            (json!({"schemaVersion": 2}), "neither a config nor manifests"),
+            (json!({"schemaVersion": 2, "config": wire, "manifests": [wire]}), "in one"),
+            (json!({"schemaVersion": 2, "config": {"digest": "sha256:x", "size": 1}}), "no digest"),
+            (json!({"schemaVersion": 2, "config": {"digest": wire["digest"], "size": -1}}), "invalid value"),
+            (json!("x"), "no manifest"),
+        ];
+        for (value, expected) in cases {
+            let error = parsed(&value).expect_err("no manifest");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

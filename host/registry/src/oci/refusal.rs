@@ -1,0 +1,107 @@
+//! Why nothing came from a registry: what happened, and which fault that is, in one place.
+//!
+//! Nothing a registry writes into a body or a redirect is repeated: it may echo a credential.
+
+use std::time::Duration;
+
+use orangery_core::{
+    digest::content::ContentDigest,
+    error::{Code, Fault},
+};
+
+/// Why one exchange gave nothing to use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error(
+        "the registry answered {status} to a request {}; give the Context a registryPullSecret or an ocmConfig whose \
+         credentials may read it",
+        with(tried)
+    )]
+    Unauthorized { status: u16, tried: Vec<String> },
+    #[error(
+        "the registry does not have it (404 to a request {}); check name and version, and whether the Context has \
+         credentials that may see it",
+        with(tried)
+    )]
+    NotFound { tried: Vec<String> },
+    #[error("the registry takes no more requests for {} s (429)", .0.as_secs())]
+    Limited(Duration),
+    #[error("the registry takes no more requests at the moment (429) and does not say for how long")]
+    LimitedForAWhile,
+    #[error("the registry answered {status}{}", codes(codes_told))]
+    Status { status: u16, codes_told: Vec<String> },
+    #[error("the registry cannot be reached: {0}")]
+    Unreachable(String),
+    #[error(
+        "the certificate of {host} is not accepted: {why}; if it is of a certificate authority of your own, name its \
+         file with --registry-ca"
+    )]
+    Certificate { host: String, why: String },
+    #[error("the host does not speak TLS; if that is intended, name it with --plain-http-registry {host}")]
+    NoTls { host: String },
+    #[error("http:// is refused for {host}; use https://, or name the registry with --plain-http-registry {host}")]
+    PlainHttp { host: String },
+    #[error("nothing came for {} s while {doing}", after.as_secs())]
+    Silent { after: Duration, doing: &'static str },
+    #[error("it was not complete after {} s", .0.as_secs())]
+    Slow(Duration),
+    #[error("the connection ended after {got} bytes{}", of(expected))]
+    Cut { got: u64, expected: Option<u64> },
+    #[error("it has more than {most} bytes, which is the limit{}", told(size))]
+    TooBig { most: u64, size: Option<u64> },
+    #[error("it has {got} bytes and was announced with {expected}; push it again")]
+    WrongSize { expected: u64, got: u64 },
+    #[error("the content is not what its digest names: it is {got} and not {expected}; push it again")]
+    WrongDigest { expected: ContentDigest, got: ContentDigest },
+    #[error("the registry redirects {0}")]
+    Redirect(String),
+    #[error("{0}")]
+    Malformed(String),
+    #[error("the token service of the registry {0}")]
+    TokenService(String),
+    #[error("it cannot be kept on this machine: {0}")]
+    Sink(std::io::Error),
+}
+
+impl Refusal {
+    /// As a fault; `subject` says what was wanted, such as `the manifest of registry.example/a:1`.
+    pub(super) fn fault(self, subject: &str) -> Fault {
+        let message = format!("cannot get {subject}: {self}");
+        let configuration = Code::ConfigurationProblem;
+        match self {
+            Refusal::Limited(_) | Refusal::LimitedForAWhile => Fault::later(configuration, message),
+            Refusal::Status { status, .. } if is_passing(status) => Fault::later(configuration, message),
+            Refusal::Unreachable(_) | Refusal::Cut { .. } => Fault::later(configuration, message),
+            Refusal::Silent { .. } | Refusal::Slow(_) => Fault::later(Code::Timeout, message),
+            Refusal::Sink(_) => Fault::later(Code::InternalProblem, message),
+            Refusal::Unauthorized { .. } => Fault::invalid(Code::Unauthorized, message),
+            Refusal::TooBig { .. } => Fault::invalid(Code::LimitExceeded, message),
+            _ => Fault::invalid(configuration, message),
+        }
+    }
+}
+
+/// Whether a server that answers this may answer otherwise later.
+pub(super) fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..=599)
+}
+
+fn with(tried: &[String]) -> String {
+    match tried {
+        [] => "without credentials, as the Context has none for it".to_owned(),
+        [only] => format!("with the credentials in {only}"),
+        all => format!("with each of the credentials in {}", all.join(", ")),
+    }
+}
+
+fn codes(codes: &[String]) -> String {
+    if codes.is_empty() { String::new() } else { format!(" ({})", codes.join(", ")) }
+}
+
+fn of(expected: &Option<u64>) -> String {
+    expected.map(|expected| format!(" of {expected}")).unwrap_or_default()
+}
+
+fn told(size: &Option<u64>) -> String {
+    size.map(|size| format!(": it is announced with {size}")).unwrap_or_default()
+}

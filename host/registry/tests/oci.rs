@@ -1,0 +1,8 @@
+//! The client of OCI registries against servers on this machine: hostile ones of our own, and a real one.
+
+#[path = "oci/hostile.rs"]
+mod hostile;
+#[path = "oci/logins.rs"]
+mod logins;
+#[path = "oci/server.rs"]
+mod server;

@@ -1,0 +1,152 @@
+//! A web server on loopback that answers as a test says, and counts.
+
+use std::{
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, Response, StatusCode, header},
+};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use orangery_core::{
+    digest::content::{Algorithm, ContentDigest},
+    error::Fault,
+};
+use orangery_registry::oci::{Client, Keyring, Limits, Manifest, Reference, Repository, Settings};
+use serde_json::json;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+/// One request that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+}
+
+/// Answers until it is dropped.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    pub(crate) async fn start<A, F>(answer: A) -> Self
+    where
+        A: Fn(Request) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let seen = Arc::<Mutex<Vec<Seen>>>::default();
+        let kept = Arc::clone(&seen);
+        let fallback = move |request: Request| -> Answering {
+            let (path, headers) = (request.uri().to_string(), request.headers().clone());
+            kept.lock().expect("a lock").push(Seen { path, headers });
+            Box::pin(answer(request))
+        };
+        let app = Router::new().fallback(fallback);
+        let task = tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
+        Self { address, seen, task }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().expect("a lock").clone()
+    }
+
+    pub(crate) fn repository(&self) -> Repository {
+        format!("http://{}/team/app", self.address).parse().expect("a repository")
+    }
+
+    pub(crate) fn reference(&self, selector: &str) -> Reference {
+        format!("http://{}/team/app{selector}", self.address).parse().expect("a reference")
+    }
+}
+
+/// Limits that a test reaches soon.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        manifest: 64 * 1024,
+        blob: 256 * 1024,
+        connect: Duration::from_secs(5),
+        idle: Duration::from_secs(1),
+        manifest_time: Duration::from_secs(2),
+        blob_time: Duration::from_secs(2),
+        redirects: 3,
+    }
+}
+
+pub(crate) fn client() -> Client {
+    Client::new(Settings { limits: limits(), ..Settings::default() }).expect("a client")
+}
+
+pub(crate) async fn manifest(client: &Client, server: &Server) -> Result<Arc<Manifest>, Fault> {
+    client.manifest(&server.reference(":1"), &Keyring::default()).await
+}
+
+/// What has come of a blob, and its size or why not.
+pub(crate) async fn blob(
+    client: &Client,
+    server: &Server,
+    content: &[u8],
+    size: Option<u64>,
+) -> Result<Vec<u8>, Fault> {
+    let mut all = Vec::new();
+    let digest = ContentDigest::of(Algorithm::Sha256, content);
+    let got = client.blob(&server.repository(), &digest, size, &Keyring::default(), &mut all).await?;
+    assert_eq!(got, all.len() as u64);
+    Ok(all)
+}
+
+pub(crate) fn status(status: u16, body: impl Into<Body>) -> Response<Body> {
+    let status = StatusCode::from_u16(status).expect("a status");
+    Response::builder().status(status).body(body.into()).expect("an answer")
+}
+
+pub(crate) fn with(mut answer: Response<Body>, name: header::HeaderName, value: &str) -> Response<Body> {
+    answer.headers_mut().append(name, value.parse().expect("a header"));
+    answer
+}
+
+/// A manifest without layers.
+pub(crate) fn small_manifest() -> String {
+    let empty = ContentDigest::of(Algorithm::Sha256, b"{}").to_string();
+    let config = json!({"mediaType": "application/vnd.oci.empty.v1+json", "digest": empty, "size": 2});
+    json!({"schemaVersion": 2, "config": config, "layers": []}).to_string()
+}
+
+/// A body that never ends.
+pub(crate) fn endless() -> Body {
+    Body::from_stream(stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from_static(&[b' '; 4096]))))
+}
+
+/// A body that says these bytes and then nothing more, without ending.
+pub(crate) fn stuck_after(bytes: &'static [u8]) -> Body {
+    Body::from_stream(stream::iter([Ok::<_, io::Error>(Bytes::from_static(bytes))]).chain(stream::pending()))
+}
+
+/// A body that ends as a connection does that breaks: after what came before has been sent.
+pub(crate) fn broken_after(bytes: &'static [u8]) -> Body {
+    let broken = stream::once(async {
+        tokio::task::yield_now().await;
+        Err(io::Error::other("the test breaks the connection"))
+    });
+    Body::from_stream(stream::iter([Ok(Bytes::from_static(bytes))]).chain(broken))
+}
