@@ -9,6 +9,7 @@ import (
 
 	"github.com/mandelsoft/spiff/spiffing"
 	"github.com/mandelsoft/spiff/yaml"
+	kubernetesyaml "sigs.k8s.io/yaml"
 
 	"orangery.dev/plugins/diagnosis"
 	"orangery.dev/plugins/host"
@@ -20,8 +21,8 @@ const (
 	stateName  = "state"
 )
 
-// Render renders one execution, or one data mapping: its template is then the mapping's value as JSON. The output is
-// text, written by spiff and decoded by the host as Landscaper decodes it.
+// Render renders one execution, or one data mapping: its template is then the mapping's value as JSON. The output is a
+// document, and the state that is to be kept is answered beside it, also when it is empty.
 func Render(h host.Host, request host.Request) (answer host.Rendered, failure *host.Failure) {
 	e, err := prepare(h, request)
 	if err != nil {
@@ -114,7 +115,12 @@ func (e *execution) render() (host.Rendered, error) {
 	if err != nil {
 		return host.Rendered{}, err
 	}
-	answer := host.Rendered{Output: host.Output{Text: string(text)}}
+	// Through spiff's text, as in Landscaper: it says how numbers are written, and what YAML makes of words.
+	document, err := kubernetesyaml.YAMLToJSON(text)
+	if err != nil {
+		return host.Rendered{}, fmt.Errorf("the evaluated document is no YAML: %w; a template that shall not stand in it needs (( &temporary &template ))", err)
+	}
+	answer := host.Rendered{Output: host.Output{Document: document}}
 	if e.state != nil {
 		answer.State, err = yaml.ToJSON(e.spiff.DetermineState(result))
 	}

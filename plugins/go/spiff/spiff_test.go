@@ -13,7 +13,7 @@ func TestEveryCaseAnswersAsRecorded(t *testing.T) {
 	cases.Check(t, "cases", spiff.Render)
 }
 
-// rendered is the output of a deploy execution; a failure is told by its message.
+// rendered is the output of a deploy execution as JSON; a failure is told by its message.
 func rendered(t *testing.T, h host.Host, template string, inputs any) string {
 	t.Helper()
 	encoded, err := json.Marshal(inputs)
@@ -24,5 +24,5 @@ func rendered(t *testing.T, h host.Host, template string, inputs any) string {
 	if failure != nil {
 		return "failure: " + failure.Message
 	}
-	return answer.Output.Text
+	return string(answer.Output.Document)
 }
