@@ -24,8 +24,9 @@ const (
 // public are the inputs of an execution that tell nothing about imports (landscaper.md §4.3).
 var public = []string{"cd", "components", "blueprint", "blueprintDef", "componentDescriptorDef"}
 
-// Mask hides values in texts.
+// Mask hides values in texts. Most renderings need none, so that the values are gathered with the first text.
 type Mask struct {
+	hidden []any
 	values map[string]bool
 	shown  []string
 }
@@ -33,7 +34,7 @@ type Mask struct {
 // NewMask hides the values of all inputs of an execution that may be secret. What stands in the template is no secret:
 // such words are shown.
 func NewMask(request host.Request, inputs map[string]any) *Mask {
-	mask := &Mask{values: map[string]bool{}, shown: []string{request.Template}}
+	mask := &Mask{shown: []string{request.Template}}
 	isMapping := request.Execution == host.ImportMapping || request.Execution == host.ExportMapping
 	for name, value := range inputs {
 		// The inputs of a mapping are imports or exports, whatever they are called.
@@ -60,6 +61,11 @@ func (m *Mask) HideDocument(document []byte) {
 
 // Hide hides all texts and long numbers in a value. What a Target is called and where it lies is shown.
 func (m *Mask) Hide(value any) {
+	m.hidden = append(m.hidden, value)
+	m.values = nil
+}
+
+func (m *Mask) gather(value any) {
 	switch value := value.(type) {
 	case string:
 		m.hideText(value)
@@ -68,15 +74,15 @@ func (m *Mask) Hide(value any) {
 		m.hideNumber(strconv.FormatFloat(value, 'g', -1, 64))
 	case []any:
 		for _, item := range value {
-			m.Hide(item)
+			m.gather(item)
 		}
 	case map[string]any:
 		if value["kind"] == "Target" && value["spec"] != nil {
-			m.Hide(value["spec"])
+			m.gather(value["spec"])
 			return
 		}
 		for _, item := range value {
-			m.Hide(item)
+			m.gather(item)
 		}
 	}
 }
@@ -105,6 +111,12 @@ func (m *Mask) hideText(text string) {
 
 // Of is the text without any of the values.
 func (m *Mask) Of(text string) string {
+	if m.values == nil {
+		m.values = map[string]bool{}
+		for _, value := range m.hidden {
+			m.gather(value)
+		}
+	}
 	found := []string{}
 	for value := range m.values {
 		if strings.Contains(text, value) && !m.isShown(value) {

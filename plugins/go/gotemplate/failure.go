@@ -21,6 +21,8 @@ const (
 	mostIncluders = 3
 	// mostNoValues is how many places are listed.
 	mostNoValues = 20
+	// mostSnippets is how many of them are shown with the lines around.
+	mostSnippets = 3
 )
 
 // placed is an error of a template with the text that its place is in.
@@ -134,6 +136,6 @@ func noValue(request host.Request, output string, mask *diagnosis.Mask) *host.Fa
 		Message: fmt.Sprintf("template %q contains fields with \"no value\": what the template printed there is not among its inputs; at %s%s of the output; give the values or a `default`",
 			name, strings.Join(listed, ", "), more),
 		File:    request.File,
-		Snippet: mask.Of(strings.Join(snippets[:len(listed)], "\n")),
+		Snippet: mask.Of(strings.Join(snippets[:min(len(snippets), mostSnippets)], "\n")),
 	}
 }

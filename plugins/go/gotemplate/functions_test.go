@@ -125,6 +125,15 @@ func (c *counter) ReadFile(path string) ([]byte, error) {
 	return c.Files.ReadFile(path)
 }
 
+func TestOnlySomeOfManyMissingValuesAreListed(t *testing.T) {
+	template := strings.Repeat("{{ .absent }}\n", 25)
+	_, failure := gotemplate.Render(cases.Files{}, host.Request{Execution: host.Export, Template: template, Inputs: []byte(`{}`)})
+	if failure == nil || !strings.HasPrefix(failure.Message, `template "export execution" contains fields with "no value": `) ||
+		!strings.Contains(failure.Message, "19:1, 20:1 and 5 more of the output") || strings.Count(failure.Snippet, "line ") != 3 {
+		t.Errorf("%+v", failure)
+	}
+}
+
 func TestInputsHaveToBeAnObject(t *testing.T) {
 	for inputs, expected := range map[string]string{
 		`[]`: "the inputs of the execution are no JSON object: json: cannot unmarshal array into Go value of type map[string]interface {}",

@@ -14,20 +14,21 @@ func component() *cases.Answers {
 	minted := map[string]any{"kubeconfig": "a3ViZQ==", "expirationTimestamp": "2026-11-21T12:00:00Z"}
 	arguments := `{"expirationSeconds":600,"name":"n","namespace":"ns","target":{"kind":"Target"}}`
 	return &cases.Answers{Told: map[string]any{
-		`resources null [{"Name":"name","Value":"x"}]`:                    []any{map[string]any{"name": "x", "size": 12345678, "evaluated": "(( 1 + 1 ))"}},
-		`resources {"component":{"name":"c"}} [{"Name":"a","Value":"b"}]`: []any{map[string]any{"name": "of c"}},
-		`component null [{"Name":"name","Value":"c"}]`:                    map[string]any{"component": map[string]any{"name": "c"}},
-		`key "cd://resources/x"`:                                          "a2V5",
-		`key "{\"resource\":{\"name\":\"x\"}}"`:                           "c3RydWN0",
-		`content "cd://resources/x"`:                                      "a: {b: 1}",
-		`content "cd://resources/text"`:                                   "plain",
-		`content "gone"`:                                                  errors.New("the component has no resource gone"),
-		`mint "serviceAccount" ` + arguments:                              minted,
-		`mint "shootAdmin" ` + arguments:                                  minted,
+		`resources null [{"Name":"name","Value":"x"}]`:                              []any{map[string]any{"name": "x", "size": 12345678, "evaluated": "(( 1 + 1 ))"}},
+		`resources {"component":{"name":"c"}} [{"Name":"a","Value":"b"}]`:           []any{map[string]any{"name": "of c"}},
+		`resources {"meta":{"schemaVersion":"v2"}} [{"Name":"name","Value":"own"}]`: []any{map[string]any{"name": "own"}},
+		`component null [{"Name":"name","Value":"c"}]`:                              map[string]any{"component": map[string]any{"name": "c"}},
+		`key "cd://resources/x"`:                                                    "a2V5",
+		`key "{\"resource\":{\"name\":\"x\"}}"`:                                     "c3RydWN0",
+		`content "cd://resources/x"`:                                                "a: {b: 1}",
+		`content "cd://resources/text"`:                                             "plain",
+		`content "gone"`:                                                            errors.New("the component has no resource gone"),
+		`mint "serviceAccount" ` + arguments:                                        minted,
+		`mint "shootAdmin" ` + arguments:                                            minted,
 	}}
 }
 
-var inputs = map[string]any{"imports": map[string]any{"t": map[string]any{"kind": "Target"}, "seconds": 600}}
+var inputs = map[string]any{"cd": map[string]any{"meta": map[string]any{"schemaVersion": "v2"}}, "imports": map[string]any{"t": map[string]any{"kind": "Target"}, "seconds": 600}}
 
 func TestFunctionsAnswerAsLandscapers(t *testing.T) {
 	for expression, expected := range map[string]string{
@@ -35,6 +36,7 @@ func TestFunctionsAnswerAsLandscapers(t *testing.T) {
 		`getResource("name", "x").size + 1`:                                                             "12345679",
 		`getResource("name", "x").evaluated`:                                                            "2",
 		`getResource(getComponent("name", "c"), "a", "b").name`:                                         "of c",
+		`getResource(cd, "name", "own").name`:                                                           "own",
 		`getComponent("name", "c").component.name`:                                                      "c",
 		`getResourceKey("cd://resources/x")`:                                                            "a2V5",
 		`getResourceKey({"resource"={"name"="x"}})`:                                                     "c3RydWN0",
