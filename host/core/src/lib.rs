@@ -7,6 +7,7 @@
 pub mod binding;
 pub mod blueprint;
 pub mod check;
+pub mod component;
 pub mod condition;
 pub mod dag;
 pub mod digest;

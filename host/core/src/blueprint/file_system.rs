@@ -65,6 +65,28 @@ impl FileSystem {
         Ok(Self { root: folder(map, "")? })
     }
 
+    /// The files of an archive, by slash-separated path; a later one of the same path counts. A path through a file
+    /// is an error, as is an empty one.
+    pub fn of_files(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Self, String> {
+        let mut root = BTreeMap::new();
+        for (path, content) in files {
+            let mut steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty() && *step != ".").collect();
+            let name = steps.pop().ok_or_else(|| format!("{path:?} is no name of a file"))?;
+            let mut folder = &mut root;
+            for step in steps {
+                let entry = folder.entry(step.to_owned()).or_insert_with(|| Entry::Folder(BTreeMap::new()));
+                match entry {
+                    Entry::Folder(entries) => folder = entries,
+                    Entry::File(_) | Entry::Link(_) => return Err(format!("{path:?} lies in a file, not in a folder")),
+                }
+            }
+            if let Some(Entry::Folder(_)) = folder.insert(name.to_owned(), Entry::File(content)) {
+                return Err(format!("{path:?} is a file and a folder"));
+            }
+        }
+        Ok(Self { root })
+    }
+
     fn find(&self, path: &str) -> Result<&Entry, String> {
         let mut rest: Vec<String> = steps(path);
         let mut walked: Vec<(&str, &BTreeMap<String, Entry>)> = vec![("", &self.root)];

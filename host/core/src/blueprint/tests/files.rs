@@ -59,3 +59,16 @@ fn what_is_no_file_is_told_apart() {
     let base64 = json!({"a": "---Start Binary---\n!\n---End Binary---"});
     assert_eq!(refused(base64), FileSystemError::Base64 { path: "a".to_owned() });
 }
+
+#[test]
+fn files_of_an_archive_are_a_tree() {
+    let file = |path: &str, content: &str| (path.to_owned(), content.as_bytes().to_vec());
+    let files = [file("./blueprint.yaml", "old"), file("templates/a.yaml", "a"), file("blueprint.yaml", "new")];
+    let archive = FileSystem::of_files(files).unwrap();
+    let nested = FileSystem::parse(&json!({ "blueprint.yaml": "new", "templates": { "a.yaml": "a" } })).unwrap();
+    assert_eq!(archive, nested);
+    let refused = |files: &[(String, Vec<u8>)]| FileSystem::of_files(files.to_vec()).unwrap_err();
+    assert_eq!(refused(&[file("a", ""), file("a/b", "")]), "\"a/b\" lies in a file, not in a folder");
+    assert_eq!(refused(&[file("a/b", ""), file("a", "")]), "\"a\" is a file and a folder");
+    assert_eq!(refused(&[file("./", "")]), "\"./\" is no name of a file");
+}

@@ -1,0 +1,34 @@
+//! Component versions of the Open Component Model: descriptors, identities, references and where they are stored
+//! (`landscaper.md` §4.4, §10). Pure; what reads registries and archives is the room `registry`.
+
+mod child;
+mod descriptor;
+mod key;
+pub mod media;
+mod overwrite;
+mod port;
+mod reference;
+mod render;
+mod repository;
+mod select;
+
+pub use self::{
+    child::{Child, INLINE_LABEL},
+    descriptor::{
+        Descriptor, DescriptorError, Digest, Element, Label, Provider, Reference, Resource, Schema, Signature,
+        SignatureValue, Source,
+    },
+    key::resource_key,
+    overwrite::{Overwrite, OverwriteSide, Replaced, replace},
+    port::{
+        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Content, Credentials, Secret,
+        Verification, VersionReference,
+    },
+    reference::{ReferenceError, ResourceReference},
+    render::list,
+    repository::{NameMapping, Repository, RepositoryError},
+    select::{SelectError, matches, references, resources},
+};
+
+#[cfg(test)]
+mod tests;
