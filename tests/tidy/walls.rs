@@ -29,11 +29,16 @@ mod tests {
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
         },
         Room { name: "orangery-api", ours: &["orangery-core"], never: &["tokio", "wasmtime", "anyhow", "futures"] },
+        Room {
+            name: "orangery-render",
+            ours: &["orangery-core"],
+            never: &["kube", "k8s-openapi", "tokio", "tokio-util", "wasmtime", "anyhow", "axum"],
+        },
         Room { name: "orangery-reconcile", ours: &["orangery-core"], never: &["wasmtime", "anyhow", "axum"] },
         Room { name: "orangery-apply", ours: &["orangery-core"], never: &["wasmtime", "anyhow", "axum"] },
         Room {
             name: "orangery-controllers",
-            ours: &["orangery-api", "orangery-apply", "orangery-core", "orangery-reconcile"],
+            ours: &["orangery-api", "orangery-apply", "orangery-core", "orangery-reconcile", "orangery-render"],
             never: &["wasmtime", "anyhow", "axum"],
         },
         Room { name: "orangery-plugin", ours: &["orangery-core"], never: &["kube", "k8s-openapi", "anyhow", "axum"] },
@@ -49,7 +54,7 @@ mod tests {
         },
         Room {
             name: "orangery-cli",
-            ours: &["orangery-api", "orangery-builtin", "orangery-core", "orangery-plugin"],
+            ours: &["orangery-api", "orangery-builtin", "orangery-core", "orangery-plugin", "orangery-render"],
             never: &["wasmtime", "anyhow", "axum", "redb"],
         },
         Room {
@@ -64,6 +69,7 @@ mod tests {
                 "orangery-embedded",
                 "orangery-plugin",
                 "orangery-reconcile",
+                "orangery-render",
             ],
             never: &["wasmtime", "redb"],
         },

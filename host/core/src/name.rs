@@ -74,11 +74,13 @@ pub fn export_secret(deploy_item: &str) -> String {
     format!("{deploy_item}-export")
 }
 
-/// Which executions a state belongs to. Deploy and sub-installation executions share theirs, as in the original.
+/// Which executions a state belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateOwner {
-    /// Deploy and sub-installation executions.
+    /// Deploy executions; in the original sub-installation executions too.
     Deploy,
+    /// Sub-installation executions beside a deploy execution of the same name: the original does not know it.
+    Subinstallation,
     /// Export executions.
     Export,
 }
@@ -87,6 +89,7 @@ pub enum StateOwner {
 pub fn state_secret(installation: &str, owner: StateOwner, execution: &str) -> String {
     let prefix = match owner {
         StateOwner::Deploy => "deploy",
+        StateOwner::Subinstallation => "subinstallation",
         StateOwner::Export => "export",
     };
     digest::name_hash(&format!("{installation}/{prefix}{execution}"))

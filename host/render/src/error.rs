@@ -1,0 +1,216 @@
+//! Why a blueprint cannot be rendered: which execution, where in its template or output, and how to mend it.
+
+use std::fmt;
+
+use orangery_core::{
+    blueprint::{ItemError, OutputError, TemplateError, TemplateExecution},
+    error::{Code, Failure},
+    export::ExportError,
+    import::ImportError,
+    template::{ExecutionKind, RenderFailure},
+    yaml::YamlError,
+};
+
+/// Why a blueprint cannot be rendered. Never shows a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// The imports do not fit the blueprint.
+    #[error("{0}")]
+    Imports(#[from] ImportError),
+    /// An execution failed, or its output cannot be used.
+    #[error("{0}")]
+    Execution(Box<ExecutionError>),
+    /// An import execution answered `errors`.
+    #[error("import execution {execution:?} refuses the imports: {}", errors.join("; "))]
+    Refused {
+        /// The execution.
+        execution: String,
+        /// What it answered.
+        errors: Vec<String>,
+    },
+    /// All sub-installations together break a rule.
+    #[error("{0}")]
+    Subinstallations(TemplateError),
+    /// All deploy items together break a rule, or name a target that is no import.
+    #[error("{0}")]
+    Items(ItemError),
+    /// The exports do not fit the blueprint.
+    #[error("{0}")]
+    Exports(#[from] ExportError),
+}
+
+impl From<ExecutionError> for RenderError {
+    fn from(error: ExecutionError) -> Self {
+        RenderError::Execution(Box::new(error))
+    }
+}
+
+impl RenderError {
+    /// Whether trying again may help without a change of anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, RenderError::Execution(error) if error.is_transient())
+    }
+
+    /// What failed, for `lastError.operation`.
+    fn operation(&self) -> &'static str {
+        match self {
+            RenderError::Imports(_) => "ValidateImports",
+            RenderError::Execution(_) => "RenderTemplate",
+            RenderError::Refused { .. } => "RunImportExecutions",
+            RenderError::Subinstallations(_) => "RenderSubinstallations",
+            RenderError::Items(_) => "RenderDeployItems",
+            RenderError::Exports(_) => "ValidateExport",
+        }
+    }
+
+    /// A CamelCase word for conditions and `lastError`.
+    fn reason(&self) -> &'static str {
+        match self {
+            RenderError::Imports(error) => error.fault.reason(),
+            RenderError::Execution(error) => error.fault.reason(),
+            RenderError::Refused { .. } => "ImportsRefused",
+            RenderError::Subinstallations(_) => "InvalidSubinstallations",
+            RenderError::Items(_) => "InvalidDeployItems",
+            RenderError::Exports(error) => error.reason(),
+        }
+    }
+
+    /// As a status shows it.
+    pub fn failure(&self) -> Failure {
+        let failure = Failure::new(self.operation(), self.reason(), self.to_string());
+        if self.is_transient() { failure } else { failure.with_code(Code::ConfigurationProblem) }
+    }
+}
+
+/// Why one execution cannot be rendered, or its output not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutionError {
+    /// The list it stands in.
+    pub list: ExecutionKind,
+    /// Its name; of a mapping, the name of the import or export.
+    pub name: String,
+    /// Its engine.
+    pub engine: String,
+    /// The file with its template; `None` for a template written in the blueprint.
+    pub file: Option<String>,
+    /// What is wrong.
+    pub fault: ExecutionFault,
+}
+
+impl std::error::Error for ExecutionError {}
+
+/// What is wrong with an execution.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExecutionFault {
+    /// No component renders its type.
+    #[error(
+        "no component renders the type {engine:?}; known types are: {known}; correct `type` or register a component for it"
+    )]
+    UnknownEngine {
+        /// The type.
+        engine: String,
+        /// The types there are.
+        known: String,
+    },
+    /// Data mappings need an engine that is not there.
+    #[error(
+        "data mappings are written in {engine}, and no component renders it; known types are: {known}; register a component for it"
+    )]
+    NoMappingEngine {
+        /// The type.
+        engine: String,
+        /// The types there are.
+        known: String,
+    },
+    /// Its file cannot be read.
+    #[error("{0}")]
+    Template(String),
+    /// Its file is no text.
+    #[error("the file {0} is not UTF-8 text")]
+    NotText(String),
+    /// The engine failed.
+    #[error("{}", .0.message)]
+    Failed(RenderFailure),
+    /// The rendered text is no YAML.
+    #[error("the rendered text is not YAML: {0}")]
+    Yaml(YamlError),
+    /// The rendered items have a wrong form.
+    #[error("{0}")]
+    Items(ItemError),
+    /// The rendered document has a wrong form.
+    #[error("{0}")]
+    Output(OutputError),
+}
+
+impl ExecutionFault {
+    fn reason(&self) -> &'static str {
+        match self {
+            ExecutionFault::UnknownEngine { .. } | ExecutionFault::NoMappingEngine { .. } => "UnknownTemplateType",
+            ExecutionFault::Template(_) => "TemplateNotFound",
+            ExecutionFault::NotText(_) => "TemplateNotText",
+            ExecutionFault::Failed(_) => "TemplateFailed",
+            ExecutionFault::Yaml(_) | ExecutionFault::Items(_) | ExecutionFault::Output(_) => "InvalidTemplateOutput",
+        }
+    }
+}
+
+/// The list that an execution stands in, as the blueprint or the installation names it.
+fn list(kind: ExecutionKind) -> &'static str {
+    match kind {
+        ExecutionKind::Import => "importExecutions",
+        ExecutionKind::Deploy => "deployExecutions",
+        ExecutionKind::Subinstallation => "subinstallationExecutions",
+        ExecutionKind::Export => "exportExecutions",
+        ExecutionKind::ImportMapping => "importDataMappings",
+        ExecutionKind::ExportMapping => "exportDataMappings",
+    }
+}
+
+impl ExecutionError {
+    pub(crate) fn new(list: ExecutionKind, execution: &TemplateExecution, fault: ExecutionFault) -> Self {
+        Self {
+            list,
+            name: execution.name.clone(),
+            engine: execution.engine.clone(),
+            file: execution.file.clone(),
+            fault,
+        }
+    }
+
+    /// Whether trying again may help without a change of anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(&self.fault, ExecutionFault::Failed(failure) if failure.transient)
+    }
+
+    /// `deployExecutions "default" (Jinja, file deploy.yaml)`: what every message about an execution begins with.
+    pub(crate) fn place(kind: ExecutionKind, execution: &str, engine: &str, file: Option<&str>) -> String {
+        let file = file.map(|file| format!(", file {file}")).unwrap_or_default();
+        format!("{} {execution:?} ({engine}{file})", list(kind))
+    }
+}
+
+/// ` at deploy.yaml:3:14`, as far as it is known.
+fn at(failure: &RenderFailure) -> String {
+    let file = failure.file.as_deref();
+    match (file, failure.line) {
+        (file, Some(line)) => {
+            let file = file.map(|file| format!("{file}:")).unwrap_or_default();
+            let column = failure.column.map(|column| format!(":{column}")).unwrap_or_default();
+            format!(" at {file}{line}{column}")
+        }
+        (Some(file), None) => format!(" in {file}"),
+        (None, None) => String::new(),
+    }
+}
+
+impl fmt::Display for ExecutionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = Self::place(self.list, &self.name, &self.engine, self.file.as_deref());
+        let (at, snippet) = match &self.fault {
+            ExecutionFault::Failed(failure) => (at(failure), failure.snippet.as_deref()),
+            _ => (String::new(), None),
+        };
+        write!(f, "{place}{at}: {}", self.fault)?;
+        snippet.map_or(Ok(()), |snippet| write!(f, "\n{snippet}"))
+    }
+}

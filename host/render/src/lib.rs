@@ -1,0 +1,24 @@
+//! Renders one blueprint for one job: imports are bound, sub-installations, deploy items and exports rendered
+//! (`landscaper.md` §4.3, §5.3, §5.5).
+//!
+//! The controller and the command line call the very same code: what comes in and goes out are values of the core, and
+//! engines, files, component versions and credentials are reached through its ports. Nothing is read or written here.
+//!
+//! One [`Rendering`] serves one job. Its steps are called in the order of the phases, with the writes between them
+//! that the caller wants; after each of them, failed or not, [`Rendering::states`] has what executions want kept.
+
+mod error;
+mod execution;
+mod inputs;
+mod rendering;
+mod state;
+
+pub use self::{
+    error::{ExecutionError, ExecutionFault, RenderError},
+    inputs::{Definitions, ExportValues},
+    rendering::{DeployItem, Rendering, Subject, Warning},
+    state::{StateKey, States},
+};
+
+#[cfg(test)]
+mod tests;

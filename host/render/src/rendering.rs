@@ -1,0 +1,214 @@
+//! The steps of rendering one blueprint, in the order of an installation's phases.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orangery_core::{
+    blueprint::{self, Blueprint, InstallationTemplate, ItemTemplate, TemplateExecution},
+    digest, export,
+    import::{self, Imported},
+    port::{Plugins, Surroundings},
+    record::Scope,
+    schema::Schemas,
+    template::ExecutionKind,
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    error::{ExecutionError, ExecutionFault, RenderError},
+    execution::{self, MAPPING_ENGINE},
+    inputs::{Definitions, ExportValues},
+    state::States,
+};
+
+/// What is rendered, and with what.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// The blueprint.
+    pub blueprint: &'a Blueprint,
+    /// Whose it is, and in which job.
+    pub scope: Scope<'a>,
+    /// The engines.
+    pub plugins: &'a dyn Plugins,
+    /// What templates may reach.
+    pub surroundings: &'a Surroundings,
+    /// What templates see of the installation.
+    pub definitions: &'a Definitions,
+}
+
+/// One rendered deploy item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeployItem {
+    /// As the template has it.
+    pub template: ItemTemplate,
+    /// The Target object that it deploys to.
+    pub target: Option<String>,
+}
+
+/// Something to be told that fails nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// What it is about, such as an execution.
+    pub place: String,
+    /// One sentence.
+    pub text: String,
+}
+
+/// The rendering of one blueprint in one job.
+pub struct Rendering<'a> {
+    subject: Subject<'a>,
+    states: States,
+    warnings: Vec<Warning>,
+}
+
+impl<'a> Rendering<'a> {
+    /// Nothing rendered yet. `states` are those that the last job left.
+    pub fn new(subject: Subject<'a>, states: States) -> Self {
+        Self { subject, states, warnings: Vec::new() }
+    }
+
+    /// What executions keep, also of a job that failed.
+    pub fn states(&mut self) -> &mut States {
+        &mut self.states
+    }
+
+    /// What is to be told since it was asked last, in the order in which it came up.
+    pub fn take_warnings(&mut self) -> Vec<Warning> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The imports as the blueprint asks for them: mappings, defaults, schemas, then the import executions.
+    pub async fn imports(
+        &mut self,
+        imported: &BTreeMap<String, Imported>,
+        mappings: &BTreeMap<String, Value>,
+    ) -> Result<Map<String, Value>, RenderError> {
+        let Subject { blueprint, scope, .. } = self.subject;
+        let mapped = self.mapped(ExecutionKind::ImportMapping, mappings, &import::values(imported)).await?;
+        let mut values = import::bind(&blueprint.imports, imported, &mapped, &self.schemas(), &scope)?;
+        for execution in &blueprint.import_executions {
+            let inputs = self.subject.definitions.inputs(&values);
+            let document = self.render(ExecutionKind::Import, execution, inputs).await?;
+            let output = blueprint::decode_imports(&document).map_err(|error| {
+                ExecutionError::new(ExecutionKind::Import, execution, ExecutionFault::Output(error))
+            })?;
+            if !output.errors.is_empty() {
+                return Err(RenderError::Refused { execution: execution.name.clone(), errors: output.errors });
+            }
+            values.extend(output.bindings);
+        }
+        Ok(values)
+    }
+
+    /// The sub-installations: rendered ones first, then those that need no rendering, checked together.
+    pub async fn subinstallations(
+        &mut self,
+        imports: &Map<String, Value>,
+    ) -> Result<Vec<InstallationTemplate>, RenderError> {
+        let blueprint = self.subject.blueprint;
+        let inputs = self.subject.definitions.inputs(imports);
+        let mut templates = Vec::new();
+        for execution in &blueprint.subinstallation_executions {
+            let document = self.render(ExecutionKind::Subinstallation, execution, inputs.clone()).await?;
+            templates.extend(blueprint::decode_subinstallations(&document).map_err(|error| {
+                ExecutionError::new(ExecutionKind::Subinstallation, execution, ExecutionFault::Output(error))
+            })?);
+        }
+        templates.extend(blueprint.subinstallations.iter().cloned());
+        let given: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
+        blueprint::without_unsatisfied(&mut templates, &blueprint.imports, &given);
+        blueprint::check_templates(&templates, &blueprint.imports).map_err(RenderError::Subinstallations)?;
+        Ok(templates)
+    }
+
+    /// The deploy items, checked together, each with its target.
+    pub async fn items(
+        &mut self,
+        imports: &Map<String, Value>,
+        imported: &BTreeMap<String, Imported>,
+    ) -> Result<Vec<DeployItem>, RenderError> {
+        let inputs = self.subject.definitions.inputs(imports);
+        let mut items = Vec::new();
+        for execution in &self.subject.blueprint.deploy_executions {
+            let document = self.render(ExecutionKind::Deploy, execution, inputs.clone()).await?;
+            items.extend(blueprint::decode_items(&document).map_err(|error| {
+                ExecutionError::new(ExecutionKind::Deploy, execution, ExecutionFault::Items(error))
+            })?);
+        }
+        blueprint::check_items(&items).map_err(RenderError::Items)?;
+        let resolved = |template: ItemTemplate| {
+            let target = template.resolve_target(imported)?;
+            Ok(DeployItem { template, target })
+        };
+        items.into_iter().map(resolved).collect::<Result<_, _>>().map_err(RenderError::Items)
+    }
+
+    /// The exports of the blueprint, checked, with the results of the mappings over them.
+    pub async fn exports(
+        &mut self,
+        imports: &Map<String, Value>,
+        values: ExportValues,
+        mappings: &BTreeMap<String, Value>,
+    ) -> Result<Map<String, Value>, RenderError> {
+        let Subject { blueprint, scope, .. } = self.subject;
+        let mut inputs = self.subject.definitions.inputs(imports);
+        inputs.extend(values.inputs());
+        let mut exports = Map::new();
+        for execution in &blueprint.export_executions {
+            let document = self.render(ExecutionKind::Export, execution, inputs.clone()).await?;
+            let answered = blueprint::decode_exports(&document).map_err(|error| {
+                ExecutionError::new(ExecutionKind::Export, execution, ExecutionFault::Output(error))
+            })?;
+            blueprint::merge_exports(&mut exports, answered);
+        }
+        let dropped = export::check(&blueprint.exports, &mut exports, &self.schemas(), &scope)?;
+        self.warnings.extend(dropped.into_iter().map(|name| Warning {
+            place: format!("export {name:?}"),
+            text: "the blueprint does not define it, so it is dropped; add it to `exports` of the blueprint".to_owned(),
+        }));
+        if !mappings.is_empty() {
+            let mut inputs = exports.clone();
+            inputs.insert("exports".to_owned(), Value::Object(exports.clone()));
+            exports.extend(self.mapped(ExecutionKind::ExportMapping, mappings, &inputs).await?);
+        }
+        Ok(exports)
+    }
+
+    /// The results of data mappings, by name; all of them see the same inputs.
+    async fn mapped(
+        &mut self,
+        list: ExecutionKind,
+        mappings: &BTreeMap<String, Value>,
+        inputs: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, RenderError> {
+        let mut mapped = Map::new();
+        for (name, template) in mappings {
+            let execution = TemplateExecution {
+                name: name.clone(),
+                engine: MAPPING_ENGINE.to_owned(),
+                file: None,
+                template: digest::compact(template),
+            };
+            mapped.insert(name.clone(), self.render(list, &execution, inputs.clone()).await?);
+        }
+        Ok(mapped)
+    }
+
+    async fn render(
+        &mut self,
+        list: ExecutionKind,
+        execution: &TemplateExecution,
+        inputs: Map<String, Value>,
+    ) -> Result<Value, RenderError> {
+        let with = (self.subject.plugins, self.subject.surroundings);
+        let rendered = execution::render(with, list, execution, inputs, &mut self.states).await?;
+        let file = execution.file.as_deref();
+        let place = ExecutionError::place(list, &execution.name, &execution.engine, file);
+        self.warnings.extend(rendered.warnings.into_iter().map(|text| Warning { place: place.clone(), text }));
+        Ok(rendered.document)
+    }
+
+    fn schemas(&self) -> Schemas<'a> {
+        let Subject { blueprint, surroundings, .. } = self.subject;
+        Schemas { local_types: &blueprint.local_types, files: surroundings.files.as_ref() }
+    }
+}

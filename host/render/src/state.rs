@@ -1,0 +1,112 @@
+//! What executions keep from one job to the next (`landscaper.md` §4.7).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orangery_core::{
+    blueprint::{self, Blueprint},
+    digest,
+    template::ExecutionKind,
+    yaml::{self, YamlError},
+};
+use serde_json::Value;
+
+/// Whose state it is: the list that an execution stands in, and its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StateKey {
+    /// The list.
+    pub list: ExecutionKind,
+    /// The execution.
+    pub execution: String,
+}
+
+impl StateKey {
+    /// Whose state an execution has; import executions and mappings have none.
+    fn of(list: ExecutionKind, execution: &str) -> Option<Self> {
+        match list {
+            ExecutionKind::Deploy | ExecutionKind::Subinstallation | ExecutionKind::Export => {
+                Some(Self { list, execution: execution.to_owned() })
+            }
+            ExecutionKind::Import | ExecutionKind::ImportMapping | ExecutionKind::ExportMapping => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct State {
+    value: Value,
+    /// As it is stored.
+    text: String,
+}
+
+/// The states of one installation: as the last job left them, with what this job changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct States {
+    states: BTreeMap<StateKey, State>,
+    changed: BTreeSet<StateKey>,
+}
+
+impl States {
+    /// The executions of a blueprint that may have a state, in the order in which they are rendered.
+    pub fn keys(of: &Blueprint) -> impl Iterator<Item = StateKey> + '_ {
+        let lists = [
+            (ExecutionKind::Subinstallation, &of.subinstallation_executions),
+            (ExecutionKind::Deploy, &of.deploy_executions),
+            (ExecutionKind::Export, &of.export_executions),
+        ];
+        lists.into_iter().flat_map(|(list, executions)| {
+            executions.iter().filter_map(move |execution| StateKey::of(list, &execution.name))
+        })
+    }
+
+    /// Puts in what an earlier job stored.
+    pub fn load(&mut self, key: StateKey, stored: &[u8]) -> Result<(), YamlError> {
+        let text = String::from_utf8_lossy(stored).into_owned();
+        let value = yaml::decode(&text)?;
+        self.states.insert(key, State { value, text });
+        Ok(())
+    }
+
+    /// What this job wants stored that was not so before, as text; each change is answered once.
+    pub fn take_changed(&mut self) -> Vec<(StateKey, String)> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.into_iter().filter_map(|key| Some((key.clone(), self.states.get(&key)?.text.clone()))).collect()
+    }
+
+    /// Every state there is, as a value.
+    pub fn values(&self) -> impl Iterator<Item = (&StateKey, &Value)> {
+        self.states.iter().map(|(key, state)| (key, &state.value))
+    }
+
+    /// What an execution gets.
+    pub(crate) fn of(&self, list: ExecutionKind, execution: &str) -> Option<Value> {
+        Some(self.states.get(&StateKey::of(list, execution)?)?.value.clone())
+    }
+
+    /// Keeps what came of an execution: the state that the component answered, or, of a text, its field `state`. What
+    /// answers none leaves the state as it was.
+    pub(crate) fn keep(&mut self, list: ExecutionKind, execution: &str, of: Answer<'_>) {
+        let Some(key) = StateKey::of(list, execution) else { return };
+        // The bytes are those that the original stores: of a template a JSON value, of Spiff a document.
+        let kept = match (of.state, of.is_text) {
+            (Some(value), true) => Some((value, digest::compact(value))),
+            (None, true) => blueprint::state(of.document).map(|value| (value, digest::compact(value))),
+            (Some(value), false) => Some((value, digest::compact(value) + "\n")),
+            (None, false) => None,
+        };
+        let Some((value, text)) = kept else { return };
+        if self.states.get(&key).is_none_or(|before| before.value != *value) {
+            self.states.insert(key.clone(), State { value: value.clone(), text });
+            self.changed.insert(key);
+        }
+    }
+}
+
+/// What came of an execution, as far as its state goes.
+pub(crate) struct Answer<'a> {
+    /// What the component wants kept.
+    pub(crate) state: Option<&'a Value>,
+    /// Whether its output was text.
+    pub(crate) is_text: bool,
+    /// Its output, decoded.
+    pub(crate) document: &'a Value,
+}

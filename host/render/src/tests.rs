@@ -1,0 +1,345 @@
+//! Rendering with engines that answer what the template says, so that what is tested is what the room does with it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use futures::executor::block_on;
+use orangery_core::{
+    blueprint::{Blueprint, FileSystem},
+    error::{Code, Failure},
+    import::{DataValue, Imported, TargetObject},
+    port::{BoxFuture, Deployer, PluginIdentity, Plugins, Renderer, Surroundings},
+    record::Scope,
+    template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+};
+use serde_json::{Value, json};
+
+use super::*;
+
+mod state;
+
+/// Answers the template as text, or, under `Spiff`, the JSON of the template as a document; keeps what it was asked.
+struct Echo {
+    identity: PluginIdentity,
+    asked: Arc<Mutex<Vec<RenderRequest>>>,
+}
+
+impl Renderer for Echo {
+    fn identity(&self) -> &PluginIdentity {
+        &self.identity
+    }
+
+    fn render<'a>(
+        &'a self,
+        request: &'a RenderRequest,
+        _: &'a Surroundings,
+    ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
+        self.asked.lock().unwrap().push(request.clone());
+        let text = request.template.clone();
+        let told = |warnings: &[&str]| warnings.iter().map(|text| (*text).to_owned()).collect();
+        Box::pin(async move {
+            if let Some(message) = text.strip_prefix("fail: ") {
+                let transient = message == "later";
+                let file = request.file.clone();
+                let (line, column, snippet) = (Some(3), Some(7), Some("3 | x".to_owned()));
+                return Err(RenderFailure { message: message.to_owned(), file, line, column, snippet, transient });
+            }
+            if self.identity.name == "Spiff" {
+                let document: Value = serde_json::from_str(&text).unwrap();
+                let state = document.get("state").cloned();
+                return Ok(Rendered { output: Output::Document(document), state, warnings: Vec::new() });
+            }
+            Ok(Rendered { output: Output::Text(text), state: None, warnings: told(&["careful"]) })
+        })
+    }
+}
+
+/// The engines `Echo` and, unless it is taken away, `Spiff`.
+struct Engines {
+    asked: Arc<Mutex<Vec<RenderRequest>>>,
+    spiff: bool,
+}
+
+impl Engines {
+    fn new() -> Self {
+        Self { asked: Arc::default(), spiff: true }
+    }
+
+    fn asked(&self) -> Vec<RenderRequest> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Plugins for Engines {
+    fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+        None
+    }
+
+    fn renderer(&self, template_type: &str) -> Option<Arc<dyn Renderer>> {
+        if !self.template_types().contains(&template_type.to_owned()) {
+            return None;
+        }
+        let identity =
+            PluginIdentity { name: template_type.to_owned(), version: "1".to_owned(), digest: String::new() };
+        Some(Arc::new(Echo { identity, asked: Arc::clone(&self.asked) }))
+    }
+
+    fn template_types(&self) -> Vec<String> {
+        let all = if self.spiff { ["Echo", "Spiff"].as_slice() } else { &["Echo"] };
+        all.iter().map(|name| (*name).to_owned()).collect()
+    }
+}
+
+const SCOPE: Scope<'_> = Scope { namespace: "ns", installation: "x", parent: None, job: "j" };
+
+/// A blueprint with its files, and what it is rendered with.
+struct World {
+    blueprint: Blueprint,
+    surroundings: Surroundings,
+    engines: Engines,
+    definitions: Definitions,
+}
+
+impl World {
+    fn of(files: Value) -> Self {
+        let files = FileSystem::parse(&files).unwrap();
+        let blueprint = Blueprint::parse(&files).unwrap();
+        let definitions = Definitions {
+            blueprint: json!({"inline": "b"}),
+            component_descriptor: Some(json!({"ref": "c"})),
+            descriptor: json!({"cd": 1}),
+            components: json!(["all"]),
+        };
+        Self { blueprint, surroundings: Surroundings::of_files(Arc::new(files)), engines: Engines::new(), definitions }
+    }
+
+    fn blueprint(text: &str) -> Self {
+        Self::of(json!({"blueprint.yaml": text}))
+    }
+
+    fn rendering(&self) -> Rendering<'_> {
+        self.rendering_after(States::default())
+    }
+
+    fn rendering_after(&self, states: States) -> Rendering<'_> {
+        let subject = Subject {
+            blueprint: &self.blueprint,
+            scope: SCOPE,
+            plugins: &self.engines,
+            surroundings: &self.surroundings,
+            definitions: &self.definitions,
+        };
+        Rendering::new(subject, states)
+    }
+}
+
+fn data(values: Value) -> BTreeMap<String, Imported> {
+    let imported = |(name, value): (&String, &Value)| {
+        (name.clone(), Imported::Data(DataValue { value: value.clone(), ..DataValue::default() }))
+    };
+    values.as_object().unwrap().iter().map(imported).collect()
+}
+
+fn mappings(of: Value) -> BTreeMap<String, Value> {
+    serde_json::from_value(of).unwrap()
+}
+
+#[test]
+fn ins_24_every_execution_is_given_the_inputs_of_the_field() {
+    let world = World::of(json!({
+        "blueprint.yaml": "deployExecutions: [{name: one, type: Echo, file: items.txt}]\nexportExecutions: [{name: two, type: Echo, template: 'exports: {}'}]",
+        "items.txt": "deployItems: []",
+    }));
+    let imports = json!({"a": 1}).as_object().unwrap().clone();
+    let mut rendering = world.rendering();
+    assert_eq!(block_on(rendering.items(&imports, &BTreeMap::new())), Ok(Vec::new()));
+    let values = ExportValues {
+        deploy_items: Some(json!({"item": {"e": 1}})),
+        data_objects: BTreeMap::from([("d".to_owned(), json!(2))]),
+        targets: BTreeMap::new(),
+    };
+    assert_eq!(block_on(rendering.exports(&imports, values, &BTreeMap::new())), Ok(serde_json::Map::new()));
+    let asked = world.engines.asked();
+    let common = json!({
+        "imports": {"a": 1}, "cd": {"cd": 1}, "components": ["all"],
+        "blueprint": {"inline": "b"}, "blueprintDef": {"inline": "b"}, "componentDescriptorDef": {"ref": "c"},
+    });
+    let request = |execution, name: &str, file: Option<&str>, template: &str, inputs: Value| RenderRequest {
+        execution,
+        name: name.to_owned(),
+        file: file.map(str::to_owned),
+        template: template.to_owned(),
+        inputs,
+        state: None,
+    };
+    let mut exporting = common.clone();
+    let parts = json!({"deployitems": {"item": {"e": 1}}, "dataobjects": {"d": 2}, "targets": {}});
+    exporting.as_object_mut().unwrap().extend(parts.as_object().unwrap().clone());
+    exporting["values"] = parts;
+    assert_eq!(
+        asked,
+        [
+            request(ExecutionKind::Deploy, "one", Some("items.txt"), "deployItems: []", common),
+            request(ExecutionKind::Export, "two", None, "exports: {}", exporting),
+        ]
+    );
+}
+
+#[test]
+fn bindings_of_one_import_execution_are_imports_of_the_next() {
+    let world = World::blueprint(
+        "importExecutions:\n- {name: one, type: Echo, template: 'bindings: {b: 1}'}\n- {name: two, type: Echo, template: 'bindings: {c: 2}'}",
+    );
+    let bound = block_on(world.rendering().imports(&BTreeMap::new(), &BTreeMap::new()));
+    assert_eq!(bound.map(Value::Object), Ok(json!({"b": 1, "c": 2})));
+    let imports: Vec<_> = world.engines.asked().iter().map(|request| request.inputs["imports"].clone()).collect();
+    assert_eq!(imports, [json!({}), json!({"b": 1})]);
+}
+
+#[test]
+fn the_first_list_of_errors_ends_the_job_with_its_sentences() {
+    let world = World::blueprint(
+        "importExecutions:\n- {name: check, type: Echo, template: 'errors: [first, second]'}\n- {name: never, type: Echo, template: x}",
+    );
+    let error = block_on(world.rendering().imports(&BTreeMap::new(), &BTreeMap::new())).unwrap_err();
+    let told = "import execution \"check\" refuses the imports: first; second";
+    let failure = Failure::new("RunImportExecutions", "ImportsRefused", told).with_code(Code::ConfigurationProblem);
+    assert_eq!(error.failure(), failure);
+    assert_eq!(world.engines.asked().len(), 1);
+}
+
+#[test]
+fn mappings_win_over_imports_and_see_them_all() {
+    let world = World::blueprint("imports: [{name: a, schema: {}}]");
+    let imported = data(json!({"a": "import", "other": 5}));
+    let bound = block_on(world.rendering().imports(&imported, &mappings(json!({"a": {"x": "mapped"}}))));
+    assert_eq!(bound.map(Value::Object), Ok(json!({"a": {"x": "mapped"}})));
+    let asked = world.engines.asked();
+    let mapping = RenderRequest {
+        execution: ExecutionKind::ImportMapping,
+        name: "a".to_owned(),
+        file: None,
+        template: "{\"x\":\"mapped\"}".to_owned(),
+        inputs: json!({"a": "import", "other": 5}),
+        state: None,
+    };
+    assert_eq!(asked, [mapping]);
+}
+
+#[test]
+fn export_mappings_see_the_exports_twice_and_stand_over_them_unchecked() {
+    let world = World::blueprint(
+        "exports: [{name: e, schema: {type: string}}]\nexportExecutions: [{name: one, type: Echo, template: 'exports: {e: text, undefined: 1}'}]",
+    );
+    let mut rendering = world.rendering();
+    let mapped = mappings(json!({"e": [1], "more": true}));
+    let exports = block_on(rendering.exports(&serde_json::Map::new(), ExportValues::default(), &mapped));
+    assert_eq!(exports.map(Value::Object), Ok(json!({"e": [1], "more": true})));
+    let asked = world.engines.asked();
+    let inputs: Vec<_> = asked.iter().skip(1).map(|request| request.inputs.clone()).collect();
+    assert_eq!(
+        inputs,
+        [json!({"e": "text", "exports": {"e": "text"}}), json!({"e": "text", "exports": {"e": "text"}})]
+    );
+    let warned: Vec<_> = rendering.take_warnings().into_iter().map(|warning| (warning.place, warning.text)).collect();
+    let dropped = "the blueprint does not define it, so it is dropped; add it to `exports` of the blueprint";
+    assert_eq!(
+        warned,
+        [
+            ("exportExecutions \"one\" (Echo)".to_owned(), "careful".to_owned()),
+            ("export \"undefined\"".to_owned(), dropped.to_owned())
+        ]
+    );
+    assert_eq!(rendering.take_warnings(), []);
+}
+
+#[test]
+fn exports_of_several_executions_are_merged_and_then_checked() {
+    let world = World::blueprint(
+        "exports: [{name: e, schema: {required: [a, b]}}]\nexportExecutions: [{name: one, type: Echo, template: 'exports: {e: {a: 1}}'}, {name: two, type: Echo, template: 'exports: {e: {b: 2}}'}]",
+    );
+    let exports = |world: &World| {
+        block_on(world.rendering().exports(&serde_json::Map::new(), ExportValues::default(), &BTreeMap::new()))
+    };
+    assert_eq!(exports(&world).map(Value::Object), Ok(json!({"e": {"a": 1, "b": 2}})));
+    let mut short = world;
+    short.blueprint.export_executions.truncate(1);
+    assert_eq!(exports(&short).unwrap_err().failure().reason, "SchemaValidationFailed");
+}
+
+#[test]
+fn ins_24_rendered_sub_installations_come_before_those_of_the_blueprint() {
+    let template = "{apiVersion: v1, kind: InstallationTemplate, name: rendered, blueprint: {filesystem: {}}}";
+    let world = World::blueprint(&format!(
+        "subinstallations: [{{name: static, blueprint: {{filesystem: {{}}}}}}]\nsubinstallationExecutions: [{{name: one, type: Echo, template: 'subinstallations: [{template}]'}}]"
+    ));
+    let templates = block_on(world.rendering().subinstallations(&serde_json::Map::new())).unwrap();
+    assert_eq!(templates.iter().map(|template| template.name.as_str()).collect::<Vec<_>>(), ["rendered", "static"]);
+}
+
+#[test]
+fn items_of_all_executions_are_checked_together_and_have_their_targets() {
+    let items = "deployItems: [{name: i, type: t, config: {a: 1}, target: {import: cluster}}]";
+    let world = World::blueprint(&format!("deployExecutions: [{{name: one, type: Echo, template: '{items}'}}]"));
+    let target = TargetObject { name: "object".to_owned(), ..TargetObject::default() };
+    let imported = BTreeMap::from([("cluster".to_owned(), Imported::Target(target))]);
+    let rendered = block_on(world.rendering().items(&serde_json::Map::new(), &imported)).unwrap();
+    assert_eq!(rendered.iter().map(|item| item.target.as_deref()).collect::<Vec<_>>(), [Some("object")]);
+
+    let twice = World::blueprint(&format!(
+        "deployExecutions: [{{name: one, type: Echo, template: '{items}'}}, {{name: two, type: Echo, template: '{items}'}}]"
+    ));
+    let error = block_on(twice.rendering().items(&serde_json::Map::new(), &imported)).unwrap_err();
+    assert_eq!(
+        (error.failure().operation, error.failure().reason),
+        ("RenderDeployItems".into(), "InvalidDeployItems".into())
+    );
+}
+
+#[test]
+fn an_error_says_list_execution_engine_file_line_and_whether_to_try_again() {
+    let error = |execution: &str, file: &str| {
+        let files = json!({"blueprint.yaml": format!("deployExecutions: [{{name: one, {execution}}}]"), "t.txt": file});
+        let world = World::of(files);
+        block_on(world.rendering().items(&serde_json::Map::new(), &BTreeMap::new())).unwrap_err()
+    };
+    let stalled =
+        |reason: &str, told: &str| Failure::new("RenderTemplate", reason, told).with_code(Code::ConfigurationProblem);
+    let in_file = "type: Echo, file: t.txt";
+    let failed = error(in_file, "fail: boom");
+    let told = "deployExecutions \"one\" (Echo, file t.txt) at t.txt:3:7: boom\n3 | x";
+    assert_eq!((failed.failure(), failed.is_transient()), (stalled("TemplateFailed", told), false));
+    let later = error("type: Echo, template: 'fail: later'", "");
+    let told = "deployExecutions \"one\" (Echo) at 3:7: later\n3 | x";
+    assert_eq!((later.failure(), later.is_transient()), (Failure::new("RenderTemplate", "TemplateFailed", told), true));
+    let told = "deployExecutions \"one\" (Brew): no component renders the type \"Brew\"; known types are: Echo, Spiff; correct `type` or register a component for it";
+    assert_eq!(error("type: Brew, template: x", "").failure(), stalled("UnknownTemplateType", told));
+    let mut gone =
+        World::of(json!({"blueprint.yaml": format!("deployExecutions: [{{name: one, {in_file}}}]"), "t.txt": ""}));
+    gone.surroundings = Surroundings::of_files(Arc::new(FileSystem::default()));
+    let gone = block_on(gone.rendering().items(&serde_json::Map::new(), &BTreeMap::new())).unwrap_err();
+    assert_eq!(gone.failure().reason, "TemplateNotFound");
+    let no_yaml = error(in_file, "a: [").failure();
+    assert!(
+        no_yaml.message.starts_with("deployExecutions \"one\" (Echo, file t.txt): the rendered text is not YAML: "),
+        "{}",
+        no_yaml.message
+    );
+    assert_eq!(no_yaml.reason, "InvalidTemplateOutput");
+    let no_items = error(in_file, "deployItems: [{name: x}]").failure();
+    assert_eq!(no_items.reason, "InvalidTemplateOutput");
+    assert!(no_items.message.ends_with("deploy item \"x\" (number 1) has no type; set it"), "{}", no_items.message);
+}
+
+#[test]
+fn data_mappings_without_their_engine_say_what_is_missing() {
+    let mut world = World::blueprint("imports: [{name: a, schema: {}}]");
+    world.engines.spiff = false;
+    let error = block_on(world.rendering().imports(&BTreeMap::new(), &mappings(json!({"a": "(( 1 ))"})))).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "importDataMappings \"a\" (Spiff): data mappings are written in Spiff, and no component renders it; known types are: Echo; register a component for it"
+    );
+}
