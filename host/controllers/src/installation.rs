@@ -32,6 +32,7 @@ mod render;
 mod request;
 pub(crate) mod sibling;
 mod sources;
+mod state;
 mod subinstallations;
 
 pub(crate) use self::{blueprints::Blueprints, sources::get};

@@ -10,13 +10,17 @@ use orangery_api::installation::Installation;
 use orangery_core::{
     blueprint::{Blueprint, FileSystem},
     error::{Code, Failure},
+    port::Surroundings,
     step::{Halt, Step},
 };
+use orangery_render::Definitions;
+use serde_json::Value;
 
-/// A blueprint with its files.
+/// A blueprint, and what its templates see and may reach.
 pub(crate) struct Loaded {
     pub(crate) blueprint: Blueprint,
-    pub(crate) files: Arc<FileSystem>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) definitions: Definitions,
 }
 
 /// The blueprints of the running jobs, by uid of the Installation and generation of its spec.
@@ -65,5 +69,16 @@ fn parse(of: &Installation) -> Step<Loaded> {
     };
     let files = FileSystem::parse(&inline.filesystem).map_err(|error| stall("InvalidBlueprint", error.to_string()))?;
     let blueprint = Blueprint::parse(&files).map_err(|error| stall("InvalidBlueprint", error.to_string()))?;
-    Ok(Loaded { blueprint, files: Arc::new(files) })
+    Ok(Loaded { blueprint, surroundings: Surroundings::of_files(Arc::new(files)), definitions: definitions(of) })
+}
+
+/// What templates see of the Installation itself (`landscaper.md` §4.3).
+fn definitions(of: &Installation) -> Definitions {
+    let json = |value: serde_json::Result<Value>| value.unwrap_or_default();
+    Definitions {
+        blueprint: json(serde_json::to_value(&of.spec.blueprint)),
+        component_descriptor: of.spec.component_descriptor.as_ref().map(|source| json(serde_json::to_value(source))),
+        descriptor: Value::Null,
+        components: Value::Array(Vec::new()),
+    }
 }

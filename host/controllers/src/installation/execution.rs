@@ -1,8 +1,6 @@
 //! The Execution of an Installation: created, updated or removed with the rendered deploy items (INS-24, EXE-06,
 //! `landscaper.md` §6.1).
 
-use std::collections::BTreeMap;
-
 use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
     FINALIZER, annotation,
@@ -13,13 +11,11 @@ use orangery_api::{
     reference::ObjectReference,
 };
 use orangery_core::{
-    blueprint::{ItemTemplate, check_items},
-    error::{Code, Failure},
-    import::Imported,
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     step::{Halt, Step, Until},
 };
 use orangery_reconcile::WriteError;
+use orangery_render::DeployItem;
 
 use super::Run;
 use crate::object::controller_reference;
@@ -27,13 +23,8 @@ use crate::object::controller_reference;
 impl Run<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
     /// items with it (`golden/zero-items-after-update`).
-    pub(super) async fn ensure_execution(
-        &mut self,
-        items: &[ItemTemplate],
-        imports: &BTreeMap<String, Imported>,
-    ) -> Step<()> {
-        check_items(items).map_err(|error| stall(error.to_string()))?;
-        let templates = items.iter().map(|item| self.item_template(item, imports)).collect::<Step<Vec<_>>>()?;
+    pub(super) async fn ensure_execution(&mut self, items: &[DeployItem]) -> Step<()> {
+        let templates: Vec<DeployItemTemplate> = items.iter().map(|item| self.item_template(item)).collect();
         let present = self.execution();
         if templates.is_empty() {
             self.draft.status.get_or_insert_default().execution_ref = None;
@@ -93,24 +84,19 @@ impl Run<'_> {
         }
     }
 
-    fn item_template(&self, item: &ItemTemplate, imports: &BTreeMap<String, Imported>) -> Step<DeployItemTemplate> {
-        let target = item.resolve_target(imports).map_err(|error| stall(error.to_string()))?;
-        Ok(DeployItemTemplate {
-            name: item.name.clone(),
-            type_: item.type_.clone(),
-            target: target.map(|name| ObjectReference { name, namespace: self.namespace() }),
-            labels: item.labels.clone(),
-            config: Some(item.config.clone()),
-            depends_on: item.depends_on.clone(),
-            timeout: item.timeout.clone().map(Duration),
-            update_on_change_only: item.update_on_change_only,
-            on_delete: item
+    fn item_template(&self, DeployItem { template, target }: &DeployItem) -> DeployItemTemplate {
+        DeployItemTemplate {
+            name: template.name.clone(),
+            type_: template.type_.clone(),
+            target: target.as_ref().map(|name| ObjectReference { name: name.clone(), namespace: self.namespace() }),
+            labels: template.labels.clone(),
+            config: Some(template.config.clone()),
+            depends_on: template.depends_on.clone(),
+            timeout: template.timeout.clone().map(Duration),
+            update_on_change_only: template.update_on_change_only,
+            on_delete: template
                 .skip_uninstall_if_cluster_removed
                 .then_some(OnDelete { skip_uninstall_if_cluster_removed: true }),
-        })
+        }
     }
-}
-
-fn stall(message: String) -> Halt {
-    Halt::Stall(Failure::new("RenderDeployItems", "InvalidDeployItems", message).with_code(Code::ConfigurationProblem))
 }

@@ -4,31 +4,23 @@ use std::collections::BTreeMap;
 
 use orangery_api::context::{Context, DEFAULT_CONTEXT};
 use orangery_core::{
-    blueprint::{self, InstallationTemplate, ItemTemplate, TemplateExecution},
-    digest,
     error::{Code, Failure},
     import::{self, Imported},
     plan::installation::{self as plan, Peer},
-    schema::Schemas,
     step::{Halt, Step, Until, Verdict},
     template::ExecutionKind,
 };
 use orangery_reconcile::Key;
-use serde_json::{Map, Value};
 
 use super::{
     Run,
-    blueprints::Loaded,
     children::peer,
-    objects::{definitions, import_failed},
+    objects::import_failed,
     sibling,
     sources::{absorb, get},
 };
 
-/// The template type that data mappings are written in (`landscaper.md` §4.6).
-const MAPPING_ENGINE: &str = "Spiff";
-
-pub(super) fn stall(operation: &str, reason: &str, message: impl Into<String>) -> Halt {
+fn stall(operation: &str, reason: &str, message: impl Into<String>) -> Halt {
     Halt::Stall(Failure::new(operation, reason, message).with_code(Code::ConfigurationProblem))
 }
 
@@ -40,15 +32,21 @@ impl Run<'_> {
         self.check_predecessors()?;
         self.delete_old_exports().await?;
         let imported = self.read_imports().await?;
-        let values = self.bind_imports(&loaded, &imported).await?;
-        let records = import::copies(&loaded.blueprint.imports, &values, &self.names().scope())
+        let names = self.names();
+        let lists = [ExecutionKind::Subinstallation, ExecutionKind::Deploy];
+        let (states, mut secrets) = self.read_states(&loaded.blueprint, &lists).await?;
+        let mut rendering = self.rendering(&loaded, &names, states);
+        let bound = rendering.imports(&imported, &self.draft.spec.import_data_mappings).await;
+        let values = self.rendered(&mut rendering, &mut secrets, bound).await?;
+        let records = import::copies(&loaded.blueprint.imports, &values, &names.scope())
             .map_err(|error| import_failed("CreateImports", &error))?;
         self.write_records(&records).await?;
-        let inputs = self.inputs(&values);
-        let templates = self.render_subinstallations(&loaded, &inputs, &values).await?;
+        let templates = rendering.subinstallations(&values).await;
+        let templates = self.rendered(&mut rendering, &mut secrets, templates).await?;
         self.ensure_subinstallations(&templates).await?;
-        let items = self.render_items(&loaded, &inputs).await?;
-        self.ensure_execution(&items, &imported).await?;
+        let items = rendering.items(&values, &imported).await;
+        let items = self.rendered(&mut rendering, &mut secrets, items).await?;
+        self.ensure_execution(&items).await?;
         self.recheck(&imported).await?;
         let generation = self.draft.metadata.generation;
         let status = self.draft.status.get_or_insert_default();
@@ -90,94 +88,6 @@ impl Run<'_> {
         plan::predecessors(&peers, self.draft.is_root(), &self.job)
     }
 
-    /// The imports as the blueprint asks for them: mappings, defaults, schemas, then the import executions.
-    pub(super) async fn bind_imports(
-        &self,
-        loaded: &Loaded,
-        imported: &BTreeMap<String, Imported>,
-    ) -> Step<Map<String, Value>> {
-        let mut mapped = Map::new();
-        let scope = import::values(imported);
-        for (name, template) in &self.draft.spec.import_data_mappings {
-            let value =
-                self.render_mapping(loaded, ExecutionKind::ImportMapping, (name, template), scope.clone()).await?;
-            mapped.insert(name.clone(), value);
-        }
-        let schemas = Schemas { local_types: &loaded.blueprint.local_types, files: loaded.files.as_ref() };
-        let names = self.names();
-        let mut values = import::bind(&loaded.blueprint.imports, imported, &mapped, &schemas, &names.scope())
-            .map_err(|error| import_failed("ValidateImports", &error))?;
-        for execution in &loaded.blueprint.import_executions {
-            let output =
-                self.render(loaded, ExecutionKind::Import, execution, Value::Object(self.inputs(&values))).await?;
-            let output = blueprint::decode_imports(&output).map_err(|error| invalid(execution, &error.to_string()))?;
-            if !output.errors.is_empty() {
-                let errors = output.errors.join("; ");
-                return Err(stall(
-                    "RunImportExecutions",
-                    "ImportsRefused",
-                    format!("import execution {:?} refuses the imports: {errors}", execution.name),
-                ));
-            }
-            values.extend(output.bindings);
-        }
-        Ok(values)
-    }
-
-    pub(super) async fn render_mapping(
-        &self,
-        loaded: &Loaded,
-        kind: ExecutionKind,
-        (name, template): (&str, &Value),
-        scope: Map<String, Value>,
-    ) -> Step<Value> {
-        let execution = TemplateExecution {
-            name: name.to_owned(),
-            engine: MAPPING_ENGINE.to_owned(),
-            file: None,
-            template: digest::compact(template),
-        };
-        self.render(loaded, kind, &execution, Value::Object(scope)).await
-    }
-
-    /// What every execution is given.
-    pub(super) fn inputs(&self, imports: &Map<String, Value>) -> Map<String, Value> {
-        let mut inputs = definitions(&self.draft);
-        inputs.insert("imports".to_owned(), Value::Object(imports.clone()));
-        inputs
-    }
-
-    async fn render_subinstallations(
-        &self,
-        loaded: &Loaded,
-        inputs: &Map<String, Value>,
-        values: &Map<String, Value>,
-    ) -> Step<Vec<InstallationTemplate>> {
-        let mut templates = Vec::new();
-        for execution in &loaded.blueprint.subinstallation_executions {
-            let output =
-                self.render(loaded, ExecutionKind::Subinstallation, execution, Value::Object(inputs.clone())).await?;
-            templates.extend(
-                blueprint::decode_subinstallations(&output).map_err(|error| invalid(execution, &error.to_string()))?,
-            );
-        }
-        templates.extend(loaded.blueprint.subinstallations.iter().cloned());
-        let given = values.keys().map(String::as_str).collect();
-        blueprint::without_unsatisfied(&mut templates, &loaded.blueprint.imports, &given);
-        blueprint::check_templates(&templates, &loaded.blueprint.imports)
-            .map_err(|error| stall("RenderSubinstallations", "InvalidSubinstallations", error.to_string()))?;
-        Ok(templates)
-    }
-
-    async fn render_items(&self, loaded: &Loaded, inputs: &Map<String, Value>) -> Step<Vec<ItemTemplate>> {
-        let mut items = Vec::new();
-        for execution in &loaded.blueprint.deploy_executions {
-            let output = self.render(loaded, ExecutionKind::Deploy, execution, Value::Object(inputs.clone())).await?;
-            items.extend(blueprint::decode_items(&output).map_err(|error| invalid(execution, &error.to_string()))?);
-        }
-        Ok(items)
-    }
-
     /// The second look: what changed while this phase worked sends it back to its begin (`landscaper.md` §3.2).
     async fn recheck(&self, imported: &BTreeMap<String, Imported>) -> Step<()> {
         self.check_predecessors()?;
@@ -191,12 +101,4 @@ impl Run<'_> {
             "an import changed while the blueprint was rendered; it is rendered again",
         )))
     }
-}
-
-fn invalid(execution: &TemplateExecution, message: &str) -> Halt {
-    stall(
-        "RenderTemplate",
-        "InvalidTemplateOutput",
-        format!("execution {:?} ({}): {message}", execution.name, execution.engine),
-    )
 }

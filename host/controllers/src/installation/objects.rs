@@ -180,17 +180,3 @@ impl<K: Watched> Labelled for K {
         self.labels().get(label).map(String::as_str)
     }
 }
-
-/// What templates see of the Installation itself (`landscaper.md` §4.3).
-pub(super) fn definitions(of: &Installation) -> serde_json::Map<String, Value> {
-    let blueprint = serde_json::to_value(&of.spec.blueprint).unwrap_or_default();
-    let mut inputs = serde_json::Map::new();
-    inputs.insert("cd".to_owned(), Value::Null);
-    inputs.insert("components".to_owned(), Value::Array(Vec::new()));
-    inputs.insert("blueprintDef".to_owned(), blueprint.clone());
-    inputs.insert("blueprint".to_owned(), blueprint);
-    if let Some(descriptor) = &of.spec.component_descriptor {
-        inputs.insert("componentDescriptorDef".to_owned(), serde_json::to_value(descriptor).unwrap_or_default());
-    }
-    inputs
-}
