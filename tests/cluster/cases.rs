@@ -28,6 +28,7 @@ cases! {
     exports_reach_the_next_root,
     mock_items_do_as_they_are_told,
     policies_keep_and_ignore,
+    states_are_kept_from_job_to_job,
     sub_installations_follow_their_parent,
 }
 

@@ -14,7 +14,7 @@ use orangery_api::{
 use orangery_core::port::{Chance, Clock, Plugins};
 use orangery_reconcile::{Key, Store, Watched, Writer};
 
-use crate::installation::sibling;
+use crate::{installation::sibling, seed::HostKey};
 
 /// What is known of each kind.
 #[derive(Clone)]
@@ -92,15 +92,23 @@ pub struct Host {
     pub clock: Arc<dyn Clock>,
     /// The randomness.
     pub chance: Arc<dyn Chance>,
+    /// What the randomness of templates is derived from.
+    pub key: HostKey,
     /// Publishes events.
     pub recorder: Recorder,
 }
 
 impl Host {
     /// A host that knows nothing yet.
-    pub fn new(client: Client, plugins: Arc<dyn Plugins>, clock: Arc<dyn Clock>, chance: Arc<dyn Chance>) -> Self {
+    pub fn new(
+        client: Client,
+        plugins: Arc<dyn Plugins>,
+        clock: Arc<dyn Clock>,
+        chance: Arc<dyn Chance>,
+        key: HostKey,
+    ) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
-        Self { client, stores: Stores::new(), plugins, clock, chance, recorder }
+        Self { client, stores: Stores::new(), plugins, clock, chance, key, recorder }
     }
 
     /// Writes objects of one kind and keeps its store in step.

@@ -9,6 +9,7 @@ mod host;
 mod job;
 mod object;
 mod record;
+mod seed;
 mod wake;
 
 pub mod context;
@@ -17,4 +18,5 @@ pub mod execution;
 pub mod installation;
 
 pub use host::{Host, Stores};
+pub use seed::{HostKey, HostKeyError};
 pub use wake::{Queues, wire};

@@ -1,4 +1,4 @@
-//! Owner references of the objects that controllers make.
+//! What controllers say of objects: owner references of those they make, and why one could not be read or written.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
@@ -16,5 +16,13 @@ pub(crate) fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Owner
         name: owner.meta().name.clone().unwrap_or_default(),
         uid: owner.meta().uid.clone().unwrap_or_default(),
         ..OwnerReference::default()
+    }
+}
+
+/// What a server says to a request that failed, without the client's words around it.
+pub(crate) fn told(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
     }
 }

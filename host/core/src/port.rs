@@ -219,4 +219,6 @@ pub trait Chance: Send + Sync {
     fn job_id(&self) -> String;
     /// A number between 0 and 1, for the jitter of intervals.
     fn fraction(&self) -> f64;
+    /// Bytes that nobody can guess.
+    fn secret(&self) -> [u8; 32];
 }

@@ -38,6 +38,15 @@ impl Chance for OsChance {
         let random = u64::try_from(random).unwrap_or_default();
         random as f64 / (1_u64 << BITS) as f64
     }
+
+    fn secret(&self) -> [u8; 32] {
+        let ids = std::iter::repeat_with(|| Self::uuid().into_bytes());
+        // Bytes 6 and 8 carry the version of the UUID and are left out.
+        let random = ids.flat_map(|id| id.into_iter().enumerate().filter(|(at, _)| !matches!(at, 6 | 8)));
+        let mut secret = [0; 32];
+        secret.iter_mut().zip(random).for_each(|(to, (_, byte))| *to = byte);
+        secret
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +59,15 @@ mod tests {
         assert!(fractions.iter().all(|fraction| (0.0..1.0).contains(fraction)), "{fractions:?}");
         assert!(fractions.iter().any(|fraction| *fraction < 0.5), "{fractions:?}");
         assert!(fractions.iter().any(|fraction| *fraction >= 0.5), "{fractions:?}");
+    }
+
+    #[test]
+    fn secrets_are_random_in_every_byte() {
+        let secrets: Vec<[u8; 32]> = (0..100).map(|_| OsChance.secret()).collect();
+        for at in 0..32 {
+            let seen: std::collections::BTreeSet<u8> = secrets.iter().map(|secret| secret[at]).collect();
+            assert!(seen.len() > 50, "byte {at} had only {} values in a hundred secrets", seen.len());
+        }
     }
 
     #[test]

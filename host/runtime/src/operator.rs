@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
 use kube::Client;
 use orangery_controllers::{
-    Host, Queues, Stores,
+    Host, HostKey, HostKeyError, Queues, Stores,
     context::{ensure_default_contexts, keep_default_contexts},
     deploy_item::DeployItemController,
     execution::ExecutionController,
@@ -54,6 +54,17 @@ impl OperatorConfig {
     }
 }
 
+/// Why an operator does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// The definitions of our kinds.
+    #[error(transparent)]
+    Definitions(#[from] DefinitionsError),
+    /// The key for the randomness of templates.
+    #[error(transparent)]
+    Key(#[from] HostKeyError),
+}
+
 /// How long running reconciles may take to end once the operator is told to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -76,10 +87,13 @@ impl Operator {
     /// in.
     ///
     /// # Errors
-    /// The definitions of our kinds cannot be installed, or are not there.
-    pub async fn start(config: OperatorConfig) -> Result<Self, DefinitionsError> {
+    /// The definitions of our kinds cannot be installed, or are not there; or the operator cannot keep its key.
+    pub async fn start(config: OperatorConfig) -> Result<Self, OperatorError> {
         config.definitions.ensure(&config.client).await?;
-        let host = Arc::new(Host::new(config.client, config.plugins, config.clock, Arc::clone(&config.chance)));
+        let namespace = config.client.default_namespace().to_owned();
+        let key = HostKey::ensure(&config.client, &namespace, config.chance.as_ref()).await?;
+        let host = Host::new(config.client, config.plugins, config.clock, Arc::clone(&config.chance), key);
+        let host = Arc::new(host);
         let mut operator = Self {
             stores: host.stores.clone(),
             queues: Vec::new(),

@@ -8,10 +8,10 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
     components::{self, ComponentsError},
-    definitions::{Definitions, DefinitionsError},
+    definitions::Definitions,
     logging::{self, FilterError},
     metrics::{Figures, ServeError},
-    operator::{Operator, OperatorConfig},
+    operator::{Operator, OperatorConfig, OperatorError},
     requests::{Requests, remote},
     stop::Stop,
 };
@@ -28,9 +28,9 @@ pub enum RunError {
     /// No cluster is meant.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The cluster does not know our kinds, or cannot be asked.
+    /// The cluster does not know our kinds, cannot be asked, or does not let the operator keep its key.
     #[error(transparent)]
-    Definitions(#[from] DefinitionsError),
+    Operator(#[from] OperatorError),
     /// The metrics endpoint.
     #[error(transparent)]
     Metrics(#[from] ServeError),
@@ -46,7 +46,7 @@ impl RunError {
             RunError::Filter(_) | RunError::Components(_) | RunError::Metrics(_) | RunError::Connection(_) => {
                 Exit::Usage
             }
-            RunError::Definitions(_) | RunError::Signals(_) => Exit::Failed,
+            RunError::Operator(_) | RunError::Signals(_) => Exit::Failed,
         }
     }
 }

@@ -16,6 +16,8 @@ use orangery_core::{
 use orangery_render::Definitions;
 use serde_json::Value;
 
+use crate::host::Host;
+
 /// A blueprint, and what its templates see and may reach.
 pub(crate) struct Loaded {
     pub(crate) blueprint: Blueprint,
@@ -23,25 +25,32 @@ pub(crate) struct Loaded {
     pub(crate) definitions: Definitions,
 }
 
-/// The blueprints of the running jobs, by uid of the Installation and generation of its spec.
+/// The blueprints of the running jobs, by uid of the Installation.
 #[derive(Default)]
 pub(crate) struct Blueprints {
     /// Protects the map; held for one look-up.
-    loaded: Mutex<BTreeMap<String, (i64, Arc<Loaded>)>>,
+    loaded: Mutex<BTreeMap<String, Kept>>,
+}
+
+/// A blueprint of one job, as the spec had it at a generation.
+struct Kept {
+    job: String,
+    generation: i64,
+    loaded: Arc<Loaded>,
 }
 
 impl Blueprints {
-    /// The blueprint of an Installation.
-    pub(super) fn load(&self, of: &Installation) -> Step<Arc<Loaded>> {
+    /// The blueprint of an Installation in a job.
+    pub(super) fn load(&self, host: &Host, of: &Installation, job: &str) -> Step<Arc<Loaded>> {
         let uid = of.uid().unwrap_or_default();
         let generation = of.metadata.generation.unwrap_or_default();
-        if let Some((at, loaded)) = self.lock().get(&uid)
-            && *at == generation
+        if let Some(kept) = self.lock().get(&uid)
+            && (kept.generation, kept.job.as_str()) == (generation, job)
         {
-            return Ok(Arc::clone(loaded));
+            return Ok(Arc::clone(&kept.loaded));
         }
-        let loaded = Arc::new(parse(of)?);
-        self.lock().insert(uid, (generation, Arc::clone(&loaded)));
+        let loaded = Arc::new(parse(host, of, job)?);
+        self.lock().insert(uid, Kept { job: job.to_owned(), generation, loaded: Arc::clone(&loaded) });
         Ok(loaded)
     }
 
@@ -50,12 +59,12 @@ impl Blueprints {
         self.lock().remove(&of.uid().unwrap_or_default());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (i64, Arc<Loaded>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Kept>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn parse(of: &Installation) -> Step<Loaded> {
+fn parse(host: &Host, of: &Installation, job: &str) -> Step<Loaded> {
     let stall = |reason: &str, message: String| {
         Halt::Stall(Failure::new("ReadBlueprint", reason, message).with_code(Code::ConfigurationProblem))
     };
@@ -69,7 +78,8 @@ fn parse(of: &Installation) -> Step<Loaded> {
     };
     let files = FileSystem::parse(&inline.filesystem).map_err(|error| stall("InvalidBlueprint", error.to_string()))?;
     let blueprint = Blueprint::parse(&files).map_err(|error| stall("InvalidBlueprint", error.to_string()))?;
-    Ok(Loaded { blueprint, surroundings: Surroundings::of_files(Arc::new(files)), definitions: definitions(of) })
+    let surroundings = Surroundings { chance: host.key.of_job(of, job), ..Surroundings::of_files(Arc::new(files)) };
+    Ok(Loaded { blueprint, surroundings, definitions: definitions(of) })
 }
 
 /// What templates see of the Installation itself (`landscaper.md` §4.3).

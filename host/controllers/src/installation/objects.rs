@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
-use orangery_api::{installation::Installation, label, marks::Marks};
+use orangery_api::{label, marks::Marks};
 use orangery_core::{
     binding,
     error::{Code, Failure},

@@ -8,11 +8,7 @@ use std::collections::BTreeMap;
 
 use futures::future::try_join_all;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
-use kube::{
-    Api, ResourceExt,
-    api::PostParams,
-    core::{ErrorResponse, ObjectMeta},
-};
+use kube::{Api, ResourceExt, api::PostParams, core::ObjectMeta};
 use orangery_core::{
     blueprint::Blueprint,
     error::{Code, Failure},
@@ -23,7 +19,7 @@ use orangery_core::{
 use orangery_render::{StateKey, States};
 
 use super::{Run, get};
-use crate::object::controller_reference;
+use crate::object::{controller_reference, told};
 
 /// The key of a state in its Secret.
 const CONTENT: &str = "config";
@@ -88,7 +84,7 @@ impl Run<'_> {
                         self.namespace(),
                         home.name
                     );
-                    Halt::Stall(failure("ReadState", "InvalidState", message).with_code(Code::ConfigurationProblem))
+                    Halt::Stall(Failure::new("ReadState", "InvalidState", message).with_code(Code::ConfigurationProblem))
                 })?;
             }
             secrets.homes.insert(key, home);
@@ -146,7 +142,10 @@ impl Run<'_> {
         let data = [(CONTENT.to_owned(), ByteString(content.to_vec()))].into();
         let written = match present {
             Some(before) => {
-                let after = Secret { data: Some(data), ..before.clone() };
+                let mut after = Secret { data: Some(data), ..before.clone() };
+                if after.owner_references().is_empty() {
+                    after.metadata.owner_references = Some(vec![controller_reference(&self.draft)]);
+                }
                 api.replace(name, &PostParams::default(), &after).await
             }
             None => {
@@ -165,12 +164,12 @@ impl Run<'_> {
             }
         };
         written.map_err(|error| {
-            let why = match &error {
-                kube::Error::Api(ErrorResponse { message, .. }) => message.clone(),
-                other => other.to_string(),
-            };
-            let message = format!("the state in Secret {}/{name} cannot be written: {why}", self.namespace());
-            Halt::Retry(failure("StoreState", "StateNotStored", message))
+            let message = format!(
+                "the state in Secret {}/{name} cannot be written: {}; it is tried again",
+                self.namespace(),
+                told(&error)
+            );
+            Halt::Retry(Failure::new("StoreState", "StateNotStored", message))
         })
     }
 }
@@ -180,6 +179,33 @@ fn content(secret: &Secret) -> Option<Vec<u8>> {
     Some(bytes.clone())
 }
 
-fn failure(operation: &str, reason: &str, message: String) -> Failure {
-    Failure::new(operation, reason, message)
+#[cfg(test)]
+mod tests {
+    use orangery_core::blueprint::TemplateExecution;
+
+    use super::*;
+
+    fn names(list: ExecutionKind, deploy_executions: &[&str]) -> Names {
+        let named = |name: &&str| TemplateExecution { name: (*name).to_owned(), ..TemplateExecution::default() };
+        let blueprint =
+            Blueprint { deploy_executions: deploy_executions.iter().map(named).collect(), ..Blueprint::default() };
+        Names::of("st", &StateKey { list, execution: "default".to_owned() }, &blueprint)
+    }
+
+    /// The first name is recorded in `golden/state`.
+    #[test]
+    fn a_sub_installation_execution_is_parted_from_the_deploy_execution_of_its_name_only() {
+        let shared = || "ohp56oascnzo6ntsmtjn6dgfgwqd6ez2".to_owned();
+        let own = Some(state_secret("st", StateOwner::Subinstallation, "default"));
+        let plain = |shared| Names { shared, own: None, contested: false };
+        assert_eq!(names(ExecutionKind::Deploy, &["default"]), plain(shared()));
+        assert_eq!(
+            names(ExecutionKind::Export, &["default"]),
+            plain(state_secret("st", StateOwner::Export, "default"))
+        );
+        let alone = Names { shared: shared(), own: own.clone(), contested: false };
+        assert_eq!(names(ExecutionKind::Subinstallation, &["other"]), alone);
+        assert_eq!(names(ExecutionKind::Subinstallation, &["default"]), Names { contested: true, ..alone });
+        assert_ne!(own, Some(shared()));
+    }
 }

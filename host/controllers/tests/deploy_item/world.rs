@@ -20,7 +20,7 @@ use kube::{
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use orangery_api::{deploy_item::DeployItem, job::Job, target::Target};
-use orangery_controllers::{Host, deploy_item::DeployItemController};
+use orangery_controllers::{Host, HostKey, deploy_item::DeployItemController};
 use orangery_core::{
     error::{Code, Fault},
     grant::Grants,
@@ -59,6 +59,10 @@ impl Chance for Machine {
 
     fn fraction(&self) -> f64 {
         0.1
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        [1; 32]
     }
 }
 
@@ -208,6 +212,7 @@ impl World {
             plugins,
             Arc::clone(&machine) as Arc<dyn Clock>,
             Arc::clone(&machine) as Arc<dyn Chance>,
+            HostKey::new(&[0; 32]),
         ));
         let (changes, changed) = (Arc::clone(&self.changes), Arc::clone(&self.changed));
         host.stores.deploy_items.subscribe(move |change| {

@@ -26,6 +26,10 @@ impl Chance for Half {
     fn fraction(&self) -> f64 {
         0.5
     }
+
+    fn secret(&self) -> [u8; 32] {
+        [5; 32]
+    }
 }
 
 fn object(name: &str, version: u64) -> ConfigMap {

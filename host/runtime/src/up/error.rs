@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use orangery_cli::{Exit, apply::ApplyError, folder::FolderError};
 use orangery_embedded::StartError;
 
-use crate::{components::ComponentsError, definitions::DefinitionsError, logging::FilterError};
+use crate::{components::ComponentsError, logging::FilterError, operator::OperatorError};
 
 /// Why `up` ends without having deployed.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +33,9 @@ pub enum UpError {
     /// The server cannot be started for another reason, such as its data folder.
     #[error(transparent)]
     Server(StartError),
-    /// The definitions of our kinds cannot be installed in it.
+    /// The definitions of our kinds cannot be installed in it, or the operator's key not be kept there.
     #[error(transparent)]
-    Definitions(#[from] DefinitionsError),
+    Operator(#[from] OperatorError),
     /// The Target `cluster` cannot be written.
     #[error("the Target cluster cannot be put into namespace default: {0}")]
     Target(#[source] kube::Error),
@@ -78,7 +78,7 @@ impl UpError {
                 ApplyError::Call { .. } | ApplyError::NotServed { .. } => Exit::Failed,
             },
             UpError::TimedOut { .. } => Exit::TimedOut,
-            UpError::Definitions(_) | UpError::Target(_) | UpError::Output(_) => Exit::Failed,
+            UpError::Operator(_) | UpError::Target(_) | UpError::Output(_) => Exit::Failed,
         }
     }
 }

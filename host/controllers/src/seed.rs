@@ -1,0 +1,172 @@
+//! The time and the randomness that templates of a job are given: made from what is stored, so that rendering again,
+//! also after a restart, gives the same (`contract.md`, the promise of `chance`).
+
+use std::fmt;
+
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{Api, Client, api::PostParams, core::ObjectMeta};
+use orangery_api::installation::Installation;
+use orangery_core::port::{Chance, JobChance};
+use ring::hmac;
+
+use crate::object::told;
+
+/// The Secret with the host's key, in the operator's namespace.
+const SECRET: &str = "orangery-seed";
+/// The key of the host's key in it.
+const CONTENT: &str = "seed";
+/// How many bytes it has.
+const LENGTH: usize = 32;
+
+/// What the randomness of all jobs is derived from. Who has it, and sees the id of a job, knows the passwords that its
+/// templates made.
+#[derive(Clone)]
+pub struct HostKey(hmac::Key);
+
+impl fmt::Debug for HostKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostKey([...])")
+    }
+}
+
+/// Why there is no host key.
+#[derive(Debug, thiserror::Error)]
+pub enum HostKeyError {
+    /// The Secret cannot be read.
+    #[error(
+        "Secret {namespace}/{SECRET}, which holds the key for the randomness of templates, cannot be read: {why}; \
+         let the operator get Secrets in its namespace"
+    )]
+    Read {
+        /// The operator's namespace.
+        namespace: String,
+        /// What the server says.
+        why: String,
+    },
+    /// The Secret cannot be made.
+    #[error(
+        "Secret {namespace}/{SECRET}, which holds the key for the randomness of templates, cannot be created: {why}; \
+         let the operator create Secrets in its namespace"
+    )]
+    Create {
+        /// The operator's namespace.
+        namespace: String,
+        /// What the server says.
+        why: String,
+    },
+    /// The Secret holds something else.
+    #[error(
+        "Secret {namespace}/{SECRET} has no {LENGTH} bytes under {CONTENT:?}; delete it, and the operator makes a new one: \
+         what templates make up in running jobs changes then"
+    )]
+    Content {
+        /// The operator's namespace.
+        namespace: String,
+    },
+}
+
+impl HostKey {
+    /// A key of these bytes.
+    pub fn new(bytes: &[u8; LENGTH]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
+    }
+
+    /// The key of this installation of the host: read, or made once.
+    ///
+    /// # Errors
+    /// [`HostKeyError`]: the Secret can be neither read nor made, or is damaged.
+    pub async fn ensure(client: &Client, namespace: &str, chance: &dyn Chance) -> Result<Self, HostKeyError> {
+        let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let read = |error: kube::Error| HostKeyError::Read { namespace: namespace.to_owned(), why: told(&error) };
+        if let Some(secret) = api.get_opt(SECRET).await.map_err(read)? {
+            return Self::of(&secret, namespace);
+        }
+        match api.create(&PostParams::default(), &secret(namespace, chance.secret())).await {
+            Ok(made) => Self::of(&made, namespace),
+            // Another operator was faster: its key counts.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                Self::of(&api.get(SECRET).await.map_err(read)?, namespace)
+            }
+            Err(error) => Err(HostKeyError::Create { namespace: namespace.to_owned(), why: told(&error) }),
+        }
+    }
+
+    fn of(secret: &Secret, namespace: &str) -> Result<Self, HostKeyError> {
+        let bytes = secret.data.as_ref().and_then(|data| data.get(CONTENT));
+        let bytes: Option<&[u8; LENGTH]> = bytes.and_then(|ByteString(bytes)| bytes.as_slice().try_into().ok());
+        bytes.map(Self::new).ok_or_else(|| HostKeyError::Content { namespace: namespace.to_owned() })
+    }
+
+    /// Time and randomness of the job that an Installation is in. The time is that of the trigger, which is written
+    /// together with the job's id.
+    pub(crate) fn of_job(&self, installation: &Installation, job: &str) -> JobChance {
+        let uid = installation.metadata.uid.as_deref().unwrap_or_default();
+        let tag = hmac::sign(&self.0, format!("{uid}/{job}").as_bytes());
+        let mut seed = [0; LENGTH];
+        seed.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);
+        let times = installation.status.as_ref().and_then(|status| status.transition_times.clone()).unwrap_or_default();
+        let created = installation.metadata.creation_timestamp.clone();
+        let begun = times.trigger_time.or(times.init_time).or(created);
+        JobChance { now: begun.map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0), seed }
+    }
+}
+
+fn secret(namespace: &str, bytes: [u8; LENGTH]) -> Secret {
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(SECRET.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some([(CONTENT.to_owned(), ByteString(bytes.to_vec()))].into()),
+        immutable: Some(true),
+        type_: Some("orangery.dev/seed".to_owned()),
+        ..Secret::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn installation(uid: &str, times: serde_json::Value) -> Installation {
+        let metadata = json!({"name": "x", "uid": uid, "creationTimestamp": "2026-01-01T00:00:00Z"});
+        let status = json!({"transitionTimes": times});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}, "status": status})).unwrap()
+    }
+
+    #[test]
+    fn a_job_has_one_seed_and_another_job_key_or_installation_another() {
+        let seed = |key: u8, uid: &str, job: &str| {
+            HostKey::new(&[key; LENGTH]).of_job(&installation(uid, json!({})), job).seed
+        };
+        let seeds = [seed(1, "u", "a"), seed(2, "u", "a"), seed(1, "v", "a"), seed(1, "u", "b")];
+        assert_eq!(seed(1, "u", "a"), seeds[0]);
+        let different: std::collections::BTreeSet<_> = seeds.into_iter().collect();
+        assert_eq!(different.len(), 4);
+    }
+
+    /// `printf 'u/a' | openssl dgst -sha256 -mac HMAC -macopt hexkey:0101…` of 32 bytes.
+    #[test]
+    fn a_seed_is_the_hmac_of_installation_and_job() {
+        let seed = HostKey::new(&[1; LENGTH]).of_job(&installation("u", json!({})), "a").seed;
+        let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "a7734fcd92a61089fea14ba351b2fe39d49c1836c856480b57346d1b9f28313b");
+    }
+
+    #[test]
+    fn the_time_of_a_job_is_that_of_its_trigger() {
+        let now = |times| HostKey::new(&[1; LENGTH]).of_job(&installation("u", times), "a").now.to_string();
+        let (trigger, init) = ("2026-02-01T00:00:00Z", "2026-02-01T00:00:09Z");
+        assert_eq!(now(json!({"triggerTime": trigger, "initTime": init})), trigger);
+        assert_eq!(now(json!({"initTime": init})), init);
+        assert_eq!(now(json!({})), "2026-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_key_is_never_shown() {
+        assert_eq!(format!("{:?}", HostKey::new(&[7; LENGTH])), "HostKey([...])");
+    }
+}
