@@ -11,9 +11,11 @@ mod keyring;
 mod manifest;
 mod reference;
 mod refusal;
+mod versions;
 
 pub use client::{Client, Limits, Settings};
 pub use flight::Flights;
 pub use keyring::{DockerConfig, Keyring, OcmConfig, Resolver};
 pub use manifest::{Descriptor, Manifest};
 pub use reference::{NotAReference, Reference, Registry, Repository, Scheme, Selector};
+pub use versions::{Found, Mapping, Versions};

@@ -4,5 +4,9 @@
 mod hostile;
 #[path = "oci/logins.rs"]
 mod logins;
+#[path = "oci/real.rs"]
+mod real;
+#[path = "oci/registry.rs"]
+mod registry;
 #[path = "oci/server.rs"]
 mod server;

@@ -23,7 +23,7 @@ use super::{
     connection::{Answer, Ask, Connections, Deadline},
     flight::Flights,
     keyring::{Key, Keyring, Login},
-    manifest::{self, Document, Manifest},
+    manifest::{self, Descriptor, Document, Manifest},
     reference::{Reference, Repository, Selector},
     refusal::{Refusal, is_passing},
 };
@@ -92,12 +92,20 @@ impl Settings {
     }
 }
 
+/// Why there is no manifest.
+#[derive(Clone)]
+enum Unanswered {
+    /// The registry says that there is none.
+    Missing(Fault),
+    Failed(Fault),
+}
+
 /// Pulls from all registries that Contexts name. Every call may be dropped at any time.
 pub struct Client {
     connections: Connections,
     settings: Arc<Settings>,
     sessions: Sessions,
-    manifests: Flights<(Reference, ContentDigest), Result<Arc<Manifest>, Fault>>,
+    manifests: Flights<(Reference, ContentDigest), Result<Arc<Manifest>, Unanswered>>,
     /// When a registry wants to be asked again, by credentials.
     closed: Mutex<HashMap<SessionKey, Instant>>,
 }
@@ -123,11 +131,51 @@ impl Client {
     /// The manifest of an artifact, its digest checked where the reference has one; of an index, its first manifest.
     /// Who asks for the same with the same credentials at the same time shares one request.
     pub async fn manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
+        self.shared_manifest(reference, keyring).await.map_err(|unanswered| match unanswered {
+            Unanswered::Missing(fault) | Unanswered::Failed(fault) => fault,
+        })
+    }
+
+    /// The same; `None` where the registry says that there is no such artifact.
+    pub async fn manifest_if_any(
+        &self,
+        reference: &Reference,
+        keyring: &Keyring,
+    ) -> Result<Option<Arc<Manifest>>, Fault> {
+        match self.shared_manifest(reference, keyring).await {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(Unanswered::Missing(_)) => Ok(None),
+            Err(Unanswered::Failed(fault)) => Err(fault),
+        }
+    }
+
+    async fn shared_manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Unanswered> {
         let key = (reference.clone(), keyring.fingerprint(&reference.repository));
-        let subject = || format!("the manifest of {reference}");
-        let ask =
-            || async { self.pull_manifest(reference, keyring).await.map_err(|refusal| refusal.fault(&subject())) };
+        let ask = || async {
+            self.pull_manifest(reference, keyring).await.map_err(|refusal| {
+                let is_missing = matches!(refusal, Refusal::NotFound { .. });
+                let fault = refusal.fault(&format!("the manifest of {reference}"));
+                if is_missing { Unanswered::Missing(fault) } else { Unanswered::Failed(fault) }
+            })
+        };
         self.manifests.join(key, ask).await
+    }
+
+    /// A blob that is kept in memory: at most `most` bytes.
+    pub async fn small_blob(
+        &self,
+        repository: &Repository,
+        blob: &Descriptor,
+        most: u64,
+        keyring: &Keyring,
+    ) -> Result<Vec<u8>, Fault> {
+        if blob.size > most {
+            let refusal = Refusal::TooBig { most, size: Some(blob.size) };
+            return Err(refusal.fault(&format!("the blob {} of {repository}", blob.digest)));
+        }
+        let mut bytes = Vec::new();
+        self.blob(repository, &blob.digest, Some(blob.size), keyring, &mut bytes).await?;
+        Ok(bytes)
     }
 
     /// Writes a blob to `into` and gives its size. Size and digest are checked while it passes: on an error, what was

@@ -222,6 +222,18 @@ fn repository(text: &str) -> Result<Repository, String> {
     Ok(Repository { registry, path })
 }
 
+/// The registry and the path of an address below which there are repositories, such as `registry.example/team`.
+pub(super) fn split_base(text: &str) -> Result<(Registry, String), NotAReference> {
+    let (scheme, rest) = scheme(text);
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let path = path.trim_matches('/');
+    let registry = Registry::read(authority, scheme).map_err(|why| refused(text, "registry", why))?;
+    if !path.is_empty() {
+        is_path(path).map_err(|why| refused(text, "registry", why))?;
+    }
+    Ok((registry, path.to_owned()))
+}
+
 /// Takes the scheme off; `oci://` says nothing about it.
 fn scheme(text: &str) -> (Option<Scheme>, &str) {
     let schemes = [("https://", Some(Scheme::Https)), ("http://", Some(Scheme::Http)), ("oci://", None)];

@@ -1,0 +1,240 @@
+//! Component versions as OCI artifacts: which repository and tag has one, and the descriptor in its first layer
+//! (`landscaper.md` §10).
+
+use std::{io::Read, sync::Arc};
+
+use orangery_core::{
+    digest::content::{Algorithm, ContentDigest},
+    error::{Code, Fault},
+};
+use serde::Deserialize;
+
+use super::{
+    client::Client,
+    keyring::Keyring,
+    manifest::{Descriptor, Manifest},
+    reference::{Registry, Repository, Selector, split_base},
+};
+
+/// Where descriptors lie below the address of a repository.
+const DESCRIPTORS: &str = "component-descriptors";
+/// What stands in a tag for the `+` of a version, which no tag may have.
+const BUILD: &str = ".build-";
+/// The file in a layer that is an archive.
+const FILE: &str = "component-descriptor.yaml";
+/// Bytes of the document that names the descriptor's layer.
+const MOST_OF_A_CONFIG: u64 = 1 << 20;
+/// Bytes of a descriptor's layer.
+const MOST_OF_A_DESCRIPTOR: u64 = 16 << 20;
+
+const CONFIGS: [&str; 3] = [
+    "application/vnd.ocm.software.component.config.v1+json",
+    "application/vnd.gardener.cloud.cnudie.component.config.v1+json",
+    "application/vnd.oci.gardener.cloud.cnudie.component-descriptor-metadata.config.v2+json",
+];
+const PLAIN_LAYERS: [&str; 4] = [
+    "application/vnd.ocm.software.component-descriptor.v2+json",
+    "application/vnd.ocm.software.component-descriptor.v2+yaml",
+    "application/vnd.gardener.cloud.cnudie.component-descriptor.v2+json",
+    "application/vnd.gardener.cloud.cnudie.component-descriptor.v2+yaml",
+];
+const ARCHIVE_LAYERS: [&str; 3] = [
+    "application/vnd.ocm.software.component-descriptor.v2+yaml+tar",
+    "application/vnd.gardener.cloud.cnudie.component-descriptor.v2+yaml+tar",
+    "application/vnd.oci.gardener.cloud.cnudie.component-descriptor.config.v2+yaml+tar",
+];
+
+/// What the name of a component becomes in a registry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mapping {
+    /// The name itself, below `component-descriptors`.
+    #[default]
+    UrlPath,
+    /// The SHA-256 digest of the name.
+    Sha256Digest,
+}
+
+/// The component versions below one address, reached with one Context's credentials.
+#[derive(Clone)]
+pub struct Versions {
+    client: Arc<Client>,
+    keyring: Arc<Keyring>,
+    registry: Registry,
+    prefix: String,
+    mapping: Mapping,
+}
+
+/// A component version that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Where its local blobs are.
+    pub repository: Repository,
+    /// Its layers are the local blobs.
+    pub manifest: Arc<Manifest>,
+    /// The text of the component descriptor, JSON or YAML.
+    pub descriptor: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Config {
+    component_descriptor_layer: Option<Descriptor>,
+}
+
+impl Versions {
+    /// The component versions below `base_url`, such as `registry.example/components`.
+    pub fn new(client: Arc<Client>, keyring: Arc<Keyring>, base_url: &str, mapping: Mapping) -> Result<Self, Fault> {
+        let (registry, prefix) = split_base(base_url)
+            .map_err(|error| Fault::invalid(Code::ConfigurationProblem, format!("the repository context: {error}")))?;
+        Ok(Self { client, keyring, registry, prefix, mapping })
+    }
+
+    /// The repository of a component.
+    pub fn repository(&self, component: &str) -> Result<Repository, Fault> {
+        let hashed = ContentDigest::of(Algorithm::Sha256, component.as_bytes());
+        let names = match self.mapping {
+            Mapping::UrlPath => [self.prefix.as_str(), DESCRIPTORS, component],
+            Mapping::Sha256Digest => [self.prefix.as_str(), "", hashed.hex()],
+        };
+        Repository::new(self.registry.clone(), &names).map_err(|error| {
+            let message = format!("the component {component:?} cannot be in a registry: {error}");
+            Fault::invalid(Code::ConfigurationProblem, message)
+        })
+    }
+
+    /// A component version; `None` where the registry says that there is none.
+    pub async fn find(&self, component: &str, version: &str) -> Result<Option<Found>, Fault> {
+        let repository = self.repository(component)?;
+        let tag: Selector = version.replace('+', BUILD).parse().map_err(|why| {
+            let message =
+                format!("the version {version:?} of the component {component} cannot be in a registry: {why}");
+            Fault::invalid(Code::ConfigurationProblem, message)
+        })?;
+        let reference = repository.artifact(tag);
+        let Some(manifest) = self.client.manifest_if_any(&reference, &self.keyring).await? else { return Ok(None) };
+        let unusable = |why: String| {
+            let message = format!("{reference} is no component version: {why}; push it with the tools of OCM");
+            Fault::invalid(Code::ConfigurationProblem, message)
+        };
+        if !CONFIGS.contains(&manifest.config.media_type.as_str()) {
+            return Err(unusable(format!("its config has the media type {:?}", short(&manifest.config.media_type))));
+        }
+        let bytes = self.small_blob(&repository, &manifest.config, MOST_OF_A_CONFIG).await?;
+        let config: Config =
+            serde_json::from_slice(&bytes).map_err(|error| unusable(format!("its config cannot be read: {error}")))?;
+        let layer = config.component_descriptor_layer;
+        let layer = layer.ok_or_else(|| unusable("its config names no componentDescriptorLayer".to_owned()))?;
+        let kind = layer.media_type.as_str();
+        let is_archive = ARCHIVE_LAYERS.contains(&kind);
+        if !is_archive && !PLAIN_LAYERS.contains(&kind) {
+            return Err(unusable(format!("its descriptor has the media type {:?}", short(kind))));
+        }
+        let bytes = self.small_blob(&repository, &layer, MOST_OF_A_DESCRIPTOR).await?;
+        let bytes = if is_archive { file_of(&bytes).map_err(unusable)? } else { bytes };
+        let text = String::from_utf8(bytes).map_err(|_| unusable("its descriptor is no UTF-8".to_owned()))?;
+        Ok(Some(Found { repository, manifest, descriptor: text }))
+    }
+
+    /// The client and the credentials, for the blobs of what was found.
+    pub fn transport(&self) -> (&Arc<Client>, &Arc<Keyring>) {
+        (&self.client, &self.keyring)
+    }
+
+    async fn small_blob(&self, repository: &Repository, blob: &Descriptor, most: u64) -> Result<Vec<u8>, Fault> {
+        self.client.small_blob(repository, blob, most, &self.keyring).await
+    }
+}
+
+impl Found {
+    /// The layer behind a `localReference`.
+    pub fn layer(&self, digest: &ContentDigest) -> Option<&Descriptor> {
+        self.manifest.layers.iter().find(|layer| layer.digest == *digest)
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(120).collect()
+}
+
+/// The descriptor in the archive that a layer is.
+fn file_of(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let cut = |error: std::io::Error| format!("the archive with its descriptor cannot be read: {error}");
+    let mut archive = tar::Archive::new(bytes);
+    for entry in archive.entries().map_err(cut)? {
+        let mut entry = entry.map_err(cut)?;
+        let name = entry.path_bytes();
+        let name = name.strip_prefix(b"./").or_else(|| name.strip_prefix(b"/")).unwrap_or(&name);
+        if name == FILE.as_bytes() {
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).map_err(cut)?;
+            if content.len() as u64 != entry.size() {
+                return Err("the archive with its descriptor is cut off".to_owned());
+            }
+            return Ok(content);
+        }
+    }
+    Err(format!("the archive with its descriptor has no file {FILE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oci::Settings;
+
+    fn versions(base: &str, mapping: Mapping) -> Versions {
+        let client = Arc::new(Client::new(Settings::default()).expect("a client"));
+        Versions::new(client, Arc::default(), base, mapping).expect("an address")
+    }
+
+    #[test]
+    fn a_component_has_its_repository() {
+        let of = |base: &str, mapping| {
+            versions(base, mapping).repository("example.org/a").expect("a repository").to_string()
+        };
+        let cases = ["r.example", "https://r.example/", "oci://r.example"];
+        for base in cases {
+            assert_eq!(of(base, Mapping::UrlPath), "r.example/component-descriptors/example.org/a");
+        }
+        assert_eq!(of("http://r.example:5000/x/y/", Mapping::UrlPath), {
+            "http://r.example:5000/x/y/component-descriptors/example.org/a"
+        });
+        // `printf example.org/a | sha256sum`
+        let hashed = "94584207f807e901fa3f47eaaf3d3ff3e62e2edaaf9edcf3d7accf0391740f58";
+        assert_eq!(of("r.example/x", Mapping::Sha256Digest), format!("r.example/x/{hashed}"));
+    }
+
+    #[test]
+    fn a_component_that_no_registry_can_have_is_told() {
+        let fault = versions("r.example", Mapping::UrlPath).repository("example.org/../a").expect_err("no name");
+        assert!(
+            fault.to_string().starts_with("the component \"example.org/../a\" cannot be in a registry: "),
+            "{fault}"
+        );
+        let client = Arc::new(Client::new(Settings::default()).expect("a client"));
+        for base in ["", "r.example/A", "ftp://r.example", "user@r.example"] {
+            let fault = Versions::new(Arc::clone(&client), Arc::default(), base, Mapping::UrlPath).err();
+            let fault = fault.expect("no address").to_string();
+            assert!(fault.starts_with("the repository context: "), "{fault}");
+        }
+    }
+
+    #[test]
+    fn the_descriptor_is_found_in_its_archive() {
+        let archive = |name: &str| {
+            let mut builder = tar::Builder::new(Vec::new());
+            let mut header = tar::Header::new_gnu();
+            header.set_size(4);
+            header.set_mode(0o644);
+            builder.append_data(&mut header, name, &b"a: b"[..]).expect("an entry");
+            builder.into_inner().expect("an archive")
+        };
+        assert_eq!(file_of(&archive("component-descriptor.yaml")), Ok(b"a: b".to_vec()));
+        let other = file_of(&archive("other.yaml")).expect_err("another file");
+        assert_eq!(other, "the archive with its descriptor has no file component-descriptor.yaml");
+        let whole = archive("component-descriptor.yaml");
+        for length in [100, 514] {
+            let error = file_of(&whole[..length]).expect_err("cut off");
+            assert!(error.contains("cannot be read") || error.contains("cut off"), "{error}");
+        }
+    }
+}
