@@ -18,4 +18,4 @@ pub use flight::Flights;
 pub use keyring::{DockerConfig, Keyring, OcmConfig, Resolver};
 pub use manifest::{Descriptor, Manifest};
 pub use reference::{NotAReference, Reference, Registry, Repository, Scheme, Selector};
-pub use versions::{Found, Mapping, Versions};
+pub use versions::{Found, Versions};

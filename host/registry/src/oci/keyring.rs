@@ -3,6 +3,7 @@
 //! Reading is strict about what would be tried in vain and silent about content: a message names the Secret or ConfigMap,
 //! the key and the place in it, never what stands there.
 
+mod context;
 mod docker;
 mod ocm;
 

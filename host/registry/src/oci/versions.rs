@@ -4,6 +4,7 @@
 use std::{io::Read, sync::Arc};
 
 use orangery_core::{
+    component::NameMapping,
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
 };
@@ -44,16 +45,6 @@ const ARCHIVE_LAYERS: [&str; 3] = [
     "application/vnd.oci.gardener.cloud.cnudie.component-descriptor.config.v2+yaml+tar",
 ];
 
-/// What the name of a component becomes in a registry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mapping {
-    /// The name itself, below `component-descriptors`.
-    #[default]
-    UrlPath,
-    /// The SHA-256 digest of the name.
-    Sha256Digest,
-}
-
 /// The component versions below one address, reached with one Context's credentials.
 #[derive(Clone)]
 pub struct Versions {
@@ -61,7 +52,7 @@ pub struct Versions {
     keyring: Arc<Keyring>,
     registry: Registry,
     prefix: String,
-    mapping: Mapping,
+    mapping: NameMapping,
 }
 
 /// A component version that was found.
@@ -83,7 +74,12 @@ struct Config {
 
 impl Versions {
     /// The component versions below `base_url`, such as `registry.example/components`.
-    pub fn new(client: Arc<Client>, keyring: Arc<Keyring>, base_url: &str, mapping: Mapping) -> Result<Self, Fault> {
+    pub fn new(
+        client: Arc<Client>,
+        keyring: Arc<Keyring>,
+        base_url: &str,
+        mapping: NameMapping,
+    ) -> Result<Self, Fault> {
         let (registry, prefix) = split_base(base_url)
             .map_err(|error| Fault::invalid(Code::ConfigurationProblem, format!("the repository context: {error}")))?;
         Ok(Self { client, keyring, registry, prefix, mapping })
@@ -93,8 +89,8 @@ impl Versions {
     pub fn repository(&self, component: &str) -> Result<Repository, Fault> {
         let hashed = ContentDigest::of(Algorithm::Sha256, component.as_bytes());
         let names = match self.mapping {
-            Mapping::UrlPath => [self.prefix.as_str(), DESCRIPTORS, component],
-            Mapping::Sha256Digest => [self.prefix.as_str(), "", hashed.hex()],
+            NameMapping::UrlPath => [self.prefix.as_str(), DESCRIPTORS, component],
+            NameMapping::Sha256Digest => [self.prefix.as_str(), "", hashed.hex()],
         };
         Repository::new(self.registry.clone(), &names).map_err(|error| {
             let message = format!("the component {component:?} cannot be in a registry: {error}");
@@ -181,7 +177,7 @@ mod tests {
     use super::*;
     use crate::oci::Settings;
 
-    fn versions(base: &str, mapping: Mapping) -> Versions {
+    fn versions(base: &str, mapping: NameMapping) -> Versions {
         let client = Arc::new(Client::new(Settings::default()).expect("a client"));
         Versions::new(client, Arc::default(), base, mapping).expect("an address")
     }
@@ -193,26 +189,26 @@ mod tests {
         };
         let cases = ["r.example", "https://r.example/", "oci://r.example"];
         for base in cases {
-            assert_eq!(of(base, Mapping::UrlPath), "r.example/component-descriptors/example.org/a");
+            assert_eq!(of(base, NameMapping::UrlPath), "r.example/component-descriptors/example.org/a");
         }
-        assert_eq!(of("http://r.example:5000/x/y/", Mapping::UrlPath), {
+        assert_eq!(of("http://r.example:5000/x/y/", NameMapping::UrlPath), {
             "http://r.example:5000/x/y/component-descriptors/example.org/a"
         });
         // `printf example.org/a | sha256sum`
         let hashed = "94584207f807e901fa3f47eaaf3d3ff3e62e2edaaf9edcf3d7accf0391740f58";
-        assert_eq!(of("r.example/x", Mapping::Sha256Digest), format!("r.example/x/{hashed}"));
+        assert_eq!(of("r.example/x", NameMapping::Sha256Digest), format!("r.example/x/{hashed}"));
     }
 
     #[test]
     fn a_component_that_no_registry_can_have_is_told() {
-        let fault = versions("r.example", Mapping::UrlPath).repository("example.org/../a").expect_err("no name");
+        let fault = versions("r.example", NameMapping::UrlPath).repository("example.org/../a").expect_err("no name");
         assert!(
             fault.to_string().starts_with("the component \"example.org/../a\" cannot be in a registry: "),
             "{fault}"
         );
         let client = Arc::new(Client::new(Settings::default()).expect("a client"));
         for base in ["", "r.example/A", "ftp://r.example", "user@r.example"] {
-            let fault = Versions::new(Arc::clone(&client), Arc::default(), base, Mapping::UrlPath).err();
+            let fault = Versions::new(Arc::clone(&client), Arc::default(), base, NameMapping::UrlPath).err();
             let fault = fault.expect("no address").to_string();
             assert!(fault.starts_with("the repository context: "), "{fault}");
         }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use orangery_core::error::{Code, Fault};
-use orangery_registry::oci::{Client, Found, Keyring, Mapping, Settings, Versions};
+use orangery_core::{
+    component::NameMapping,
+    error::{Code, Fault},
+};
+use orangery_registry::oci::{Client, Found, Keyring, Settings, Versions};
 use serde_json::{Value, json};
 
 use crate::registry::{PASSWORD, RealRegistry};
@@ -49,7 +52,7 @@ async fn push(registry: &RealRegistry, repository: &str, tag: &str, form: (&str,
     blob
 }
 
-fn versions(registry: &RealRegistry, path: &str, mapping: Mapping) -> Versions {
+fn versions(registry: &RealRegistry, path: &str, mapping: NameMapping) -> Versions {
     let client = Client::new(registry.settings()).expect("a client");
     let base = format!("{}/{path}", registry.host);
     Versions::new(Arc::new(client), Arc::new(registry.keyring(PASSWORD)), &base, mapping).expect("an address")
@@ -60,7 +63,7 @@ async fn component_versions_are_found_in_all_forms_with_their_blobs() {
     let Some(registry) = RealRegistry::start().await else { return };
     for (index, form) in FORMS.into_iter().enumerate() {
         let (path, mapping) =
-            (format!("form-{index}"), if index == 1 { Mapping::Sha256Digest } else { Mapping::UrlPath });
+            (format!("form-{index}"), if index == 1 { NameMapping::Sha256Digest } else { NameMapping::UrlPath });
         let versions = versions(&registry, &path, mapping);
         let repository = versions.repository("example.org/app").expect("a repository");
         let descriptor =
@@ -86,7 +89,7 @@ async fn component_versions_are_found_in_all_forms_with_their_blobs() {
 #[tokio::test]
 async fn what_is_no_component_version_is_told() {
     let Some(registry) = RealRegistry::start().await else { return };
-    let versions = versions(&registry, "x", Mapping::UrlPath);
+    let versions = versions(&registry, "x", NameMapping::UrlPath);
     let repository = versions.repository("example.org/app").expect("a repository").path;
     let blob = registry.push_blob(&repository, "a/b", b"{}").await;
     let empty = registry.push_blob(&repository, FORMS[0].0, b"{}").await;
