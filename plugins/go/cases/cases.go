@@ -42,19 +42,34 @@ type response struct {
 	Failure  *host.Failure `json:"failure,omitempty"`
 }
 
+type findings struct {
+	Findings *host.Findings `json:"findings"`
+}
+
 // Check runs every case of a folder.
 func Check(t *testing.T, folder string, engine Engine) {
+	t.Helper()
+	run(t, folder, func(asked request) any { return answer(engine(Files(asked.Files), asked.Request)) })
+}
+
+// CheckFindings runs every case of a folder in which an engine only looks at a template.
+func CheckFindings(t *testing.T, folder string, look func(host.Host, host.Request) *host.Findings) {
+	t.Helper()
+	run(t, folder, func(asked request) any { return findings{look(Files(asked.Files), asked.Request)} })
+}
+
+func run(t *testing.T, folder string, ask func(request) any) {
 	t.Helper()
 	requests, err := filepath.Glob(filepath.Join(folder, "*", "request.json"))
 	if err != nil || len(requests) == 0 {
 		t.Fatalf("there are no cases in %s: %v", folder, err)
 	}
 	for _, path := range requests {
-		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) { check(t, path, engine) })
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) { check(t, path, ask) })
 	}
 }
 
-func check(t *testing.T, path string, engine Engine) {
+func check(t *testing.T, path string, ask func(request) any) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +80,7 @@ func check(t *testing.T, path string, engine Engine) {
 	if err := decoder.Decode(&asked); err != nil {
 		t.Fatalf("%s is no request: %v", path, err)
 	}
-	actual, err := answer(engine(Files(asked.Files), asked.Request))
+	actual, err := written(ask(asked))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,20 +98,24 @@ func check(t *testing.T, path string, engine Engine) {
 	t.Errorf("%s is\n%s\nbut the answer is\n%s", beside, expected, actual)
 }
 
-func answer(of host.Rendered, failure *host.Failure) ([]byte, error) {
-	told := response{Failure: failure}
-	if failure == nil {
-		told.Rendered = &rendered{State: of.State, Warnings: of.Warnings, Output: output{Document: of.Output.Document}}
-		if of.Output.Document == nil {
-			told.Rendered.Output.Text = &of.Output.Text
-		}
+func answer(of host.Rendered, failure *host.Failure) response {
+	if failure != nil {
+		return response{Failure: failure}
 	}
-	var written bytes.Buffer
-	encoder := json.NewEncoder(&written)
+	told := &rendered{State: of.State, Warnings: of.Warnings, Output: output{Document: of.Output.Document}}
+	if of.Output.Document == nil {
+		told.Output.Text = &of.Output.Text
+	}
+	return response{Rendered: told}
+}
+
+func written(told any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(told)
-	return written.Bytes(), err
+	return text.Bytes(), err
 }
 
 func equal(expected, actual []byte) bool {

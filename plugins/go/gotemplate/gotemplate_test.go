@@ -20,6 +20,10 @@ func TestEveryCaseAnswersAsRecorded(t *testing.T) {
 	cases.Check(t, "cases", gotemplate.Render)
 }
 
+func TestEveryCheckAnswersAsRecorded(t *testing.T) {
+	cases.CheckFindings(t, "checks", gotemplate.Check)
+}
+
 // rendered is the output of a deploy execution; a failure is told by its message.
 func rendered(t *testing.T, h host.Host, template string, inputs any) string {
 	t.Helper()

@@ -76,6 +76,26 @@ type Failure struct {
 	Snippet string `json:"snippet,omitempty"`
 }
 
+// Findings is what can be said of a template before it has inputs (wit/template/check.wit).
+type Findings struct {
+	// Failures is what is wrong whatever the inputs are.
+	Failures []Failure `json:"failures,omitempty"`
+	// References is what the template reads by a fixed name; what it computes is left out.
+	References []Reference `json:"references,omitempty"`
+}
+
+// Reference is a field of the inputs that a template reads.
+type Reference struct {
+	// Path is from the inputs down, such as imports and host.
+	Path []string `json:"path"`
+	// File is the blueprint file; empty for a template written in the blueprint.
+	File string `json:"file,omitempty"`
+	// Line counts from 1; 0 is unknown.
+	Line uint32 `json:"line,omitempty"`
+	// Column counts from 1; 0 is unknown.
+	Column uint32 `json:"column,omitempty"`
+}
+
 // Pair is a name and a value of an identity; all pairs of an identity have to match.
 type Pair struct {
 	// Name is the name.

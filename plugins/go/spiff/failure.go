@@ -40,16 +40,23 @@ func (e *execution) failure(err error) *host.Failure {
 		line, _ = strconv.Atoi(found[1])
 		column, _ = strconv.Atoi(found[2])
 	}
-	failure := &host.Failure{
-		Message: diagnosis.Bounded(e.mask.Of(refused(message)), mostMessage),
-		File:    e.request.File,
-	}
-	// A structure of the blueprint arrives as one line, which says nothing about the blueprint's.
-	if e.request.File != "" || !json.Valid([]byte(e.request.Template)) {
+	return e.at(line, column, refused(message))
+}
+
+// at is a failure at a place of the template, if that says anything.
+func (e *execution) at(line, column int, message string) *host.Failure {
+	failure := &host.Failure{Message: diagnosis.Bounded(e.mask.Of(message), mostMessage), File: e.request.File}
+	if hasPlaces(e.request) {
 		failure.Line, failure.Column = uint32(line), uint32(column)
 		failure.Snippet = diagnosis.Snippet(line, max(column-1, 0), e.request.Template)
 	}
 	return failure
+}
+
+// hasPlaces says whether lines of the template are lines of a text that an author wrote. A structure of the blueprint
+// arrives as one line of JSON.
+func hasPlaces(request host.Request) bool {
+	return request.File != "" || !json.Valid([]byte(request.Template))
 }
 
 // tell is one sentence about the expressions that failed, those with a reason of their own first, and the place of

@@ -13,6 +13,10 @@ func TestEveryCaseAnswersAsRecorded(t *testing.T) {
 	cases.Check(t, "cases", spiff.Render)
 }
 
+func TestEveryCheckAnswersAsRecorded(t *testing.T) {
+	cases.CheckFindings(t, "checks", spiff.Check)
+}
+
 // rendered is the output of a deploy execution as JSON; a failure is told by its message.
 func rendered(t *testing.T, h host.Host, template string, inputs any) string {
 	t.Helper()
