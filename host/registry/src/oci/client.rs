@@ -1,22 +1,14 @@
 //! Pulling from registries: limits, credentials, and what is checked while content passes by.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{StatusCode, header};
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest, Hasher},
     error::{Code, Fault},
 };
-use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde::Deserialize;
-use tokio::{
-    io::{AsyncWrite, AsyncWriteExt},
-    time::Instant,
-};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::{
     auth::{self, SessionKey, Sessions},
@@ -24,73 +16,16 @@ use super::{
     flight::Flights,
     keyring::{Key, Keyring, Login},
     manifest::{self, Descriptor, Document, Manifest},
+    pause::Pauses,
     reference::{Reference, Repository, Selector},
     refusal::{Refusal, is_passing},
+    settings::Settings,
 };
 
 /// The body of an error answer that is looked into.
 const MOST_OF_AN_ERROR: u64 = 64 * 1024;
-/// The longest wait that a registry may ask for.
-const LONGEST_WAIT: Duration = Duration::from_secs(10 * 60);
 /// The manifests of an index may be indexes themselves.
 const MOST_LEVELS: usize = 3;
-
-/// What a pull may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of one manifest.
-    pub manifest: u64,
-    /// Bytes of one blob.
-    pub blob: u64,
-    /// Until a connection is there.
-    pub connect: Duration,
-    /// Until the next bytes come.
-    pub idle: Duration,
-    /// Until a manifest is complete, credentials and redirects included.
-    pub manifest_time: Duration,
-    /// Until a blob is complete.
-    pub blob_time: Duration,
-    /// Redirects that are followed for one answer.
-    pub redirects: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            manifest: 4 << 20,
-            blob: 512 << 20,
-            connect: Duration::from_secs(10),
-            idle: Duration::from_secs(30),
-            manifest_time: Duration::from_secs(60),
-            blob_time: Duration::from_secs(15 * 60),
-            redirects: 5,
-        }
-    }
-}
-
-/// What the operator says about registries.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// What a pull may take.
-    pub limits: Limits,
-    /// Authorities that are accepted beside those of this machine.
-    pub certificates: Vec<CertificateDer<'static>>,
-    /// Registries that may be asked without TLS, as `host` or `host:port`; this machine may always be.
-    pub plain_http: BTreeSet<String>,
-}
-
-impl Settings {
-    /// Accepts the certificate authorities of a PEM file as well. The error is one sentence.
-    pub fn with_certificates(mut self, pem: &[u8]) -> Result<Self, String> {
-        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        let found = read.map_err(|error| format!("the certificates are no PEM: {error}"))?;
-        if found.is_empty() {
-            return Err("there is no certificate in it; it has to begin with -----BEGIN CERTIFICATE-----".to_owned());
-        }
-        self.certificates.extend(found);
-        Ok(self)
-    }
-}
 
 /// Why there is no manifest.
 #[derive(Clone)]
@@ -106,8 +41,7 @@ pub struct Client {
     settings: Arc<Settings>,
     sessions: Sessions,
     manifests: Flights<(Reference, ContentDigest), Result<Arc<Manifest>, Unanswered>>,
-    /// When a registry wants to be asked again, by credentials.
-    closed: Mutex<HashMap<SessionKey, Instant>>,
+    pauses: Pauses,
 }
 
 impl Client {
@@ -119,8 +53,8 @@ impl Client {
                 format!("a certificate authority for registries cannot be used: {error}; check --registry-ca");
             Fault::invalid(Code::ConfigurationProblem, message)
         })?;
-        let (sessions, manifests, closed) = (Sessions::default(), Flights::new(), Mutex::default());
-        Ok(Self { connections, settings, sessions, manifests, closed })
+        let (sessions, manifests, pauses) = (Sessions::default(), Flights::new(), Pauses::default());
+        Ok(Self { connections, settings, sessions, manifests, pauses })
     }
 
     /// What the operator says about registries.
@@ -215,22 +149,48 @@ impl Client {
         keyring: &Keyring,
         until: Deadline,
     ) -> Result<Document, Refusal> {
+        let (bytes, digest, content_type) = self.raw_document(repository, selector, keyring, until).await?;
+        manifest::read(&bytes, digest, &content_type).map_err(Refusal::Malformed)
+    }
+
+    /// A manifest or an index as it is, its digest checked: for who keeps it and reads it with [`manifest::read`].
+    pub async fn manifest_bytes(
+        &self,
+        repository: &Repository,
+        digest: &ContentDigest,
+        keyring: &Keyring,
+    ) -> Result<Vec<u8>, Fault> {
+        let until = Deadline::after(self.settings.limits.manifest_time);
+        let selector = Selector::Digest(digest.clone());
+        let raw = self.raw_document(repository, &selector, keyring, until).await;
+        let (bytes, _, _) = raw.map_err(|refusal| refusal.fault(&format!("the manifest of {repository}@{digest}")))?;
+        Ok(bytes)
+    }
+
+    /// The bytes, their digest, and what the server says they are.
+    async fn raw_document(
+        &self,
+        repository: &Repository,
+        selector: &Selector,
+        keyring: &Keyring,
+        until: Deadline,
+    ) -> Result<(Vec<u8>, ContentDigest, String), Refusal> {
         let path = format!("manifests/{selector}");
         let answer = self.get(repository, &path, manifest::ACCEPTED, keyring, until).await?;
         let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type: String = content_type.unwrap_or_default().chars().take(200).collect();
+        let content_type = content_type.unwrap_or_default().chars().take(200).collect();
         let bytes = answer.bytes(self.settings.limits.manifest).await?;
         let algorithm = match selector {
             Selector::Digest(digest) => digest.algorithm(),
             Selector::Tag(_) => Algorithm::Sha256,
         };
         let got = ContentDigest::of(algorithm, &bytes);
-        if let Selector::Digest(expected) = selector
-            && *expected != got
-        {
-            return Err(Refusal::WrongDigest { expected: expected.clone(), got });
+        match selector {
+            Selector::Digest(expected) if *expected != got => {
+                Err(Refusal::WrongDigest { expected: expected.clone(), got })
+            }
+            _ => Ok((bytes, got, content_type)),
         }
-        manifest::read(&bytes, got, &content_type).map_err(Refusal::Malformed)
     }
 
     async fn pull_blob(
@@ -317,7 +277,7 @@ impl Client {
         until: Deadline,
     ) -> Result<Option<Answer>, Refusal> {
         let key = SessionKey { repository: repository.clone(), login: login.map(|(_, key)| key.fingerprint()) };
-        self.is_open(&key)?;
+        self.pauses.is_over(&key)?;
         ask.authorization = self.sessions.header(&key);
         let answer = self.connections.ask(&repository.registry, &ask, until).await?;
         let answer = if answer.status == StatusCode::UNAUTHORIZED && !answer.is_of_another {
@@ -335,7 +295,7 @@ impl Client {
             answer
         };
         if answer.status == StatusCode::TOO_MANY_REQUESTS || answer.status == StatusCode::SERVICE_UNAVAILABLE {
-            self.close(key, &answer)?;
+            self.pauses.begin(key, &answer.headers)?;
         }
         Ok(Some(answer))
     }
@@ -352,36 +312,6 @@ impl Client {
             }
         }
     }
-
-    /// A registry that asked for a pause is not asked before it is over, by nobody who would come with the same.
-    fn is_open(&self, key: &SessionKey) -> Result<(), Refusal> {
-        let now = Instant::now();
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        closed.retain(|_, until| *until > now);
-        match closed.get(&whole_registry(key)) {
-            Some(until) => Err(Refusal::Limited(round_up(until.saturating_duration_since(now)))),
-            None => Ok(()),
-        }
-    }
-
-    fn close(&self, key: SessionKey, answer: &Answer) -> Result<(), Refusal> {
-        let Some(wait) = retry_after(&answer.headers) else { return Ok(()) };
-        let wait = wait.min(LONGEST_WAIT);
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        closed.insert(whole_registry(&key), Instant::now() + wait);
-        Err(Refusal::Limited(round_up(wait)))
-    }
-}
-
-/// The pause of a registry is for all of its repositories.
-fn whole_registry(key: &SessionKey) -> SessionKey {
-    let mut key = key.clone();
-    key.repository.path.clear();
-    key
-}
-
-fn round_up(wait: Duration) -> Duration {
-    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }
 
 fn is_refused(status: StatusCode) -> bool {
@@ -393,18 +323,6 @@ fn told(key: &Key) -> String {
         Login::Elsewhere(kind) => format!("{} (of type {kind}, which is not supported)", key.origin),
         _ => key.origin.to_string(),
     }
-}
-
-/// Seconds, or a date, which is told apart from the answer's own date: the clocks of two machines differ.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let wanted = text(header::RETRY_AFTER)?.trim();
-    if let Ok(seconds) = wanted.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp());
-    let wait = date(wanted)?.duration_since(date(text(header::DATE)?)?);
-    Duration::try_from(wait).ok()
 }
 
 #[derive(Deserialize)]
@@ -424,36 +342,4 @@ async fn codes(answer: Answer) -> Vec<String> {
     let is_code =
         |code: &String| code.len() <= 40 && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
     errors.errors.into_iter().map(|error| error.code).filter(is_code).take(3).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pause_is_read_as_seconds_and_as_a_date() {
-        let headers = |values: &[(header::HeaderName, &str)]| -> HeaderMap {
-            let value = |text: &str| HeaderValue::from_str(text).expect("a header");
-            values.iter().map(|(name, text)| (name.clone(), value(text))).collect()
-        };
-        let date = (header::DATE, "Wed, 21 Oct 2026 07:28:00 GMT");
-        let cases = [
-            (headers(&[(header::RETRY_AFTER, "30")]), Some(30)),
-            (headers(&[(header::RETRY_AFTER, "Wed, 21 Oct 2026 07:29:30 GMT"), date.clone()]), Some(90)),
-            (headers(&[(header::RETRY_AFTER, "Wed, 21 Oct 2026 07:27:30 GMT"), date.clone()]), None),
-            (headers(&[(header::RETRY_AFTER, "Wed, 21 Oct 2026 07:29:30 GMT")]), None),
-            (headers(&[(header::RETRY_AFTER, "-1"), date.clone()]), None),
-            (headers(&[date]), None),
-        ];
-        for (headers, expected) in cases {
-            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "{headers:?}");
-        }
-    }
-
-    #[test]
-    fn certificates_that_are_none_are_told() {
-        for pem in ["", "x", "-----BEGIN CERTIFICATE-----\n%\n-----END CERTIFICATE-----"] {
-            assert!(Settings::default().with_certificates(pem.as_bytes()).is_err(), "{pem}");
-        }
-    }
 }

@@ -24,9 +24,9 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::{
-    client::Settings,
     reference::{Registry, Scheme},
     refusal::Refusal,
+    settings::Settings,
 };
 
 /// How long a connection is kept that nobody uses.

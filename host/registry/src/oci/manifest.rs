@@ -43,12 +43,38 @@ pub struct Manifest {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What a registry answered.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Document {
+/// What a registry has under a tag or a digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Document {
+    /// One artifact.
     Manifest(Box<Manifest>),
     /// The manifests of an index, in its order.
     Index(Vec<Descriptor>),
+}
+
+/// Layers that are WebAssembly components, as `wkg`, `oras` and older tools push them.
+const WASM_LAYERS: [&str; 3] = [
+    "application/wasm",
+    "application/vnd.bytecodealliance.wasm.component.layer.v0+wasm",
+    "application/vnd.wasm.content.layer.v1+wasm",
+];
+
+impl Manifest {
+    /// The layer that is a WebAssembly component; the error is the rest of a sentence about the artifact.
+    pub fn wasm_layer(&self) -> Result<&Descriptor, String> {
+        let is_wasm = |layer: &&Descriptor| WASM_LAYERS.contains(&layer.media_type.as_str());
+        let mut found = self.layers.iter().filter(is_wasm);
+        match (found.next(), found.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(_), Some(_)) => Err("has more than one WebAssembly layer, and only one can be meant".to_owned()),
+            (None, _) => {
+                let types = self.layers.iter().take(5).map(|layer| layer.media_type.chars().take(120).collect());
+                let types: Vec<String> = types.collect();
+                let there = if types.is_empty() { "no layer at all".to_owned() } else { types.join(", ") };
+                Err(format!("has no layer of media type {}; there is {there}", WASM_LAYERS[0]))
+            }
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -64,8 +90,9 @@ struct Wire {
     annotations: BTreeMap<String, String>,
 }
 
-/// Reads what came under a digest; `content_type` counts where the document does not say what it is.
-pub(super) fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<Document, String> {
+/// Reads what came under a digest; `content_type` counts where the document does not say what it is. The error is the
+/// rest of a sentence.
+pub fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<Document, String> {
     let wire: Wire = serde_json::from_slice(bytes).map_err(|error| {
         let words: String = error.to_string().chars().take(200).collect();
         format!("it is no manifest: {}", words.escape_debug())
@@ -128,6 +155,29 @@ mod tests {
         assert_eq!(manifest, Ok(Document::Manifest(Box::new(expected))));
         let index = parsed(&json!({"schemaVersion": 2, "mediaType": "i", "manifests": [wire]}));
         assert_eq!(index, Ok(Document::Index(vec![descriptor])));
+    }
+
+    #[test]
+    fn the_wasm_layer_of_an_artifact_is_the_only_one() {
+        let layer = |media_type: &str| {
+            let mut wire = blob(b"x").0;
+            wire["mediaType"] = json!(media_type);
+            wire
+        };
+        let found = |layers: Vec<Value>| {
+            let manifest = parsed(&json!({"schemaVersion": 2, "config": blob(b"{}").0, "layers": layers}));
+            let Ok(Document::Manifest(manifest)) = manifest else { panic!("a manifest") };
+            manifest.wasm_layer().map(|layer| layer.media_type.clone())
+        };
+        for media_type in WASM_LAYERS {
+            assert_eq!(found(vec![layer("text/plain"), layer(media_type)]), Ok(media_type.to_owned()));
+        }
+        let both = found(vec![layer(WASM_LAYERS[0]), layer(WASM_LAYERS[1])]);
+        assert_eq!(both, Err("has more than one WebAssembly layer, and only one can be meant".to_owned()));
+        let other = found(vec![layer("text/plain")]);
+        assert_eq!(other, Err("has no layer of media type application/wasm; there is text/plain".to_owned()));
+        let none = found(Vec::new());
+        assert_eq!(none, Err("has no layer of media type application/wasm; there is no layer at all".to_owned()));
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! What the operator says about registries, and what a pull may take.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+
+/// What a pull may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one manifest.
+    pub manifest: u64,
+    /// Bytes of one blob.
+    pub blob: u64,
+    /// Until a connection is there.
+    pub connect: Duration,
+    /// Until the next bytes come.
+    pub idle: Duration,
+    /// Until a manifest is complete, credentials and redirects included.
+    pub manifest_time: Duration,
+    /// Until a blob is complete.
+    pub blob_time: Duration,
+    /// Redirects that are followed for one answer.
+    pub redirects: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            manifest: 4 << 20,
+            blob: 512 << 20,
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(30),
+            manifest_time: Duration::from_secs(60),
+            blob_time: Duration::from_secs(15 * 60),
+            redirects: 5,
+        }
+    }
+}
+
+/// What the operator says about registries.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What a pull may take.
+    pub limits: Limits,
+    /// Authorities that are accepted beside those of this machine.
+    pub certificates: Vec<CertificateDer<'static>>,
+    /// Registries that may be asked without TLS, as `host` or `host:port`; this machine may always be.
+    pub plain_http: BTreeSet<String>,
+}
+
+impl Settings {
+    /// Accepts the certificate authorities of a PEM file as well. The error is one sentence.
+    pub fn with_certificates(mut self, pem: &[u8]) -> Result<Self, String> {
+        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let found = read.map_err(|error| format!("the certificates are no PEM: {error}"))?;
+        if found.is_empty() {
+            return Err("there is no certificate in it; it has to begin with -----BEGIN CERTIFICATE-----".to_owned());
+        }
+        self.certificates.extend(found);
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_that_are_none_are_told() {
+        for pem in ["", "x", "-----BEGIN CERTIFICATE-----\n%\n-----END CERTIFICATE-----"] {
+            assert!(Settings::default().with_certificates(pem.as_bytes()).is_err(), "{pem}");
+        }
+    }
+}
