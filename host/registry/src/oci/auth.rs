@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
 use super::{
-    connection::{Ask, Connections, Deadline},
+    connection::{Answer, Ask, Connections, Deadline},
     keyring::Login,
     reference::Repository,
     refusal::{Refusal, is_passing},
@@ -102,11 +102,11 @@ struct Token {
 pub(super) async fn answer(
     connections: &Connections,
     repository: &Repository,
-    headers: &HeaderMap,
+    challenged: &Answer,
     login: Option<&Login>,
     until: Deadline,
 ) -> Result<Option<Granted>, Refusal> {
-    match (challenge(headers)?, login) {
+    match (challenge(&challenged.headers)?, login) {
         (_, Some(Login::Elsewhere(_))) => Ok(None),
         (_, Some(Login::Bearer(token))) => Ok(Some(Granted { header: bearer(token)?, life: BASIC_LIFE })),
         (Challenge::Basic, Some(Login::Basic { user, password })) => {
@@ -116,7 +116,7 @@ pub(super) async fn answer(
         (Challenge::Bearer { realm, service, scope }, login) => {
             let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", repository.path));
             let ask = token_request(&realm, service, scope, login)?;
-            connections.permitted(&ask.url)?;
+            connections.permitted(&ask.url, Some(&challenged.url))?;
             token(connections, repository, &ask, until).await
         }
     }

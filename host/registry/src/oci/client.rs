@@ -24,6 +24,8 @@ use super::{
 
 /// The body of an error answer that is looked into.
 const MOST_OF_AN_ERROR: u64 = 64 * 1024;
+/// Credentials that are tried for one answer.
+const MOST_TRIED: usize = 10;
 /// The manifests of an index may be indexes themselves.
 const MOST_LEVELS: usize = 3;
 
@@ -248,7 +250,7 @@ impl Client {
         url.set_path(&format!("/v2/{}/{path}", repository.path));
         let ask = Ask { url, accept, authorization: None, form: None };
         let keys = keyring.matching(repository);
-        let mut attempts: Vec<Option<&Key>> = keys.iter().copied().map(Some).collect();
+        let mut attempts: Vec<Option<&Key>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
             attempts.push(None);
         }
@@ -283,7 +285,7 @@ impl Client {
         let answer = if answer.status == StatusCode::UNAUTHORIZED && !answer.is_of_another {
             self.sessions.forget(&key);
             let login = login.map(|(login, _)| login);
-            let granted = auth::answer(&self.connections, repository, &answer.headers, login, until).await?;
+            let granted = auth::answer(&self.connections, repository, &answer, login, until).await?;
             let Some(granted) = granted else { return Ok(None) };
             ask.authorization = Some(granted.header.clone());
             let answer = self.connections.ask(&repository.registry, &ask, until).await?;

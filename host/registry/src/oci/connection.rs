@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -46,6 +46,8 @@ pub(super) struct Ask {
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
+    /// Who answered.
+    pub(super) url: Url,
     /// Whether another server answered than the one that was asked: its wishes are not for our credentials.
     pub(super) is_of_another: bool,
     body: Incoming,
@@ -107,15 +109,18 @@ impl Connections {
         let scheme = registry.scheme.unwrap_or(if is_known() { Scheme::Http } else { Scheme::Https });
         let text = format!("{}://{}/v2/", scheme.name(), registry.endpoint());
         let url = Url::parse(&text).map_err(|error| Refusal::Malformed(format!("{text:?} is no address: {error}")))?;
-        self.permitted(&url)?;
+        self.permitted(&url, None)?;
         Ok(url)
     }
 
-    /// http is for this machine and for the hosts that the operator names.
-    pub(super) fn permitted(&self, url: &Url) -> Result<(), Refusal> {
+    /// http is for this machine and for the hosts that the operator names; who was asked with TLS leads nobody out of it.
+    pub(super) fn permitted(&self, url: &Url, from: Option<&Url>) -> Result<(), Refusal> {
         let host = authority(url);
+        let is_named = self.settings.plain_http.contains(&host);
         match url.scheme() {
             "https" => Ok(()),
+            "http" if is_named => Ok(()),
+            "http" if from.is_some_and(|from| from.scheme() == "https") => Err(Refusal::OutOfTls { host }),
             "http" if self.may_be_plain(&host) => Ok(()),
             "http" => Err(Refusal::PlainHttp { host }),
             other => Err(Refusal::Malformed(format!("{other}:// is no scheme of a registry"))),
@@ -155,10 +160,10 @@ impl Connections {
             let response = self.exchange(&ask, until).await?;
             let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
             if !is_redirect || ask.form.is_some() {
-                return Ok(self.answer(response, authority(&ask.url) != first, until));
+                return Ok(self.answer(response, ask.url, &first, until));
             }
             let next = next(&ask.url, response.headers())?;
-            self.permitted(&next)?;
+            self.permitted(&next, Some(&ask.url))?;
             if authority(&next) != authority(&ask.url) {
                 ask.authorization = None;
             }
@@ -191,11 +196,11 @@ impl Connections {
         answered.map_err(|error| unreached(&error, authority(&ask.url)))
     }
 
-    fn answer(&self, response: Response<Incoming>, is_of_another: bool, until: Deadline) -> Answer {
-        let (parts, body) = response.into_parts();
-        let expected = body.size_hint().exact();
-        let idle = self.settings.limits.idle;
-        Answer { status: parts.status, headers: parts.headers, is_of_another, body, expected, got: 0, idle, until }
+    fn answer(&self, response: Response<Incoming>, url: Url, first: &str, until: Deadline) -> Answer {
+        let (Parts { status, headers, .. }, body) = response.into_parts();
+        let is_of_another = authority(&url) != first;
+        let (expected, idle) = (body.size_hint().exact(), self.settings.limits.idle);
+        Answer { status, headers, url, is_of_another, body, expected, got: 0, idle, until }
     }
 }
 

@@ -41,6 +41,11 @@ pub(super) enum Refusal {
     NoTls { host: String },
     #[error("http:// is refused for {host}; use https://, or name the registry with --plain-http-registry {host}")]
     PlainHttp { host: String },
+    #[error(
+        "the registry was asked with TLS and leads to {host} without; it has to lead to https://, or name that host with \
+         --plain-http-registry {host}"
+    )]
+    OutOfTls { host: String },
     #[error("nothing came for {} s while {doing}", after.as_secs())]
     Silent { after: Duration, doing: &'static str },
     #[error("it was not complete after {} s", .0.as_secs())]

@@ -307,3 +307,30 @@ async fn an_index_leads_to_its_first_manifest() {
     let paths: Vec<_> = server.seen().into_iter().map(|seen| seen.path).collect();
     assert_eq!(paths, ["/v2/team/app/manifests/1".to_owned(), format!("/v2/team/app/manifests/{digest}")]);
 }
+
+#[tokio::test]
+async fn who_is_asked_with_tls_leads_nobody_out_of_it() {
+    for how in [header::LOCATION, header::WWW_AUTHENTICATE] {
+        let inside = Server::start(|_: Request| async { status(200, small_manifest()) }).await;
+        let location = format!("http://{}/token", inside.address);
+        let (server, settings) = Server::start_with_tls(move |_: Request| {
+            let answer = if how == header::LOCATION {
+                with(status(307, ""), header::LOCATION, &location)
+            } else {
+                with(status(401, ""), header::WWW_AUTHENTICATE, &format!("Bearer realm=\"{location}\""))
+            };
+            async move { answer }
+        })
+        .await;
+        let reference = format!("{}/team/app:1", server.address).parse().expect("a reference");
+        let client = Client::new(settings.clone()).expect("a client");
+        let fault = client.manifest(&reference, &Default::default()).await.expect_err("led out of TLS");
+        let expected = format!("the registry was asked with TLS and leads to {} without", inside.address);
+        assert!(matches!(fault, Fault::Invalid(_)) && fault.to_string().contains(&expected), "{fault}");
+        assert_eq!(inside.seen().len(), 0);
+        // Whom the operator names may be asked so.
+        let named = Settings { plain_http: [inside.address.to_string()].into(), ..settings };
+        let outcome = Client::new(named).expect("a client").manifest(&reference, &Default::default()).await;
+        assert!(!outcome.is_err_and(|fault| fault.to_string().contains("asked with TLS")));
+    }
+}

@@ -17,13 +17,20 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{StreamExt, stream};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
     error::Fault,
 };
 use orangery_registry::oci::{Client, Keyring, Limits, Manifest, Reference, Repository, Settings};
+use rustls::{ServerConfig, pki_types::PrivateKeyDer};
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_rustls::TlsAcceptor;
 
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
@@ -55,16 +62,42 @@ impl Server {
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let seen = Arc::<Mutex<Vec<Seen>>>::default();
-        let kept = Arc::clone(&seen);
-        let fallback = move |request: Request| -> Answering {
-            let (path, headers) = (request.uri().to_string(), request.headers().clone());
-            kept.lock().expect("a lock").push(Seen { path, headers });
-            Box::pin(answer(request))
-        };
-        let app = Router::new().fallback(fallback);
+        let (app, seen) = counting(answer);
         let task = tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
         Self { address, seen, task }
+    }
+
+    /// The same with TLS; the second answer is what an operator writes to trust it.
+    pub(crate) async fn start_with_tls<A, F>(answer: A) -> (Self, Settings)
+    where
+        A: Fn(Request) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.expect("versions").with_no_client_auth();
+        let config = config.with_single_cert(vec![made.cert.der().clone()], key).expect("a certificate");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (app, seen) = counting(answer);
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.expect("a connection");
+                let Ok(stream) = acceptor.accept(stream).await else { continue };
+                let service = TowerToHyperService::new(app.clone());
+                tokio::spawn(async move {
+                    let served =
+                        Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+                    served.unwrap_or_else(|error| eprintln!("a connection of a test ended: {error}"));
+                });
+            }
+        });
+        let settings = Settings { limits: limits(), ..Settings::default() };
+        let settings = settings.with_certificates(made.cert.pem().as_bytes()).expect("a certificate");
+        (Self { address, seen, task }, settings)
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
@@ -78,6 +111,22 @@ impl Server {
     pub(crate) fn reference(&self, selector: &str) -> Reference {
         format!("http://{}/team/app{selector}", self.address).parse().expect("a reference")
     }
+}
+
+/// Notes every request and answers it.
+fn counting<A, F>(answer: A) -> (Router, Arc<Mutex<Vec<Seen>>>)
+where
+    A: Fn(Request) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
+{
+    let seen = Arc::<Mutex<Vec<Seen>>>::default();
+    let kept = Arc::clone(&seen);
+    let fallback = move |request: Request| -> Answering {
+        let (path, headers) = (request.uri().to_string(), request.headers().clone());
+        kept.lock().expect("a lock").push(Seen { path, headers });
+        Box::pin(answer(request))
+    };
+    (Router::new().fallback(fallback), seen)
 }
 
 /// Limits that a test reaches soon.
