@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"orangery.dev/plugins/host"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 // Snippet is some lines of a text around a place, with a marker below it, as Landscaper prints them. The line counts
 // from 1, the column is a number of characters from 0. A line that the text has not gives nothing.
 func Snippet(line, column int, text string) string {
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(host.Text(text), "\n")
 	if line < 1 || line > len(lines) {
 		return ""
 	}
@@ -52,6 +54,7 @@ func Characters(text string, line, bytes int) int {
 
 // Bounded is the text, cut where it is longer than so many bytes.
 func Bounded(text string, most int) string {
+	text = host.Text(text)
 	if len(text) <= most {
 		return text
 	}

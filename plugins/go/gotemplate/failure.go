@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"orangery.dev/plugins/diagnosis"
 	"orangery.dev/plugins/host"
@@ -100,6 +101,28 @@ func (p *placed) where() string {
 		return fmt.Sprintf("%d:%d of the template", line, column+1)
 	}
 	return fmt.Sprintf("%d:%d of %s", line, column+1, p.file)
+}
+
+// notText refuses an output that is no UTF-8, which YAML would not read.
+func notText(request host.Request, output string, mask *diagnosis.Mask) *host.Failure {
+	if utf8.ValidString(output) {
+		return nil
+	}
+	before := output
+	for i, character := range output {
+		if _, size := utf8.DecodeRuneInString(output[i:]); character == utf8.RuneError && size == 1 {
+			before = output[:i]
+			break
+		}
+	}
+	line := strings.Count(before, "\n") + 1
+	column := utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
+	return &host.Failure{
+		Message: fmt.Sprintf("the output is no UTF-8 text, at %d:%d of the output; write binary content by `b64enc`, and cut texts at characters",
+			line, column+1),
+		File:    request.File,
+		Snippet: mask.Of(diagnosis.Snippet(line, column, output)),
+	}
 }
 
 // names of the lists, as Landscaper's message has them.

@@ -125,6 +125,22 @@ func (c *counter) ReadFile(path string) ([]byte, error) {
 	return c.Files.ReadFile(path)
 }
 
+func TestAHostReadsTextsOnly(t *testing.T) {
+	files := cases.Files{"\uFFFD": "replaced"}
+	answers := &cases.Answers{Files: files, Told: map[string]any{"key \"\uFFFD\"": "key", "resources null [{\"Name\":\"\uFFFD\",\"Value\":\"\uFFFD\"}]": []any{map[string]any{"a": "b"}}}}
+	for template, expected := range map[string]string{
+		`{{ readFile (b64dec "/w==") | toString }}`:             "replaced",
+		`{{ getResourceKey (b64dec "/w==") }}`:                  "key",
+		`{{ (getResource (b64dec "/w==") (b64dec "/w==")).a }}`: "b",
+		"a: ä\nbc: {{ b64dec \"/w==\" }}\n":                     "failure: the output is no UTF-8 text, at 2:5 of the output; write binary content by `b64enc`, and cut texts at characters",
+		`{{ fail (b64dec "/w==") }}`:                            `failure: <fail (b64dec "/w==")>: error calling fail: ` + "\uFFFD",
+	} {
+		if actual := rendered(t, answers, template, inputs); actual != expected {
+			t.Errorf("%s\nis  %s\nnot %s", template, actual, expected)
+		}
+	}
+}
+
 func TestOnlySomeOfManyMissingValuesAreListed(t *testing.T) {
 	template := strings.Repeat("{{ .absent }}\n", 25)
 	_, failure := gotemplate.Render(cases.Files{}, host.Request{Execution: host.Export, Template: template, Inputs: []byte(`{}`)})

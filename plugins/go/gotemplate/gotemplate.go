@@ -36,6 +36,9 @@ func Render(h host.Host, request host.Request) (host.Rendered, *host.Failure) {
 	if err != nil {
 		return host.Rendered{}, failure(err, mask)
 	}
+	if failure := notText(request, text, mask); failure != nil {
+		return host.Rendered{}, failure
+	}
 	if request.Execution != host.Import {
 		if failure := noValue(request, text, mask); failure != nil {
 			return host.Rendered{}, failure

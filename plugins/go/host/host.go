@@ -8,6 +8,7 @@ package host
 import (
 	"encoding/json"
 	"path"
+	"strings"
 )
 
 // Execution is the list of the blueprint that an execution stands in (landscaper.md §4.3).
@@ -138,5 +139,10 @@ type Host interface {
 
 // Path is a path of a template as ReadFile and List take it. The blueprint is the root: no path leads out of it.
 func Path(name string) string {
-	return path.Clean("/" + name)[1:]
+	return path.Clean("/" + Text(name))[1:]
+}
+
+// Text is a text of a template as a host takes it: templates can cut characters in two, and hosts read UTF-8.
+func Text(text string) string {
+	return strings.ToValidUTF8(text, "\uFFFD")
 }

@@ -34,7 +34,7 @@ func selection(args []any) (json.RawMessage, []host.Pair, error) {
 		if !ok {
 			return nil, nil, fmt.Errorf("expect argument %d to be a string", i+1)
 		}
-		identity = append(identity, host.Pair{Name: name, Value: value})
+		identity = append(identity, host.Pair{Name: host.Text(name), Value: host.Text(value)})
 	}
 	return from, identity, nil
 }
@@ -101,7 +101,7 @@ func oneReference(args []any, count string) (string, error) {
 	if !ok {
 		return "", errors.New("unable to assert the first argument as string")
 	}
-	return text, nil
+	return host.Text(text), nil
 }
 
 // ResourceKey is the global identity of the resource behind a relative reference, base64 of YAML.

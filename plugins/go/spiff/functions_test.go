@@ -119,6 +119,20 @@ func (c *counter) ReadFile(path string) ([]byte, error) {
 	return c.Files.ReadFile(path)
 }
 
+func TestAHostReadsTextsOnly(t *testing.T) {
+	files := cases.Files{"\uFFFD": "replaced"}
+	for expression, expected := range map[string]string{
+		`read(base64_decode("/w=="), "text")`: `{"a":"replaced"}`,
+		`base64_decode("/w==")`:               "failure: a is no UTF-8 text; write binary content by base64",
+		`[1, {"b"=base64_decode("/w==")}]`:    "failure: a[1].b is no UTF-8 text; write binary content by base64",
+		`error(base64_decode("/w=="))`:        `failure: a: (( error(base64_decode("/w==")) )): ` + "\uFFFD",
+	} {
+		if actual := rendered(t, files, "a: (( "+expression+" ))", inputs); !strings.HasPrefix(actual, expected) {
+			t.Errorf("%s is %s", expression, actual)
+		}
+	}
+}
+
 func TestAPanicOfSpiffIsAFailure(t *testing.T) {
 	actual := rendered(t, cases.Files{}, `a: (( read() ))`, inputs)
 	if !strings.HasPrefix(actual, "failure: spiff cannot evaluate the template: ") {

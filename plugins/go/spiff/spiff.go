@@ -6,6 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/mandelsoft/spiff/spiffing"
 	"github.com/mandelsoft/spiff/yaml"
@@ -111,6 +115,10 @@ func (e *execution) render() (host.Rendered, error) {
 	if err != nil {
 		return host.Rendered{}, err
 	}
+	// Spiff's writer never ends on a text that is no UTF-8.
+	if at, ok := notText(result, ""); ok {
+		return host.Rendered{}, fmt.Errorf("%s is no UTF-8 text; write binary content by base64", at)
+	}
 	text, err := yaml.Marshal(result)
 	if err != nil {
 		return host.Rendered{}, err
@@ -125,4 +133,31 @@ func (e *execution) render() (host.Rendered, error) {
 		answer.State, err = yaml.ToJSON(e.spiff.DetermineState(result))
 	}
 	return answer, err
+}
+
+// notText finds a text or a key of a document that is no UTF-8, and says where.
+func notText(node yaml.Node, path string) (string, bool) {
+	if node == nil {
+		return "", false
+	}
+	switch value := node.Value().(type) {
+	case string:
+		return strings.TrimPrefix(path, "."), !utf8.ValidString(value)
+	case []yaml.Node:
+		for i, inner := range value {
+			if at, ok := notText(inner, fmt.Sprintf("%s[%d]", path, i)); ok {
+				return at, true
+			}
+		}
+	case map[string]yaml.Node:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if !utf8.ValidString(key) {
+				return strings.TrimPrefix(path+".", ".") + host.Text(key), true
+			}
+			if at, ok := notText(value[key], path+"."+key); ok {
+				return at, true
+			}
+		}
+	}
+	return "", false
 }
