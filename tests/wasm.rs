@@ -21,5 +21,11 @@ mod limits;
 #[path = "wasm/neighbours.rs"]
 mod neighbours;
 #[cfg(test)]
+#[path = "wasm/own.rs"]
+mod own;
+#[cfg(test)]
 #[path = "wasm/stage.rs"]
 mod stage;
+#[cfg(test)]
+#[path = "wasm/surroundings.rs"]
+mod surroundings;

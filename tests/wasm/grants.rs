@@ -1,17 +1,9 @@
-//! What a guest may not reach, and what the sandbox shows it of the world.
+//! What a deployer may not reach, and what the sandbox shows it of the world.
 
-use std::sync::Arc;
-
-use orangery_core::{
-    error::Fault,
-    port::Surroundings,
-    template::{ExecutionKind, RenderRequest},
-};
-use orangery_plugin::{Error, Plugin};
-use orangery_tests::empty::Empty;
+use orangery_core::error::Fault;
 use serde_json::json;
 
-use crate::stage::{bytes, deployer, ended, plan, registered, sandbox};
+use crate::stage::{deployer, plan};
 
 #[tokio::test]
 async fn a_kind_that_is_not_granted_is_denied() {
@@ -32,21 +24,4 @@ async fn time_chance_and_environment_are_those_of_the_request() {
     assert_eq!(status["time"], json!(1_795_227_049));
     assert_eq!(status["variables"], json!(0));
     assert_eq!(plan(&answers).await.unwrap().unwrap(), first);
-}
-
-#[tokio::test]
-async fn an_interface_without_a_backend_says_so() {
-    let claim = json!({"deployer": null, "template": {"types": ["Gamble"]}});
-    let gambles = Plugin::new(registered("gambles", bytes("gambles"), claim, json!({})), sandbox());
-    let request = RenderRequest {
-        execution: ExecutionKind::Deploy,
-        name: "default".into(),
-        file: None,
-        template: String::new(),
-        inputs: json!({}),
-        state: None,
-    };
-    let error = ended(gambles.render(&request, &Surroundings::of_files(Arc::new(Empty))).await);
-    assert!(matches!(*error, Error::Unavailable { .. }), "{error:?}");
-    assert_eq!(error.to_string(), "the component uses orangery:template/chance, which this host does not serve yet");
 }

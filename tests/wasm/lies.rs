@@ -135,10 +135,10 @@ fn an_inspection_tells_what_a_component_needs() {
 
 #[tokio::test]
 async fn what_is_registered_as_a_deployer_has_to_be_one() {
-    let error = ended(plan(&deployer("gambles", json!({}))).await);
+    let error = ended(plan(&deployer("renders", json!({}))).await);
     assert_eq!(
         error.to_string(),
-        "the component does not export orangery:deployer/deploy; build it against the world of `orangery wit` that it is registered for"
+        "the component does not export orangery:deployer/deploy; build it against the world of `orangery wit` that has it"
     );
 }
 

@@ -6,6 +6,7 @@ mod definition;
 mod file_system;
 mod item;
 mod output;
+mod own;
 mod read;
 mod template;
 
@@ -20,6 +21,7 @@ pub use self::{
     output::{
         ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
     },
+    own::{ComponentReference, OWN_ENGINE, OwnComponent, ReferenceError},
     read::{BlueprintError, Fault},
     template::{
         InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, without_unsatisfied,
@@ -57,11 +59,12 @@ pub struct Blueprint {
 pub struct TemplateExecution {
     /// Unique in its list.
     pub name: String,
-    /// The engine, such as `Jinja`.
+    /// The engine, such as `Jinja`, or [`OWN_ENGINE`].
     pub engine: String,
-    /// The file with the template; `None` where it is written in the blueprint.
+    /// The file with the template, or with the engine itself; `None` where it is written in the blueprint.
     pub file: Option<String>,
-    /// The template, where it is written in the blueprint; a structure stands here as JSON text.
+    /// The template, where it is written in the blueprint; a structure stands here as JSON text. For [`OWN_ENGINE`] the
+    /// reference of the engine.
     pub template: String,
 }
 

@@ -8,6 +8,7 @@ pub mod content;
 use std::{collections::BTreeMap, fmt::Write};
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
+use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Map, Number, Value};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -15,6 +16,17 @@ use sha2::{Digest, Sha256};
 /// `sha256:…` of the bytes of a component or artifact.
 pub fn sha256(bytes: &[u8]) -> String {
     format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(bytes)))
+}
+
+/// 32 bytes that only who has the key can tell: HMAC-SHA-256 over the parts, each behind its length, so that no two lists
+/// of parts are one text.
+pub fn derived(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    for part in parts {
+        mac.update(&(part.len() as u64).to_be_bytes());
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
 }
 
 /// The hash of a DataObject's content, as its annotation has it: SHA-1 over the indented form.

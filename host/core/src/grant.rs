@@ -23,6 +23,8 @@ pub struct Grants {
     pub artifacts: Vec<String>,
     /// Hosts of URLs, such as `charts.example.org`.
     pub hosts: Vec<String>,
+    /// Kinds of credentials that a template may have minted, such as `serviceAccount` and `shootAdmin`, or `*`.
+    pub kubeconfigs: Vec<String>,
 }
 
 /// Which clusters.
@@ -112,6 +114,16 @@ impl Grants {
         }
         Err(Refusal(format!(
             "the artifact {reference} is not granted to this component; add it, or a prefix of it, to `artifacts` in the grants of its registration"
+        )))
+    }
+
+    /// May a credential of this kind be minted?
+    pub fn kubeconfig(&self, kind: &str) -> Result<(), Refusal> {
+        if matches(&self.kubeconfigs, kind) {
+            return Ok(());
+        }
+        Err(Refusal(format!(
+            "minting a credential of kind {kind:?} is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
         )))
     }
 
@@ -280,6 +292,18 @@ mod tests {
         }
         assert!(some.host("charts.example.org").is_ok() && some.host("x.charts.example.org").is_err());
         assert!(grants(serde_json::json!({"artifacts": ["*"]})).artifact("anything").is_ok());
+    }
+
+    #[test]
+    fn a_credential_is_granted_by_its_kind() {
+        let some = grants(serde_json::json!({"kubeconfigs": ["serviceAccount"]}));
+        assert!(some.kubeconfig("serviceAccount").is_ok());
+        assert_eq!(
+            some.kubeconfig("shootAdmin\n").unwrap_err().to_string(),
+            "minting a credential of kind \"shootAdmin\\n\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
+        );
+        assert!(Grants::default().kubeconfig("serviceAccount").is_err());
+        assert!(grants(serde_json::json!({"kubeconfigs": ["*"]})).kubeconfig("shootAdmin").is_ok());
     }
 
     #[test]

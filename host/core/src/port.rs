@@ -5,6 +5,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 use serde_json::Value;
 
 use crate::{
+    blueprint::ComponentReference,
     error::{Code, Fault},
     grant::Grants,
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
@@ -110,6 +111,13 @@ pub trait Components: Send + Sync {
     fn resource_content<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
 }
 
+/// Components in OCI registries, for executions of type `Wasm`. The registry's credentials are those of the job's Context.
+pub trait Artifacts: Send + Sync {
+    /// The WebAssembly component of an artifact: its layer of media type `application/wasm`. The manifest has the digest
+    /// of the reference, and the layer the digest that the manifest says, or the answer is a fault.
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
+}
+
 /// Credentials for the clusters behind targets (`wit/template/kubeconfigs.wit`). Grants are checked by the caller.
 pub trait Kubeconfigs: Send + Sync {
     /// Mints a credential of a kind. The answer is a secret.
@@ -126,11 +134,14 @@ pub struct JobChance {
 }
 
 /// All that templates of one job may reach.
+#[derive(Clone)]
 pub struct Surroundings {
     /// The blueprint's files.
     pub files: Arc<dyn Files>,
     /// The component versions behind the blueprint.
     pub components: Arc<dyn Components>,
+    /// Components in registries.
+    pub artifacts: Arc<dyn Artifacts>,
     /// Credentials.
     pub kubeconfigs: Arc<dyn Kubeconfigs>,
     /// Time and randomness.
@@ -143,13 +154,14 @@ impl Surroundings {
         Self {
             files,
             components: Arc::new(Nothing),
+            artifacts: Arc::new(Nothing),
             kubeconfigs: Arc::new(Nothing),
             chance: JobChance { now: jiff::Timestamp::UNIX_EPOCH, seed: [0; 32] },
         }
     }
 }
 
-/// No component version and no credentials.
+/// No component version, no registry and no credentials.
 pub struct Nothing;
 
 impl Nothing {
@@ -179,6 +191,19 @@ impl Components for Nothing {
     }
 }
 
+impl Artifacts for Nothing {
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+        Box::pin(async move {
+            Err(Fault::invalid(
+                Code::ConfigurationProblem,
+                format!(
+                    "{reference} cannot be read: there is no registry here; put the component into the blueprint and name it with `file`"
+                ),
+            ))
+        })
+    }
+}
+
 impl Kubeconfigs for Nothing {
     fn mint<'a>(&'a self, kind: &'a str, _: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move { Err(Fault::denied(format!("no credentials of kind {kind:?} can be had here"))) })
@@ -203,6 +228,9 @@ pub trait Plugins: Send + Sync {
     fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>>;
     /// The engine of a template type, such as `Jinja`.
     fn renderer(&self, template_type: &str) -> Option<Arc<dyn Renderer>>;
+    /// The engine that an execution of type `Wasm` brings along. `name` is where the component comes from: a file of the
+    /// blueprint, or a reference. Whether the bytes are an engine is found out when it is called.
+    fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer>;
     /// The template types served, sorted, for messages.
     fn template_types(&self) -> Vec<String>;
 }

@@ -21,6 +21,20 @@ pub enum ExecutionKind {
     ExportMapping,
 }
 
+impl ExecutionKind {
+    /// The list, as the blueprint or the installation names it.
+    pub fn list(self) -> &'static str {
+        match self {
+            ExecutionKind::Import => "importExecutions",
+            ExecutionKind::Deploy => "deployExecutions",
+            ExecutionKind::Subinstallation => "subinstallationExecutions",
+            ExecutionKind::Export => "exportExecutions",
+            ExecutionKind::ImportMapping => "importDataMappings",
+            ExecutionKind::ExportMapping => "exportDataMappings",
+        }
+    }
+}
+
 /// What an engine is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -22,11 +22,13 @@ use crate::error::CacheError;
 pub(crate) struct Cache {
     folder: PathBuf,
     engine: String,
+    /// The most bytes of code in the folder; `None` where those who fill it are trusted.
+    most: Option<u64>,
 }
 
 impl Cache {
     /// Opens the folder, and makes it where it is absent, for us alone.
-    pub(crate) fn open(folder: PathBuf, engine: &Engine) -> Result<Self, CacheError> {
+    pub(crate) fn open(folder: PathBuf, engine: &Engine, most: Option<u64>) -> Result<Self, CacheError> {
         let unusable = |why: String| CacheError { folder: folder.clone(), why };
         fs::DirBuilder::new()
             .recursive(true)
@@ -43,7 +45,7 @@ impl Cache {
         }
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        Ok(Self { folder, engine: format!("{:016x}", hasher.finish()) })
+        Ok(Self { folder, engine: format!("{:016x}", hasher.finish()), most })
     }
 
     /// Where the code of a component is or would be.
@@ -56,7 +58,12 @@ impl Cache {
         let file = self.file(digest);
         let code = fs::read(&file).ok()?;
         match fs::read_to_string(seal_of(&file)) {
-            Ok(seal) if seal == self.seal(digest, &code) => Some(code),
+            Ok(seal) if seal == self.seal(digest, &code) => {
+                if self.most.is_some() {
+                    touch(&file);
+                }
+                Some(code)
+            }
             Ok(_) | Err(_) => {
                 tracing::warn!(file = %file.display(), "a compiled component in the cache is damaged; it is compiled again");
                 None
@@ -68,7 +75,38 @@ impl Cache {
     pub(crate) fn put(&self, digest: &str, code: &[u8]) -> Result<(), CacheError> {
         let file = self.file(digest);
         let written = replace(&seal_of(&file), self.seal(digest, code).as_bytes()).and_then(|()| replace(&file, code));
-        written.map_err(|error| CacheError { folder: self.folder.clone(), why: error.to_string() })
+        written.and_then(|()| self.make_room(&file)).map_err(|error| self.unusable(&error))
+    }
+
+    fn unusable(&self, error: &io::Error) -> CacheError {
+        CacheError { folder: self.folder.clone(), why: error.to_string() }
+    }
+
+    /// Removes what was used longest ago until the rest is small enough; `newest` stays.
+    fn make_room(&self, newest: &Path) -> io::Result<()> {
+        let Some(most) = self.most else { return Ok(()) };
+        let mut others = Vec::new();
+        let mut sum = fs::metadata(newest)?.len();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            if path.extension().is_some_and(|ending| ending == "cwasm") && path != newest {
+                let found = entry.metadata()?;
+                sum += found.len();
+                others.push((found.modified()?, found.len(), path));
+            }
+        }
+        others.sort();
+        for (_, size, path) in others {
+            if sum <= most {
+                break;
+            }
+            // The code first: a seal without code is no entry.
+            fs::remove_file(&path)?;
+            fs::remove_file(seal_of(&path)).or_else(absent_is_fine)?;
+            sum -= size;
+        }
+        Ok(())
     }
 
     fn name(&self, digest: &str) -> String {
@@ -84,6 +122,20 @@ impl Cache {
 
 fn seal_of(file: &Path) -> PathBuf {
     file.with_extension("cwasm.sha256")
+}
+
+fn absent_is_fine(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// Marks a file as used now.
+fn touch(file: &Path) {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+    let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    let times = Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) };
+    if let Err(error) = rustix::fs::utimensat(CWD, file, &times, AtFlags::empty()) {
+        tracing::debug!(file = %file.display(), %error, "a compiled component is not marked as used; it may go early");
+    }
 }
 
 /// Writes a file beside the place and moves it there.
@@ -102,7 +154,7 @@ mod tests {
     use super::*;
 
     fn open(folder: &Path) -> Result<Cache, CacheError> {
-        Cache::open(folder.to_path_buf(), &Engine::default())
+        Cache::open(folder.to_path_buf(), &Engine::default(), None)
     }
 
     #[test]
@@ -115,6 +167,31 @@ mod tests {
         assert_eq!(cache.get("sha256:bb"), None);
         let names: Vec<_> = fs::read_dir(&cache.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_when_the_folder_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::open(folder.path().join("cache"), &Engine::default(), Some(10)).unwrap();
+        for digest in ["sha256:aa", "sha256:bb"] {
+            cache.put(digest, b"four").unwrap();
+            // Seconds are enough to tell them apart on every file system.
+            age(&cache.file(digest), if digest == "sha256:aa" { 200 } else { 100 });
+        }
+        assert!(cache.get("sha256:aa").is_some());
+        cache.put("sha256:cc", b"four").unwrap();
+        let there = |digest: &str| cache.get(digest).is_some();
+        assert!(there("sha256:aa") && there("sha256:cc") && !there("sha256:bb"));
+        assert!(!seal_of(&cache.file("sha256:bb")).exists());
+        cache.put("sha256:dd", b"more than fits at all").unwrap();
+        assert!(there("sha256:dd") && !there("sha256:aa") && !there("sha256:cc"));
+    }
+
+    /// Has the file last used this many seconds ago, as seen from the file's own time.
+    fn age(file: &Path, seconds: u64) {
+        let opened = fs::File::options().write(true).open(file).unwrap();
+        let now = opened.metadata().unwrap().modified().unwrap();
+        opened.set_modified(now - std::time::Duration::from_secs(seconds)).unwrap();
     }
 
     #[test]

@@ -16,26 +16,34 @@ use wasmtime_wasi::I32Exit;
 
 use crate::{
     budget::{Budget, Limit},
-    capability::{Guest, cluster::ClusterState, files::FilesState, locked},
+    capability::{Guest, chance::ChanceState, cluster::ClusterState, locked, postponed::Postponed},
     component::Component,
     error::{Error, Stop},
     meter::Meter,
     sandbox::Sandbox,
     transcript::Transcript,
-    wasi,
+    wasi::{self, Randomness},
 };
 
 /// What a call is made of, besides its component.
 pub(crate) struct Call<'a> {
-    pub(crate) plugin: Arc<str>,
     pub(crate) budget: &'a Budget,
     pub(crate) grants: Arc<Grants>,
-    pub(crate) clusters: Option<Arc<dyn port::Clusters>>,
-    pub(crate) files: Option<Arc<dyn port::Files>>,
+    pub(crate) reach: Reach,
     /// The guest's clock: since the epoch.
     pub(crate) now: Duration,
-    /// The guest's randomness.
-    pub(crate) seed: u64,
+    /// Where a fault that may pass is remembered.
+    pub(crate) postponed: Postponed,
+    /// What the guest says.
+    pub(crate) transcript: Arc<Mutex<Transcript>>,
+}
+
+/// What is behind a call's imports.
+pub(crate) enum Reach {
+    /// Clusters, and a number that all randomness follows from.
+    Deployer(Arc<dyn port::Clusters>, u64),
+    /// A blueprint and what belongs to it, and what is drawn.
+    Template(port::Surroundings, ChanceState),
 }
 
 /// Runs `export` in a fresh instance of the component. Nothing of the instance outlives the answer.
@@ -46,17 +54,26 @@ pub(crate) async fn run<A>(
     export: impl for<'s> FnOnce(&'s mut Store<Guest>, Instance) -> BoxFuture<'s, wasmtime::Result<A>> + Send,
 ) -> Result<A, Error> {
     let _room = sandbox.enter().await?;
-    let Call { plugin, budget, grants, clusters, files, now, seed } = call;
-    let transcript = Arc::new(Mutex::new(Transcript::new(plugin, budget)));
+    let Call { budget, grants, reach, now, postponed, transcript } = call;
+    let randomness = match &reach {
+        Reach::Deployer(_, seed) => Randomness::of_number(*seed),
+        Reach::Template(_, chance) => Randomness::of_chance(chance),
+    };
+    let (clusters, surroundings, chance) = match reach {
+        Reach::Deployer(clusters, _) => (Some(clusters), None, None),
+        Reach::Template(surroundings, chance) => (None, Some(surroundings), Some(chance)),
+    };
     let mut table = ResourceTable::new();
     table.set_max_capacity(usize::try_from(budget.handles).unwrap_or(usize::MAX));
     let guest = Guest {
         meter: Meter::new(budget.clone(), sandbox.memory().clone(), sandbox.epochs().clone()),
-        wasi: wasi::context(now, seed, &transcript),
+        wasi: wasi::context(now, randomness, &transcript),
         transcript: transcript.clone(),
         grants,
         cluster: ClusterState(clusters),
-        files: FilesState(files),
+        surroundings,
+        chance,
+        postponed,
         table,
     };
     let mut store = store(sandbox, guest, budget);

@@ -7,10 +7,11 @@ pub(crate) mod components;
 pub(crate) mod files;
 pub(crate) mod kubeconfigs;
 pub(crate) mod log;
+pub(crate) mod postponed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orangery_core::grant::Grants;
+use orangery_core::{grant::Grants, port::Surroundings};
 use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -22,7 +23,11 @@ pub(crate) struct Guest {
     pub(crate) transcript: Arc<Mutex<Transcript>>,
     pub(crate) grants: Arc<Grants>,
     pub(crate) cluster: cluster::ClusterState,
-    pub(crate) files: files::FilesState,
+    /// What a template may reach; `None` for deployers.
+    pub(crate) surroundings: Option<Surroundings>,
+    /// What a template draws; `None` for deployers.
+    pub(crate) chance: Option<chance::ChanceState>,
+    pub(crate) postponed: postponed::Postponed,
     pub(crate) wasi: WasiCtx,
     pub(crate) table: ResourceTable,
 }

@@ -32,6 +32,8 @@ pub struct Component {
     pub(crate) deploy: Option<deploy::GuestIndices>,
     pub(crate) uninstall: Option<uninstall::GuestIndices>,
     pub(crate) template: Option<template::GuestIndices>,
+    /// Bytes of its machine code.
+    code: usize,
 }
 
 impl Component {
@@ -54,9 +56,11 @@ impl Component {
         // SAFETY: `code` comes from `compile` or, with its seal checked, from `Cache`; see `cache` for why that is ours.
         let code =
             unsafe { Code::deserialize(engine, code) }.map_err(|error| Error::Compile { why: format!("{error:#}") })?;
+        let size = code.image_range();
+        let size = size.end.addr().saturating_sub(size.start.addr());
         let misfit = |error: wasmtime::Error| Error::Link { why: format!("{error:#}") };
         let pre = linker.instantiate_pre(&code).map_err(misfit)?;
-        let mut component = Self { inspection, pre, deploy: None, uninstall: None, template: None };
+        let mut component = Self { inspection, pre, deploy: None, uninstall: None, template: None, code: size };
         if component.inspection.exports_interface(DEPLOY) {
             component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(DEPLOY, "plan")?;
             component.deploy = Some(deploy::GuestIndices::new(&component.pre).map_err(misfit)?);
@@ -97,9 +101,27 @@ pub(crate) struct Slot {
     known: OnceLock<Result<Arc<Component>, Arc<Error>>>,
     /// Protects loading: it is done once, by whoever comes first.
     loading: Mutex<()>,
+    /// Stands for the code of a component that is not there.
+    #[cfg(test)]
+    pretended: OnceLock<usize>,
 }
 
 impl Slot {
+    /// Bytes of machine code that it holds.
+    pub(crate) fn code(&self) -> usize {
+        #[cfg(test)]
+        if let Some(pretended) = self.pretended.get() {
+            return *pretended;
+        }
+        self.known.get().and_then(|known| known.as_ref().ok()).map_or(0, |component| component.code)
+    }
+
+    /// Holds this many bytes of code from now on, as far as [`Slot::code`] is asked.
+    #[cfg(test)]
+    pub(crate) fn pretend(&self, code: usize) {
+        self.pretended.set(code).unwrap();
+    }
+
     /// The component, or why it is unusable. A reason that may pass by itself is not remembered.
     pub(crate) async fn get_or_load(
         &self,

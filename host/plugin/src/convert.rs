@@ -11,9 +11,12 @@ use orangery_core::{
 
 pub(crate) use answer::{proposal, rendered};
 
-use crate::bindings::{
-    deployer::{exports::orangery::deployer::deploy, orangery::deployer::types as wire},
-    template::exports::orangery::template::template,
+use crate::{
+    bindings::{
+        deployer::{exports::orangery::deployer::deploy, orangery::deployer::types as wire},
+        template::exports::orangery::template::template,
+    },
+    transcript::Transcript,
 };
 
 /// The request of a deployer.
@@ -98,10 +101,22 @@ fn problem_for_guest(of: Problem) -> wire::Problem {
     wire::Problem { code: code.into(), message, at }
 }
 
-/// Why an engine says that rendering failed.
-pub(crate) fn render_failure(of: template::Failure) -> RenderFailure {
+/// The longest message, and the longest snippet, of a failure.
+const MOST_WORDS: usize = 8 << 10;
+/// The longest name of a file in it.
+const MOST_PATH: usize = 1 << 10;
+
+/// Why an engine says that rendering failed: cut, and without credentials and control characters.
+pub(crate) fn render_failure(of: template::Failure, transcript: &Transcript) -> RenderFailure {
     let template::Failure { message, file, line, column, snippet } = of;
-    RenderFailure { message, file, line, column, snippet, transient: false }
+    RenderFailure {
+        message: transcript.told(&message, MOST_WORDS),
+        file: file.map(|file| transcript.told(&file, MOST_PATH)),
+        line,
+        column,
+        snippet: snippet.map(|snippet| transcript.told(&snippet, MOST_WORDS)),
+        transient: false,
+    }
 }
 
 /// Which cluster a guest means.

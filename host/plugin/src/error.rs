@@ -93,9 +93,7 @@ pub enum Error {
         found: String,
     },
     /// The component exports nothing that this host could call, or not what it is registered for.
-    #[error(
-        "the component does not export {interface}; build it against the world of `orangery wit` that it is registered for"
-    )]
+    #[error("the component does not export {interface}; build it against the world of `orangery wit` that has it")]
     Export {
         /// What is missing.
         interface: &'static str,

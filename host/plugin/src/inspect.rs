@@ -184,14 +184,15 @@ fn offer(import: &str, grants: &Grants) -> Offer {
             Offer::NotGranted("clusters")
         }
         "orangery:deployer/cluster" if grants.reads.is_empty() => Offer::NotGranted("reads"),
-        "orangery:deployer/cluster" | "orangery:template/files" => Offer::Granted,
+        "orangery:template/kubeconfigs" if grants.kubeconfigs.is_empty() => Offer::NotGranted("kubeconfigs"),
+        "orangery:deployer/cluster"
+        | "orangery:template/files"
+        | "orangery:template/components"
+        | "orangery:template/kubeconfigs" => Offer::Granted,
         "orangery:deployer/artifacts" if grants.artifacts.is_empty() && grants.hosts.is_empty() => {
             Offer::NotGranted("artifacts")
         }
-        "orangery:deployer/artifacts"
-        | "orangery:template/components"
-        | "orangery:template/kubeconfigs"
-        | "orangery:template/chance" => Offer::Unserved,
+        "orangery:deployer/artifacts" => Offer::Unserved,
         _ => Offer::Harmless,
     }
 }
@@ -252,7 +253,7 @@ mod tests {
             &[],
             &["run"],
             None,
-            "the component does not export orangery:deployer/deploy or orangery:template/template; build it against the world of `orangery wit` that it is registered for",
+            "the component does not export orangery:deployer/deploy or orangery:template/template; build it against the world of `orangery wit` that has it",
         );
         check(
             &[],

@@ -16,6 +16,7 @@ mod convert;
 mod error;
 mod inspect;
 mod meter;
+mod own;
 mod plugin;
 mod plugin_set;
 mod registration;

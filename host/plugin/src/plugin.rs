@@ -1,6 +1,10 @@
 //! A registered component: its identity, grants and limits, and the calls that the host makes to it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use orangery_core::{
@@ -15,12 +19,15 @@ use orangery_core::{
 use crate::{
     bindings::template::exports::orangery::template::template,
     budget::Budget,
-    call::{self, Call},
+    call::{self, Call, Reach},
+    capability::{chance::ChanceState, locked, postponed::Postponed},
     component::{Component, Slot},
     convert,
     error::Error,
+    own::OwnTerms,
     registration::{Content, Registered},
-    sandbox::Sandbox,
+    sandbox::{Origin, Sandbox},
+    transcript::Transcript,
 };
 
 /// A registered component. It is compiled when it is first needed, or before, in the background.
@@ -31,9 +38,13 @@ pub struct Plugin {
     budget: Budget,
     ownership_labels: Vec<String>,
     content: Content,
+    origin: Origin,
     slot: Arc<Slot>,
     sandbox: Arc<Sandbox>,
 }
+
+/// As much of a digest as people compare.
+const SHORT_DIGEST: usize = "sha256:".len() + 12;
 
 impl Plugin {
     /// Takes a registration over. Nothing is compiled yet.
@@ -50,8 +61,30 @@ impl Plugin {
             budget: spec.limits,
             ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
             content,
-            slot: sandbox.slot(&digest),
+            origin: Origin::Registered,
+            slot: sandbox.slot(Origin::Registered, &digest),
             identity: PluginIdentity { name: name.clone(), version: spec.version, digest },
+            name: name.into(),
+            sandbox,
+        }
+    }
+
+    /// The engine that a blueprint brings along. `name` is its file or its reference.
+    pub(crate) fn of_blueprint(name: &str, bytes: Vec<u8>, terms: &OwnTerms, sandbox: Arc<Sandbox>) -> Self {
+        let digest = digest::sha256(&bytes);
+        Self {
+            grants: terms.grants.clone(),
+            budget: terms.budget.clone(),
+            ownership_labels: Vec::new(),
+            content: Content::Bytes(Cow::Owned(bytes)),
+            origin: Origin::Blueprint,
+            slot: sandbox.slot(Origin::Blueprint, &digest),
+            // A digest is ASCII, so that every length is a boundary.
+            identity: PluginIdentity {
+                name: name.to_owned(),
+                version: digest.chars().take(SHORT_DIGEST).collect(),
+                digest,
+            },
             name: name.into(),
             sandbox,
         }
@@ -69,7 +102,9 @@ impl Plugin {
     /// Why it is unusable.
     pub async fn component(&self) -> Result<Arc<Component>, Arc<Error>> {
         match &self.content {
-            Content::Bytes(bytes) => self.slot.get_or_load(|| self.sandbox.load(&self.identity.digest, bytes)).await,
+            Content::Bytes(bytes) => {
+                self.slot.get_or_load(|| self.sandbox.load(self.origin, &self.identity.digest, bytes)).await
+            }
             Content::Missing(error) => Err(error.clone()),
         }
     }
@@ -124,35 +159,47 @@ impl Plugin {
         let Some(indices) = component.template.clone() else {
             return Err(Arc::new(Error::Export { interface: "orangery:template/template" }));
         };
-        let request: template::Request = convert::request(request);
-        let call = Call {
-            plugin: self.name.clone(),
-            budget: &self.budget,
-            grants: self.grants.clone(),
-            clusters: None,
-            files: Some(Arc::clone(&surroundings.files)),
-            // A template is told neither the time nor a seed: rendering twice gives the same.
-            now: Duration::ZERO,
-            seed: 0,
-        };
+        let now = since_epoch(surroundings.chance.now);
+        let reach = Reach::Template(surroundings.clone(), ChanceState::new(&surroundings.chance, request));
+        let call = self.call(reach, now);
+        let (postponed, transcript) = (call.postponed.clone(), call.transcript.clone());
+        let wire: template::Request = convert::request(request);
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {
-            Box::pin(async move { indices.load(&mut *store, &instance)?.call_render(store, &request).await })
+            Box::pin(async move { indices.load(&mut *store, &instance)?.call_render(store, &wire).await })
         });
-        Ok(match answer.await? {
-            Ok(rendered) => Ok(convert::rendered(rendered, &self.budget)?),
-            Err(failure) => Err(convert::render_failure(failure)),
-        })
+        let answer = answer.await;
+        let words = locked(&transcript);
+        match (answer, postponed.why()) {
+            (Ok(Err(failure)), why) => {
+                Ok(Err(RenderFailure { transient: why.is_some(), ..convert::render_failure(failure, &words) }))
+            }
+            // Whatever came of it, a later call is told something else.
+            (Ok(Ok(_)) | Err(_), Some(why)) => Ok(Err(RenderFailure {
+                message: words.told(why, why.len()),
+                file: request.file.clone(),
+                line: None,
+                column: None,
+                snippet: None,
+                transient: true,
+            })),
+            (Ok(Ok(rendered)), None) => Ok(Ok(convert::rendered(rendered, &self.budget, &words)?)),
+            (Err(error), None) => Err(Arc::new(error)),
+        }
     }
 
     fn deployer_call(&self, item: &Item, clusters: Arc<dyn Clusters>) -> Call<'_> {
+        let now: Option<Timestamp> = item.now.parse().ok();
+        self.call(Reach::Deployer(clusters, item.seed), now.map(since_epoch).unwrap_or_default())
+    }
+
+    fn call(&self, reach: Reach, now: Duration) -> Call<'_> {
         Call {
-            plugin: self.name.clone(),
             budget: &self.budget,
             grants: self.grants.clone(),
-            clusters: Some(clusters),
-            files: None,
-            now: since_epoch(&item.now),
-            seed: item.seed,
+            reach,
+            now,
+            postponed: Postponed::default(),
+            transcript: Arc::new(Mutex::new(Transcript::new(self.name.clone(), &self.budget))),
         }
     }
 
@@ -170,14 +217,19 @@ impl Plugin {
     }
 
     fn fault(&self, error: &Error) -> Fault {
-        error.fault(&self.identity)
+        let mut fault = error.fault(&self.identity);
+        if let (Origin::Blueprint, Error::Limit { .. }) = (self.origin, error)
+            && let Fault::Invalid(told) | Fault::Later(told) | Fault::Denied(told) = &mut fault
+        {
+            told.message.push_str("; components of blueprints are registered as the template type Wasm");
+        }
+        fault
     }
 }
 
-/// The request's time for the guest's clock; the epoch where the text is no time.
-fn since_epoch(now: &str) -> Duration {
-    let now: Option<Timestamp> = now.parse().ok();
-    now.and_then(|now| Duration::try_from(now.duration_since(Timestamp::UNIX_EPOCH)).ok()).unwrap_or_default()
+/// A time for the guest's clock; nothing was before the epoch.
+fn since_epoch(now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default()
 }
 
 impl Deployer for Plugin {

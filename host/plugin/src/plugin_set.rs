@@ -2,15 +2,20 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_core::port::{Deployer, Plugins, Renderer};
+use orangery_core::{
+    blueprint::OWN_ENGINE,
+    port::{Deployer, Plugins, Renderer},
+};
 
-use crate::{plugin::Plugin, registration::Registered, sandbox::Sandbox};
+use crate::{own::OwnTerms, plugin::Plugin, registration::Registered, sandbox::Sandbox};
 
 /// The components of a host.
 pub struct PluginSet {
     plugins: Vec<Arc<Plugin>>,
     deployers: BTreeMap<String, Arc<Plugin>>,
     renderers: BTreeMap<String, Arc<Plugin>>,
+    own: OwnTerms,
+    sandbox: Arc<Sandbox>,
 }
 
 /// Why registrations do not go together.
@@ -45,13 +50,26 @@ impl PluginSet {
     ///
     /// Two registrations with one name, or that claim one type.
     pub fn load(registered: Vec<Registered>, sandbox: &Arc<Sandbox>) -> Result<Self, PluginSetError> {
-        let mut set = Self { plugins: Vec::new(), deployers: BTreeMap::new(), renderers: BTreeMap::new() };
+        let mut set = Self {
+            plugins: Vec::new(),
+            deployers: BTreeMap::new(),
+            renderers: BTreeMap::new(),
+            own: OwnTerms::default(),
+            sandbox: sandbox.clone(),
+        };
         let mut origins: BTreeMap<String, String> = BTreeMap::new();
         for one in registered {
             let name = one.registration.metadata.name.clone();
             let origin = one.origin.clone();
             if let Some(first) = origins.insert(name.clone(), origin.clone()) {
                 return Err(PluginSetError::Name { name, first, second: origin });
+            }
+            if one.registration.is_for_own() {
+                if let Some(first) = set.own.registration {
+                    return Err(PluginSetError::Type { claimed: OWN_ENGINE.to_owned(), first, second: name });
+                }
+                set.own = OwnTerms::of(one.registration);
+                continue;
             }
             let spec = one.registration.spec.clone();
             let plugin = Arc::new(Plugin::new(one, sandbox.clone()));
@@ -99,7 +117,13 @@ impl Plugins for PluginSet {
         self.renderers.get(template_type).map(|plugin| plugin.clone() as Arc<dyn Renderer>)
     }
 
+    fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer> {
+        Arc::new(Plugin::of_blueprint(name, bytes, &self.own, self.sandbox.clone()))
+    }
+
     fn template_types(&self) -> Vec<String> {
-        self.renderers.keys().cloned().collect()
+        let mut types: Vec<String> = self.renderers.keys().cloned().chain([OWN_ENGINE.to_owned()]).collect();
+        types.sort();
+        types
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use orangery_core::grant::Grants;
+use orangery_core::{blueprint::OWN_ENGINE, grant::Grants};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -58,8 +58,10 @@ pub struct Metadata {
 pub struct RegistrationSpec {
     /// The component's version, for messages and status.
     pub version: String,
-    /// Where the component is.
-    pub component: ComponentSource,
+    /// Where the component is. There is none exactly for the template type `Wasm`, whose components blueprints bring
+    /// along: its registration says what those may reach and spend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ComponentSource>,
     /// What it deploys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployer: Option<DeployerClaim>,
@@ -151,6 +153,16 @@ pub enum RegistrationError {
         /// The registration.
         name: String,
     },
+    /// The template type `Wasm` with a component, or beside other types.
+    #[error(
+        "{origin}: plugin {name} is for the template type Wasm, whose components blueprints bring along; remove `component` and all other types"
+    )]
+    Own {
+        /// The file.
+        origin: String,
+        /// The registration.
+        name: String,
+    },
     /// A name, version or type is empty.
     #[error("{origin}: `{field}` is empty; give it a value")]
     EmptyField {
@@ -189,6 +201,12 @@ impl Registration {
         Ok(registration)
     }
 
+    /// Whether it is the one of components that blueprints bring along.
+    pub(crate) fn is_for_own(&self) -> bool {
+        let types = self.spec.template.as_ref().map(|claim| claim.types.as_slice()).unwrap_or_default();
+        self.spec.component.is_none() && matches!(types, [one] if one == OWN_ENGINE)
+    }
+
     fn check(&self, origin: &str) -> Result<(), RegistrationError> {
         let Self { api_version: ApiVersion::V1Alpha1, kind: Kind::Plugin, metadata: Metadata { name }, spec } = self;
         let empty = |field| RegistrationError::EmptyField { origin: origin.to_owned(), field };
@@ -208,6 +226,12 @@ impl Registration {
         };
         if types.is_empty() || types.iter().any(String::is_empty) {
             return Err(empty(field));
+        }
+        if types.iter().any(|one| one == OWN_ENGINE) && spec.template.is_some() && !self.is_for_own() {
+            return Err(RegistrationError::Own { origin: origin.to_owned(), name: name.clone() });
+        }
+        if spec.component.is_none() && !self.is_for_own() {
+            return Err(empty("spec.component"));
         }
         match spec.limits.beyond() {
             Some((limit, most)) => {
@@ -251,10 +275,15 @@ impl Registered {
         let text = fs::read_to_string(path).map_err(unread)?;
         let origin = path.display().to_string();
         let registration = Registration::parse(&text, &origin)?;
-        let file = path.parent().unwrap_or(Path::new("")).join(&registration.spec.component.file);
-        let content = match fs::read(&file) {
-            Ok(bytes) => Content::Bytes(Cow::Owned(bytes)),
-            Err(source) => Content::Missing(Arc::new(Error::Read { path: file, source })),
+        let content = match &registration.spec.component {
+            Some(ComponentSource { file }) => {
+                let file = path.parent().unwrap_or(Path::new("")).join(file);
+                match fs::read(&file) {
+                    Ok(bytes) => Content::Bytes(Cow::Owned(bytes)),
+                    Err(source) => Content::Missing(Arc::new(Error::Read { path: file, source })),
+                }
+            }
+            None => Content::Bytes(Cow::Borrowed(&[])),
         };
         Ok(Self { registration, content, origin })
     }
@@ -303,7 +332,7 @@ mod tests {
             metadata: Metadata { name: "mine".into() },
             spec: RegistrationSpec {
                 version: "1.0.0".into(),
-                component: ComponentSource { file: "a.wasm".into() },
+                component: Some(ComponentSource { file: "a.wasm".into() }),
                 deployer: None,
                 template: Some(TemplateClaim { types: vec!["Mine".into()] }),
                 grants: Grants::default(),

@@ -24,6 +24,7 @@ use crate::{
     error::{CacheError, Error},
     inspect,
     meter::SharedMemory,
+    own::Recent,
     wasi,
 };
 
@@ -89,13 +90,34 @@ pub struct Sandbox {
     rooms: Semaphore,
     most_calls: u32,
     compiler: CompileCommand,
+    registered: Shelf,
+    own: Shelf,
+    /// Protects the registered components that were asked for, usable or not, by digest.
+    components: Mutex<BTreeMap<String, Arc<Slot>>>,
+    recent: Recent,
+}
+
+/// Who answers for a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The operator, by a registration.
+    Registered,
+    /// The author of a blueprint. What is kept of such components is bounded, and they wait for each other only.
+    Blueprint,
+}
+
+/// How components of one origin are compiled.
+struct Shelf {
     /// One component is compiled at a time: the compiler uses all processors and much memory.
     compiling: Semaphore,
     /// Where compiled components are kept, or why nowhere.
     cache: Result<Cache, CacheError>,
-    /// Protects the components that were asked for, usable or not, by digest.
-    components: Mutex<BTreeMap<String, Arc<Slot>>>,
 }
+
+/// The folder below the cache for components of blueprints.
+const OF_BLUEPRINTS: &str = "of-blueprints";
+/// Bytes on disk of the compiled components of blueprints; those used longest ago go.
+const MOST_OF_BLUEPRINTS: u64 = 2 << 30;
 
 impl Sandbox {
     /// Starts the engine. Says once, as a warning, where the pool could not be reserved (see [`Sandbox::allocator`]) and
@@ -114,12 +136,18 @@ impl Sandbox {
         let unlinked = |error: wasmtime::Error| Error::Engine { why: format!("{error:#}") };
         capability::add_to_linker(&mut linker).map_err(unlinked)?;
         wasi::add_to_linker(&mut linker).map_err(unlinked)?;
-        let cache = match cache {
-            Some(folder) => Cache::open(folder, &engine).inspect_err(|error| {
-                tracing::warn!(%error, "components are compiled at each start");
-            }),
+        let open = |folder: Option<PathBuf>, most| match folder {
+            Some(folder) => Cache::open(folder, &engine, most),
             None => Err(CacheError { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() }),
         };
+        let shelf = |cache| Shelf { compiling: Semaphore::new(1), cache };
+        let own = shelf(open(cache.as_ref().map(|folder| folder.join(OF_BLUEPRINTS)), Some(MOST_OF_BLUEPRINTS)));
+        let configured = cache.is_some();
+        let registered = shelf(open(cache, None).inspect_err(|error| {
+            if configured {
+                tracing::warn!(%error, "components are compiled at each start");
+            }
+        }));
         Ok(Arc::new(Self {
             ticker: ticker::Ticker::start(&engine)?,
             linker,
@@ -129,8 +157,9 @@ impl Sandbox {
             rooms: Semaphore::new(calls as usize),
             most_calls: calls,
             compiler,
-            compiling: Semaphore::new(1),
-            cache,
+            registered,
+            own,
+            recent: Recent::default(),
             components: Mutex::default(),
         }))
     }
@@ -158,7 +187,10 @@ impl Sandbox {
     }
 
     /// Where the component of this digest is kept, whoever asks for it.
-    pub(crate) fn slot(&self, digest: &str) -> Arc<Slot> {
+    pub(crate) fn slot(&self, origin: Origin, digest: &str) -> Arc<Slot> {
+        if origin == Origin::Blueprint {
+            return self.recent.slot(digest);
+        }
         let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
         components.entry(digest.to_owned()).or_default().clone()
     }
@@ -171,18 +203,22 @@ impl Sandbox {
     pub async fn fill_cache(&self, bytes: &[u8]) -> Result<PathBuf, Error> {
         inspect::inspect(bytes)?.check()?;
         let digest = digest::sha256(bytes);
-        let cache = self.cache.as_ref().map_err(CacheError::clone)?;
+        let cache = self.registered.cache.as_ref().map_err(CacheError::clone)?;
         if cache.get(&digest).is_none() {
-            cache.put(&digest, &self.compile(bytes).await?)?;
+            cache.put(&digest, &self.compile(&self.registered, bytes).await?)?;
         }
         Ok(cache.file(&digest))
     }
 
     /// Loads a component: from the cache, or compiled in a process of its own.
-    pub(crate) async fn load(&self, digest: &str, bytes: &[u8]) -> Result<Component, Error> {
+    pub(crate) async fn load(&self, origin: Origin, digest: &str, bytes: &[u8]) -> Result<Component, Error> {
+        let shelf = match origin {
+            Origin::Registered => &self.registered,
+            Origin::Blueprint => &self.own,
+        };
         let inspection = inspect::inspect(bytes)?;
         inspection.check()?;
-        if let Some(compiled) = self.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
+        if let Some(compiled) = shelf.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
             match Component::link(&self.engine, &self.linker, inspection.clone(), &compiled) {
                 Ok(component) => return Ok(component),
                 Err(Error::Compile { why }) => {
@@ -191,8 +227,8 @@ impl Sandbox {
                 Err(error) => return Err(error),
             }
         }
-        let compiled = self.compile(bytes).await?;
-        if let Ok(cache) = &self.cache
+        let compiled = self.compile(shelf, bytes).await?;
+        if let Ok(cache) = &shelf.cache
             && let Err(error) = cache.put(digest, &compiled)
         {
             tracing::warn!(%error, "the next start compiles again");
@@ -200,8 +236,8 @@ impl Sandbox {
         Component::link(&self.engine, &self.linker, inspection, &compiled)
     }
 
-    async fn compile(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        let _turn = self.compiling.acquire().await;
+    async fn compile(&self, shelf: &Shelf, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        let _turn = shelf.compiling.acquire().await;
         compile::compile(&self.compiler, bytes).await
     }
 

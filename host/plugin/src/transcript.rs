@@ -1,6 +1,8 @@
 //! What a guest says: log lines and its standard streams, counted, escaped and cut.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
+
+use serde_json::Value;
 
 use crate::{
     budget::{Budget, Limit},
@@ -11,6 +13,11 @@ use crate::{
 const TAIL: usize = 4 << 10;
 /// The longest line that reaches the log.
 const LINE: usize = 8 << 10;
+
+/// The shortest word of a credential that is hidden: shorter ones stand in honest text as well.
+const SECRET: usize = 12;
+/// What stands for a hidden word.
+const HIDDEN: &str = "[...]";
 
 /// How grave a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +46,8 @@ pub(crate) struct Transcript {
     out: Vec<u8>,
     err: Vec<u8>,
     tail: VecDeque<u8>,
+    /// Words of credentials that came through host calls, the longest first.
+    secrets: Vec<String>,
 }
 
 impl Transcript {
@@ -52,16 +61,46 @@ impl Transcript {
             out: Vec::new(),
             err: Vec::new(),
             tail: VecDeque::new(),
+            secrets: Vec::new(),
         }
+    }
+
+    /// The words of this document are secret from now on: they are blotted out of all that the guest says.
+    pub(crate) fn hide(&mut self, document: &Value) {
+        match document {
+            Value::String(text) => {
+                let words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '{' | '}'));
+                self.secrets.extend(words.filter(|word| word.len() >= SECRET).map(str::to_owned));
+                self.secrets.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+                self.secrets.dedup();
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.hide(item)),
+            Value::Object(map) => map.values().for_each(|value| self.hide(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// A text of the guest without secrets and control characters, at most `most` bytes long; lines stay lines.
+    pub(crate) fn told(&self, text: &str, most: usize) -> String {
+        let clear = self.without_secrets(text).replace("\r\n", "\n");
+        escaped_but(&clear, most, |character| matches!(character, '\n' | '\t'))
+    }
+
+    fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.secrets.iter().fold(Cow::Borrowed(text), |text, secret| match text.contains(secret.as_str()) {
+            true => Cow::Owned(text.replace(secret.as_str(), HIDDEN)),
+            false => text,
+        })
     }
 
     /// One line through the interface `log`.
     pub(crate) fn line(&mut self, level: Level, message: &str, fields: &[(String, String)]) -> Result<(), Stop> {
         let size = fields.iter().fold(message.len(), |sum, (name, value)| sum + name.len() + value.len());
         self.count(1, size)?;
-        let mut text = escaped(message, LINE);
+        let safe = |text: &str| escaped(&self.without_secrets(text), LINE);
+        let mut text = safe(message);
         for (name, value) in fields {
-            text.push_str(&format!(" {}={}", escaped(name, LINE), escaped(value, LINE)));
+            text.push_str(&format!(" {}={}", safe(name), safe(value)));
         }
         emit(level, &self.plugin, &text);
         Ok(())
@@ -89,7 +128,8 @@ impl Transcript {
             Channel::Err => Level::Warn,
         };
         for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            emit(level, &self.plugin, &escaped(&String::from_utf8_lossy(line), LINE));
+            let line = String::from_utf8_lossy(line);
+            emit(level, &self.plugin, &escaped(&self.without_secrets(&line), LINE));
         }
         Ok(())
     }
@@ -98,6 +138,7 @@ impl Transcript {
     pub(crate) fn last_words(&self) -> Option<String> {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let text = String::from_utf8_lossy(&tail);
+        let text = self.without_secrets(&text);
         let lines: Vec<String> = text
             .lines()
             .map(str::trim)
@@ -122,15 +163,19 @@ impl Transcript {
 
 /// The text without control characters, which could forge lines or move a terminal's cursor, and at most `most` bytes long.
 pub(crate) fn escaped(text: &str, most: usize) -> String {
+    escaped_but(text, most, |_| false)
+}
+
+fn escaped_but(text: &str, most: usize, kept: impl Fn(char) -> bool) -> String {
     let mut safe = String::with_capacity(text.len().min(most));
     for character in text.chars() {
         if safe.len() >= most {
             safe.push('…');
             break;
         }
-        if character.is_control()
-            || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
+        let moves = character.is_control()
+            || matches!(character, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if moves && !kept(character) {
             safe.extend(character.escape_default());
         } else {
             safe.push(character);
@@ -179,6 +224,31 @@ mod tests {
         assert!(words.ends_with("x thread main panicked: \\u{1b}[31mboom"), "{words}");
         assert!(words.len() < TAIL + 10);
         assert_eq!(transcript(1, 1).last_words(), None);
+    }
+
+    #[test]
+    fn words_of_a_credential_are_blotted_out_of_all_that_is_said() {
+        let mut some = transcript(100, 1 << 20);
+        let token = "eyJhbGciOiJSUzI1NiJ9.payload";
+        some.hide(&serde_json::json!({
+            "kubeconfig": format!("users:\n- user: {{token: {token}}}\n"),
+            "more": [{"key": format!("{token}.signature")}],
+            "expires": 3600,
+        }));
+        assert_eq!(
+            some.told(&format!("{token}.signature and \"{token}\" of users:"), 100),
+            "[...] and \"[...]\" of users:"
+        );
+        some.write(Channel::Err, format!("panicked at {token}\n").as_bytes()).unwrap();
+        assert_eq!(some.last_words().unwrap(), "panicked at [...]");
+    }
+
+    #[test]
+    fn a_text_keeps_its_lines_and_nothing_else_that_moves_a_cursor() {
+        let some = transcript(1, 1);
+        assert_eq!(some.told("a\tb\r\n  c\r\x1b[2J\r\n", 100), "a\tb\n  c\\r\\u{1b}[2J\n");
+        assert_eq!(some.told(&"x\n".repeat(9), 5), "x\nx\nx…");
+        assert_eq!(some.told(&"x".repeat(9), 5), "xxxxx…");
     }
 
     #[test]

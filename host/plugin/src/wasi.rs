@@ -13,7 +13,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use rand_core::TryRng;
+use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+use rand_core::{Rng, TryRng};
 use tokio::io::AsyncWrite;
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::{
@@ -25,7 +26,7 @@ use wasmtime_wasi::{
 };
 
 use crate::{
-    capability::{Guest, locked},
+    capability::{Guest, chance::ChanceState, locked},
     contract::Offered,
     transcript::{Channel, Transcript},
 };
@@ -87,16 +88,41 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
 /// The most random bytes of one request.
 const MOST_RANDOM_BYTES: u64 = 64 << 10;
 
-/// The world of one call: `now` since the epoch and `seed` are all that it knows of the outside.
-pub(crate) fn context(now: Duration, seed: u64, transcript: &Arc<Mutex<Transcript>>) -> WasiCtx {
+/// What `wasi:random` answers.
+pub(crate) struct Randomness {
+    secure: Box<dyn Rng + Send>,
+    insecure: Box<dyn Rng + Send>,
+    insecure_seed: u128,
+}
+
+impl Randomness {
+    /// Of a deployer's item: its number is no secret, and nothing drawn from it is one.
+    pub(crate) fn of_number(seed: u64) -> Self {
+        Self { secure: Box::new(SplitMix(seed)), insecure: Box::new(SplitMix(!seed)), insecure_seed: u128::from(seed) }
+    }
+
+    /// Of a template: passwords and keys are drawn from it.
+    pub(crate) fn of_chance(chance: &ChanceState) -> Self {
+        let mut insecure = ChaCha20Rng::from_seed(chance.stream("insecure"));
+        Self {
+            secure: Box::new(ChaCha20Rng::from_seed(chance.stream("secure"))),
+            insecure_seed: u128::from(insecure.next_u64()) << 64 | u128::from(insecure.next_u64()),
+            insecure: Box::new(insecure),
+        }
+    }
+}
+
+/// The world of one call: `now` since the epoch and the randomness are all that it knows of the outside.
+pub(crate) fn context(now: Duration, randomness: Randomness, transcript: &Arc<Mutex<Transcript>>) -> WasiCtx {
+    let Randomness { secure, insecure, insecure_seed } = randomness;
     WasiCtxBuilder::new()
         .stdout(Stream { channel: Channel::Out, transcript: transcript.clone() })
         .stderr(Stream { channel: Channel::Err, transcript: transcript.clone() })
         .wall_clock(StoppedClock(now))
         .monotonic_clock(CountingClock(AtomicU64::new(0)))
-        .secure_random(SplitMix(seed))
-        .insecure_random(SplitMix(!seed))
-        .insecure_random_seed(u128::from(seed))
+        .secure_random(secure)
+        .insecure_random(insecure)
+        .insecure_random_seed(insecure_seed)
         .max_random_size(MOST_RANDOM_BYTES)
         .allow_tcp(false)
         .allow_udp(false)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use orangery_core::{
     blueprint::{ItemError, OutputError, TemplateError, TemplateExecution},
-    error::{Code, Failure},
+    error::{Code, Failure, Fault},
     export::ExportError,
     import::ImportError,
     template::{ExecutionKind, RenderFailure},
@@ -125,6 +125,9 @@ pub enum ExecutionFault {
     /// Its file cannot be read.
     #[error("{0}")]
     Template(String),
+    /// The engine that the blueprint brings along cannot be read.
+    #[error("{0}")]
+    Component(Fault),
     /// Its file is no text.
     #[error("the file {0} is not UTF-8 text")]
     NotText(String),
@@ -147,22 +150,11 @@ impl ExecutionFault {
         match self {
             ExecutionFault::UnknownEngine { .. } | ExecutionFault::NoMappingEngine { .. } => "UnknownTemplateType",
             ExecutionFault::Template(_) => "TemplateNotFound",
+            ExecutionFault::Component(_) => "ComponentNotRead",
             ExecutionFault::NotText(_) => "TemplateNotText",
             ExecutionFault::Failed(_) => "TemplateFailed",
             ExecutionFault::Yaml(_) | ExecutionFault::Items(_) | ExecutionFault::Output(_) => "InvalidTemplateOutput",
         }
-    }
-}
-
-/// The list that an execution stands in, as the blueprint or the installation names it.
-fn list(kind: ExecutionKind) -> &'static str {
-    match kind {
-        ExecutionKind::Import => "importExecutions",
-        ExecutionKind::Deploy => "deployExecutions",
-        ExecutionKind::Subinstallation => "subinstallationExecutions",
-        ExecutionKind::Export => "exportExecutions",
-        ExecutionKind::ImportMapping => "importDataMappings",
-        ExecutionKind::ExportMapping => "exportDataMappings",
     }
 }
 
@@ -179,13 +171,23 @@ impl ExecutionError {
 
     /// Whether trying again may help without a change of anything.
     pub fn is_transient(&self) -> bool {
-        matches!(&self.fault, ExecutionFault::Failed(failure) if failure.transient)
+        match &self.fault {
+            ExecutionFault::Failed(failure) => failure.transient,
+            ExecutionFault::Component(fault) => matches!(fault, Fault::Later(_)),
+            ExecutionFault::UnknownEngine { .. }
+            | ExecutionFault::NoMappingEngine { .. }
+            | ExecutionFault::Template(_)
+            | ExecutionFault::NotText(_)
+            | ExecutionFault::Yaml(_)
+            | ExecutionFault::Items(_)
+            | ExecutionFault::Output(_) => false,
+        }
     }
 
     /// `deployExecutions "default" (Jinja, file deploy.yaml)`: what every message about an execution begins with.
     pub(crate) fn place(kind: ExecutionKind, execution: &str, engine: &str, file: Option<&str>) -> String {
         let file = file.map(|file| format!(", file {file}")).unwrap_or_default();
-        format!("{} {execution:?} ({engine}{file})", list(kind))
+        format!("{} {execution:?} ({engine}{file})", kind.list())
     }
 }
 

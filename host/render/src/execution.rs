@@ -1,4 +1,5 @@
-//! One execution: the engine is looked up, the template read, the component called, its text decoded (INS-24).
+//! One execution: the engine is looked up, or read where the blueprint brings it along, the template read, the component
+//! called, its text decoded (INS-24).
 
 use orangery_core::{
     blueprint::TemplateExecution,
@@ -31,7 +32,11 @@ pub(crate) async fn render(
     states: &mut States,
 ) -> Result<Document, ExecutionError> {
     let error = |fault| ExecutionError::new(list, execution, fault);
-    let engine = plugins.renderer(&execution.engine).ok_or_else(|| error(unknown(plugins, list, execution)))?;
+    let engine = match execution.is_own() {
+        true => execution.own_renderer(plugins, surroundings).await.map_err(ExecutionFault::Component),
+        false => plugins.renderer(&execution.engine).ok_or_else(|| unknown(plugins, list, execution)),
+    };
+    let engine = engine.map_err(error)?;
     let request = RenderRequest {
         execution: list,
         name: execution.name.clone(),
@@ -64,6 +69,10 @@ fn unknown(plugins: &dyn Plugins, list: ExecutionKind, execution: &TemplateExecu
 }
 
 fn template(execution: &TemplateExecution, surroundings: &Surroundings) -> Result<String, ExecutionFault> {
+    if execution.is_own() {
+        // Such a component is its own template.
+        return Ok(String::new());
+    }
     let Some(file) = &execution.file else { return Ok(execution.template.clone()) };
     let bytes = surroundings.files.read(file).map_err(ExecutionFault::Template)?;
     String::from_utf8(bytes).map_err(|_| ExecutionFault::NotText(file.clone()))

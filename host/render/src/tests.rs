@@ -18,12 +18,14 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod own;
 mod state;
 
-/// Answers the template as text, or, under `Spiff`, the JSON of the template as a document; keeps what it was asked.
+/// Answers the template as text, or what it was made of where a blueprint brought it along, or, under `Spiff`, the JSON of the template as a document; keeps what it was asked.
 struct Echo {
     identity: PluginIdentity,
     asked: Arc<Mutex<Vec<RenderRequest>>>,
+    own: Option<String>,
 }
 
 impl Renderer for Echo {
@@ -37,7 +39,7 @@ impl Renderer for Echo {
         _: &'a Surroundings,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         self.asked.lock().unwrap().push(request.clone());
-        let text = request.template.clone();
+        let text = self.own.clone().unwrap_or_else(|| request.template.clone());
         let told = |warnings: &[&str]| warnings.iter().map(|text| (*text).to_owned()).collect();
         Box::pin(async move {
             if let Some(message) = text.strip_prefix("fail: ") {
@@ -83,7 +85,12 @@ impl Plugins for Engines {
         }
         let identity =
             PluginIdentity { name: template_type.to_owned(), version: "1".to_owned(), digest: String::new() };
-        Some(Arc::new(Echo { identity, asked: Arc::clone(&self.asked) }))
+        Some(Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: None }))
+    }
+
+    fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer> {
+        let identity = PluginIdentity { name: name.to_owned(), version: "1".to_owned(), digest: String::new() };
+        Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: Some(String::from_utf8(bytes).unwrap()) })
     }
 
     fn template_types(&self) -> Vec<String> {

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Blueprint, FILE, InstallationTemplate, TemplateExecution,
+    Blueprint, FILE, InstallationTemplate, OWN_ENGINE, TemplateExecution,
     definition::{self, ExportForm, ImportForm},
+    own::{ComponentReference, ReferenceError},
     template::TemplateError,
 };
 use crate::{
@@ -105,6 +106,8 @@ pub enum Fault {
     FileOrTemplate,
     /// `file` beside other fields of a sub-installation.
     FileOrInline,
+    /// No component stands where an execution of type `Wasm` names one.
+    Component(ReferenceError),
 }
 
 impl fmt::Display for Fault {
@@ -126,6 +129,7 @@ impl fmt::Display for Fault {
                 f.write_str("are conditional imports, which an import has only under required: false")
             }
             Fault::FileOrTemplate => f.write_str("needs exactly one of `file` and `template`"),
+            Fault::Component(error) => error.fmt(f),
             Fault::FileOrInline => f.write_str("needs either `file` alone or an installation template written out"),
         }
     }
@@ -231,7 +235,12 @@ fn executions(
         if form.type_.is_empty() {
             return fault("type", Fault::Empty);
         }
+        let own = form.type_ == OWN_ENGINE;
         let (file, template) = match (form.file.as_str(), form.template) {
+            ("", Some(template)) if own => match reference(&template) {
+                Ok(reference) => (None, reference.to_string()),
+                Err(error) => return fault("template", Fault::Component(error)),
+            },
             ("", Some(Value::String(text))) => (None, text),
             // Spiff takes a structure; its engine reads YAML, and JSON is YAML.
             ("", Some(structure)) => (None, structure.to_string()),
@@ -245,6 +254,14 @@ fn executions(
         all.push(TemplateExecution { name: form.name, engine: form.type_, file, template });
     }
     Ok(all)
+}
+
+/// The component that an execution of type `Wasm` refers to: the reference itself, or `component` of a structure.
+fn reference(template: &Value) -> Result<ComponentReference, ReferenceError> {
+    match template.get("component").unwrap_or(template) {
+        Value::String(text) => text.parse(),
+        other => Err(ReferenceError::Form(other.to_string().chars().take(300).collect())),
+    }
 }
 
 fn subinstallation(files: &dyn Files, index: usize, value: &Value) -> Result<InstallationTemplate, BlueprintError> {

@@ -6,6 +6,7 @@ mod files;
 mod items;
 mod messages;
 mod outputs;
+mod own;
 mod reading;
 mod recorded;
 mod templates;

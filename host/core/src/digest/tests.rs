@@ -4,6 +4,21 @@ use serde_json::json;
 use super::*;
 
 #[test]
+fn what_is_derived_depends_on_the_key_and_on_where_each_part_ends() {
+    let key = [7; 32];
+    let of = |parts: &[&[u8]]| derived(&key, parts);
+    // `printf '\0\0\0\0\0\0\0\1a\0\0\0\0\0\0\0\2bc' | openssl dgst -sha256 -mac HMAC -macopt hexkey:0707…07`
+    assert_eq!(
+        HEXLOWER.encode(&of(&[b"a", b"bc"])),
+        "430e46797a396e1f14f7243eb7cf5ecf52e33e21022b9fd7fd03663cbea8b9c6"
+    );
+    let all = [of(&[b"a", b"bc"]), of(&[b"ab", b"c"]), of(&[b"abc"]), of(&[b"abc", b""]), derived(&[8; 32], &[b"abc"])];
+    for (index, one) in all.iter().enumerate() {
+        assert!(all.iter().skip(index + 1).all(|other| other != one), "{index}");
+    }
+}
+
+#[test]
 fn data_hashes_are_those_recorded_from_the_original() {
     let cases = [
         (json!({"item": null}), "cbd3229133410c4901821cbeb721d40711de60a0"),

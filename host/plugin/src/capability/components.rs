@@ -1,8 +1,10 @@
-//! `orangery:template/components`: there is no backend yet, and every call says so.
+//! `orangery:template/components`: the component version of the blueprint, resolved, verified and cached by the port.
 
+use orangery_core::port::Components;
+use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 
-use super::Guest;
+use super::{Guest, postponed::Postponed};
 use crate::{
     bindings::template::orangery::template::components::{self, Host, Identity},
     meter::Meter,
@@ -10,6 +12,8 @@ use crate::{
 
 /// What `components` can see of a guest.
 pub(crate) struct ComponentsView<'a> {
+    port: Option<&'a dyn Components>,
+    postponed: &'a Postponed,
     meter: &'a mut Meter,
 }
 
@@ -20,38 +24,90 @@ impl HasData for HasComponents {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    components::add_to_linker::<Guest, HasComponents>(linker, |guest| ComponentsView { meter: &mut guest.meter })
+    components::add_to_linker::<Guest, HasComponents>(linker, |guest| ComponentsView {
+        port: guest.surroundings.as_ref().map(|surroundings| surroundings.components.as_ref()),
+        postponed: &guest.postponed,
+        meter: &mut guest.meter,
+    })
 }
 
-impl ComponentsView<'_> {
-    fn unserved<T>(&mut self, bytes: usize) -> wasmtime::Result<Result<T, String>> {
-        self.meter.host_call(bytes)?;
-        Ok(Err("this host does not read component versions yet".to_owned()))
-    }
-}
+type Answer<T> = wasmtime::Result<Result<T, String>>;
 
 fn size(identity: &Identity) -> usize {
     identity.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
+fn parsed(from: Option<String>) -> Result<Option<Value>, String> {
+    let parse = |text: String| serde_json::from_str(&text);
+    from.map(parse).transpose().map_err(|error| format!("`from` is not JSON: {error}"))
+}
+
+impl<'v> ComponentsView<'v> {
+    fn port(&mut self, bytes: usize) -> Answer<&'v dyn Components> {
+        self.meter.host_call(bytes)?;
+        Ok(self.port.ok_or_else(|| "there is no blueprint in this call".to_owned()))
+    }
+
+    /// Counts what a port answered.
+    fn carry<T>(&mut self, answer: T, size: impl Fn(&T) -> usize) -> Answer<T> {
+        self.meter.carry(size(&answer))?;
+        Ok(Ok(answer))
+    }
+}
+
 impl Host for ComponentsView<'_> {
-    async fn component(&mut self, from: Option<String>, select: Identity) -> wasmtime::Result<Result<String, String>> {
-        self.unserved(from.map_or(0, |from| from.len()) + size(&select))
+    async fn component(&mut self, from: Option<String>, select: Identity) -> Answer<String> {
+        let port = match self.port(from.as_ref().map_or(0, String::len) + size(&select))? {
+            Ok(port) => port,
+            Err(none) => return Ok(Err(none)),
+        };
+        let from = match parsed(from) {
+            Ok(from) => from,
+            Err(nonsense) => return Ok(Err(nonsense)),
+        };
+        match self.meter.wait(port.component(from.as_ref(), &select)).await {
+            Ok(descriptor) => self.carry(descriptor.to_string(), String::len),
+            Err(fault) => Ok(Err(self.postponed.tell(fault))),
+        }
     }
 
-    async fn resources(
-        &mut self,
-        from: Option<String>,
-        select: Identity,
-    ) -> wasmtime::Result<Result<Vec<String>, String>> {
-        self.unserved(from.map_or(0, |from| from.len()) + size(&select))
+    async fn resources(&mut self, from: Option<String>, select: Identity) -> Answer<Vec<String>> {
+        let port = match self.port(from.as_ref().map_or(0, String::len) + size(&select))? {
+            Ok(port) => port,
+            Err(none) => return Ok(Err(none)),
+        };
+        let from = match parsed(from) {
+            Ok(from) => from,
+            Err(nonsense) => return Ok(Err(nonsense)),
+        };
+        match self.meter.wait(port.resources(from.as_ref(), &select)).await {
+            Ok(found) => {
+                let texts = found.iter().map(Value::to_string).collect();
+                self.carry(texts, |texts: &Vec<String>| texts.iter().map(String::len).sum())
+            }
+            Err(fault) => Ok(Err(self.postponed.tell(fault))),
+        }
     }
 
-    async fn resource_key(&mut self, reference: String) -> wasmtime::Result<Result<String, String>> {
-        self.unserved(reference.len())
+    async fn resource_key(&mut self, reference: String) -> Answer<String> {
+        let port = match self.port(reference.len())? {
+            Ok(port) => port,
+            Err(none) => return Ok(Err(none)),
+        };
+        match self.meter.wait(port.resource_key(&reference)).await {
+            Ok(key) => self.carry(key, String::len),
+            Err(fault) => Ok(Err(self.postponed.tell(fault))),
+        }
     }
 
-    async fn resource_content(&mut self, reference: String) -> wasmtime::Result<Result<Vec<u8>, String>> {
-        self.unserved(reference.len())
+    async fn resource_content(&mut self, reference: String) -> Answer<Vec<u8>> {
+        let port = match self.port(reference.len())? {
+            Ok(port) => port,
+            Err(none) => return Ok(Err(none)),
+        };
+        match self.meter.wait(port.resource_content(&reference)).await {
+            Ok(content) => self.carry(content, Vec::len),
+            Err(fault) => Ok(Err(self.postponed.tell(fault))),
+        }
     }
 }

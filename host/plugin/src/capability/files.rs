@@ -1,7 +1,5 @@
 //! `orangery:template/files`: the files of one blueprint, nothing else.
 
-use std::sync::Arc;
-
 use orangery_core::port::Files;
 use wasmtime::component::{HasData, Linker};
 
@@ -10,9 +8,6 @@ use crate::{
     bindings::template::orangery::template::files::{self, Host},
     meter::Meter,
 };
-
-/// The files of a call; `None` where the call has none, as for deployers.
-pub(crate) struct FilesState(pub(crate) Option<Arc<dyn Files>>);
 
 /// What `files` can see of a guest.
 pub(crate) struct FilesView<'a> {
@@ -28,7 +23,7 @@ impl HasData for HasFiles {
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     files::add_to_linker::<Guest, HasFiles>(linker, |guest| FilesView {
-        port: guest.files.0.as_deref(),
+        port: guest.surroundings.as_ref().map(|surroundings| surroundings.files.as_ref()),
         meter: &mut guest.meter,
     })
 }
@@ -74,6 +69,8 @@ impl Host for FilesView<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
         budget::{Budget, Limit},

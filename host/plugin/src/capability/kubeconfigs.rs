@@ -1,16 +1,24 @@
-//! `orangery:template/kubeconfigs`: there is no backend yet, and every call says so.
+//! `orangery:template/kubeconfigs`: credentials, each kind by a grant of its own. What is minted is hidden from all words.
 
+use std::sync::{Arc, Mutex};
+
+use orangery_core::{grant::Grants, port::Kubeconfigs};
+use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 
-use super::Guest;
+use super::{Guest, locked, postponed::Postponed};
 use crate::{
     bindings::template::orangery::template::kubeconfigs::{self, Host},
     meter::Meter,
-    transcript::escaped,
+    transcript::Transcript,
 };
 
 /// What `kubeconfigs` can see of a guest.
 pub(crate) struct KubeconfigsView<'a> {
+    port: Option<&'a dyn Kubeconfigs>,
+    grants: &'a Grants,
+    postponed: &'a Postponed,
+    transcript: &'a Mutex<Transcript>,
     meter: &'a mut Meter,
 }
 
@@ -21,12 +29,35 @@ impl HasData for HasKubeconfigs {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    kubeconfigs::add_to_linker::<Guest, HasKubeconfigs>(linker, |guest| KubeconfigsView { meter: &mut guest.meter })
+    kubeconfigs::add_to_linker::<Guest, HasKubeconfigs>(linker, |guest| KubeconfigsView {
+        port: guest.surroundings.as_ref().map(|surroundings| surroundings.kubeconfigs.as_ref()),
+        grants: &guest.grants,
+        postponed: &guest.postponed,
+        transcript: Arc::as_ref(&guest.transcript),
+        meter: &mut guest.meter,
+    })
 }
 
 impl Host for KubeconfigsView<'_> {
     async fn mint(&mut self, kind: String, arguments: String) -> wasmtime::Result<Result<String, String>> {
         self.meter.host_call(kind.len() + arguments.len())?;
-        Ok(Err(format!("this host does not mint credentials of kind {} yet", escaped(&kind, 64))))
+        if let Err(refusal) = self.grants.kubeconfig(&kind) {
+            return Ok(Err(refusal.to_string()));
+        }
+        let Some(port) = self.port else { return Ok(Err("there is no blueprint in this call".to_owned())) };
+        let arguments: Value = match serde_json::from_str(&arguments) {
+            Ok(arguments @ Value::Object(_)) => arguments,
+            Ok(_) => return Ok(Err("`arguments` is not a JSON object".to_owned())),
+            Err(error) => return Ok(Err(format!("`arguments` is not JSON: {error}"))),
+        };
+        match self.meter.wait(port.mint(&kind, &arguments)).await {
+            Ok(minted) => {
+                locked(self.transcript).hide(&minted);
+                let text = minted.to_string();
+                self.meter.carry(text.len())?;
+                Ok(Ok(text))
+            }
+            Err(fault) => Ok(Err(self.postponed.tell(fault))),
+        }
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     },
     budget::Budget,
     error::Error,
+    transcript::Transcript,
 };
 
 /// A deployer's answer, checked: objects are objects with a kind and a name, names are not empty, JSON parses, the whole is
@@ -40,8 +41,11 @@ pub(crate) fn proposal(of: plan::Proposal, budget: &Budget) -> Result<Proposal, 
     })
 }
 
+/// The longest warning of an engine.
+const MOST_WARNING: usize = 1 << 10;
+
 /// An engine's answer, checked.
-pub(crate) fn rendered(of: template::Rendered, budget: &Budget) -> Result<Rendered, Error> {
+pub(crate) fn rendered(of: template::Rendered, budget: &Budget, transcript: &Transcript) -> Result<Rendered, Error> {
     let allowance = Allowance::new(budget);
     let root = &Place::root("", &allowance);
     let template::Rendered { output, state, warnings } = of;
@@ -57,7 +61,7 @@ pub(crate) fn rendered(of: template::Rendered, budget: &Budget) -> Result<Render
         state: root.field("state").optional_json(state.as_deref())?,
         warnings: root.each("warnings", warnings, |at, warning| {
             at.spend(warning.len())?;
-            Ok(warning)
+            Ok(transcript.told(&warning, MOST_WARNING))
         })?,
     })
 }

@@ -28,6 +28,10 @@ impl Plugins for Bare {
         None
     }
 
+    fn own_renderer(&self, name: &str, _: Vec<u8>) -> Arc<dyn Renderer> {
+        unreachable!("{name}: no blueprint is rendered here")
+    }
+
     fn template_types(&self) -> Vec<String> {
         Vec::new()
     }

@@ -109,6 +109,7 @@ fn the_wire_form_is_complete_there_and_back() {
         "deleteUnmanaged": true,
         "artifacts": ["ghcr.io/acme/"],
         "hosts": ["charts.example.org"],
+        "kubeconfigs": ["serviceAccount"],
     });
     assert_eq!(serde_json::to_value(grants(wire.clone())).unwrap(), wire);
     assert_eq!(grants(json!({})), Grants::default());

@@ -1,0 +1,104 @@
+//! Components that blueprints bring along: what they may do and spend, and the few of them that stay loaded.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use orangery_core::grant::Grants;
+
+use crate::{budget::Budget, component::Slot, registration::Registration};
+
+/// The memory of one call, unless the operator says something else: any template engine gets as much.
+const MEMORY_MIB: u64 = 128;
+/// How many components of blueprints stay loaded.
+const MOST_LOADED: usize = 64;
+/// Bytes of code of those that stay loaded; an interpreter with its language has 40 MB.
+const MOST_CODE: usize = 512 << 20;
+
+/// What components of blueprints may do and spend: the registration of the template type `Wasm`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnTerms {
+    /// The name of the registration; `None` where the operator made none.
+    pub(crate) registration: Option<String>,
+    pub(crate) grants: Arc<Grants>,
+    pub(crate) budget: Budget,
+}
+
+impl Default for OwnTerms {
+    fn default() -> Self {
+        let budget = Budget { memory_mib: MEMORY_MIB, ..Budget::default() };
+        Self { registration: None, grants: Arc::default(), budget }
+    }
+}
+
+impl OwnTerms {
+    /// The terms of a registration.
+    pub(crate) fn of(registration: Registration) -> Self {
+        Self {
+            registration: Some(registration.metadata.name),
+            grants: Arc::new(registration.spec.grants),
+            budget: registration.spec.limits,
+        }
+    }
+}
+
+/// The components of blueprints that stay loaded, by digest, the one used last at the end.
+#[derive(Default)]
+pub(crate) struct Recent {
+    /// Protects the list; held for one look-up.
+    slots: Mutex<Vec<(String, Arc<Slot>)>>,
+}
+
+impl Recent {
+    /// Where the component of this digest is kept, whichever blueprint brings it.
+    pub(crate) fn slot(&self, digest: &str) -> Arc<Slot> {
+        self.slot_within(digest, MOST_LOADED, MOST_CODE)
+    }
+
+    fn slot_within(&self, digest: &str, most: usize, most_code: usize) -> Arc<Slot> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = slots.iter().position(|(known, _)| known == digest).map(|at| slots.remove(at).1);
+        let slot = known.unwrap_or_default();
+        let mut code = slot.code();
+        let mut keep = slots.len();
+        while let Some((_, older)) = keep.checked_sub(1).and_then(|last| slots.get(last)) {
+            code = code.saturating_add(older.code());
+            if code > most_code || slots.len() - keep + 2 > most {
+                break;
+            }
+            keep -= 1;
+        }
+        slots.drain(..keep);
+        slots.push((digest.to_owned(), slot.clone()));
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_used_last_stay() {
+        let recent = Recent::default();
+        let slot = |digest: &str| recent.slot_within(digest, 2, 100);
+        let (first, second) = (slot("a"), slot("b"));
+        assert!(Arc::ptr_eq(&slot("a"), &first));
+        let third = slot("c");
+        assert!(Arc::ptr_eq(&slot("a"), &first) && Arc::ptr_eq(&slot("c"), &third));
+        assert!(!Arc::ptr_eq(&slot("b"), &second));
+    }
+
+    #[test]
+    fn their_code_is_bounded_and_the_one_that_is_used_stays_whatever_its_size() {
+        let recent = Recent::default();
+        let slot = |digest: &str| recent.slot_within(digest, 10, 100);
+        let first = slot("a");
+        first.pretend(60);
+        let second = slot("b");
+        second.pretend(30);
+        assert!(Arc::ptr_eq(&slot("a"), &first) && Arc::ptr_eq(&slot("b"), &second));
+        let large = slot("c");
+        large.pretend(200);
+        assert!(Arc::ptr_eq(&slot("c"), &large));
+        assert!(!Arc::ptr_eq(&slot("a"), &first));
+    }
+}

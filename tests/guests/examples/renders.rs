@@ -1,0 +1,84 @@
+//! A template engine that does what its template says: two words, what to ask the host and what to make of the answer.
+
+mod bindings {
+    wit_bindgen::generate!({
+        world: "templater",
+        path: "../../wit/template",
+    });
+}
+
+use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use bindings::{
+    exports::orangery::template::template::{Failure, Guest as Engine, Output, Rendered, Request},
+    orangery::template::{chance, components, files, kubeconfigs},
+};
+
+struct Guest;
+
+fn ask(what: &str, of: &Request) -> Result<String, String> {
+    let identity = vec![("name".to_owned(), "shop".to_owned())];
+    match what {
+        "nothing" => Ok(String::new()),
+        "chance" => Ok(format!("{:?}", chance::bytes("password", 8))),
+        "much-chance" => Ok(chance::bytes("password", u32::MAX).len().to_string()),
+        "time" => Ok(chance::now()),
+        "clock" => Ok(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).to_string()),
+        "hashes" => Ok(RandomState::new().hash_one(0).to_string()),
+        "file" => files::read("greeting.txt").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        "component" => components::component(None, &identity),
+        "component-of" => components::component(Some(&of.inputs), &identity),
+        "component-of-nonsense" => components::component(Some("{"), &[]),
+        "resources" => components::resources(None, &identity).map(|found| found.join("+")),
+        "key" => components::resource_key("reference"),
+        "content" => {
+            components::resource_content("reference").map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        }
+        "credential" => kubeconfigs::mint("serviceAccount", r#"{"target":"garden"}"#),
+        "credential-for-nonsense" => kubeconfigs::mint("serviceAccount", "[]"),
+        other => Err(format!("{other} is not known")),
+    }
+}
+
+fn recurse(depth: u64) -> u64 {
+    if std::hint::black_box(depth) == u64::MAX { 0 } else { recurse(depth + 1) + std::hint::black_box(1) }
+}
+
+impl Engine for Guest {
+    fn render(of: Request) -> Result<Rendered, Failure> {
+        let (what, then) = of.template.split_once(' ').unwrap_or((&of.name, "answer"));
+        let told = ask(what, &of);
+        let text = told.clone().unwrap_or_else(|sentence| sentence);
+        let output = Output::Text(text.clone());
+        let failure = |message: String, snippet| Failure { message, file: None, line: Some(7), column: None, snippet };
+        match then {
+            "answer" => match told {
+                Ok(_) => Ok(Rendered { output, state: None, warnings: vec![] }),
+                Err(sentence) => Err(failure(sentence, None)),
+            },
+            "swallow" => Ok(Rendered { output: Output::Text("default".into()), state: None, warnings: vec![] }),
+            "fail" => Err(failure(format!("\x1b[2Jcannot use {text}"), Some(format!("  1 | {text}")))),
+            "warn" => Ok(Rendered { output, state: None, warnings: vec![format!("odd: {text}")] }),
+            "panic" => panic!("cannot go on with {text}"),
+            "shout" => Err(failure("x".repeat(100_000), Some("y\n".repeat(100_000)))),
+            "loop" => loop {
+                std::hint::spin_loop();
+            },
+            "recurse" => Err(failure(recurse(0).to_string(), None)),
+            "allocate" => {
+                let mut hoard = Vec::new();
+                loop {
+                    hoard.push(std::hint::black_box(vec![1_u8; 1 << 20]));
+                }
+            }
+            "answer-much" => Ok(Rendered { output: Output::Text("x".repeat(20 << 20)), state: None, warnings: vec![] }),
+            other => Err(failure(format!("{other} is not known"), None)),
+        }
+    }
+}
+
+bindings::export!(Guest with_types_in bindings);
