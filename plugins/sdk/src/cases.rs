@@ -2,7 +2,7 @@
 //! by the host's own tests.
 //!
 //! A deployer's request is `{item, reads, artifacts}` (see [`recorded`](crate::recorded)), its response `{proposal}` or
-//! `{fault}`. An engine's request is `{request, files}`, its response `{rendered}` or `{failure}`. `UPDATE=1` writes the
+//! `{fault}`. An engine's request is `{request, files, host}`, its response `{rendered}` or `{failure}`. `UPDATE=1` writes the
 //! responses anew: read what it wrote before you commit it.
 
 use std::{
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     Deployer, Engine, Fault, Item, Proposal, RenderFailure, RenderRequest, Rendered,
-    recorded::{Recorded, RecordedArtifact, RecordedFiles, RecordedRead},
+    recorded::{Recorded, RecordedAnswer, RecordedArtifact, RecordedFiles, RecordedHost, RecordedRead},
 };
 
 /// The request of a deployer's case.
@@ -51,6 +51,9 @@ pub struct EngineRequest {
     /// The blueprint's files.
     #[serde(default)]
     pub files: RecordedFiles,
+    /// What else the host answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<RecordedAnswer>,
 }
 
 /// The response of an engine's case.
@@ -91,8 +94,8 @@ pub fn check_deployer<D: Deployer>(cases: impl AsRef<Path>) {
 #[track_caller]
 pub fn check_engine<E: Engine>(cases: impl AsRef<Path>) {
     check(cases.as_ref(), |_, request| {
-        let EngineRequest { request, files } = parse(request)?;
-        let response = match E::render(request, files) {
+        let EngineRequest { request, files, host } = parse(request)?;
+        let response = match E::render(request, RecordedHost { files, answers: host }) {
             Ok(rendered) => EngineResponse::Rendered(rendered),
             Err(failure) => EngineResponse::Failure(failure),
         };

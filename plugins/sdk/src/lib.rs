@@ -54,7 +54,7 @@ pub use bindings::{
 };
 pub use deployer::{Artifact, Artifacts, Cluster, Deployer, Host, Log};
 pub use proposal::{CONFIGURATION_PROBLEM, INTERNAL_PROBLEM};
-pub use template::{Engine, Files};
+pub use template::{Chance, Components, Engine, Files, Kubeconfigs, TemplateHost};
 
 /// Makes a component of a [`Deployer`]: `export_deployer!(Mine);` once per crate, whose type is `cdylib`.
 ///

@@ -1,17 +1,17 @@
 //! A host made of recorded answers: deployers and engines run against it on the build machine, and recorded calls again.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+mod template;
+
+use std::cell::RefCell;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ApiResource, Artifact, Artifacts, Cluster, ClusterRef, Fault, Files, INTERNAL_PROBLEM, Level, Log, ObjectKey,
-    Problem, Selection,
+    ApiResource, Artifact, Artifacts, Cluster, ClusterRef, Fault, INTERNAL_PROBLEM, Level, Log, ObjectKey, Problem,
+    Selection,
 };
+pub use template::{Ask, RecordedAnswer, RecordedFiles, RecordedHost};
 
 /// What a deployer asked a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -222,28 +222,6 @@ impl Log for Recorded {
     }
 }
 
-/// The files of a blueprint by path, for engines.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RecordedFiles(pub BTreeMap<String, String>);
-
-impl Files for RecordedFiles {
-    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        let found = self.0.get(path).map(|text| text.clone().into_bytes());
-        found.ok_or_else(|| format!("the blueprint has no file {path}"))
-    }
-
-    fn list(&self, path: &str) -> Result<Vec<String>, String> {
-        let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
-        let inside = self.0.keys().filter_map(|file| file.strip_prefix(&folder));
-        let names: BTreeSet<&str> = inside.filter_map(|rest| rest.split('/').next()).collect();
-        if names.is_empty() {
-            return Err(format!("the blueprint has no folder {path}"));
-        }
-        Ok(names.into_iter().map(str::to_owned).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -307,14 +285,5 @@ mod tests {
         let host = Recorded::default();
         host.log(Level::Warn, "odd", &[("a", "b"), ("c", "d")]);
         assert_eq!(host.lines(), ["Level::Warn odd a=b c=d"]);
-    }
-
-    #[test]
-    fn a_folder_is_listed_by_name_once() {
-        let files = ["a/b.yaml", "a/c/d.yaml", "a/c/e.yaml", "f.yaml"];
-        let files = RecordedFiles(files.map(|path| (path.to_owned(), String::new())).into());
-        assert_eq!(files.list("a"), Ok(vec!["b.yaml".to_owned(), "c".to_owned()]));
-        assert_eq!(files.list(""), Ok(vec!["a".to_owned(), "f.yaml".to_owned()]));
-        assert_eq!(files.list("x"), Err("the blueprint has no folder x".to_owned()));
     }
 }
