@@ -12,6 +12,9 @@ mod golden;
 #[path = "wasm/grants.rs"]
 mod grants;
 #[cfg(test)]
+#[path = "wasm/languages.rs"]
+mod languages;
+#[cfg(test)]
 #[path = "wasm/lies.rs"]
 mod lies;
 #[cfg(test)]

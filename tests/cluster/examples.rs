@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path, process::Command};
 
-use orangery_tests::{binary::Ended, cluster::Cluster, repository};
+use orangery_tests::{binary::Ended, cluster::Cluster, own_template, repository};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -121,6 +121,17 @@ async fn a_deployer_of_ones_own_is_loaded_from_a_folder() {
     let french = config_map("greeting-emile", "default", json!({"text": "Bonjour, emile"}));
     let expected = [french, data_object("greeted", json!(2)), succeeded("greetings")];
     check_deploys_with("own-deployer", &["--plugins", &plugins], &expected).await;
+}
+
+#[tokio::test]
+async fn a_template_engine_of_ones_own_comes_with_the_blueprint() {
+    let component = own_template::rust(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let folder = TempDir::new().expect("a temporary folder");
+    let installation = own_template::installation(&folder.path().join("own-template"), &component);
+    fs::write(folder.path().join("harvest.yaml"), installation).expect("the Installation can be written");
+    let path = folder.path().to_string_lossy().into_owned();
+    let data = json!({"season": "autumn", "orange": "3 crates", "lemon": "2 crates", "kumquat": "1 crates"});
+    check_deploys(&path, &[config_map("harvest", "default", data), succeeded("harvest")]).await;
 }
 
 #[tokio::test]

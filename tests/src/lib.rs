@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod empty;
 pub mod history;
 pub mod matching;
+pub mod own_template;
 pub mod requests;
 pub mod usage;
 pub mod yaml;

@@ -24,7 +24,13 @@ mod tests {
 
     /// The folders that are applied; registrations of components lie in folders called `plugins`.
     fn examples() -> BTreeSet<PathBuf> {
-        folders("examples", &[".yaml"]).into_iter().filter(|folder| !folder.ends_with("plugins")).collect()
+        let folders = folders("examples", &[".yaml"]).into_iter().filter(|folder| !folder.ends_with("plugins"));
+        // The example is the folder around its blueprint.
+        let around = |folder: PathBuf| match folder.ends_with("blueprint") {
+            true => folder.parent().map(Path::to_path_buf).unwrap_or(folder),
+            false => folder,
+        };
+        folders.map(around).collect()
     }
 
     fn without_readme(folders: &BTreeSet<PathBuf>) -> Vec<String> {

@@ -1,0 +1,103 @@
+//! The components of `examples/own-template`, built as its README says. What is built or installed stays in the target
+//! folder; what is not there to build with is said, so that a test can say it was left out.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use orangery_core::digest;
+
+use crate::repository;
+
+fn example() -> PathBuf {
+    repository().join("examples/own-template")
+}
+
+/// Runs a command; the error is one sentence with what it said.
+fn run(command: &mut Command) -> Result<(), String> {
+    let shown = format!("{command:?}");
+    let done = command.output().map_err(|error| format!("{shown} did not start: {error}"))?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(format!("{shown} failed: {}", String::from_utf8_lossy(&done.stderr).trim())),
+    }
+}
+
+/// The component in Rust.
+///
+/// # Panics
+///
+/// Where it does not build.
+pub fn rust(tmp: &Path) -> Vec<u8> {
+    let guests = tmp.with_file_name("guests");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--profile", "guest", "--target", "wasm32-wasip2", "-p", "harvest"]);
+    run(cargo.arg("--target-dir").arg(&guests).current_dir(repository())).expect("the component builds");
+    fs::read(guests.join("wasm32-wasip2/guest/harvest.wasm")).expect("the component was built")
+}
+
+/// Builds a component unless it was built of the same sources before.
+fn kept(
+    tmp: &Path,
+    name: &str,
+    sources: &[PathBuf],
+    build: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<Vec<u8>, String> {
+    let read = |path: &PathBuf| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    let content: Vec<Vec<u8>> = sources.iter().map(read).collect::<Result<_, _>>()?;
+    let of = digest::sha256(&content.concat()).replace(':', "-");
+    let file = tmp.join(format!("{name}-{of}.wasm"));
+    if !file.is_file() {
+        let draft = tmp.join(format!("{name}.draft.wasm"));
+        build(&draft)?;
+        fs::rename(&draft, &file).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    read(&file)
+}
+
+fn contract() -> Vec<PathBuf> {
+    let files = fs::read_dir(repository().join("wit/template")).expect("the contract is there");
+    let mut files: Vec<PathBuf> = files.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
+
+/// The component in JavaScript, by `componentize-js`.
+///
+/// # Errors
+///
+/// Why it cannot be built here, such as a package registry that cannot be reached.
+pub fn javascript(tmp: &Path) -> Result<Vec<u8>, String> {
+    let here = example().join("javascript");
+    let names = ["package.json", "build.js", "render.js"];
+    let sources = [contract(), names.map(|name| here.join(name)).to_vec()].concat();
+    kept(tmp, "javascript", &sources, |output| {
+        let folder = tmp.join("javascript");
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for name in names {
+            fs::copy(here.join(name), folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        }
+        run(Command::new("npm").args(["install", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder))?;
+        let mut node = Command::new("node");
+        run(node.arg("build.js").arg(output).arg(repository().join("wit/template")).current_dir(&folder))
+    })
+}
+
+/// The Installation that carries the blueprint with this component, as `installation.sh` prints it.
+///
+/// # Panics
+///
+/// Where the files of the example cannot be copied.
+pub fn installation(folder: &Path, component: &[u8]) -> String {
+    let blueprint = folder.join("blueprint");
+    fs::create_dir_all(&blueprint).expect("a folder for the blueprint");
+    for file in ["installation.sh", "blueprint/blueprint.yaml", "blueprint/season.txt"] {
+        fs::copy(example().join(file), folder.join(file)).expect("the example has the file");
+    }
+    fs::write(blueprint.join("render.wasm"), component).expect("the component can be written");
+    let printed = Command::new("sh").arg(folder.join("installation.sh")).output().expect("a shell runs");
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    String::from_utf8(printed.stdout).expect("YAML is text")
+}
