@@ -1,4 +1,4 @@
-//! ComponentVersionOverwrites (`landscaper.md` §1.5): served, not yet acted on.
+//! ComponentVersionOverwrites (`landscaper.md` §1.5, §10).
 
 use kube::CustomResource;
 use schemars::JsonSchema;

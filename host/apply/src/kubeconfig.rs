@@ -71,7 +71,7 @@ pub(crate) async fn client(text: &str) -> Result<(Client, String), KubeconfigErr
     Ok((client, format!("cluster {}", address.trim_end_matches('/'))))
 }
 
-fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
+pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_source| KubeconfigError::Unreadable)?;
     for named in &kubeconfig.clusters {
         if named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()) {

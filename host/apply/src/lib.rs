@@ -4,6 +4,7 @@
 //! - [`ClusterPool`]: clusters by the digest of their kubeconfig; [`ClusterSet`]: those of one deploy item, also the
 //!   port through which its component reads.
 //! - [`carry_out`]: takes a proposal as far as it goes without waiting; [`delete`]: does the same with an inventory.
+//! - [`mint`]: credentials of a cluster for templates that ask for them.
 //! - [`drift`]: how far live objects are from a proposal.
 //!
 //! Nothing here sleeps or polls: what cannot go on answers `Halt::Wait`, and a watch wakes whoever waits. What has to
@@ -19,6 +20,7 @@ mod gate;
 mod guest;
 mod job;
 mod kubeconfig;
+mod mint;
 mod run;
 mod set;
 mod site;
@@ -33,6 +35,7 @@ pub use crate::{
     error::Error,
     job::{Job, Ledger, Outcome, Page, Purpose},
     kubeconfig::KubeconfigError,
+    mint::{Credential, Minted, Subject, mint},
     run::carry_out,
     set::ClusterSet,
     watch::{Waiter, Wake},

@@ -11,7 +11,10 @@ use orangery_api::{
     context::Context, data_object::DataObject, deploy_item::DeployItem, execution::Execution,
     installation::Installation, label, marks::Marks, target::Target,
 };
-use orangery_core::port::{Chance, Clock, Plugins};
+use orangery_core::{
+    component::ComponentVersions,
+    port::{Chance, Clock, Plugins},
+};
 use orangery_reconcile::{Key, Store, Watched, Writer};
 
 use crate::{installation::sibling, seed::HostKey};
@@ -88,6 +91,8 @@ pub struct Host {
     pub stores: Stores,
     /// The components.
     pub plugins: Arc<dyn Plugins>,
+    /// Component versions.
+    pub components: Arc<dyn ComponentVersions>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The randomness.
@@ -103,12 +108,13 @@ impl Host {
     pub fn new(
         client: Client,
         plugins: Arc<dyn Plugins>,
+        components: Arc<dyn ComponentVersions>,
         clock: Arc<dyn Clock>,
         chance: Arc<dyn Chance>,
         key: HostKey,
     ) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
-        Self { client, stores: Stores::new(), plugins, clock, chance, key, recorder }
+        Self { client, stores: Stores::new(), plugins, components, clock, chance, key, recorder }
     }
 
     /// Writes objects of one kind and keeps its store in step.

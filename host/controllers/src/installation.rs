@@ -24,9 +24,11 @@ use crate::{
 mod blueprints;
 mod children;
 mod completing;
+mod component;
 mod deletion;
 mod execution;
 mod init;
+mod kubeconfigs;
 mod objects;
 mod render;
 mod request;
@@ -45,7 +47,7 @@ pub struct InstallationController {
 
 /// One job's walk over an Installation: the object as it will be written where the walk rests.
 struct Run<'a> {
-    host: &'a Host,
+    host: &'a Arc<Host>,
     blueprints: &'a Blueprints,
     /// Spec and metadata as read; the status is the draft of the next write.
     draft: Installation,

@@ -10,6 +10,7 @@ mod job;
 mod object;
 mod record;
 mod seed;
+mod target;
 mod wake;
 
 pub mod context;

@@ -81,6 +81,14 @@ pub enum ExportError {
 }
 
 impl ExportError {
+    /// What is wrong with a schema or by it.
+    pub fn schema(&self) -> Option<&SchemaError> {
+        match self {
+            ExportError::Schema { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
     /// A CamelCase word for conditions and `lastError`.
     pub fn reason(&self) -> &'static str {
         match self {

@@ -196,6 +196,16 @@ pub enum ImportFault {
     Schema(SchemaError),
 }
 
+impl ImportError {
+    /// What is wrong with a schema or by it.
+    pub fn schema(&self) -> Option<&SchemaError> {
+        match self.fault.as_ref() {
+            ImportFault::Schema(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl ImportFault {
     /// A CamelCase word for conditions and `lastError`.
     pub fn reason(&self) -> &'static str {

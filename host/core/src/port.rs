@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     blueprint::ComponentReference,
+    component::{ComponentRequest, ComponentVersion, ComponentVersions},
     error::{Code, Fault},
     grant::Grants,
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
@@ -201,6 +202,13 @@ impl Artifacts for Nothing {
                 ),
             ))
         })
+    }
+}
+
+impl ComponentVersions for Nothing {
+    fn open<'a>(&'a self, _: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
+        let message = "this host reaches no repositories of component versions";
+        Box::pin(async move { Err(Fault::invalid(Code::ConfigurationProblem, message)) })
     }
 }
 

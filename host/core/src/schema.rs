@@ -1,6 +1,6 @@
 //! JSON Schema checks of imports and exports (`landscaper.md` §4.8).
 //!
-//! References of the schemes `local://` and `blueprint://` are put in place before; nothing is ever fetched.
+//! References of the schemes `local://`, `blueprint://` and `cd://` are put in place before; nothing is fetched here.
 
 mod resolve;
 
@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
-use crate::port::Files;
+use crate::{
+    component::{ReferenceError, ResourceReference},
+    port::Files,
+};
 
 /// What the schemas of one blueprint may refer to.
 #[derive(Clone, Copy)]
@@ -18,6 +21,8 @@ pub struct Schemas<'a> {
     pub local_types: &'a BTreeMap<String, Value>,
     /// Its files.
     pub files: &'a dyn Files,
+    /// The schemas of its component version that were fetched so far, by where they are from the component version on.
+    pub resources: &'a BTreeMap<ResourceReference, Value>,
 }
 
 /// Why a value is refused, or a schema cannot be used. Never shows the value.
@@ -69,13 +74,23 @@ pub enum SchemaError {
         /// The reference.
         reference: String,
     },
-    /// A reference into a component descriptor.
-    #[error(
-        "the schema refers to {reference}; references into component versions come with components, use local:// or blueprint://"
-    )]
-    Component {
+    /// A reference into the component version that is none.
+    #[error("the schema refers to {reference}: {source}")]
+    Reference {
         /// The reference.
         reference: String,
+        /// Why.
+        source: Box<ReferenceError>,
+    },
+    /// A schema of the component version that was not fetched: who checks fetches it and checks again.
+    #[error(
+        "the schema refers to {reference}, but the blueprint belongs to no component version; give the installation a componentDescriptor"
+    )]
+    NotFetched {
+        /// The reference.
+        reference: String,
+        /// Where it is, from the component version of the blueprint on.
+        resource: Box<ResourceReference>,
     },
     /// Any other reference.
     #[error(
@@ -85,6 +100,16 @@ pub enum SchemaError {
         /// The reference.
         reference: String,
     },
+}
+
+impl SchemaError {
+    /// The schema that has to be fetched before the check can be made.
+    pub fn not_fetched(&self) -> Option<&ResourceReference> {
+        match self {
+            SchemaError::NotFetched { resource, .. } => Some(resource),
+            _ => None,
+        }
+    }
 }
 
 /// How many faults of a value are told.

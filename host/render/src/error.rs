@@ -31,6 +31,19 @@ pub enum RenderError {
     /// All sub-installations together break a rule.
     #[error("{0}")]
     Subinstallations(TemplateError),
+    /// A sub-installation takes its blueprint from a component version, and there is none.
+    #[error(
+        "the sub-installation {name:?} takes its blueprint from {reference}, but the blueprint belongs to no component version; give the installation a componentDescriptor, or write the blueprint's files into blueprint.filesystem"
+    )]
+    NoComponent {
+        /// The sub-installation.
+        name: String,
+        /// Its `blueprint.ref`.
+        reference: String,
+    },
+    /// The component version lacks what is asked of it, or cannot be reached.
+    #[error("{0}")]
+    Component(Fault),
     /// All deploy items together break a rule, or name a target that is no import.
     #[error("{0}")]
     Items(ItemError),
@@ -48,7 +61,11 @@ impl From<ExecutionError> for RenderError {
 impl RenderError {
     /// Whether trying again may help without a change of anything.
     pub fn is_transient(&self) -> bool {
-        matches!(self, RenderError::Execution(error) if error.is_transient())
+        match self {
+            RenderError::Execution(error) => error.is_transient(),
+            RenderError::Component(fault) => matches!(fault, Fault::Later(_)),
+            _ => false,
+        }
     }
 
     /// What failed, for `lastError.operation`.
@@ -57,7 +74,8 @@ impl RenderError {
             RenderError::Imports(_) => "ValidateImports",
             RenderError::Execution(_) => "RenderTemplate",
             RenderError::Refused { .. } => "RunImportExecutions",
-            RenderError::Subinstallations(_) => "RenderSubinstallations",
+            RenderError::Subinstallations(_) | RenderError::NoComponent { .. } => "RenderSubinstallations",
+            RenderError::Component(_) => "ReadComponent",
             RenderError::Items(_) => "RenderDeployItems",
             RenderError::Exports(_) => "ValidateExport",
         }
@@ -69,7 +87,8 @@ impl RenderError {
             RenderError::Imports(error) => error.fault.reason(),
             RenderError::Execution(error) => error.fault.reason(),
             RenderError::Refused { .. } => "ImportsRefused",
-            RenderError::Subinstallations(_) => "InvalidSubinstallations",
+            RenderError::Subinstallations(_) | RenderError::NoComponent { .. } => "InvalidSubinstallations",
+            RenderError::Component(_) => "ComponentNotUsable",
             RenderError::Items(_) => "InvalidDeployItems",
             RenderError::Exports(error) => error.reason(),
         }
@@ -78,6 +97,9 @@ impl RenderError {
     /// As a status shows it.
     pub fn failure(&self) -> Failure {
         let failure = Failure::new(self.operation(), self.reason(), self.to_string());
+        if let RenderError::Component(fault) = self {
+            return failure.with_code(fault.problem().code.clone());
+        }
         if self.is_transient() { failure } else { failure.with_code(Code::ConfigurationProblem) }
     }
 }

@@ -16,7 +16,7 @@ mod state;
 pub use self::{
     error::{ExecutionError, ExecutionFault, RenderError},
     inputs::{Definitions, ExportValues},
-    rendering::{DeployItem, Rendering, Subject, Warning},
+    rendering::{DeployItem, Rendering, Subinstallation, Subject, Warning},
     state::{StateKey, States},
 };
 

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orangery_core::{
-    blueprint::{self, Blueprint, InstallationTemplate, ItemTemplate, TemplateExecution},
+    blueprint::{self, Blueprint, InstallationTemplate, ItemTemplate, TemplateBlueprint, TemplateExecution},
+    component::{Child, ComponentVersion, ResourceReference},
     digest, export,
     import::{self, Imported},
     port::{Plugins, Surroundings},
     record::Scope,
-    schema::Schemas,
+    schema::{SchemaError, Schemas},
     template::ExecutionKind,
 };
 use serde_json::{Map, Value};
@@ -33,6 +34,8 @@ pub struct Subject<'a> {
     pub surroundings: &'a Surroundings,
     /// What templates see of the installation.
     pub definitions: &'a Definitions,
+    /// The component version that the blueprint belongs to.
+    pub component: Option<&'a dyn ComponentVersion>,
 }
 
 /// One rendered deploy item.
@@ -42,6 +45,16 @@ pub struct DeployItem {
     pub template: ItemTemplate,
     /// The Target object that it deploys to.
     pub target: Option<String>,
+}
+
+/// One sub-installation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subinstallation {
+    /// As the template has it.
+    pub template: InstallationTemplate,
+    /// The component version and resource of its blueprint; `None` where the blueprint is written out, and then the
+    /// component version is that of the parent.
+    pub child: Option<Child>,
 }
 
 /// Something to be told that fails nothing.
@@ -58,12 +71,14 @@ pub struct Rendering<'a> {
     subject: Subject<'a>,
     states: States,
     warnings: Vec<Warning>,
+    /// The schemas of the component version that were needed so far.
+    schemas: BTreeMap<ResourceReference, Value>,
 }
 
 impl<'a> Rendering<'a> {
     /// Nothing rendered yet. `states` are those that the last job left.
     pub fn new(subject: Subject<'a>, states: States) -> Self {
-        Self { subject, states, warnings: Vec::new() }
+        Self { subject, states, warnings: Vec::new(), schemas: BTreeMap::new() }
     }
 
     /// What executions keep, also of a job that failed.
@@ -84,7 +99,15 @@ impl<'a> Rendering<'a> {
     ) -> Result<Map<String, Value>, RenderError> {
         let Subject { blueprint, scope, .. } = self.subject;
         let mapped = self.mapped(ExecutionKind::ImportMapping, mappings, &import::values(imported)).await?;
-        let mut values = import::bind(&blueprint.imports, imported, &mapped, &self.schemas(), &scope)?;
+        let mut values = loop {
+            match import::bind(&blueprint.imports, imported, &mapped, &self.schemas(), &scope) {
+                Ok(values) => break values,
+                Err(error) => {
+                    let missing = error.schema().and_then(SchemaError::not_fetched).cloned();
+                    self.fetch(missing, RenderError::Imports(error)).await?;
+                }
+            }
+        };
         for execution in &blueprint.import_executions {
             let inputs = self.subject.definitions.inputs(&values);
             let document = self.render(ExecutionKind::Import, execution, inputs).await?;
@@ -103,7 +126,7 @@ impl<'a> Rendering<'a> {
     pub async fn subinstallations(
         &mut self,
         imports: &Map<String, Value>,
-    ) -> Result<Vec<InstallationTemplate>, RenderError> {
+    ) -> Result<Vec<Subinstallation>, RenderError> {
         let blueprint = self.subject.blueprint;
         let inputs = self.subject.definitions.inputs(imports);
         let mut templates = Vec::new();
@@ -117,7 +140,22 @@ impl<'a> Rendering<'a> {
         let given: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
         blueprint::without_unsatisfied(&mut templates, &blueprint.imports, &given);
         blueprint::check_templates(&templates, &blueprint.imports).map_err(RenderError::Subinstallations)?;
-        Ok(templates)
+        templates.into_iter().map(|template| self.subinstallation(template)).collect()
+    }
+
+    /// Where the blueprint of a sub-installation comes from.
+    fn subinstallation(&self, template: InstallationTemplate) -> Result<Subinstallation, RenderError> {
+        let child = match (&template.blueprint, self.subject.component) {
+            (TemplateBlueprint::Inline(_), _) => None,
+            (TemplateBlueprint::Reference(reference), Some(component)) => {
+                Some(component.child(reference).map_err(RenderError::Component)?)
+            }
+            (TemplateBlueprint::Reference(reference), None) => {
+                let (name, reference) = (template.name, reference.clone());
+                return Err(RenderError::NoComponent { name, reference });
+            }
+        };
+        Ok(Subinstallation { template, child })
     }
 
     /// The deploy items, checked together, each with its target.
@@ -160,7 +198,15 @@ impl<'a> Rendering<'a> {
             })?;
             blueprint::merge_exports(&mut exports, answered);
         }
-        let dropped = export::check(&blueprint.exports, &mut exports, &self.schemas(), &scope)?;
+        let dropped = loop {
+            match export::check(&blueprint.exports, &mut exports, &self.schemas(), &scope) {
+                Ok(dropped) => break dropped,
+                Err(error) => {
+                    let missing = error.schema().and_then(SchemaError::not_fetched).cloned();
+                    self.fetch(missing, RenderError::Exports(error)).await?;
+                }
+            }
+        };
         self.warnings.extend(dropped.into_iter().map(|name| Warning {
             place: format!("export {name:?}"),
             text: "the blueprint does not define it, so it is dropped; add it to `exports` of the blueprint".to_owned(),
@@ -207,8 +253,16 @@ impl<'a> Rendering<'a> {
         Ok(rendered.document)
     }
 
-    fn schemas(&self) -> Schemas<'a> {
+    fn schemas(&self) -> Schemas<'_> {
         let Subject { blueprint, surroundings, .. } = self.subject;
-        Schemas { local_types: &blueprint.local_types, files: surroundings.files.as_ref() }
+        Schemas { local_types: &blueprint.local_types, files: surroundings.files.as_ref(), resources: &self.schemas }
+    }
+
+    /// Fetches the schema that a check missed, so that it can be tried again; without one the error stands.
+    async fn fetch(&mut self, missing: Option<ResourceReference>, error: RenderError) -> Result<(), RenderError> {
+        let (Some(resource), Some(component)) = (missing, self.subject.component) else { return Err(error) };
+        let schema = component.json_schema(&resource).await.map_err(RenderError::Component)?;
+        self.schemas.insert(resource, schema);
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use std::{
 use futures::executor::block_on;
 use orangery_core::{
     blueprint::{Blueprint, FileSystem},
+    component::ComponentVersion,
     error::{Code, Failure},
     import::{DataValue, Imported, TargetObject},
     port::{BoxFuture, Deployer, PluginIdentity, Plugins, Renderer, Surroundings},
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod own;
+mod component;
 mod state;
 
 /// Answers the template as text, or what it was made of where a blueprint brought it along, or, under `Spiff`, the JSON of the template as a document; keeps what it was asked.
@@ -107,6 +109,7 @@ struct World {
     surroundings: Surroundings,
     engines: Engines,
     definitions: Definitions,
+    component: Option<Box<dyn ComponentVersion>>,
 }
 
 impl World {
@@ -119,7 +122,8 @@ impl World {
             descriptor: json!({"cd": 1}),
             components: json!(["all"]),
         };
-        Self { blueprint, surroundings: Surroundings::of_files(Arc::new(files)), engines: Engines::new(), definitions }
+        let surroundings = Surroundings::of_files(Arc::new(files));
+        Self { blueprint, surroundings, engines: Engines::new(), definitions, component: None }
     }
 
     fn blueprint(text: &str) -> Self {
@@ -137,6 +141,7 @@ impl World {
             plugins: &self.engines,
             surroundings: &self.surroundings,
             definitions: &self.definitions,
+            component: self.component.as_deref(),
         };
         Rendering::new(subject, states)
     }
@@ -283,7 +288,7 @@ fn ins_24_rendered_sub_installations_come_before_those_of_the_blueprint() {
         "subinstallations: [{{name: static, blueprint: {{filesystem: {{}}}}}}]\nsubinstallationExecutions: [{{name: one, type: Echo, template: 'subinstallations: [{template}]'}}]"
     ));
     let templates = block_on(world.rendering().subinstallations(&serde_json::Map::new())).unwrap();
-    assert_eq!(templates.iter().map(|template| template.name.as_str()).collect::<Vec<_>>(), ["rendered", "static"]);
+    assert_eq!(templates.iter().map(|sub| sub.template.name.as_str()).collect::<Vec<_>>(), ["rendered", "static"]);
 }
 
 #[test]

@@ -11,7 +11,10 @@ use orangery_controllers::{
     installation::InstallationController,
     wire,
 };
-use orangery_core::port::{Chance, Clock, Plugins};
+use orangery_core::{
+    component::ComponentVersions,
+    port::{Chance, Clock, Nothing, Plugins},
+};
 use orangery_reconcile::{Controller, Queue, Store, Watched, run, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +30,8 @@ pub struct OperatorConfig {
     pub client: Client,
     /// The components.
     pub plugins: Arc<dyn Plugins>,
+    /// Component versions.
+    pub components: Arc<dyn ComponentVersions>,
     /// The namespaces looked into; none means all.
     pub namespaces: BTreeSet<String>,
     /// Whether it brings the definitions of its kinds.
@@ -45,6 +50,7 @@ impl OperatorConfig {
         Self {
             client,
             plugins,
+            components: Arc::new(Nothing),
             namespaces: BTreeSet::new(),
             definitions: Definitions::Install,
             concurrency: 32,
@@ -92,7 +98,8 @@ impl Operator {
         config.definitions.ensure(&config.client).await?;
         let namespace = config.client.default_namespace().to_owned();
         let key = HostKey::ensure(&config.client, &namespace, config.chance.as_ref()).await?;
-        let host = Host::new(config.client, config.plugins, config.clock, Arc::clone(&config.chance), key);
+        let (plugins, components) = (config.plugins, config.components);
+        let host = Host::new(config.client, plugins, components, config.clock, Arc::clone(&config.chance), key);
         let host = Arc::new(host);
         let mut operator = Self {
             stores: host.stores.clone(),

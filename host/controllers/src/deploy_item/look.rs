@@ -18,7 +18,7 @@ use orangery_core::{
     walk::Rest,
 };
 
-use super::{DeployItemController, keep, ledger, ledger::Book, provider_status, target::Targets, waiter};
+use super::{DeployItemController, keep, ledger, ledger::Book, provider_status, target::ItemTargets, waiter};
 use crate::host::key_of;
 
 /// The Context of an item that names none.
@@ -57,14 +57,14 @@ impl<'a> Look<'a> {
         limit: Option<Duration>,
     ) -> Self {
         let item = Arc::clone(&book.before);
-        let targets = Targets::of(&controller.host, &controller.pool, &item);
+        let targets = ItemTargets::of(&controller.host, &controller.pool, &item);
         let clusters = Arc::new(controller.pool.set(Arc::new(targets), waiter(&key_of(item.as_ref()))));
         Self { controller, deployer, item, book, clusters, limit, page: None }
     }
 
     /// Brings the item about.
     pub(super) async fn install(&mut self, deadline: Option<Timestamp>) -> Step<Verdict> {
-        Targets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
+        ItemTargets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
         let mut page = self.open()?;
         let result = self.carry_on(&mut page, deadline).await;
         self.page = Some(page);
@@ -108,7 +108,7 @@ impl<'a> Look<'a> {
         if page.inventory.0.is_empty() {
             return Ok(Verdict::Done);
         }
-        Targets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
+        ItemTargets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
         if !matches!(page.progress, Some(Progress { at: At::Deleting, .. })) {
             self.adopt_order(page).await;
             if let failed @ Verdict::Failed(_) = self.uninstall(page).await? {

@@ -14,7 +14,7 @@ impl Run<'_> {
     /// `Completing`.
     pub(super) async fn completing(&mut self) -> Step<Verdict> {
         self.delete_stale_objects().await?;
-        let loaded = self.blueprints.load(self.host, &self.draft, &self.job)?;
+        let loaded = self.blueprints.load(self.host, &self.draft, &self.job).await?;
         let imported = self.read_imports().await?;
         let generation = self.draft.metadata.generation.unwrap_or_default();
         let status = self.draft.status.clone().unwrap_or_default();

@@ -28,7 +28,7 @@ impl Run<'_> {
     /// `Init`.
     pub(super) async fn init(&mut self) -> Step<Verdict> {
         self.check_context().await?;
-        let loaded = self.blueprints.load(self.host, &self.draft, &self.job)?;
+        let loaded = self.blueprints.load(self.host, &self.draft, &self.job).await?;
         self.check_predecessors()?;
         self.delete_old_exports().await?;
         let imported = self.read_imports().await?;

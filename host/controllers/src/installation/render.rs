@@ -25,6 +25,7 @@ impl<'a> Run<'a> {
             plugins: host.plugins.as_ref(),
             surroundings: &loaded.surroundings,
             definitions: &loaded.definitions,
+            component: loaded.component.as_deref(),
         };
         Rendering::new(subject, states)
     }

@@ -7,28 +7,29 @@ use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
     FINALIZER, annotation,
     installation::{
-        BlueprintSource, InlineBlueprint, Installation, InstallationSpec, Optimization, SubinstallationCache,
+        BlueprintReference, BlueprintSource, InlineBlueprint, Installation, InstallationSpec, Optimization,
+        SubinstallationCache,
     },
     job::NamePair,
     label,
     marks::Marks,
 };
 use orangery_core::{
-    blueprint::{InstallationTemplate, TemplateBlueprint},
-    error::{Code, Failure},
+    blueprint::TemplateBlueprint,
     name,
     phase::{Phase as _, installation::Installation as Phase},
     plan::installation::{self as plan, Existing},
     step::{Halt, Step},
 };
 use orangery_reconcile::WriteError;
+use orangery_render::Subinstallation;
 
-use super::Run;
+use super::{Run, component::described};
 use crate::object::controller_reference;
 
 impl Run<'_> {
     /// Brings the sub-installation objects to their templates.
-    pub(super) async fn ensure_subinstallations(&mut self, templates: &[InstallationTemplate]) -> Step<()> {
+    pub(super) async fn ensure_subinstallations(&mut self, wanted: &[Subinstallation]) -> Step<()> {
         let objects = self.subinstallations();
         let existing: Vec<Existing> = objects
             .iter()
@@ -38,7 +39,7 @@ impl Run<'_> {
                 deleting: object.is_deleting(),
             })
             .collect();
-        let decided = plan::subinstallations(templates.iter().map(|template| template.name.as_str()), &existing);
+        let decided = plan::subinstallations(wanted.iter().map(|sub| sub.template.name.as_str()), &existing);
         if let Err(Halt::Wait(_)) = &decided {
             // One whose template is back is still being deleted: it needs this job to go on.
             for object in objects.iter().filter(|object| object.is_deleting()) {
@@ -47,12 +48,13 @@ impl Run<'_> {
         }
         let plan = decided?;
         let mut active = Vec::new();
-        for template in templates {
+        for sub in wanted {
+            let template = &sub.template;
             let present = plan
                 .update
                 .get(&template.name)
                 .and_then(|name| objects.iter().find(|object| object.name_any() == *name));
-            let object_name = self.ensure_subinstallation(template, present).await?;
+            let object_name = self.ensure_subinstallation(sub, present).await?;
             active.push(NamePair { spec_name: template.name.clone(), object_name });
         }
         for orphan in &plan.orphan {
@@ -65,13 +67,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn ensure_subinstallation(
-        &self,
-        template: &InstallationTemplate,
-        present: Option<&Arc<Installation>>,
-    ) -> Step<String> {
+    async fn ensure_subinstallation(&self, sub: &Subinstallation, present: Option<&Arc<Installation>>) -> Step<String> {
         let writer = self.host.writer(&self.host.stores.installations);
-        let spec = self.subinstallation_spec(template)?;
+        let template = &sub.template;
+        let spec = self.subinstallation_spec(sub);
         let labels = BTreeMap::from([(label::ENCOMPASSED_BY.to_owned(), self.name())]);
         let mut annotations = BTreeMap::from([(annotation::SUBINSTALLATION_NAME.to_owned(), template.name.clone())]);
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
@@ -109,28 +108,26 @@ impl Run<'_> {
         }
     }
 
-    fn subinstallation_spec(&self, template: &InstallationTemplate) -> Step<InstallationSpec> {
-        let TemplateBlueprint::Inline(filesystem) = &template.blueprint else {
-            return Err(Halt::Stall(
-                Failure::new(
-                    "ReadBlueprint",
-                    "BlueprintNotInline",
-                    format!(
-                        "the sub-installation {:?} takes its blueprint from a component version, which is not supported yet; \
-                         write the blueprint's files into blueprint.filesystem",
-                        template.name
-                    ),
-                )
-                .with_code(Code::ConfigurationProblem),
-            ));
+    fn subinstallation_spec(&self, Subinstallation { template, child }: &Subinstallation) -> InstallationSpec {
+        let parent = &self.draft.spec;
+        let (component_descriptor, blueprint) = match (&template.blueprint, child) {
+            (_, Some(child)) => {
+                let reference = BlueprintReference { resource_name: child.resource.clone() };
+                (Some(described(&child.component)), BlueprintSource { reference: Some(reference), inline: None })
+            }
+            (TemplateBlueprint::Inline(filesystem), None) => {
+                let inline = InlineBlueprint { filesystem: filesystem.clone() };
+                (parent.component_descriptor.clone(), BlueprintSource { reference: None, inline: Some(inline) })
+            }
+            // The rendering found no child for it: it says so itself.
+            (TemplateBlueprint::Reference(_), None) => {
+                (parent.component_descriptor.clone(), BlueprintSource::default())
+            }
         };
-        Ok(InstallationSpec {
-            context: self.draft.spec.context.clone(),
-            component_descriptor: self.draft.spec.component_descriptor.clone(),
-            blueprint: BlueprintSource {
-                reference: None,
-                inline: Some(InlineBlueprint { filesystem: filesystem.clone() }),
-            },
+        InstallationSpec {
+            context: parent.context.clone(),
+            component_descriptor,
+            blueprint,
             imports: template.imports.clone().into(),
             import_data_mappings: template.import_data_mappings.clone(),
             exports: template.exports.clone().into(),
@@ -139,8 +136,9 @@ impl Run<'_> {
                 has_no_sibling_imports: promise.has_no_sibling_imports,
                 has_no_sibling_exports: promise.has_no_sibling_exports,
             }),
-            verification: None,
+            // What the parent's user asked for holds for the whole tree (`landscaper.md` §16).
+            verification: parent.verification.clone(),
             automatic_reconcile: None,
-        })
+        }
     }
 }

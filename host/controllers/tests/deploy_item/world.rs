@@ -24,7 +24,7 @@ use orangery_controllers::{Host, HostKey, deploy_item::DeployItemController};
 use orangery_core::{
     error::{Code, Fault},
     grant::Grants,
-    port::{BoxFuture, Chance, Clock, Clusters, Deployer, PluginIdentity, Plugins, Renderer},
+    port::{BoxFuture, Chance, Clock, Clusters, Deployer, Nothing, PluginIdentity, Plugins, Renderer},
     proposal::{Item, Proposal},
 };
 use orangery_embedded::{Options, Server, Storage, start};
@@ -214,6 +214,7 @@ impl World {
         let host = Arc::new(Host::new(
             self.client.clone(),
             plugins,
+            Arc::new(Nothing),
             Arc::clone(&machine) as Arc<dyn Clock>,
             Arc::clone(&machine) as Arc<dyn Chance>,
             HostKey::new(&[0; 32]),

@@ -18,7 +18,7 @@ fn definitions() -> Vec<ExportDefinition> {
 
 fn checked(exports: Value) -> Result<(Value, Vec<String>), ExportError> {
     let files = FileSystem::default();
-    let schemas = Schemas { local_types: &BTreeMap::new(), files: &files };
+    let schemas = Schemas { local_types: &BTreeMap::new(), files: &files, resources: &BTreeMap::new() };
     let mut exports = map(exports);
     let dropped = check(&definitions(), &mut exports, &schemas, &SCOPE)?;
     Ok((Value::Object(exports), dropped))

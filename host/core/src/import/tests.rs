@@ -254,7 +254,7 @@ fn optional(of: ImportDefinition) -> ImportDefinition {
 
 fn bind_all(definitions: &[ImportDefinition], imported: Value, mapped: Value) -> Result<Value, ImportFault> {
     let files = FileSystem::default();
-    let schemas = Schemas { local_types: &BTreeMap::new(), files: &files };
+    let schemas = Schemas { local_types: &BTreeMap::new(), files: &files, resources: &BTreeMap::new() };
     let imported: BTreeMap<String, Imported> = imported
         .as_object()
         .unwrap()

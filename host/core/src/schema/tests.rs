@@ -14,7 +14,7 @@ fn check(schema: Value, value: Value) -> Result<(), SchemaError> {
     ]);
     let files =
         FileSystem::parse(&json!({"schemas": {"a.json": "{\"$ref\": \"local://port\"}", "bad.json": "{"}})).unwrap();
-    Schemas { local_types: &local_types, files: &files }.check(&schema, &value)
+    Schemas { local_types: &local_types, files: &files, resources: &BTreeMap::new() }.check(&schema, &value)
 }
 
 #[track_caller]
@@ -102,7 +102,7 @@ fn references_that_lead_nowhere_are_told_apart() {
     );
     refused(
         "cd://resources/x",
-        "the schema refers to cd://resources/x; references into component versions come with components, use local:// or blueprint://",
+        "the schema refers to cd://resources/x, but the blueprint belongs to no component version; give the installation a componentDescriptor",
     );
     for reference in ["https://example.org/s.json", "file:///etc/passwd", "other.json"] {
         refused(

@@ -87,7 +87,7 @@ fn run(blueprint: &str, imports: Value, mapped: Value, scope: &Scope<'_>, of: &N
     let blueprint = Blueprint::parse(&files).unwrap();
     let imports: Imports = serde_json::from_value(imports).unwrap();
     let imported = read(&imports, scope, of).unwrap();
-    let schemas = Schemas { local_types: &blueprint.local_types, files: &files };
+    let schemas = Schemas { local_types: &blueprint.local_types, files: &files, resources: &BTreeMap::new() };
     let values = bind(&blueprint.imports, &imported, mapped.as_object().unwrap(), &schemas, scope).unwrap();
     let kept = copies(&blueprint.imports, &values, scope).unwrap();
     Run { imported, values, kept, blueprint, files }
@@ -124,7 +124,7 @@ fn data_mappings() {
         ]
     );
     let mut answered = json!({"e": "pre-x", "undefined": 1}).as_object().unwrap().clone();
-    let schemas = Schemas { local_types: &run.blueprint.local_types, files: &run.files };
+    let schemas = Schemas { local_types: &run.blueprint.local_types, files: &run.files, resources: &BTreeMap::new() };
     assert_eq!(
         export::check(&run.blueprint.exports, &mut answered, &schemas, &scope),
         Ok(vec!["undefined".to_owned()])

@@ -90,7 +90,7 @@ fn formats_are_checked() {
 #[test]
 fn without_local_types_the_message_says_none() {
     let files = FileSystem::default();
-    let schemas = Schemas { local_types: &BTreeMap::new(), files: &files };
+    let schemas = Schemas { local_types: &BTreeMap::new(), files: &files, resources: &BTreeMap::new() };
     let error =
         SchemaError::UnknownType { reference: "local://a".to_owned(), name: "a".to_owned(), known: "none".to_owned() };
     assert_eq!(schemas.check(&json!({"$ref": "local://a"}), &json!(1)), Err(error));
