@@ -11,7 +11,7 @@ use orangery_core::{
     error::{Fault, Problem},
     port::{ApiResource, BoxFuture, Clusters, Files, Surroundings},
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
-    template::{RenderFailure, RenderRequest, Rendered},
+    template::{Findings, RenderFailure, RenderRequest, Rendered},
 };
 use orangery_plugin::{Plugin, Registered};
 use serde::Deserialize;
@@ -26,7 +26,11 @@ fn plugin(name: &str) -> Plugin {
 
 /// The cases of a plugin: name, request, response.
 fn cases(plugin: &str) -> Vec<(String, Value, Value)> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../plugins").join(plugin).join("cases");
+    cases_in(plugin, "cases")
+}
+
+fn cases_in(plugin: &str, folder: &str) -> Vec<(String, Value, Value)> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../plugins").join(plugin).join(folder);
     let read = |file: &Path| serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let mut cases: Vec<_> = fs::read_dir(root)
         .unwrap()
@@ -184,5 +188,16 @@ async fn the_jinja_engine_answers_as_it_does_natively() {
             Err(failure) => EngineResponse::Failure(failure),
         };
         assert_eq!(answer, expected, "jinja/{case}");
+    }
+}
+
+#[tokio::test]
+async fn the_jinja_engine_checks_as_it_does_natively() {
+    let plugin = plugin("jinja");
+    for (case, request, response) in cases_in("jinja", "checks") {
+        let EngineRequest { request, files } = serde_json::from_value(request).unwrap();
+        let expected: Option<Findings> = serde_json::from_value(response["findings"].clone()).unwrap();
+        let found = plugin.check(&request, &Surroundings::of_files(Arc::new(Recordings(files)))).await.unwrap();
+        assert_eq!(found, expected, "jinja/{case}");
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     error::{Code, Fault},
     grant::Grants,
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
-    template::{RenderFailure, RenderRequest, Rendered},
+    template::{Findings, RenderFailure, RenderRequest, Rendered},
 };
 
 /// A future that can be held behind a trait object.
@@ -228,6 +228,15 @@ pub trait Renderer: Send + Sync {
         request: &'a RenderRequest,
         surroundings: &'a Surroundings,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>>;
+    /// Looks at one execution without rendering it; `None` where the component cannot tell. The error is
+    /// the host's: the component could not be asked.
+    fn check<'a>(
+        &'a self,
+        _: &'a RenderRequest,
+        _: &'a Surroundings,
+    ) -> BoxFuture<'a, Result<Option<Findings>, RenderFailure>> {
+        Box::pin(async { Ok(None) })
+    }
 }
 
 /// Which component serves a deploy item type or a template type.

@@ -79,6 +79,35 @@ pub enum Output {
     Document(Value),
 }
 
+/// What an engine says of a template that it does not render (`wit/template/check.wit`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Findings {
+    /// What is wrong whatever the inputs are.
+    #[serde(default)]
+    pub failures: Vec<RenderFailure>,
+    /// What it reads by a fixed name.
+    #[serde(default)]
+    pub references: Vec<InputReference>,
+}
+
+/// A field of the inputs that a template reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputReference {
+    /// From the inputs down, such as `imports` and `host`.
+    pub path: Vec<String>,
+    /// The blueprint file; `None` for a template written in the blueprint.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// From 1.
+    #[serde(default)]
+    pub line: Option<u32>,
+    /// From 1.
+    #[serde(default)]
+    pub column: Option<u32>,
+}
+
 /// Why rendering failed, with its place in the template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -17,7 +17,7 @@ pub(crate) mod deployer {
 pub(crate) mod template {
     wasmtime::component::bindgen!({
         path: "../../wit/template",
-        world: "templater",
+        world: "templater-with-check",
         imports: { default: async | trappable },
         exports: { default: async },
     });

@@ -14,7 +14,7 @@ use crate::{
             exports::orangery::deployer::{deploy, uninstall},
             orangery::deployer::{plan::Proposal, types::Fault},
         },
-        template::exports::orangery::template::template,
+        template::exports::orangery::template::{check, template},
     },
     capability::Guest,
     error::Error,
@@ -24,6 +24,7 @@ use crate::{
 const DEPLOY: &str = "orangery:deployer/deploy";
 const UNINSTALL: &str = "orangery:deployer/uninstall";
 const TEMPLATE: &str = "orangery:template/template";
+const CHECK: &str = "orangery:template/check";
 
 /// A component that can be called.
 pub struct Component {
@@ -32,6 +33,7 @@ pub struct Component {
     pub(crate) deploy: Option<deploy::GuestIndices>,
     pub(crate) uninstall: Option<uninstall::GuestIndices>,
     pub(crate) template: Option<template::GuestIndices>,
+    pub(crate) check: Option<check::GuestIndices>,
     /// Bytes of its machine code.
     code: usize,
 }
@@ -60,7 +62,7 @@ impl Component {
         let size = size.end.addr().saturating_sub(size.start.addr());
         let misfit = |error: wasmtime::Error| Error::Link { why: format!("{error:#}") };
         let pre = linker.instantiate_pre(&code).map_err(misfit)?;
-        let mut component = Self { inspection, pre, deploy: None, uninstall: None, template: None, code: size };
+        let mut component = Self { inspection, pre, deploy: None, uninstall: None, template: None, check: None, code: size };
         if component.inspection.exports_interface(DEPLOY) {
             component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(DEPLOY, "plan")?;
             component.deploy = Some(deploy::GuestIndices::new(&component.pre).map_err(misfit)?);
@@ -73,6 +75,10 @@ impl Component {
             type Answer = (Result<template::Rendered, template::Failure>,);
             component.check::<(&template::Request,), Answer>(TEMPLATE, "render")?;
             component.template = Some(template::GuestIndices::new(&component.pre).map_err(misfit)?);
+        }
+        if component.inspection.exports_interface(CHECK) {
+            component.check::<(&template::Request,), (Option<check::Findings>,)>(CHECK, "check")?;
+            component.check = Some(check::GuestIndices::new(&component.pre).map_err(misfit)?);
         }
         Ok(component)
     }

@@ -28,6 +28,7 @@ pub const WIT: &[(&str, &str)] = texts![
     "deployer/log.wit",
     "template/world.wit",
     "template/template.wit",
+    "template/check.wit",
     "template/files.wit",
     "template/components.wit",
     "template/kubeconfigs.wit",
@@ -67,6 +68,7 @@ pub(crate) const EXPORTS: &[Offered] = &[
     ours("orangery:deployer/uninstall"),
     ours("orangery:deployer/validate"),
     ours("orangery:template/template"),
+    ours("orangery:template/check"),
 ];
 
 /// An interface name as a component writes it: `namespace:package/interface@version`.

@@ -6,7 +6,7 @@ mod place;
 use orangery_core::{
     error::{Fault, Problem},
     proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure},
-    template::{ExecutionKind, RenderFailure, RenderRequest},
+    template::{ExecutionKind, Findings, InputReference, RenderFailure, RenderRequest},
 };
 
 pub(crate) use answer::{proposal, rendered};
@@ -14,7 +14,7 @@ pub(crate) use answer::{proposal, rendered};
 use crate::{
     bindings::{
         deployer::{exports::orangery::deployer::deploy, orangery::deployer::types as wire},
-        template::exports::orangery::template::template,
+        template::exports::orangery::template::{check, template},
     },
     transcript::Transcript,
 };
@@ -116,6 +116,21 @@ pub(crate) fn render_failure(of: template::Failure, transcript: &Transcript) -> 
         column,
         snippet: snippet.map(|snippet| transcript.told(&snippet, MOST_WORDS)),
         transient: false,
+    }
+}
+
+/// What an engine says of a template.
+pub(crate) fn findings(of: check::Findings, transcript: &Transcript) -> Findings {
+    let check::Findings { failures, references } = of;
+    let reference = |check::Reference { path, file, line, column }| InputReference {
+        path: path.iter().map(|name| transcript.told(name, MOST_PATH)).collect(),
+        file: file.map(|file| transcript.told(&file, MOST_PATH)),
+        line,
+        column,
+    };
+    Findings {
+        failures: failures.into_iter().map(|failure| render_failure(failure, transcript)).collect(),
+        references: references.into_iter().map(reference).collect(),
     }
 }
 

@@ -13,7 +13,7 @@ use orangery_core::{
     grant::Grants,
     port::{BoxFuture, Clusters, Deployer, PluginIdentity, Renderer, Surroundings},
     proposal::{Item, Proposal},
-    template::{RenderFailure, RenderRequest, Rendered},
+    template::{Findings, RenderFailure, RenderRequest, Rendered},
 };
 
 use crate::{
@@ -159,9 +159,7 @@ impl Plugin {
         let Some(indices) = component.template.clone() else {
             return Err(Arc::new(Error::Export { interface: "orangery:template/template" }));
         };
-        let now = since_epoch(surroundings.chance.now);
-        let reach = Reach::Template(surroundings.clone(), ChanceState::new(&surroundings.chance, request));
-        let call = self.call(reach, now);
+        let call = self.renderer_call(request, surroundings);
         let (postponed, transcript) = (call.postponed.clone(), call.transcript.clone());
         let wire: template::Request = convert::request(request);
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {
@@ -185,6 +183,34 @@ impl Plugin {
             (Ok(Ok(rendered)), None) => Ok(Ok(convert::rendered(rendered, &self.budget, &words)?)),
             (Err(error), None) => Err(Arc::new(error)),
         }
+    }
+
+    /// What the engine says of a template that it does not render; `None` where the component cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// The host's reason why there is no answer.
+    pub async fn check(
+        &self,
+        request: &RenderRequest,
+        surroundings: &Surroundings,
+    ) -> Result<Option<Findings>, Arc<Error>> {
+        let component = self.component().await?;
+        let Some(indices) = component.check.clone() else { return Ok(None) };
+        let call = self.renderer_call(request, surroundings);
+        let transcript = call.transcript.clone();
+        let wire: template::Request = convert::request(request);
+        let answer = call::run(&self.sandbox, &component, call, |store, instance| {
+            Box::pin(async move { indices.load(&mut *store, &instance)?.call_check(store, &wire).await })
+        });
+        let found = answer.await?;
+        let words = locked(&transcript);
+        Ok(found.map(|found| convert::findings(found, &words)))
+    }
+
+    fn renderer_call(&self, request: &RenderRequest, surroundings: &Surroundings) -> Call<'_> {
+        let reach = Reach::Template(surroundings.clone(), ChanceState::new(&surroundings.chance, request));
+        self.call(reach, since_epoch(surroundings.chance.now))
     }
 
     fn deployer_call(&self, item: &Item, clusters: Arc<dyn Clusters>) -> Call<'_> {
@@ -224,6 +250,19 @@ impl Plugin {
             told.message.push_str("; components of blueprints are registered as the template type Wasm");
         }
         fault
+    }
+
+    /// The host's reason why a template got no answer, as that of an engine.
+    fn render_failure(&self, request: &RenderRequest, error: &Error) -> RenderFailure {
+        let fault = self.fault(error);
+        RenderFailure {
+            message: fault.problem().message.clone(),
+            file: request.file.clone(),
+            line: None,
+            column: None,
+            snippet: None,
+            transient: matches!(fault, Fault::Later(_)),
+        }
     }
 }
 
@@ -271,17 +310,19 @@ impl Renderer for Plugin {
         surroundings: &'a Surroundings,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         Box::pin(async move {
-            Plugin::render(self, request, surroundings).await.map_err(|error| {
-                let fault = self.fault(&error);
-                RenderFailure {
-                    message: fault.problem().message.clone(),
-                    file: request.file.clone(),
-                    line: None,
-                    column: None,
-                    snippet: None,
-                    transient: matches!(fault, Fault::Later(_)),
-                }
-            })?
+            let answer = Plugin::render(self, request, surroundings).await;
+            answer.map_err(|error| self.render_failure(request, &error))?
+        })
+    }
+
+    fn check<'a>(
+        &'a self,
+        request: &'a RenderRequest,
+        surroundings: &'a Surroundings,
+    ) -> BoxFuture<'a, Result<Option<Findings>, RenderFailure>> {
+        Box::pin(async move {
+            let answer = Plugin::check(self, request, surroundings).await;
+            answer.map_err(|error| self.render_failure(request, &error))
         })
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn render(request: &RenderRequest, files: impl Files) -> Result<Strin
     rendered.map_err(|error| failure(&error, request))
 }
 
-fn environment<'a>(files: impl Files) -> Environment<'a> {
+pub(crate) fn environment<'a>(files: impl Files) -> Environment<'a> {
     let files = Arc::new(files);
     let mut environment = Environment::new();
     environment.set_debug(true);
@@ -48,7 +48,7 @@ fn environment<'a>(files: impl Files) -> Environment<'a> {
 }
 
 /// Paths start at the blueprint's root, however they are written.
-fn from_root(path: &str) -> &str {
+pub(crate) fn from_root(path: &str) -> &str {
     let mut path = path;
     while let Some(rest) = path.strip_prefix("./").or_else(|| path.strip_prefix('/')) {
         path = rest;

@@ -12,13 +12,15 @@
 //!
 //! The output is text, which the host decodes. Same request, same files, same output.
 
+mod check;
 mod engine;
 mod filters;
 mod format;
 mod place;
+mod tags;
 mod yaml;
 
-use orangery_sdk::{Engine, Files, Output, RenderFailure, RenderRequest, Rendered};
+use orangery_sdk::{Engine, Files, Findings, Output, RenderFailure, RenderRequest, Rendered};
 
 /// The component.
 pub struct Jinja;
@@ -27,6 +29,10 @@ impl Engine for Jinja {
     fn render(request: RenderRequest, files: impl Files) -> Result<Rendered, RenderFailure> {
         let text = engine::render(&request, files)?;
         Ok(Rendered { output: Output::Text(text), state: None, warnings: Vec::new() })
+    }
+
+    fn check(request: RenderRequest, files: impl Files) -> Option<Findings> {
+        Some(check::check(&request, files))
     }
 }
 

@@ -2,8 +2,8 @@
 //! by the host's own tests.
 //!
 //! A deployer's request is `{item, reads, artifacts}` (see [`recorded`](crate::recorded)), its response `{proposal}` or
-//! `{fault}`. An engine's request is `{request, files, host}`, its response `{rendered}` or `{failure}`. `UPDATE=1` writes the
-//! responses anew: read what it wrote before you commit it.
+//! `{fault}`. An engine's request is `{request, files, host}`, its response `{rendered}` or `{failure}`; where it is checked
+//! instead, `{findings}`. `UPDATE=1` writes the responses anew: read what it wrote before you commit it.
 
 use std::{
     env, fs,
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Deployer, Engine, Fault, Item, Proposal, RenderFailure, RenderRequest, Rendered,
+    Deployer, Engine, Fault, Findings, Item, Proposal, RenderFailure, RenderRequest, Rendered,
     recorded::{Recorded, RecordedAnswer, RecordedArtifact, RecordedFiles, RecordedHost, RecordedRead},
 };
 
@@ -83,6 +83,27 @@ pub fn check_deployer<D: Deployer>(cases: impl AsRef<Path>) {
             Err(fault) => PlanResponse::Fault(fault),
         };
         serde_json::to_value(response).map_err(|error| error.to_string())
+    });
+}
+
+/// The response of a case in which an engine only looks at a template.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckResponse {
+    /// What it found; `None` where it cannot tell.
+    pub findings: Option<Findings>,
+}
+
+/// Runs the golden cases in which an engine only looks at templates.
+///
+/// # Panics
+///
+/// As [`check_deployer`].
+#[track_caller]
+pub fn check_findings<E: Engine>(cases: impl AsRef<Path>) {
+    check(cases.as_ref(), |_, request| {
+        let EngineRequest { request, files, host } = parse(request)?;
+        let findings = E::check(request, RecordedHost { files, answers: host });
+        serde_json::to_value(CheckResponse { findings }).map_err(|error| error.to_string())
     });
 }
 

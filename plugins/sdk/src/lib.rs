@@ -48,8 +48,9 @@ pub use bindings::{
             types::{ClusterRef, Fault, ObjectKey, Problem, Selection},
         },
     },
-    template::exports::orangery::template::template::{
-        Execution, Failure as RenderFailure, Output, Rendered, Request as RenderRequest,
+    template::exports::orangery::template::{
+        check::{Findings, Reference as InputReference},
+        template::{Execution, Failure as RenderFailure, Output, Rendered, Request as RenderRequest},
     },
 };
 pub use deployer::{Artifact, Artifacts, Cluster, Deployer, Host, Log};

@@ -4,7 +4,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::bindings::template::{
-    exports::orangery::template::template::{Failure, Guest, Output, Rendered, Request},
+    exports::orangery::template::{
+        check,
+        template::{Failure, Guest, Output, Rendered, Request},
+    },
     orangery::template::{chance, components, files, kubeconfigs},
 };
 
@@ -19,6 +22,12 @@ pub trait Engine {
     ///
     /// A [`Failure`] with its place in the template.
     fn render(request: Request, host: impl TemplateHost) -> Result<Rendered, Failure>;
+
+    /// Looks at one execution without rendering it, for `orangery blueprint check`: the request has neither inputs nor
+    /// state. `None` where the engine cannot tell.
+    fn check(_request: Request, _host: impl TemplateHost) -> Option<check::Findings> {
+        None
+    }
 }
 
 impl Request {
@@ -185,6 +194,12 @@ impl Files for Imports {
 impl<T: Engine> Guest for T {
     fn render(of: Request) -> Result<Rendered, Failure> {
         <T as Engine>::render(of, Imports)
+    }
+}
+
+impl<T: Engine> check::Guest for T {
+    fn check(of: Request) -> Option<check::Findings> {
+        <T as Engine>::check(of, Imports)
     }
 }
 

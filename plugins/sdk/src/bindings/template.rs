@@ -1,7 +1,7 @@
-//! `orangery:template`, world `templater`.
+//! `orangery:template`, world `templater-with-check`.
 
 wit_bindgen::generate!({
-    world: "templater",
+    world: "templater-with-check",
     path: "../../wit/template",
     pub_export_macro: true,
     export_macro_name: "export_render",
@@ -10,6 +10,7 @@ wit_bindgen::generate!({
     additional_type_attributes: {
         "orangery:template/template@0.1.0/execution": [#[serde(rename_all = "camelCase")]],
         "orangery:template/template@0.1.0/output": [#[serde(rename_all = "camelCase")]],
+        "orangery:template/check@0.1.0/findings": [#[derive(Default)]],
     },
     additional_member_attributes: {
         "orangery:template/template@0.1.0/request.file": [#[serde(default, skip_serializing_if = "Option::is_none")]],
@@ -22,5 +23,10 @@ wit_bindgen::generate!({
         "orangery:template/template@0.1.0/failure.line": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:template/template@0.1.0/failure.column": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:template/template@0.1.0/failure.snippet": [#[serde(default, skip_serializing_if = "Option::is_none")]],
+        "orangery:template/check@0.1.0/reference.file": [#[serde(default, skip_serializing_if = "Option::is_none")]],
+        "orangery:template/check@0.1.0/reference.line": [#[serde(default, skip_serializing_if = "Option::is_none")]],
+        "orangery:template/check@0.1.0/reference.column": [#[serde(default, skip_serializing_if = "Option::is_none")]],
+        "orangery:template/check@0.1.0/findings.failures": [#[serde(default, skip_serializing_if = "Vec::is_empty")]],
+        "orangery:template/check@0.1.0/findings.references": [#[serde(default, skip_serializing_if = "Vec::is_empty")]],
     },
 });
