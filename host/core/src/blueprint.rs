@@ -22,9 +22,10 @@ pub use self::{
         ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
     },
     own::{ComponentReference, OWN_ENGINE, OwnComponent, ReferenceError},
-    read::{BlueprintError, Fault},
+    read::{BlueprintError, Fault, Reading},
     template::{
-        InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, without_unsatisfied,
+        InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, faults_of_templates,
+        without_unsatisfied,
     },
 };
 

@@ -5,7 +5,7 @@
 
 mod access;
 
-use std::fmt;
+use std::{cell::RefCell, fmt};
 
 use serde::{
     de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor},
@@ -56,12 +56,20 @@ impl de::Error for DecodeError {
 
 /// Decodes a document.
 pub fn decode<T: DeserializeOwned>(document: &Value) -> Result<T, DecodeError> {
-    T::deserialize(Lenient { value: document, path: &Path::Root })
+    T::deserialize(Lenient { value: document, path: &Path::Root(None) })
+}
+
+/// As [`decode`], with the paths of the fields that are ignored because nobody knows them, as far as decoding came.
+pub fn decode_noting<T: DeserializeOwned>(document: &Value) -> (Result<T, DecodeError>, Vec<String>) {
+    let unknown = RefCell::default();
+    let decoded = T::deserialize(Lenient { value: document, path: &Path::Root(Some(&unknown)) });
+    (decoded, unknown.into_inner())
 }
 
 /// Where a value stands in its document.
 enum Path<'p> {
-    Root,
+    /// With the list of fields that nobody knows, where it is wanted.
+    Root(Option<&'p RefCell<Vec<String>>>),
     Field(&'p Path<'p>, &'p str),
     Index(&'p Path<'p>, usize),
 }
@@ -69,10 +77,23 @@ enum Path<'p> {
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Path::Root => Ok(()),
-            Path::Field(Path::Root, name) => f.write_str(name),
+            Path::Root(_) => Ok(()),
+            Path::Field(Path::Root(_), name) => f.write_str(name),
             Path::Field(parent, name) => write!(f, "{parent}.{name}"),
             Path::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+impl Path<'_> {
+    /// The list of fields that nobody knows, where it is wanted.
+    fn unknown(&self) -> Option<&RefCell<Vec<String>>> {
+        let mut above = self;
+        loop {
+            match above {
+                Path::Root(unknown) => return *unknown,
+                Path::Field(parent, _) | Path::Index(parent, _) => above = parent,
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod plan;
 pub mod port;
 pub mod proposal;
 pub mod record;
+pub mod review;
 pub mod schema;
 pub mod sibling;
 pub mod step;

@@ -116,6 +116,11 @@ impl SchemaError {
 pub const MOST_FAULTS: usize = 5;
 
 impl Schemas<'_> {
+    /// Whether a schema can be used: its references lead somewhere, and it is a schema.
+    pub fn check_schema(&self, schema: &Value) -> Result<(), SchemaError> {
+        compile(&resolve::resolve(self, schema)?).map(drop)
+    }
+
     /// Whether a value follows a schema (draft 7, draft 4 where the schema is only valid there).
     pub fn check(&self, schema: &Value, value: &Value) -> Result<(), SchemaError> {
         let schema = resolve::resolve(self, schema)?;

@@ -4,12 +4,15 @@
 //! dates and `12:30` stay text; `<<` merges; of equal keys the last counts. Keys become text, as JSON wants.
 
 mod build;
+mod places;
 mod scalar;
 
 use std::fmt;
 
 use granit_parser::{Event, Marker, Parser};
 use serde_json::Value;
+
+pub use self::places::{Embedded, Place, Places};
 
 /// Why a text is no YAML, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,17 +100,46 @@ pub struct Document {
     pub value: Value,
 }
 
+/// One document of a stream, with the places of its parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Located {
+    /// The content.
+    pub value: Value,
+    /// Where its parts stand.
+    pub places: Places,
+}
+
 /// The first document of a text, as Go's decoders read it; null for an empty text.
 pub fn decode(text: &str) -> Result<Value, YamlError> {
     let mut documents = Documents::new(text);
-    Ok(documents.next_document()?.map_or(Value::Null, |document| document.value))
+    Ok(documents.next_document(None)?.map_or(Value::Null, |document| document.value))
+}
+
+/// As [`decode`], with the places of the parts.
+pub fn locate(text: &str) -> Result<Located, YamlError> {
+    let mut tracker = places::Tracker::default();
+    let document = Documents::new(text).next_document(Some(&mut tracker))?;
+    Ok(Located { value: document.map_or(Value::Null, |document| document.value), places: tracker.finish() })
+}
+
+/// All documents of a text that are not empty, with the places of their parts.
+pub fn locate_all(text: &str) -> Result<Vec<Located>, YamlError> {
+    let mut documents = Documents::new(text);
+    let mut all = Vec::new();
+    loop {
+        let mut tracker = places::Tracker::default();
+        let Some(document) = documents.next_document(Some(&mut tracker))? else { return Ok(all) };
+        if !document.value.is_null() {
+            all.push(Located { value: document.value, places: tracker.finish() });
+        }
+    }
 }
 
 /// All documents of a text that are not empty.
 pub fn documents(text: &str) -> Result<Vec<Document>, YamlError> {
     let mut documents = Documents::new(text);
     let mut all = Vec::new();
-    while let Some(document) = documents.next_document()? {
+    while let Some(document) = documents.next_document(None)? {
         if !document.value.is_null() {
             all.push(document);
         }
@@ -130,7 +162,7 @@ impl<'a> Documents<'a> {
         Self { parser: Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) }
     }
 
-    fn next_document(&mut self) -> Result<Option<Document>, YamlError> {
+    fn next_document(&mut self, mut tracker: Option<&mut places::Tracker>) -> Result<Option<Document>, YamlError> {
         let mut builder = build::Builder::default();
         let mut line = 0;
         while let Some(next) = self.parser.next_event() {
@@ -144,6 +176,9 @@ impl<'a> Documents<'a> {
                 node => {
                     if line == 0 {
                         line = span.start.line();
+                    }
+                    if let Some(tracker) = tracker.as_deref_mut() {
+                        tracker.event(&node, span);
                     }
                     builder.event(node).map_err(|reason| YamlError::at(span.start, reason))?;
                 }

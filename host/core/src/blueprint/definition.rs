@@ -1,6 +1,6 @@
 //! What a blueprint imports and exports (`landscaper.md` §4.1).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -103,16 +103,32 @@ pub(super) struct ExportForm {
 /// A fault and the field it is in.
 type Found<T> = Result<T, (String, Fault)>;
 
-/// The imports of a blueprint; `names` are those seen so far.
+/// Faults, each with the field that it is in.
+type Faults = Vec<(String, Fault)>;
+
+/// The imports of a blueprint; `names` are those seen so far, with their fields. An import with a fault is left out.
 pub(super) fn imports(
     forms: Vec<ImportForm>,
     path: &str,
-    names: &mut BTreeSet<String>,
-) -> Found<Vec<ImportDefinition>> {
-    forms.into_iter().enumerate().map(|(index, form)| import(form, &format!("{path}[{index}]"), names)).collect()
+    names: &mut BTreeMap<String, String>,
+    faults: &mut Faults,
+) -> Vec<ImportDefinition> {
+    let mut all = Vec::new();
+    for (index, form) in forms.into_iter().enumerate() {
+        match import(form, &format!("{path}[{index}]"), names, faults) {
+            Ok(import) => all.push(import),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    all
 }
 
-fn import(form: ImportForm, path: &str, names: &mut BTreeSet<String>) -> Found<ImportDefinition> {
+fn import(
+    form: ImportForm,
+    path: &str,
+    names: &mut BTreeMap<String, String>,
+    faults: &mut Faults,
+) -> Found<ImportDefinition> {
     claim(&form.name, path, names)?;
     let type_ = inferred(&form.type_, form.schema.as_ref(), &form.target_type, path)?;
     let kind = match type_ {
@@ -133,39 +149,47 @@ fn import(form: ImportForm, path: &str, names: &mut BTreeSet<String>) -> Found<I
     if required && !form.imports.is_empty() {
         return Err((format!("{path}.imports"), Fault::ConditionalOnRequired));
     }
-    let conditional = imports(form.imports, &format!("{path}.imports"), names)?;
+    let conditional = imports(form.imports, &format!("{path}.imports"), names, faults);
     Ok(ImportDefinition { name: form.name, kind, required, default: form.default.map(|form| form.value), conditional })
 }
 
-/// The exports of a blueprint.
-pub(super) fn exports(forms: Vec<ExportForm>) -> Found<Vec<ExportDefinition>> {
-    let mut names = BTreeSet::new();
+/// The exports of a blueprint. An export with a fault is left out.
+pub(super) fn exports(
+    forms: Vec<ExportForm>,
+    names: &mut BTreeMap<String, String>,
+    faults: &mut Faults,
+) -> Vec<ExportDefinition> {
     let mut all = Vec::new();
     for (index, form) in forms.into_iter().enumerate() {
-        let path = format!("exports[{index}]");
-        claim(&form.name, &path, &mut names)?;
-        let kind = match inferred(&form.type_, form.schema.as_ref(), &form.target_type, &path)? {
-            "data" => ExportKind::Data { schema: schema(form.schema, &form.target_type, &path)? },
-            "target" => {
-                ExportKind::Target { target_type: target_type(&form.target_type, form.schema.as_ref(), &path)? }
-            }
-            other => {
-                let fault = Fault::UnknownType { found: other.to_owned(), known: "data, target" };
-                return Err((format!("{path}.type"), fault));
-            }
-        };
-        all.push(ExportDefinition { name: form.name, kind });
+        match export(form, &format!("exports[{index}]"), names) {
+            Ok(export) => all.push(export),
+            Err(fault) => faults.push(fault),
+        }
     }
-    Ok(all)
+    all
 }
 
-fn claim(name: &str, path: &str, names: &mut BTreeSet<String>) -> Found<()> {
+fn export(form: ExportForm, path: &str, names: &mut BTreeMap<String, String>) -> Found<ExportDefinition> {
+    claim(&form.name, path, names)?;
+    let kind = match inferred(&form.type_, form.schema.as_ref(), &form.target_type, path)? {
+        "data" => ExportKind::Data { schema: schema(form.schema, &form.target_type, path)? },
+        "target" => ExportKind::Target { target_type: target_type(&form.target_type, form.schema.as_ref(), path)? },
+        other => {
+            let fault = Fault::UnknownType { found: other.to_owned(), known: "data, target" };
+            return Err((format!("{path}.type"), fault));
+        }
+    };
+    Ok(ExportDefinition { name: form.name, kind })
+}
+
+fn claim(name: &str, path: &str, names: &mut BTreeMap<String, String>) -> Found<()> {
     if name.is_empty() {
         return Err((format!("{path}.name"), Fault::Empty));
     }
-    if !names.insert(name.to_owned()) {
+    if names.contains_key(name) {
         return Err((format!("{path}.name"), Fault::Duplicate(name.to_owned())));
     }
+    names.insert(name.to_owned(), path.to_owned());
     Ok(())
 }
 

@@ -1,6 +1,9 @@
 //! From files to a blueprint.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,9 +26,11 @@ pub enum BlueprintError {
     /// A file cannot be read.
     #[error("{reason}")]
     File {
-        /// The file.
+        /// The file that names it; the file itself where none does.
         path: String,
-        /// One sentence that names it.
+        /// The field that names it; empty where none does.
+        field: String,
+        /// One sentence that names the file that cannot be read.
         reason: String,
     },
     /// A file is no text.
@@ -75,9 +80,52 @@ pub enum BlueprintError {
     Subinstallation {
         /// The file.
         path: String,
+        /// Where it stands in the file, such as `subinstallations[0]`; empty where it is the file.
+        field: String,
         /// Which and why.
         source: TemplateError,
     },
+}
+
+impl BlueprintError {
+    /// The file that is at fault.
+    pub fn file(&self) -> &str {
+        match self {
+            BlueprintError::File { path, .. }
+            | BlueprintError::NotText { path }
+            | BlueprintError::Yaml { path, .. }
+            | BlueprintError::Form { path, .. }
+            | BlueprintError::Kind { path, .. }
+            | BlueprintError::Field { path, .. }
+            | BlueprintError::Subinstallation { path, .. } => path,
+        }
+    }
+
+    /// The field at fault; empty for the file as a whole.
+    pub fn field(&self) -> String {
+        match self {
+            BlueprintError::NotText { .. } | BlueprintError::Yaml { .. } => String::new(),
+            BlueprintError::Form { source, .. } => source.path.clone(),
+            BlueprintError::Kind { .. } => "kind".to_owned(),
+            BlueprintError::File { field, .. } | BlueprintError::Field { field, .. } => field.clone(),
+            BlueprintError::Subinstallation { field, source, .. } => source.field(field),
+        }
+    }
+
+    /// What is wrong, without the file.
+    pub fn told(&self) -> String {
+        match self {
+            BlueprintError::File { reason, .. } => reason.clone(),
+            BlueprintError::NotText { .. } => "the file is not UTF-8 text; save it as such".to_owned(),
+            BlueprintError::Yaml { source, .. } => format!("{}; correct the YAML", source.reason),
+            BlueprintError::Form { source, .. } => source.to_string(),
+            BlueprintError::Kind { expected, found, .. } => {
+                format!("the file has kind {found:?}; write kind: {expected}")
+            }
+            BlueprintError::Field { field, fault, .. } => format!("{field} {fault}"),
+            BlueprintError::Subinstallation { source, .. } => source.to_string(),
+        }
+    }
 }
 
 /// A rule of a blueprint that is broken.
@@ -138,9 +186,14 @@ impl fmt::Display for Fault {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Form {
+    // Known, and nothing depends on them.
+    #[serde(rename = "apiVersion")]
+    _api_version: Value,
+    #[serde(rename = "jsonSchemaVersion")]
+    _json_schema_version: Value,
     kind: String,
-    annotations: std::collections::BTreeMap<String, String>,
-    local_types: std::collections::BTreeMap<String, Value>,
+    annotations: BTreeMap<String, String>,
+    local_types: BTreeMap<String, Value>,
     imports: Vec<ImportForm>,
     exports: Vec<ExportForm>,
     import_executions: Vec<ExecutionForm>,
@@ -167,93 +220,193 @@ struct SubinstallationForm {
     name: String,
 }
 
+/// A blueprint as far as it can be read, and all that is to be said of it.
+#[derive(Debug, Default, PartialEq)]
+pub struct Reading {
+    /// What can be read of it: entries with a fault are left out.
+    pub blueprint: Blueprint,
+    /// Where each of the blueprint's static sub-installations stands: file, and field of it; empty for the whole file.
+    pub subinstallations: Vec<(String, String)>,
+    /// Where its imports stand, conditional ones included, by name: the field of the blueprint's file.
+    pub imports: BTreeMap<String, String>,
+    /// Where its exports stand.
+    pub exports: BTreeMap<String, String>,
+    /// Where its executions stand, by list and name: the field of the blueprint's file.
+    pub executions: BTreeMap<(&'static str, String), String>,
+    /// Everything that is wrong.
+    pub faults: Vec<BlueprintError>,
+    /// File and field of what nobody knows, and so is ignored.
+    pub unknown: Vec<(String, String)>,
+}
+
 impl Blueprint {
     /// Reads the blueprint of these files; every file it names is looked up.
     pub fn parse(files: &dyn Files) -> Result<Self, BlueprintError> {
-        let form: Form = document(files, FILE, "Blueprint", |form: &Form| &form.kind)?;
-        let field = |(field, fault): (String, Fault)| BlueprintError::Field { path: FILE.to_owned(), field, fault };
-        let list = |name: &str, forms| executions(files, name, forms);
-        Ok(Self {
-            annotations: form.annotations,
-            local_types: form.local_types,
-            imports: definition::imports(form.imports, "imports", &mut BTreeSet::new()).map_err(field)?,
-            exports: definition::exports(form.exports).map_err(field)?,
-            import_executions: list("importExecutions", form.import_executions)?,
-            deploy_executions: list("deployExecutions", form.deploy_executions)?,
-            export_executions: list("exportExecutions", form.export_executions)?,
-            subinstallation_executions: list("subinstallationExecutions", form.subinstallation_executions)?,
-            subinstallations: form
-                .subinstallations
-                .iter()
-                .enumerate()
-                .map(|(index, value)| subinstallation(files, index, value))
-                .collect::<Result<_, _>>()?,
-        })
+        let Reading { blueprint, faults, .. } = Reading::of(files);
+        match faults.into_iter().next() {
+            None => Ok(blueprint),
+            Some(fault) => Err(fault),
+        }
     }
 }
 
-fn yaml(files: &dyn Files, path: &str) -> Result<Value, BlueprintError> {
-    let bytes = files.read(path).map_err(|reason| BlueprintError::File { path: path.to_owned(), reason })?;
+impl Reading {
+    /// Reads as much of a blueprint as can be read; every file it names is looked up.
+    pub fn of(files: &dyn Files) -> Self {
+        let mut reading = Self::default();
+        match reading.document(files) {
+            Ok(form) => reading.fill(files, form),
+            Err(fault) => reading.faults.push(fault),
+        }
+        reading
+    }
+
+    /// The blueprint's own file; one without a kind is taken for it.
+    fn document(&mut self, files: &dyn Files) -> Result<Form, BlueprintError> {
+        let value = yaml(files, FILE, (FILE, ""))?;
+        let (form, unknown) = lenient::decode_noting::<Form>(&value);
+        self.unknown.extend(unknown.into_iter().map(|field| (FILE.to_owned(), field)));
+        let form = form.map_err(|source| BlueprintError::Form { path: FILE.to_owned(), source })?;
+        match form.kind.as_str() {
+            "" | "Blueprint" => Ok(form),
+            found => {
+                let (path, found) = (FILE.to_owned(), found.to_owned());
+                Err(BlueprintError::Kind { path, expected: "Blueprint", found })
+            }
+        }
+    }
+
+    fn fill(&mut self, files: &dyn Files, form: Form) {
+        let mut faults = Vec::new();
+        let imports = definition::imports(form.imports, "imports", &mut self.imports, &mut faults);
+        let exports = definition::exports(form.exports, &mut self.exports, &mut faults);
+        let field = |(field, fault)| BlueprintError::Field { path: FILE.to_owned(), field, fault };
+        self.faults.extend(faults.into_iter().map(field));
+        self.blueprint = Blueprint {
+            annotations: form.annotations,
+            local_types: form.local_types,
+            imports,
+            exports,
+            import_executions: self.executions(files, "importExecutions", form.import_executions),
+            deploy_executions: self.executions(files, "deployExecutions", form.deploy_executions),
+            export_executions: self.executions(files, "exportExecutions", form.export_executions),
+            subinstallation_executions: self.executions(
+                files,
+                "subinstallationExecutions",
+                form.subinstallation_executions,
+            ),
+            subinstallations: Vec::new(),
+        };
+        for (index, value) in form.subinstallations.iter().enumerate() {
+            match self.subinstallation(files, &format!("subinstallations[{index}]"), value) {
+                Ok((template, site)) => {
+                    self.blueprint.subinstallations.push(template);
+                    self.subinstallations.push(site);
+                }
+                Err(fault) => self.faults.push(fault),
+            }
+        }
+    }
+
+    fn executions(
+        &mut self,
+        files: &dyn Files,
+        list: &'static str,
+        forms: Vec<ExecutionForm>,
+    ) -> Vec<TemplateExecution> {
+        let mut names = BTreeSet::new();
+        let mut all = Vec::new();
+        for (index, form) in forms.into_iter().enumerate() {
+            let place = format!("{list}[{index}]");
+            match execution(files, &place, form, &mut names) {
+                Ok(execution) => {
+                    self.executions.insert((list, execution.name.clone()), place);
+                    all.push(execution);
+                }
+                Err(fault) => self.faults.push(fault),
+            }
+        }
+        all
+    }
+
+    fn subinstallation(
+        &mut self,
+        files: &dyn Files,
+        place: &str,
+        value: &Value,
+    ) -> Result<(InstallationTemplate, (String, String)), BlueprintError> {
+        let form: SubinstallationForm = lenient::decode(value).map_err(|mut source| {
+            source.path = if source.path.is_empty() { place.to_owned() } else { format!("{place}.{}", source.path) };
+            BlueprintError::Form { path: FILE.to_owned(), source }
+        })?;
+        let outer = value;
+        let (path, field, value) = match form.file.as_str() {
+            "" => (FILE, place, outer.clone()),
+            _ if !form.name.is_empty() => {
+                let field = place.to_owned();
+                return Err(BlueprintError::Field { path: FILE.to_owned(), field, fault: Fault::FileOrInline });
+            }
+            file => (file, "", yaml(files, file, (FILE, &format!("{place}.file")))?),
+        };
+        let (template, unknown) = InstallationTemplate::parse_noting(&value, field);
+        self.unknown.extend(unknown.into_iter().map(|field| (path.to_owned(), field)));
+        let site = (path.to_owned(), field.to_owned());
+        match template {
+            Ok(template) => Ok((template, site)),
+            Err(source) => Err(BlueprintError::Subinstallation { path: site.0, field: site.1, source }),
+        }
+    }
+}
+
+/// The content of a file that is named by a field of another one.
+fn yaml(files: &dyn Files, path: &str, named_by: (&str, &str)) -> Result<Value, BlueprintError> {
+    let bytes = files.read(path).map_err(|reason| {
+        let (path, field) = (named_by.0.to_owned(), named_by.1.to_owned());
+        BlueprintError::File { path, field, reason }
+    })?;
     let text = String::from_utf8(bytes).map_err(|_| BlueprintError::NotText { path: path.to_owned() })?;
     yaml::decode(&text).map_err(|source| BlueprintError::Yaml { path: path.to_owned(), source })
 }
 
-/// A file of a kind; a file without a kind is taken for it.
-fn document<T: serde::de::DeserializeOwned>(
+fn execution(
     files: &dyn Files,
-    path: &str,
-    expected: &'static str,
-    kind: impl Fn(&T) -> &str,
-) -> Result<T, BlueprintError> {
-    let value = yaml(files, path)?;
-    let form = lenient::decode(&value).map_err(|source| BlueprintError::Form { path: path.to_owned(), source })?;
-    match kind(&form) {
-        "" => Ok(form),
-        found if found == expected => Ok(form),
-        found => Err(BlueprintError::Kind { path: path.to_owned(), expected, found: found.to_owned() }),
+    place: &str,
+    form: ExecutionForm,
+    names: &mut BTreeSet<String>,
+) -> Result<TemplateExecution, BlueprintError> {
+    let fault = |field: &str, fault| {
+        let field = if field.is_empty() { place.to_owned() } else { format!("{place}.{field}") };
+        Err(BlueprintError::Field { path: FILE.to_owned(), field, fault })
+    };
+    if form.name.is_empty() {
+        return fault("name", Fault::Empty);
     }
-}
-
-fn executions(
-    files: &dyn Files,
-    list: &str,
-    forms: Vec<ExecutionForm>,
-) -> Result<Vec<TemplateExecution>, BlueprintError> {
-    let mut names = BTreeSet::new();
-    let mut all = Vec::new();
-    for (index, form) in forms.into_iter().enumerate() {
-        let fault = |field: &str, fault| {
-            let field = if field.is_empty() { format!("{list}[{index}]") } else { format!("{list}[{index}].{field}") };
-            Err(BlueprintError::Field { path: FILE.to_owned(), field, fault })
-        };
-        if form.name.is_empty() {
-            return fault("name", Fault::Empty);
-        }
-        if !names.insert(form.name.clone()) {
-            return fault("name", Fault::Duplicate(form.name));
-        }
-        if form.type_.is_empty() {
-            return fault("type", Fault::Empty);
-        }
-        let own = form.type_ == OWN_ENGINE;
-        let (file, template) = match (form.file.as_str(), form.template) {
-            ("", Some(template)) if own => match reference(&template) {
-                Ok(reference) => (None, reference.to_string()),
-                Err(error) => return fault("template", Fault::Component(error)),
-            },
-            ("", Some(Value::String(text))) => (None, text),
-            // Spiff takes a structure; its engine reads YAML, and JSON is YAML.
-            ("", Some(structure)) => (None, structure.to_string()),
-            ("", None) => return fault("", Fault::FileOrTemplate),
-            (path, None) => {
-                files.read(path).map_err(|reason| BlueprintError::File { path: path.to_owned(), reason })?;
-                (Some(path.to_owned()), String::new())
-            }
-            (_, Some(_)) => return fault("", Fault::FileOrTemplate),
-        };
-        all.push(TemplateExecution { name: form.name, engine: form.type_, file, template });
+    if !names.insert(form.name.clone()) {
+        return fault("name", Fault::Duplicate(form.name));
     }
-    Ok(all)
+    if form.type_.is_empty() {
+        return fault("type", Fault::Empty);
+    }
+    let own = form.type_ == OWN_ENGINE;
+    let (file, template) = match (form.file.as_str(), form.template) {
+        ("", Some(template)) if own => match reference(&template) {
+            Ok(reference) => (None, reference.to_string()),
+            Err(error) => return fault("template", Fault::Component(error)),
+        },
+        ("", Some(Value::String(text))) => (None, text),
+        // Spiff takes a structure; its engine reads YAML, and JSON is YAML.
+        ("", Some(structure)) => (None, structure.to_string()),
+        ("", None) => return fault("", Fault::FileOrTemplate),
+        (path, None) => {
+            files.read(path).map_err(|reason| {
+                let (path, field) = (FILE.to_owned(), format!("{place}.file"));
+                BlueprintError::File { path, field, reason }
+            })?;
+            (Some(path.to_owned()), String::new())
+        }
+        (_, Some(_)) => return fault("", Fault::FileOrTemplate),
+    };
+    Ok(TemplateExecution { name: form.name, engine: form.type_, file, template })
 }
 
 /// The component that an execution of type `Wasm` refers to: the reference itself, or `component` of a structure.
@@ -262,23 +415,4 @@ fn reference(template: &Value) -> Result<ComponentReference, ReferenceError> {
         Value::String(text) => text.parse(),
         other => Err(ReferenceError::Form(other.to_string().chars().take(300).collect())),
     }
-}
-
-fn subinstallation(files: &dyn Files, index: usize, value: &Value) -> Result<InstallationTemplate, BlueprintError> {
-    let place = format!("subinstallations[{index}]");
-    let form: SubinstallationForm = lenient::decode(value).map_err(|mut source| {
-        source.path = if source.path.is_empty() { place.clone() } else { format!("{place}.{}", source.path) };
-        BlueprintError::Form { path: FILE.to_owned(), source }
-    })?;
-    let invalid = |path: &str| {
-        let path = path.to_owned();
-        move |source| BlueprintError::Subinstallation { path, source }
-    };
-    if form.file.is_empty() {
-        return InstallationTemplate::parse(value, &place).map_err(invalid(FILE));
-    }
-    if !form.name.is_empty() {
-        return Err(BlueprintError::Field { path: FILE.to_owned(), field: place, fault: Fault::FileOrInline });
-    }
-    InstallationTemplate::parse(&yaml(files, &form.file)?, "").map_err(invalid(&form.file))
 }

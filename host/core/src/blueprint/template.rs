@@ -139,9 +139,45 @@ pub enum TemplateError {
     Order(DagError),
 }
 
+impl TemplateError {
+    /// The field at fault of the document that the template stands in at `place`.
+    pub fn field(&self, place: &str) -> String {
+        let below = |field: &str| if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") };
+        match self {
+            TemplateError::Form(source) => source.path.clone(),
+            TemplateError::Kind { .. } => below("kind"),
+            TemplateError::Name { .. } | TemplateError::Duplicate { .. } => below("name"),
+            TemplateError::Blueprint { .. } => below("blueprint"),
+            TemplateError::Binding { source, .. } => below(&source.path),
+            TemplateError::SeveralExporters { .. } | TemplateError::ExportIsImport { .. } => below("exports"),
+            TemplateError::Unsatisfied { .. } | TemplateError::Order(_) => below("imports"),
+        }
+    }
+
+    /// The template at fault: of several that do not go together the last.
+    pub fn template(&self) -> Option<&str> {
+        match self {
+            TemplateError::Form(_) => None,
+            TemplateError::Kind { name, .. }
+            | TemplateError::Name { name }
+            | TemplateError::Blueprint { name }
+            | TemplateError::Binding { name, .. }
+            | TemplateError::Duplicate { name }
+            | TemplateError::ExportIsImport { name, .. }
+            | TemplateError::Unsatisfied { name, .. } => Some(name),
+            TemplateError::SeveralExporters { exporters, .. } => exporters.last().map(String::as_str),
+            TemplateError::Order(DagError::Cycle { members }) => members.first().map(String::as_str),
+            TemplateError::Order(DagError::Duplicate { name } | DagError::Unknown { node: name, .. }) => Some(name),
+        }
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Form {
+    // Known, and nothing depends on it.
+    #[serde(rename = "apiVersion")]
+    _api_version: Value,
     kind: String,
     name: String,
     blueprint: BlueprintForm,
@@ -163,13 +199,24 @@ struct BlueprintForm {
 impl InstallationTemplate {
     /// Reads one template, which stands at `place` of its document.
     pub fn parse(value: &Value, place: &str) -> Result<Self, TemplateError> {
-        let form: Form = lenient::decode(value).map_err(|mut error: DecodeError| {
-            if !place.is_empty() {
-                let dot = if error.path.is_empty() { "" } else { "." };
-                error.path = format!("{place}{dot}{}", error.path);
-            }
-            TemplateError::Form(error)
-        })?;
+        Self::parse_noting(value, place).0
+    }
+
+    /// As [`InstallationTemplate::parse`], with the fields of the document that nobody knows.
+    pub fn parse_noting(value: &Value, place: &str) -> (Result<Self, TemplateError>, Vec<String>) {
+        let below = |field: &str| match (place, field) {
+            ("", field) => field.to_owned(),
+            (place, "") => place.to_owned(),
+            (place, field) => format!("{place}.{field}"),
+        };
+        let (form, unknown) = lenient::decode_noting(value);
+        let form = form.map_err(|error: DecodeError| {
+            TemplateError::Form(DecodeError { path: below(&error.path), reason: error.reason })
+        });
+        (form.and_then(Self::of), unknown.iter().map(|field| below(field)).collect())
+    }
+
+    fn of(form: Form) -> Result<Self, TemplateError> {
         if !matches!(form.kind.as_str(), "" | "InstallationTemplate") {
             return Err(TemplateError::Kind { name: form.name, found: form.kind });
         }
@@ -228,10 +275,19 @@ fn is_optional(name: &str, definitions: &[ImportDefinition], conditional: bool) 
 /// The rules over all templates of one blueprint: unique names and exports, every import satisfied by the parent or a
 /// sibling, no circle.
 pub fn check_templates(templates: &[InstallationTemplate], parent: &[ImportDefinition]) -> Result<(), TemplateError> {
+    match faults_of_templates(templates, parent).into_iter().next() {
+        None => Ok(()),
+        Some(fault) => Err(fault),
+    }
+}
+
+/// All that [`check_templates`] finds. Circles are looked for where everything else is right.
+pub fn faults_of_templates(templates: &[InstallationTemplate], parent: &[ImportDefinition]) -> Vec<TemplateError> {
+    let mut faults = Vec::new();
     let mut names = BTreeSet::new();
     for template in templates {
         if !names.insert(template.name.as_str()) {
-            return Err(TemplateError::Duplicate { name: template.name.clone() });
+            faults.push(TemplateError::Duplicate { name: template.name.clone() });
         }
     }
     let siblings: Vec<Sibling<'_>> = templates
@@ -239,27 +295,31 @@ pub fn check_templates(templates: &[InstallationTemplate], parent: &[ImportDefin
         .map(|template| Sibling { name: &template.name, imports: &template.imports, exports: &template.exports })
         .collect();
     let exporters = sibling::exporters(&siblings);
-    if let Some((reference, names)) = exporters.iter().find(|(_, names)| names.len() > 1) {
+    for (reference, names) in exporters.iter().filter(|(_, names)| names.len() > 1) {
         let exporters = names.iter().map(|name| (*name).to_owned()).collect();
-        return Err(TemplateError::SeveralExporters { reference: reference.clone(), exporters });
+        faults.push(TemplateError::SeveralExporters { reference: reference.clone(), exporters });
     }
     let own = sibling::defined(parent);
     for (reference, names) in &exporters {
         if let (true, Some(name)) = (own.contains(reference), names.first()) {
-            return Err(TemplateError::ExportIsImport { name: (*name).to_owned(), reference: reference.clone() });
+            faults.push(TemplateError::ExportIsImport { name: (*name).to_owned(), reference: reference.clone() });
         }
     }
     for template in templates {
-        satisfied(template, &own, &exporters)?;
+        faults.extend(unsatisfied(template, &own, &exporters));
     }
-    sibling::order(&siblings).map(drop).map_err(TemplateError::Order)
+    if faults.is_empty() {
+        faults.extend(sibling::order(&siblings).err().map(TemplateError::Order));
+    }
+    faults
 }
 
-fn satisfied(
+/// What a template imports from nowhere.
+fn unsatisfied(
     template: &InstallationTemplate,
     own: &BTreeSet<Reference>,
     exporters: &BTreeMap<Reference, Vec<&str>>,
-) -> Result<(), TemplateError> {
+) -> Vec<TemplateError> {
     // `#name` is an object of the namespace, which nobody here can know.
     let known = |reference: &Reference| {
         reference.key().starts_with('#')
@@ -272,14 +332,12 @@ fn satisfied(
         Some(TargetSource::MapOf(name)) => Some(Reference::TargetMap(name.to_owned())),
         Some(TargetSource::Target(_) | TargetSource::List(_) | TargetSource::Map(_)) | None => None,
     });
-    let missing = sibling::imported(&template.imports).into_iter().chain(of_parent).find(|reference| !known(reference));
-    match missing {
-        None => Ok(()),
-        Some(reference) => {
-            let mut all: Vec<String> = own.iter().chain(exporters.keys()).map(Reference::to_string).collect();
-            all.sort();
-            let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
-            Err(TemplateError::Unsatisfied { name: template.name.clone(), reference, known })
-        }
-    }
+    let mut all: Vec<String> = own.iter().chain(exporters.keys()).map(Reference::to_string).collect();
+    all.sort();
+    let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+    let missing = sibling::imported(&template.imports).into_iter().chain(of_parent);
+    let missing = missing.filter(|reference| !known(reference));
+    missing
+        .map(|reference| TemplateError::Unsatisfied { name: template.name.clone(), reference, known: all.clone() })
+        .collect()
 }

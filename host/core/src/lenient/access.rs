@@ -83,6 +83,11 @@ impl<'d, 'p> Fields<'d, 'p> {
             });
             value.filter(|value| !value.is_null()).map(|value| (*field, value))
         };
+        if let Some(unknown) = path.unknown() {
+            let is_known = |name: &str| known.iter().any(|field| field.to_lowercase() == name.to_lowercase());
+            let names = map.keys().filter(|name| !is_known(name));
+            unknown.borrow_mut().extend(names.map(|name| Path::Field(path, name).to_string()));
+        }
         // Taken from the end.
         Self { fields: known.iter().rev().filter_map(found).collect(), next: None, path }
     }

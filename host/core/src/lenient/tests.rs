@@ -117,3 +117,11 @@ fn an_error_names_the_place_and_never_the_value() {
     );
     fails(json!([1]), "", "expected an object, found a list");
 }
+
+#[test]
+fn unknown_fields_are_noted_where_that_is_wanted() {
+    let document = json!({"Other": 1, "deployitems": [{"NAME": "a", "odd": {"deep": 1}}], "free": {"any": 1}});
+    let (decoded, unknown) = decode_noting::<Document>(&document);
+    assert!(decoded.is_ok(), "{decoded:?}");
+    assert_eq!(unknown, ["Other", "deployItems[0].odd"]);
+}

@@ -4,6 +4,7 @@ use serde_json::{Map, Number};
 use super::*;
 
 mod go;
+mod places;
 mod words;
 
 /// JSON is YAML: what `serde_json` prints reads back the same, whole floats as whole numbers.

@@ -54,7 +54,7 @@ fn faults_of_blueprints() {
     let field = |fault| BlueprintError::Field { path: path(), field: text("imports[0]"), fault };
     let invalid = "the blueprint file blueprint.yaml is invalid: imports[0] ";
     check(vec![
-        (BlueprintError::File { path: path(), reason: text("no such file") }, text("no such file")),
+        (BlueprintError::File { path: path(), field: text("deployExecutions[0].file"), reason: text("no such file") }, text("no such file")),
         (BlueprintError::NotText { path: path() }, text("the blueprint file blueprint.yaml is not UTF-8 text")),
         (
             BlueprintError::Yaml { path: path(), source: YamlError { line: 3, column: 4, reason: Reason::KeyIsNull } },
@@ -92,7 +92,11 @@ fn faults_of_blueprints() {
             format!("{invalid}needs either `file` alone or an installation template written out"),
         ),
         (
-            BlueprintError::Subinstallation { path: path(), source: TemplateError::Blueprint { name: text("sub") } },
+            BlueprintError::Subinstallation {
+                path: path(),
+                field: text("subinstallations[0]"),
+                source: TemplateError::Blueprint { name: text("sub") },
+            },
             text("the blueprint file blueprint.yaml is invalid: the sub-installation \"sub\" needs exactly one of blueprint.ref and blueprint.filesystem"),
         ),
     ]

@@ -155,3 +155,57 @@ proptest! {
         prop_assert_eq!(Value::Object(merged), json!({"deep": expected}));
     }
 }
+
+#[test]
+fn everything_that_is_wrong_is_found_at_once_and_the_rest_is_read() {
+    let text = concat!(
+        "odd: 1\n",
+        "imports:\n",
+        "- {name: a, type: dat, schema: {}}\n",
+        "- {name: b, schema: {}, required: false, imports: [{name: b, schema: {}}, {name: c, schema: {}, odd: 1}]}\n",
+        "exports: [{name: e}]\n",
+        "deployExecutions: [{name: x, type: T, template: t}, {name: x, type: T}, {name: z, type: T, file: none.tpl}]\n",
+        "subinstallations: [{file: sub.yaml}, {name: UPPER, blueprint: {ref: 'cd://x'}}, {name: two, blueprint: {}}]\n",
+    );
+    let sub = "name: sub\nblueprint: {ref: 'cd://x'}\nimports: {data: [{name: a, dataRef: b, secret: s}]}\n";
+    let reading = Reading::of(&files(json!({"blueprint.yaml": text, "sub.yaml": sub})));
+    let faults: Vec<(&str, String)> = reading.faults.iter().map(|fault| (fault.file(), fault.field())).collect();
+    assert_eq!(
+        faults,
+        [
+            ("blueprint.yaml", "imports[0].type"),
+            ("blueprint.yaml", "imports[1].imports[0].name"),
+            ("blueprint.yaml", "exports[0]"),
+            ("blueprint.yaml", "deployExecutions[1].name"),
+            ("blueprint.yaml", "deployExecutions[2].file"),
+            ("blueprint.yaml", "subinstallations[1].name"),
+            ("blueprint.yaml", "subinstallations[2].blueprint"),
+        ]
+        .map(|(file, field)| (file, field.to_owned()))
+    );
+    let unknown = [
+        ("blueprint.yaml", "odd"),
+        ("blueprint.yaml", "imports[1].imports[1].odd"),
+        ("sub.yaml", "imports.data[0].secret"),
+    ];
+    assert_eq!(reading.unknown, unknown.map(|(file, field)| (file.to_owned(), field.to_owned())));
+    let Blueprint { imports, deploy_executions, subinstallations, .. } = &reading.blueprint;
+    assert_eq!(
+        imports.iter().map(|import| (import.name.as_str(), import.conditional.len())).collect::<Vec<_>>(),
+        [("b", 1)]
+    );
+    assert_eq!((deploy_executions.len(), subinstallations.len()), (1, 1));
+    assert_eq!(reading.subinstallations, [("sub.yaml".to_owned(), String::new())]);
+}
+
+#[test]
+fn a_fault_is_told_without_its_file_where_the_place_says_it() {
+    let told = |text: &str| Reading::of(&files(json!({"blueprint.yaml": text}))).faults[0].told();
+    assert_eq!(
+        told("exports: [{name: e}]"),
+        "exports[0] has no type: set `schema` for data or `targetType` for targets, or write `type`"
+    );
+    assert_eq!(told("kind: Pod"), "the file has kind \"Pod\"; write kind: Blueprint");
+    assert_eq!(told("null: 1"), "an empty value cannot be a key; write the key in quotes; correct the YAML");
+    assert_eq!(told("imports: 1"), "imports: expected a list, found a number");
+}

@@ -1,0 +1,261 @@
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    blueprint::FileSystem,
+    port::Files,
+    template::{Findings, InputReference, RenderFailure},
+    yaml,
+};
+
+fn reviewed(files: serde_json::Value) -> Review {
+    let files: Arc<dyn Files> = Arc::new(FileSystem::parse(&files).unwrap());
+    review(&files, &Origin::Files("b/".to_owned()))
+}
+
+fn told(review: &Review) -> Vec<String> {
+    review.findings.iter().map(ToString::to_string).collect()
+}
+
+fn blueprint(text: &str) -> Vec<String> {
+    told(&reviewed(json!({ "blueprint.yaml": text })))
+}
+
+#[test]
+fn a_sound_blueprint_has_no_findings() {
+    let found = blueprint(
+        "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Blueprint
+jsonSchemaVersion: https://json-schema.org/draft/2019-09/schema
+localTypes: {port: {type: integer}}
+imports:
+- {name: port, schema: {$ref: 'local://port'}, required: false, default: {value: 80}}
+- {name: cluster, targetType: kubernetes-cluster}
+exports: [{name: url, schema: {type: string}}]
+deployExecutions: [{name: d, type: Jinja, template: 'deployItems: []'}]
+exportExecutions: [{name: e, type: Jinja, template: 'exports: {url: x}'}]
+",
+    );
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn every_fault_of_a_blueprint_has_its_place_and_its_fix() {
+    let found = blueprint(
+        "\
+kind: Blueprint
+odd: 1
+localTypes:
+  bad: {type: nothing}
+imports:
+- name: a
+  type: dat
+  schema: {}
+- name: b
+  schema:
+    $ref: local://none
+- name: c
+  schema: {type: string}
+  default: {value: 5}
+  required: false
+- name: d
+  schema: {$ref: 'cd://resources/x'}
+exports:
+- {name: e, schema: {}}
+deployExecutions:
+- name: x
+  type: Jinja
+  file: none.yaml
+",
+    );
+    assert_eq!(
+        found,
+        [
+            "b/blueprint.yaml:7:3: error: imports[0].type \"dat\" does not exist; known types are data, target, targetList, targetMap",
+            "b/blueprint.yaml:23:3: error: the blueprint has no file none.yaml; it has blueprint.yaml",
+            "b/blueprint.yaml:2:1: warning: nobody knows the field odd, so it is ignored; correct its name or remove it",
+            "b/blueprint.yaml:4:3: error: localTypes.bad: the schema in the blueprint is invalid: /type (\"nothing\" is not valid under any of the schemas listed in the 'anyOf' keyword)",
+            "b/blueprint.yaml:10:3: error: imports[1].schema: the schema refers to local://none, but localTypes of the blueprint has no \"none\"; known are: bad",
+            "b/blueprint.yaml:14:13: error: the default of the import \"c\": the value does not follow the schema: at /: value is not of type \"string\", found number; correct the default or the schema",
+            "b/blueprint.yaml:17:3: note: imports[3].schema refers to cd://resources/x, which only the component version has, so it is not checked",
+            "b/blueprint.yaml:19:3: warning: nothing in the blueprint gives the export \"e\"; add an exportExecution that does, or remove it",
+        ]
+    );
+}
+
+#[test]
+fn sub_installations_are_held_against_each_other_and_against_their_blueprints() {
+    let found = told(&reviewed(json!({
+        "blueprint.yaml": "\
+imports: [{name: host, schema: {}}]
+subinstallations:
+- file: one.yaml
+- name: two
+  imports:
+    data:
+    - {name: a, dataRef: from-one}
+    - {name: b, dataRef: nowhere}
+  blueprint:
+    filesystem:
+      blueprint.yaml: |
+        imports:
+        - {name: a, targetType: t}
+        - {name: c, schema: {}}
+        exports: [{nmae: x}]
+",
+        "one.yaml": "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: InstallationTemplate
+name: one
+blueprint: {ref: 'cd://x'}
+exports:
+  data:
+  - {name: x, dataRef: from-one}
+  - {name: z, dataRef: host}
+",
+    })));
+    assert_eq!(
+        found,
+        [
+            "b/one.yaml:5:1: error: the sub-installation \"one\" exports data host, which is already an import of the blueprint; rename the export",
+            "b/blueprint.yaml:5:3: error: the sub-installation \"two\" imports data nowhere, which neither the blueprint imports nor a sibling exports; known are: data from-one, data host, data host",
+            "b/blueprint.yaml:15:19: error: exports[0].name is missing; set it",
+            "b/blueprint.yaml:15:20: warning: nobody knows the field exports[0].nmae, so it is ignored; correct its name or remove it",
+            "b/blueprint.yaml:7:8: error: the blueprint asks for a target as import \"a\", and data is given; correct one of them",
+            "b/blueprint.yaml:8:8: warning: the blueprint has no import \"b\", so it is ignored; correct the name, or remove it; known are: a, c",
+            "b/blueprint.yaml:5:3: error: the blueprint asks for data as import \"c\", and nothing is given; add it to the imports, or make it optional by required: false",
+        ]
+    );
+}
+
+#[test]
+fn wf_16_a_circle_is_found_where_everything_else_is_right() {
+    let sub = |name: &str, from: &str, to: &str| {
+        format!(
+            "- {{name: {name}, blueprint: {{ref: 'cd://x'}}, imports: {{data: [{{name: i, dataRef: {from}}}]}}, exports: {{data: [{{name: e, dataRef: {to}}}]}}}}\n"
+        )
+    };
+    let found = blueprint(&format!("subinstallations:\n{}{}", sub("one", "a", "b"), sub("two", "b", "a")));
+    assert_eq!(
+        found,
+        [
+            "b/blueprint.yaml:2:43: error: the sub-installations import from each other: one -> two -> one depend on each other in a circle; remove one of these dependencies"
+        ]
+    );
+}
+
+const INSTALLATION: &str = "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata: {name: x}
+spec:
+  imports:
+    data:
+    - {name: a, dataRef: b, secret: x}
+    - {name: a, dataRef: c}
+  exports:
+    data: [{name: none, dataRef: none}]
+    data: [{name: none, dataRef: none}]
+  blueprint:
+    inline:
+      filesystem:
+        sub:
+          deploy.yaml: |-
+            first
+            {{ imports.c }}
+        blueprint.yaml: |
+          imports: [{name: a, schema: {}}]
+          deployExecutions:
+          - name: here
+            type: Jinja
+            template: |
+
+              {{ unheard }}
+          - {name: there, type: Jinja, file: sub/deploy.yaml}
+";
+
+fn installation(text: &str) -> Review {
+    let located = yaml::locate(text).unwrap();
+    assert!(is_installation(&located.value));
+    review_installation(&located, &Text::file("i.yaml"))
+}
+
+#[test]
+fn an_installation_is_held_against_the_blueprint_in_it() {
+    assert_eq!(
+        told(&installation(INSTALLATION)),
+        [
+            "i.yaml:7:29: warning: nobody knows the field spec.imports.data[0].secret, so it is ignored; correct its name or remove it",
+            "i.yaml:11:5: warning: spec.exports.data stands twice in its object, and only the last one counts; remove the other",
+            "i.yaml:8:8: error: imports.data[1].name: \"a\" stands twice; give every entry its own name",
+            "i.yaml:11:13: error: the blueprint has no data export \"none\"; correct the name, or define it in the blueprint; known are: none",
+        ]
+    );
+    let without = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nspec: {imports: {}}\n";
+    assert_eq!(
+        told(&installation(without)),
+        [
+            "i.yaml:3:1: error: the installation has no blueprint; set spec.blueprint.ref or spec.blueprint.inline.filesystem"
+        ]
+    );
+}
+
+#[test]
+fn what_an_engine_finds_is_placed_in_the_file_of_the_user() {
+    let review = installation(INSTALLATION);
+    let [here, there] = review.templates.as_slice() else { panic!("{:?}", review.templates) };
+    let reference = |path: &[&str], line| InputReference {
+        path: path.iter().map(|name| (*name).to_owned()).collect(),
+        file: None,
+        line: Some(line),
+        column: Some(4),
+    };
+    let failure = RenderFailure {
+        message: "syntax".to_owned(),
+        file: Some("sub/deploy.yaml".to_owned()),
+        line: Some(2),
+        column: Some(1),
+        snippet: None,
+        transient: false,
+    };
+    let findings =
+        Findings { failures: vec![], references: vec![reference(&["unheard"], 2), reference(&["imports", "a"], 2)] };
+    assert_eq!(
+        told(&judge(here, findings)),
+        [
+            "i.yaml:26:18: warning: there is no input \"unheard\"; correct the name; inputs are: imports, cd, components, blueprint, blueprintDef, componentDescriptorDef, state"
+        ]
+    );
+    let findings = Findings { failures: vec![failure], references: vec![reference(&["imports", "c", "d"], 2)] };
+    assert_eq!(
+        told(&judge(there, findings)),
+        [
+            "i.yaml:18:13: error: syntax",
+            "i.yaml:18:16: warning: the blueprint has no import \"c\", so `imports.c` never has a value; correct the name, or add it to the imports; known are: a",
+        ]
+    );
+    assert_eq!(
+        there.finding(Severity::Note, "not looked at").to_string(),
+        "i.yaml:27:13: note: deployExecutions \"there\" (Jinja): not looked at"
+    );
+}
+
+#[test]
+fn import_executions_may_add_imports_so_none_is_unknown_after_them() {
+    let review = reviewed(json!({"blueprint.yaml": "\
+importExecutions: [{name: i, type: Jinja, template: x}]
+deployExecutions: [{name: d, type: Jinja, template: x}]
+exportExecutions: [{name: e, type: Jinja, template: x}]
+"}));
+    let findings = || Findings {
+        failures: vec![],
+        references: [["imports", "x"], ["values", "x"]]
+            .map(|path| InputReference { path: path.map(str::to_owned).to_vec(), file: None, line: None, column: None })
+            .to_vec(),
+    };
+    let told: Vec<usize> = review.templates.iter().map(|template| judge(template, findings()).findings.len()).collect();
+    assert_eq!(told, [2, 1, 0]);
+}
