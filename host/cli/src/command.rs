@@ -6,10 +6,18 @@ use std::{io, path::PathBuf, process::ExitCode};
 use orangery_plugin::RegistrationError;
 
 use crate::{
-    arguments::Tool, call::CallError, command::plugin::PluginCommand, connection::ConnectionError, exit::Exit,
-    terminal::Terminal, timeout::Timeout,
+    arguments::Tool,
+    blueprints::BlueprintsError,
+    call::CallError,
+    command::{blueprint::BlueprintCommand, plugin::PluginCommand},
+    components::ComponentsError,
+    connection::ConnectionError,
+    exit::Exit,
+    terminal::Terminal,
+    timeout::Timeout,
 };
 
+pub mod blueprint;
 pub mod completion;
 pub mod crd;
 pub mod inspect;
@@ -91,6 +99,12 @@ pub enum CommandError {
     /// A file is no registration of a component.
     #[error(transparent)]
     Registration(#[from] RegistrationError),
+    /// No blueprint can be looked at.
+    #[error(transparent)]
+    Blueprints(#[from] BlueprintsError),
+    /// The components cannot be used at all.
+    #[error(transparent)]
+    Components(#[from] ComponentsError),
     /// The sandbox cannot compile.
     #[error(transparent)]
     Sandbox(#[from] orangery_plugin::Error),
@@ -128,11 +142,14 @@ impl CommandError {
             CommandError::NotRoot { .. }
             | CommandError::Read { .. }
             | CommandError::Registration(_)
+            | CommandError::Blueprints(_)
+            | CommandError::Components(ComponentsError::Registration(_) | ComponentsError::Set(_))
             | CommandError::NoCache
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
             | CommandError::Write { .. }
             | CommandError::Component { .. }
+            | CommandError::Components(ComponentsError::Program(_) | ComponentsError::Sandbox(_))
             | CommandError::Sandbox(_)
             | CommandError::Program(_)
             | CommandError::Form { .. }
@@ -149,6 +166,9 @@ impl Tool {
             Tool::Inspect(inspect) => wait_for(inspect.execute(terminal)),
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
+            Tool::Blueprint(blueprint) => match blueprint.command {
+                BlueprintCommand::Check(check) => wait_for(check.execute(terminal)),
+            },
             Tool::Plugin(plugin) => match plugin.command {
                 PluginCommand::Inspect(inspect) => inspect.execute(terminal),
                 PluginCommand::Compile(compile) => wait_for(compile.execute(terminal)),

@@ -152,7 +152,7 @@ fn unreadable(path: &Path, cause: io::Error) -> FolderError {
 }
 
 /// The files meant: the file itself, or the manifests of a folder, by name.
-fn files(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let meta = fs::metadata(path).map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound => FolderError::Missing { path: path.to_owned() },
         _ => unreadable(path, cause),

@@ -9,8 +9,10 @@ pub mod arguments;
 pub mod command;
 
 pub mod apply;
+pub mod blueprints;
 pub mod cache;
 pub mod call;
+pub mod components;
 pub mod connection;
 pub mod exit;
 pub mod folder;

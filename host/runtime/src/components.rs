@@ -1,28 +1,10 @@
-//! The components of a host: those that ship with it, and those of a folder.
+//! The components of an operator: compiled ahead of their first call.
 
-use std::{io, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use orangery_cli::cache;
-use orangery_plugin::{
-    CompileCommand, PluginSet, PluginSetError, Registered, RegistrationError, Sandbox, SandboxConfig, read_folder,
-};
-
-/// Why components cannot be used at all. One that cannot be used only fails the items of its own types, later.
-#[derive(Debug, thiserror::Error)]
-pub enum ComponentsError {
-    /// The program does not know where it is, so it cannot start itself as a compiler.
-    #[error("the path of this program cannot be found out: {0}; start it by its path")]
-    Program(#[source] io::Error),
-    /// The sandbox does not start.
-    #[error(transparent)]
-    Sandbox(#[from] orangery_plugin::Error),
-    /// A registration cannot be read.
-    #[error(transparent)]
-    Registration(#[from] RegistrationError),
-    /// Registrations do not go together.
-    #[error(transparent)]
-    Set(#[from] PluginSetError),
-}
+use orangery_cli::components;
+pub use orangery_cli::components::ComponentsError;
+use orangery_plugin::PluginSet;
 
 /// Registers the components that ship with the host and those of `folder`, and begins to compile, in the background,
 /// what the cache of this user lacks: calls wait for their own component only. Needs a running event loop.
@@ -30,42 +12,7 @@ pub enum ComponentsError {
 /// # Errors
 /// [`ComponentsError`]
 pub fn load(folder: Option<&Path>) -> Result<Arc<PluginSet>, ComponentsError> {
-    let compiler = CompileCommand::current_exe().map_err(ComponentsError::Program)?;
-    let sandbox = Sandbox::start(SandboxConfig::new(compiler, cache::folder()))?;
-    let plugins = Arc::new(PluginSet::load(registered(folder)?, &sandbox)?);
+    let plugins = components::load(folder)?;
     tokio::spawn(Arc::clone(&plugins).prepare());
     Ok(plugins)
-}
-
-fn registered(folder: Option<&Path>) -> Result<Vec<Registered>, RegistrationError> {
-    let builtin = orangery_builtin::components();
-    let mut registered = builtin
-        .iter()
-        .map(|builtin| Registered::builtin(builtin.name, builtin.registration, builtin.bytes))
-        .collect::<Result<Vec<_>, _>>()?;
-    if let Some(folder) = folder {
-        registered.extend(read_folder(folder)?);
-    }
-    Ok(registered)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn what_ships_with_the_host_is_registered_before_what_a_folder_adds() {
-        let folder = tempfile::tempdir().unwrap();
-        let registration = "apiVersion: orangery.dev/v1alpha1\nkind: Plugin\nmetadata: {name: mine}\nspec:\n  \
-                            version: 0.1.0\n  component: {file: mine.wasm}\n  deployer: {itemTypes: [example.com/mine]}\n";
-        fs::write(folder.path().join("mine.yaml"), registration).unwrap();
-        let names: Vec<String> = registered(Some(folder.path()))
-            .unwrap()
-            .iter()
-            .map(|registered| registered.registration().metadata.name.clone())
-            .collect();
-        assert_eq!(names, ["manifest", "mock", "jinja", "mine"]);
-    }
 }

@@ -83,7 +83,7 @@ pub enum BlueprintError {
         /// Where it stands in the file, such as `subinstallations[0]`; empty where it is the file.
         field: String,
         /// Which and why.
-        source: TemplateError,
+        source: Box<TemplateError>,
     },
 }
 
@@ -353,7 +353,9 @@ impl Reading {
         let site = (path.to_owned(), field.to_owned());
         match template {
             Ok(template) => Ok((template, site)),
-            Err(source) => Err(BlueprintError::Subinstallation { path: site.0, field: site.1, source }),
+            Err(source) => {
+                Err(BlueprintError::Subinstallation { path: site.0, field: site.1, source: Box::new(source) })
+            }
         }
     }
 }

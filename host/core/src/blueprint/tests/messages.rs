@@ -95,7 +95,7 @@ fn faults_of_blueprints() {
             BlueprintError::Subinstallation {
                 path: path(),
                 field: text("subinstallations[0]"),
-                source: TemplateError::Blueprint { name: text("sub") },
+                source: Box::new(TemplateError::Blueprint { name: text("sub") }),
             },
             text("the blueprint file blueprint.yaml is invalid: the sub-installation \"sub\" needs exactly one of blueprint.ref and blueprint.filesystem"),
         ),

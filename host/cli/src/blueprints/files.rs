@@ -1,0 +1,111 @@
+//! The files of a blueprint in a folder, read when they are asked for. Nothing outside of the folder is read, also not
+//! through links.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Component, Path, PathBuf},
+};
+
+use orangery_core::port::Files;
+
+/// The longest file of a blueprint that is read, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+/// A folder with a blueprint.
+pub struct FolderFiles {
+    root: PathBuf,
+}
+
+impl FolderFiles {
+    /// The files of this folder.
+    pub fn new(root: &Path) -> Self {
+        let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
+        Self { root: root.to_owned() }
+    }
+
+    /// A path below the folder, as it is on disk.
+    fn find(&self, path: &str) -> Result<PathBuf, String> {
+        let mut below = PathBuf::new();
+        for part in Path::new(path.trim_start_matches('/')).components() {
+            match part {
+                Component::Normal(name) => below.push(name),
+                Component::ParentDir => {
+                    below.pop();
+                }
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+        let outside =
+            || format!("{path} leads out of the folder of the blueprint; keep its files below blueprint.yaml");
+        let root = self.root.canonicalize().map_err(|error| format!("{}: {error}", self.root.display()))?;
+        let found = root.join(&below).canonicalize().map_err(|_| self.missing(path, &below))?;
+        if found.starts_with(&root) { Ok(found) } else { Err(outside()) }
+    }
+
+    fn missing(&self, path: &str, below: &Path) -> String {
+        let folder = below.parent().unwrap_or(Path::new(""));
+        let names = names(&self.root.join(folder)).unwrap_or_default();
+        let folder = if folder.as_os_str().is_empty() { "it".to_owned() } else { format!("{}/", folder.display()) };
+        let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        format!("the blueprint has no file {path}; {folder} has {names}")
+    }
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, std::io::Error> {
+    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let mut names: Vec<String> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+impl Files for FolderFiles {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let found = self.find(path)?;
+        let told = |error: std::io::Error| format!("the blueprint file {path} cannot be read: {error}");
+        if found.is_dir() {
+            return Err(format!("{path} is a folder of the blueprint, not a file"));
+        }
+        let mut content = Vec::new();
+        fs::File::open(&found).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut content)).map_err(told)?;
+        if u64::try_from(content.len()).unwrap_or(u64::MAX) > LONGEST {
+            return Err(format!("the blueprint file {path} has more than {} MiB", LONGEST >> 20));
+        }
+        Ok(content)
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, String> {
+        let found = self.find(path)?;
+        if !found.is_dir() {
+            return Err(format!("{path} is a file of the blueprint, not a folder"));
+        }
+        names(&found).map_err(|error| format!("the blueprint folder {path} cannot be read: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_below_the_folder_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("b");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        fs::write(root.join("sub/a.yaml"), "text").unwrap();
+        fs::write(folder.path().join("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
+        let files = FolderFiles::new(&root);
+        for path in ["sub/a.yaml", "/sub/./a.yaml", "../sub/a.yaml", "sub/../sub/a.yaml"] {
+            assert_eq!(files.read(path), Ok(b"text".to_vec()), "{path}");
+        }
+        assert_eq!(files.list("sub"), Ok(vec!["a.yaml".to_owned()]));
+        assert_eq!(files.list(""), Ok(vec!["link".to_owned(), "sub".to_owned()]));
+        let told = |path: &str| files.read(path).unwrap_err();
+        assert_eq!(told("../secret"), "the blueprint has no file ../secret; it has link, sub");
+        assert_eq!(told("link"), "link leads out of the folder of the blueprint; keep its files below blueprint.yaml");
+        assert_eq!(told("sub/b.yaml"), "the blueprint has no file sub/b.yaml; sub/ has a.yaml");
+        assert_eq!(told("sub"), "sub is a folder of the blueprint, not a file");
+        assert_eq!(files.list("sub/a.yaml").unwrap_err(), "sub/a.yaml is a file of the blueprint, not a folder");
+    }
+}
