@@ -1,6 +1,9 @@
 //! The whole system: the binary under test, an API server over HTTP, components in their sandbox.
 
 #[cfg(test)]
+#[path = "cluster/blueprints.rs"]
+mod blueprints;
+#[cfg(test)]
 #[path = "cluster/cases.rs"]
 mod cases;
 #[cfg(test)]
@@ -12,6 +15,9 @@ mod examples;
 #[cfg(test)]
 #[path = "cluster/foreign.rs"]
 mod foreign;
+#[cfg(test)]
+#[path = "cluster/offline.rs"]
+mod offline;
 #[cfg(test)]
 #[path = "cluster/order.rs"]
 mod order;

@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::{
     command::{
         blueprint::Blueprint, completion::Completion, crd::Crd, inspect::Inspect, interrupt::Interrupt, plugin::Plugin,
-        reconcile::Reconcile, run::Run, up::Up, wit::Wit,
+        reconcile::Reconcile, render::Render, run::Run, up::Up, wit::Wit,
     },
     exit::EXIT_CODES,
 };
@@ -56,6 +56,8 @@ pub enum Tool {
     Reconcile(Reconcile),
     /// End the running job of an installation
     Interrupt(Interrupt),
+    /// Render installations without a cluster
+    Render(Render),
     /// Work on blueprints without a cluster
     Blueprint(Blueprint),
     /// Look into components, and compile them beforehand

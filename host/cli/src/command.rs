@@ -13,6 +13,8 @@ use crate::{
     components::ComponentsError,
     connection::ConnectionError,
     exit::Exit,
+    folder::FolderError,
+    offline::{GivenError, OfflineError, WorldError},
     terminal::Terminal,
     timeout::Timeout,
 };
@@ -25,6 +27,7 @@ pub mod interrupt;
 pub mod logging;
 pub mod plugin;
 pub mod reconcile;
+pub mod render;
 pub mod run;
 #[cfg(test)]
 mod tests;
@@ -102,6 +105,18 @@ pub enum CommandError {
     /// No blueprint can be looked at.
     #[error(transparent)]
     Blueprints(#[from] BlueprintsError),
+    /// Manifests cannot be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A manifest has a wrong form.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// A file that gives values cannot be used.
+    #[error(transparent)]
+    Given(#[from] GivenError),
+    /// An installation cannot be rendered.
+    #[error("installation {0}")]
+    Offline(#[from] OfflineError),
     /// The components cannot be used at all.
     #[error(transparent)]
     Components(#[from] ComponentsError),
@@ -143,10 +158,14 @@ impl CommandError {
             | CommandError::Read { .. }
             | CommandError::Registration(_)
             | CommandError::Blueprints(_)
+            | CommandError::Folder(_)
+            | CommandError::World(_)
+            | CommandError::Given(_)
             | CommandError::Components(ComponentsError::Registration(_) | ComponentsError::Set(_))
             | CommandError::NoCache
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
+            | CommandError::Offline(_)
             | CommandError::Write { .. }
             | CommandError::Component { .. }
             | CommandError::Components(ComponentsError::Program(_) | ComponentsError::Sandbox(_))
@@ -166,6 +185,7 @@ impl Tool {
             Tool::Inspect(inspect) => wait_for(inspect.execute(terminal)),
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
+            Tool::Render(render) => wait_for(render.execute(terminal)),
             Tool::Blueprint(blueprint) => match blueprint.command {
                 BlueprintCommand::Check(check) => wait_for(check.execute(terminal)),
             },

@@ -1,0 +1,160 @@
+//! The objects that stand for those of a cluster: what manifests hold, and what installations write.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Secret},
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+};
+use orangery_api::{
+    convert::{write_data_object, write_target},
+    data_object::DataObject,
+    installation::Installation,
+    label,
+    marks::Marks as _,
+    target::Target,
+};
+use orangery_core::{
+    import::{DataValue, Sources, TargetObject},
+    record::{Content, Record},
+};
+use serde::de::DeserializeOwned;
+
+use crate::folder::{Manifest, Origin};
+
+/// Why a manifest cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{origin}: this {kind} has a wrong form: {cause}; compare it with: orangery crd")]
+pub struct WorldError {
+    /// Where it stands.
+    pub origin: Origin,
+    /// Its kind.
+    pub kind: String,
+    /// Why.
+    pub cause: String,
+}
+
+/// All objects of one namespace.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    data_objects: BTreeMap<String, DataObject>,
+    targets: BTreeMap<String, Target>,
+    secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    config_maps: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    installations: BTreeSet<String>,
+}
+
+fn parsed<T: DeserializeOwned>(manifest: &Manifest) -> Result<T, WorldError> {
+    serde_json::from_value(manifest.object.clone()).map_err(|error| WorldError {
+        origin: manifest.origin.clone(),
+        kind: manifest.kind.clone(),
+        cause: error.to_string(),
+    })
+}
+
+fn bytes(data: Option<BTreeMap<String, ByteString>>) -> impl Iterator<Item = (String, Vec<u8>)> {
+    data.into_iter().flatten().map(|(key, ByteString(bytes))| (key, bytes))
+}
+
+fn texts(data: Option<BTreeMap<String, String>>) -> impl Iterator<Item = (String, Vec<u8>)> {
+    data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()))
+}
+
+impl World {
+    /// The objects of manifests, and their Installations in the order read. Other kinds mean nothing here.
+    ///
+    /// # Errors
+    /// [`WorldError`]
+    pub fn of(manifests: &[Manifest]) -> Result<(Self, Vec<Installation>), WorldError> {
+        let (mut world, mut installations) = (Self::default(), Vec::new());
+        for manifest in manifests {
+            let name = manifest.name.clone();
+            match manifest.kind.as_str() {
+                "Installation" => {
+                    installations.push(parsed::<Installation>(manifest)?);
+                    world.installations.insert(name);
+                }
+                "DataObject" => drop(world.data_objects.insert(name, parsed(manifest)?)),
+                "Target" => drop(world.targets.insert(name, parsed(manifest)?)),
+                "Secret" => {
+                    let secret: Secret = parsed(manifest)?;
+                    world.secrets.insert(name, bytes(secret.data).chain(texts(secret.string_data)).collect());
+                }
+                "ConfigMap" => {
+                    let map: ConfigMap = parsed(manifest)?;
+                    world.config_maps.insert(name, texts(map.data).chain(bytes(map.binary_data)).collect());
+                }
+                _ => {}
+            }
+        }
+        Ok((world, installations))
+    }
+
+    /// Writes what an installation keeps or exports, as the controller does.
+    pub fn write(&mut self, records: &[Record], namespace: &str) {
+        let owner = OwnerReference::default();
+        let metadata = || ObjectMeta { namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
+        for record in records {
+            match &record.content {
+                Content::Data(_) => {
+                    let mut object = DataObject { metadata: metadata(), ..DataObject::default() };
+                    write_data_object(record, &mut object, &owner);
+                    object.metadata.owner_references = None;
+                    self.data_objects.insert(record.name.clone(), object);
+                }
+                Content::Target(_) => {
+                    let mut object = Target { metadata: metadata(), ..Target::default() };
+                    write_target(record, &mut object, &owner);
+                    object.metadata.owner_references = None;
+                    self.targets.insert(record.name.clone(), object);
+                }
+            }
+        }
+    }
+
+    /// The data that lives in a context, by key.
+    pub fn data_of(&self, context: &str) -> BTreeMap<String, serde_json::Value> {
+        let within = self.data_objects.values().filter(|object| object.label(label::CONTEXT) == Some(context));
+        within.filter_map(|object| Some((object.label(label::KEY)?.to_owned(), object.spec.data.clone()))).collect()
+    }
+
+    /// The Targets that live in a context, by key, as whole objects.
+    pub fn targets_of(&self, context: &str) -> BTreeMap<String, serde_json::Value> {
+        let within = self.targets.values().filter(|object| object.label(label::CONTEXT) == Some(context));
+        within
+            .filter_map(|object| Some((object.label(label::KEY)?.to_owned(), TargetObject::from(object).object)))
+            .collect()
+    }
+}
+
+impl Sources for World {
+    fn data_object(&self, name: &str) -> Option<DataValue> {
+        self.data_objects.get(name).map(DataValue::from)
+    }
+
+    fn target(&self, name: &str) -> Option<TargetObject> {
+        self.targets.get(name).map(TargetObject::from)
+    }
+
+    fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject> {
+        let kept = self.targets.values().filter(|target| {
+            target.label(label::CONTEXT) == Some(context)
+                && target.label(label::KEY) == Some(key)
+                && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
+        });
+        kept.map(TargetObject::from).collect()
+    }
+
+    fn secret(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+        self.secrets.get(name).cloned()
+    }
+
+    fn config_map(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+        self.config_maps.get(name).cloned()
+    }
+
+    fn installation_exists(&self, name: &str) -> bool {
+        self.installations.contains(name)
+    }
+}
