@@ -259,3 +259,114 @@ exportExecutions: [{name: e, type: Jinja, template: x}]
     let told: Vec<usize> = review.templates.iter().map(|template| judge(template, findings()).findings.len()).collect();
     assert_eq!(told, [2, 1, 0]);
 }
+
+/// What is said of an Installation with these imports and exports and this blueprint.
+fn bound(spec: &str, blueprint: &str) -> Vec<String> {
+    let indented: String = blueprint.lines().map(|line| format!("          {line}\n")).collect();
+    let spec: String = spec.lines().map(|line| format!("  {line}\n")).collect();
+    let text = format!(
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nspec:\n{spec}  blueprint:\n    inline:\n      filesystem:\n        blueprint.yaml: |\n{indented}"
+    );
+    told(&installation(&text))
+}
+
+#[test]
+fn every_sort_of_import_is_held_against_what_is_given() {
+    let blueprint = "\
+imports:
+- {name: data, schema: {}}
+- {name: target, targetType: t}
+- {name: list, type: targetList, targetType: t}
+- {name: map, type: targetMap, targetType: t}
+";
+    let right = "\
+imports:
+  data: [{name: data, dataRef: x}]
+  targets: [{name: target, target: x}, {name: list, targets: []}, {name: map, targetMap: {}}]
+";
+    assert_eq!(bound(right, blueprint), [""; 0]);
+    let references = "\
+imports:
+  data: [{name: data, configMapRef: {name: x}}]
+  targets: [{name: target, target: x}, {name: list, targetListRef: x}, {name: map, targetMapRef: x}]
+";
+    assert_eq!(bound(references, blueprint), [""; 0]);
+    let wrong = "\
+imports:
+  data: [{name: target, dataRef: x}]
+  targets: [{name: data, target: x}, {name: list, targetMap: {}}, {name: map, targets: []}]
+";
+    let fix = "is given; correct one of them";
+    assert_eq!(
+        bound(wrong, blueprint),
+        [
+            format!("i.yaml:5:13: error: the blueprint asks for a target as import \"target\", and data {fix}"),
+            format!("i.yaml:6:16: error: the blueprint asks for data as import \"data\", and a target {fix}"),
+            format!(
+                "i.yaml:6:41: error: the blueprint asks for a target list as import \"list\", and a target map {fix}"
+            ),
+            format!(
+                "i.yaml:6:70: error: the blueprint asks for a target map as import \"map\", and a target list {fix}"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn optional_and_mapped_imports_need_not_be_given_and_conditional_ones_may_be() {
+    let blueprint = "\
+imports:
+- {name: optional, schema: {}, required: false, imports: [{name: conditional, schema: {}}]}
+- {name: mapped, schema: {}}
+";
+    let mapped = "importDataMappings: {mapped: 1}\nimports: {data: [{name: raw, dataRef: x}]}\n";
+    assert_eq!(bound(mapped, blueprint), [""; 0]);
+    let conditional = "importDataMappings: {mapped: 1}\nimports: {data: [{name: conditional, dataRef: x}]}\n";
+    assert_eq!(bound(conditional, blueprint), [""; 0]);
+    let nothing = "i.yaml:3:1: error: the blueprint asks for data as import \"mapped\", and nothing is given; add it to the imports, or make it optional by required: false";
+    assert_eq!(bound("", blueprint), [nothing]);
+}
+
+#[test]
+fn exports_are_those_of_the_blueprint_or_of_a_mapping() {
+    let blueprint = "\
+exports: [{name: data, schema: {}}, {name: target, targetType: t}]
+exportExecutions: [{name: e, type: Jinja, template: x}]
+";
+    let right = "\
+exportDataMappings: {mapped: 1}
+exports:
+  data: [{name: data, dataRef: x}, {name: mapped, dataRef: z}]
+  targets: [{name: target, target: t}]
+";
+    assert_eq!(bound(right, blueprint), [""; 0]);
+    let swapped = "exports:\n  data: [{name: target, dataRef: x}]\n  targets: [{name: data, target: t}]\n";
+    let fix = "correct the name, or define it in the blueprint; known are:";
+    assert_eq!(
+        bound(swapped, blueprint),
+        [
+            format!("i.yaml:5:13: error: the blueprint has no data export \"target\"; {fix} data"),
+            format!("i.yaml:6:16: error: the blueprint has no target export \"data\"; {fix} target"),
+        ]
+    );
+}
+
+#[test]
+fn a_document_that_cannot_be_read_ends_with_one_error() {
+    assert_eq!(bound("imports: 5\n", ""), ["i.yaml:4:3: error: spec.imports: expected an object, found a number"]);
+    assert_eq!(bound("", "kind: Pod"), ["i.yaml:8:11: error: the file has kind \"Pod\"; write kind: Blueprint"]);
+    let broken = bound("", "imports: [");
+    assert!(broken[0].starts_with("i.yaml:8:") && broken[0].ends_with("; correct the YAML"), "{broken:?}");
+    let listed = INSTALLATION
+        .replace("sub:\n          deploy.yaml: |-\n            first\n            {{ imports.c }}", "sub: [1]");
+    let found = told(&installation(&listed));
+    assert!(
+        found.iter().any(|told| told.starts_with("i.yaml:14:7: error: the blueprint file sub is a list")),
+        "{found:?}"
+    );
+    let reference = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nspec: {blueprint: {ref: {resourceName: x}}}\n";
+    assert_eq!(
+        told(&installation(reference)),
+        ["i.yaml:3:8: note: the blueprint comes from a component version, so it is not checked; check its own folder"]
+    );
+}

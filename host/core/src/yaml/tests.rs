@@ -3,6 +3,7 @@ use serde_json::{Map, Number};
 
 use super::*;
 
+mod bad;
 mod go;
 mod places;
 mod words;
