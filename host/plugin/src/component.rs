@@ -62,7 +62,8 @@ impl Component {
         let size = size.end.addr().saturating_sub(size.start.addr());
         let misfit = |error: wasmtime::Error| Error::Link { why: format!("{error:#}") };
         let pre = linker.instantiate_pre(&code).map_err(misfit)?;
-        let mut component = Self { inspection, pre, deploy: None, uninstall: None, template: None, check: None, code: size };
+        let mut component =
+            Self { inspection, pre, deploy: None, uninstall: None, template: None, check: None, code: size };
         if component.inspection.exports_interface(DEPLOY) {
             component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(DEPLOY, "plan")?;
             component.deploy = Some(deploy::GuestIndices::new(&component.pre).map_err(misfit)?);

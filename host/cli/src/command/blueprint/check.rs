@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use orangery_core::{
-    blueprint::TemplateExecution,
+    blueprint::{OWN_ENGINE, TemplateExecution},
     port::{Plugins, Renderer, Surroundings},
     review::{Finding, Review, Severity, ToCheck, judge},
     template::RenderRequest,
@@ -145,6 +145,10 @@ async fn findings(found: &[Found], plugins: &dyn Plugins) -> Vec<Finding> {
 /// What the engine of a template says of it.
 async fn of_template(of: &ToCheck, plugins: &dyn Plugins) -> Vec<Finding> {
     let TemplateExecution { name, engine: engine_type, file, template } = &of.execution;
+    if engine_type == OWN_ENGINE {
+        let told = "the component comes with the blueprint, so it is not looked at; try it with: orangery render";
+        return vec![of.finding(Severity::Note, told)];
+    }
     let Some(engine) = plugins.renderer(engine_type) else {
         let known = plugins.template_types().join(", ");
         let told = format!(
