@@ -167,6 +167,7 @@ impl Offline<'_> {
             plugins: self.plugins,
             surroundings: &surroundings,
             definitions: &subject.definitions,
+            component: None,
         };
         let mut rendering = Rendering::new(of, states(&subject.given).map_err(failed)?);
         let render = |error| failed(Why::Render(Box::new(error)));

@@ -1,5 +1,7 @@
 //! The JSON schemas of a blueprint, and the defaults that have to follow them.
 
+use std::collections::BTreeMap;
+
 use super::{Review, Severity, origin::Source};
 use crate::{
     blueprint::{ExportKind, FILE, ImportDefinition, ImportKind, Reading},
@@ -9,7 +11,9 @@ use crate::{
 
 pub(super) fn review(review: &mut Review, source: &mut Source<'_>, files: &dyn Files, reading: &Reading) {
     let blueprint = &reading.blueprint;
-    let schemas = Schemas { local_types: &blueprint.local_types, files };
+    // Those of the component version are not here.
+    let resources = BTreeMap::new();
+    let schemas = Schemas { local_types: &blueprint.local_types, files, resources: &resources };
     let mut look = Look { review, source, schemas, reading };
     for (name, schema) in &blueprint.local_types {
         look.schema(schema, &format!("localTypes.{name}"));
@@ -58,7 +62,7 @@ impl Look<'_, '_> {
         };
         let spot = self.source.spot(FILE, field);
         match &error {
-            SchemaError::Component { reference } => self.review.say(
+            SchemaError::NotFetched { reference, .. } => self.review.say(
                 Severity::Note,
                 spot,
                 format!("{field} refers to {reference}, which only the component version has, so it is not checked"),
