@@ -176,7 +176,7 @@ impl Offline<'_> {
         self.world.write(&copies, &self.namespace);
         let templates = rendering.subinstallations(&values).await.map_err(render)?;
         let items = rendering.items(&values, &imported).await.map_err(render)?;
-        let children = templates.into_iter().map(|template| child(template, &subject)).collect();
+        let children = templates.into_iter().map(|of| child(of.template, &subject)).collect();
         let parent = Parent { name: &subject.name, path: &path };
         let subinstallations = self.siblings(children, Some(parent)).await?;
         let exports = match self.export_values(&subject, &items, &subinstallations, &scope) {

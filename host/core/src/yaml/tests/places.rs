@@ -74,3 +74,24 @@ fn every_document_has_places_of_its_own() {
     let places: Vec<Place> = all.iter().map(|located| located.places.find("b")).collect();
     assert_eq!(places, [at(1, 1), at(4, 1)]);
 }
+
+#[test]
+fn quoted_and_plain_texts_of_one_line_have_exact_places() {
+    let places = locate("a: plain\nb: 'single'\nc: \"double\"\nd: {e: 'it''s'}\n").unwrap().places;
+    let inner = at(1, 3);
+    assert_eq!(places.text("a").outer(inner), at(1, 6));
+    assert_eq!(places.text("b").outer(inner), at(2, 7));
+    assert_eq!(places.text("c").outer(inner), at(3, 7));
+    assert_eq!(places.text("d.e").outer(inner), at(4, 8), "an escape moves what follows");
+    assert_eq!(places.text("d.missing").outer(inner), at(4, 1));
+    assert_eq!(Embedded::WHOLE.outer(inner), inner);
+}
+
+#[test]
+fn an_alias_is_placed_where_it_stands_and_a_merged_part_where_the_object_is() {
+    let places = locate("base: &b {k: 1}\none: *b\ntwo:\n  <<: *b\n  l: 2\n").unwrap().places;
+    assert_eq!(places.find("one"), at(2, 1));
+    assert_eq!(places.find("one.k"), at(2, 1));
+    assert_eq!(places.find("two.k"), at(3, 1));
+    assert_eq!(places.find("two.l"), at(5, 3));
+}
