@@ -6,6 +6,9 @@
 #[path = "wasm/crashes.rs"]
 mod crashes;
 #[cfg(test)]
+#[path = "wasm/engines.rs"]
+mod engines;
+#[cfg(test)]
 #[path = "wasm/golden.rs"]
 mod golden;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use orangery_core::{
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
 use orangery_tests::empty::Empty;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::figures::{Figures, Samples, shown};
 
@@ -44,19 +44,21 @@ pub(crate) async fn measure(figures: &mut Figures) {
     figures.add("warm render of the hello-world template", &samples.text());
 }
 
-fn load(cache: &Path) -> PluginSet {
+/// The built-in components, with this cache.
+pub(crate) fn load(cache: &Path) -> PluginSet {
     let compiler = CompileCommand {
         program: crate::release().join(crate::BINARY),
         args: vec!["plugin".into(), "compile-worker".into()],
     };
     let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(cache.to_owned()))).expect("the sandbox starts");
     let builtin = orangery_builtin::components().iter();
-    let registered = builtin.map(|one| Registered::builtin(one.name, one.registration, one.bytes));
+    let registered = builtin.map(|one| Registered::builtin(one.name, one.registration, one.component));
     let registered = registered.collect::<Result<Vec<_>, _>>().expect("what ships is registered well");
     PluginSet::load(registered, &sandbox).expect("what ships goes together")
 }
 
-async fn repeat(call: impl AsyncFn()) -> Vec<Duration> {
+/// How long each of many calls takes.
+pub(crate) async fn repeat(call: impl AsyncFn()) -> Vec<Duration> {
     let mut samples = Vec::with_capacity(WARM);
     for _ in 0..WARM {
         let begin = Instant::now();
@@ -107,14 +109,20 @@ fn item(item_type: &str) -> Item {
 }
 
 async fn render(plugins: &PluginSet) {
-    let engine = plugins.renderer("Jinja").expect("a built-in component renders Jinja");
+    let inputs = json!({"imports": {"name": "hello"}, "cd": null, "components": [], "blueprint": {}});
+    execute(plugins, "Jinja", include_str!("hello.jinja"), inputs).await;
+}
+
+/// Renders one execution.
+pub(crate) async fn execute(plugins: &PluginSet, engine: &str, template: &str, inputs: Value) {
+    let renderer = plugins.renderer(engine).expect("a built-in component renders the type");
     let request = RenderRequest {
         execution: ExecutionKind::Deploy,
         name: "default".to_owned(),
         file: None,
-        template: include_str!("hello.jinja").to_owned(),
-        inputs: json!({"imports": {"name": "hello"}, "cd": null, "components": [], "blueprint": {}}),
+        template: template.to_owned(),
+        inputs,
         state: None,
     };
-    engine.render(&request, &Surroundings::of_files(Arc::new(Empty))).await.expect("the template is right");
+    renderer.render(&request, &Surroundings::of_files(Arc::new(Empty))).await.expect("the template is right");
 }

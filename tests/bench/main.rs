@@ -4,6 +4,7 @@
 //! are theirs alone.
 
 mod calls;
+mod engines;
 mod figures;
 mod latency;
 mod load;
@@ -48,6 +49,7 @@ fn measure(sizes: &[usize]) -> ExitCode {
         let mut figures = Figures::begin();
         restart::starts(&mut figures).await;
         calls::measure(&mut figures).await;
+        engines::measure(&mut figures).await;
         latency::hello_world(&mut figures).await;
         latency::wake_up(&mut figures).await;
         let mut costs = Vec::new();

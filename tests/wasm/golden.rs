@@ -21,7 +21,7 @@ use crate::stage::sandbox;
 
 fn plugin(name: &str) -> Plugin {
     let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == name).unwrap();
-    Plugin::new(Registered::builtin(name, builtin.registration, builtin.bytes).unwrap(), sandbox())
+    Plugin::new(Registered::builtin(name, builtin.registration, builtin.component).unwrap(), sandbox())
 }
 
 /// The cases of a plugin: name, request, response.

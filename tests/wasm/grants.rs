@@ -25,3 +25,23 @@ async fn time_chance_and_environment_are_those_of_the_request() {
     assert_eq!(status["variables"], json!(0));
     assert_eq!(plan(&answers).await.unwrap().unwrap(), first);
 }
+
+#[tokio::test]
+async fn no_file_socket_name_or_variable_is_reached() {
+    let proposal = plan(&deployer("reaches_out", json!({}))).await.unwrap().unwrap();
+    assert_eq!(
+        proposal.status,
+        Some(json!({
+            "arguments": ["component"],
+            "variables": 0,
+            "stdin": 0,
+            "folder": "NotFound",
+            "file": "NotFound",
+            "written": "NotFound",
+            "connected": "PermissionDenied",
+            "listened": "PermissionDenied",
+            "sent": "PermissionDenied",
+            "resolved": false,
+        }))
+    );
+}

@@ -100,9 +100,9 @@ async fn a_component_that_is_invalid_deep_inside_fails_in_the_compiler() {
 async fn a_forged_or_damaged_cache_is_compiled_again() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
-    let file = sandbox_with(cache.clone()).fill_cache(&bytes("answers")).await.unwrap();
+    let file = sandbox_with(cache.clone()).fill_cache("answers", &bytes("answers")).await.unwrap();
     let good = fs::read(&file).unwrap();
-    let evil = sandbox_with(folder.path().join("other")).fill_cache(&bytes("traps")).await.unwrap();
+    let evil = sandbox_with(folder.path().join("other")).fill_cache("traps", &bytes("traps")).await.unwrap();
     for forged in [fs::read(&evil).unwrap(), good[..good.len() / 2].to_vec(), vec![]] {
         fs::write(&file, forged).unwrap();
         let answers = deployer_of(sandbox_with(cache.clone()), "answers", bytes("answers"), json!({}));
@@ -114,7 +114,7 @@ async fn a_forged_or_damaged_cache_is_compiled_again() {
 #[tokio::test]
 async fn a_filled_cache_needs_no_compiler() {
     let folder = tempfile::tempdir().unwrap();
-    sandbox_with(folder.path().join("cache")).fill_cache(&bytes("answers")).await.unwrap();
+    sandbox_with(folder.path().join("cache")).fill_cache("answers", &bytes("answers")).await.unwrap();
     let compiler = CompileCommand { program: "/nowhere".into(), args: vec![] };
     let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(folder.path().join("cache")))).unwrap();
     plan(&deployer_of(sandbox.clone(), "answers", bytes("answers"), json!({}))).await.unwrap().unwrap();
@@ -149,7 +149,7 @@ async fn a_cache_that_cannot_be_used_costs_compiling_only() {
     fs::write(&file, "").unwrap();
     let sandbox = sandbox_with(file.clone());
     plan(&deployer_of(sandbox.clone(), "answers", bytes("answers"), json!({}))).await.unwrap().unwrap();
-    let error = sandbox.fill_cache(&bytes("answers")).await.unwrap_err();
+    let error = sandbox.fill_cache("answers", &bytes("answers")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(

@@ -26,13 +26,13 @@ pub enum ComponentsError {
 }
 
 /// Registers the components that ship with the host and those of `folder`. Each is compiled when it is first called,
-/// unless the cache of this user has it.
+/// unless the cache of this user has it; `notice` is told of those that take seconds.
 ///
 /// # Errors
 /// [`ComponentsError`]
-pub fn load(folder: Option<&Path>) -> Result<Arc<PluginSet>, ComponentsError> {
+pub fn load(folder: Option<&Path>, notice: fn(&str)) -> Result<Arc<PluginSet>, ComponentsError> {
     let compiler = CompileCommand::current_exe().map_err(ComponentsError::Program)?;
-    let sandbox = Sandbox::start(SandboxConfig::new(compiler, cache::folder()))?;
+    let sandbox = Sandbox::start(SandboxConfig { notice, ..SandboxConfig::new(compiler, cache::folder()) })?;
     Ok(Arc::new(PluginSet::load(registered(folder)?, &sandbox)?))
 }
 
@@ -40,7 +40,7 @@ fn registered(folder: Option<&Path>) -> Result<Vec<Registered>, RegistrationErro
     let builtin = orangery_builtin::components();
     let mut registered = builtin
         .iter()
-        .map(|builtin| Registered::builtin(builtin.name, builtin.registration, builtin.bytes))
+        .map(|builtin| Registered::builtin(builtin.name, builtin.registration, builtin.component))
         .collect::<Result<Vec<_>, _>>()?;
     if let Some(folder) = folder {
         registered.extend(read_folder(folder)?);
@@ -65,6 +65,6 @@ mod tests {
             .iter()
             .map(|registered| registered.registration().metadata.name.clone())
             .collect();
-        assert_eq!(names, ["manifest", "mock", "jinja", "mine"]);
+        assert_eq!(names, ["manifest", "mock", "jinja", "gotemplate", "spiff", "mine"]);
     }
 }

@@ -98,6 +98,11 @@ fn size_of_stdout() -> Option<Size> {
     Some(Size { columns: NonZeroUsize::new(usize::from(width.0))?, rows: NonZeroUsize::new(usize::from(height.0))? })
 }
 
+/// Writes a line to the process's stderr: what a command is busy with for seconds (see [`Terminal::error`]).
+pub fn notice(line: &str) {
+    let _nobody_reads = writeln!(io::stderr(), "{line}");
+}
+
 /// The one writer of a command.
 pub struct Terminal {
     out: Box<dyn Write + Send>,

@@ -150,6 +150,12 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// The component ships with the host, but not with this build of it.
+    #[error("{sentence}, or register the component with `--plugins`")]
+    NotBuilt {
+        /// Why, and what to do.
+        sentence: &'static str,
+    },
     /// The cache cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
@@ -205,6 +211,7 @@ impl Error {
             | Error::NotAComponent { .. }
             | Error::Compile { .. }
             | Error::Read { .. }
+            | Error::NotBuilt { .. }
             | Error::Engine { .. } => Fault::invalid(Code::InternalProblem, message),
         }
     }
@@ -229,6 +236,7 @@ impl Error {
             | Error::Compile { .. }
             | Error::CompileLimit { .. }
             | Error::Read { .. }
+            | Error::NotBuilt { .. }
             | Error::Engine { .. } => false,
         }
     }

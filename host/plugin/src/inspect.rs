@@ -232,10 +232,10 @@ mod tests {
     #[test]
     fn what_the_host_does_not_offer_is_named() {
         check(
-            &["wasi:sockets/tcp@0.2.0"],
+            &["wasi:http/outgoing-handler@0.2.0"],
             &[DEPLOY],
             None,
-            "the component imports wasi:sockets/tcp@0.2.0, which is not offered to components; build it against the contracts that `orangery wit` prints",
+            "the component imports wasi:http/outgoing-handler@0.2.0, which is not offered to components; build it against the contracts that `orangery wit` prints",
         );
         check(
             &["orangery:deployer/cluster@0.2.0"],

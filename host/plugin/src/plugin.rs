@@ -1,14 +1,12 @@
 //! A registered component: its identity, grants and limits, and the calls that the host makes to it.
 
 use std::{
-    borrow::Cow,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use jiff::Timestamp;
 use orangery_core::{
-    digest,
     error::Fault,
     grant::Grants,
     port::{BoxFuture, Clusters, Deployer, PluginIdentity, Renderer, Surroundings},
@@ -30,6 +28,9 @@ use crate::{
     transcript::Transcript,
 };
 
+/// Bytes above which a component is large. Those in Rust have 0.1 to 1 MiB, those in Go, Python and JavaScript 8 to 20.
+pub(crate) const LARGE: usize = 4 << 20;
+
 /// A registered component. It is compiled when it is first needed, or before, in the background.
 pub struct Plugin {
     identity: PluginIdentity,
@@ -50,10 +51,7 @@ impl Plugin {
     /// Takes a registration over. Nothing is compiled yet.
     pub fn new(registered: Registered, sandbox: Arc<Sandbox>) -> Self {
         let Registered { registration, content, origin: _ } = registered;
-        let digest = match &content {
-            Content::Bytes(bytes) => digest::sha256(bytes),
-            Content::Missing(_) => String::new(),
-        };
+        let digest = content.digest();
         let name = registration.metadata.name;
         let spec = registration.spec;
         Self {
@@ -71,12 +69,13 @@ impl Plugin {
 
     /// The engine that a blueprint brings along. `name` is its file or its reference.
     pub(crate) fn of_blueprint(name: &str, bytes: Vec<u8>, terms: &OwnTerms, sandbox: Arc<Sandbox>) -> Self {
-        let digest = digest::sha256(&bytes);
+        let content = Content::read(bytes);
+        let digest = content.digest();
         Self {
             grants: terms.grants.clone(),
             budget: terms.budget.clone(),
             ownership_labels: Vec::new(),
-            content: Content::Bytes(Cow::Owned(bytes)),
+            content,
             origin: Origin::Blueprint,
             slot: sandbox.slot(Origin::Blueprint, &digest),
             // A digest is ASCII, so that every length is a boundary.
@@ -102,11 +101,16 @@ impl Plugin {
     /// Why it is unusable.
     pub async fn component(&self) -> Result<Arc<Component>, Arc<Error>> {
         match &self.content {
-            Content::Bytes(bytes) => {
-                self.slot.get_or_load(|| self.sandbox.load(self.origin, &self.identity.digest, bytes)).await
+            Content::Bytes { bytes, .. } => {
+                self.slot.get_or_load(|| self.sandbox.load(self.origin, &self.identity, bytes)).await
             }
             Content::Missing(error) => Err(error.clone()),
         }
+    }
+
+    /// Whether to wait with it until something uses it: compiling it takes both processors and seconds.
+    pub(crate) fn is_large(&self) -> bool {
+        matches!(&self.content, Content::Bytes { bytes, .. } if bytes.len() > LARGE)
     }
 
     /// What the item needs, as the component says it.

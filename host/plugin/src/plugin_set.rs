@@ -90,9 +90,10 @@ impl PluginSet {
     }
 
     /// Compiles and loads all of them, one after the other; a call meanwhile waits for its own. To be spawned at the start,
-    /// so that the first item does not pay for it. What is unusable is logged once and stalls the items of its types.
+    /// so that the first item does not pay for it. What is unusable is logged once and stalls the items of its types. Large
+    /// components wait for their first use: most hosts use few of them.
     pub async fn prepare(self: Arc<Self>) {
-        for plugin in &self.plugins {
+        for plugin in self.plugins.iter().filter(|plugin| !plugin.is_large()) {
             if let Err(error) = plugin.component().await {
                 tracing::error!(plugin = %Deployer::identity(plugin.as_ref()), %error, "a component is unusable");
             }

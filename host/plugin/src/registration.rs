@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use orangery_core::{blueprint::OWN_ENGINE, grant::Grants};
+use orangery_core::{blueprint::OWN_ENGINE, digest, grant::Grants};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -106,8 +106,26 @@ pub struct TemplateClaim {
 /// A component's bytes, or why there are none.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    Bytes(Cow<'static, [u8]>),
+    Bytes {
+        bytes: Cow<'static, [u8]>,
+        /// `sha256:…` of the bytes.
+        digest: Cow<'static, str>,
+    },
     Missing(Arc<Error>),
+}
+
+impl Content {
+    /// Empty where there are no bytes.
+    pub(crate) fn digest(&self) -> String {
+        match self {
+            Content::Bytes { digest, .. } => digest.to_string(),
+            Content::Missing(_) => String::new(),
+        }
+    }
+
+    pub(crate) fn read(bytes: Vec<u8>) -> Self {
+        Content::Bytes { digest: Cow::Owned(digest::sha256(&bytes)), bytes: Cow::Owned(bytes) }
+    }
 }
 
 /// A registration with its component.
@@ -243,20 +261,28 @@ impl Registration {
 }
 
 impl Registered {
-    /// A component that ships with the host.
+    /// A component that ships with the host: its bytes and their digest, or a sentence that says why it does not.
     ///
     /// # Errors
     ///
     /// As [`Registration::parse`].
-    pub fn builtin(name: &str, registration: &str, bytes: &'static [u8]) -> Result<Self, RegistrationError> {
+    pub fn builtin(
+        name: &str,
+        registration: &str,
+        component: Result<(&'static [u8], &'static str), &'static str>,
+    ) -> Result<Self, RegistrationError> {
         let origin = format!("the built-in plugin {name}");
         let registration = Registration::parse(registration, &origin)?;
-        Ok(Self { registration, content: Content::Bytes(Cow::Borrowed(bytes)), origin })
+        let content = match component {
+            Ok((bytes, digest)) => Content::Bytes { bytes: Cow::Borrowed(bytes), digest: Cow::Borrowed(digest) },
+            Err(sentence) => Content::Missing(Arc::new(Error::NotBuilt { sentence })),
+        };
+        Ok(Self { registration, content, origin })
     }
 
     /// A registration with the bytes of its component.
     pub fn new(registration: Registration, bytes: Vec<u8>, origin: String) -> Self {
-        Self { registration, content: Content::Bytes(Cow::Owned(bytes)), origin }
+        Self { registration, content: Content::read(bytes), origin }
     }
 
     /// The registration.
@@ -279,11 +305,11 @@ impl Registered {
             Some(ComponentSource { file }) => {
                 let file = path.parent().unwrap_or(Path::new("")).join(file);
                 match fs::read(&file) {
-                    Ok(bytes) => Content::Bytes(Cow::Owned(bytes)),
+                    Ok(bytes) => Content::read(bytes),
                     Err(source) => Content::Missing(Arc::new(Error::Read { path: file, source })),
                 }
             }
-            None => Content::Bytes(Cow::Borrowed(&[])),
+            None => Content::read(Vec::new()),
         };
         Ok(Self { registration, content, origin })
     }

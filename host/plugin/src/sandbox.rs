@@ -7,9 +7,10 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
-use orangery_core::digest;
+use orangery_core::{digest, port::PluginIdentity};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::{Engine, component::Linker};
 
@@ -25,6 +26,7 @@ use crate::{
     inspect,
     meter::SharedMemory,
     own::Recent,
+    plugin::LARGE,
     wasi,
 };
 
@@ -42,12 +44,15 @@ pub struct SandboxConfig {
     pub calls: u32,
     /// Bytes of linear memory that all calls share.
     pub memory: usize,
+    /// Is told in one sentence when a large component begins to compile, and when it has ended: that takes seconds, once.
+    pub notice: fn(&str),
 }
 
 impl SandboxConfig {
-    /// 64 calls at once, 1 GiB for all of them.
+    /// 64 calls at once, 1 GiB for all of them; notices go to the log.
     pub fn new(compiler: CompileCommand, cache: Option<PathBuf>) -> Self {
-        Self { compiler, cache, calls: 64, memory: 1 << 30 }
+        let notice = |sentence: &str| tracing::warn!("{sentence}");
+        Self { compiler, cache, calls: 64, memory: 1 << 30, notice }
     }
 }
 
@@ -90,6 +95,7 @@ pub struct Sandbox {
     rooms: Semaphore,
     most_calls: u32,
     compiler: CompileCommand,
+    notice: fn(&str),
     registered: Shelf,
     own: Shelf,
     /// Protects the registered components that were asked for, usable or not, by digest.
@@ -127,7 +133,7 @@ impl Sandbox {
     ///
     /// [`Error::Engine`] where this machine cannot run WebAssembly at all.
     pub fn start(config: SandboxConfig) -> Result<Arc<Self>, Error> {
-        let SandboxConfig { compiler, cache, calls, memory } = config;
+        let SandboxConfig { compiler, cache, calls, memory, notice } = config;
         let (engine, allocator) = engine::start(calls)?;
         if let Allocator::OnDemand { reason } = &allocator {
             tracing::warn!(reason, "calls of components are slower: the pool of instances could not be reserved");
@@ -159,6 +165,7 @@ impl Sandbox {
             compiler,
             registered,
             own,
+            notice,
             recent: Recent::default(),
             components: Mutex::default(),
         }))
@@ -200,22 +207,23 @@ impl Sandbox {
     /// # Errors
     ///
     /// Why it is unusable; [`Error::Cache`] where there is no cache or it cannot be written.
-    pub async fn fill_cache(&self, bytes: &[u8]) -> Result<PathBuf, Error> {
+    pub async fn fill_cache(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
         inspect::inspect(bytes)?.check()?;
         let digest = digest::sha256(bytes);
         let cache = self.registered.cache.as_ref().map_err(CacheError::clone)?;
         if cache.get(&digest).is_none() {
-            cache.put(&digest, &self.compile(&self.registered, bytes).await?)?;
+            cache.put(&digest, &self.compile(&self.registered, name, bytes).await?)?;
         }
         Ok(cache.file(&digest))
     }
 
     /// Loads a component: from the cache, or compiled in a process of its own.
-    pub(crate) async fn load(&self, origin: Origin, digest: &str, bytes: &[u8]) -> Result<Component, Error> {
+    pub(crate) async fn load(&self, origin: Origin, who: &PluginIdentity, bytes: &[u8]) -> Result<Component, Error> {
         let shelf = match origin {
             Origin::Registered => &self.registered,
             Origin::Blueprint => &self.own,
         };
+        let digest = who.digest.as_str();
         let inspection = inspect::inspect(bytes)?;
         inspection.check()?;
         if let Some(compiled) = shelf.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
@@ -227,7 +235,7 @@ impl Sandbox {
                 Err(error) => return Err(error),
             }
         }
-        let compiled = self.compile(shelf, bytes).await?;
+        let compiled = self.compile(shelf, &who.to_string(), bytes).await?;
         if let Ok(cache) = &shelf.cache
             && let Err(error) = cache.put(digest, &compiled)
         {
@@ -236,9 +244,18 @@ impl Sandbox {
         Component::link(&self.engine, &self.linker, inspection, &compiled)
     }
 
-    async fn compile(&self, shelf: &Shelf, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    async fn compile(&self, shelf: &Shelf, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let _turn = shelf.compiling.acquire().await;
-        compile::compile(&self.compiler, bytes).await
+        if bytes.len() <= LARGE {
+            return compile::compile(&self.compiler, bytes).await;
+        }
+        (self.notice)(&format!(
+            "compiling {name}, once for this version of it and of this host; that takes some seconds"
+        ));
+        let begin = Instant::now();
+        let compiled = compile::compile(&self.compiler, bytes).await?;
+        (self.notice)(&format!("compiled {name} in {:.1} s", begin.elapsed().as_secs_f64()));
+        Ok(compiled)
     }
 
     /// Room for one call, when there is some.

@@ -1,4 +1,8 @@
-//! The slices of WASI that a guest's standard library imports, empty: no files, no sockets, no environment, no input.
+//! WASI as an empty world: no files, no network, no environment, no input, one argument.
+//!
+//! The standard libraries of some languages import files and sockets whether a program uses them or not (Go's 18
+//! interfaces of WASI), so these are linked too. There is nothing behind them: no folder is open, and sockets and names
+//! are refused before the system is asked.
 //!
 //! What a guest writes to its standard streams goes to the call's transcript. Its clocks and its randomness are made of
 //! the request, so that the same request gives the same answer.
@@ -21,8 +25,10 @@ use wasmtime_wasi::{
     HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder, WasiView,
     cli::{IsTerminal, StdoutStream, WasiCli, WasiCliView},
     clocks::{WasiClocks, WasiClocksView},
+    filesystem::{WasiFilesystem, WasiFilesystemView},
     p2::{OutputStream, Pollable, StreamError, StreamResult, bindings as wasi},
     random::WasiRandom,
+    sockets::{WasiSockets, WasiSocketsView},
 };
 
 use crate::{
@@ -35,7 +41,7 @@ const fn slice(name: &'static str) -> Offered {
     Offered { name, line: (0, 2) }
 }
 
-/// What is offered of WASI (`wasm-host.md` §3.3); everything else is refused by name before a component is compiled.
+/// What is offered of WASI; everything else, `wasi:http` for one, is refused by name before a component is compiled.
 pub(crate) const SLICES: &[Offered] = &[
     slice("wasi:cli/environment"),
     slice("wasi:cli/exit"),
@@ -49,12 +55,21 @@ pub(crate) const SLICES: &[Offered] = &[
     slice("wasi:cli/terminal-stdout"),
     slice("wasi:clocks/monotonic-clock"),
     slice("wasi:clocks/wall-clock"),
+    slice("wasi:filesystem/preopens"),
+    slice("wasi:filesystem/types"),
     slice("wasi:io/error"),
     slice("wasi:io/poll"),
     slice("wasi:io/streams"),
     slice("wasi:random/insecure"),
     slice("wasi:random/insecure-seed"),
     slice("wasi:random/random"),
+    slice("wasi:sockets/instance-network"),
+    slice("wasi:sockets/ip-name-lookup"),
+    slice("wasi:sockets/network"),
+    slice("wasi:sockets/tcp"),
+    slice("wasi:sockets/tcp-create-socket"),
+    slice("wasi:sockets/udp"),
+    slice("wasi:sockets/udp-create-socket"),
 ];
 
 struct HasTable;
@@ -82,9 +97,26 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     wasi::cli::terminal_output::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
     wasi::cli::terminal_stdin::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
     wasi::cli::terminal_stdout::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    wasi::cli::terminal_stderr::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)
+    wasi::cli::terminal_stderr::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    add_what_is_not_there(linker)
 }
 
+/// Links files and sockets, which [`context`] leaves empty.
+fn add_what_is_not_there(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    wasi::filesystem::types::add_to_linker::<Guest, WasiFilesystem>(linker, Guest::filesystem)?;
+    wasi::filesystem::preopens::add_to_linker::<Guest, WasiFilesystem>(linker, Guest::filesystem)?;
+    let options = wasi::sockets::network::LinkOptions::default();
+    wasi::sockets::network::add_to_linker::<Guest, WasiSockets>(linker, &options, Guest::sockets)?;
+    wasi::sockets::instance_network::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
+    wasi::sockets::ip_name_lookup::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
+    wasi::sockets::tcp::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
+    wasi::sockets::tcp_create_socket::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
+    wasi::sockets::udp::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
+    wasi::sockets::udp_create_socket::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)
+}
+
+/// The one argument: some libraries panic without the name of their program (`go-engines.md`, pitfall 1).
+const PROGRAM: &str = "component";
 /// The most random bytes of one request.
 const MOST_RANDOM_BYTES: u64 = 64 << 10;
 
@@ -116,16 +148,18 @@ impl Randomness {
 pub(crate) fn context(now: Duration, randomness: Randomness, transcript: &Arc<Mutex<Transcript>>) -> WasiCtx {
     let Randomness { secure, insecure, insecure_seed } = randomness;
     WasiCtxBuilder::new()
+        .arg(PROGRAM)
         .stdout(Stream { channel: Channel::Out, transcript: transcript.clone() })
         .stderr(Stream { channel: Channel::Err, transcript: transcript.clone() })
         .wall_clock(StoppedClock(now))
-        .monotonic_clock(CountingClock(AtomicU64::new(0)))
+        .monotonic_clock(CountingClock(AtomicU64::new(CLOCK_STEP)))
         .secure_random(secure)
         .insecure_random(insecure)
         .insecure_random_seed(insecure_seed)
         .max_random_size(MOST_RANDOM_BYTES)
         .allow_tcp(false)
         .allow_udp(false)
+        .allow_ip_name_lookup(false)
         .build()
 }
 
@@ -142,16 +176,20 @@ impl HostWallClock for StoppedClock {
     }
 }
 
-/// A microsecond later at each reading: a guest that waits for time to pass gets ahead, and always in the same way.
+/// Nanoseconds between two readings of the monotonic clock.
+const CLOCK_STEP: u64 = 1_000;
+
+/// A microsecond later at each reading: a guest that waits for time to pass gets ahead, and always in the same way. It
+/// begins after zero, which Go takes for a broken clock.
 struct CountingClock(AtomicU64);
 
 impl HostMonotonicClock for CountingClock {
     fn resolution(&self) -> u64 {
-        1_000
+        CLOCK_STEP
     }
 
     fn now(&self) -> u64 {
-        self.0.fetch_add(1_000, Ordering::Relaxed)
+        self.0.fetch_add(CLOCK_STEP, Ordering::Relaxed)
     }
 }
 
@@ -235,11 +273,15 @@ impl OutputStream for Stream {
 mod tests {
     use super::*;
 
+    /// What is linked of `filesystem` and `sockets` reaches nothing: `tests/wasm/grants.rs` has a guest that tries.
     #[test]
-    fn no_file_socket_or_request_is_offered() {
+    fn no_request_is_offered() {
         let packages: std::collections::BTreeSet<&str> =
             SLICES.iter().filter_map(|slice| slice.name.split('/').next()).collect();
-        assert_eq!(Vec::from_iter(packages), ["wasi:cli", "wasi:clocks", "wasi:io", "wasi:random"]);
+        assert_eq!(
+            Vec::from_iter(packages),
+            ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"]
+        );
     }
 
     #[test]
@@ -257,7 +299,7 @@ mod tests {
     fn the_wall_clock_stands_and_the_other_one_counts() {
         let wall = StoppedClock(Duration::from_secs(7));
         assert_eq!([wall.now(), wall.now()], [Duration::from_secs(7); 2]);
-        let counting = CountingClock(AtomicU64::new(0));
-        assert_eq!([counting.now(), counting.now()], [0, 1_000]);
+        let counting = CountingClock(AtomicU64::new(CLOCK_STEP));
+        assert_eq!([counting.now(), counting.now()], [1_000, 2_000]);
     }
 }

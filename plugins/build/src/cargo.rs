@@ -101,7 +101,7 @@ fn components(folder: &Path, what: &What<'_>) -> Result<Vec<PathBuf>, Error> {
 
 /// `guests` inside the target folder that a build script's `OUT_DIR` lies in. The target folder is the one that cargo
 /// marks as a cache; without the mark it is where it has always been, above `<profile>/build/<package>/out`.
-fn guests_folder(out: &Path) -> PathBuf {
+pub(crate) fn guests_folder(out: &Path) -> PathBuf {
     let marked = out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
     marked.or_else(|| out.ancestors().nth(4)).unwrap_or(out).join("guests")
 }

@@ -1,15 +1,25 @@
-//! Builds guest components from build scripts, as wasmtime builds its test programs: a nested cargo for `wasm32-wasip2`.
+//! Builds guest components from build scripts, as wasmtime builds its test programs: a nested cargo for `wasm32-wasip2`;
+//! and, with the feature `go`, from Go.
 //!
 //! The nested cargo has a target folder of its own, `guests` inside the workspace's, so that it never waits for the lock of
 //! the cargo that runs the build script, and so that debug and release builds share its result.
 
 mod cargo;
+#[cfg(feature = "go")]
+mod go;
+#[cfg(feature = "go")]
+mod snapshot;
 mod target;
 
 use std::{
     env, fmt,
     path::{Path, PathBuf},
 };
+
+use sha2::{Digest, Sha256};
+
+#[cfg(feature = "go")]
+pub use go::{GoComponent, go_component};
 
 /// What guests are compiled for.
 pub const TARGET: &str = "wasm32-wasip2";
@@ -57,6 +67,33 @@ pub enum Error {
         /// What it said.
         output: String,
     },
+    /// This machine cannot build Go at the moment.
+    NoGo {
+        /// Why not.
+        reason: String,
+    },
+    /// Go failed.
+    Go {
+        /// What it said.
+        output: String,
+    },
+    /// The module cannot be pre-initialised.
+    Snapshot {
+        /// Why not.
+        why: String,
+    },
+    /// The module makes no component.
+    Component {
+        /// Why not.
+        why: String,
+    },
+    /// A file could not be read or written.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// Cargo succeeded without making a component.
     Missing {
         /// Where it should be.
@@ -78,6 +115,11 @@ impl fmt::Display for Error {
                 write!(f, "the guests were not built: {} did not start: {source}", program.display())
             }
             Error::Build { output } => write!(f, "the guests were not built; cargo said: {output}"),
+            Error::NoGo { reason } => write!(f, "{reason}; install Go 1.26 or later and build again"),
+            Error::Go { output } => write!(f, "the Go guests were not built; go said: {output}"),
+            Error::Snapshot { why } => write!(f, "a module cannot be pre-initialised: {why}"),
+            Error::Component { why } => write!(f, "a module makes no component: {why}"),
+            Error::File { path, source } => write!(f, "{}: {source}", path.display()),
             Error::Missing { component } => {
                 write!(f, "cargo built no {}; give the package `crate-type = [\"cdylib\"]`", component.display())
             }
@@ -88,9 +130,23 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Start { source, .. } => Some(source),
-            Error::NoBuildScript { .. } | Error::Target { .. } | Error::Build { .. } | Error::Missing { .. } => None,
+            Error::Start { source, .. } | Error::File { source, .. } => Some(source),
+            Error::NoBuildScript { .. }
+            | Error::Target { .. }
+            | Error::Build { .. }
+            | Error::NoGo { .. }
+            | Error::Go { .. }
+            | Error::Snapshot { .. }
+            | Error::Component { .. }
+            | Error::Missing { .. } => None,
         }
+    }
+}
+
+impl Error {
+    /// Whether it says something of this machine, not of what was to be built: the build may go on without the guest.
+    pub fn is_of_the_machine(&self) -> bool {
+        matches!(self, Error::NoGo { .. })
     }
 }
 
@@ -110,6 +166,17 @@ pub fn report(error: &Error) {
     for line in error.to_string().lines().filter(|line| !line.trim().is_empty()) {
         cargo::instruct(&format!("error={line}"));
     }
+}
+
+/// Tells the user, through cargo, what the build goes on without.
+pub fn warn(sentence: &str) {
+    cargo::instruct(&format!("warning={sentence}"));
+}
+
+/// `sha256:…` of bytes.
+pub fn digest(bytes: &[u8]) -> String {
+    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
 }
 
 pub(crate) fn variable(name: &'static str) -> Result<PathBuf, Error> {

@@ -2,24 +2,29 @@
 //!
 //! A registration has the same form as one of somebody else in `--plugins DIR`; nothing is special about these.
 
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
 /// One component that ships with the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
     /// The name of the registration.
     pub name: &'static str,
-    /// The registration as YAML; its `component.file` names the file that `bytes` are the content of.
+    /// The registration as YAML; its `component.file` names the file that the component is the content of.
     pub registration: &'static str,
     /// The component.
-    pub bytes: &'static [u8],
+    pub component: Component,
 }
 
+/// A component, or a sentence that says why this build has none and what to do. The engines in Go need Go to be built.
+pub type Component = Result<Embedded, &'static str>;
+
+/// A component's bytes, which are read from the disk when they are first looked at, and their digest (`sha256:…`), which
+/// was computed when they were embedded.
+pub type Embedded = (&'static [u8], &'static str);
+
 macro_rules! builtin {
-    ($name:literal, $file:literal) => {
-        Builtin {
-            name: $name,
-            registration: include_str!(concat!("../../", $name, "/plugin.yaml")),
-            bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $file)),
-        }
+    ($name:literal, $registration:literal, $component:ident) => {
+        Builtin { name: $name, registration: include_str!(concat!("../../", $registration)), component: $component }
     };
 }
 
@@ -27,9 +32,11 @@ macro_rules! builtin {
 pub fn components() -> &'static [Builtin] {
     const {
         &[
-            builtin!("manifest", "orangery_manifest.wasm"),
-            builtin!("mock", "orangery_mock.wasm"),
-            builtin!("jinja", "orangery_jinja.wasm"),
+            builtin!("manifest", "manifest/plugin.yaml", MANIFEST),
+            builtin!("mock", "mock/plugin.yaml", MOCK),
+            builtin!("jinja", "jinja/plugin.yaml", JINJA),
+            builtin!("gotemplate", "go/gotemplate.yaml", GOTEMPLATE),
+            builtin!("spiff", "go/spiff.yaml", SPIFF),
         ]
     }
 }
@@ -41,7 +48,9 @@ mod tests {
     #[test]
     fn every_component_is_one_and_its_registration_names_it() {
         for builtin in components() {
-            assert!(builtin.bytes.starts_with(b"\0asm\x0d\0\x01\0"), "{} is no component", builtin.name);
+            if let Ok((bytes, _)) = builtin.component {
+                assert!(bytes.starts_with(b"\0asm\x0d\0\x01\0"), "{} is no component", builtin.name);
+            }
             let name = format!("metadata: {{name: {}}}", builtin.name);
             assert!(builtin.registration.contains(&name), "{} is registered as another", builtin.name);
             let file = format!("component: {{file: {}.wasm}}", builtin.name);
@@ -50,11 +59,22 @@ mod tests {
     }
 
     #[test]
-    fn a_component_is_small_and_imports_no_file_or_socket() {
+    fn a_component_that_was_not_built_says_how_to_get_it() {
         for builtin in components() {
-            let text = String::from_utf8_lossy(builtin.bytes);
+            if let Err(sentence) = builtin.component {
+                assert!(["gotemplate", "spiff"].contains(&builtin.name), "{} needs Rust alone", builtin.name);
+                assert!(sentence.contains("install Go"), "{sentence}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_in_rust_imports_no_file_or_socket() {
+        for name in ["manifest", "mock", "jinja"] {
+            let builtin = components().iter().find(|builtin| builtin.name == name).expect("it ships");
+            let text = String::from_utf8_lossy(builtin.component.expect("it is built").0);
             for import in ["wasi:filesystem/", "wasi:sockets/", "wasi:http/"] {
-                assert!(!text.contains(import), "{} imports {import}", builtin.name);
+                assert!(!text.contains(import), "{name} imports {import}");
             }
         }
     }

@@ -26,7 +26,7 @@ use crate::{
     exit::Exit,
     folder,
     offline::{Given, Offline, OfflineError, Rendered, Subject, Why, World, imports},
-    terminal::Terminal,
+    terminal::{self, Terminal},
 };
 
 const HELP: &str = "\
@@ -109,7 +109,7 @@ impl Render {
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let given = self.imports.as_deref().map(imports).transpose()?.unwrap_or_default();
         let (world, subjects) = self.subjects()?;
-        let plugins = components::load(self.plugins.as_deref())?;
+        let plugins = components::load(self.plugins.as_deref(), terminal::notice)?;
         let mut offline = Offline {
             plugins: plugins.as_ref(),
             chance: JobChance { now: self.now, seed: seed(&self.seed) },

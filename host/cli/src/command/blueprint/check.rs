@@ -17,7 +17,7 @@ use crate::{
     command::{CommandError, inspect::json},
     components,
     exit::Exit,
-    terminal::{Ink, Paint, Terminal},
+    terminal::{self, Ink, Paint, Terminal},
 };
 
 const HELP: &str = "\
@@ -80,7 +80,7 @@ impl Check {
     /// Looks at everything, and prints what is to be said.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let found = blueprints::find(&self.paths)?;
-        let plugins = components::load(self.plugins.as_deref())?;
+        let plugins = components::load(self.plugins.as_deref(), terminal::notice)?;
         let mut findings = findings(&found, plugins.as_ref()).await;
         findings.sort();
         findings.dedup();

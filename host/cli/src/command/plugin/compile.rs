@@ -5,14 +5,20 @@ use std::path::PathBuf;
 use clap::Args;
 use orangery_plugin::{CompileCommand, Sandbox, SandboxConfig};
 
-use crate::{cache, command::CommandError, exit::Exit, terminal::Terminal};
+use crate::{
+    cache,
+    command::CommandError,
+    exit::Exit,
+    terminal::{self, Terminal},
+};
 
 const EXAMPLES: &str = "\
 Examples:
   orangery plugin compile                               into the cache of this user
   orangery plugin compile --into /var/cache/orangery    into that of an image
 
-The host compiles what the cache lacks at first use, so this only moves work: to the build of an image.
+The host compiles what the cache lacks at first use, so this only moves work: to the build of an image. The engines
+GoTemplate and Spiff are the large ones.
 A cache serves the host that filled it, on processors like the one it was filled on.";
 
 /// Compiles the components that ship with the host into the cache, so that their first use need not.
@@ -29,10 +35,16 @@ impl Compile {
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let cache = self.into.or_else(cache::folder).ok_or(CommandError::NoCache)?;
         let compiler = CompileCommand::current_exe().map_err(CommandError::Program)?;
-        let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(cache)))?;
+        let config = SandboxConfig { notice: terminal::notice, ..SandboxConfig::new(compiler, Some(cache)) };
+        let sandbox = Sandbox::start(config)?;
         for builtin in orangery_builtin::components() {
-            let file = sandbox.fill_cache(builtin.bytes).await?;
-            terminal.line(format_args!("{}  {}", builtin.name, file.display()))?;
+            match builtin.component {
+                Ok((bytes, _)) => {
+                    let file = sandbox.fill_cache(builtin.name, bytes).await?;
+                    terminal.line(format_args!("{}  {}", builtin.name, file.display()))?;
+                }
+                Err(sentence) => terminal.warning(sentence),
+            }
         }
         Ok(Exit::Ok)
     }

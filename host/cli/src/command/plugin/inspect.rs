@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_component_is_shown_with_its_imports_held_against_the_grants() {
-        let (end, text) = look(manifest().bytes, Some(manifest().registration), None);
+        let (end, text) = look(manifest().component.unwrap().0, Some(manifest().registration), None);
         assert_eq!(end, Ok(Exit::Ok));
         assert_eq!(line(&text, "world"), "world     deployer");
         assert_eq!(line(&text, "contract"), "contract  level 1");
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn without_a_registration_nothing_is_granted() {
-        let (_, text) = look(manifest().bytes, None, Some(Form::Json));
+        let (_, text) = look(manifest().component.unwrap().0, None, Some(Form::Json));
         let document: Value = serde_json::from_str(&text).unwrap();
         let offers: Vec<&str> =
             document["imports"].as_array().unwrap().iter().map(|import| import["offer"].as_str().unwrap()).collect();

@@ -1,0 +1,1 @@
+// Lets runtime.go declare functions whose bodies lie elsewhere.
