@@ -5,6 +5,7 @@ mod child;
 mod descriptor;
 mod key;
 pub mod media;
+mod normal;
 mod overwrite;
 mod port;
 mod reference;
@@ -19,6 +20,7 @@ pub use self::{
         SignatureValue, Source,
     },
     key::resource_key,
+    normal::Normalisation,
     overwrite::{Overwrite, OverwriteSide, Replaced, replace},
     port::{
         ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Content, Credentials, Secret,

@@ -90,8 +90,14 @@ pub fn list<'a>(descriptors: impl IntoIterator<Item = &'a Descriptor>, schema: S
     }
 }
 
-/// One resource, the same in both schemas.
-pub(super) fn resource(resource: &Resource) -> Value {
+impl Resource {
+    /// The resource as templates see it, the same in both schemas.
+    pub fn render(&self) -> Value {
+        resource(self)
+    }
+}
+
+fn resource(resource: &Resource) -> Value {
     let mut map = element(&resource.element);
     map.insert("type".to_owned(), json!(resource.type_));
     if let Some(digest) = &resource.digest {

@@ -325,3 +325,109 @@ mod overwrites {
         assert_eq!(replaced(list), changed(|r| r.version = "2".into()));
     }
 }
+
+mod normal_forms {
+    use super::*;
+
+    fn signed() -> Descriptor {
+        let document = json!({
+            "meta": { "schemaVersion": "v2" },
+            "component": {
+                "name": "c", "version": "1",
+                "labels": [{ "name": "kept", "value": { "b": 1e21, "a": "<\u{2028}>" }, "signing": true }, { "name": "x", "value": 1 }],
+                "provider": "{\"name\":\"us\",\"labels\":[{\"name\":\"l\",\"value\":0.5}]}",
+                "repositoryContexts": [{ "type": "OCIRegistry", "baseUrl": "b" }],
+                "sources": [{ "name": "s", "version": "1", "type": "git", "access": { "type": "git" } }],
+                "componentReferences": [
+                    { "name": "r", "version": "2", "componentName": "d", "labels": [{ "name": "y", "value": null }] },
+                ],
+                "resources": [
+                    {
+                        "name": "t", "version": "1", "type": "p", "relation": "local", "access": { "type": "localBlob" },
+                        "srcRefs": [{}],
+                        "digest": { "hashAlgorithm": "SHA-256", "normalisationAlgorithm": "g", "value": "00" },
+                    },
+                    {
+                        "name": "t", "version": "2", "type": "p", "access": { "type": "none" },
+                        "digest": { "hashAlgorithm": "SHA-256", "normalisationAlgorithm": "g", "value": "00" },
+                    },
+                ],
+            },
+            "signatures": [{ "name": "s" }],
+        });
+        Descriptor::parse(&document).unwrap()
+    }
+
+    #[test]
+    fn version_1_is_lists_of_fields_of_the_schema_as_written() {
+        let expected = concat!(
+            r#"[{"component":[{"componentReferences":[[{"componentName":"d"},{"extraIdentity":null},{"name":"r"},"#,
+            r#"{"version":"2"}]]},{"labels":[[{"name":"kept"},{"signing":true},{"value":[{"a":"\u003c\u2028\u003e"},"#,
+            r#"{"b":1e+21}]}]]},{"name":"c"},{"provider":[{"name":"us"}]},{"resources":[[{"digest":[{"hashAlgorithm":"#,
+            r#""SHA-256"},{"normalisationAlgorithm":"g"},{"value":"00"}]},{"extraIdentity":[{"version":"1"}]},"#,
+            r#"{"name":"t"},{"relation":"local"},{"type":"p"},{"version":"1"}],[{"extraIdentity":null},{"name":"t"},"#,
+            r#"{"type":"p"},{"version":"2"}]]},{"version":"1"}]},{"meta":[{"schemaVersion":"v2"}]}]"#,
+        );
+        assert_eq!(signed().normalised(Normalisation::V1), expected);
+    }
+
+    #[test]
+    fn version_1_of_the_other_schema_has_sources_and_all_labels_of_the_provider() {
+        let three = Descriptor { schema: Schema::V3Alpha1, labels: Vec::new(), resources: Vec::new(), ..signed() };
+        let expected = concat!(
+            r#"[{"apiVersion":"ocm.software/v3alpha1"},{"kind":"ComponentVersion"},{"metadata":[{"name":"c"},"#,
+            r#"{"provider":[{"labels":[[{"name":"l"},{"value":0.5}]]},{"name":"us"}]},{"version":"1"}]},{"spec":["#,
+            r#"{"references":[[{"componentName":"d"},{"name":"r"},{"version":"2"}]]},"#,
+            r#"{"sources":[[{"name":"s"},{"type":"git"},{"version":"1"}]]}]}]"#,
+        );
+        assert_eq!(three.normalised(Normalisation::V1), expected);
+        let empty = Descriptor { sources: Vec::new(), references: Vec::new(), ..three };
+        assert!(empty.normalised(Normalisation::V1).ends_with(r#"{"spec":[]}]"#));
+    }
+
+    #[test]
+    fn versions_2_and_3_are_canonical_json_whatever_the_schema() {
+        let form = |extra: &str| {
+            [
+                "{\"component\":{\"componentReferences\":[{\"componentName\":\"d\",\"labels\":[{\"name\":\"y\",\"value\":null}],",
+                "\"name\":\"r\",\"version\":\"2\"}],\"labels\":[{\"name\":\"kept\",\"signing\":true,\"value\":{\"a\":\"<\u{2028}>\",",
+                "\"b\":1e+21}}],\"name\":\"c\",\"provider\":{\"name\":\"us\"},\"resources\":[{\"digest\":{\"hashAlgorithm\":",
+                "\"SHA-256\",\"normalisationAlgorithm\":\"g\",\"value\":\"00\"},",
+                extra,
+                "\"name\":\"t\",\"relation\":\"local\",\"type\":\"p\",\"version\":\"1\"},{\"name\":\"t\",\"type\":\"p\",\"version\":\"2\"}],",
+                "\"sources\":[{\"name\":\"s\",\"type\":\"git\",\"version\":\"1\"}],\"version\":\"1\"}}",
+            ]
+            .concat()
+        };
+        for schema in [Schema::V2, Schema::V3Alpha1] {
+            let descriptor = Descriptor { schema, ..signed() };
+            assert_eq!(descriptor.normalised(Normalisation::V2), form("\"extraIdentity\":{\"version\":\"1\"},"));
+            assert_eq!(descriptor.normalised(Normalisation::V3), form(""));
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_go_and_ecmascript_write_them() {
+        let written = |value: Value| {
+            let label = Label { name: "n".to_owned(), value, signing: true, ..Label::default() };
+            let text = Descriptor { labels: vec![label], ..signed() }.normalised(Normalisation::V3);
+            let (_, rest) =
+                text.split_once("\"value\":").map(|_| text.split_once("\"signing\":true,\"value\":").unwrap()).unwrap();
+            rest.split('}').next().unwrap().to_owned()
+        };
+        let cases = [
+            (json!(0), "0"),
+            (json!(-0.0), "0"),
+            (json!(10.0), "10"),
+            (json!(-1.5), "-1.5"),
+            (json!(1e20), "100000000000000000000"),
+            (json!(1.5e22), "1.5e+22"),
+            (json!(1e-6), "0.000001"),
+            (json!(1e-7), "1e-7"),
+            (json!(u64::MAX), "18446744073709552000"),
+        ];
+        for (number, expected) in cases {
+            assert_eq!(written(number), expected);
+        }
+    }
+}
