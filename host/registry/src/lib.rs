@@ -1,3 +1,42 @@
 //! Component versions where they are kept: registries, archives, folders, and a cache on disk.
+//!
+//! [`Repositories`] implements the port `orangery_core::component::ComponentVersions`. A component version is found with
+//! all that it refers to ([`graph`]), in one of the sources: [`registry`], [`transport`] archives, [`folder`]s, or the
+//! installation itself ([`search`]). Its resources are fetched when they are asked for ([`access`]).
 
+mod access;
+pub mod archive;
+mod cache;
+mod folder;
+mod graph;
+mod image;
+mod memory;
 pub mod oci;
+mod registry;
+mod repositories;
+mod roots;
+mod search;
+mod source;
+mod store;
+mod transport;
+mod verify;
+mod version;
+
+use orangery_core::error::{Code, Fault, Problem};
+
+pub use self::repositories::{Repositories, Settings};
+
+/// The same fault, with what it happened to before it.
+fn within(fault: Fault, place: &str) -> Fault {
+    let told = |problem: Problem| Problem { message: format!("{place}: {}", problem.message), ..problem };
+    match fault {
+        Fault::Invalid(problem) => Fault::Invalid(told(problem)),
+        Fault::Later(problem) => Fault::Later(told(problem)),
+        Fault::Denied(problem) => Fault::Denied(told(problem)),
+    }
+}
+
+/// Work on a disk that ended without an answer: the process is going down, or the work panicked.
+fn interrupted(what: &str, error: &tokio::task::JoinError) -> Fault {
+    Fault::later(Code::InternalProblem, format!("reading {what} was interrupted: {error}"))
+}

@@ -101,7 +101,7 @@ impl Versions {
     /// A component version; `None` where the registry says that there is none.
     pub async fn find(&self, component: &str, version: &str) -> Result<Option<Found>, Fault> {
         let repository = self.repository(component)?;
-        let tag: Selector = version.replace('+', BUILD).parse().map_err(|why| {
+        let tag: Selector = tag_of_version(version).parse().map_err(|why| {
             let message =
                 format!("the version {version:?} of the component {component} cannot be in a registry: {why}");
             Fault::invalid(Code::ConfigurationProblem, message)
@@ -112,23 +112,12 @@ impl Versions {
             let message = format!("{reference} is no component version: {why}; push it with the tools of OCM");
             Fault::invalid(Code::ConfigurationProblem, message)
         };
-        if !CONFIGS.contains(&manifest.config.media_type.as_str()) {
-            return Err(unusable(format!("its config has the media type {:?}", short(&manifest.config.media_type))));
-        }
+        check_config(&manifest).map_err(unusable)?;
         let bytes = self.small_blob(&repository, &manifest.config, MOST_OF_A_CONFIG).await?;
-        let config: Config =
-            serde_json::from_slice(&bytes).map_err(|error| unusable(format!("its config cannot be read: {error}")))?;
-        let layer = config.component_descriptor_layer;
-        let layer = layer.ok_or_else(|| unusable("its config names no componentDescriptorLayer".to_owned()))?;
-        let kind = layer.media_type.as_str();
-        let is_archive = ARCHIVE_LAYERS.contains(&kind);
-        if !is_archive && !PLAIN_LAYERS.contains(&kind) {
-            return Err(unusable(format!("its descriptor has the media type {:?}", short(kind))));
-        }
-        let bytes = self.small_blob(&repository, &layer, MOST_OF_A_DESCRIPTOR).await?;
-        let bytes = if is_archive { file_of(&bytes).map_err(unusable)? } else { bytes };
-        let text = String::from_utf8(bytes).map_err(|_| unusable("its descriptor is no UTF-8".to_owned()))?;
-        Ok(Some(Found { repository, manifest, descriptor: text }))
+        let layer = Layer::of_descriptor(&manifest, &bytes).map_err(unusable)?;
+        let bytes = self.small_blob(&repository, &layer.blob, MOST_OF_A_DESCRIPTOR).await?;
+        let descriptor = layer.text(bytes).map_err(unusable)?;
+        Ok(Some(Found { repository, manifest, descriptor }))
     }
 
     /// The client and the credentials, for the blobs of what was found.
@@ -139,6 +128,49 @@ impl Versions {
     async fn small_blob(&self, repository: &Repository, blob: &Descriptor, most: u64) -> Result<Vec<u8>, Fault> {
         self.client.small_blob(repository, blob, most, &self.keyring).await
     }
+}
+
+/// The layer of a component version that has its descriptor.
+pub(crate) struct Layer {
+    /// Where it is.
+    pub(crate) blob: Descriptor,
+    is_archive: bool,
+}
+
+impl Layer {
+    /// Reads the config of a component version's manifest. The error is the end of a sentence.
+    pub(crate) fn of_descriptor(manifest: &Manifest, config: &[u8]) -> Result<Self, String> {
+        check_config(manifest)?;
+        let config: Config =
+            serde_json::from_slice(config).map_err(|error| format!("its config cannot be read: {error}"))?;
+        let layer = config.component_descriptor_layer;
+        let blob = layer.ok_or_else(|| "its config names no componentDescriptorLayer".to_owned())?;
+        let kind = blob.media_type.as_str();
+        let is_archive = ARCHIVE_LAYERS.contains(&kind);
+        if !is_archive && !PLAIN_LAYERS.contains(&kind) {
+            return Err(format!("its descriptor has the media type {:?}", short(kind)));
+        }
+        Ok(Self { blob, is_archive })
+    }
+
+    /// The descriptor in the layer's bytes. The error is the end of a sentence.
+    pub(crate) fn text(&self, bytes: Vec<u8>) -> Result<String, String> {
+        let bytes = if self.is_archive { file_of(&bytes)? } else { bytes };
+        String::from_utf8(bytes).map_err(|_| "its descriptor is no UTF-8".to_owned())
+    }
+}
+
+/// A tag cannot have the `+` of a version.
+pub(crate) fn tag_of_version(version: &str) -> String {
+    version.replace('+', BUILD)
+}
+
+fn check_config(manifest: &Manifest) -> Result<(), String> {
+    let media_type = manifest.config.media_type.as_str();
+    if CONFIGS.contains(&media_type) {
+        return Ok(());
+    }
+    Err(format!("its config has the media type {:?}", short(media_type)))
 }
 
 impl Found {

@@ -1,0 +1,94 @@
+//! Component versions in folders and archives of files: a component archive, which has one, and Landscaper's own local
+//! repository, where every file at the root is a descriptor.
+
+use std::sync::Arc;
+
+use orangery_core::{digest::content::ContentDigest, error::Fault, port::BoxFuture};
+
+use crate::{
+    cache::Bytes,
+    source::{self, Blobs, Found, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, Source},
+    store::Store,
+};
+
+/// The descriptor of a component archive.
+const FILE: &str = "component-descriptor.yaml";
+
+/// One component version: `component-descriptor.yaml` and `blobs`.
+pub(crate) struct ComponentArchive(pub(crate) Store);
+
+/// Descriptors of any name at the root, and their `blobs`.
+pub(crate) struct Local(pub(crate) Store);
+
+impl Source for ComponentArchive {
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>> {
+        Box::pin(blocking(self.0.clone(), name, version, |store, name, version| {
+            let text = store.read(FILE, MOST_OF_A_DESCRIPTOR)?;
+            let text = text.ok_or_else(|| store.fault(&format!("it has no {FILE}")))?;
+            one(store, FILE, text, name, version)
+        }))
+    }
+}
+
+impl Source for Local {
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>> {
+        Box::pin(blocking(self.0.clone(), name, version, |store, name, version| {
+            for file in store.files()? {
+                let Some(text) = store.read(&file, MOST_OF_A_DESCRIPTOR)? else { continue };
+                if let Some(found) = one(store, &file, text, name, version)? {
+                    return Ok(Some(found));
+                }
+            }
+            Ok(None)
+        }))
+    }
+}
+
+/// The component version of one file, where it is the one wanted.
+fn one(store: &Store, file: &str, text: Vec<u8>, name: &str, version: &str) -> Result<Option<Found>, Fault> {
+    let text = String::from_utf8(text).map_err(|_| store.fault(&format!("its file {file} is no UTF-8")))?;
+    let descriptor = source::parse(&text, &format!("{}/{file}", store.shown()))?;
+    let found = || Found { descriptor: Arc::new(descriptor.clone()), blobs: Arc::new(Files(store.clone())) };
+    Ok((descriptor.name == name && descriptor.version == version).then(found))
+}
+
+/// Runs a search where waiting for a disk holds nobody up.
+async fn blocking(
+    store: Store,
+    name: &str,
+    version: &str,
+    search: impl FnOnce(&Store, &str, &str) -> Result<Option<Found>, Fault> + Send + 'static,
+) -> Result<Option<Found>, Fault> {
+    let (name, version) = (name.to_owned(), version.to_owned());
+    let shown = store.shown();
+    let searched = tokio::task::spawn_blocking(move || search(&store, &name, &version)).await;
+    searched.map_err(|error| crate::interrupted(&shown, &error))?
+}
+
+/// Blobs by file name, below `blobs`.
+struct Files(Store);
+
+impl Blobs for Files {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
+        Box::pin(async move {
+            let (store, reference) = (self.0.clone(), reference.to_owned());
+            let read = tokio::task::spawn_blocking(move || {
+                // Tools write the colon of a digest as a dot.
+                for name in [reference.clone(), reference.replacen(':', ".", 1)] {
+                    let Some(bytes) = store.read(&format!("blobs/{name}"), MOST_OF_A_BLOB)? else { continue };
+                    let told: Option<ContentDigest> = reference.replacen("sha256.", "sha256:", 1).parse().ok();
+                    if told.is_some_and(|digest| ContentDigest::of(digest.algorithm(), &bytes) != digest) {
+                        return Err(store.fault(&format!("its blob {reference} has another content")));
+                    }
+                    return Ok(Bytes::from(bytes));
+                }
+                Err(store.fault(&format!("it has no blob {reference:?}")))
+            });
+            read.await.map_err(|error| crate::interrupted(&self.0.shown(), &error))?
+        })
+    }
+
+    fn relative(&self, _: &str) -> Option<String> {
+        None
+    }
+}

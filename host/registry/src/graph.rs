@@ -1,0 +1,152 @@
+//! A component version and all that it refers to: found level by level, each once, however references go round.
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use orangery_core::{
+    component::{Descriptor, Overwrite, VersionReference, replace},
+    error::{Code, Fault},
+};
+use serde_json::Value;
+
+use crate::{
+    search::Search,
+    source::{Blobs, Found},
+};
+
+/// Component versions that one may need, itself included.
+const MOST_VERSIONS: usize = 2_000;
+/// References from the first to the last.
+const DEEPEST: usize = 64;
+/// Component versions that are fetched at the same time.
+const AT_ONCE: usize = 8;
+
+/// A component version in its graph.
+pub(crate) struct Node {
+    pub(crate) descriptor: Arc<Descriptor>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    /// The nodes behind its references, in the descriptor's order.
+    pub(crate) references: Vec<usize>,
+}
+
+/// The first node is the component version that was asked for.
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
+    /// Their descriptors, each once, as references lead to them.
+    pub(crate) descriptors: Vec<Arc<Descriptor>>,
+}
+
+/// What names a node: repository context, component and version.
+type Name = (Option<String>, String, String);
+
+fn name(reference: &VersionReference) -> Name {
+    let context = reference.repository_context.as_ref().map(Value::to_string);
+    (context, reference.name.clone(), reference.version.clone())
+}
+
+impl Graph {
+    /// Follows all references of a component version. `at` is where it was found, and where references are looked up,
+    /// unless a rule says otherwise.
+    pub(crate) async fn load(
+        root: Found,
+        at: &VersionReference,
+        rules: &[Overwrite],
+        search: &Search,
+    ) -> Result<Self, Fault> {
+        let mut nodes = vec![Node { descriptor: root.descriptor, blobs: root.blobs, references: Vec::new() }];
+        let mut known = HashMap::from([(name(at), 0)]);
+        let mut level = 0..1;
+        for _ in 0..DEEPEST {
+            // What the level refers to: known nodes, and those that are fetched next.
+            let mut wanted: Vec<(VersionReference, String)> = Vec::new();
+            let mut edges: Vec<(usize, usize)> = Vec::new();
+            for from in level.clone() {
+                let Some(node) = nodes.get(from) else { continue };
+                for reference in &node.descriptor.references {
+                    let original = VersionReference {
+                        repository_context: at.repository_context.clone(),
+                        name: reference.component.clone(),
+                        version: reference.element.version.clone(),
+                    };
+                    let to = replace(rules, &original).reference;
+                    let next = nodes.len() + wanted.len();
+                    let index = *known.entry(name(&to)).or_insert(next);
+                    if index == next {
+                        let place = format!("component reference {} of {}", reference.element.name, node.descriptor);
+                        wanted.push((to, place));
+                    }
+                    edges.push((from, index));
+                }
+            }
+            if known.len() > MOST_VERSIONS {
+                return Err(too_many(&nodes, &format!("more than {MOST_VERSIONS} component versions")));
+            }
+            level = nodes.len()..nodes.len() + wanted.len();
+            let found = stream::iter(wanted)
+                .map(|(to, place)| async move { search.find(&to).await.map_err(|fault| crate::within(fault, &place)) })
+                .buffered(AT_ONCE);
+            let found: Vec<Found> = found.try_collect().await?;
+            nodes.extend(found.into_iter().map(|Found { descriptor, blobs }| Node {
+                descriptor,
+                blobs,
+                references: Vec::new(),
+            }));
+            for (from, to) in edges {
+                if let Some(node) = nodes.get_mut(from) {
+                    node.references.push(to);
+                }
+            }
+            if level.is_empty() {
+                let descriptors = in_order(&nodes);
+                return Ok(Self { nodes, descriptors });
+            }
+        }
+        Err(too_many(&nodes, &format!("component versions by more than {DEEPEST} references in a row")))
+    }
+
+    /// The node behind a path of references, each chosen by identity.
+    pub(crate) fn follow(&self, path: &[std::collections::BTreeMap<String, String>]) -> Result<&Node, Fault> {
+        let mut node = self.root();
+        for identity in path {
+            let select: Vec<_> = identity.clone().into_iter().collect();
+            let references = &node.descriptor.references;
+            orangery_core::component::references(&node.descriptor, &select).map_err(|error| unknown(&error))?;
+            let index = references
+                .iter()
+                .position(|reference| orangery_core::component::matches(&reference.element.identity(), &select));
+            let next = index.and_then(|index| node.references.get(index)).and_then(|index| self.nodes.get(*index));
+            node = next.unwrap_or(node);
+        }
+        Ok(node)
+    }
+
+    /// The component version that was asked for.
+    #[expect(clippy::indexing_slicing, reason = "a graph is made with its first node")]
+    pub(crate) fn root(&self) -> &Node {
+        &self.nodes[0]
+    }
+}
+
+/// Something that the descriptor does not have.
+pub(crate) fn unknown(error: &dyn std::fmt::Display) -> Fault {
+    Fault::invalid(Code::ConfigurationProblem, error.to_string())
+}
+
+fn too_many(nodes: &[Node], what: &str) -> Fault {
+    let root = nodes.first().map(|node| node.descriptor.to_string()).unwrap_or_default();
+    Fault::invalid(Code::LimitExceeded, format!("the component {root} refers to {what}"))
+}
+
+/// The descriptors as a reader of the root meets them, going down each reference first.
+fn in_order(nodes: &[Node]) -> Vec<Arc<Descriptor>> {
+    let mut order: Vec<Arc<Descriptor>> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    let mut waiting = vec![0];
+    while let Some(node) = waiting.pop().and_then(|index: usize| nodes.get(index)) {
+        if seen.insert((node.descriptor.name.clone(), node.descriptor.version.clone())) {
+            order.push(Arc::clone(&node.descriptor));
+            waiting.extend(node.references.iter().rev());
+        }
+    }
+    order
+}

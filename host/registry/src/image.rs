@@ -1,0 +1,100 @@
+//! Artifacts: which of their layers is wanted, also where an artifact is packed into one archive (an artifact set).
+
+use std::collections::BTreeMap;
+
+use orangery_core::{component::media, digest::content::ContentDigest};
+use serde::Deserialize;
+
+use crate::{
+    archive::{self, Limits},
+    oci::{Descriptor, Document, Manifest, manifest_document},
+};
+
+/// Whether a blob is an artifact packed into an archive.
+pub(crate) fn is_archive(media_type: &str) -> bool {
+    let manifests = [
+        "application/vnd.oci.image.manifest.v1",
+        "application/vnd.oci.image.index.v1",
+        "application/vnd.docker.distribution.manifest.v2",
+    ];
+    let base = media_type.strip_suffix("+gzip").unwrap_or(media_type);
+    base.strip_suffix("+tar").is_some_and(|base| manifests.contains(&base.strip_suffix("+json").unwrap_or(base)))
+}
+
+/// The layer that is wanted. The error is the end of a sentence.
+pub(crate) fn layer(manifest: &Manifest, wanted: impl Fn(&str) -> bool) -> Result<&Descriptor, String> {
+    if let Some(layer) = manifest.layers.iter().find(|layer| wanted(&layer.media_type)) {
+        return Ok(layer);
+    }
+    let is_told = manifest.config.media_type == media::BLUEPRINT_CONFIG;
+    manifest.layers.first().filter(|_| is_told).ok_or_else(|| {
+        let mut found: Vec<_> = manifest.layers.iter().take(5).map(|layer| layer.media_type.as_str()).collect();
+        if found.is_empty() {
+            found.push("none");
+        }
+        format!(
+            "is an artifact of another kind: its config is {:?}, its layers are {}",
+            manifest.config.media_type,
+            found.join(", ")
+        )
+    })
+}
+
+#[derive(Deserialize)]
+struct Index {
+    #[serde(default)]
+    manifests: Vec<Descriptor>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+/// An artifact in an archive.
+pub(crate) struct Packed {
+    files: BTreeMap<String, Vec<u8>>,
+    main: ContentDigest,
+}
+
+impl Packed {
+    /// Reads an artifact set: an index, and blobs by digest. The error is the end of a sentence.
+    pub(crate) fn open(bytes: &[u8]) -> Result<Self, String> {
+        let files = archive::files(bytes, Limits::BLUEPRINT).map_err(|error| error.to_string())?;
+        let files: BTreeMap<_, _> = files.into_iter().collect();
+        let index = files.get("index.json").or_else(|| files.get("artifact-descriptor.json"));
+        let index = index.ok_or("it has neither index.json nor artifact-descriptor.json")?;
+        let index: Index =
+            serde_json::from_slice(index).map_err(|error| format!("its index cannot be read: {error}"))?;
+        let named =
+            ["software.ocm/main", "cloud.gardener.ocm/main"].iter().find_map(|name| index.annotations.get(*name));
+        let main = match (named, index.manifests.into_iter().next()) {
+            (Some(named), _) => named.parse().map_err(|error| format!("{error}"))?,
+            (None, Some(first)) => first.digest,
+            (None, None) => return Err("its index names no manifest".to_owned()),
+        };
+        Ok(Self { files, main })
+    }
+
+    /// The bytes of a layer of its main artifact.
+    pub(crate) fn layer(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<u8>, String> {
+        match manifest_document(self.blob(&self.main)?, self.main.clone(), "")? {
+            Document::Manifest(manifest) => Ok(self.blob(&layer(&manifest, wanted)?.digest)?.to_vec()),
+            Document::Index(_) => Err("its artifact is an index of others".to_owned()),
+        }
+    }
+
+    fn blob(&self, digest: &ContentDigest) -> Result<&[u8], String> {
+        let names = [".", "/"].map(|separator| format!("blobs/{}", digest.to_string().replacen(':', separator, 1)));
+        let found = names.iter().find_map(|name| self.files.get(name));
+        let found = found.ok_or_else(|| format!("it has no blob {digest}"))?;
+        if ContentDigest::of(digest.algorithm(), found) == *digest {
+            return Ok(found);
+        }
+        Err(format!("its blob {digest} has another content"))
+    }
+}
+
+/// The digest of the artifact in an archive.
+pub(crate) fn main_digest(bytes: &[u8]) -> Result<ContentDigest, String> {
+    let packed = Packed::open(bytes)?;
+    packed.blob(&packed.main)?;
+    Ok(packed.main)
+}

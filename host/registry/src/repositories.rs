@@ -1,0 +1,123 @@
+//! Opens component versions, wherever they are.
+
+use std::{path::PathBuf, sync::Arc};
+
+use orangery_core::{
+    blueprint::FileSystem,
+    component::{
+        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Descriptor, VersionReference, replace,
+    },
+    digest::content::ContentDigest,
+    error::{Code, Fault},
+    port::BoxFuture,
+};
+
+use crate::{
+    access::Reach,
+    cache::Cache,
+    graph::Graph,
+    memory::Memory,
+    oci::{self, Client, Keyring},
+    registry::Registries,
+    roots::Roots,
+    search::Search,
+    store::Stamp,
+    transport::TransportArchive,
+    verify,
+    version::Version,
+};
+
+/// What the operator says about repositories.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Folders that repositories on this machine may be in; paths in repository contexts are relative to the first one
+    /// that has them. None: no repository is on this machine.
+    pub folders: Vec<PathBuf>,
+    /// The folder of the cache.
+    pub cache: PathBuf,
+    /// How many bytes the cache may have.
+    pub cache_bytes: u64,
+    /// How registries are reached.
+    pub oci: oci::Settings,
+}
+
+/// All repositories. One for the process: what one job fetched, the next one has.
+pub struct Repositories {
+    shared: Arc<Shared>,
+}
+
+/// What jobs share.
+pub(crate) struct Shared {
+    pub(crate) roots: Roots,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) registries: Arc<Registries>,
+    pub(crate) archives: Memory<String, (Stamp, TransportArchive)>,
+    /// Unpacked blueprints, by the digest of their archive.
+    pub(crate) blueprints: Memory<ContentDigest, Arc<FileSystem>>,
+}
+
+/// Transport archives whose index is kept in memory.
+const MOST_ARCHIVES: usize = 64;
+/// Unpacked blueprints in memory, each of at most [`crate::version::SMALL`] bytes.
+const MOST_BLUEPRINTS: usize = 64;
+
+impl Repositories {
+    /// Opens the cache and reads the certificates of this machine.
+    pub fn new(settings: Settings) -> Result<Self, Fault> {
+        let cache = Cache::open(&settings.cache, settings.cache_bytes).map_err(|error| {
+            let message = format!("the cache of components {} cannot be opened: {error}", settings.cache.display());
+            Fault::invalid(Code::ConfigurationProblem, message)
+        })?;
+        let cache = Arc::new(cache);
+        let registries = Arc::new(Registries::new(Client::new(settings.oci)?, Arc::clone(&cache)));
+        let shared = Shared {
+            roots: Roots::new(&settings.folders)?,
+            cache,
+            registries,
+            archives: Memory::new(MOST_ARCHIVES),
+            blueprints: Memory::new(MOST_BLUEPRINTS),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    async fn opened(&self, request: &ComponentRequest) -> Result<Version, Fault> {
+        let (keyring, config) = Keyring::of_context(&request.credentials)?;
+        let keyring = Arc::new(keyring);
+        let search = Search::new(Arc::clone(&self.shared), Arc::clone(&keyring), config);
+        let (search, at, replaced) = match &request.source {
+            ComponentSource::Reference(reference) => {
+                let mut original = reference.clone();
+                original.repository_context =
+                    original.repository_context.or_else(|| request.repository_context.clone());
+                let replaced = replace(&request.overwrites, &original);
+                let shown = replaced.matched.then(|| replaced.reference.clone());
+                (search, replaced.reference, shown)
+            }
+            ComponentSource::Inline(document) => {
+                let descriptor = Descriptor::parse(document)
+                    .map_err(|error| Fault::invalid(Code::ConfigurationProblem, error.to_string()))?;
+                let context = descriptor.repository_context().or(request.repository_context.as_ref()).cloned();
+                let at = VersionReference {
+                    repository_context: context,
+                    name: descriptor.name.clone(),
+                    version: descriptor.version.clone(),
+                };
+                (search.with_inline(Arc::new(descriptor))?, at, None)
+            }
+        };
+        let root = search.find(&at).await?;
+        let graph = Graph::load(root, &at, &request.overwrites, &search).await?;
+        let reach = Reach { registries: Arc::clone(&self.shared.registries), keyring };
+        if let Some(verification) = &request.verification {
+            verify::verify(&graph, verification, &reach).await?;
+        }
+        let source = request.source.clone();
+        Ok(Version { shared: Arc::clone(&self.shared), graph, reach, source, at, replaced })
+    }
+}
+
+impl ComponentVersions for Repositories {
+    fn open<'a>(&'a self, request: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
+        Box::pin(async move { Ok(Arc::new(self.opened(request).await?) as Arc<dyn ComponentVersion>) })
+    }
+}

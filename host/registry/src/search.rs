@@ -1,0 +1,184 @@
+//! Where one Context's component versions are looked for: in the installation itself, in the repository that the
+//! reference names, then where `ocmConfig` says.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use orangery_core::{
+    component::{Descriptor, Repository, VersionReference},
+    error::{Code, Fault},
+    port::BoxFuture,
+};
+use serde_json::Value;
+
+use crate::{
+    cache::Bytes,
+    folder::{ComponentArchive, Local},
+    oci::{Keyring, OcmConfig},
+    registry::InRegistry,
+    repositories::Shared,
+    source::{Blobs, Found, Source},
+    store::Store,
+    transport::TransportArchive,
+};
+
+/// Descriptors that one installation may carry in one another.
+const MOST_INLINE: usize = 1_000;
+
+pub(crate) struct Search {
+    shared: Arc<Shared>,
+    keyring: Arc<Keyring>,
+    config: OcmConfig,
+    /// Descriptors that the installation carries.
+    inline: BTreeMap<(String, String), Arc<Descriptor>>,
+    /// By repository context, as JSON.
+    sources: Mutex<HashMap<String, Arc<dyn Source>>>,
+}
+
+impl Search {
+    pub(crate) fn new(shared: Arc<Shared>, keyring: Arc<Keyring>, config: OcmConfig) -> Self {
+        Self { shared, keyring, config, inline: BTreeMap::new(), sources: Mutex::default() }
+    }
+
+    /// Adds the descriptor that an installation carries, and those in its references' labels.
+    pub(crate) fn with_inline(mut self, root: Arc<Descriptor>) -> Result<Self, Fault> {
+        let mut waiting = vec![root];
+        while let Some(descriptor) = waiting.pop() {
+            for nested in descriptor.nested() {
+                let nested = Descriptor::parse(nested).map_err(|error| {
+                    let message = format!("a descriptor in the references of {descriptor}: {error}");
+                    Fault::invalid(Code::ConfigurationProblem, message)
+                })?;
+                waiting.push(Arc::new(nested));
+            }
+            if self.inline.len() + waiting.len() > MOST_INLINE {
+                let message = format!("the component descriptor carries more than {MOST_INLINE} others");
+                return Err(Fault::invalid(Code::LimitExceeded, message));
+            }
+            self.inline.insert((descriptor.name.clone(), descriptor.version.clone()), descriptor);
+        }
+        Ok(self)
+    }
+
+    /// The component version of a reference.
+    pub(crate) async fn find(&self, reference: &VersionReference) -> Result<Found, Fault> {
+        let VersionReference { repository_context, name, version } = reference;
+        if let Some(descriptor) = self.inline.get(&(name.clone(), version.clone())) {
+            return self.of_inline(Arc::clone(descriptor), repository_context.as_ref());
+        }
+        let mut asked: Vec<String> = Vec::new();
+        for context in repository_context.iter().chain(self.config.repositories(name)) {
+            let source = self.source(context).await?;
+            if let Some(found) = source.find(name, version).await? {
+                return Ok(found);
+            }
+            asked.extend(Repository::parse(context).map(|repository| repository.to_string()));
+        }
+        let message = if asked.is_empty() {
+            format!(
+                "RepositoryContextMissing: nothing says where the component {reference} is; set repositoryContext in \
+                 componentDescriptor.ref or in the Context, or a resolver for it in the Context's ocmConfig"
+            )
+        } else {
+            asked.dedup();
+            format!("there is no component {reference} in {}; check its name and version", asked.join(", "))
+        };
+        Err(Fault::invalid(Code::ConfigurationProblem, message))
+    }
+
+    /// A descriptor that the installation carries; its blobs are where its repository context says.
+    fn of_inline(&self, descriptor: Arc<Descriptor>, context: Option<&Value>) -> Result<Found, Fault> {
+        let context = descriptor.repository_context().or(context).cloned();
+        let elsewhere = Search {
+            shared: Arc::clone(&self.shared),
+            keyring: Arc::clone(&self.keyring),
+            config: self.config.clone(),
+            inline: BTreeMap::new(),
+            sources: Mutex::default(),
+        };
+        let reference = VersionReference {
+            repository_context: context,
+            name: descriptor.name.clone(),
+            version: descriptor.version.clone(),
+        };
+        Ok(Found { descriptor, blobs: Arc::new(Elsewhere { search: elsewhere, reference }) })
+    }
+
+    async fn source(&self, context: &Value) -> Result<Arc<dyn Source>, Fault> {
+        let key = context.to_string();
+        let known = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(source) = known {
+            return Ok(source);
+        }
+        let source = self.make_source(context).await?;
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&source));
+        Ok(source)
+    }
+
+    async fn make_source(&self, context: &Value) -> Result<Arc<dyn Source>, Fault> {
+        let unusable = |error| Fault::invalid(Code::ConfigurationProblem, format!("{error}"));
+        let repository = Repository::parse(context).map_err(unusable)?;
+        let path = match repository {
+            Repository::Oci { base_url, mapping } => {
+                let registries = Arc::clone(&self.shared.registries);
+                return Ok(Arc::new(InRegistry::new(registries, Arc::clone(&self.keyring), &base_url, mapping)?));
+            }
+            Repository::TransportArchive { ref path }
+            | Repository::ComponentArchive { ref path }
+            | Repository::Local { ref path } => path.clone(),
+        };
+        let shared = Arc::clone(&self.shared);
+        let opened = tokio::task::spawn_blocking(move || {
+            let store = Store::new(shared.roots.find(&path)?);
+            Ok(match repository {
+                Repository::TransportArchive { .. } => Arc::new(shared.archive(store)?) as Arc<dyn Source>,
+                Repository::ComponentArchive { .. } => Arc::new(ComponentArchive(store)),
+                Repository::Local { .. } | Repository::Oci { .. } => Arc::new(Local(store)),
+            })
+        });
+        opened.await.map_err(|error| crate::interrupted("a repository", &error))?
+    }
+}
+
+impl Shared {
+    /// A transport archive, read again where it has changed.
+    fn archive(&self, store: Store) -> Result<TransportArchive, Fault> {
+        let stamp = store.stamp(TransportArchive::INDEX)?;
+        if let Some((known, archive)) = self.archives.get(&store.shown())
+            && known == stamp
+        {
+            return Ok(archive);
+        }
+        let shown = store.shown();
+        let archive = TransportArchive::open(store, Arc::clone(&self.cache))?;
+        self.archives.put(shown, (stamp, archive.clone()));
+        Ok(archive)
+    }
+}
+
+/// The blobs of a component version whose descriptor is in an installation: looked for where it is stored.
+struct Elsewhere {
+    search: Search,
+    reference: VersionReference,
+}
+
+impl Blobs for Elsewhere {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
+        Box::pin(async move {
+            let place = format!("the local blob {reference:?} of a component written in the installation");
+            let found = self.search.find(&self.reference).await.map_err(|fault| crate::within(fault, &place))?;
+            found.blobs.local(reference).await
+        })
+    }
+
+    fn relative(&self, reference: &str) -> Option<String> {
+        match Repository::parse(self.reference.repository_context.as_ref()?).ok()? {
+            Repository::Oci { base_url, .. } => Some(format!("{base_url}/{}", reference.trim_start_matches('/'))),
+            Repository::TransportArchive { .. } | Repository::ComponentArchive { .. } | Repository::Local { .. } => {
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Where component versions are found, whatever keeps them.
+
+use std::sync::Arc;
+
+use orangery_core::{
+    component::Descriptor,
+    error::{Code, Fault},
+    port::BoxFuture,
+    yaml,
+};
+
+use crate::cache::Bytes;
+
+/// The most bytes of one descriptor.
+pub(crate) const MOST_OF_A_DESCRIPTOR: u64 = 16 << 20;
+/// The most bytes of one blob: resources are handed to templates and engines as a whole.
+pub(crate) const MOST_OF_A_BLOB: u64 = 512 << 20;
+
+/// A repository of component versions.
+pub(crate) trait Source: Send + Sync {
+    /// A component version; `None` where the repository has none of this name and version.
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>>;
+}
+
+/// A component version that was found.
+#[derive(Clone)]
+pub(crate) struct Found {
+    /// Its descriptor.
+    pub(crate) descriptor: Arc<Descriptor>,
+    /// Its local blobs.
+    pub(crate) blobs: Arc<dyn Blobs>,
+}
+
+/// The blobs that are kept together with a component version.
+pub(crate) trait Blobs: Send + Sync {
+    /// A blob by its `localReference`.
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>>;
+    /// The repository of an artifact with a reference relative to this repository (`relativeOciReference`), where it is
+    /// a registry.
+    fn relative(&self, reference: &str) -> Option<String>;
+}
+
+/// Reads a descriptor, and checks that it is the one asked for. `place` says where it was found.
+pub(crate) fn read(text: &str, name: &str, version: &str, place: &str) -> Result<Arc<Descriptor>, Fault> {
+    let descriptor = parse(text, place)?;
+    if descriptor.name == name && descriptor.version == version {
+        return Ok(Arc::new(descriptor));
+    }
+    let message = format!("{place} has the descriptor of {descriptor} where {name}:{version} should be; push it again");
+    Err(Fault::invalid(Code::ConfigurationProblem, message))
+}
+
+/// Reads any descriptor.
+pub(crate) fn parse(text: &str, place: &str) -> Result<Descriptor, Fault> {
+    let unusable = |why: String| Fault::invalid(Code::ConfigurationProblem, format!("{place}: {why}"));
+    let document =
+        yaml::decode(text).map_err(|error| unusable(format!("the component descriptor is no YAML: {error}")))?;
+    Descriptor::parse(&document).map_err(|error| unusable(error.to_string()))
+}

@@ -1,0 +1,154 @@
+//! Transport archives (CommonTransportFormat): what a registry has, in one folder or archive. `artifact-index.json` says
+//! which manifest has which name and tag; `blobs` has everything by digest.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use orangery_core::{
+    digest::content::{Algorithm, ContentDigest},
+    error::Fault,
+    port::BoxFuture,
+};
+use serde::Deserialize;
+
+use crate::{
+    cache::{Bytes, Cache},
+    oci::{Document, Layer, Manifest, manifest_document, tag_of_version},
+    source::{self, Blobs, Found, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, Source},
+    store::Store,
+};
+
+const INDEX: &str = "artifact-index.json";
+const MOST_OF_AN_INDEX: u64 = 64 << 20;
+const MOST_OF_A_MANIFEST: u64 = 4 << 20;
+/// Indexes that stand in one another.
+const MOST_LEVELS: usize = 3;
+
+/// One transport archive.
+#[derive(Clone)]
+pub(crate) struct TransportArchive {
+    content: Arc<Content>,
+}
+
+struct Content {
+    store: Store,
+    /// Of a packed archive: a blob is looked for once, not with each use.
+    cache: Arc<Cache>,
+    /// By repository and tag.
+    tags: BTreeMap<(String, String), ContentDigest>,
+}
+
+#[derive(Deserialize)]
+struct Index {
+    artifacts: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    repository: String,
+    #[serde(default)]
+    tag: String,
+    digest: String,
+}
+
+impl TransportArchive {
+    /// Reads the index; it is best kept, since that goes through the whole of a packed archive.
+    pub(crate) fn open(store: Store, cache: Arc<Cache>) -> Result<Self, Fault> {
+        let bytes = store.read(INDEX, MOST_OF_AN_INDEX)?;
+        let bytes = bytes.ok_or_else(|| store.fault(&format!("it has no {INDEX}, so it is no transport archive")))?;
+        let unusable = |why: String| store.fault(&format!("its {INDEX} cannot be used: {why}"));
+        let index: Index = serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()))?;
+        let mut tags = BTreeMap::new();
+        for Entry { repository, tag, digest } in index.artifacts {
+            let digest = digest.parse().map_err(|error| unusable(format!("{error}")))?;
+            tags.insert((repository, tag), digest);
+        }
+        Ok(Self { content: Arc::new(Content { store, cache, tags }) })
+    }
+
+    /// The file whose change means that the archive is another one.
+    pub(crate) const INDEX: &str = INDEX;
+}
+
+impl Content {
+    /// A blob by its digest, which is compared.
+    async fn blob(self: &Arc<Self>, digest: &ContentDigest, most: u64) -> Result<Bytes, Fault> {
+        let fetch = || {
+            let (content, digest) = (Arc::clone(self), digest.clone());
+            async move {
+                let shown = content.store.shown();
+                let read = tokio::task::spawn_blocking(move || {
+                    let name = format!("blobs/{}", digest.to_string().replacen(':', ".", 1));
+                    let found = content.store.read(&name, most)?;
+                    found.ok_or_else(|| content.store.fault(&format!("it has no blob {digest}")))
+                });
+                read.await.map_err(|error| crate::interrupted(&shown, &error))?
+            }
+        };
+        if self.store.is_folder() {
+            let bytes = fetch().await?;
+            if ContentDigest::of(digest.algorithm(), &bytes) != *digest {
+                return Err(self.store.fault(&format!("its blob {digest} has another content")));
+            }
+            return Ok(Bytes::from(bytes));
+        }
+        self.cache.get(digest, fetch).await
+    }
+
+    async fn manifest(self: &Arc<Self>, digest: &ContentDigest) -> Result<Arc<Manifest>, Fault> {
+        let mut digest = digest.clone();
+        for _ in 0..MOST_LEVELS {
+            let bytes = self.blob(&digest, MOST_OF_A_MANIFEST).await?;
+            let unusable = |why: String| self.store.fault(&format!("its manifest {digest} cannot be used: {why}"));
+            match manifest_document(&bytes, digest.clone(), "").map_err(unusable)? {
+                Document::Manifest(manifest) => return Ok(Arc::from(manifest)),
+                Document::Index(all) => {
+                    let first = all.into_iter().next();
+                    digest = first.ok_or_else(|| unusable("it is an index without manifests".to_owned()))?.digest;
+                }
+            }
+        }
+        Err(self.store.fault(&format!("more than {MOST_LEVELS} indexes stand in one another")))
+    }
+}
+
+impl Source for TransportArchive {
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>> {
+        Box::pin(async move {
+            let content = &self.content;
+            let tag = tag_of_version(version);
+            let hashed = ContentDigest::of(Algorithm::Sha256, name.as_bytes());
+            let names = [format!("component-descriptors/{name}"), name.to_owned(), hashed.hex().to_owned()];
+            let found = names.into_iter().find_map(|name| content.tags.get(&(name, tag.clone())));
+            let Some(digest) = found else { return Ok(None) };
+            let manifest = content.manifest(digest).await?;
+            let unusable = |why: String| {
+                content.store.fault(&format!("its component version {name}:{version} cannot be used: {why}"))
+            };
+            let config = content.blob(&manifest.config.digest, MOST_OF_A_MANIFEST).await?;
+            let layer = Layer::of_descriptor(&manifest, &config).map_err(unusable)?;
+            let bytes = content.blob(&layer.blob.digest, MOST_OF_A_DESCRIPTOR).await?;
+            let text = layer.text(bytes.to_vec()).map_err(unusable)?;
+            let descriptor = source::read(&text, name, version, &content.store.shown())?;
+            Ok(Some(Found { descriptor, blobs: Arc::new(Layers { content: Arc::clone(content) }) }))
+        })
+    }
+}
+
+/// The local blobs of a component version.
+struct Layers {
+    content: Arc<Content>,
+}
+
+impl Blobs for Layers {
+    fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
+        Box::pin(async move {
+            let digest = reference.replacen("sha256.", "sha256:", 1);
+            let digest = digest.parse().map_err(|error| self.content.store.fault(&format!("a local blob: {error}")))?;
+            self.content.blob(&digest, MOST_OF_A_BLOB).await
+        })
+    }
+
+    fn relative(&self, _: &str) -> Option<String> {
+        None
+    }
+}

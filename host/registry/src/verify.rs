@@ -1,0 +1,112 @@
+//! Signatures of component versions (`landscaper.md` §10): the signature is over the digest of the descriptor's normal
+//! form, which has the digests of all resources and of all component versions that it refers to.
+
+mod key;
+
+use orangery_core::{
+    component::{Descriptor, Digest, Normalisation, Resource, Signature, Verification},
+    digest::content::{Algorithm, ContentDigest},
+    error::{Code, Fault},
+};
+
+use crate::{
+    access::{Reach, algorithm, is_told_by_access, shown},
+    graph::{Graph, Node},
+};
+
+/// Checks the signature that is asked for, and every digest below it.
+pub(crate) async fn verify(graph: &Graph, wanted: &Verification, reach: &Reach) -> Result<(), Fault> {
+    let descriptor = &graph.root().descriptor;
+    let signature = signature(descriptor, &wanted.signature)?;
+    let (digest, algorithm) = digest_of(descriptor, &signature.digest)
+        .map_err(|why| refused(descriptor, &format!("its signature {:?} {why}", wanted.signature)))?;
+    if digest.hex() != signature.digest.value {
+        return Err(refused(
+            descriptor,
+            &format!(
+                "its content is not what the signature {:?} is for: its digest is {}, signed is {}",
+                wanted.signature,
+                digest.hex(),
+                signature.digest.value
+            ),
+        ));
+    }
+    let normalised = normalised(descriptor, &signature.digest).unwrap_or_default();
+    key::check(signature, wanted, algorithm, normalised.as_bytes())
+        .map_err(|why| refused(descriptor, &format!("the signature {:?} {why}", wanted.signature)))?;
+    for node in &graph.nodes {
+        check_references(graph, node)?;
+        for resource in &node.descriptor.resources {
+            check_resource(node, resource, reach).await?;
+        }
+    }
+    Ok(())
+}
+
+fn signature<'a>(descriptor: &'a Descriptor, name: &str) -> Result<&'a Signature, Fault> {
+    descriptor.signatures.iter().find(|signature| signature.name == name).ok_or_else(|| {
+        let names: Vec<_> = descriptor.signatures.iter().map(|signature| signature.name.as_str()).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        refused(descriptor, &format!("it has no signature {name:?}; it has {names}"))
+    })
+}
+
+fn refused(descriptor: &Descriptor, why: &str) -> Fault {
+    let message = format!("the component {descriptor} cannot be verified: {why}");
+    Fault::invalid(Code::ConfigurationProblem, message)
+}
+
+fn normalised(descriptor: &Descriptor, by: &Digest) -> Option<String> {
+    Some(descriptor.normalised(Normalisation::named(&by.normalisation_algorithm)?))
+}
+
+/// The digest of a descriptor by the algorithms of another digest. The error is the end of a sentence.
+fn digest_of(descriptor: &Descriptor, by: &Digest) -> Result<(ContentDigest, Algorithm), String> {
+    let algorithm = algorithm(&by.hash_algorithm)
+        .ok_or_else(|| format!("uses the hash {:?}; known are SHA-256 and SHA-512", by.hash_algorithm))?;
+    let normalised = normalised(descriptor, by)
+        .ok_or_else(|| format!("uses {:?}; known are jsonNormalisation/v1, v2 and v3", by.normalisation_algorithm))?;
+    Ok((ContentDigest::of(algorithm, normalised.as_bytes()), algorithm))
+}
+
+fn check_references(graph: &Graph, node: &Node) -> Result<(), Fault> {
+    for (reference, index) in node.descriptor.references.iter().zip(&node.references) {
+        let place = format!("its component reference {}", reference.element.name);
+        let digest = reference.digest.as_ref().ok_or_else(|| {
+            refused(&node.descriptor, &format!("{place} has no digest; sign the component with its references"))
+        })?;
+        let Some(child) = graph.nodes.get(*index) else { continue };
+        let found = digest_of(&child.descriptor, digest);
+        let (found, _) = found.map_err(|why| refused(&node.descriptor, &format!("{place} {why}")))?;
+        if found.hex() != digest.value {
+            let why = format!(
+                "{place} is for another content of {}: its digest is {}, signed is {}",
+                child.descriptor,
+                found.hex(),
+                digest.value
+            );
+            return Err(refused(&node.descriptor, &why));
+        }
+    }
+    Ok(())
+}
+
+/// A resource has the content that is signed. What its access names by the same digest is not fetched for that: it is
+/// compared when it is used.
+async fn check_resource(node: &Node, resource: &Resource, reach: &Reach) -> Result<(), Fault> {
+    if resource.access.is_none() || resource.has_no_content() {
+        return Ok(());
+    }
+    let digest = resource.digest.as_ref().ok_or_else(|| {
+        refused(&node.descriptor, &format!("its resource {} has no digest; sign it again", resource.element.name))
+    })?;
+    let is_excluded = digest.normalisation_algorithm == "EXCLUDE-FROM-SIGNATURE";
+    if is_excluded || is_told_by_access(resource, digest) {
+        return Ok(());
+    }
+    if !matches!(digest.normalisation_algorithm.as_str(), "genericBlobDigest/v1" | "ociArtifactDigest/v1") {
+        let why = format!("{} has a digest of kind {:?}", shown(node, resource), digest.normalisation_algorithm);
+        return Err(refused(&node.descriptor, &why));
+    }
+    reach.fetch(node, resource).await.map(|_| ())
+}

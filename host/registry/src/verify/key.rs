@@ -1,0 +1,137 @@
+//! Keys, certificates and signatures as component versions have them: PEM, and RSA.
+
+use orangery_core::{
+    component::{Signature, Verification},
+    digest::content::Algorithm,
+};
+use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA512, UnparsedPublicKey};
+use x509_parser::{certificate::X509Certificate, prelude::FromDer, x509::SubjectPublicKeyInfo};
+
+const RAW: &str = "application/vnd.ocm.signature.rsa";
+const PEM: &str = "application/x-pem-file";
+const RSA: &str = "RSASSA-PKCS1-V1_5";
+/// Certificates between a signer and its authority.
+const MOST_BETWEEN: usize = 8;
+
+/// A signature, and the certificates that came with it.
+struct Signed {
+    bytes: Vec<u8>,
+    chain: Vec<Vec<u8>>,
+}
+
+/// Checks a signature over a message. The error is the end of a sentence that begins with the signature.
+pub(super) fn check(
+    signature: &Signature,
+    wanted: &Verification,
+    hash: Algorithm,
+    message: &[u8],
+) -> Result<(), String> {
+    let algorithm = signature.signature.algorithm.as_str();
+    if algorithm != RSA {
+        return Err(format!("is of the algorithm {algorithm:?}; known is {RSA}"));
+    }
+    let signed = signed(signature)?;
+    let key = match (&wanted.public_key, &wanted.ca_certificate) {
+        (Some(pem), _) => public_key(pem)?,
+        (None, Some(pem)) => signer(&signed.chain, pem)?,
+        (None, None) => {
+            return Err("has neither a public key nor a certificate authority in the Context; set \
+                        verificationSignatures in it"
+                .to_owned());
+        }
+    };
+    let rsa = match hash {
+        Algorithm::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
+        Algorithm::Sha512 => &RSA_PKCS1_2048_8192_SHA512,
+    };
+    UnparsedPublicKey::new(rsa, key).verify(message, &signed.bytes).map_err(|_| {
+        "was not made with the key of the Context (RSA of 2048 to 8192 bits); sign the component with it, or name the \
+         right key in verificationSignatures"
+            .to_owned()
+    })
+}
+
+fn signed(signature: &Signature) -> Result<Signed, String> {
+    let value = &signature.signature;
+    match value.media_type.as_str() {
+        RAW => {
+            let hex = value.value.trim().to_ascii_lowercase();
+            let bytes = data_encoding::HEXLOWER.decode(hex.as_bytes());
+            Ok(Signed { bytes: bytes.map_err(|_| "is not in hexadecimal digits")?, chain: Vec::new() })
+        }
+        PEM => {
+            let blocks = pem::parse_many(&value.value).map_err(|error| format!("is no PEM: {error}"))?;
+            let (found, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(|block| block.tag() == "SIGNATURE");
+            let found = found.into_iter().next().ok_or("has no SIGNATURE in its PEM")?;
+            if let Some(algorithm) = found.headers().get("Signature Algorithm").filter(|name| *name != RSA) {
+                return Err(format!("is of the algorithm {algorithm:?}; known is {RSA}"));
+            }
+            let chain = rest.into_iter().filter(|block| block.tag() == "CERTIFICATE");
+            Ok(Signed { bytes: found.into_contents(), chain: chain.map(pem::Pem::into_contents).collect() })
+        }
+        other => Err(format!("has the media type {other:?}; known are {RAW} and {PEM}")),
+    }
+}
+
+/// An RSA key, in the form of PKCS #1, of a PEM with a public key or a certificate.
+fn public_key(pem: &[u8]) -> Result<Vec<u8>, String> {
+    let unusable = |why: &str| format!("cannot be checked: the public key of the Context {why}");
+    let block = pem::parse(pem).map_err(|error| unusable(&format!("is no PEM: {error}")))?;
+    let broken = |_| unusable("cannot be read");
+    match block.tag() {
+        "RSA PUBLIC KEY" => Ok(block.into_contents()),
+        "PUBLIC KEY" => {
+            let (_, info) = SubjectPublicKeyInfo::from_der(block.contents()).map_err(broken)?;
+            Ok(info.subject_public_key.data.to_vec())
+        }
+        "CERTIFICATE" => {
+            let (_, certificate) = X509Certificate::from_der(block.contents()).map_err(broken)?;
+            Ok(key_of(&certificate))
+        }
+        other => Err(unusable(&format!("is a {other}; known are PUBLIC KEY, RSA PUBLIC KEY and CERTIFICATE"))),
+    }
+}
+
+fn key_of(certificate: &X509Certificate<'_>) -> Vec<u8> {
+    certificate.public_key().subject_public_key.data.to_vec()
+}
+
+/// The key of the signer's certificate, the first one beside the signature, if the authority stands behind it.
+fn signer(chain: &[Vec<u8>], authority: &[u8]) -> Result<Vec<u8>, String> {
+    let authority = pem::parse(authority)
+        .map_err(|error| format!("cannot be checked: the certificate authority of the Context is no PEM: {error}"))?;
+    let broken = |_| "cannot be checked: a certificate cannot be read".to_owned();
+    let (_, authority) = X509Certificate::from_der(authority.contents()).map_err(broken)?;
+    let mut certificates = Vec::new();
+    for der in chain {
+        certificates.push(X509Certificate::from_der(der).map_err(broken)?.1);
+    }
+    let leaf = certificates.first().ok_or("has no certificate beside it, but the Context has only an authority")?;
+    let may_sign = match leaf.extended_key_usage() {
+        Ok(Some(usage)) => usage.value.code_signing || usage.value.any,
+        Ok(None) => true,
+        Err(error) => return Err(format!("cannot be checked: the use of its certificate is told twice: {error}")),
+    };
+    if !may_sign {
+        return Err("has a certificate that is not for signing code".to_owned());
+    }
+    let mut current = leaf;
+    for _ in 0..MOST_BETWEEN {
+        if !current.validity().is_valid() {
+            return Err(format!("has a certificate that is not valid now: {}", current.subject()));
+        }
+        if is_signed_by(current, &authority) && authority.validity().is_valid() {
+            return Ok(key_of(leaf));
+        }
+        let above = certificates.iter().find(|other| other.is_ca() && is_signed_by(current, other));
+        match above {
+            Some(above) if above.subject() != current.subject() => current = above,
+            Some(_) | None => break,
+        }
+    }
+    Err("has a certificate that the certificate authority of the Context does not stand behind".to_owned())
+}
+
+fn is_signed_by(certificate: &X509Certificate<'_>, other: &X509Certificate<'_>) -> bool {
+    certificate.issuer() == other.subject() && certificate.verify_signature(Some(other.public_key())).is_ok()
+}

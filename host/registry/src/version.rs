@@ -1,0 +1,295 @@
+//! A component version that is open.
+
+use std::{io::Read, sync::Arc};
+
+use data_encoding::BASE64;
+use flate2::read::MultiGzDecoder;
+use orangery_core::{
+    blueprint::FileSystem,
+    component::{
+        Child, ComponentSource, ComponentVersion, Content, Descriptor, Resource, ResourceReference, Schema,
+        VersionReference, matches, media, resource_key, resources,
+    },
+    digest::content::{Algorithm, ContentDigest},
+    error::{Code, Fault},
+    port::{BoxFuture, Components, Files, Identity},
+};
+use serde_json::Value;
+
+use crate::{
+    access::{Fetched, Reach, is_binary, shown},
+    archive::{self, Limits},
+    cache::Bytes,
+    graph::{Graph, Node, unknown},
+    image::{self, Packed},
+    repositories::Shared,
+};
+
+/// Unpacked blueprints up to this size are kept in memory, in bytes of their archive.
+pub(crate) const SMALL: usize = 1 << 20;
+/// The most bytes of a JSON schema.
+const MOST_OF_A_SCHEMA: u64 = 4 << 20;
+
+pub(crate) struct Version {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) graph: Graph,
+    pub(crate) reach: Reach,
+    /// As the installation asked for it.
+    pub(crate) source: ComponentSource,
+    /// Where it was found.
+    pub(crate) at: VersionReference,
+    pub(crate) replaced: Option<VersionReference>,
+}
+
+impl Version {
+    /// A resource and the component version that has it.
+    fn find(&self, reference: &ResourceReference) -> Result<(&Node, &Resource), Fault> {
+        let node = self.graph.follow(&reference.reference_path)?;
+        let select: Vec<_> = reference.resource.clone().into_iter().collect();
+        // `version` is part of an identity where names are not unique; as a selection it always counts.
+        let (version, select): (Vec<_>, Vec<_>) = select.into_iter().partition(|(name, _)| name == "version");
+        let mut found = resources(&node.descriptor, &select).map_err(|error| unknown(&error))?.into_iter();
+        let is_version = |resource: &&Resource| {
+            version.iter().all(|(_, wanted)| {
+                *wanted == resource.element.version || resource.element.extra_identity.get("version") == Some(wanted)
+            })
+        };
+        let missing = || {
+            let all: Vec<_> = reference.resource.clone().into_iter().collect();
+            unknown(&format!("the component {} has no resource with {all:?}", node.descriptor))
+        };
+        Ok((node, found.find(is_version).ok_or_else(missing)?))
+    }
+
+    async fn unpacked(&self, node: &Node, resource: &Resource) -> Result<Arc<FileSystem>, Fault> {
+        let place = || shown(node, resource);
+        let invalid =
+            |why: String| Fault::invalid(Code::ConfigurationProblem, format!("the blueprint in {}: {why}", place()));
+        let (bytes, is_packed) = match self.reach.fetch(node, resource).await? {
+            Fetched::Blob(content) => (content.bytes, image::is_archive(&content.media_type)),
+            Fetched::Artifact { reference, manifest } => {
+                let layer = self.reach.layer(&reference, &manifest, media::is_blueprint).await;
+                (layer.map_err(|fault| crate::within(fault, &place()))?, false)
+            }
+        };
+        let digest = ContentDigest::of(Algorithm::Sha256, &bytes);
+        if let Some(files) = self.shared.blueprints.get(&digest) {
+            return Ok(files);
+        }
+        let is_small = bytes.len() <= SMALL;
+        let unpacked = tokio::task::spawn_blocking(move || unpack(&bytes, is_packed)).await;
+        let files = Arc::new(unpacked.map_err(|error| crate::interrupted(&place(), &error))?.map_err(invalid)?);
+        if is_small {
+            self.shared.blueprints.put(digest, Arc::clone(&files));
+        }
+        Ok(files)
+    }
+
+    async fn fetched(&self, reference: &ResourceReference) -> Result<Content, Fault> {
+        let (node, resource) = self.find(reference)?;
+        match self.reach.fetch(node, resource).await? {
+            Fetched::Blob(content) => Ok(content),
+            Fetched::Artifact { reference, .. } => {
+                let message = format!(
+                    "{} is the artifact {reference}, which is no single content; use its imageReference, or add the \
+                     content to the component as a local blob",
+                    shown(node, resource)
+                );
+                Err(Fault::invalid(Code::ConfigurationProblem, message))
+            }
+        }
+    }
+
+    async fn schema_bytes(&self, node: &Node, resource: &Resource) -> Result<Bytes, Fault> {
+        let is_schema = |media_type: &str| [media::JSON_SCHEMA_LAYER, media::JSON_SCHEMA_LEGACY].contains(&media_type);
+        match self.reach.fetch(node, resource).await? {
+            Fetched::Blob(content) if image::is_archive(&content.media_type) => {
+                let layer = Packed::open(&content.bytes).and_then(|packed| packed.layer(is_schema));
+                let layer = layer.map_err(|why| unknown(&format!("the schema in {}: {why}", shown(node, resource))))?;
+                Ok(Bytes::from(layer))
+            }
+            Fetched::Blob(content) => Ok(content.bytes),
+            Fetched::Artifact { reference, manifest } => self.reach.layer(&reference, &manifest, is_schema).await,
+        }
+    }
+
+    /// The node of a descriptor that a template hands in, where it is one of the graph.
+    fn node_of(&self, descriptor: &Descriptor) -> Option<&Node> {
+        let is_same =
+            |node: &&Node| node.descriptor.name == descriptor.name && node.descriptor.version == descriptor.version;
+        self.graph.nodes.iter().find(is_same)
+    }
+}
+
+/// The files of an archive, or of the layer of a packed artifact.
+fn unpack(bytes: &[u8], is_packed: bool) -> Result<FileSystem, String> {
+    let layer;
+    let bytes = if is_packed {
+        layer = Packed::open(bytes)?.layer(media::is_blueprint)?;
+        &layer
+    } else {
+        bytes
+    };
+    FileSystem::of_files(archive::files(bytes, Limits::BLUEPRINT).map_err(|error| error.to_string())?)
+}
+
+impl ComponentVersion for Version {
+    fn descriptor(&self) -> &Arc<Descriptor> {
+        &self.graph.root().descriptor
+    }
+
+    fn descriptors(&self) -> &[Arc<Descriptor>] {
+        &self.graph.descriptors
+    }
+
+    fn replaced(&self) -> Option<&VersionReference> {
+        self.replaced.as_ref()
+    }
+
+    fn blueprint<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Arc<dyn Files>, Fault>> {
+        Box::pin(async move {
+            let (node, resource) = self.find(resource)?;
+            if !media::BLUEPRINT_TYPES.contains(&resource.type_.as_str()) {
+                let message = format!(
+                    "{} has the type {:?}, but a blueprint has the type {}",
+                    shown(node, resource),
+                    resource.type_,
+                    media::BLUEPRINT_TYPES.join(" or ")
+                );
+                return Err(Fault::invalid(Code::ConfigurationProblem, message));
+            }
+            Ok(self.unpacked(node, resource).await? as Arc<dyn Files>)
+        })
+    }
+
+    fn json_schema<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Value, Fault>> {
+        Box::pin(async move {
+            let (node, resource) = self.find(resource)?;
+            let bytes = self.schema_bytes(node, resource).await?;
+            let unusable = |why: String| unknown(&format!("the schema in {}: {why}", shown(node, resource)));
+            let bytes = plain(&bytes).map_err(unusable)?;
+            serde_json::from_slice(&bytes).map_err(|error| unusable(format!("it is no JSON: {error}")))
+        })
+    }
+
+    fn content<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Content, Fault>> {
+        Box::pin(self.fetched(resource))
+    }
+
+    fn child(&self, reference: &str) -> Result<Child, Fault> {
+        let reference = ResourceReference::parse(reference).map_err(|error| unknown(&error))?;
+        let (_, resource) = self.find(&reference)?;
+        let resource = resource.element.name.clone();
+        let Some((last, path)) = reference.reference_path.split_last() else {
+            return Ok(Child { component: self.source.clone(), resource });
+        };
+        let parent = self.graph.follow(path)?;
+        let select: Vec<_> = last.clone().into_iter().collect();
+        let named = orangery_core::component::references(&parent.descriptor, &select);
+        let named = named.map_err(|error| unknown(&error))?.into_iter().next();
+        let named = named.ok_or_else(|| unknown(&"a component reference is gone"))?;
+        let (name, version) = (&named.component, &named.element.version);
+        if matches!(self.source, ComponentSource::Inline(_))
+            && let Some(nested) = parent.descriptor.nested_of(name, version)
+        {
+            return Ok(Child { component: ComponentSource::Inline(nested.clone()), resource });
+        }
+        let component = ComponentSource::Reference(VersionReference {
+            repository_context: self.at.repository_context.clone(),
+            name: name.clone(),
+            version: version.clone(),
+        });
+        Ok(Child { component, resource })
+    }
+
+    fn templates(self: Arc<Self>) -> Arc<dyn Components> {
+        Arc::new(Templates(self))
+    }
+}
+
+/// A document that may be compressed, within its bound.
+fn plain(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut plain = Vec::new();
+    let read = if bytes.starts_with(&[0x1f, 0x8b]) {
+        MultiGzDecoder::new(bytes).take(MOST_OF_A_SCHEMA + 1).read_to_end(&mut plain)
+    } else {
+        bytes.take(MOST_OF_A_SCHEMA + 1).read_to_end(&mut plain)
+    };
+    read.map_err(|error| format!("it cannot be unpacked: {error}"))?;
+    if plain.len() as u64 > MOST_OF_A_SCHEMA {
+        return Err(format!("it has more than {MOST_OF_A_SCHEMA} bytes"));
+    }
+    Ok(plain)
+}
+
+/// A component version as templates reach it.
+struct Templates(Arc<Version>);
+
+impl Templates {
+    /// The descriptor that a template hands in, or the blueprint's own.
+    fn from(&self, from: Option<&Value>) -> Result<Arc<Descriptor>, Fault> {
+        match from {
+            Some(document) => Ok(Arc::new(Descriptor::parse(document).map_err(|error| unknown(&error))?)),
+            None => Ok(Arc::clone(self.0.descriptor())),
+        }
+    }
+
+    fn chosen(&self, from: Option<&Value>, select: &Identity) -> Result<Value, Fault> {
+        let descriptor = self.from(from)?;
+        orangery_core::component::references(&descriptor, select).map_err(|error| unknown(&error))?;
+        let index = descriptor.references.iter().position(|reference| matches(&reference.element.identity(), select));
+        let reference = index.and_then(|index| descriptor.references.get(index));
+        // By the graph, which knows overwrites; by name, where the template made the descriptor itself.
+        let node = self.0.node_of(&descriptor).filter(|node| node.descriptor.references == descriptor.references);
+        let linked = node.zip(index).and_then(|(node, index)| self.0.graph.nodes.get(*node.references.get(index)?));
+        let found = linked.map(|node| &node.descriptor).or_else(|| {
+            let reference = reference?;
+            self.0
+                .descriptors()
+                .iter()
+                .find(|known| known.name == reference.component && known.version == reference.element.version)
+        });
+        let missing = || {
+            let named = reference.map(|reference| format!("{}:{}", reference.component, reference.element.version));
+            unknown(&format!("the component {} does not refer to {}", self.0.descriptor(), named.unwrap_or_default()))
+        };
+        Ok(found.ok_or_else(missing)?.render(Schema::V2))
+    }
+}
+
+impl Components for Templates {
+    fn component<'a>(&'a self, from: Option<&'a Value>, select: &'a Identity) -> BoxFuture<'a, Result<Value, Fault>> {
+        Box::pin(async move { self.chosen(from, select) })
+    }
+
+    fn resources<'a>(
+        &'a self,
+        from: Option<&'a Value>,
+        select: &'a Identity,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Fault>> {
+        Box::pin(async move {
+            let descriptor = self.from(from)?;
+            let found = resources(&descriptor, select).map_err(|error| unknown(&error))?;
+            Ok(found.into_iter().map(Resource::render).collect())
+        })
+    }
+
+    fn resource_key<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, Fault>> {
+        Box::pin(async move {
+            let reference = ResourceReference::parse(reference).map_err(|error| unknown(&error))?;
+            let (node, resource) = self.0.find(&reference)?;
+            Ok(resource_key(&node.descriptor, resource))
+        })
+    }
+
+    fn resource_content<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+        Box::pin(async move {
+            let reference = ResourceReference::parse(reference).map_err(|error| unknown(&error))?;
+            let content = self.0.fetched(&reference).await?;
+            if is_binary(&content) {
+                return Ok(BASE64.encode(&content.bytes).into_bytes());
+            }
+            Ok(content.bytes.to_vec())
+        })
+    }
+}
