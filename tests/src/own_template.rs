@@ -64,11 +64,30 @@ fn contract() -> Vec<PathBuf> {
     files
 }
 
-/// The component in JavaScript, by `componentize-js`.
+/// The component in Python, by `componentize-py` in an environment of its own.
 ///
 /// # Errors
 ///
 /// Why it cannot be built here, such as a package registry that cannot be reached.
+pub fn python(tmp: &Path) -> Result<Vec<u8>, String> {
+    let here = example().join("python");
+    let requirements = here.join("requirements.txt");
+    let sources = [contract(), vec![requirements.clone(), here.join("app.py")]].concat();
+    kept(tmp, "python", &sources, |output| {
+        let environment = tmp.join("python");
+        run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+        run(Command::new(environment.join("bin/pip")).args(["install", "--quiet", "-r"]).arg(&requirements))?;
+        let mut componentize = Command::new(environment.join("bin/componentize-py"));
+        componentize.arg("-d").arg(repository().join("wit/template")).args(["-w", "templater", "componentize", "-p"]);
+        run(componentize.arg(&here).args(["app", "-o"]).arg(output).env("PYTHONDONTWRITEBYTECODE", "1"))
+    })
+}
+
+/// The component in JavaScript, by `componentize-js`.
+///
+/// # Errors
+///
+/// As [`python`].
 pub fn javascript(tmp: &Path) -> Result<Vec<u8>, String> {
     let here = example().join("javascript");
     let names = ["package.json", "build.js", "render.js"];

@@ -66,6 +66,18 @@ async fn the_example_in_rust_renders() {
 }
 
 #[tokio::test]
+async fn the_example_in_go_renders() {
+    let component = crate::stage::bytes("harvest-go");
+    let no_go = || "this machine had no Go when the tests were built".to_owned();
+    check_where_it_builds("Go", Some(component).filter(|bytes| !bytes.is_empty()).ok_or_else(no_go)).await;
+}
+
+#[tokio::test]
 async fn the_example_in_javascript_renders() {
     check_where_it_builds("JavaScript", own_template::javascript(&tmp())).await;
+}
+
+#[tokio::test]
+async fn the_example_in_python_renders() {
+    check_where_it_builds("Python", own_template::python(&tmp())).await;
 }

@@ -58,10 +58,15 @@ pub fn go_component(request: &GoComponent<'_>) -> Result<PathBuf, Error> {
         cargo::instruct(&format!("rerun-if-env-changed={variable}"));
     }
     let folder = cargo::guests_folder(&variable("OUT_DIR")?).join("go");
-    build_in(request, &folder)
+    go_component_in(request, &folder)
 }
 
-fn build_in(request: &GoComponent<'_>, folder: &Path) -> Result<PathBuf, Error> {
+/// Builds one component in this folder, outside of a build script.
+///
+/// # Errors
+///
+/// As [`go_component`].
+pub fn go_component_in(request: &GoComponent<'_>, folder: &Path) -> Result<PathBuf, Error> {
     fs::create_dir_all(folder).map_err(|source| unwritten(folder, source))?;
     let go = Go::find(request.main)?;
     let bindings = Bindings::generate(request.wit, request.world)?;

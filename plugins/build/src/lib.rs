@@ -19,7 +19,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 #[cfg(feature = "go")]
-pub use go::{GoComponent, go_component};
+pub use go::{GoComponent, go_component, go_component_in};
 
 /// What guests are compiled for.
 pub const TARGET: &str = "wasm32-wasip2";
