@@ -1,5 +1,20 @@
 //! The whole system: the binary under test, an API server over HTTP, components in their sandbox.
 
+/// One test for each case in a folder, called as its own folder is, with underscores.
+#[cfg(test)]
+macro_rules! cases {
+    ($folder:literal: $($name:ident),+ $(,)?) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join($folder);
+                let folder = folder.join(stringify!($name).replace('_', "-"));
+                orangery_tests::case::run(&folder, &crate::cluster().await).await;
+            }
+        )+
+    };
+}
+
 #[cfg(test)]
 #[path = "cluster/blueprints.rs"]
 mod blueprints;
@@ -18,6 +33,9 @@ mod foreign;
 #[cfg(test)]
 #[path = "cluster/offline.rs"]
 mod offline;
+#[cfg(test)]
+#[path = "cluster/golden.rs"]
+mod golden;
 #[cfg(test)]
 #[path = "cluster/order.rs"]
 mod order;

@@ -1,22 +1,7 @@
 //! Each folder beside this file is a case.
 
-use std::path::Path;
-
-use orangery_tests::case;
-
-/// One test for each case, called as its folder is, with underscores.
-macro_rules! cases {
-    ($($name:ident),+ $(,)?) => {
-        $(
-            #[tokio::test]
-            async fn $name() {
-                run(stringify!($name)).await;
-            }
-        )+
-    };
-}
-
 cases! {
+    "cluster":
     a_tree_has_the_recorded_names,
     one_item_from_create_to_delete,
     an_item_that_left_the_blueprint_goes,
@@ -30,9 +15,4 @@ cases! {
     policies_keep_and_ignore,
     states_are_kept_from_job_to_job,
     sub_installations_follow_their_parent,
-}
-
-async fn run(name: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster").join(name.replace('_', "-"));
-    case::run(&folder, &crate::cluster().await).await;
 }

@@ -8,7 +8,7 @@
 //! | `NN-delete.yaml` | deleted |
 //!
 //! Objects go into namespace `default`, where a Target `cluster` is. A document without `metadata.name` stands for every
-//! object of its kind.
+//! object of its kind. `${KUBECONFIG}` alone on its line is the server's kubeconfig, indented as the line is.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ pub async fn run(folder: &Path, cluster: &Cluster) {
     let steps = steps(folder);
     assert!(!steps.is_empty(), "{} has no steps", folder.display());
     for step in steps {
-        for document in yaml::read(&step.file) {
+        for document in yaml::documents(&filled_in(&step.file, cluster)) {
             match step.deed {
                 Deed::Apply => drop(cluster.apply(&document).await),
                 Deed::Assert => drop(cluster.expect(&document).await),
@@ -43,6 +43,22 @@ pub async fn run(folder: &Path, cluster: &Cluster) {
             }
         }
     }
+}
+
+/// A placeholder, alone on its line, for the kubeconfig of the server.
+const KUBECONFIG: &str = "${KUBECONFIG}";
+
+fn filled_in(file: &Path, cluster: &Cluster) -> String {
+    let text = fs::read_to_string(file).expect("the step can be read");
+    if !text.contains(KUBECONFIG) {
+        return text;
+    }
+    let kubeconfig = fs::read_to_string(cluster.kubeconfig()).expect("the server has a kubeconfig");
+    let filled = |line: &str| match line.strip_suffix(KUBECONFIG) {
+        Some(indent) => kubeconfig.lines().map(|line| format!("{indent}{line}\n")).collect(),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(filled).collect()
 }
 
 fn steps(folder: &Path) -> Vec<Step> {
