@@ -53,9 +53,8 @@ fn filled_in(file: &Path, cluster: &Cluster) -> String {
     if !text.contains(KUBECONFIG) {
         return text;
     }
-    let kubeconfig = fs::read_to_string(cluster.kubeconfig()).expect("the server has a kubeconfig");
     let filled = |line: &str| match line.strip_suffix(KUBECONFIG) {
-        Some(indent) => kubeconfig.lines().map(|line| format!("{indent}{line}\n")).collect(),
+        Some(indent) => cluster.kubeconfig().lines().map(|line| format!("{indent}{line}\n")).collect(),
         None => format!("{line}\n"),
     };
     text.lines().map(filled).collect()

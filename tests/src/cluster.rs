@@ -1,6 +1,6 @@
 //! A server with an operator, in a process of its own, and what a test does with it.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 use futures::StreamExt as _;
 use kube::{
@@ -29,7 +29,7 @@ pub const NAMESPACE: &str = "default";
 /// A server with an operator; killed when dropped.
 pub struct Cluster {
     process: Running,
-    kubeconfig: PathBuf,
+    kubeconfig: String,
     client: Client,
 }
 
@@ -40,7 +40,8 @@ impl Cluster {
         let mut process = binary.start(&[&["up"], port, arguments].concat());
         let line = process.line_with("KUBECONFIG=").await;
         let path = line.split("KUBECONFIG=").nth(1).unwrap_or_default().trim().trim_matches(['"', '\'']);
-        let kubeconfig = binary.folder().join(path);
+        let kubeconfig = fs::read_to_string(binary.folder().join(path));
+        let kubeconfig = kubeconfig.expect("the kubeconfig is there when its path is printed");
         let client = connect(&kubeconfig).await;
         Cluster { process, kubeconfig, client }
     }
@@ -50,8 +51,8 @@ impl Cluster {
         &self.client
     }
 
-    /// The file that `kubectl` needs.
-    pub fn kubeconfig(&self) -> &PathBuf {
+    /// What a Target needs to reach the server.
+    pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
     }
 
@@ -185,9 +186,8 @@ impl Cluster {
     }
 }
 
-async fn connect(kubeconfig: &PathBuf) -> Client {
-    let text = fs::read_to_string(kubeconfig).expect("the kubeconfig is there when its path is printed");
-    let kubeconfig = Kubeconfig::from_yaml(&text).expect("the kubeconfig is one");
+async fn connect(kubeconfig: &str) -> Client {
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).expect("the kubeconfig is one");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     Client::try_from(config.expect("the kubeconfig is complete")).expect("a client can be made of it")
 }

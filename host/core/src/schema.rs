@@ -2,6 +2,7 @@
 //!
 //! References of the schemes `local://`, `blueprint://` and `cd://` are put in place before; nothing is fetched here.
 
+mod hybrid;
 mod resolve;
 
 use std::collections::BTreeMap;
@@ -131,6 +132,7 @@ impl Schemas<'_> {
 }
 
 fn compile(schema: &Value) -> Result<Validator, SchemaError> {
+    let schema = &hybrid::numbered(schema);
     let build = |draft| jsonschema::options().with_draft(draft).should_validate_formats(true).offline().build(schema);
     build(Draft::Draft7).or_else(|error| {
         build(Draft::Draft4).map_err(|_| SchemaError::Schema { reason: format!("{} ({error})", place(&error)) })

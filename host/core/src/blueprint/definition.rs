@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::read::Fault;
@@ -87,7 +87,13 @@ pub(super) struct ImportForm {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct DefaultForm {
-    value: Value,
+    #[serde(deserialize_with = "given")]
+    value: Option<Value>,
+}
+
+/// A value that is written down, also where it is null.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -150,7 +156,7 @@ fn import(
         return Err((format!("{path}.imports"), Fault::ConditionalOnRequired));
     }
     let conditional = imports(form.imports, &format!("{path}.imports"), names, faults);
-    Ok(ImportDefinition { name: form.name, kind, required, default: form.default.map(|form| form.value), conditional })
+    Ok(ImportDefinition { name: form.name, kind, required, default: form.default.and_then(|form| form.value), conditional })
 }
 
 /// The exports of a blueprint. An export with a fault is left out.

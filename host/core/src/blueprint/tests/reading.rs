@@ -209,3 +209,16 @@ fn a_fault_is_told_without_its_file_where_the_place_says_it() {
     assert_eq!(told("null: 1"), "an empty value cannot be a key; write the key in quotes; correct the YAML");
     assert_eq!(told("imports: 1"), "imports: expected a list, found a number");
 }
+
+/// As the original, for which only a written `value` is a default, also where it is null.
+#[test]
+fn a_default_is_what_stands_under_value() {
+    let default = |text: &str| {
+        let blueprint = parse(&format!("imports: [{{name: a, schema: {{}}, required: false, {text}}}]")).unwrap();
+        blueprint.imports.into_iter().map(|import| import.default).collect::<Vec<_>>()
+    };
+    assert_eq!(default("default: {value: [1]}"), [Some(json!([1]))]);
+    assert_eq!(default("default: {value: null}"), [Some(Value::Null)]);
+    assert_eq!(default("default: {}"), [None]);
+    assert_eq!(default("type: data"), [None]);
+}

@@ -95,3 +95,31 @@ fn without_local_types_the_message_says_none() {
         SchemaError::UnknownType { reference: "local://a".to_owned(), name: "a".to_owned(), known: "none".to_owned() };
     assert_eq!(schemas.check(&json!({"$ref": "local://a"}), &json!(1)), Err(error));
 }
+
+/// As the validator of the original, whose draft is all of 4 to 7 at once.
+#[test]
+fn keywords_of_several_drafts_hold_in_one_schema() {
+    let mixed = || json!({"maximum": 5, "exclusiveMaximum": true, "minimum": 1, "exclusiveMinimum": false, "not": {"const": 3}});
+    for good in [1, 2, 4] {
+        assert_eq!(check(mixed(), json!(good)), Ok(()), "{good}");
+    }
+    for bad in [0, 3, 5] {
+        assert!(check(mixed(), json!(bad)).is_err(), "{bad}");
+    }
+    // Data that looks like a schema is data.
+    let data = json!({"maximum": 5, "exclusiveMaximum": true});
+    assert_eq!(check(json!({"enum": [data]}), data.clone()), Ok(()));
+}
+
+/// Keywords that came after draft 7 are ignored, as is a `$schema` that nobody knows.
+#[test]
+fn newer_keywords_and_unknown_drafts_change_nothing() {
+    let newer = json!({
+        "$schema": "https://json-schema.org/draft/2019-09/schema",
+        "type": "object", "unevaluatedProperties": false, "dependentRequired": {"a": ["b"]},
+        "properties": {"c": {"$ref": "#/$defs/text"}}, "$defs": {"text": {"type": "string"}},
+    });
+    assert_eq!(check(newer.clone(), json!({"a": 1, "z": 2, "c": "text"})), Ok(()));
+    assert!(check(newer, json!({"c": 1})).is_err());
+    assert_eq!(check(json!({"$schema": "https://example.org/mine", "type": "string"}), json!("a")), Ok(()));
+}
