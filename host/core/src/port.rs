@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     blueprint::ComponentReference,
-    component::{ComponentRequest, ComponentVersion, ComponentVersions},
+    component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials},
     error::{Code, Fault},
     grant::Grants,
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
@@ -209,6 +209,10 @@ impl ComponentVersions for Nothing {
     fn open<'a>(&'a self, _: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
         let message = "this host reaches no repositories of component versions";
         Box::pin(async move { Err(Fault::invalid(Code::ConfigurationProblem, message)) })
+    }
+
+    fn artifacts(&self, _: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
+        Ok(Arc::new(Nothing))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod access;
 pub mod archive;
+mod artifacts;
 mod cache;
 mod folder;
 mod graph;

@@ -5,15 +5,17 @@ use std::{path::PathBuf, sync::Arc};
 use orangery_core::{
     blueprint::FileSystem,
     component::{
-        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Descriptor, VersionReference, replace,
+        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
+        VersionReference, replace,
     },
     digest::content::ContentDigest,
     error::{Code, Fault},
-    port::BoxFuture,
+    port::{Artifacts, BoxFuture},
 };
 
 use crate::{
     access::Reach,
+    artifacts::WasmArtifacts,
     cache::Cache,
     graph::Graph,
     memory::Memory,
@@ -119,5 +121,10 @@ impl Repositories {
 impl ComponentVersions for Repositories {
     fn open<'a>(&'a self, request: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
         Box::pin(async move { Ok(Arc::new(self.opened(request).await?) as Arc<dyn ComponentVersion>) })
+    }
+
+    fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
+        let (keyring, _) = Keyring::of_context(credentials)?;
+        Ok(Arc::new(WasmArtifacts { registries: Arc::clone(&self.shared.registries), keyring }))
     }
 }

@@ -1,5 +1,7 @@
 //! The client of OCI registries against servers on this machine: hostile ones of our own, and a real one.
 
+#[path = "oci/components.rs"]
+mod components;
 #[path = "oci/hostile.rs"]
 mod hostile;
 #[path = "oci/logins.rs"]

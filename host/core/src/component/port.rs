@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Child, Descriptor, Overwrite, ResourceReference, Schema};
 use crate::{
     error::Fault,
-    port::{BoxFuture, Components, Files},
+    port::{Artifacts, BoxFuture, Components, Files},
 };
 
 /// A component version by name (`spec.componentDescriptor.ref`).
@@ -111,6 +111,10 @@ pub trait ComponentVersions: Send + Sync {
     /// `Fault::Invalid` where only another installation, Context or repository content helps, `Fault::Later` where a
     /// repository may answer another time; each is one sentence that names component and repository.
     fn open<'a>(&'a self, request: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>>;
+
+    /// The WebAssembly components in registries that one Context's credentials may read. What was fetched before is not
+    /// fetched again.
+    fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault>;
 }
 
 /// A component version that is open: its descriptor and those that it refers to are here, what resources hold is

@@ -27,7 +27,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             manifest: 4 << 20,
-            blob: 512 << 20,
+            // Content of components is handed on as a whole: it is in memory once.
+            blob: 128 << 20,
             connect: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             manifest_time: Duration::from_secs(60),

@@ -66,7 +66,12 @@ impl RealRegistry {
 
     /// What an operator writes to trust it.
     pub(crate) fn settings(&self) -> Settings {
-        Settings::default().with_certificates(self.authority.as_bytes()).expect("a certificate")
+        Settings::default().with_certificates(self.authority().as_bytes()).expect("a certificate")
+    }
+
+    /// The certificate authority that signed its certificate, in PEM.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
     }
 
     /// What a user writes into a Secret to pull from it.
