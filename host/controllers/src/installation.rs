@@ -21,6 +21,7 @@ use crate::{
     job::{self, JobStatus, standing_phase, walk},
 };
 
+mod artifacts;
 mod blueprints;
 mod children;
 mod completing;

@@ -14,10 +14,12 @@ use orangery_core::{
     port::{Components, Files, Nothing, Surroundings},
     step::{Halt, Step},
 };
+use orangery_reconcile::Key;
 use orangery_render::Definitions;
 use serde_json::Value;
 
 use super::{
+    artifacts::ContextArtifacts,
     component::{self, Opened},
     kubeconfigs::TargetKubeconfigs,
 };
@@ -76,11 +78,14 @@ async fn open(host: &Arc<Host>, of: &Installation, job: &str) -> Step<Loaded> {
     let component = opened.as_ref().map(|opened| Arc::clone(&opened.version));
     let files = files(of, component.as_deref()).await?;
     let blueprint = Blueprint::parse(files.as_ref()).map_err(|error| stall("InvalidBlueprint", error.to_string()))?;
-    let kubeconfigs = TargetKubeconfigs::new(host, of.namespace().unwrap_or_default(), &of.name_any());
+    let namespace = of.namespace().unwrap_or_default();
+    let context = Key { namespace: namespace.clone(), name: of.spec.context.clone() };
+    let kubeconfigs = TargetKubeconfigs::new(host, namespace, &of.name_any());
     let surroundings = Surroundings {
         components: component
             .clone()
             .map_or_else(|| Arc::new(Nothing) as Arc<dyn Components>, ComponentVersion::templates),
+        artifacts: Arc::new(ContextArtifacts::new(host, context)),
         kubeconfigs: Arc::new(kubeconfigs),
         chance: host.key.of_job(of, job),
         ..Surroundings::of_files(files)

@@ -97,6 +97,13 @@ pub(super) fn described(source: &ComponentSource) -> ComponentDescriptorSource {
     }
 }
 
+/// The credentials of a Context.
+pub(super) async fn credentials(host: &Host, context: &Key) -> Step<Credentials> {
+    let reading = Reading { host, namespace: context.namespace.clone() };
+    let context = host.stores.contexts.get(context).as_deref().cloned().unwrap_or_default();
+    reading.credentials(&context).await
+}
+
 /// Reads what the Context of an Installation names.
 struct Reading<'a> {
     host: &'a Host,
