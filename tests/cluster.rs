@@ -40,6 +40,13 @@ mod golden;
 #[path = "cluster/order.rs"]
 mod order;
 #[cfg(test)]
+#[path = "../host/registry/tests/oci/registry.rs"]
+#[expect(dead_code, reason = "the suite of the room reads the same fixture in more ways")]
+mod real_registry;
+#[cfg(test)]
+#[path = "cluster/registry.rs"]
+mod registry;
+#[cfg(test)]
 #[path = "cluster/requests.rs"]
 mod requests;
 #[cfg(test)]

@@ -54,7 +54,14 @@ mod tests {
         },
         Room {
             name: "orangery-cli",
-            ours: &["orangery-api", "orangery-builtin", "orangery-core", "orangery-plugin", "orangery-render"],
+            ours: &[
+                "orangery-api",
+                "orangery-builtin",
+                "orangery-core",
+                "orangery-plugin",
+                "orangery-registry",
+                "orangery-render",
+            ],
             never: &["wasmtime", "anyhow", "axum", "redb"],
         },
         Room {

@@ -3,7 +3,7 @@
 //! [`Cli`] is the command line. `up` and `run` are described here and carried out by `runtime`, which this crate does not
 //! know; every other command ([`Tool`]) is carried out here. What the commands need of each other stands beside them:
 //! [`tree`] draws installations, [`folder`] reads manifests, [`apply`] sends them to a cluster, [`connection`] finds the
-//! cluster, [`terminal`] writes. Nothing here decides what a room of the host decides.
+//! cluster, [`repositories`] has the component versions, [`terminal`] writes. Nothing here decides what a room of the host decides.
 
 pub mod arguments;
 pub mod command;
@@ -17,6 +17,7 @@ pub mod connection;
 pub mod exit;
 pub mod folder;
 pub mod offline;
+pub mod repositories;
 pub mod terminal;
 pub mod timeout;
 pub mod tree;

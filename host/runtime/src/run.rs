@@ -2,7 +2,7 @@
 
 use std::io;
 
-use orangery_cli::{Exit, Run, connection::ConnectionError};
+use orangery_cli::{Exit, Run, connection::ConnectionError, repositories::RepositoriesError};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -25,6 +25,9 @@ pub enum RunError {
     /// A component cannot be registered.
     #[error(transparent)]
     Components(#[from] ComponentsError),
+    /// Component versions cannot be had as the flags say.
+    #[error(transparent)]
+    Repositories(#[from] RepositoriesError),
     /// No cluster is meant.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -43,9 +46,11 @@ impl RunError {
     /// The exit code that tells of it.
     pub fn exit(&self) -> Exit {
         match self {
-            RunError::Filter(_) | RunError::Components(_) | RunError::Metrics(_) | RunError::Connection(_) => {
-                Exit::Usage
-            }
+            RunError::Filter(_)
+            | RunError::Components(_)
+            | RunError::Repositories(_)
+            | RunError::Metrics(_)
+            | RunError::Connection(_) => Exit::Usage,
             RunError::Operator(_) | RunError::Signals(_) => Exit::Failed,
         }
     }
@@ -64,6 +69,7 @@ pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
     let config = OperatorConfig {
         namespaces: arguments.namespaces.into_iter().collect(),
         definitions: Definitions::Expect,
+        components: arguments.repositories.open(&[])?,
         ..OperatorConfig::new(client, plugins)
     };
     let operator = tokio::select! {

@@ -7,6 +7,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -48,7 +49,9 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     let plugins = components::load(arguments.plugins.as_deref())?;
     let server = serve(&arguments, &place).await?;
     let client = in_process(server.router(), &Requests::default());
-    let operator = Operator::start(OperatorConfig::new(client.clone(), plugins)).await?;
+    let components = arguments.repositories.open(&folders(&arguments.paths))?;
+    let config = OperatorConfig { components, ..OperatorConfig::new(client.clone(), plugins) };
+    let operator = Operator::start(config).await?;
     target::put(&client, &server.kubeconfig()).await?;
     place.write_kubeconfig(&server.kubeconfig())?;
     operator.ready().await;
@@ -62,6 +65,14 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     running.operator.stop().await;
     server.stop().await;
     outcome
+}
+
+/// The folders that were applied, and those of the files that were: archives of components may lie there.
+fn folders(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let folder = |path: &PathBuf| {
+        if path.is_dir() { Some(path.clone()) } else { path.parent().map(|parent| parent.join(".")) }
+    };
+    paths.iter().filter_map(folder).collect()
 }
 
 async fn serve(arguments: &Up, place: &Place) -> Result<Server, UpError> {

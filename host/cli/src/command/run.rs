@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
-use crate::{command::logging::Logging, connection::Connection};
+use crate::{command::logging::Logging, connection::Connection, repositories::RepositoryFlags};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +31,9 @@ pub struct Run {
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,
+    /// Where component versions come from.
+    #[command(flatten)]
+    pub repositories: RepositoryFlags,
     /// What is logged.
     #[command(flatten)]
     pub logging: Logging,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::{command::logging::Logging, timeout::Timeout};
+use crate::{command::logging::Logging, repositories::RepositoryFlags, timeout::Timeout};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,6 +46,9 @@ pub struct Up {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
+    /// Where component versions come from; the applied folders count like those of --components.
+    #[command(flatten)]
+    pub repositories: RepositoryFlags,
     /// What is logged.
     #[command(flatten)]
     pub logging: Logging,

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use orangery_cli::{Exit, apply::ApplyError, folder::FolderError};
+use orangery_cli::{Exit, apply::ApplyError, folder::FolderError, repositories::RepositoriesError};
 use orangery_embedded::StartError;
 
 use crate::{components::ComponentsError, logging::FilterError, operator::OperatorError};
@@ -22,6 +22,9 @@ pub enum UpError {
     /// A component cannot be registered.
     #[error(transparent)]
     Components(#[from] ComponentsError),
+    /// Component versions cannot be had as the flags say.
+    #[error(transparent)]
+    Repositories(#[from] RepositoriesError),
     /// Somebody else listens on the port.
     #[error(
         "port {port} of 127.0.0.1 is in use; stop the program that has it, or choose another with --port (0 takes any that is free)"
@@ -67,6 +70,7 @@ impl UpError {
             UpError::Folder(_)
             | UpError::Filter(_)
             | UpError::Components(_)
+            | UpError::Repositories(_)
             | UpError::Port { .. }
             | UpError::Server(_)
             | UpError::Write { .. } => Exit::Usage,

@@ -1,0 +1,156 @@
+//! Where component versions come from: the flags of `up`, `run` and `render`, and what is opened with them.
+
+use std::{fs, io, path::PathBuf, sync::Arc};
+
+use clap::Args;
+use orangery_core::{
+    component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials},
+    error::Fault,
+    port::{Artifacts, BoxFuture},
+};
+use orangery_registry::{Repositories, Settings, oci};
+use tempfile::TempDir;
+
+use crate::cache;
+
+/// The flags.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Component versions")]
+pub struct RepositoryFlags {
+    /// Folder with the archives and folders that repository contexts may name; may be given several times
+    #[arg(long = "components", value_name = "FOLDER")]
+    pub folders: Vec<PathBuf>,
+    /// File with certificate authorities (PEM) of registries, beside those of this machine; may be given several times
+    #[arg(long = "registry-ca", value_name = "FILE")]
+    pub certificates: Vec<PathBuf>,
+    /// Registry that may be asked without TLS, as HOST or HOST:PORT; may be given several times
+    #[arg(long = "plain-http-registry", value_name = "HOST")]
+    pub plain_http: Vec<String>,
+    /// Folder that keeps fetched content [default: in the cache of this user, else as long as the process]
+    #[arg(long = "components-cache", value_name = "FOLDER")]
+    pub cache: Option<PathBuf>,
+    /// How much it keeps, in mebibytes; what was used longest ago makes room
+    #[arg(long = "components-cache-size", value_name = "MIB", default_value_t = 2048)]
+    pub cache_size: u64,
+}
+
+/// Why component versions cannot be opened as the flags say.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoriesError {
+    /// A file with certificate authorities.
+    #[error("--registry-ca {}: {cause}", path.display())]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: String,
+    },
+    /// A registry's name.
+    #[error("--plain-http-registry {0}")]
+    Registry(#[from] oci::NotAReference),
+    /// No folder for the cache.
+    #[error("there is no folder to keep fetched components in: {0}; name one with --components-cache FOLDER")]
+    NoCache(#[source] io::Error),
+    /// What is opened says it.
+    #[error("{0}")]
+    Unusable(Fault),
+}
+
+impl RepositoryFlags {
+    /// Opens all repositories; `beside` are folders that count like those of `--components`, behind them.
+    ///
+    /// # Errors
+    /// [`RepositoriesError`]
+    pub fn open(&self, beside: &[PathBuf]) -> Result<Arc<dyn ComponentVersions>, RepositoriesError> {
+        let (cache, temporary) = self.cache_folder()?;
+        let folders = self.folders.iter().chain(beside).cloned().collect();
+        let cache_bytes = self.cache_size.saturating_mul(1 << 20);
+        let settings = Settings { folders, cache, cache_bytes, oci: self.registries()? };
+        let repositories = Repositories::new(settings).map_err(RepositoriesError::Unusable)?;
+        Ok(Arc::new(Opened { repositories, _temporary: temporary }))
+    }
+
+    /// The folder of the cache, and what removes it again where it is for now only.
+    fn cache_folder(&self) -> Result<(PathBuf, Option<TempDir>), RepositoriesError> {
+        if let Some(folder) = &self.cache {
+            return Ok((folder.clone(), None));
+        }
+        let usual = cache::folder().map(|folder| folder.join("components"));
+        if let Some(folder) = usual.filter(|folder| is_writable(folder)) {
+            return Ok((folder, None));
+        }
+        let temporary = tempfile::Builder::new().prefix("orangery-components-").tempdir();
+        let temporary = temporary.map_err(RepositoriesError::NoCache)?;
+        Ok((temporary.path().to_owned(), Some(temporary)))
+    }
+
+    fn registries(&self) -> Result<oci::Settings, RepositoriesError> {
+        let mut settings = oci::Settings::default();
+        for path in &self.certificates {
+            let refused = |cause: String| RepositoriesError::Certificates { path: path.clone(), cause };
+            let pem = fs::read(path).map_err(|error| refused(format!("it cannot be read: {error}")))?;
+            settings = settings.with_certificates(&pem).map_err(refused)?;
+        }
+        for name in &self.plain_http {
+            settings.plain_http.insert(name.parse::<oci::Registry>()?.authority());
+        }
+        Ok(settings)
+    }
+}
+
+/// Whether files can be made in a folder, which is made where it is missing.
+fn is_writable(folder: &std::path::Path) -> bool {
+    fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder)).is_ok()
+}
+
+/// Repositories, and their cache as long as they live.
+struct Opened {
+    repositories: Repositories,
+    _temporary: Option<TempDir>,
+}
+
+impl ComponentVersions for Opened {
+    fn open<'a>(&'a self, request: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
+        self.repositories.open(request)
+    }
+
+    fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
+        self.repositories.artifacts(credentials)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: RepositoryFlags,
+    }
+
+    fn opened(flags: &[&str]) -> Result<(), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = format!("--components-cache={}", folder.path().display());
+        let line = ["x", &cache].into_iter().chain(flags.iter().copied());
+        let line = Line::try_parse_from(line).map_err(|error| error.to_string())?;
+        line.flags.open(&[]).map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_the_flags_name_must_be_usable() {
+        let folder = tempfile::tempdir().unwrap();
+        let (missing, empty) = (folder.path().join("missing.pem"), folder.path().join("empty.pem"));
+        fs::write(&empty, "").unwrap();
+        let ca = |path: &std::path::Path| opened(&["--registry-ca", path.to_str().unwrap()]).unwrap_err();
+        assert!(ca(&missing).starts_with(&format!("--registry-ca {}: it cannot be read: ", missing.display())));
+        let expected = format!("--registry-ca {}: there is no certificate in it; ", empty.display());
+        assert!(ca(&empty).starts_with(&expected), "{}", ca(&empty));
+        let refused = opened(&["--plain-http-registry", "a/b"]).unwrap_err();
+        assert!(refused.starts_with("--plain-http-registry \"a/b\" is no reference to an OCI registry: "), "{refused}");
+        assert!(opened(&["--components", missing.to_str().unwrap()]).is_err());
+        assert_eq!(opened(&["--plain-http-registry", "R.example:5000"]), Ok(()));
+    }
+}
