@@ -31,11 +31,11 @@ mod examples;
 #[path = "cluster/foreign.rs"]
 mod foreign;
 #[cfg(test)]
-#[path = "cluster/offline.rs"]
-mod offline;
-#[cfg(test)]
 #[path = "cluster/golden.rs"]
 mod golden;
+#[cfg(test)]
+#[path = "cluster/offline.rs"]
+mod offline;
 #[cfg(test)]
 #[path = "cluster/order.rs"]
 mod order;

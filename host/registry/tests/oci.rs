@@ -1,5 +1,6 @@
 //! The client of OCI registries against servers on this machine: hostile ones of our own, and a real one.
 
+#[cfg(test)]
 #[path = "oci/components.rs"]
 mod components;
 #[path = "oci/hostile.rs"]

@@ -156,7 +156,13 @@ fn import(
         return Err((format!("{path}.imports"), Fault::ConditionalOnRequired));
     }
     let conditional = imports(form.imports, &format!("{path}.imports"), names, faults);
-    Ok(ImportDefinition { name: form.name, kind, required, default: form.default.and_then(|form| form.value), conditional })
+    Ok(ImportDefinition {
+        name: form.name,
+        kind,
+        required,
+        default: form.default.and_then(|form| form.value),
+        conditional,
+    })
 }
 
 /// The exports of a blueprint. An export with a fault is left out.
