@@ -137,7 +137,8 @@ async fn a_component_of_a_private_registry_deploys_and_again_without_the_registr
     let again = json!({"landscaper.gardener.cloud/operation": "reconcile"});
     cluster.annotate(&in_phase("ours", "Succeeded"), again).await;
     let finished = |object: &Value| object["status"]["jobIDFinished"].clone();
-    let second = cluster.expect_that(&in_phase("ours", ""), "the second job did not end", |object| {
+    let ours = in_phase("ours", "");
+    let second = cluster.expect_that(&ours, "the second job did not end", |object| {
         object["metadata"]["name"] == "ours" && finished(object) != finished(&first)
     });
     assert_eq!(second.await["status"]["phase"], "Succeeded");
