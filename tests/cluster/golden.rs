@@ -18,7 +18,6 @@ cases! {
     target_bad_kubeconfig,
     target_by_name_in_item,
     target_list,
-    target_list_ref_order,
     target_map_shorthand,
     target_secretref,
     target_type_mismatch,

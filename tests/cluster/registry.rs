@@ -129,7 +129,7 @@ async fn a_component_of_a_private_registry_deploys_and_again_without_the_registr
 
     // What is known by now is nothing for a Context without the Secret.
     cluster.apply(&installation("theirs", "nobody")).await;
-    let failed = cluster.expect(&in_phase("theirs", "InitFailed")).await;
+    let failed = cluster.expect(&in_phase("theirs", "Failed")).await;
     let message = failed["status"]["lastError"]["message"].as_str().expect("a message");
     assert!(message.contains("401 to a request without credentials, as the Context has none for it"), "{message}");
 

@@ -271,3 +271,49 @@ pub trait Chance: Send + Sync {
     /// Bytes that nobody can guess.
     fn secret(&self) -> [u8; 32];
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    struct NoFiles;
+
+    impl Files for NoFiles {
+        fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+            Err(format!("{path} does not exist"))
+        }
+
+        fn list(&self, _: &str) -> Result<Vec<String>, String> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// The answer of a call that waits for nothing.
+    fn answer<T>(mut call: BoxFuture<'_, Result<T, Fault>>) -> Result<T, Fault> {
+        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => panic!("the call waits"),
+        }
+    }
+
+    #[test]
+    fn a_blueprint_of_its_own_reaches_no_component_version_and_no_credential() {
+        let around = Surroundings::of_files(Arc::new(NoFiles));
+        let none = "the blueprint belongs to no component version; give the installation a componentDescriptor";
+        let told = [
+            answer(around.components.component(None, &[])).unwrap_err().to_string(),
+            answer(around.components.resources(None, &[])).unwrap_err().to_string(),
+            answer(around.components.resource_key("r")).unwrap_err().to_string(),
+            answer(around.components.resource_content("r")).unwrap_err().to_string(),
+        ];
+        assert_eq!(told, [none; 4]);
+        assert_eq!(
+            answer(around.kubeconfigs.mint("serviceAccount", &Value::Null)).unwrap_err(),
+            Fault::denied("no credentials of kind \"serviceAccount\" can be had here")
+        );
+        assert_eq!(around.files.read("a"), Err("a does not exist".to_owned()));
+        assert_eq!((around.chance.now, around.chance.seed), (jiff::Timestamp::UNIX_EPOCH, [0; 32]));
+    }
+}

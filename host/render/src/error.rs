@@ -100,7 +100,14 @@ impl RenderError {
         if let RenderError::Component(fault) = self {
             return failure.with_code(fault.problem().code.clone());
         }
-        if self.is_transient() { failure } else { failure.with_code(Code::ConfigurationProblem) }
+        match self {
+            _ if self.is_transient() => failure,
+            // Recorded: a template that fails is its author's own affair.
+            RenderError::Execution(error) if matches!(error.fault, ExecutionFault::Failed(_)) => {
+                failure.with_code(Code::ForInfoOnly)
+            }
+            _ => failure.with_code(Code::ConfigurationProblem),
+        }
     }
 }
 

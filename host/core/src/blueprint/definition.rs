@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::read::Fault;
 
@@ -80,20 +80,13 @@ pub(super) struct ImportForm {
     schema: Option<Value>,
     target_type: String,
     required: Option<bool>,
-    default: Option<DefaultForm>,
+    default: Option<Map<String, Value>>,
     imports: Vec<ImportForm>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct DefaultForm {
-    #[serde(deserialize_with = "given")]
-    value: Option<Value>,
-}
-
-/// A value that is written down, also where it is null.
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
+/// What is written under `value`, also where it is null.
+fn given(default: Map<String, Value>) -> Option<Value> {
+    default.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("value")).map(|(_, value)| value)
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -156,13 +149,7 @@ fn import(
         return Err((format!("{path}.imports"), Fault::ConditionalOnRequired));
     }
     let conditional = imports(form.imports, &format!("{path}.imports"), names, faults);
-    Ok(ImportDefinition {
-        name: form.name,
-        kind,
-        required,
-        default: form.default.and_then(|form| form.value),
-        conditional,
-    })
+    Ok(ImportDefinition { name: form.name, kind, required, default: form.default.and_then(given), conditional })
 }
 
 /// The exports of a blueprint. An export with a fault is left out.

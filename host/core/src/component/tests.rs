@@ -431,3 +431,5 @@ mod normal_forms {
         }
     }
 }
+
+mod covered;
