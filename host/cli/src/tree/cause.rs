@@ -96,7 +96,8 @@ fn of_code(code: &Code) -> Option<&'static str> {
     match code {
         Code::Unauthorized => Some("check the kubeconfig in the Target, and what its user may do there"),
         Code::Cleanup => Some("look at what holds the objects (finalizers), then: orangery reconcile NAME"),
-        Code::ConfigurationProblem => {
+        // A template that fails is its author's own affair, which is what the original's code means.
+        Code::ConfigurationProblem | Code::ForInfoOnly => {
             Some("correct the blueprint or the installation, apply it, then: orangery reconcile NAME")
         }
         Code::Timeout => Some("look at the object that did not become ready, or raise the deploy item's timeout"),
@@ -104,6 +105,6 @@ fn of_code(code: &Code) -> Option<&'static str> {
         Code::Forbidden => Some("add the grant to the component's registration, if it is to have it"),
         Code::LimitExceeded => Some("raise the limit in the component's registration, if it is to have more"),
         Code::Webhook => Some("check that the admission webhook of the target cluster answers"),
-        Code::InternalProblem | Code::Unfinished | Code::ForInfoOnly | Code::NoRetry | Code::Other(_) => None,
+        Code::InternalProblem | Code::Unfinished | Code::NoRetry | Code::Other(_) => None,
     }
 }
