@@ -287,6 +287,8 @@ async fn another_try_of_a_failed_look_keeps_its_error_to_be_seen() {
     let status = world.finished("item", "one").await;
     assert_eq!((&status["phase"], status.get("lastError")), (&json!("Succeeded"), None));
     assert_eq!(status["lastErrors"].as_array().unwrap().len(), 1);
+    // The store knows an end a moment before it tells of it.
+    world.wait("item", |_| world.changes.lock().unwrap().iter().any(|line| line == "Succeeded one")).await;
     let changes: Vec<String> = std::mem::take(&mut *world.changes.lock().unwrap());
     let of_job: Vec<&str> = changes.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
     assert_eq!(of_job, ["Progressing", "Progressing", "Succeeded one"], "the inventory, the error, the end");
