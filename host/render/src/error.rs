@@ -11,6 +11,8 @@ use orangery_core::{
     yaml::YamlError,
 };
 
+use crate::shown::RenderedPlace;
+
 /// Why a blueprint cannot be rendered. Never shows a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
@@ -124,6 +126,10 @@ pub struct ExecutionError {
     pub file: Option<String>,
     /// What is wrong.
     pub fault: ExecutionFault,
+    /// Where it is in the rendered text.
+    pub rendered: Option<RenderedPlace>,
+    /// What the failing line of the template reads, by path and type.
+    pub values: Vec<String>,
 }
 
 impl std::error::Error for ExecutionError {}
@@ -175,6 +181,22 @@ pub enum ExecutionFault {
 }
 
 impl ExecutionFault {
+    /// The field of the rendered document that is at fault, where one is.
+    pub(crate) fn field(&self) -> Option<String> {
+        match self {
+            ExecutionFault::Items(ItemError::Form(error)) | ExecutionFault::Output(OutputError::Form(error)) => {
+                Some(error.path.clone())
+            }
+            ExecutionFault::Items(ItemError::Missing { number, .. }) => {
+                Some(format!("deployItems[{}]", number.saturating_sub(1)))
+            }
+            ExecutionFault::Output(OutputError::Subinstallation(TemplateError::Form(error))) => {
+                Some(error.path.clone())
+            }
+            _ => None,
+        }
+    }
+
     fn reason(&self) -> &'static str {
         match self {
             ExecutionFault::UnknownEngine { .. } | ExecutionFault::NoMappingEngine { .. } => "UnknownTemplateType",
@@ -195,6 +217,8 @@ impl ExecutionError {
             engine: execution.engine.clone(),
             file: execution.file.clone(),
             fault,
+            rendered: None,
+            values: Vec::new(),
         }
     }
 
@@ -242,6 +266,11 @@ impl fmt::Display for ExecutionError {
             _ => (String::new(), None),
         };
         write!(f, "{place}{at}: {}", self.fault)?;
-        snippet.map_or(Ok(()), |snippet| write!(f, "\n{snippet}"))
+        if let Some(RenderedPlace { line, entry, snippet }) = &self.rendered {
+            let entry = entry.as_ref().map(|entry| format!(" of {entry:?}")).unwrap_or_default();
+            write!(f, "; it is in line {line}{entry} of the rendered text:\n{snippet}")?;
+        }
+        snippet.map_or(Ok(()), |snippet| write!(f, "\n{snippet}"))?;
+        self.values.iter().try_for_each(|value| write!(f, "\n{value}"))
     }
 }

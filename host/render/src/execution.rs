@@ -4,13 +4,14 @@
 use orangery_core::{
     blueprint::TemplateExecution,
     port::{Plugins, Surroundings},
-    template::{ExecutionKind, Output, RenderRequest, Rendered},
+    template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
     yaml,
 };
 use serde_json::{Map, Value};
 
 use crate::{
     error::{ExecutionError, ExecutionFault},
+    shown::{self, RenderedPlace},
     state::{Answer, States},
 };
 
@@ -21,6 +22,24 @@ pub(crate) const MAPPING_ENGINE: &str = "Spiff";
 pub(crate) struct Document {
     pub(crate) document: Value,
     pub(crate) warnings: Vec<String>,
+    /// What the document was decoded from, and the template; `None` where the engine answers documents.
+    text: Option<(String, String)>,
+}
+
+impl Document {
+    /// Why the document cannot be used, with the place in the rendered text.
+    pub(crate) fn error(
+        &self,
+        list: ExecutionKind,
+        execution: &TemplateExecution,
+        fault: ExecutionFault,
+    ) -> ExecutionError {
+        let rendered = match (&self.text, fault.field()) {
+            (Some((text, template)), Some(field)) => RenderedPlace::of_field(&field, text, template),
+            (Some(_) | None, _) => None,
+        };
+        ExecutionError { rendered, ..ExecutionError::new(list, execution, fault) }
+    }
 }
 
 /// Renders one execution and keeps its state.
@@ -46,14 +65,35 @@ pub(crate) async fn render(
         state: states.of(list, &execution.name),
     };
     let rendered = engine.render(&request, surroundings).await;
-    let Rendered { output, state, warnings } = rendered.map_err(|failure| error(ExecutionFault::Failed(failure)))?;
-    let (document, is_text) = match output {
-        Output::Document(document) => (document, false),
-        Output::Text(text) => (yaml::decode(&text).map_err(|fault| error(ExecutionFault::Yaml(fault)))?, true),
+    let Rendered { output, state, warnings } = rendered.map_err(|failure| {
+        let values = values(&failure, &request, surroundings);
+        ExecutionError { values, ..error(ExecutionFault::Failed(failure)) }
+    })?;
+    let (document, text) = match output {
+        Output::Document(document) => (document, None),
+        Output::Text(text) => {
+            let document = yaml::decode(&text).map_err(|fault| {
+                let rendered = Some(RenderedPlace::of(fault.line, &text, &request.template));
+                ExecutionError { rendered, ..error(ExecutionFault::Yaml(fault)) }
+            })?;
+            (document, Some((text, request.template)))
+        }
     };
+    let is_text = text.is_some();
     // Before anything else is made of the output, as in the original: an item with a fault does not undo a state.
     states.keep(list, &execution.name, Answer { state: state.as_ref(), is_text, document: &document });
-    Ok(Document { document, warnings })
+    Ok(Document { document, warnings, text })
+}
+
+/// What the failing line reads; it may stand in a file that the template includes.
+fn values(failure: &RenderFailure, request: &RenderRequest, surroundings: &Surroundings) -> Vec<String> {
+    match &failure.file {
+        Some(file) if request.file.as_ref() != Some(file) => {
+            let read = surroundings.files.read(file).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            read.map(|text| shown::values(failure, &text, &request.inputs)).unwrap_or_default()
+        }
+        Some(_) | None => shown::values(failure, &request.template, &request.inputs),
+    }
 }
 
 fn unknown(plugins: &dyn Plugins, list: ExecutionKind, execution: &TemplateExecution) -> ExecutionFault {

@@ -11,12 +11,14 @@ mod error;
 mod execution;
 mod inputs;
 mod rendering;
+mod shown;
 mod state;
 
 pub use self::{
     error::{ExecutionError, ExecutionFault, RenderError},
     inputs::{Definitions, ExportValues},
     rendering::{DeployItem, Rendering, Subinstallation, Subject, Warning},
+    shown::RenderedPlace,
     state::{StateKey, States},
 };
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     error::{ExecutionError, ExecutionFault, RenderError},
-    execution::{self, MAPPING_ENGINE},
+    execution::{self, Document, MAPPING_ENGINE},
     inputs::{Definitions, ExportValues},
     state::States,
 };
@@ -111,9 +111,8 @@ impl<'a> Rendering<'a> {
         for execution in &blueprint.import_executions {
             let inputs = self.subject.definitions.inputs(&values);
             let document = self.render(ExecutionKind::Import, execution, inputs).await?;
-            let output = blueprint::decode_imports(&document).map_err(|error| {
-                ExecutionError::new(ExecutionKind::Import, execution, ExecutionFault::Output(error))
-            })?;
+            let output = blueprint::decode_imports(&document.document)
+                .map_err(|error| document.error(ExecutionKind::Import, execution, ExecutionFault::Output(error)))?;
             if !output.errors.is_empty() {
                 return Err(RenderError::Refused { execution: execution.name.clone(), errors: output.errors });
             }
@@ -132,8 +131,8 @@ impl<'a> Rendering<'a> {
         let mut templates = Vec::new();
         for execution in &blueprint.subinstallation_executions {
             let document = self.render(ExecutionKind::Subinstallation, execution, inputs.clone()).await?;
-            templates.extend(blueprint::decode_subinstallations(&document).map_err(|error| {
-                ExecutionError::new(ExecutionKind::Subinstallation, execution, ExecutionFault::Output(error))
+            templates.extend(blueprint::decode_subinstallations(&document.document).map_err(|error| {
+                document.error(ExecutionKind::Subinstallation, execution, ExecutionFault::Output(error))
             })?);
         }
         templates.extend(blueprint.subinstallations.iter().cloned());
@@ -168,9 +167,10 @@ impl<'a> Rendering<'a> {
         let mut items = Vec::new();
         for execution in &self.subject.blueprint.deploy_executions {
             let document = self.render(ExecutionKind::Deploy, execution, inputs.clone()).await?;
-            items.extend(blueprint::decode_items(&document).map_err(|error| {
-                ExecutionError::new(ExecutionKind::Deploy, execution, ExecutionFault::Items(error))
-            })?);
+            items.extend(
+                blueprint::decode_items(&document.document)
+                    .map_err(|error| document.error(ExecutionKind::Deploy, execution, ExecutionFault::Items(error)))?,
+            );
         }
         blueprint::check_items(&items).map_err(RenderError::Items)?;
         let resolved = |template: ItemTemplate| {
@@ -193,9 +193,8 @@ impl<'a> Rendering<'a> {
         let mut exports = Map::new();
         for execution in &blueprint.export_executions {
             let document = self.render(ExecutionKind::Export, execution, inputs.clone()).await?;
-            let answered = blueprint::decode_exports(&document).map_err(|error| {
-                ExecutionError::new(ExecutionKind::Export, execution, ExecutionFault::Output(error))
-            })?;
+            let answered = blueprint::decode_exports(&document.document)
+                .map_err(|error| document.error(ExecutionKind::Export, execution, ExecutionFault::Output(error)))?;
             blueprint::merge_exports(&mut exports, answered);
         }
         let dropped = loop {
@@ -234,7 +233,7 @@ impl<'a> Rendering<'a> {
                 file: None,
                 template: digest::compact(template),
             };
-            mapped.insert(name.clone(), self.render(list, &execution, inputs.clone()).await?);
+            mapped.insert(name.clone(), self.render(list, &execution, inputs.clone()).await?.document);
         }
         Ok(mapped)
     }
@@ -244,13 +243,14 @@ impl<'a> Rendering<'a> {
         list: ExecutionKind,
         execution: &TemplateExecution,
         inputs: Map<String, Value>,
-    ) -> Result<Value, RenderError> {
+    ) -> Result<Document, RenderError> {
         let with = (self.subject.plugins, self.subject.surroundings);
-        let rendered = execution::render(with, list, execution, inputs, &mut self.states).await?;
+        let mut rendered = execution::render(with, list, execution, inputs, &mut self.states).await?;
         let file = execution.file.as_deref();
         let place = ExecutionError::place(list, &execution.name, &execution.engine, file);
-        self.warnings.extend(rendered.warnings.into_iter().map(|text| Warning { place: place.clone(), text }));
-        Ok(rendered.document)
+        let told = std::mem::take(&mut rendered.warnings);
+        self.warnings.extend(told.into_iter().map(|text| Warning { place: place.clone(), text }));
+        Ok(rendered)
     }
 
     fn schemas(&self) -> Schemas<'_> {

@@ -343,7 +343,8 @@ fn an_error_says_list_execution_engine_file_line_and_whether_to_try_again() {
     assert_eq!(no_yaml.reason, "InvalidTemplateOutput");
     let no_items = error(in_file, "deployItems: [{name: x}]").failure();
     assert_eq!(no_items.reason, "InvalidTemplateOutput");
-    assert!(no_items.message.ends_with("deploy item \"x\" (number 1) has no type; set it"), "{}", no_items.message);
+    let told = "deployExecutions \"one\" (Echo, file t.txt): deploy item \"x\" (number 1) has no type; set it; it is in line 1 of the rendered text:\n> 1 | deployItems: [{name: x}]";
+    assert_eq!(no_items.message, told);
 }
 
 #[test]
@@ -355,4 +356,31 @@ fn data_mappings_without_their_engine_say_what_is_missing() {
         error.to_string(),
         "importDataMappings \"a\" (Spiff): data mappings are written in Spiff, and no component renders it; known types are: Echo; register a component for it"
     );
+}
+
+#[test]
+fn an_error_after_rendering_has_the_item_and_the_line_and_hides_what_the_template_does_not_say() {
+    let text = "deployItems:\n- name: one\n  type: 5\n";
+    let world =
+        World::of(json!({"blueprint.yaml": "deployExecutions: [{name: one, type: Echo, file: t.txt}]", "t.txt": text}));
+    let error = block_on(world.rendering().items(&serde_json::Map::new(), &BTreeMap::new())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "deployExecutions \"one\" (Echo, file t.txt): the rendered deploy items have a wrong form: deployItems[0].type: expected a text; write it in quotes, found a number; it is in line 3 of \"one\" of the rendered text:\n  1 | deployItems:\n  2 | - name: one\n> 3 |   type: 5"
+    );
+}
+
+#[test]
+fn an_error_of_a_template_tells_what_its_line_reads_by_path_and_type() {
+    let text = "fail: boom\n\n{{ imports.password }} {{ imports.pasword }}\n";
+    let world =
+        World::of(json!({"blueprint.yaml": "deployExecutions: [{name: one, type: Echo, file: t.txt}]", "t.txt": text}));
+    let imports = json!({"password": "canary"}).as_object().unwrap().clone();
+    let error = block_on(world.rendering().items(&imports, &BTreeMap::new())).unwrap_err();
+    let told = error.to_string();
+    assert!(
+        told.ends_with("\n3 | x\nimports.password: [...] (string)\nimports has no pasword; it has password (string)"),
+        "{told}"
+    );
+    assert!(!told.contains("canary"), "{told}");
 }
