@@ -1,20 +1,8 @@
 //! The whole system: the binary under test, an API server over HTTP, components in their sandbox.
 
-/// One test for each case in a folder, called as its own folder is, with underscores.
 #[cfg(test)]
-macro_rules! cases {
-    ($folder:literal: $($name:ident),+ $(,)?) => {
-        $(
-            #[tokio::test]
-            async fn $name() {
-                let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join($folder);
-                let folder = folder.join(stringify!($name).replace('_', "-"));
-                orangery_tests::case::run(&folder, &crate::cluster().await).await;
-            }
-        )+
-    };
-}
-
+#[path = "cluster/alike.rs"]
+mod alike;
 #[cfg(test)]
 #[path = "cluster/blueprints.rs"]
 mod blueprints;
@@ -22,11 +10,17 @@ mod blueprints;
 #[path = "cluster/cases.rs"]
 mod cases;
 #[cfg(test)]
+#[path = "cluster/components.rs"]
+mod components;
+#[cfg(test)]
 #[path = "cluster/crashes.rs"]
 mod crashes;
 #[cfg(test)]
 #[path = "cluster/examples.rs"]
 mod examples;
+#[cfg(test)]
+#[path = "cluster/executions.rs"]
+mod executions;
 #[cfg(test)]
 #[path = "cluster/foreign.rs"]
 mod foreign;
@@ -34,8 +28,17 @@ mod foreign;
 #[path = "cluster/golden.rs"]
 mod golden;
 #[cfg(test)]
+#[path = "cluster/installations.rs"]
+mod installations;
+#[cfg(test)]
 #[path = "cluster/offline.rs"]
 mod offline;
+#[cfg(test)]
+#[path = "cluster/offline_components.rs"]
+mod offline_components;
+#[cfg(test)]
+#[path = "cluster/offline_examples.rs"]
+mod offline_examples;
 #[cfg(test)]
 #[path = "cluster/order.rs"]
 mod order;

@@ -15,6 +15,9 @@ mod modules;
 #[path = "tidy/repository.rs"]
 mod repository;
 #[cfg(test)]
+#[path = "tidy/rules.rs"]
+mod rules;
+#[cfg(test)]
 #[path = "tidy/source.rs"]
 mod source;
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
         standins: Some(&engines.join("standins")),
         tags: &[name],
         wit: &wit,
-        world: "templater",
+        world: "templater-with-check",
         snapshot: true,
     })
 }

@@ -10,7 +10,7 @@ use kube::{
     Api, ResourceExt as _,
     runtime::watcher::{self, Event},
 };
-use orangery_tests::cluster::{Cluster, NAMESPACE};
+use orangery_tests::{cluster::Cluster, objects::NAMESPACE};
 use serde_json::{Value, json};
 
 use crate::{

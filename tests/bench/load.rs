@@ -12,7 +12,7 @@ use kube::{
     core::Object,
     runtime::watcher::{self, Event},
 };
-use orangery_tests::cluster::NAMESPACE;
+use orangery_tests::objects::NAMESPACE;
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};

@@ -98,3 +98,73 @@ async fn a_path_without_a_blueprint_is_bad_usage() {
         assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(told), "{}", ended.stderr);
     }
 }
+
+const GO_ENGINES: &str = "\
+apiVersion: v1
+kind: List
+items:
+- apiVersion: landscaper.gardener.cloud/v1alpha1
+  kind: Installation
+  metadata: {name: x}
+  spec:
+    imports:
+      data: [{name: host, dataRef: host}]
+    importDataMappings:
+      all: {a: (( host )), b: [(( nosuch(host) ))]}
+    blueprint:
+      inline:
+        filesystem:
+          lib.tpl: |
+            {{ .imports.none }}{{ end
+          blueprint.yaml: |
+            imports: [{name: all, schema: {}}]
+            deployExecutions:
+            - name: go
+              type: GoTemplate
+              template: |
+                deployItems:
+                - name: {{ nosuch .imports.all }}
+            - name: lib
+              type: GoTemplate
+              template: |
+                {{ include \"lib.tpl\" . }}{{ .imports.none }}
+            - name: spiff
+              type: Spiff
+              template:
+                deployItems: (( 1 + ))
+";
+
+#[tokio::test]
+async fn the_engines_in_go_look_at_their_templates_and_at_data_mappings() {
+    if orangery_builtin::components().iter().any(|builtin| builtin.component.is_err()) {
+        eprintln!("not tested: this build lacks an engine");
+        return;
+    }
+    let binary = crate::binary().await;
+    write(&binary, "m/list.yaml", GO_ENGINES);
+    let ended = binary.run(&["blueprint", "check", "m"]).await;
+    let expected = "\
+m/list.yaml:11:7: error: importDataMappings \"all\" (Spiff): b[0]: unknown function 'nosuch'; correct its name; a lambda of the template is called as .nosuch(…)
+m/list.yaml:17:13: error: unclosed action started at execution:1; correct the template
+m/list.yaml:24:28: error: function \"nosuch\" not defined; correct its name; there are the functions of text/template, of sprig, and of Landscaper
+m/list.yaml:28:45: warning: the blueprint has no import \"none\", so `imports.none` never has a value; correct the name, or add it to the imports; known are: all
+m/list.yaml:29:15: error: deployExecutions \"spiff\" (Spiff): deployItems: (( 1 + )): parse error near symbol 5 - symbol 6: ' '; correct the template
+1 blueprint checked: 4 errors, 1 warning
+";
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), expected), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn unknown_filters_and_tests_of_jinja_are_found() {
+    let binary = crate::binary().await;
+    let blueprint = "deployExecutions:\n- {name: d, type: Jinja, file: d.yaml}\n";
+    write(&binary, "b/blueprint.yaml", blueprint);
+    write(&binary, "b/d.yaml", "a: {{ cd | toyalm }}\n{% if cd is loud %}{% endif %}\n");
+    let ended = binary.run(&["blueprint", "check", "b"]).await;
+    let expected = "\
+b/d.yaml:1:12: error: filter toyalm is unknown; correct its name; there are those of Jinja, and toyaml, fromjson, b64encode, b64decode, quote, squote, nindent
+b/d.yaml:2:13: error: test loud is unknown; correct its name; there are those of Jinja
+1 blueprint checked: 2 errors, 0 warnings
+";
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), expected), "{}", ended.stderr);
+}

@@ -1,6 +1,6 @@
 //! Each folder beside this file is a case.
 
-cases! {
+orangery_tests::cases! {
     "cluster":
     a_tree_has_the_recorded_names,
     one_item_from_create_to_delete,

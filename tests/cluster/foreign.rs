@@ -69,3 +69,24 @@ async fn an_external_deployer_does_its_items_over_the_job_protocol() {
     cluster.expect(&item("mine", json!({"phase": "Succeeded"}))).await;
     cluster.expect(&installation("Succeeded")).await;
 }
+
+#[tokio::test]
+async fn an_item_that_nobody_begins_ends_at_the_pickup_timeout_and_says_who_is_missing() {
+    let binary = crate::binary().await;
+    let cluster = orangery_tests::cluster::Cluster::start(&binary, &["--ephemeral", "--pickup-timeout", "1s"]).await;
+    cluster.apply_yaml(INSTALLATION).await;
+    let failed = cluster.expect(&item("theirs", json!({"phase": "Failed"}))).await;
+    let error = &failed["status"]["lastError"];
+    assert_eq!(
+        (&error["operation"], &error["reason"], &error["codes"]),
+        (&json!("WaitingForPickup"), &json!("PickupTimeout"), &json!(["ERR_TIMEOUT"]))
+    );
+    assert_eq!(
+        error["message"],
+        "no deployer has begun within 1s of the trigger: register a component that claims example.com/theirs, or start a \
+         deployer for it"
+    );
+    let root = cluster.expect(&installation("Failed")).await;
+    let told = root["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(told.contains("no deployer has begun"), "{told}");
+}

@@ -1,22 +1,18 @@
-//! `orangery render` makes what the operator makes, and says what it cannot know.
+//! `orangery render` as users call it: what it takes, what it prints, what it says of wrong input.
 
-use std::fs;
+use std::{fs, io::Read as _};
 
-use orangery_api::{annotation, execution::Execution};
 use orangery_tests::{
     binary::{Binary, Ended},
-    cluster::Cluster,
     repository,
 };
-use serde_json::{Map, Value, json};
-
-const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
+use serde_json::{Value, json};
 
 fn example(name: &str) -> String {
     repository().join("examples").join(name).to_string_lossy().into_owned()
 }
 
-fn write(binary: &Binary, name: &str, text: &str) {
+pub(crate) fn write(binary: &Binary, name: &str, text: impl AsRef<[u8]>) {
     let path = binary.folder().join(name);
     fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
     fs::write(path, text).expect("the file can be written");
@@ -24,107 +20,9 @@ fn write(binary: &Binary, name: &str, text: &str) {
 
 /// The document that a command printed.
 #[track_caller]
-fn document(ended: &Ended) -> Value {
+pub(crate) fn document(ended: &Ended) -> Value {
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     serde_json::from_str(&ended.stdout).expect("the output is JSON")
-}
-
-/// What a cluster has once everything in it is final.
-struct Deployed {
-    installations: Vec<Value>,
-    executions: Vec<Value>,
-    data_objects: Vec<Value>,
-}
-
-impl Deployed {
-    async fn of(cluster: &Cluster) -> Self {
-        let kind = |kind: &str| json!({"apiVersion": LANDSCAPER, "kind": kind, "metadata": {"namespace": "default"}});
-        Self {
-            installations: cluster.list(&kind("Installation")).await,
-            executions: cluster.list(&kind("Execution")).await,
-            data_objects: cluster.list(&kind("DataObject")).await,
-        }
-    }
-
-    fn children(&self, parent: &str) -> Vec<(&str, &str)> {
-        let owned = self.installations.iter().filter(|of| of["metadata"]["ownerReferences"][0]["name"] == parent);
-        owned
-            .map(|of| {
-                let template = of["metadata"]["annotations"][annotation::SUBINSTALLATION_NAME].as_str();
-                (template.expect("it names its template"), of["metadata"]["name"].as_str().expect("a name"))
-            })
-            .collect()
-    }
-
-    fn execution(&self, name: &str) -> Option<&Value> {
-        self.executions.iter().find(|of| of["metadata"]["name"] == name)
-    }
-
-    /// The items of an Installation as its Execution has them, byte for byte.
-    fn items(&self, name: &str) -> String {
-        let Some(execution) = self.execution(name) else { return "[]".to_owned() };
-        let execution: Execution = serde_json::from_value(execution.clone()).expect("an Execution");
-        serde_json::to_string(&execution.spec.items().expect("its items")).expect("JSON")
-    }
-
-    /// What `--values` takes of an Installation and of those below it.
-    fn values(&self, name: &str) -> Value {
-        let reference = self.execution(name).map(|of| &of["status"]["exportRef"]["name"]);
-        let exported = self.data_objects.iter().find(|of| Some(&of["metadata"]["name"]) == reference);
-        let children: Map<String, Value> =
-            self.children(name).into_iter().map(|(template, name)| (template.to_owned(), self.values(name))).collect();
-        json!({"deployItems": exported.map_or_else(|| json!({}), |of| of["data"].clone()), "subinstallations": children})
-    }
-
-    /// Holds what was rendered against what is in the cluster.
-    fn check(&self, rendered: &Value, name: &str) {
-        assert_eq!(rendered["waitsFor"], Value::Null, "{name}");
-        let items = serde_json::to_string(&rendered["deployItems"]).expect("JSON");
-        let sorted = |text: &str| serde_json::from_str::<Value>(text).expect("JSON").to_string();
-        assert_eq!(sorted(&items), sorted(&self.items(name)), "{name}");
-        let below = rendered["subinstallations"].as_array().cloned().unwrap_or_default();
-        let children = self.children(name);
-        assert_eq!(below.len(), children.len(), "{name}");
-        for (template, object) in children {
-            let child = below.iter().find(|child| child["name"] == template).expect("it is rendered");
-            self.check(child, object);
-        }
-    }
-}
-
-async fn renders_as_deployed(name: &str, roots: &[&str]) {
-    let binary = crate::binary().await;
-    let cluster = Cluster::start(&binary, &["--ephemeral", &example(name)]).await;
-    for root in roots {
-        let succeeded = json!({
-            "apiVersion": LANDSCAPER, "kind": "Installation", "metadata": {"name": root}, "status": {"phase": "Succeeded"},
-        });
-        cluster.expect(&succeeded).await;
-    }
-    let target =
-        cluster.expect(&json!({"apiVersion": LANDSCAPER, "kind": "Target", "metadata": {"name": "cluster"}})).await;
-    let deployed = Deployed::of(&cluster).await;
-    let values: Map<String, Value> = roots.iter().map(|root| ((*root).to_owned(), deployed.values(root))).collect();
-    write(&binary, "imports.yaml", &json!({"imports": {"cluster": target}}).to_string());
-    write(&binary, "values.yaml", &Value::Object(values).to_string());
-    let path = example(name);
-    let line = ["render", &path, "-i", "imports.yaml", "--values", "values.yaml", "-o", "json"];
-    let ended = binary.run(&line).await;
-    let document = document(&ended);
-    let rendered = document["installations"].as_array().expect("a list");
-    assert_eq!(rendered.len(), roots.len());
-    for root in roots {
-        deployed.check(rendered.iter().find(|of| of["name"] == *root).expect("it is rendered"), root);
-    }
-    assert_eq!(binary.run(&line).await.stdout, ended.stdout, "rendering twice prints the same");
-}
-
-#[tokio::test]
-async fn the_examples_render_as_the_operator_renders_them() {
-    renders_as_deployed("hello-world", &["hello"]).await;
-    renders_as_deployed("data-flow", &["database", "application"]).await;
-    renders_as_deployed("sub-installations", &["shop"]).await;
-    renders_as_deployed("dependencies", &["garden"]).await;
 }
 
 const BLUEPRINT: &str = "\
@@ -193,21 +91,246 @@ async fn what_waits_for_an_unknown_export_says_so() {
     assert_eq!(*application, json!({"name": "application", "waitsFor": told, "deployItems": []}));
 }
 
+/// A blueprint as a tar archive, with the entries that are added.
+fn archive(add: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(BLUEPRINT.len() as u64);
+    header.set_mode(0o644);
+    builder.append_data(&mut header, "./blueprint.yaml", BLUEPRINT.as_bytes()).expect("an entry");
+    add(&mut builder);
+    builder.into_inner().expect("an archive")
+}
+
 #[tokio::test]
-async fn what_cannot_be_rendered_is_one_sentence() {
+async fn an_archive_is_rendered_and_checked_as_its_folder_is() {
     let binary = crate::binary().await;
     write(&binary, "b/blueprint.yaml", BLUEPRINT);
-    write(&binary, "imports.yaml", "imports: {replicas: many}");
-    write(&binary, "broken.yaml", "imports: [");
-    let cases: [(&[&str], i32, &str); 4] = [
-        (&["b", "-i", "imports.yaml"], 1, "error: installation blueprint: import \"replicas\""),
-        (&["b", "-i", "broken.yaml"], 2, "error: broken.yaml:1:"),
-        (&["b", "-i", "none.yaml"], 2, "error: none.yaml cannot be read"),
-        (&["nowhere"], 2, "error: nowhere does not exist"),
+    write(&binary, "b.tar", archive(|_| {}));
+    // Told from its content, whatever its name.
+    write(&binary, "blueprint", archive(|_| {}));
+    write(&binary, "imports.yaml", IMPORTS);
+    let folder = binary.run(&["render", "b", "-i", "imports.yaml"]).await;
+    assert_eq!(folder.code, Some(0), "{}", folder.stderr);
+    for archive in ["b.tar", "blueprint"] {
+        let ended = binary.run(&["render", archive, "-i", "imports.yaml"]).await;
+        assert_eq!((ended.code, &ended.stdout), (Some(0), &folder.stdout), "{archive}: {}", ended.stderr);
+        let checked = binary.run(&["blueprint", "check", archive]).await;
+        assert_eq!(checked.stdout, "1 blueprint checked: 0 errors, 0 warnings\n", "{}", checked.stderr);
+    }
+}
+
+/// The bytes of an archive that unpacks to much more than any blueprint has.
+fn bomb() -> Vec<u8> {
+    archive(|builder| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(65 << 20);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, "zeros", std::io::repeat(0).take(65 << 20)).expect("an entry");
+    })
+}
+
+fn link() -> Vec<u8> {
+    archive(|builder| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        builder.append_link(&mut header, "passwords", "/etc/passwd").expect("an entry");
+    })
+}
+
+/// An entry `../outside`, which the library would not write by itself.
+fn outside() -> Vec<u8> {
+    archive(|builder| {
+        let mut header = tar::Header::new_gnu();
+        let name = b"../outside";
+        header.as_old_mut().name.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
+        header.set_size(0);
+        header.set_mode(0o644);
+        header.set_cksum();
+        builder.append(&header, std::io::empty()).expect("an entry");
+    })
+}
+
+#[tokio::test]
+async fn an_archive_that_is_none_or_means_harm_is_refused() {
+    let binary = crate::binary().await;
+    write(&binary, "none.tgz", "this is text");
+    write(&binary, "empty.tar", "");
+    write(&binary, "cut.tar", &archive(|_| {})[..700]);
+    write(&binary, "bomb.tar", bomb());
+    write(&binary, "link.tar", link());
+    write(&binary, "outside.tar", outside());
+    let entry = "only files and folders are unpacked";
+    let cases = [
+        ("none.tgz", "it is no complete tar archive: "),
+        ("empty.tar", "it is no complete tar archive: it is cut off"),
+        ("cut.tar", "it is no complete tar archive: "),
+        ("bomb.tar", "it has more than 67108864 bytes in one file; that is no honest archive of its kind"),
+        ("link.tar", &format!("its entry \"passwords\" is a symbolic link; {entry}")),
+        (
+            "outside.tar",
+            "its entry \"../outside\" has `..` in its name; only paths below the root of the archive are unpacked",
+        ),
+    ];
+    for (name, why) in cases {
+        let ended = binary.run(&["render", name]).await;
+        assert_eq!(ended.code, Some(2), "{name}: {}", ended.stderr);
+        assert!(
+            ended.stderr.starts_with(&format!("error: the archive {name} cannot be used: {why}")),
+            "{}",
+            ended.stderr
+        );
+        assert!(ended.stderr.ends_with(&format!("; make it anew: tar -czf {name} -C FOLDER .\n")), "{}", ended.stderr);
+    }
+}
+
+const WHAT_TEMPLATES_SEE: &str = "\
+deployExecutions:
+- name: items
+  type: Jinja
+  template: |
+    deployItems: [{name: item, type: example.com/item, config: {{ {\"of\": blueprint, \"cd\": cd, \"all\": components} | tojson }}}]
+";
+
+#[tokio::test]
+async fn templates_see_of_a_folder_what_they_see_of_an_installation_with_its_files() {
+    let binary = crate::binary().await;
+    write(&binary, "b/blueprint.yaml", WHAT_TEMPLATES_SEE);
+    let blueprint = json!({"inline": {"filesystem": {"blueprint.yaml": WHAT_TEMPLATES_SEE}}});
+    let installation = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation", "metadata": {"name": "blueprint"},
+        "spec": {"blueprint": blueprint},
+    });
+    write(&binary, "installation.json", installation.to_string());
+    let folder = document(&binary.run(&["render", "b", "-o", "json"]).await);
+    let config = json!({"of": blueprint, "cd": null, "all": null});
+    assert_eq!(folder["installations"][0]["deployItems"][0]["config"], config);
+    assert_eq!(folder, document(&binary.run(&["render", "installation.json", "-o", "json"]).await));
+}
+
+const SUBS: &str = "\
+imports: [{name: cluster, type: target, targetType: kubernetes-cluster}]
+subinstallations:
+- name: sub
+  imports: {targets: [{name: cluster, target: cluster}]}
+  blueprint:
+    filesystem:
+      blueprint.yaml: |
+        imports: [{name: cluster, type: target, targetType: kubernetes-cluster}]
+        subinstallations:
+        - name: below
+          imports: {targets: [{name: cluster, target: cluster}]}
+          blueprint:
+            filesystem:
+              blueprint.yaml: BROKEN
+";
+
+#[tokio::test]
+async fn a_broken_file_system_of_a_sub_installation_is_told_with_its_path() {
+    let binary = crate::binary().await;
+    write(&binary, "b/blueprint.yaml", SUBS.replace("BROKEN", "[a, list]"));
+    let target = "{apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Target, metadata: {name: c}, spec: {type: landscaper.gardener.cloud/kubernetes-cluster}}";
+    write(&binary, "imports.yaml", format!("imports: {{cluster: {target}}}"));
+    let ended = binary.run(&["render", "b", "-i", "imports.yaml"]).await;
+    let told = "error: installation blueprint/sub/below: the blueprint file blueprint.yaml is a list; write its content as text, with `|` after the name\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), told), "{}", ended.stdout);
+}
+
+#[tokio::test]
+async fn what_cannot_be_rendered_is_one_sentence_with_what_to_do() {
+    let binary = crate::binary().await;
+    let files = [
+        ("b/blueprint.yaml", BLUEPRINT),
+        ("broken-yaml/blueprint.yaml", "imports: ["),
+        ("empty/notes.txt", ""),
+        ("only-templates/deploy/a.yaml", ""),
+        ("text.yaml", "just text"),
+        ("sub/blueprint.yaml", "subinstallations: [{name: s, blueprint: {ref: 'cd://resources/x'}}]"),
+        ("imports.yaml", IMPORTS),
+        ("wrong-type.yaml", "imports: {replicas: many}"),
+        ("unknown-import.yaml", "imports: {replica: 3}"),
+        ("no-imports.yaml", "replicas: 3"),
+        ("a-list.yaml", "[1, 2]"),
+        ("broken.yaml", "imports: ["),
+        ("unnamed-state.yaml", "items: {count: 1}"),
+        ("wrong-list.yaml", "state: {executions: {}}"),
+        ("wrong-execution.yaml", "state: {deployExecutions: {item: {}}}"),
+        ("text-state.yaml", "state: nothing"),
+        ("wrong-item.yaml", "deployItems: {itme: {}}"),
+        ("wrong-sub.yaml", "{deployItems: {}, subinstallations: {sub: {}}}"),
+        ("descriptor.yaml", "component: {}"),
+    ];
+    for (name, text) in files {
+        write(&binary, name, text);
+    }
+    let with = ["b", "-i", "imports.yaml"];
+    let and = |more: &[&'static str]| [with.as_slice(), more].concat();
+    let cases: Vec<(Vec<&str>, i32)> = vec![
+        (vec!["nowhere"], 2),
+        (vec!["empty"], 2),
+        (vec!["only-templates"], 2),
+        (vec!["text.yaml"], 2),
+        (vec!["broken-yaml"], 1),
+        (vec!["b"], 1),
+        (vec!["b", "-i", "wrong-type.yaml"], 1),
+        (vec!["b", "-i", "unknown-import.yaml"], 1),
+        (vec!["b", "-i", "no-imports.yaml"], 2),
+        (vec!["b", "-i", "a-list.yaml"], 2),
+        (vec!["b", "-i", "broken.yaml"], 2),
+        (vec!["b", "-i", "none.yaml"], 2),
+        (and(&["--state", "unnamed-state.yaml"]), 2),
+        (and(&["--state", "wrong-list.yaml"]), 1),
+        (and(&["--state", "wrong-execution.yaml"]), 1),
+        (and(&["--state", "text-state.yaml"]), 2),
+        (and(&["--values", "wrong-item.yaml"]), 1),
+        (and(&["--values", "wrong-sub.yaml"]), 1),
+        (vec!["sub"], 1),
+        (and(&["--component-descriptor", "none.yaml"]), 2),
+        (and(&["--component-descriptor", "descriptor.yaml"]), 1),
+        (and(&["--repository-context", "registry.example"]), 2),
+        (and(&["--components", "nowhere"]), 2),
+    ];
+    let mut told = String::new();
+    for (arguments, code) in cases {
+        let line = arguments.join(" ");
+        let ended = binary.run(&[["render"].as_slice(), &arguments].concat()).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{line}: {}", ended.stderr);
+        told.push_str(&format!("$ orangery render {line}\n{}\n", ended.stderr));
+    }
+    let file = repository().join("tests/cluster/render-errors.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&file, &told).expect("the expected errors can be written");
+    }
+    assert_eq!(told, fs::read_to_string(file).unwrap_or_default());
+}
+
+#[tokio::test]
+async fn what_is_given_must_be_of_what_is_rendered() {
+    let binary = crate::binary().await;
+    write(&binary, "values.yaml", "{databse: {deployItems: {}}}");
+    write(&binary, "imports.yaml", "imports: {clutser: 1}");
+    write(&binary, "cd.yaml", "{}");
+    let path = example("data-flow");
+    let cases: [(&[&str], i32, &str); 3] = [
+        (
+            &["--values", "values.yaml"],
+            2,
+            "error: values.yaml gives values of the installation \"databse\", which is not rendered; rendered are: database, application\n",
+        ),
+        (
+            &["-i", "imports.yaml"],
+            1,
+            "error: installation database: --imports gives the import \"clutser\", which the installations do not have; known are: cluster, database, settings\n",
+        ),
+        (
+            &["--component-descriptor", "cd.yaml"],
+            2,
+            "error: --component-descriptor cd.yaml is for a folder with blueprint.yaml or an archive of one; an Installation names its component version in spec.componentDescriptor\n",
+        ),
     ];
     for (arguments, code, told) in cases {
-        let ended = binary.run(&[&["render"], arguments].concat()).await;
-        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
-        assert!(ended.stderr.starts_with(told), "{}", ended.stderr);
+        let ended = binary.run(&[&["render", &path], arguments].concat()).await;
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), told));
     }
 }

@@ -57,7 +57,7 @@ fn check_order(history: &History, phase: &str, pairs: &[(&str, &str)]) {
     for (first, second) in pairs {
         let places = [first, second].map(|name| history.place("DeployItem", name, phase));
         let in_order = matches!(places, [Some(first), Some(second)] if first < second);
-        assert!(in_order, "{first} is {phase} before {second}: {:#?}", history.sights());
+        assert!(in_order, "{first} is {phase} before {second}: {:#?}", history.told());
     }
 }
 
@@ -75,9 +75,7 @@ async fn items_start_after_those_they_depend_on_and_are_deleted_before_them() {
     cluster.expect_absent(&installation(None)).await;
     let item = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem"});
     cluster.expect_absent(&item).await;
-    history
-        .wait_until(|seen| seen.iter().filter(|one| one.kind == "DeployItem" && one.phase == "gone").count() == 4)
-        .await;
+    history.wait_until_gone(6).await;
     check_order(&history, "gone", &EDGES.map(|(first, second)| (second, first)));
 }
 
@@ -114,7 +112,7 @@ async fn phases_are_seen_in_the_recorded_order() {
     cluster.expect(&installation(Some("Succeeded"))).await;
     cluster.delete(&installation(None)).await;
     cluster.expect_absent(&installation(None)).await;
-    history.wait_until(|seen| seen.iter().filter(|one| one.phase == "gone").count() == 6).await;
+    history.wait_until_gone(6).await;
     for (kind, recorded) in RECORDED {
         let name = if kind == "DeployItem" { "top" } else { "diamond" };
         let seen = history.phases(kind, name);

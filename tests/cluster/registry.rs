@@ -25,15 +25,13 @@ deployExecutions:
     - name: greeting
       type: landscaper.gardener.cloud/kubernetes-manifest
       target: {import: cluster}
-      config:
-        apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2
-        kind: ProviderConfiguration
-        manifests:
-        - manifest:
-            apiVersion: v1
-            kind: ConfigMap
-            metadata: {name: greeting, namespace: default}
-            data: {from: "{{ cd.component.name }} {{ cd.component.version }}"}
+      config: {{ {
+        "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+        "manifests": [{"manifest": {
+          "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "greeting", "namespace": "default"},
+          "data": {"from": cd.component.name ~ " " ~ cd.component.version},
+        }}],
+      } | tojson }}
 "#;
 
 fn archive() -> Vec<u8> {
@@ -45,12 +43,12 @@ fn archive() -> Vec<u8> {
     builder.into_inner().expect("an archive")
 }
 
-fn context(registry: &RealRegistry) -> Value {
+pub(crate) fn context(registry: &RealRegistry) -> Value {
     json!({"type": "OCIRegistry", "baseUrl": registry.host, "subPath": "components"})
 }
 
 /// A component version with one blueprint.
-async fn push(registry: &RealRegistry) {
+pub(crate) async fn push(registry: &RealRegistry) {
     let repository = format!("components/component-descriptors/{COMPONENT}");
     let layer = registry.push_blob(&repository, BLUEPRINT_TYPE, &archive()).await;
     let access = json!({"type": "localBlob", "localReference": layer["digest"], "mediaType": BLUEPRINT_TYPE});
@@ -87,7 +85,7 @@ fn object(kind: &str, name: &str, body: Value) -> Value {
     object
 }
 
-fn installation(name: &str, context: &str) -> Value {
+pub(crate) fn installation(name: &str, context: &str) -> Value {
     let mut installation = object(
         "Installation",
         name,

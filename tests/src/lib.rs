@@ -5,15 +5,39 @@
 //! watch, and every wait has a deadline whose failure says what was there instead.
 
 pub mod binary;
+#[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod case;
 pub mod cluster;
 pub mod empty;
+#[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod history;
 pub mod matching;
+pub mod objects;
 pub mod own_template;
 pub mod requests;
+#[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
+pub mod theirs;
+pub mod tree;
 pub mod usage;
 pub mod yaml;
+
+/// One test for each case in a folder, called as its own folder is, with underscores. It runs on what the suite's `cluster()`
+/// answers.
+#[macro_export]
+#[expect(clippy::crate_in_macro_def, reason = "the server is the suite's")]
+macro_rules! cases {
+    ($folder:literal: $($name:ident),+ $(,)?) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join($folder);
+                let folder = folder.join(stringify!($name).replace('_', "-"));
+                let cluster = crate::cluster().await;
+                $crate::case::run(&folder, &cluster).await;
+            }
+        )+
+    };
+}
 
 /// The folder of the repository.
 pub fn repository() -> &'static std::path::Path {

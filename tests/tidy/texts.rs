@@ -26,9 +26,9 @@ mod tests {
     fn examples() -> BTreeSet<PathBuf> {
         let folders = folders("examples", &[".yaml"]).into_iter().filter(|folder| !folder.ends_with("plugins"));
         // The example is the folder around its blueprint.
-        let around = |folder: PathBuf| match folder.ends_with("blueprint") {
-            true => folder.parent().map(Path::to_path_buf).unwrap_or(folder),
-            false => folder,
+        let around = |folder: PathBuf| {
+            let blueprint = folder.ancestors().find(|above| above.ends_with("blueprint"));
+            blueprint.and_then(Path::parent).map(Path::to_path_buf).unwrap_or(folder)
         };
         folders.map(around).collect()
     }

@@ -11,7 +11,7 @@ use std::{
 
 use orangery_core::{
     port::{Files, Surroundings},
-    template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+    template::{ExecutionKind, Findings, Output, RenderFailure, RenderRequest, Rendered},
 };
 use orangery_plugin::{Error, Limit, Occupancy, Plugin, Registered, Registration, Sandbox};
 use serde_json::{Value, json};
@@ -115,15 +115,7 @@ async fn every_case_of_the_engines_answers_through_the_sandbox_as_recorded() {
     for name in ["gotemplate", "spiff"] {
         let Some(engine) = engine(name) else { continue };
         let mut checked = 0;
-        for folder in cases(name) {
-            let read = |file: &str| -> Value {
-                serde_json::from_str(&fs::read_to_string(folder.join(file)).unwrap()).unwrap()
-            };
-            let (asked, recorded) = (read("request.json"), read("response.json"));
-            let request: RenderRequest = serde_json::from_value(asked["request"].clone()).unwrap();
-            let files: BTreeMap<String, String> =
-                serde_json::from_value(asked.get("files").cloned().unwrap_or_else(|| json!({}))).unwrap();
-            let surroundings = Surroundings::of_files(Arc::new(Blueprint(files)));
+        for Case { folder, request, surroundings, recorded } in cases(name, "cases") {
             let answer = match engine.render(&request, &surroundings).await.unwrap() {
                 Ok(rendered) => json!({"rendered": rendered}),
                 Err(failure) => json!({"failure": failure}),
@@ -139,11 +131,40 @@ async fn every_case_of_the_engines_answers_through_the_sandbox_as_recorded() {
     }
 }
 
-fn cases(name: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/go").join(name).join("cases");
+#[tokio::test]
+async fn every_check_of_the_engines_answers_through_the_sandbox_as_recorded() {
+    for name in ["gotemplate", "spiff"] {
+        let Some(engine) = engine(name) else { continue };
+        for Case { folder, request, surroundings, recorded } in cases(name, "checks") {
+            let expected: Findings = serde_json::from_value(recorded["findings"].clone()).unwrap();
+            let found = engine.check(&request, &surroundings).await.unwrap();
+            assert_eq!(found, Some(expected), "{}", folder.display());
+        }
+    }
+}
+
+/// What was recorded of an engine natively.
+struct Case {
+    folder: PathBuf,
+    request: RenderRequest,
+    surroundings: Surroundings,
+    recorded: Value,
+}
+
+fn cases(engine: &str, sort: &str) -> Vec<Case> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/go").join(engine).join(sort);
     let mut folders: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.sort();
-    folders
+    let case = |folder: PathBuf| {
+        let read =
+            |file: &str| -> Value { serde_json::from_str(&fs::read_to_string(folder.join(file)).unwrap()).unwrap() };
+        let (asked, recorded) = (read("request.json"), read("response.json"));
+        let files = asked.get("files").cloned().unwrap_or_else(|| json!({}));
+        let files: BTreeMap<String, String> = serde_json::from_value(files).unwrap();
+        let request = serde_json::from_value(asked["request"].clone()).unwrap();
+        Case { folder, request, surroundings: Surroundings::of_files(Arc::new(Blueprint(files))), recorded }
+    };
+    folders.into_iter().map(case).collect()
 }
 
 #[tokio::test]
@@ -181,6 +202,8 @@ async fn bombs_of_templates_end_with_their_limit_and_neighbours_notice_nothing()
         (&gotemplate, "{{ range $i := until 10000 }}{{ range until 10000 }}{{ end }}{{ end }}", Limit::Cpu),
         (&gotemplate, "{{ repeat 1000000000 \"x\" }}", Limit::Memory),
         (&gotemplate, doubling, Limit::Memory),
+        // Spiff's own writer never ends on a text that is no UTF-8.
+        (&spiff, "a: (( asyaml(base64_decode(\"/w==\")) ))\n", Limit::Cpu),
         (&spiff, "a: (( sum[[1..100000]|0|s,x|->s + x] ))\nb: (( map[[1..10000000]|x|->x] ))\n", Limit::Memory),
     ] {
         let bomb = request(template, json!({"imports": {}}));
@@ -211,4 +234,101 @@ async fn what_a_build_lacks_is_one_sentence_when_it_is_used() {
     let registered = Registered::builtin("spiff", builtin.registration, Err(sentence)).unwrap();
     let error = ended(Plugin::new(registered, shared()).render(&request("a: 1", json!({})), &surroundings(&[])).await);
     assert_eq!(error.to_string(), format!("{sentence}, or register the component with `--plugins`"));
+}
+
+/// A text whose aliases unfold to ten to the power of twenty.
+fn bomb_of_anchors() -> String {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..20 {
+        let below = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{below}]\n"));
+    }
+    bomb
+}
+
+/// What came of a template: its output, its failure, or the host's sentence.
+async fn came_of(engine: &Plugin, template: &str, inputs: Value) -> String {
+    let asked = request(template, inputs);
+    match engine.render(&asked, &surroundings(&[])).await {
+        Ok(Ok(Rendered { output: Output::Text(text), .. })) => text,
+        Ok(Ok(Rendered { output: Output::Document(document), .. })) => document.to_string(),
+        Ok(Err(failure)) => {
+            let column = failure.column.map(|column| format!(":{column}")).unwrap_or_default();
+            format!("{}{column}: {}", failure.line.unwrap_or_default(), failure.message)
+        }
+        Err(error) if matches!(*error, Error::Limit { .. }) => "stopped at a limit".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Texts that no reader of YAML takes lightly.
+fn bad_yaml() -> [String; 5] {
+    let numbers = "a: 1e999999\nb: 99999999999999999999999999\n";
+    let deep = "[".repeat(100_000);
+    [bomb_of_anchors(), deep, "a: 1\na: 2\n".into(), numbers.into(), "a: *b\n".into()]
+}
+
+#[tokio::test]
+async fn bad_yaml_in_gotemplate_is_one_error_with_its_place() {
+    let Some(engine) = engine("gotemplate") else { return };
+    let mut came = Vec::new();
+    for text in bad_yaml() {
+        came.push(came_of(&engine, "{{ fromYaml .imports.text }}", json!({"imports": {"text": text}})).await);
+    }
+    let failed = "1:4: <fromYaml .imports.text>: error calling fromYaml: error converting YAML to JSON: yaml:";
+    assert_eq!(
+        came,
+        [
+            format!("{failed} document contains excessive aliasing"),
+            format!("{failed} exceeded max depth of 10000"),
+            "map[a:2]".to_owned(),
+            "map[a:1e999999 b:1e+26]".to_owned(),
+            format!("{failed} unknown anchor 'b' referenced"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn bad_yaml_in_spiff_is_one_error_with_its_place() {
+    let Some(engine) = engine_in(shared(), "spiff", &json!({"cpuMilliseconds": 2000})) else { return };
+    let endless = ["a: (( b ))\nb: (( a ))\n".to_owned(), "f: (( |x|-> .f(x) ))\na: (( .f(1) ))\n".to_owned()];
+    let mut came = Vec::new();
+    for text in bad_yaml().into_iter().chain(endless) {
+        came.push(came_of(&engine, &text, json!({"imports": {}})).await);
+    }
+    assert_eq!(
+        came,
+        [
+            "stopped at a limit",
+            "stopped at a limit",
+            r#"{"a":2}"#,
+            r#"{"a":"1e999999","b":1e+26}"#,
+            "0:3: missing anchor: 'b'",
+            "1:4: a: (( b )): 'b' unresolved; b: (( a )): 'a' unresolved",
+            "stopped at a limit",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_output_above_its_limit_is_one_error_that_names_the_limit() {
+    let Some(gotemplate) = engine_in(shared(), "gotemplate", &json!({"outputBytes": 1000})) else { return };
+    let too_long = request("{{ repeat 1001 \"x\" }}", json!({}));
+    let error = ended(gotemplate.render(&too_long, &surroundings(&[])).await);
+    let told = "the call was stopped: it needs more than 1000 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be";
+    assert_eq!(error.to_string(), told);
+    assert_eq!(came_of(&gotemplate, "{{ repeat 1000 \"x\" }}", json!({})).await, "x".repeat(1000));
+}
+
+#[tokio::test]
+async fn includes_may_nest_a_hundred_deep() {
+    let Some(gotemplate) = engine("gotemplate") else { return };
+    let surroundings = surroundings(&[(
+        "down.tpl",
+        "{{ if gt (int .) 1 }}{{ include \"down.tpl\" (sub (int .) 1) }}{{ else }}end{{ end }}",
+    )]);
+    let asked = |depth: u32| request(&format!("{{{{ include \"down.tpl\" {depth} }}}}"), json!({"imports": {}}));
+    assert_eq!(text(gotemplate.render(&asked(100), &surroundings).await.unwrap()), "end");
+    let failure = gotemplate.render(&asked(200), &surroundings).await.unwrap().unwrap_err();
+    assert!(failure.message.contains("nested reference name: down.tpl"), "{}", failure.message);
 }

@@ -10,6 +10,8 @@ pub const DELETE_IGNORE_SUCCESSORS: &str = "landscaper.gardener.cloud/delete-ign
 pub const RECONCILE_IF_CHANGED: &str = "landscaper.gardener.cloud/reconcile-if-changed";
 /// `retry` marks an automatic reconcile, so that the retry counter is kept.
 pub const RECONCILE_REASON: &str = "landscaper.gardener.cloud/reconcile-reason";
+/// The value of [`RECONCILE_REASON`] that marks one.
+pub const RETRY: &str = "retry";
 /// RFC 3339, on a DeployItem at each create and update; informational.
 pub const RECONCILE_TIME: &str = "landscaper.gardener.cloud/reconcile-time";
 /// A token beside `operation: reconcile`, echoed in `status.lastHandledTrigger` (`rules.md` §2).

@@ -44,6 +44,18 @@ pub fn following(state: &State, generation: i64, previous: &[Condition], now: &T
     condition::conditions(state, generation, &previous, now.0).into_iter().map(Condition::from_core).collect()
 }
 
+/// The same list with the condition `ComponentReferenceOverwrite` as it is now ([`condition::with_overwrite`]).
+pub fn with_overwrite(
+    report: Option<Result<&str, &str>>,
+    generation: i64,
+    previous: &[Condition],
+    now: &Time,
+) -> Vec<Condition> {
+    let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
+    let conditions = condition::with_overwrite(report, generation, &previous, now.0);
+    conditions.into_iter().map(Condition::from_core).collect()
+}
+
 impl Condition {
     fn to_core(&self) -> condition::Condition {
         condition::Condition {

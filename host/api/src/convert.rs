@@ -1,13 +1,19 @@
 //! Between the wire and the words of the core.
 
 mod binding;
+mod component;
 mod record;
+mod template;
 
 use kube::Resource;
 use orangery_core::import::{DataValue, TargetObject};
 use serde_json::Value;
 
-pub use self::record::{write_data_object, write_target};
+pub use self::{
+    component::{ContextError, ContextInputs, ContextNames, ContextObjects, NotOneSource},
+    record::{write_data_object, write_target},
+    template::{deploy_item, subinstallation},
+};
 use crate::{data_object::DataObject, label, marks::Marks, target::Target};
 
 impl From<&DataObject> for DataValue {

@@ -57,7 +57,7 @@ pub enum Tool {
     /// End the running job of an installation
     Interrupt(Interrupt),
     /// Render installations without a cluster
-    Render(Render),
+    Render(Box<Render>),
     /// Work on blueprints without a cluster
     Blueprint(Blueprint),
     /// Look into components, and compile them beforehand

@@ -1,15 +1,16 @@
-//! Finding blueprints on disk: folders with a `blueprint.yaml`, and Installations in manifests.
+//! Finding blueprints on disk: folders with a `blueprint.yaml`, archives of them, and Installations in manifests.
 
 mod files;
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use orangery_core::{
-    blueprint::FILE,
+    blueprint::{FILE, FileSystem},
     port::Files,
     review::{self, Finding, Origin, Review, Severity, Spot, Text},
     yaml::{self, Located, Place},
@@ -26,22 +27,30 @@ pub enum BlueprintsError {
     Folder(#[from] FolderError),
     /// No blueprint is there.
     #[error(
-        "{} has neither a blueprint.yaml nor an Installation; name the folder of a blueprint, or manifests with Installations",
+        "{} has neither a blueprint.yaml nor an Installation; name the folder or the archive of a blueprint, or manifests with Installations",
         path.display()
     )]
     None {
         /// What was named.
         path: PathBuf,
     },
+    /// An archive cannot be used.
+    #[error("the archive {} cannot be used: {cause}; make it anew: tar -czf {} -C FOLDER .", path.display(), path.display())]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: String,
+    },
 }
 
 /// A blueprint that was found.
 pub enum Found {
-    /// A folder with a `blueprint.yaml`.
+    /// A folder with a `blueprint.yaml`, or an archive of one.
     Folder {
         /// Its files.
         files: Arc<dyn Files>,
-        /// The folder, as it was named.
+        /// The folder or archive, as it was named.
         path: PathBuf,
     },
     /// An Installation in a manifest.
@@ -76,9 +85,10 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Found>, BlueprintsError> {
     let mut all = Vec::new();
     for path in paths {
         let before = all.len();
-        match folder_of_blueprint(path) {
-            Some(path) => all.push(Found::Folder { files: Arc::new(FolderFiles::new(&path)), path }),
-            None => {
+        match (folder_of_blueprint(path), archive_of_blueprint(path)?) {
+            (Some(path), _) => all.push(Found::Folder { files: Arc::new(FolderFiles::new(&path)), path }),
+            (None, Some(files)) => all.push(Found::Folder { files: Arc::new(files), path: path.clone() }),
+            (None, None) => {
                 for file in folder::files(path)? {
                     manifest(&file, &mut all)?;
                 }
@@ -100,12 +110,43 @@ pub fn folder_of_blueprint(path: &Path) -> Option<PathBuf> {
     is_it.then(|| path.parent().map(Path::to_owned).unwrap_or_default())
 }
 
+/// The files of a blueprint's archive; `None` where the path is none.
+///
+/// # Errors
+/// [`BlueprintsError::Archive`]
+pub fn archive_of_blueprint(path: &Path) -> Result<Option<FileSystem>, BlueprintsError> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let unusable = |cause: String| BlueprintsError::Archive { path: path.to_owned(), cause };
+    let mut bytes = Vec::new();
+    let most = orangery_registry::MOST_OF_A_BLUEPRINT;
+    let read = fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes));
+    read.map_err(|error| unusable(format!("it cannot be read: {error}")))?;
+    if !is_archive(path, &bytes) {
+        return Ok(None);
+    }
+    if bytes.len() as u64 > most {
+        return Err(unusable(format!("it has more than {} MiB", most >> 20)));
+    }
+    orangery_registry::blueprint(&bytes).map(Some).map_err(unusable)
+}
+
+/// Whether a file means to be an archive: by its name, or by how it begins.
+fn is_archive(path: &Path, bytes: &[u8]) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    [".tar", ".tgz", ".tar.gz"].iter().any(|ending| name.ends_with(ending))
+        || bytes.starts_with(&[0x1f, 0x8b])
+        || bytes.get(257..262) == Some(b"ustar".as_slice())
+}
+
 fn manifest(file: &Path, all: &mut Vec<Found>) -> Result<(), BlueprintsError> {
     let unreadable = |cause: io::Error| FolderError::Unreadable { path: file.to_owned(), cause };
     let text = fs::read_to_string(file).map_err(unreadable)?;
     match yaml::locate_all(&text) {
         Ok(documents) => {
-            let installations = documents.into_iter().filter(|of| review::is_installation(&of.value));
+            let objects = documents.into_iter().flat_map(Located::objects);
+            let installations = objects.filter(|of| review::is_installation(&of.value));
             all.extend(
                 installations.map(|located| Found::Installation { located: Box::new(located), file: file.to_owned() }),
             );
@@ -136,6 +177,8 @@ mod tests {
 
     #[test]
     fn folders_of_blueprints_and_installations_of_manifests_are_found() {
+        let item = INSTALLATION.replace('\n', "\n  ");
+        let listed = format!("apiVersion: v1\nkind: List\nitems:\n- kind: ConfigMap\n- {item}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
         write(
@@ -144,10 +187,11 @@ mod tests {
                 ("b/blueprint.yaml", "kind: Blueprint"),
                 ("m/one.yaml", &format!("kind: ConfigMap\n---\n{INSTALLATION}---\n{INSTALLATION}")),
                 ("m/two.yaml", "a: ["),
+                ("l/list.yaml", &listed),
                 ("n/none.yaml", "kind: ConfigMap"),
             ],
         );
-        let found = find(&[path.join("b"), path.join("m"), path.join("b/blueprint.yaml")]).unwrap();
+        let found = find(&["b", "m", "b/blueprint.yaml", "l"].map(|name| path.join(name))).unwrap();
         let kinds: Vec<&str> = found
             .iter()
             .map(|found| match found {
@@ -156,11 +200,14 @@ mod tests {
                 Found::Broken(_) => "broken",
             })
             .collect();
-        assert_eq!(kinds, ["folder", "installation", "installation", "broken", "folder"]);
+        assert_eq!(kinds, ["folder", "installation", "installation", "broken", "folder", "installation"]);
         let told = found[3].review().findings[0].to_string().replace(&path.display().to_string(), "DIR");
         assert!(told.starts_with("DIR/m/two.yaml:") && told.ends_with("; correct the YAML"), "{told}");
         let error = find(&[path.join("n")]).err().unwrap().to_string();
-        assert!(error.ends_with("name the folder of a blueprint, or manifests with Installations"), "{error}");
+        assert!(
+            error.ends_with("name the folder or the archive of a blueprint, or manifests with Installations"),
+            "{error}"
+        );
         let error = find(&[path.join("x")]).err().unwrap().to_string();
         assert!(error.contains("does not exist"), "{error}");
     }

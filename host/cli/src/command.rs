@@ -15,6 +15,7 @@ use crate::{
     exit::Exit,
     folder::FolderError,
     offline::{GivenError, OfflineError, WorldError},
+    repositories::RepositoriesError,
     terminal::Terminal,
     timeout::Timeout,
 };
@@ -114,6 +115,28 @@ pub enum CommandError {
     /// A file that gives values cannot be used.
     #[error(transparent)]
     Given(#[from] GivenError),
+    /// Values of an installation that is not rendered.
+    #[error("{} gives values of the installation {name:?}, which is not rendered; rendered are: {known}", path.display())]
+    NotGivenOf {
+        /// The file.
+        path: PathBuf,
+        /// The installation.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// A descriptor for Installations, which name their own.
+    #[error(
+        "--component-descriptor {} is for a folder with blueprint.yaml or an archive of one; an Installation names its component version in spec.componentDescriptor",
+        path.display()
+    )]
+    NotOfAFolder {
+        /// The descriptor.
+        path: PathBuf,
+    },
+    /// Component versions cannot be opened as the flags say.
+    #[error(transparent)]
+    Repositories(#[from] RepositoriesError),
     /// An installation cannot be rendered.
     #[error("installation {0}")]
     Offline(#[from] OfflineError),
@@ -161,6 +184,9 @@ impl CommandError {
             | CommandError::Folder(_)
             | CommandError::World(_)
             | CommandError::Given(_)
+            | CommandError::NotGivenOf { .. }
+            | CommandError::NotOfAFolder { .. }
+            | CommandError::Repositories(_)
             | CommandError::Components(ComponentsError::Registration(_) | ComponentsError::Set(_))
             | CommandError::NoCache
             | CommandError::Connection(_) => Exit::Usage,

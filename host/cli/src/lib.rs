@@ -16,6 +16,7 @@ pub mod components;
 pub mod connection;
 pub mod exit;
 pub mod folder;
+pub mod form;
 pub mod offline;
 pub mod repositories;
 pub mod terminal;

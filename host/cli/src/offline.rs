@@ -1,15 +1,18 @@
 //! Rendering installations without a cluster: objects of manifests stand for those of the cluster, and what one
 //! installation writes is there for the next. The rendering itself is that of the controller (`orangery-render`).
 
+mod component;
 mod given;
 mod tree;
 mod world;
 
-use orangery_core::{blueprint::BlueprintError, blueprint::FileSystemError, import::ImportError};
-use orangery_render::RenderError;
+use orangery_api::convert::{ContextError, NotOneSource};
+use orangery_core::{component::NotSigned, export::ExportError, import::ImportError};
+use orangery_render::{LoadError, RenderError};
 
-pub(crate) use self::given::imports;
+pub(crate) use self::given::{descriptor, imports};
 pub use self::{
+    component::Versions,
     given::{Given, GivenError},
     tree::{Offline, Rendered, Subject},
     world::{World, WorldError},
@@ -23,30 +26,102 @@ pub struct OfflineError {
     pub path: String,
     /// Why.
     #[source]
-    pub why: Why,
+    pub why: Box<Why>,
 }
 
 /// What is wrong with an installation.
 #[derive(Debug, thiserror::Error)]
 pub enum Why {
-    /// Its blueprint is in a component version.
-    #[error(
-        "the blueprint comes from a component version, which cannot be fetched here; write its files into the installation, or render the blueprint's own folder"
-    )]
-    NotHere,
-    /// Its files cannot be read.
+    /// Its Context is not among the manifests.
+    #[error("there is no Context {0:?} among the manifests; add it, or correct spec.context")]
+    NoContext(String),
+    /// What its Context names is not there.
+    #[error("{0}; here it must be among the manifests")]
+    Context(#[from] ContextError),
+    /// Its component version is named in no form, or in both.
     #[error(transparent)]
-    Files(#[from] FileSystemError),
-    /// Its blueprint is invalid.
+    Source(#[from] NotOneSource),
+    /// Its component version has to be signed.
+    #[error(transparent)]
+    NotSigned(#[from] NotSigned),
+    /// Its blueprint cannot be loaded.
     #[error("{0}; orangery blueprint check shows where")]
-    Blueprint(#[from] Box<BlueprintError>),
+    Blueprint(#[source] LoadError),
+    /// Something else of its blueprint or component version.
+    #[error("{0}")]
+    Load(#[source] LoadError),
     /// An import cannot be read.
     #[error("{0}; or give it with --imports")]
     Imports(#[from] ImportError),
     /// Rendering failed.
     #[error(transparent)]
     Render(#[from] Box<RenderError>),
+    /// A sub-installation of a folder or an archive comes from a component version.
+    #[error("{0}; of a folder or an archive: --component-descriptor FILE")]
+    NoComponent(#[source] Box<RenderError>),
+    /// Exports cannot be written.
+    #[error(transparent)]
+    Exports(#[from] ExportError),
+    /// Something is given that nothing asks for.
+    #[error("--{flag} gives {what} {name:?}, which {whose} not have; known are: {known}")]
+    Unknown {
+        /// The flag.
+        flag: &'static str,
+        /// What it is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Who does not have it.
+        whose: &'static str,
+        /// The names that there are.
+        known: String,
+    },
     /// What is kept from an earlier job is no state.
     #[error("the given state cannot be used: {0}")]
     State(String),
+}
+
+impl From<LoadError> for Why {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Blueprint(_) => Why::Blueprint(error),
+            LoadError::NotOneSource
+            | LoadError::NoComponent { .. }
+            | LoadError::Component(_)
+            | LoadError::Files(_)
+            | LoadError::Schema { .. } => Why::Load(error),
+        }
+    }
+}
+
+impl From<RenderError> for Why {
+    fn from(error: RenderError) -> Self {
+        match error {
+            RenderError::NoComponent { .. } => Why::NoComponent(Box::new(error)),
+            _ => Why::Render(Box::new(error)),
+        }
+    }
+}
+
+/// What the command line gives under names, and who must have them.
+#[derive(Clone, Copy)]
+struct Names<'a> {
+    /// The flag.
+    flag: &'static str,
+    /// What has the names.
+    what: &'static str,
+    /// Who must have it.
+    whose: &'static str,
+    /// The names that there are.
+    known: &'a [&'a str],
+}
+
+impl Names<'_> {
+    /// Refuses a name that nobody has.
+    fn check<'n>(self, given: impl IntoIterator<Item = &'n String>) -> Result<(), Why> {
+        let Names { flag, what, whose, known } = self;
+        let Some(name) = given.into_iter().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(Why::Unknown { flag, what, name: name.clone(), whose, known })
+    }
 }

@@ -2,9 +2,12 @@
 
 use std::{fs, io, path::PathBuf, sync::Arc};
 
-use clap::Args;
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use orangery_core::{
-    component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials},
+    component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy},
     error::Fault,
     port::{Artifacts, BoxFuture},
 };
@@ -32,6 +35,17 @@ pub struct RepositoryFlags {
     /// How much it keeps, in mebibytes; what was used longest ago makes room
     #[arg(long = "components-cache-size", value_name = "MIB", default_value_t = 2048)]
     pub cache_size: u64,
+    /// Whether component versions have to be signed: every installation's, those that ask for it, or none
+    #[arg(long, value_name = "POLICY", default_value = "DoNotEnforce", value_parser = signature_policy())]
+    pub signature_policy: SignaturePolicy,
+}
+
+/// The three words, as the original's configuration has them.
+fn signature_policy() -> impl TypedValueParser<Value = SignaturePolicy> {
+    PossibleValuesParser::new(SignaturePolicy::ALL.map(SignaturePolicy::name)).map(|name| {
+        let found = SignaturePolicy::ALL.into_iter().find(|policy| policy.name() == name);
+        found.unwrap_or_default()
+    })
 }
 
 /// Why component versions cannot be opened as the flags say.
@@ -65,7 +79,8 @@ impl RepositoryFlags {
         let (cache, temporary) = self.cache_folder()?;
         let folders = self.folders.iter().chain(beside).cloned().collect();
         let cache_bytes = self.cache_size.saturating_mul(1 << 20);
-        let settings = Settings { folders, cache, cache_bytes, oci: self.registries()? };
+        let (oci, signatures) = (self.registries()?, self.signature_policy);
+        let settings = Settings { folders, cache, cache_bytes, oci, signatures };
         let repositories = Repositories::new(settings).map_err(RepositoriesError::Unusable)?;
         Ok(Arc::new(Opened { repositories, _temporary: temporary }))
     }
@@ -98,6 +113,14 @@ impl RepositoryFlags {
     }
 }
 
+/// The folders of these paths: themselves, and those that files lie in. What they name may lie beside them.
+pub fn folders(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let folder = |path: &PathBuf| {
+        if path.is_dir() { Some(path.clone()) } else { path.parent().map(|parent| parent.join(".")) }
+    };
+    paths.iter().filter_map(folder).collect()
+}
+
 /// Whether files can be made in a folder, which is made where it is missing.
 fn is_writable(folder: &std::path::Path) -> bool {
     fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder)).is_ok()
@@ -116,6 +139,10 @@ impl ComponentVersions for Opened {
 
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
         self.repositories.artifacts(credentials)
+    }
+
+    fn signature_policy(&self) -> SignaturePolicy {
+        self.repositories.signature_policy()
     }
 }
 
@@ -137,6 +164,21 @@ mod tests {
         let line = ["x", &cache].into_iter().chain(flags.iter().copied());
         let line = Line::try_parse_from(line).map_err(|error| error.to_string())?;
         line.flags.open(&[]).map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_policy_of_signatures_reaches_who_makes_requests() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = format!("--components-cache={}", folder.path().display());
+        let policy = |flags: &[&str]| {
+            let line = ["x", &cache].into_iter().chain(flags.iter().copied());
+            let line = Line::try_parse_from(line).map_err(|error| error.kind())?;
+            Ok(line.flags.open(&[]).expect("repositories").signature_policy())
+        };
+        assert_eq!(policy(&[]), Ok(SignaturePolicy::DoNotEnforce));
+        assert_eq!(policy(&["--signature-policy", "Enforce"]), Ok(SignaturePolicy::Enforce));
+        assert_eq!(policy(&["--signature-policy", "Disabled"]), Ok(SignaturePolicy::Disabled));
+        assert_eq!(policy(&["--signature-policy", "never"]), Err(clap::error::ErrorKind::InvalidValue));
     }
 
     #[test]

@@ -36,6 +36,7 @@ use crate::{
 mod keep;
 mod ledger;
 mod look;
+mod pick_up;
 mod provider_status;
 mod target;
 
@@ -186,7 +187,9 @@ impl Controller for DeployItemController {
     const NAME: &'static str = "deploy-item";
 
     async fn reconcile(&self, item: Arc<DeployItem>) -> Result<Next, Halt> {
-        let Some(deployer) = self.host.plugins.deployer(&item.spec.type_) else { return Ok(Next::Settled) };
+        let Some(deployer) = self.host.plugins.deployer(&item.spec.type_) else {
+            return pick_up::look(&self.host, &item).await;
+        };
         if item.operation() == Some(Operation::TestReconcile) && item.job_finished() {
             return self.test(&item).await;
         }

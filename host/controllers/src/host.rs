@@ -1,6 +1,6 @@
 //! What every controller is given: the client, the stores, the components, the clock and the randomness.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{
@@ -17,7 +17,11 @@ use orangery_core::{
 };
 use orangery_reconcile::{Key, Store, Watched, Writer};
 
-use crate::{installation::sibling, seed::HostKey};
+use crate::{
+    installation::sibling,
+    seed::HostKey,
+    target::{OwnAddress, Tokens},
+};
 
 /// What is known of each kind.
 #[derive(Clone)]
@@ -101,7 +105,17 @@ pub struct Host {
     pub key: HostKey,
     /// Publishes events.
     pub recorder: Recorder,
+    /// How long an item waits for a deployer elsewhere to begin; `None` for ever.
+    pub pick_up_timeout: Option<Duration>,
+    /// How the cluster of the client is reached; `None` where only this process can.
+    pub own_address: Option<OwnAddress>,
+    /// Tokens for targets that name a service account.
+    pub(crate) tokens: Tokens,
 }
+
+/// How long an item waits for a deployer elsewhere unless told otherwise, as in the code of the original
+/// (`landscaper.md` §3.5).
+pub const PICK_UP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 impl Host {
     /// A host that knows nothing yet.
@@ -114,7 +128,19 @@ impl Host {
         key: HostKey,
     ) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
-        Self { client, stores: Stores::new(), plugins, components, clock, chance, key, recorder }
+        Self {
+            client,
+            stores: Stores::new(),
+            plugins,
+            components,
+            clock,
+            chance,
+            key,
+            recorder,
+            pick_up_timeout: Some(PICK_UP_TIMEOUT),
+            own_address: None,
+            tokens: Tokens::default(),
+        }
     }
 
     /// Writes objects of one kind and keeps its store in step.

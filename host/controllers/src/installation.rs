@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use orangery_api::{
-    FINALIZER, annotation, context::DEFAULT_CONTEXT, installation::Installation, job::Job, marks::Marks,
+    FINALIZER, annotation,
+    context::DEFAULT_CONTEXT,
+    installation::{AutomaticReconcileStatus, Installation},
+    job::Job,
+    marks::Marks,
 };
 use orangery_core::{
     job::{JobIds, Situation, Work, work},
@@ -16,6 +20,7 @@ use orangery_core::{
 };
 use orangery_reconcile::{Controller, Next};
 
+use self::idle::Idle;
 use crate::{
     host::Host,
     job::{self, JobStatus, standing_phase, walk},
@@ -28,6 +33,7 @@ mod completing;
 mod component;
 mod deletion;
 mod execution;
+mod idle;
 mod init;
 mod kubeconfigs;
 mod objects;
@@ -83,8 +89,11 @@ impl Controller for InstallationController {
             in_deletion: phase.is_some_and(orangery_core::phase::Phase::is_deletion),
         };
         match work(situation) {
-            Work::None => Ok(Next::Settled),
-            Work::Start => start(host, &installation).await,
+            Work::None => match idle::look(host, &installation).await? {
+                Idle::Rest(next) => Ok(next),
+                Idle::Start(record) => start(host, &installation, Some(record)).await,
+            },
+            Work::Start => start(host, &installation, None).await,
             Work::Continue { job } => {
                 let installation = adopt(host, &installation).await?;
                 self.run(&installation, job, standing_phase(phase, deleting)).await
@@ -93,8 +102,9 @@ impl Controller for InstallationController {
     }
 }
 
-/// Starts a job at a root: the id goes to the status first, so that a request is never lost (INS-12 … INS-14).
-async fn start(host: &Host, before: &Installation) -> Result<Next, Halt> {
+/// Starts a job at a root: the id goes to the status first, so that a request is never lost (INS-12 … INS-14). `record` is
+/// that of a job which starts by itself; a person's request begins to count anew.
+async fn start(host: &Host, before: &Installation, record: Option<AutomaticReconcileStatus>) -> Result<Next, Halt> {
     use orangery_core::phase::Phase as _;
     let now = host.now();
     let mut after = before.clone();
@@ -103,6 +113,9 @@ async fn start(host: &Host, before: &Installation) -> Result<Next, Halt> {
     let status = after.status.get_or_insert_default();
     status.trigger(&host.chance.job_id(), first, generation, &now);
     before.annotation(annotation::TRIGGER).unwrap_or_default().clone_into(&mut status.last_handled_trigger);
+    if record.is_some() || !request::is_retry(before) {
+        status.automatic_reconcile_status = record;
+    }
     let writer = host.writer(&host.stores.installations);
     writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
     Ok(Next::Again)

@@ -18,6 +18,7 @@ pub mod deploy_item;
 pub mod execution;
 pub mod installation;
 
-pub use host::{Host, Stores};
+pub use host::{Host, PICK_UP_TIMEOUT, Stores};
 pub use seed::{HostKey, HostKeyError};
+pub use target::OwnAddress;
 pub use wake::{Queues, wire};

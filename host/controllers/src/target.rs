@@ -1,5 +1,7 @@
 //! Targets of a namespace: that they exist, what they hold, and their kubeconfigs (`landscaper.md` §1.4).
 
+mod account;
+
 use std::sync::Arc;
 
 use k8s_openapi::{ByteString, api::core::v1::Secret};
@@ -16,6 +18,8 @@ use orangery_core::{
 use orangery_reconcile::Key;
 use serde_json::{Map, Value, json};
 
+pub use self::account::OwnAddress;
+pub(crate) use self::account::Tokens;
 use crate::{host::Host, installation::get};
 
 /// The targets that an object of this namespace may reach, by name.
@@ -53,8 +57,17 @@ impl Targets<'_> {
             return Err(stall("TargetTypeMismatch", message));
         }
         let content = self.content_of(&target).await?;
-        kubeconfig_in(&content)
-            .map_err(|why| stall("InvalidTarget", format!("Target {}/{name} cannot be used: {why}", self.namespace)))
+        let named = format!("Target {}/{name}", self.namespace);
+        if let Some(kubeconfig) = kubeconfig_in(&content) {
+            return Ok(kubeconfig);
+        }
+        if let Some(kubeconfig) = account::kubeconfig(self.host, self.namespace, &named, &content).await? {
+            return Ok(kubeconfig);
+        }
+        whole(&content).ok_or_else(|| {
+            let message = format!("{named} cannot be used: it has neither config nor secretRef; give it a kubeconfig");
+            stall("InvalidTarget", message)
+        })
     }
 
     /// The content of a target, resolved.
@@ -100,23 +113,18 @@ impl Targets<'_> {
     }
 }
 
-/// The kubeconfig in the content of a target; without one of the known keys the whole content is one.
-fn kubeconfig_in(content: &Value) -> Result<String, String> {
-    const LATER: &str = "is not supported by this version; give it a kubeconfig";
-    let as_text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let found = |key: &str| content.get(key).filter(|value| !value.is_null());
-    if let Some(kubeconfig) = found("kubeconfig") {
-        return Ok(as_text(kubeconfig));
-    }
-    for key in ["oidcConfig", "selfConfig"] {
-        if found(key).is_some() {
-            return Err(format!("{key} {LATER}"));
-        }
-    }
-    match content {
-        Value::Null => Err("it has neither config nor secretRef; give it a kubeconfig".to_owned()),
-        content => Ok(as_text(content)),
-    }
+/// The kubeconfig that stands in the content of a target under its name.
+fn kubeconfig_in(content: &Value) -> Option<String> {
+    content.get("kubeconfig").filter(|value| !value.is_null()).map(as_text)
+}
+
+/// Content with none of the known keys is the kubeconfig itself.
+fn whole(content: &Value) -> Option<String> {
+    Some(content).filter(|content| !content.is_null()).map(as_text)
+}
+
+fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn text(content: &ByteString) -> String {
@@ -133,21 +141,11 @@ mod tests {
 
     #[test]
     fn a_kubeconfig_is_text_or_an_object_or_the_whole_content() {
-        assert_eq!(kubeconfig_in(&json!({"kubeconfig": "a: b"})), Ok("a: b".into()));
-        assert_eq!(kubeconfig_in(&json!({"kubeconfig": {"a": "b"}})), Ok(r#"{"a":"b"}"#.into()));
-        assert_eq!(kubeconfig_in(&json!({"apiVersion": "v1"})), Ok(r#"{"apiVersion":"v1"}"#.into()));
-        assert_eq!(kubeconfig_in(&json!("apiVersion: v1")), Ok("apiVersion: v1".into()));
-    }
-
-    #[test]
-    fn what_comes_later_and_what_is_missing_is_said() {
-        assert_eq!(
-            kubeconfig_in(&json!({"selfConfig": {}})),
-            Err("selfConfig is not supported by this version; give it a kubeconfig".into())
-        );
-        assert_eq!(
-            kubeconfig_in(&Value::Null),
-            Err("it has neither config nor secretRef; give it a kubeconfig".into())
-        );
+        assert_eq!(kubeconfig_in(&json!({"kubeconfig": "a: b"})), Some("a: b".into()));
+        assert_eq!(kubeconfig_in(&json!({"kubeconfig": {"a": "b"}})), Some(r#"{"a":"b"}"#.into()));
+        assert_eq!(kubeconfig_in(&json!({"apiVersion": "v1"})), None);
+        assert_eq!(whole(&json!({"apiVersion": "v1"})), Some(r#"{"apiVersion":"v1"}"#.into()));
+        assert_eq!(whole(&json!("apiVersion: v1")), Some("apiVersion: v1".into()));
+        assert_eq!(whole(&Value::Null), None);
     }
 }

@@ -5,8 +5,10 @@ mod child;
 mod descriptor;
 mod key;
 pub mod media;
+mod nested;
 mod normal;
 mod overwrite;
+mod policy;
 mod port;
 mod reference;
 mod render;
@@ -20,8 +22,10 @@ pub use self::{
         SignatureValue, Source,
     },
     key::resource_key,
+    nested::{NestedDigests, ResourceDigest},
     normal::Normalisation,
     overwrite::{Overwrite, OverwriteSide, Replaced, replace},
+    policy::{NotSigned, SignaturePolicy},
     port::{
         ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Content, Credentials, Secret,
         Verification, VersionReference,

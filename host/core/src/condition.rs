@@ -11,6 +11,10 @@ use crate::error::{Code, Failure};
 /// The types of condition that this module owns.
 pub const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "Progressing"];
 
+/// The condition that tells whether `ComponentVersionOverwrites` replaced the component reference of an Installation
+/// (`landscaper.md` §3.7, §10). It says nothing of progress: kstatus and Flux pass over it.
+pub const OVERWRITE: &str = "ComponentReferenceOverwrite";
+
 /// The longest message that a condition carries, in bytes.
 const LONGEST_MESSAGE: usize = 8 * 1024;
 
@@ -158,6 +162,23 @@ pub fn conditions(state: &State, generation: i64, previous: &[Condition], now: T
     owned.chain(kept).collect()
 }
 
+/// The same list with [`OVERWRITE`] as it is now: `report` is the sentence of an overwrite, or that there was none, where
+/// the Context has overwrites; where it has none, the condition goes.
+pub fn with_overwrite(
+    report: Option<Result<&str, &str>>,
+    generation: i64,
+    previous: &[Condition],
+    now: Timestamp,
+) -> Vec<Condition> {
+    let row = report.map(|report| match report {
+        Ok(overwritten) => row(OVERWRITE, Status::True, "FoundOverwrite", overwritten),
+        Err(not) => row(OVERWRITE, Status::False, "NoOverwriteDefined", not),
+    });
+    let before = previous.iter().find(|condition| condition.kind == OVERWRITE);
+    let now = row.map(|row| condition(row, generation, before, now));
+    previous.iter().filter(|condition| condition.kind != OVERWRITE).cloned().chain(now).collect()
+}
+
 fn condition(row: Row, generation: i64, before: Option<&Condition>, now: Timestamp) -> Condition {
     let same_status = before.filter(|before| before.status == row.status);
     let mut condition = Condition {
@@ -271,6 +292,26 @@ mod tests {
         let kinds: Vec<&str> = now.iter().map(|condition| condition.kind.as_str()).collect();
         assert_eq!(kinds, ["Ready", "Progressing", "EnsureSubInstallations"]);
         assert_eq!(now.last(), Some(&foreign));
+    }
+
+    #[test]
+    fn an_overwrite_is_told_beside_what_others_say_and_goes_with_the_overwrites() {
+        let failed = State::Failed { failure: failure(), retry: false };
+        let owned = conditions(&failed, 1, &[], at(1));
+        let lines = |list: &[Condition]| list.iter().map(line).collect::<Vec<_>>();
+        let with = |report, previous: &[Condition], second| with_overwrite(report, 1, previous, at(second));
+        let told = with(Some(Ok("a -> b")), &owned, 2);
+        assert_eq!(told[..owned.len()], owned);
+        assert_eq!(lines(&told[owned.len()..]), ["ComponentReferenceOverwrite=True FoundOverwrite \"a -> b\" "]);
+        // A job that ends keeps it, and the same again does not move its times.
+        let ended = conditions(&State::Succeeded, 1, &told, at(3));
+        assert_eq!(ended.last(), told.last());
+        assert_eq!(with(Some(Ok("a -> b")), &ended, 4), ended);
+        let not = with(Some(Err("no rule matches")), &ended, 5);
+        let last = not.last().unwrap();
+        assert_eq!((last.last_transition_time, not.len()), (at(5), ended.len()));
+        assert_eq!(line(last), "ComponentReferenceOverwrite=False NoOverwriteDefined \"no rule matches\" ");
+        assert_eq!(with(None, &not, 6), ended[..ended.len() - 1]);
     }
 
     #[test]

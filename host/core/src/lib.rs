@@ -4,6 +4,7 @@
 //! the same plan, the same digest and the same message. The rest of the host gathers what is needed, asks this crate
 //! what to do, and does it.
 
+pub mod automatic;
 pub mod binding;
 pub mod blueprint;
 pub mod check;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     blueprint::ComponentReference,
-    component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials},
+    component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy},
     error::{Code, Fault},
     grant::Grants,
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
@@ -213,6 +213,10 @@ impl ComponentVersions for Nothing {
 
     fn artifacts(&self, _: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
         Ok(Arc::new(Nothing))
+    }
+
+    fn signature_policy(&self) -> SignaturePolicy {
+        SignaturePolicy::default()
     }
 }
 

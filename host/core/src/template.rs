@@ -21,6 +21,9 @@ pub enum ExecutionKind {
     ExportMapping,
 }
 
+/// The template type that data mappings are written in (`landscaper.md` §4.6).
+pub const MAPPING_ENGINE: &str = "Spiff";
+
 impl ExecutionKind {
     /// The list, as the blueprint or the installation names it.
     pub fn list(self) -> &'static str {

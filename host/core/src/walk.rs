@@ -125,6 +125,16 @@ mod tests {
     }
 
     #[test]
+    fn ins_48_exe_32_to_34_one_table_tells_normal_errors_from_fatal_ones_for_all_kinds() {
+        let retry = || Err(Halt::Retry(failure()));
+        assert_eq!(advance(Execution::Completing, retry()), Transition::Retry(failure()));
+        assert_eq!(advance(Installation::Completing, retry()), Transition::Retry(failure()));
+        let stall = || Err(Halt::Stall(failure()));
+        assert_eq!(advance(Execution::Init, stall()), Transition::End(Execution::Failed, Some(failure())));
+        assert_eq!(advance(Execution::InitDelete, stall()), Transition::End(Execution::DeleteFailed, Some(failure())));
+    }
+
+    #[test]
     fn c_16_a_stall_beside_working_children_is_tried_again() {
         assert_eq!(advance(Execution::Progressing, Err(Halt::Stall(failure()))), Transition::Retry(failure()));
         assert_eq!(advance(Installation::Deleting, Err(Halt::Stall(failure()))), Transition::Retry(failure()));

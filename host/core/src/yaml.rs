@@ -109,6 +109,20 @@ pub struct Located {
     pub places: Places,
 }
 
+impl Located {
+    /// The objects of a document of manifests: those in `items` where it is a list of Kubernetes, else itself.
+    pub fn objects(self) -> Vec<Self> {
+        let kind = self.value.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let items = self.value.get("items").and_then(Value::as_array).filter(|_| kind.ends_with("List"));
+        let Some(items) = items else { return vec![self] };
+        let item = |(index, value): (usize, &Value)| {
+            let places = self.places.below(&format!("items[{index}]"));
+            Self { value: value.clone(), places }.objects()
+        };
+        items.iter().enumerate().flat_map(item).collect()
+    }
+}
+
 /// The first document of a text, as Go's decoders read it; null for an empty text.
 pub fn decode(text: &str) -> Result<Value, YamlError> {
     let mut documents = Documents::new(text);

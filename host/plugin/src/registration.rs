@@ -7,7 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use orangery_core::{blueprint::OWN_ENGINE, digest, grant::Grants};
+use orangery_core::{
+    blueprint::OWN_ENGINE,
+    digest,
+    grant::Grants,
+    yaml::{self, Located},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -154,12 +159,12 @@ pub enum RegistrationError {
         path: PathBuf,
     },
     /// The text is not a registration.
-    #[error("{origin}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+    #[error("{origin}:{line}: {why}")]
     Syntax {
         /// The file.
         origin: String,
         /// From 1.
-        line: Option<u64>,
+        line: usize,
         /// What is wrong.
         why: String,
     },
@@ -210,11 +215,15 @@ impl Registration {
     ///
     /// [`RegistrationError::Syntax`] with the line, and the errors of what the form cannot say.
     pub fn parse(text: &str, origin: &str) -> Result<Self, RegistrationError> {
-        let registration: Self = serde_saphyr::from_str(text).map_err(|error| RegistrationError::Syntax {
-            origin: origin.to_owned(),
-            line: error.location().map(|place| place.line()),
-            why: error.without_snippet().to_string(),
-        })?;
+        let syntax = |line, why| RegistrationError::Syntax { origin: origin.to_owned(), line, why };
+        let Located { value, places } =
+            yaml::locate(text).map_err(|error| syntax(error.line, error.reason.to_string()))?;
+        // Of a grant that is given twice nobody knows which one was meant.
+        if let Some((path, place)) = places.duplicates().first() {
+            return Err(syntax(place.line, format!("`{path}` is given twice; remove one")));
+        }
+        let registration: Self = serde_path_to_error::deserialize(value)
+            .map_err(|error| syntax(places.find(&error.path().to_string()).line, error.into_inner().to_string()))?;
         registration.check(origin)?;
         Ok(registration)
     }
@@ -371,8 +380,16 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
         let misspelt = format!("{HEAD}spec:\n  version: 1.0.0\n  component: {{file: a.wasm}}\n  deployr: {{}}\n");
-        let error = Registration::parse(&misspelt, "mine.yaml").unwrap_err().to_string();
-        assert!(error.starts_with("mine.yaml:7: ") && error.contains("deployr"), "{error}");
+        check(
+            &misspelt,
+            "mine.yaml:7: unknown field `deployr`, expected one of `version`, `component`, `deployer`, `template`, `grants`, `limits`",
+        );
+        check(&format!("{HEAD}spec:\n  version: [1]"), "mine.yaml:5: invalid type: sequence, expected a string");
+        check(
+            &format!("{HEAD}spec: {{version: 1.0.0,\n version: 2.0.0}}"),
+            "mine.yaml:5: `spec.version` is given twice; remove one",
+        );
+        check(&format!("{HEAD}spec: {{version: 1.0.0"), "mine.yaml:4: unclosed bracket '{'");
         let spec = |rest: &str| format!("{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}{rest}}}");
         check(&spec(""), "mine.yaml: plugin mine must have either `deployer` with item types or `template` with types");
         check(&spec(", deployer: {itemTypes: []}"), "mine.yaml: `spec.deployer.itemTypes` is empty; give it a value");

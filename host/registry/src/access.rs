@@ -1,5 +1,7 @@
 //! From a resource to its bytes: what its access says, checked against its digest.
 
+mod files;
+
 use std::sync::Arc;
 
 use orangery_core::{
@@ -14,7 +16,7 @@ use crate::{
     cache::Bytes,
     graph::Node,
     image,
-    oci::{Descriptor, Keyring, Manifest, Reference},
+    oci::{Descriptor, Keyring, Manifest, Reference, Selector},
     registry::Registries,
 };
 
@@ -55,16 +57,17 @@ impl Reach {
             self.fetch_unchecked(node, resource).await.map_err(|fault| crate::within(fault, &shown(node, resource)))?;
         match &fetched {
             Fetched::Blob(content) => check_blob(node, resource, content)?,
-            Fetched::Artifact { manifest, .. } => check_manifest(node, resource, &manifest.digest)?,
+            Fetched::Artifact { manifest, .. } => check_manifest(node, resource, &manifest.artifact)?,
         }
         Ok(fetched)
     }
 
     async fn fetch_unchecked(&self, node: &Node, resource: &Resource) -> Result<Fetched, Fault> {
         let invalid = |message: String| Fault::invalid(Code::ConfigurationProblem, message);
-        let access = resource.access.as_ref().ok_or_else(|| invalid("it has no access, so no content".to_owned()))?;
+        let written = resource.access.as_ref().ok_or_else(|| invalid("it has no access, so no content".to_owned()))?;
         let access: Access =
-            lenient::decode(access).map_err(|error| invalid(format!("its access is invalid: {error}")))?;
+            lenient::decode(written).map_err(|error| invalid(format!("its access is invalid: {error}")))?;
+        let digest = resource.digest.as_ref();
         let blob = |bytes, media_type| Ok(Fetched::Blob(Content { bytes, media_type }));
         match access.type_.split('/').next().unwrap_or_default() {
             "localBlob" | "LocalBlob" => blob(node.blobs.local(&access.local_reference).await?, access.media_type),
@@ -78,9 +81,13 @@ impl Reach {
                 self.artifact(&reference.ok_or_else(missing)?).await
             }
             "ociBlob" | "ociBlobLayer" => blob(self.blob(&access).await?, access.media_type),
+            "wget" | "Wget" => self.wget(written, digest).await.map(Fetched::Blob),
+            "helm" | "Helm" => self.helm(written, digest).await.map(Fetched::Blob),
+            "gitHub" | "github" | "GitHub" => self.github(written, digest).await.map(Fetched::Blob),
             other => Err(invalid(format!(
-                "its access type {other:?} is not supported; known are localBlob, ociArtifact, ociBlob and \
-                 relativeOciReference: transport the component with its resources (ocm transfer --copy-resources)"
+                "its access type {other:?} is not supported; known are localBlob, ociArtifact, ociBlob, \
+                 relativeOciReference, helm, wget and gitHub: transport the component with its resources (ocm transfer \
+                 --copy-resources)"
             ))),
         }
     }
@@ -100,6 +107,38 @@ impl Reach {
         let size = access.size.ok_or_else(|| invalid("it has no size".to_owned()))?;
         let blob = Descriptor { media_type: String::new(), digest, size, annotations: Default::default() };
         self.registries.unproven_blob(&repository, &blob, &self.keyring).await
+    }
+
+    /// An artifact packed into an archive, as the original hands it to templates.
+    pub(crate) async fn packed(&self, reference: &Reference, manifest: &Manifest) -> Result<Content, Fault> {
+        let repository = &reference.repository;
+        if manifest.artifact != manifest.digest {
+            let message = format!(
+                "{reference} is an index of several artifacts, which is no single content; name the one that is meant by \
+                 its digest"
+            );
+            return Err(Fault::invalid(Code::ConfigurationProblem, message));
+        }
+        let most = self.registries.client().settings().limits.blob;
+        let size = manifest.blobs().fold(0_u64, |size, blob| size.saturating_add(blob.size));
+        if size > most {
+            let message = format!("{reference} has {size} bytes in its layers, and the limit is {most}");
+            return Err(Fault::invalid(Code::LimitExceeded, message));
+        }
+        let document = self.registries.manifest_bytes(repository, &manifest.digest, &self.keyring).await?;
+        let mut blobs = vec![(manifest.digest.clone(), document)];
+        for blob in manifest.blobs() {
+            if blobs.iter().all(|(digest, _)| *digest != blob.digest) {
+                blobs.push((blob.digest.clone(), self.registries.blob(repository, blob, &self.keyring).await?));
+            }
+        }
+        let tag = match &reference.selector {
+            Selector::Tag(tag) => Some(tag.as_str()),
+            Selector::Digest(_) => None,
+        };
+        let bytes = image::pack(manifest, tag, &blobs)
+            .map_err(|error| Fault::invalid(Code::InternalProblem, format!("{reference} cannot be packed: {error}")))?;
+        Ok(Content { media_type: image::archive_type(&manifest.media_type), bytes: Bytes::new(bytes) })
     }
 
     /// The layer of a blueprint or schema artifact: the first one of a media type that is wanted; where the config says

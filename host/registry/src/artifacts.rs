@@ -26,7 +26,7 @@ impl Artifacts for WasmArtifacts {
             let parsed: Reference = reference.to_string().parse().map_err(|error| unusable(format!("{error}")))?;
             let manifest = self.registries.manifest(&parsed, &self.keyring).await?;
             let layer = manifest.wasm_layer().map_err(unusable)?;
-            Ok(self.registries.blob(&parsed.repository, layer, &self.keyring).await?.to_vec())
+            self.registries.blob(&parsed.repository, layer, &self.keyring).await.map(Arc::unwrap_or_clone)
         })
     }
 }

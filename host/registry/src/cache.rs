@@ -1,18 +1,26 @@
-//! Content by its digest, on disk: bounded in bytes, shared by jobs, kept over restarts.
+//! What was fetched, on disk: bounded in bytes, shared by jobs, kept over restarts.
+//!
+//! A blob is kept under its digest and the place it came from: who only knows a digest gets nothing, however the place
+//! that he names calls it. Beside blobs there are [`answers`], for those who gave the same credentials.
 //!
 //! A file is written beside its place, synced and renamed: after a crash it is there as a whole or not at all. What is
 //! read is compared with its digest, so that a torn or altered file is fetched again.
 
+mod answers;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeMap,
     fs, io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
 use orangery_core::{
-    digest::content::{ContentDigest, Hasher},
+    digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
 };
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
@@ -20,8 +28,11 @@ use tokio::io::AsyncWriteExt;
 
 use crate::oci::Flights;
 
-/// The bytes of one blob.
-pub(crate) type Bytes = Arc<[u8]>;
+/// The bytes of one blob, held once however many use them.
+pub(crate) type Bytes = Arc<Vec<u8>>;
+
+/// What a file of the cache counts at least: small files take a block of the disk all the same.
+const BLOCK: u64 = 4096;
 
 /// A cache in one folder.
 pub(crate) struct Cache {
@@ -29,13 +40,16 @@ pub(crate) struct Cache {
     /// Bytes of all files.
     most: u64,
     index: Mutex<Index>,
-    flights: Flights<ContentDigest, Result<Bytes, Fault>>,
+    /// By file and by who asks: an error names the credentials of the one who asked.
+    flights: Flights<(String, ContentDigest), Result<Bytes, Fault>>,
+    /// Names of answers are made with it.
+    key: ring::hmac::Key,
 }
 
-/// What there is: sizes by digest, and the order of use.
+/// What there is: sizes by name, and the order of use.
 #[derive(Default)]
 struct Index {
-    files: BTreeMap<ContentDigest, Known>,
+    files: BTreeMap<String, Known>,
     total: u64,
     clock: u64,
 }
@@ -45,41 +59,70 @@ struct Known {
     used: u64,
 }
 
+/// A blob of one place.
+pub(crate) struct Blob<'a> {
+    /// The repository or archive it is from. What was fetched from one place is never given to who names another.
+    pub(crate) place: &'a str,
+    /// Its digest.
+    pub(crate) digest: &'a ContentDigest,
+    /// Who asks, by the fingerprint of the credentials.
+    pub(crate) asker: &'a ContentDigest,
+}
+
+impl Blob<'_> {
+    fn file(&self) -> String {
+        let place = ContentDigest::of(Algorithm::Sha256, self.place.as_bytes());
+        let short: String = place.hex().chars().take(32).collect();
+        format!("{short}.{}", self.digest.to_string().replacen(':', ".", 1))
+    }
+}
+
 impl Cache {
     /// Opens a folder, makes it where it is missing, and forgets what does not fit.
     pub(crate) fn open(folder: &Path, most: u64) -> io::Result<Self> {
-        fs::create_dir_all(folder.join("unfinished"))?;
+        // What is kept was fetched with credentials: it is for this user.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.join("unfinished"))?;
         for left in fs::read_dir(folder.join("unfinished"))? {
             fs::remove_file(left?.path())?;
         }
-        let mut found: Vec<(SystemTime, ContentDigest, u64)> = Vec::new();
+        let mut found: Vec<(SystemTime, String, u64)> = Vec::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            let (name, data) = (entry.file_name(), entry.metadata()?);
-            let digest = name.to_str().and_then(|name| name.replacen('.', ":", 1).parse().ok());
-            if let Some(digest) = digest.filter(|_| data.is_file()) {
-                found.push((data.modified()?, digest, data.len()));
+            let data = entry.metadata()?;
+            if let Ok(name) = entry.file_name().into_string()
+                && data.is_file()
+                && name != answers::KEY
+            {
+                found.push((data.modified()?, name, data.len()));
             }
         }
         found.sort();
         let mut index = Index::default();
-        for (_, digest, size) in found {
-            index.add(digest, size);
+        for (_, name, size) in found {
+            index.add(name, size);
         }
-        let cache = Self { folder: folder.to_owned(), most, index: Mutex::new(index), flights: Flights::new() };
+        let key = answers::key(folder)?;
+        let (index, flights) = (Mutex::new(index), Flights::new());
+        let cache = Self { folder: folder.to_owned(), most, index, flights, key };
         cache.shrink();
         Ok(cache)
     }
 
-    /// The content of a digest: from disk, or fetched and then on disk. Those who ask at the same time share one
-    /// fetch. `fetch` has checked nothing: digest and size are compared here.
-    pub(crate) async fn get<F>(&self, digest: &ContentDigest, fetch: impl FnOnce() -> F) -> Result<Bytes, Fault>
+    /// The content of a blob: from disk, or fetched and then on disk. Those who ask with the same credentials at the same
+    /// time share one fetch. `fetch` has checked nothing: the digest is compared here.
+    pub(crate) async fn blob<F>(&self, blob: &Blob<'_>, fetch: impl FnOnce() -> F) -> Result<Bytes, Fault>
     where
         F: Future<Output = Result<Vec<u8>, Fault>>,
     {
+        let (file, digest) = (blob.file(), blob.digest);
         let ask = || async {
-            if let Some(bytes) = self.read(digest).await {
-                return Ok(bytes);
+            let wanted = digest.clone();
+            let whole = move |bytes: Vec<u8>| {
+                let found = ContentDigest::of(wanted.algorithm(), &bytes);
+                if found == wanted { Some(bytes) } else { None }
+            };
+            if let Some(bytes) = self.read(&file, whole).await {
+                return Ok(Bytes::new(bytes));
             }
             let bytes = fetch().await?;
             let found = ContentDigest::of(digest.algorithm(), &bytes);
@@ -87,53 +130,54 @@ impl Cache {
                 let message = format!("the blob {digest} has another content: its digest is {found}; push it again");
                 return Err(Fault::invalid(Code::ConfigurationProblem, message));
             }
-            let bytes = Bytes::from(bytes);
-            if let Err(error) = self.write(digest, Arc::clone(&bytes)).await {
+            if let Err(error) = self.write(&file, &bytes).await {
                 // The job needs the content, not the cache.
                 tracing::warn!(%digest, %error, "a blob cannot be kept in the cache");
             }
-            Ok(bytes)
+            Ok(Bytes::new(bytes))
         };
-        self.flights.join(digest.clone(), ask).await
+        self.flights.join((file.clone(), blob.asker.clone()), ask).await
     }
 
-    async fn read(&self, digest: &ContentDigest) -> Option<Bytes> {
-        self.lock().use_now(digest)?;
-        let (path, wanted) = (self.path(digest), digest.clone());
+    /// A file, where it is there and `whole` takes it for what it should be.
+    async fn read(
+        &self,
+        file: &str,
+        whole: impl FnOnce(Vec<u8>) -> Option<Vec<u8>> + Send + 'static,
+    ) -> Option<Vec<u8>> {
+        self.lock().use_now(file)?;
+        let path = self.folder.join(file);
         let read = tokio::task::spawn_blocking(move || {
-            let bytes = fs::read(&path)?;
-            let mut hasher = Hasher::new(wanted.algorithm());
-            hasher.update(&bytes);
-            if hasher.finish() != wanted {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "its content has another digest"));
-            }
+            let bytes = whole(fs::read(&path)?);
+            let bytes = bytes.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its content was changed"))?;
             // The order of use outlives this process in the times of the files.
             touch(&fs::File::options().append(true).open(&path)?)?;
-            Ok(Bytes::from(bytes))
+            Ok::<_, io::Error>(bytes)
         });
         match read.await {
             Ok(Ok(bytes)) => Some(bytes),
             Ok(Err(error)) => {
-                tracing::warn!(%digest, %error, "a blob of the cache is unusable and is fetched again");
-                self.forget(digest);
+                tracing::warn!(file, %error, "a file of the cache is unusable and is fetched again");
+                self.forget(file);
                 None
             }
             Err(_) => None,
         }
     }
 
-    async fn write(&self, digest: &ContentDigest, bytes: Bytes) -> io::Result<()> {
+    async fn write(&self, file: &str, bytes: &[u8]) -> io::Result<()> {
         let size = bytes.len() as u64;
-        if size > self.most {
+        if size.max(BLOCK) > self.most {
             return Ok(());
         }
         let number = self.lock().tick();
         let unfinished = self.folder.join("unfinished").join(format!("{}-{number}", std::process::id()));
         let written = async {
-            let mut file = tokio::fs::File::create(&unfinished).await?;
-            file.write_all(&bytes).await?;
-            file.sync_all().await?;
-            tokio::fs::rename(&unfinished, self.path(digest)).await?;
+            let mut options = tokio::fs::OpenOptions::new();
+            let mut open = options.write(true).create_new(true).mode(0o600).open(&unfinished).await?;
+            open.write_all(bytes).await?;
+            open.sync_all().await?;
+            tokio::fs::rename(&unfinished, self.folder.join(file)).await?;
             tokio::fs::File::open(&self.folder).await?.sync_all().await
         };
         if let Err(error) = written.await {
@@ -141,7 +185,7 @@ impl Cache {
             tokio::fs::remove_file(&unfinished).await.ok();
             return Err(error);
         }
-        self.lock().add(digest.clone(), size);
+        self.lock().add(file.to_owned(), size);
         self.shrink();
         Ok(())
     }
@@ -153,7 +197,7 @@ impl Cache {
             if index.total <= self.most {
                 return;
             }
-            let oldest = index.files.iter().min_by_key(|(_, known)| known.used).map(|(digest, _)| digest.clone());
+            let oldest = index.files.iter().min_by_key(|(_, known)| known.used).map(|(file, _)| file.clone());
             let Some(oldest) = oldest else { return };
             index.remove(&oldest);
             drop(index);
@@ -161,22 +205,18 @@ impl Cache {
         }
     }
 
-    fn forget(&self, digest: &ContentDigest) {
-        self.lock().remove(digest);
-        self.remove(digest);
+    fn forget(&self, file: &str) {
+        self.lock().remove(file);
+        self.remove(file);
     }
 
-    fn remove(&self, digest: &ContentDigest) {
-        match fs::remove_file(self.path(digest)) {
+    fn remove(&self, file: &str) {
+        match fs::remove_file(self.folder.join(file)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%digest, %error, "a blob of the cache cannot be removed");
+                tracing::warn!(file, %error, "a file of the cache cannot be removed");
             }
             Ok(()) | Err(_) => {}
         }
-    }
-
-    fn path(&self, digest: &ContentDigest) -> PathBuf {
-        self.folder.join(digest.to_string().replacen(':', ".", 1))
     }
 
     fn lock(&self) -> MutexGuard<'_, Index> {
@@ -198,111 +238,19 @@ impl Index {
         self.clock
     }
 
-    fn add(&mut self, digest: ContentDigest, size: u64) {
-        let used = self.tick();
-        let before = self.files.insert(digest, Known { size, used });
+    fn add(&mut self, file: String, size: u64) {
+        let (size, used) = (size.max(BLOCK), self.tick());
+        let before = self.files.insert(file, Known { size, used });
         self.total = self.total + size - before.map_or(0, |known| known.size);
     }
 
-    fn use_now(&mut self, digest: &ContentDigest) -> Option<()> {
+    fn use_now(&mut self, file: &str) -> Option<()> {
         let used = self.tick();
-        self.files.get_mut(digest)?.used = used;
+        self.files.get_mut(file)?.used = used;
         Some(())
     }
 
-    fn remove(&mut self, digest: &ContentDigest) {
-        self.total -= self.files.remove(digest).map_or(0, |known| known.size);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use orangery_core::digest::content::Algorithm;
-
-    use super::*;
-
-    fn digest(content: &[u8]) -> ContentDigest {
-        ContentDigest::of(Algorithm::Sha256, content)
-    }
-
-    /// Asks for a content; whether it had to be fetched.
-    async fn fetched(cache: &Cache, content: &'static [u8]) -> bool {
-        let count = AtomicUsize::new(0);
-        let fetch = || async {
-            count.fetch_add(1, Ordering::SeqCst);
-            Ok(content.to_vec())
-        };
-        let got = cache.get(&digest(content), fetch).await.unwrap();
-        assert_eq!(&*got, content);
-        count.into_inner() == 1
-    }
-
-    #[tokio::test]
-    async fn a_blob_is_fetched_once_also_over_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path(), 100).unwrap();
-        assert!(fetched(&cache, b"abc").await);
-        assert!(!fetched(&cache, b"abc").await);
-        let cache = Cache::open(folder.path(), 100).unwrap();
-        assert!(!fetched(&cache, b"abc").await);
-    }
-
-    #[tokio::test]
-    async fn a_torn_or_altered_file_is_fetched_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path(), 100).unwrap();
-        assert!(fetched(&cache, b"abcdef").await);
-        for torn in [&b"abc"[..], b"abcdeX"] {
-            fs::write(cache.path(&digest(b"abcdef")), torn).unwrap();
-            assert!(fetched(&cache, b"abcdef").await);
-            assert!(!fetched(&cache, b"abcdef").await);
-        }
-        fs::remove_file(cache.path(&digest(b"abcdef"))).unwrap();
-        assert!(fetched(&cache, b"abcdef").await);
-    }
-
-    #[tokio::test]
-    async fn what_was_used_longest_ago_makes_room() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path(), 8).unwrap();
-        assert!(fetched(&cache, b"one").await);
-        assert!(fetched(&cache, b"two").await);
-        assert!(!fetched(&cache, b"one").await);
-        assert!(fetched(&cache, b"three").await);
-        assert!(!cache.path(&digest(b"two")).exists());
-        assert!(!fetched(&cache, b"one").await);
-        assert!(fetched(&cache, b"more than all of it").await);
-        assert!(!fetched(&cache, b"one").await, "what never fits pushes nothing out");
-        drop(cache);
-        let smaller = Cache::open(folder.path(), 3).unwrap();
-        assert!(!fetched(&smaller, b"one").await, "a smaller bound keeps what was used last");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-    }
-
-    #[tokio::test]
-    async fn what_a_crash_left_is_removed_at_the_start() {
-        let folder = tempfile::tempdir().unwrap();
-        drop(Cache::open(folder.path(), 8).unwrap());
-        fs::write(folder.path().join("unfinished").join("1-1"), "half").unwrap();
-        drop(Cache::open(folder.path(), 8).unwrap());
-        assert_eq!(fs::read_dir(folder.path().join("unfinished")).unwrap().count(), 0);
-    }
-
-    #[tokio::test]
-    async fn another_content_than_its_digest_is_refused_and_not_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path(), 100).unwrap();
-        let told = cache.get(&digest(b"abc"), || async { Ok(b"evil".to_vec()) }).await.unwrap_err();
-        assert_eq!(
-            told.to_string(),
-            format!(
-                "the blob {} has another content: its digest is {}; push it again",
-                digest(b"abc"),
-                digest(b"evil")
-            )
-        );
-        assert!(fetched(&cache, b"abc").await);
+    fn remove(&mut self, file: &str) {
+        self.total -= self.files.remove(file).map_or(0, |known| known.size);
     }
 }

@@ -23,7 +23,10 @@ const AT_ONCE: usize = 8;
 
 /// A component version in its graph.
 pub(crate) struct Node {
+    /// As it was found: what templates see.
     pub(crate) descriptor: Arc<Descriptor>,
+    /// As it was signed, with the digests that only the signed one above it has; without a signature, as it was found.
+    pub(crate) signed: Arc<Descriptor>,
     pub(crate) blobs: Arc<dyn Blobs>,
     /// The nodes behind its references, in the descriptor's order.
     pub(crate) references: Vec<usize>,
@@ -44,6 +47,13 @@ fn name(reference: &VersionReference) -> Name {
     (context, reference.name.clone(), reference.version.clone())
 }
 
+impl Node {
+    fn of(found: Found) -> Self {
+        let Found { descriptor, blobs } = found;
+        Self { signed: Arc::clone(&descriptor), descriptor, blobs, references: Vec::new() }
+    }
+}
+
 impl Graph {
     /// Follows all references of a component version. `at` is where it was found, and where references are looked up,
     /// unless a rule says otherwise.
@@ -53,7 +63,7 @@ impl Graph {
         rules: &[Overwrite],
         search: &Search,
     ) -> Result<Self, Fault> {
-        let mut nodes = vec![Node { descriptor: root.descriptor, blobs: root.blobs, references: Vec::new() }];
+        let mut nodes = vec![Node::of(root)];
         let mut known = HashMap::from([(name(at), 0)]);
         let mut level = 0..1;
         for _ in 0..DEEPEST {
@@ -86,11 +96,7 @@ impl Graph {
                 .map(|(to, place)| async move { search.find(&to).await.map_err(|fault| crate::within(fault, &place)) })
                 .buffered(AT_ONCE);
             let found: Vec<Found> = found.try_collect().await?;
-            nodes.extend(found.into_iter().map(|Found { descriptor, blobs }| Node {
-                descriptor,
-                blobs,
-                references: Vec::new(),
-            }));
+            nodes.extend(found.into_iter().map(Node::of));
             for (from, to) in edges {
                 if let Some(node) = nodes.get_mut(from) {
                     node.references.push(to);
@@ -118,6 +124,23 @@ impl Graph {
             node = next.unwrap_or(node);
         }
         Ok(node)
+    }
+
+    /// Takes the descriptors as they were signed, one for each node: what is fetched is compared with their digests.
+    pub(crate) fn set_signed(&mut self, signed: &[Arc<Descriptor>]) {
+        for (node, signed) in self.nodes.iter_mut().zip(signed) {
+            node.signed = Arc::clone(signed);
+        }
+    }
+
+    /// The same, from a graph that has all nodes of this one.
+    pub(crate) fn set_signed_below(&mut self, above: &Graph, signed: &[Arc<Descriptor>]) {
+        for node in &mut self.nodes {
+            let found = above.nodes.iter().position(|other| other.descriptor == node.descriptor);
+            if let Some(signed) = found.and_then(|index| signed.get(index)) {
+                node.signed = Arc::clone(signed);
+            }
+        }
     }
 
     /// The component version that was asked for.

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use flate2::{Compression, write::GzEncoder};
 use orangery_core::{component::media, digest::content::ContentDigest};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::{
     archive::{self, Limits},
+    cache::Bytes,
     oci::{Descriptor, Document, Manifest, manifest_document},
 };
 
@@ -19,6 +22,49 @@ pub(crate) fn is_archive(media_type: &str) -> bool {
     ];
     let base = media_type.strip_suffix("+gzip").unwrap_or(media_type);
     base.strip_suffix("+tar").is_some_and(|base| manifests.contains(&base.strip_suffix("+json").unwrap_or(base)))
+}
+
+/// The media type of an artifact that is packed into an archive.
+pub(crate) fn archive_type(manifest: &str) -> String {
+    format!("{}+tar+gzip", manifest.strip_suffix("+json").unwrap_or(manifest))
+}
+
+/// Packs an artifact with its blobs into an archive, with the same bytes each time; what [`Packed::open`] reads.
+pub(crate) fn pack(
+    manifest: &Manifest,
+    tag: Option<&str>,
+    blobs: &[(ContentDigest, Bytes)],
+) -> std::io::Result<Vec<u8>> {
+    let size = blobs.iter().find(|(digest, _)| *digest == manifest.digest).map_or(0, |(_, bytes)| bytes.len());
+    let digest = manifest.digest.to_string();
+    let described = match tag {
+        None => json!({"mediaType": manifest.media_type, "digest": digest, "size": size}),
+        Some(tag) => json!({
+            "mediaType": manifest.media_type,
+            "digest": digest,
+            "size": size,
+            "annotations": {"org.opencontainers.image.ref.name": tag, "software.ocm/tags": tag},
+        }),
+    };
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [described],
+        "annotations": {"software.ocm/main": digest},
+    });
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut add = |name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name, bytes)
+    };
+    add("index.json", index.to_string().as_bytes())?;
+    add("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    for (digest, bytes) in blobs {
+        add(&format!("blobs/{}", digest.to_string().replacen(':', ".", 1)), bytes)?;
+    }
+    builder.into_inner()?.finish()
 }
 
 /// The layer that is wanted. The error is the end of a sentence.

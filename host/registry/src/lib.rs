@@ -7,6 +7,7 @@
 mod access;
 pub mod archive;
 mod artifacts;
+mod blueprint;
 mod cache;
 mod folder;
 mod graph;
@@ -25,7 +26,10 @@ mod version;
 
 use orangery_core::error::{Code, Fault, Problem};
 
-pub use self::repositories::{Repositories, Settings};
+pub use self::{
+    blueprint::{MOST_OF_A_BLUEPRINT, blueprint},
+    repositories::{Repositories, Settings},
+};
 
 /// The same fault, with what it happened to before it.
 fn within(fault: Fault, place: &str) -> Fault {

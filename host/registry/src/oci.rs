@@ -6,6 +6,7 @@
 mod auth;
 mod client;
 mod connection;
+mod file;
 mod flight;
 mod keyring;
 pub mod manifest;
@@ -15,9 +16,10 @@ mod refusal;
 mod settings;
 mod versions;
 
-pub use client::Client;
+pub use client::{Client, Pull};
+pub use file::{File, Got};
 pub use flight::Flights;
-pub use keyring::{DockerConfig, Keyring, OcmConfig, Resolver};
+pub use keyring::{Consumer, DockerConfig, Keyring, OcmConfig, Resolver};
 pub(crate) use manifest::read as manifest_document;
 pub use manifest::{Descriptor, Document, Manifest};
 pub use reference::{NotAReference, Reference, Registry, Repository, Scheme, Selector};

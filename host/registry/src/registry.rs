@@ -10,9 +10,9 @@ use orangery_core::{
 };
 
 use crate::{
-    cache::{Bytes, Cache},
+    cache::{Blob, Bytes, Cache},
     memory::Memory,
-    oci::{Client, Descriptor, Keyring, Manifest, Reference, Repository, Versions},
+    oci::{Client, Descriptor, Keyring, Manifest, Pull, Reference, Repository, Versions},
     source::{self, Blobs, Found, MOST_OF_A_BLOB, Source},
 };
 
@@ -22,11 +22,12 @@ const MOST_KEPT: usize = 4096;
 /// All registries.
 ///
 /// What a registry answered is kept for those who ask with the same credentials: a component version does not change,
-/// so the next job asks nothing. Blobs are shared by all, but are only given to who got their manifest with
-/// credentials of his own.
+/// so the next job asks nothing. After a restart it is asked once more, and what it answered before counts only where it
+/// gives no answer now. A blob in the cache is given to who could read, with credentials of his own, a manifest of the
+/// repository that the blob came from: another repository may name any digest.
 pub(crate) struct Registries {
-    pub(crate) client: Arc<Client>,
-    pub(crate) cache: Arc<Cache>,
+    client: Arc<Client>,
+    cache: Arc<Cache>,
     manifests: Memory<(Reference, ContentDigest), Arc<Manifest>>,
     versions: Memory<VersionKey, Found>,
     /// Blobs that were fetched by their digest alone: repository, credentials, digest.
@@ -47,24 +48,100 @@ impl Registries {
         }
     }
 
+    /// The client, for what is in no registry.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The manifest of an artifact.
     pub(crate) async fn manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
+        self.answered(reference, keyring, self.client.manifest(reference, keyring)).await
+    }
+
+    /// What was answered before to the same credentials, or what is answered now.
+    async fn answered<T>(
+        &self,
+        reference: &Reference,
+        keyring: &Keyring,
+        ask: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault>
+    where
+        T: From<Arc<Manifest>> + Into<Option<Arc<Manifest>>> + Clone,
+    {
         let key = (reference.clone(), keyring.fingerprint(&reference.repository));
         if let Some(manifest) = self.manifests.get(&key) {
-            return Ok(manifest);
+            return Ok(manifest.into());
         }
-        let manifest = self.client.manifest(reference, keyring).await?;
-        self.manifests.put(key, Arc::clone(&manifest));
-        Ok(manifest)
+        let (question, asker) = (reference.to_string(), &key.1);
+        let answer = ask.await;
+        let manifest: Option<Arc<Manifest>> = answer.clone().ok().and_then(Into::into);
+        match (&answer, manifest) {
+            (_, Some(manifest)) => {
+                if let Ok(text) = serde_json::to_vec(&*manifest) {
+                    self.cache.keep_answer(&question, asker, &text).await;
+                }
+                self.manifests.put(key, manifest);
+            }
+            (Err(Fault::Later(problem)), None) => {
+                let known = self.cache.answer(&question, asker).await;
+                if let Some(manifest) = known.and_then(|text| serde_json::from_slice::<Manifest>(&text).ok()) {
+                    let why = &problem.message;
+                    tracing::warn!(why, "a registry gives no answer; what it answered before the restart counts");
+                    let manifest = Arc::new(manifest);
+                    self.manifests.put(key, Arc::clone(&manifest));
+                    return Ok(manifest.into());
+                }
+            }
+            (Ok(_) | Err(_), None) => self.cache.forget_answer(&question, asker),
+        }
+        answer
     }
 
     /// A blob that a manifest of the repository names, which the asker could read.
     pub(crate) async fn blob(&self, at: &Repository, blob: &Descriptor, keyring: &Keyring) -> Result<Bytes, Fault> {
-        let fetch = || async {
-            let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
-            self.client.small_blob(at, blob, most, keyring).await
-        };
-        self.cache.get(&blob.digest, fetch).await
+        let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
+        self.bounded_blob(at, blob, most, keyring).await
+    }
+
+    async fn bounded_blob(
+        &self,
+        at: &Repository,
+        blob: &Descriptor,
+        most: u64,
+        keyring: &Keyring,
+    ) -> Result<Bytes, Fault> {
+        let (place, asker) = (at.to_string(), keyring.fingerprint(at));
+        let kept = Blob { place: &place, digest: &blob.digest, asker: &asker };
+        self.cache.blob(&kept, || self.client.small_blob(at, blob, most, keyring)).await
+    }
+
+    /// A manifest as it is, which the asker could read.
+    pub(crate) async fn manifest_bytes(
+        &self,
+        at: &Repository,
+        digest: &ContentDigest,
+        keyring: &Keyring,
+    ) -> Result<Bytes, Fault> {
+        let (place, asker) = (at.to_string(), keyring.fingerprint(at));
+        let kept = Blob { place: &place, digest, asker: &asker };
+        self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring)).await
+    }
+
+    /// A file that is in no registry: where its digest is known, from the cache for who asked the same question with the
+    /// same credentials.
+    pub(crate) async fn file<F>(
+        &self,
+        question: &str,
+        asker: &ContentDigest,
+        digest: Option<ContentDigest>,
+        fetch: impl FnOnce() -> F,
+    ) -> Result<Bytes, Fault>
+    where
+        F: Future<Output = Result<Vec<u8>, Fault>>,
+    {
+        let Some(digest) = digest else { return fetch().await.map(Bytes::new) };
+        let place = self.cache.named(question, asker);
+        self.cache.blob(&Blob { place: &place, digest: &digest, asker }, fetch).await
     }
 
     /// A blob that only its digest names: it comes from the cache for who has fetched it before.
@@ -78,13 +155,40 @@ impl Registries {
         if self.proven.get(&key).is_some() {
             return self.blob(at, blob, keyring).await;
         }
+        let (place, question) = (at.to_string(), format!("{at} {}", blob.digest));
         let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
-        let bytes = Bytes::from(self.client.small_blob(at, blob, most, keyring).await?);
-        // Into the cache: what is not there yet is this.
-        let kept = Arc::clone(&bytes);
-        let bytes = self.cache.get(&blob.digest, || async move { Ok(kept.to_vec()) }).await?;
+        let kept = Blob { place: &place, digest: &blob.digest, asker: &key.1 };
+        let bytes = match self.client.small_blob(at, blob, most, keyring).await {
+            // Into the cache: what is not there yet is this.
+            Ok(bytes) => self.cache.blob(&kept, || async move { Ok(bytes) }).await?,
+            Err(fault @ Fault::Later(_)) => {
+                self.cache.answer(&question, &key.1).await.ok_or_else(|| fault.clone())?;
+                self.cache.blob(&kept, || async move { Err(fault) }).await?
+            }
+            Err(fault) => {
+                self.cache.forget_answer(&question, &key.1);
+                return Err(fault);
+            }
+        };
+        self.cache.keep_answer(&question, &key.1, b"").await;
         self.proven.put(key, ());
         Ok(bytes)
+    }
+}
+
+impl Pull for Registries {
+    async fn manifest_if_any(&self, reference: &Reference, keyring: &Keyring) -> Result<Option<Arc<Manifest>>, Fault> {
+        self.answered(reference, keyring, self.client.manifest_if_any(reference, keyring)).await
+    }
+
+    async fn small_blob(
+        &self,
+        repository: &Repository,
+        blob: &Descriptor,
+        most: u64,
+        keyring: &Keyring,
+    ) -> Result<Vec<u8>, Fault> {
+        self.bounded_blob(repository, blob, most, keyring).await.map(Arc::unwrap_or_clone)
     }
 }
 
@@ -92,7 +196,7 @@ impl Registries {
 pub(crate) struct InRegistry {
     registries: Arc<Registries>,
     keyring: Arc<Keyring>,
-    versions: Versions,
+    versions: Versions<Registries>,
     base_url: String,
 }
 
@@ -103,7 +207,7 @@ impl InRegistry {
         base_url: &str,
         mapping: NameMapping,
     ) -> Result<Self, Fault> {
-        let versions = Versions::new(Arc::clone(&registries.client), Arc::clone(&keyring), base_url, mapping)?;
+        let versions = Versions::new(Arc::clone(&registries), Arc::clone(&keyring), base_url, mapping)?;
         Ok(Self { registries, keyring, versions, base_url: base_url.to_owned() })
     }
 }

@@ -6,7 +6,7 @@ use orangery_core::{
     blueprint::FileSystem,
     component::{
         ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
-        VersionReference, replace,
+        SignaturePolicy, Verification, VersionReference, replace,
     },
     digest::content::ContentDigest,
     error::{Code, Fault},
@@ -41,11 +41,14 @@ pub struct Settings {
     pub cache_bytes: u64,
     /// How registries are reached.
     pub oci: oci::Settings,
+    /// Whether component versions have to be signed.
+    pub signatures: SignaturePolicy,
 }
 
 /// All repositories. One for the process: what one job fetched, the next one has.
 pub struct Repositories {
     shared: Arc<Shared>,
+    signatures: SignaturePolicy,
 }
 
 /// What jobs share.
@@ -79,14 +82,44 @@ impl Repositories {
             archives: Memory::new(MOST_ARCHIVES),
             blueprints: Memory::new(MOST_BLUEPRINTS),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { shared: Arc::new(shared), signatures: settings.signatures })
     }
 
     async fn opened(&self, request: &ComponentRequest) -> Result<Version, Fault> {
+        let mut version = self.found(request, &request.source).await?;
+        if let Some(wanted) = &request.verification {
+            self.verify(&mut version, request, wanted).await?;
+        }
+        Ok(version)
+    }
+
+    /// By its own signature, or by that of the component version above it which refers to it.
+    async fn verify(
+        &self,
+        version: &mut Version,
+        request: &ComponentRequest,
+        wanted: &Verification,
+    ) -> Result<(), Fault> {
+        let above = match &wanted.above {
+            Some(above) if !verify::has_signature(&version.graph.root().descriptor, wanted) => above,
+            Some(_) | None => {
+                let signed = verify::verify(&version.graph, wanted, &version.reach).await?;
+                version.graph.set_signed(&signed);
+                return Ok(());
+            }
+        };
+        let above = self.found(request, above).await?;
+        let signed = verify::verify(&above.graph, wanted, &above.reach).await?;
+        verify::check_below(&version.graph, &above.graph)?;
+        version.graph.set_signed_below(&above.graph, &signed);
+        Ok(())
+    }
+
+    async fn found(&self, request: &ComponentRequest, source: &ComponentSource) -> Result<Version, Fault> {
         let (keyring, config) = Keyring::of_context(&request.credentials)?;
         let keyring = Arc::new(keyring);
         let search = Search::new(Arc::clone(&self.shared), Arc::clone(&keyring), config);
-        let (search, at, replaced) = match &request.source {
+        let (search, at, replaced) = match source {
             ComponentSource::Reference(reference) => {
                 let mut original = reference.clone();
                 original.repository_context =
@@ -110,11 +143,7 @@ impl Repositories {
         let root = search.find(&at).await?;
         let graph = Graph::load(root, &at, &request.overwrites, &search).await?;
         let reach = Reach { registries: Arc::clone(&self.shared.registries), keyring };
-        if let Some(verification) = &request.verification {
-            verify::verify(&graph, verification, &reach).await?;
-        }
-        let source = request.source.clone();
-        Ok(Version { shared: Arc::clone(&self.shared), graph, reach, source, at, replaced })
+        Ok(Version { shared: Arc::clone(&self.shared), graph, reach, source: source.clone(), at, replaced })
     }
 }
 
@@ -126,5 +155,9 @@ impl ComponentVersions for Repositories {
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
         let (keyring, _) = Keyring::of_context(credentials)?;
         Ok(Arc::new(WasmArtifacts { registries: Arc::clone(&self.shared.registries), keyring }))
+    }
+
+    fn signature_policy(&self) -> SignaturePolicy {
+        self.signatures
     }
 }

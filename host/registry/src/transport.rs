@@ -11,7 +11,7 @@ use orangery_core::{
 use serde::Deserialize;
 
 use crate::{
-    cache::{Bytes, Cache},
+    cache::{Blob, Bytes, Cache},
     oci::{Document, Layer, Manifest, manifest_document, tag_of_version},
     source::{self, Blobs, Found, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, Source},
     store::Store,
@@ -91,7 +91,9 @@ impl Content {
             }
             return Ok(Bytes::from(bytes));
         }
-        self.cache.get(digest, fetch).await
+        // Whoever may name the archive may read all of it.
+        let place = self.store.shown();
+        self.cache.blob(&Blob { place: &place, digest, asker: &ContentDigest::of(Algorithm::Sha256, b"") }, fetch).await
     }
 
     async fn manifest(self: &Arc<Self>, digest: &ContentDigest) -> Result<Arc<Manifest>, Fault> {

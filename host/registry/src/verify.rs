@@ -2,6 +2,9 @@
 //! form, which has the digests of all resources and of all component versions that it refers to.
 
 mod key;
+mod nested;
+
+use std::sync::Arc;
 
 use orangery_core::{
     component::{Descriptor, Digest, Normalisation, Resource, Signature, Verification},
@@ -14,10 +17,17 @@ use crate::{
     graph::{Graph, Node},
 };
 
-/// Checks the signature that is asked for, and every digest below it.
-pub(crate) async fn verify(graph: &Graph, wanted: &Verification, reach: &Reach) -> Result<(), Fault> {
-    let descriptor = &graph.root().descriptor;
-    let signature = signature(descriptor, &wanted.signature)?;
+/// Checks the signature that is asked for, and every digest below it. The answer is the descriptors of the graph as they
+/// were signed: with the digests that only the signed one has for those below it.
+pub(crate) async fn verify(graph: &Graph, wanted: &Verification, reach: &Reach) -> Result<Vec<Arc<Descriptor>>, Fault> {
+    let root = &graph.root().descriptor;
+    let signature = signature(root, &wanted.signature)?;
+    let signed: Vec<Arc<Descriptor>> = if root.nested_digests.is_empty() {
+        graph.nodes.iter().map(|node| Arc::clone(&node.descriptor)).collect()
+    } else {
+        nested::completed(graph, &signature.digest)?
+    };
+    let descriptor = signed.first().unwrap_or(root);
     let (digest, algorithm) = digest_of(descriptor, &signature.digest)
         .map_err(|why| refused(descriptor, &format!("its signature {:?} {why}", wanted.signature)))?;
     if digest.hex() != signature.digest.value {
@@ -34,10 +44,30 @@ pub(crate) async fn verify(graph: &Graph, wanted: &Verification, reach: &Reach) 
     let normalised = normalised(descriptor, &signature.digest).unwrap_or_default();
     key::check(signature, wanted, algorithm, normalised.as_bytes())
         .map_err(|why| refused(descriptor, &format!("the signature {:?} {why}", wanted.signature)))?;
-    for node in &graph.nodes {
-        check_references(graph, node)?;
-        for resource in &node.descriptor.resources {
+    for (node, descriptor) in graph.nodes.iter().zip(&signed) {
+        check_references(&node.references, descriptor, &signed)?;
+        for resource in &descriptor.resources {
             check_resource(node, resource, reach).await?;
+        }
+    }
+    Ok(signed)
+}
+
+/// Whether a component version has the signature.
+pub(crate) fn has_signature(descriptor: &Descriptor, wanted: &Verification) -> bool {
+    descriptor.signatures.iter().any(|signature| signature.name == wanted.signature)
+}
+
+/// Whether each component version of a graph stands, as it is, in the graph of a signed one above it.
+pub(crate) fn check_below(graph: &Graph, above: &Graph) -> Result<(), Fault> {
+    let signed = &above.root().descriptor;
+    for Node { descriptor, .. } in &graph.nodes {
+        if !above.nodes.iter().any(|node| node.descriptor == *descriptor) {
+            let why = format!(
+                "it has not the signature, and {signed}, which has it, refers to no such content of {descriptor}; sign it as \
+                 well"
+            );
+            return Err(refused(&graph.root().descriptor, &why));
         }
     }
     Ok(())
@@ -69,23 +99,22 @@ fn digest_of(descriptor: &Descriptor, by: &Digest) -> Result<(ContentDigest, Alg
     Ok((ContentDigest::of(algorithm, normalised.as_bytes()), algorithm))
 }
 
-fn check_references(graph: &Graph, node: &Node) -> Result<(), Fault> {
-    for (reference, index) in node.descriptor.references.iter().zip(&node.references) {
+fn check_references(links: &[usize], descriptor: &Descriptor, signed: &[Arc<Descriptor>]) -> Result<(), Fault> {
+    for (reference, index) in descriptor.references.iter().zip(links) {
         let place = format!("its component reference {}", reference.element.name);
         let digest = reference.digest.as_ref().ok_or_else(|| {
-            refused(&node.descriptor, &format!("{place} has no digest; sign the component with its references"))
+            refused(descriptor, &format!("{place} has no digest; sign the component with its references"))
         })?;
-        let Some(child) = graph.nodes.get(*index) else { continue };
-        let found = digest_of(&child.descriptor, digest);
-        let (found, _) = found.map_err(|why| refused(&node.descriptor, &format!("{place} {why}")))?;
+        let Some(child) = signed.get(*index) else { continue };
+        let found = digest_of(child, digest);
+        let (found, _) = found.map_err(|why| refused(descriptor, &format!("{place} {why}")))?;
         if found.hex() != digest.value {
             let why = format!(
-                "{place} is for another content of {}: its digest is {}, signed is {}",
-                child.descriptor,
+                "{place} is for another content of {child}: its digest is {}, signed is {}",
                 found.hex(),
                 digest.value
             );
-            return Err(refused(&node.descriptor, &why));
+            return Err(refused(descriptor, &why));
         }
     }
     Ok(())

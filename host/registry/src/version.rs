@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     access::{Fetched, Reach, is_binary, shown},
-    archive::{self, Limits},
+    blueprint::blueprint_layer,
     cache::Bytes,
     graph::{Graph, Node, unknown},
     image::{self, Packed},
@@ -48,7 +48,7 @@ impl Version {
         let select: Vec<_> = reference.resource.clone().into_iter().collect();
         // `version` is part of an identity where names are not unique; as a selection it always counts.
         let (version, select): (Vec<_>, Vec<_>) = select.into_iter().partition(|(name, _)| name == "version");
-        let mut found = resources(&node.descriptor, &select).map_err(|error| unknown(&error))?.into_iter();
+        let mut found = resources(&node.signed, &select).map_err(|error| unknown(&error))?.into_iter();
         let is_version = |resource: &&Resource| {
             version.iter().all(|(_, wanted)| {
                 *wanted == resource.element.version || resource.element.extra_identity.get("version") == Some(wanted)
@@ -89,13 +89,9 @@ impl Version {
         let (node, resource) = self.find(reference)?;
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content) => Ok(content),
-            Fetched::Artifact { reference, .. } => {
-                let message = format!(
-                    "{} is the artifact {reference}, which is no single content; use its imageReference, or add the \
-                     content to the component as a local blob",
-                    shown(node, resource)
-                );
-                Err(Fault::invalid(Code::ConfigurationProblem, message))
+            Fetched::Artifact { reference, manifest } => {
+                let packed = self.reach.packed(&reference, &manifest).await;
+                packed.map_err(|fault| crate::within(fault, &shown(node, resource)))
             }
         }
     }
@@ -123,14 +119,7 @@ impl Version {
 
 /// The files of an archive, or of the layer of a packed artifact.
 fn unpack(bytes: &[u8], is_packed: bool) -> Result<FileSystem, String> {
-    let layer;
-    let bytes = if is_packed {
-        layer = Packed::open(bytes)?.layer(media::is_blueprint)?;
-        &layer
-    } else {
-        bytes
-    };
-    FileSystem::of_files(archive::files(bytes, Limits::BLUEPRINT).map_err(|error| error.to_string())?)
+    if is_packed { blueprint_layer(&Packed::open(bytes)?.layer(media::is_blueprint)?) } else { blueprint_layer(bytes) }
 }
 
 impl ComponentVersion for Version {
@@ -287,9 +276,9 @@ impl Components for Templates {
             let reference = ResourceReference::parse(reference).map_err(|error| unknown(&error))?;
             let content = self.0.fetched(&reference).await?;
             if is_binary(&content) {
-                return Ok(BASE64.encode(&content.bytes).into_bytes());
+                return Ok(BASE64.encode(content.bytes.as_slice()).into_bytes());
             }
-            Ok(content.bytes.to_vec())
+            Ok(Arc::unwrap_or_clone(content.bytes))
         })
     }
 }

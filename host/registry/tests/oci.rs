@@ -1,10 +1,18 @@
 //! The client of OCI registries against servers on this machine: hostile ones of our own, and a real one.
 
 #[cfg(test)]
+#[path = "oci/broken.rs"]
+mod broken;
+#[cfg(test)]
 #[path = "oci/components.rs"]
 mod components;
+#[cfg(test)]
+#[path = "oci/files.rs"]
+mod files;
 #[path = "oci/hostile.rs"]
 mod hostile;
+#[path = "oci/keeping.rs"]
+mod keeping;
 #[path = "oci/logins.rs"]
 mod logins;
 #[path = "oci/real.rs"]
@@ -13,3 +21,5 @@ mod real;
 mod registry;
 #[path = "oci/server.rs"]
 mod server;
+#[path = "oci/shelf.rs"]
+mod shelf;

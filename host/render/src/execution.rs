@@ -15,9 +15,6 @@ use crate::{
     state::{Answer, States},
 };
 
-/// The template type that data mappings are written in (`landscaper.md` §4.6).
-pub(crate) const MAPPING_ENGINE: &str = "Spiff";
-
 /// What came of an execution.
 pub(crate) struct Document {
     pub(crate) document: Value,
@@ -66,7 +63,7 @@ pub(crate) async fn render(
     };
     let rendered = engine.render(&request, surroundings).await;
     let Rendered { output, state, warnings } = rendered.map_err(|failure| {
-        let values = values(&failure, &request, surroundings);
+        let values = values(&failure, &execution.engine, &request, surroundings);
         ExecutionError { values, ..error(ExecutionFault::Failed(failure)) }
     })?;
     let (document, text) = match output {
@@ -86,13 +83,13 @@ pub(crate) async fn render(
 }
 
 /// What the failing line reads; it may stand in a file that the template includes.
-fn values(failure: &RenderFailure, request: &RenderRequest, surroundings: &Surroundings) -> Vec<String> {
+fn values(failure: &RenderFailure, engine: &str, request: &RenderRequest, surroundings: &Surroundings) -> Vec<String> {
     match &failure.file {
         Some(file) if request.file.as_ref() != Some(file) => {
             let read = surroundings.files.read(file).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            read.map(|text| shown::values(failure, &text, &request.inputs)).unwrap_or_default()
+            read.map(|text| shown::values(failure, engine, &text, &request.inputs)).unwrap_or_default()
         }
-        Some(_) | None => shown::values(failure, &request.template, &request.inputs),
+        Some(_) | None => shown::values(failure, engine, &request.template, &request.inputs),
     }
 }
 

@@ -10,6 +10,7 @@
 mod error;
 mod execution;
 mod inputs;
+mod loaded;
 mod rendering;
 mod shown;
 mod state;
@@ -17,6 +18,7 @@ mod state;
 pub use self::{
     error::{ExecutionError, ExecutionFault, RenderError},
     inputs::{Definitions, ExportValues},
+    loaded::{BlueprintSource, LoadError, Loaded, Opened, Reach, files},
     rendering::{DeployItem, Rendering, Subinstallation, Subject, Warning},
     shown::RenderedPlace,
     state::{StateKey, States},

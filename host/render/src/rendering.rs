@@ -10,13 +10,13 @@ use orangery_core::{
     port::{Plugins, Surroundings},
     record::Scope,
     schema::{SchemaError, Schemas},
-    template::ExecutionKind,
+    template::{ExecutionKind, MAPPING_ENGINE},
 };
 use serde_json::{Map, Value};
 
 use crate::{
     error::{ExecutionError, ExecutionFault, RenderError},
-    execution::{self, Document, MAPPING_ENGINE},
+    execution::{self, Document},
     inputs::{Definitions, ExportValues},
     state::States,
 };

@@ -1,10 +1,16 @@
 //! What messages may show of a rendering: the template's own text, and of values their paths and types, never more.
 
+mod names;
+
+use std::collections::BTreeSet;
+
 use orangery_core::{
     template::RenderFailure,
     yaml::{self, Place},
 };
 use serde_json::{Map, Value};
+
+use self::names::Step;
 
 /// How many lines around the failing one are shown.
 const AROUND: usize = 2;
@@ -12,6 +18,8 @@ const AROUND: usize = 2;
 const WIDTH: usize = 160;
 /// How many values of a line are told.
 const MOST_VALUES: usize = 4;
+/// How many items of a list are looked at.
+const MOST_ITEMS: usize = 1000;
 /// How many names are told of an object that lacks one.
 const MOST_NAMES: usize = 20;
 
@@ -83,54 +91,80 @@ fn entry(rendered: &str, line: usize) -> Option<String> {
     })
 }
 
-/// The values that the failing line of a template reads, each with its path and type: `imports.a: [...] (string)`.
-pub(crate) fn values(failure: &RenderFailure, template: &str, inputs: &Value) -> Vec<String> {
-    let line = failure.line.and_then(|line| usize::try_from(line).ok()).and_then(|line| line.checked_sub(1));
-    let Some(text) = line.and_then(|line| template.lines().nth(line)) else { return Vec::new() };
+/// The values that the failing line of a template reads, each with its path and type: `imports.a: [...] (string)`. What
+/// is read of the items of a list is told of the first item of each sort.
+pub(crate) fn values(failure: &RenderFailure, engine: &str, template: &str, inputs: &Value) -> Vec<String> {
+    let line = failure.line.and_then(|line| usize::try_from(line).ok()).filter(|line| *line > 0);
+    let Some(line) = line else { return Vec::new() };
     let mut told: Vec<String> = Vec::new();
-    for path in paths(text) {
-        let value = told_value(&path, inputs);
-        if !told.contains(&value) && told.len() < MOST_VALUES {
-            told.push(value);
+    for path in names::read(engine, template, line) {
+        for value in told_values(&path, inputs) {
+            if !told.contains(&value) && told.len() < MOST_VALUES {
+                told.push(value);
+            }
         }
     }
     told
 }
 
-/// The paths below `imports` and `values` that a line reads.
-fn paths(line: &str) -> Vec<Vec<&str>> {
-    let is_of_a_name = |c: char| c.is_alphanumeric() || c == '_';
-    let mut all = Vec::new();
-    for root in ["imports", "values"] {
-        for (start, _) in line.match_indices(root) {
-            let before = line.get(..start).and_then(|text| text.chars().next_back());
-            let whole = line.get(start..).unwrap_or_default();
-            let end = whole.find(|c: char| !is_of_a_name(c) && c != '.').unwrap_or(whole.len());
-            let path: Vec<&str> = whole.get(..end).unwrap_or_default().trim_end_matches('.').split('.').collect();
-            if path.first() == Some(&root) && path.len() > 1 && !before.is_some_and(is_of_a_name) {
-                all.push(path);
-            }
+/// What is known of the values at the end of a path, those that are missing first.
+fn told_values(path: &[Step], inputs: &Value) -> Vec<String> {
+    let mut ends: Vec<(String, End<'_>)> = Vec::new();
+    walk(inputs, String::new(), path, &mut ends);
+    let mut seen = BTreeSet::new();
+    ends.retain(|(_, end)| seen.insert(end.sort()));
+    ends.sort_by_key(|(_, end)| matches!(end, End::Value(_)));
+    ends.into_iter().map(|(at, end)| end.told(&at)).collect()
+}
+
+/// Where a path ends.
+enum End<'a> {
+    /// At a value, which may be before its end.
+    Value(&'a Value),
+    /// At an object that lacks a field.
+    Lacks(&'a str, &'a Map<String, Value>),
+}
+
+impl<'a> End<'a> {
+    /// What tells ends apart.
+    fn sort(&self) -> (&'a str, bool) {
+        match self {
+            End::Value(value) => (sort(value), true),
+            End::Lacks(name, _) => (name, false),
         }
     }
-    all
-}
 
-fn told_value(path: &[&str], inputs: &Value) -> String {
-    let mut value = inputs;
-    for (index, name) in path.iter().enumerate() {
-        let at = path.get(..index).unwrap_or_default().join(".");
-        value = match value {
-            Value::Object(map) => match map.get(*name) {
-                Some(value) => value,
-                None => return format!("{at} has no {name}; it has {}", names(map)),
-            },
-            other => return format!("{at}: {HIDDEN} ({})", sort(other)),
-        };
+    fn told(&self, at: &str) -> String {
+        match self {
+            End::Value(value) => format!("{at}: {HIDDEN} ({})", sort(value)),
+            End::Lacks(name, map) => format!("{at} has no {name}; it has {}", names_of(map)),
+        }
     }
-    format!("{}: {HIDDEN} ({})", path.join("."), sort(value))
 }
 
-fn names(map: &Map<String, Value>) -> String {
+fn walk<'a>(value: &'a Value, at: String, path: &'a [Step], ends: &mut Vec<(String, End<'a>)>) {
+    let Some((step, rest)) = path.split_first() else { return ends.push((at, End::Value(value))) };
+    let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+    match (step, value) {
+        (Step::Field(name), Value::Object(map)) => match map.get(name) {
+            Some(value) => walk(value, below(name), rest, ends),
+            None => ends.push((at, End::Lacks(name, map))),
+        },
+        (Step::Item | Step::Entry, Value::Array(items)) => {
+            for (index, item) in items.iter().enumerate().take(MOST_ITEMS) {
+                walk(item, format!("{at}[{index}]"), rest, ends);
+            }
+        }
+        (Step::Entry, Value::Object(map)) => {
+            for (name, value) in map.iter().take(MOST_ITEMS) {
+                walk(value, below(name), rest, ends);
+            }
+        }
+        (Step::Field(_) | Step::Item | Step::Entry, other) => ends.push((at, End::Value(other))),
+    }
+}
+
+fn names_of(map: &Map<String, Value>) -> String {
     let all: Vec<String> =
         map.iter().take(MOST_NAMES).map(|(name, value)| format!("{name} ({})", sort(value))).collect();
     let more = if map.len() > MOST_NAMES { ", …" } else { "" };
@@ -197,14 +231,47 @@ mod tests {
             "a\n{{ imports.name | x(imports.nmae) }} {{ .imports.deep.list.x }} {{ myimports.a }} imports.name\n";
         let inputs = json!({"imports": {"name": "canary", "deep": {"list": ["canary"]}}});
         assert_eq!(
-            values(&failure(2), template, &inputs),
+            values(&failure(2), "Other", template, &inputs),
             [
                 "imports.name: [...] (string)",
                 "imports has no nmae; it has deep (object), name (string)",
                 "imports.deep.list: [...] (list)",
             ]
         );
-        assert_eq!(values(&failure(1), template, &inputs), [""; 0]);
-        assert_eq!(values(&failure(9), template, &inputs), [""; 0]);
+        for line in [0, 1, 9] {
+            assert_eq!(values(&failure(line), "Other", template, &inputs), [""; 0], "{line}");
+        }
+    }
+
+    #[test]
+    fn the_items_of_a_list_are_told_by_the_first_of_each_sort() {
+        let of = |text: &str| {
+            let failure = RenderFailure {
+                message: String::new(),
+                file: None,
+                line: Some(1),
+                column: None,
+                snippet: None,
+                transient: false,
+            };
+            let inputs = json!({"imports": {
+                "list": [{"a": "canary"}, {"a": "x"}, {"a": 1}, {"b": 1}, {"c": 1}, "text"],
+                "map": {"one": {"a": 1}},
+            }});
+            values(&failure, "GoTemplate", text, &inputs)
+        };
+        assert_eq!(
+            of("{{ range .imports.list }}{{ .a }}{{ end }}"),
+            [
+                "imports.list: [...] (list)",
+                "imports.list[3] has no a; it has b (number)",
+                "imports.list[0].a: [...] (string)",
+                "imports.list[2].a: [...] (number)",
+            ]
+        );
+        assert_eq!(
+            of("{{ range .imports.map }}{{ .a }}{{ end }}"),
+            ["imports.map: [...] (object)", "imports.map.one.a: [...] (number)"]
+        );
     }
 }

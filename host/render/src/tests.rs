@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod component;
+mod loaded;
 mod own;
 mod state;
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
 use kube::Client;
 use orangery_controllers::{
-    Host, HostKey, HostKeyError, Queues, Stores,
+    Host, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT, Queues, Stores,
     context::{ensure_default_contexts, keep_default_contexts},
     deploy_item::DeployItemController,
     execution::ExecutionController,
@@ -42,6 +42,10 @@ pub struct OperatorConfig {
     pub clock: Arc<dyn Clock>,
     /// The randomness.
     pub chance: Arc<dyn Chance>,
+    /// How long an item waits for a deployer elsewhere to begin; `None` for ever.
+    pub pick_up_timeout: Option<Duration>,
+    /// How the cluster is reached, for targets that mean it; `None` where only this process can.
+    pub own_address: Option<OwnAddress>,
 }
 
 impl OperatorConfig {
@@ -56,6 +60,8 @@ impl OperatorConfig {
             concurrency: 32,
             clock: Arc::new(SystemClock),
             chance: Arc::new(OsChance),
+            pick_up_timeout: Some(PICK_UP_TIMEOUT),
+            own_address: None,
         }
     }
 }
@@ -99,7 +105,9 @@ impl Operator {
         let namespace = config.client.default_namespace().to_owned();
         let key = HostKey::ensure(&config.client, &namespace, config.chance.as_ref()).await?;
         let (plugins, components) = (config.plugins, config.components);
-        let host = Host::new(config.client, plugins, components, config.clock, Arc::clone(&config.chance), key);
+        let mut host = Host::new(config.client, plugins, components, config.clock, Arc::clone(&config.chance), key);
+        host.pick_up_timeout = config.pick_up_timeout;
+        host.own_address = config.own_address;
         let host = Arc::new(host);
         let mut operator = Self {
             stores: host.stores.clone(),

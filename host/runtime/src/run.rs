@@ -3,6 +3,7 @@
 use std::io;
 
 use orangery_cli::{Exit, Run, connection::ConnectionError, repositories::RepositoriesError};
+use orangery_controllers::OwnAddress;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -65,11 +66,15 @@ pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
     let mut stop = Stop::new()?;
     let plugins = components::load(arguments.plugins.as_deref())?;
     let requests = Requests::default();
-    let client = remote(arguments.connection.config().await?, &requests).map_err(ConnectionError::Client)?;
+    let cluster = arguments.connection.config().await?;
+    let own_address = Some(own_address(&cluster));
+    let client = remote(cluster, &requests).map_err(ConnectionError::Client)?;
     let config = OperatorConfig {
         namespaces: arguments.namespaces.into_iter().collect(),
         definitions: Definitions::Expect,
         components: arguments.repositories.open(&[])?,
+        pick_up_timeout: arguments.pickup_timeout.after(),
+        own_address,
         ..OperatorConfig::new(client, plugins)
     };
     let operator = tokio::select! {
@@ -92,4 +97,17 @@ pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
     operator.stop().await;
     metrics.cancel();
     Ok(Exit::Ok)
+}
+
+/// How somebody else reaches the cluster of this connection.
+fn own_address(cluster: &kube::Config) -> OwnAddress {
+    let pem = |der: &Vec<u8>| {
+        let text = data_encoding::BASE64.encode(der);
+        format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
+    };
+    let authorities = cluster.root_cert.as_ref().map(|roots| roots.iter().map(pem).collect::<String>());
+    OwnAddress {
+        server: cluster.cluster_url.to_string().trim_end_matches('/').to_owned(),
+        authority: authorities.map(|pem| data_encoding::BASE64.encode(pem.as_bytes())),
+    }
 }

@@ -7,13 +7,13 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 
 use kube::{Client, api::DynamicObject};
-use orangery_cli::{Exit, Terminal, Up, apply::apply, folder};
+use orangery_cli::{Exit, Terminal, Up, apply::apply, folder, repositories::folders};
+use orangery_controllers::OwnAddress;
 use orangery_core::port::Clock;
 use orangery_embedded::{Options, Server};
 use tracing_subscriber::filter::LevelFilter;
@@ -50,7 +50,11 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     let server = serve(&arguments, &place).await?;
     let client = in_process(server.router(), &Requests::default());
     let components = arguments.repositories.open(&folders(&arguments.paths))?;
-    let config = OperatorConfig { components, ..OperatorConfig::new(client.clone(), plugins) };
+    let pick_up_timeout = arguments.pickup_timeout.after();
+    let authority = data_encoding::BASE64.encode(server.ca_pem().as_bytes());
+    let own_address = Some(OwnAddress { server: server.url(), authority: Some(authority) });
+    let config =
+        OperatorConfig { components, pick_up_timeout, own_address, ..OperatorConfig::new(client.clone(), plugins) };
     let operator = Operator::start(config).await?;
     target::put(&client, &server.kubeconfig()).await?;
     place.write_kubeconfig(&server.kubeconfig())?;
@@ -65,14 +69,6 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     running.operator.stop().await;
     server.stop().await;
     outcome
-}
-
-/// The folders that were applied, and those of the files that were: archives of components may lie there.
-fn folders(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let folder = |path: &PathBuf| {
-        if path.is_dir() { Some(path.clone()) } else { path.parent().map(|parent| parent.join(".")) }
-    };
-    paths.iter().filter_map(folder).collect()
 }
 
 async fn serve(arguments: &Up, place: &Place) -> Result<Server, UpError> {

@@ -6,11 +6,13 @@ import (
 	"orangery.dev/plugins/gotemplate"
 	"orangery.dev/plugins/host"
 
-	serve "wit_component/export_orangery_template_template"
+	check "wit_component/export_orangery_template_check"
+	render "wit_component/export_orangery_template_template"
 )
 
 func init() {
-	serve.Engine = gotemplate.Render
+	render.Engine = gotemplate.Render
+	check.Look = gotemplate.Check
 }
 
 // rehearsal touches what most templates touch.

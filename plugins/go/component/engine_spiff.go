@@ -6,11 +6,13 @@ import (
 	"orangery.dev/plugins/host"
 	"orangery.dev/plugins/spiff"
 
-	serve "wit_component/export_orangery_template_template"
+	check "wit_component/export_orangery_template_check"
+	render "wit_component/export_orangery_template_template"
 )
 
 func init() {
-	serve.Engine = spiff.Render
+	render.Engine = spiff.Render
+	check.Look = spiff.Check
 }
 
 // rehearsal touches what most templates touch.

@@ -1,5 +1,5 @@
-// Package main is a template engine as a component of the world orangery:template/templater. The engine is chosen by a
-// build tag, gotemplate or spiff; the bindings and func main are generated.
+// Package main is a template engine as a component of the world orangery:template/templater-with-check. The engine is
+// chosen by a build tag, gotemplate or spiff; the bindings and func main are generated.
 package main
 
 import (
@@ -12,7 +12,8 @@ import (
 
 	"orangery.dev/plugins/host"
 
-	serve "wit_component/export_orangery_template_template"
+	check "wit_component/export_orangery_template_check"
+	render "wit_component/export_orangery_template_template"
 )
 
 // collectAbove is the heap at which the collector first runs: three quarters of the memory that plugins/go/*.yaml allow
@@ -20,14 +21,16 @@ import (
 const collectAbove = 96 << 20
 
 // prewarm runs once, while the component is built: what it leaves in memory is what every call begins with. It renders
-// twice, since some caches fill at the second use, and is not part of the component.
+// and checks twice, since some caches fill at the second use, and is not part of the component.
 //
 //go:wasmexport prewarm
 func prewarm() {
 	for range 2 {
-		if _, failure := serve.Engine(nowhere{}, rehearsal); failure != nil {
-			fmt.Fprintf(os.Stderr, "the rehearsal failed at line %d: %s\n%s", failure.Line, failure.Message, failure.Snippet)
-			os.Exit(1)
+		if _, failure := render.Engine(nowhere{}, rehearsal); failure != nil {
+			unrehearsed(failure)
+		}
+		for _, failure := range check.Look(nowhere{}, rehearsal).Failures {
+			unrehearsed(&failure)
 		}
 	}
 	runtime.GC()
@@ -35,6 +38,11 @@ func prewarm() {
 	debug.FreeOSMemory()
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(collectAbove)
+}
+
+func unrehearsed(failure *host.Failure) {
+	fmt.Fprintf(os.Stderr, "the rehearsal failed at line %d: %s\n%s", failure.Line, failure.Message, failure.Snippet)
+	os.Exit(1)
 }
 
 // nowhere is the host of the rehearsal: there is none.

@@ -35,8 +35,11 @@ func (l *look) text(file, source string, atRoot bool) {
 	functions := (&execution{host: l.host, included: map[string]int{}}).functions()
 	parsed, err := template.New(mainName).Funcs(sprigFunctions).Funcs(functions).Parse(source)
 	if err != nil {
-		wrong := &placed{file: file, source: source, err: err}
-		l.fail(failure(wrong, diagnosis.NewMask(host.Request{Template: source}, nil)))
+		wrong := failure(&placed{file: file, source: source, err: err}, diagnosis.NewMask(host.Request{Template: source}, nil))
+		if strings.HasPrefix(wrong.Message, "function ") {
+			wrong.Message += "; correct its name; there are the functions of text/template, of sprig, and of Landscaper"
+		}
+		l.fail(wrong)
 		return
 	}
 	all := parsed.Templates()

@@ -45,12 +45,29 @@ func (p *placed) at() (line, column int, rest string) {
 		return 0, 0, p.err.Error()
 	}
 	line, _ = strconv.Atoi(found[2])
-	column = -1
-	if found[3] != "" {
-		bytes, _ := strconv.Atoi(found[3])
-		column = diagnosis.Characters(p.source, line, bytes)
+	rest = p.err.Error()[len(found[0]):]
+	if found[3] == "" {
+		return line, p.named(line, rest), rest
 	}
-	return line, column, p.err.Error()[len(found[0]):]
+	bytes, _ := strconv.Atoi(found[3])
+	return line, diagnosis.Characters(p.source, line, bytes), rest
+}
+
+// quoted is what an error of the parser names. It tells no column.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)+"`)
+
+// named is the column of what an error names, where that stands once in the line, and -1 elsewhere.
+func (p *placed) named(line int, message string) int {
+	word, err := strconv.Unquote(quoted.FindString(message))
+	lines := strings.Split(p.source, "\n")
+	if err != nil || line < 1 || line > len(lines) {
+		return -1
+	}
+	content := lines[line-1]
+	if strings.Count(content, word) != 1 {
+		return -1
+	}
+	return utf8.RuneCountInString(content[:strings.Index(content, word)])
 }
 
 // failure tells an error at its innermost place, and which files include that.

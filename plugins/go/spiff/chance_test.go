@@ -4,11 +4,7 @@
 package spiff_test
 
 import (
-	"math/rand"
-	"strings"
 	"testing"
-	"testing/cryptotest"
-	"testing/synctest"
 
 	"orangery.dev/plugins/cases"
 )
@@ -33,41 +29,14 @@ var timed = map[string]string{
 }
 
 func TestNoFunctionDrawsFromASourceThatASnapshotFreezes(t *testing.T) {
-	for name, expression := range chancy {
-		draw := func() string {
-			rand.Seed(7) //nolint:staticcheck // As a snapshot does.
-			return rendered(t, cases.Files{}, "a: (( "+expression+" ))", inputs)
-		}
-		if first, second := draw(), draw(); first == second || strings.HasPrefix(first, "failure") {
-			t.Errorf("%s draws the same twice: %s", name, first)
-		}
-	}
+	cases.CheckDraws(t, chancy, drawn)
 }
 
 // The host answers the clock and crypto/rand by the job. Nothing else may decide what a template prints.
 func TestTheSameTimeAndTheSameRandomnessRenderTheSame(t *testing.T) {
-	draw := func(seed uint64) map[string]string {
-		drawn := map[string]string{}
-		for _, functions := range []map[string]string{chancy, timed} {
-			for name, expression := range functions {
-				synctest.Test(t, func(t *testing.T) {
-					cryptotest.SetGlobalRandom(t, seed)
-					drawn[name] = rendered(t, cases.Files{}, "a: (( "+expression+" ))", inputs)
-				})
-			}
-		}
-		return drawn
-	}
-	first, second, other := draw(1), draw(1), draw(2)
-	for name, text := range first {
-		if strings.HasPrefix(text, "failure") {
-			t.Errorf("%s: %s", name, text)
-		}
-		if text != second[name] {
-			t.Errorf("two renderings of one job draw %s and %s by %s", text, second[name], name)
-		}
-		if _, random := chancy[name]; random && text == other[name] {
-			t.Errorf("another job draws the same by %s", name)
-		}
-	}
+	cases.CheckRepeats(t, chancy, timed, drawn)
+}
+
+func drawn(t *testing.T, expression string) string {
+	return rendered(t, cases.Files{}, "a: (( "+expression+" ))", inputs)
 }

@@ -1,6 +1,8 @@
 package spiff
 
 import (
+	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,11 +21,16 @@ var inputNames = []string{
 	"values", "deployitems", "dataobjects", "targets",
 }
 
-// Check looks at a template without evaluating it: at its YAML, and at the syntax of every expression that it writes.
-// What it reads is told by names that stand in no other sense anywhere in the template.
-func Check(_ host.Host, request host.Request) *host.Findings {
-	e := &execution{request: request, mask: diagnosis.NewMask(request, nil)}
+// Check looks at a template without evaluating it: at its YAML, at the syntax of every expression that it writes, and at
+// the functions that those call. What it reads is told by names that stand in no other sense anywhere in the template.
+func Check(h host.Host, request host.Request) *host.Findings {
 	found := &host.Findings{}
+	request.Inputs, request.State = json.RawMessage("{}"), nil
+	e, err := prepare(h, request)
+	if err != nil {
+		found.Failures = append(found.Failures, host.Failure{Message: err.Error(), File: request.File})
+		return found
+	}
 	if _, err := spiffyaml.Unmarshal(sourceName, []byte(request.Template)); err != nil {
 		found.Failures = append(found.Failures, *e.failure(err))
 		return found
@@ -32,7 +39,7 @@ func Check(_ host.Host, request host.Request) *host.Findings {
 	if yaml.Unmarshal([]byte(request.Template), &document) != nil {
 		return found
 	}
-	look := &look{execution: e, found: found, own: map[string]bool{}}
+	look := &look{execution: e, found: found, own: map[string]bool{}, functions: map[string]bool{}}
 	look.node(&document, nil)
 	look.refer()
 	return found
@@ -45,6 +52,8 @@ type look struct {
 	// Names that the template gives to nodes and parameters.
 	own  map[string]bool
 	read []host.Reference
+	// Names that are called, and whether there is a function of that name.
+	functions map[string]bool
 }
 
 func (l *look) node(node *yaml.Node, path []string) {
@@ -53,7 +62,15 @@ func (l *look) node(node *yaml.Node, path []string) {
 			l.own[inner.Value] = true
 			continue
 		}
-		l.node(inner, append(slices.Clip(path), inner.Value))
+		step := fmt.Sprintf("[%d]", i)
+		if node.Kind == yaml.MappingNode {
+			step = node.Content[i-1].Value
+		}
+		if node.Kind == yaml.DocumentNode {
+			l.node(inner, path)
+			continue
+		}
+		l.node(inner, append(slices.Clip(path), step))
 	}
 	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" {
 		return
@@ -64,40 +81,102 @@ func (l *look) node(node *yaml.Node, path []string) {
 	}
 	expression, err := dynaml.Parse(*written, path, path)
 	if err != nil {
-		message := "((" + diagnosis.Bounded(*written, mostExpression) + ")): " + strings.TrimSpace(err.Error())
-		l.found.Failures = append(l.found.Failures, *l.execution.at(node.Line, node.Column, message))
+		l.fail(node, path, "(("+diagnosis.Bounded(*written, mostExpression)+")): "+strings.TrimSpace(err.Error()))
 		return
 	}
-	l.expression(reflect.ValueOf(expression), node)
+	inside := &expressionLook{look: l, node: node, path: path}
+	inside.at(reflect.ValueOf(expression), false)
+}
+
+// fail tells of a mistake at its place; in a structure, that is its path.
+func (l *look) fail(node *yaml.Node, path []string, message string) {
+	if len(path) > 0 && !hasPlaces(l.execution.request) {
+		message = pathName(path) + ": " + message
+	}
+	l.found.Failures = append(l.found.Failures, *l.execution.at(node.Line, node.Column, message))
 }
 
 var (
 	referenceType = reflect.TypeFor[dynaml.ReferenceExpr]()
 	parameterType = reflect.TypeFor[dynaml.Parameter]()
+	callType      = reflect.TypeFor[dynaml.CallExpr]()
+	// What goes on where something in it fails.
+	catching = []reflect.Type{
+		reflect.TypeFor[dynaml.OrExpr](), reflect.TypeFor[dynaml.ValidOrExpr](), reflect.TypeFor[dynaml.CatchExpr](),
+	}
+	// The functions that do.
+	catchers = []string{"catch", "defined", "optional", "require", "sync", "valid"}
 )
 
-// expression finds the references and the parameters in an expression, whatever that is made of.
-func (l *look) expression(value reflect.Value, node *yaml.Node) {
+// expressionLook is a walk over an expression, whatever that is made of.
+type expressionLook struct {
+	*look
+	node *yaml.Node
+	path []string
+}
+
+// at finds references, parameters and calls. They may be caught: then what fails in them is no failure of the template.
+func (l *expressionLook) at(value reflect.Value, caught bool) {
 	switch value.Kind() {
 	case reflect.Interface, reflect.Pointer:
 		if !value.IsNil() {
-			l.expression(value.Elem(), node)
+			l.at(value.Elem(), caught)
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range value.Len() {
-			l.expression(value.Index(i), node)
+			l.at(value.Index(i), caught)
 		}
 	case reflect.Struct:
 		switch value.Type() {
 		case referenceType:
-			l.reference(value, node)
+			l.reference(value, l.node)
 		case parameterType:
 			l.own[value.FieldByName("Name").String()] = true
+		case callType:
+			name := called(value)
+			if name != "" && !caught && !l.isFunction(name) {
+				l.fail(l.node, l.path, fmt.Sprintf("unknown function '%s'; correct its name; a lambda of the template is called as .%s(…)", name, name))
+			}
+			caught = caught || slices.Contains(catchers, name)
 		}
+		caught = caught || slices.Contains(catching, value.Type())
 		for i := range value.NumField() {
-			l.expression(value.Field(i), node)
+			l.at(value.Field(i), caught)
 		}
 	}
+}
+
+// called is the name of the function that a call calls; empty for a lambda.
+func called(call reflect.Value) string {
+	function := call.FieldByName("Function")
+	if function.IsNil() || function.Elem().Type() != referenceType {
+		return ""
+	}
+	path := function.Elem().FieldByName("Path")
+	if function.Elem().FieldByName("Tag").String() != "" || path.Len() != 1 || path.Index(0).String() == "_" {
+		return ""
+	}
+	return path.Index(0).String()
+}
+
+// isFunction asks spiff itself, which keeps no list: it is called with arguments that no function takes.
+func (l *look) isFunction(name string) (is bool) {
+	if known, asked := l.functions[name]; asked {
+		return known
+	}
+	defer func() {
+		// Some functions trust their arguments, so there is one.
+		if recover() != nil {
+			is = true
+		}
+		l.functions[name] = is
+	}()
+	call, err := spiffyaml.Unmarshal(sourceName, []byte("a: (( "+name+"({}, {}, {}) ))"))
+	if err != nil {
+		return true
+	}
+	_, err = l.execution.spiff.Cascade(call, nil)
+	return err == nil || !strings.Contains(err.Error(), "unknown function")
 }
 
 func (l *look) reference(value reflect.Value, node *yaml.Node) {

@@ -103,7 +103,7 @@ func describe(node dynaml.UnresolvedNode) string {
 	}
 	told := diagnosis.Bounded(value, mostExpression)
 	if len(node.Context) > 0 {
-		told = strings.ReplaceAll(strings.Join(node.Context, "."), ".[", "[") + ": " + told
+		told = pathName(node.Context) + ": " + told
 	}
 	issue := node.Issue()
 	reason := issue.Issue
@@ -111,6 +111,11 @@ func describe(node dynaml.UnresolvedNode) string {
 		reason = "cannot be resolved"
 	}
 	return told + ": " + reason + nested(issue)
+}
+
+// pathName is a path of keys and `[index]` in words.
+func pathName(path []string) string {
+	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
 }
 
 func nested(issue spiffyaml.Issue) string {

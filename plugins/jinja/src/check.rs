@@ -1,4 +1,5 @@
-//! What can be said of a template without rendering it: its syntax, that of the files it includes, the inputs it reads.
+//! What can be said of a template without rendering it: its syntax, that of the files it includes, the filters and tests
+//! that there are not, the inputs it reads.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use orangery_sdk::{Files, Findings, InputReference, RenderFailure, RenderRequest
 use crate::{
     engine::{environment, from_root},
     place::failure,
-    tags::{Tag, tags},
+    tags::{Asked, Tag, tags},
 };
 
 /// Looks at a template and at all that it includes, imports and extends by a fixed name.
@@ -24,6 +25,24 @@ pub(crate) fn check(request: &RenderRequest, files: impl Files) -> Findings {
         Err(error) => look.found.failures.push(failure(&error, request)),
     }
     look.found
+}
+
+/// Jinja's own are too many to tell.
+const FILTERS: &str = "; there are those of Jinja, and toyaml, fromjson, b64encode, b64decode, quote, squote, nindent";
+
+/// The words of a rendering that comes upon it, and how to mend it.
+fn unknown(asked: &Asked<'_>, file: Option<&str>) -> RenderFailure {
+    let (sort, known) = match asked.is_test {
+        true => ("test", "; there are those of Jinja"),
+        false => ("filter", FILTERS),
+    };
+    RenderFailure {
+        message: format!("{sort} {} is unknown; correct its name{known}", asked.name),
+        file: file.map(str::to_owned),
+        line: Some(asked.line),
+        column: Some(asked.column),
+        snippet: None,
+    }
 }
 
 struct Look<'a> {
@@ -59,10 +78,26 @@ impl Look<'_> {
             self.found.references.extend(places.into_iter().map(|place| reference(Some(place))));
         }
         for tag in &tags {
+            for asked in tag.asked() {
+                if !self.is_known(&asked) {
+                    self.found.failures.push(unknown(&asked, file));
+                }
+            }
             for name in tag.templates() {
                 self.included(from_root(&name), tag, file);
             }
         }
+    }
+
+    /// Whether there is a filter or test of that name. The engine keeps no list for others: it is asked to apply it to
+    /// nothing, which any other error answers.
+    fn is_known(&self, asked: &Asked<'_>) -> bool {
+        let mut state = self.environment.empty_state();
+        let (error, unknown) = match asked.is_test {
+            false => (state.apply_filter(asked.name, &[]).err(), ErrorKind::UnknownFilter),
+            true => (state.perform_test(asked.name, &[]).err(), ErrorKind::UnknownTest),
+        };
+        error.is_none_or(|error| error.kind() != unknown)
     }
 
     fn included(&mut self, name: &str, tag: &Tag<'_>, by: Option<&str>) {

@@ -11,6 +11,19 @@ pub(crate) struct Tag<'a> {
     is_statement: bool,
 }
 
+/// A filter or a test that a tag names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// Whether it is a test.
+    pub(crate) is_test: bool,
+    /// Its line, from 1.
+    pub(crate) line: u32,
+    /// Its column, from 1, in characters.
+    pub(crate) column: u32,
+}
+
 /// The tags of a template in their order. Comments and raw blocks have none.
 pub(crate) fn tags(source: &str) -> Vec<Tag<'_>> {
     let mut tags = Vec::new();
@@ -55,6 +68,20 @@ fn length(from: &str, end: &str) -> usize {
     from.len()
 }
 
+/// The closing quote of a string literal.
+fn closing(literal: &str, quote: char) -> Option<usize> {
+    let mut escaped = false;
+    for (index, character) in literal.char_indices().skip(1) {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if character == quote => return Some(index),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Line and column, from 1, of what follows a text.
 fn place(before: &str) -> (u32, u32) {
     let line = before.matches('\n').count() + 1;
@@ -69,19 +96,54 @@ fn is_of_a_name(character: char) -> bool {
 impl Tag<'_> {
     /// The names and string literals in it; a literal stands with its opening quote.
     fn words(&self) -> impl Iterator<Item = &str> {
-        let mut rest = self.text;
+        let wanted = |word: &str| word.starts_with(|c: char| is_of_a_name(c) || c == '"' || c == '\'');
+        self.parts().map(|(_, part)| part).filter(move |part| wanted(part))
+    }
+
+    /// Its names, string literals (without their closing quote) and signs, each with the byte that it begins at.
+    fn parts(&self) -> impl Iterator<Item = (usize, &str)> {
+        let mut start = 0;
         std::iter::from_fn(move || {
-            rest = rest.trim_start_matches(|c: char| !is_of_a_name(c) && c != '"' && c != '\'');
+            let rest = self.text.get(start..)?;
+            start += rest.len() - rest.trim_start().len();
+            let rest = rest.trim_start();
             let first = rest.chars().next()?;
-            let end = if is_of_a_name(first) {
-                rest.find(|c| !is_of_a_name(c)).unwrap_or(rest.len())
-            } else {
-                rest.get(1..).and_then(|inner| inner.find(first)).map_or(rest.len(), |end| end + 1)
+            let (length, skipped) = match first {
+                '"' | '\'' => match closing(rest, first) {
+                    Some(end) => (end, first.len_utf8()),
+                    None => (rest.len(), 0),
+                },
+                _ if is_of_a_name(first) => (rest.find(|c| !is_of_a_name(c)).unwrap_or(rest.len()), 0),
+                _ => (first.len_utf8(), 0),
             };
-            let word = rest.get(..end)?;
-            rest = rest.get(end..)?.trim_start_matches(first);
-            Some(word)
+            let part = (start, rest.get(..length)?);
+            start += length + skipped;
+            Some(part)
         })
+    }
+
+    /// The filters and tests that it names, in their order.
+    pub(crate) fn asked(&self) -> Vec<Asked<'_>> {
+        let parts: Vec<(usize, &str)> = self.parts().collect();
+        let mut asked = Vec::new();
+        for (index, (_, part)) in parts.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|index| parts.get(index)).map(|(_, part)| *part);
+            let next =
+                |ahead: usize| parts.get(index + ahead).filter(|(_, name)| name.starts_with(is_of_a_name)).copied();
+            let is_first = || parts.iter().take(index).all(|(_, part)| !part.starts_with(is_of_a_name));
+            let is_filter = *part == "|" || *part == "filter" && self.is_statement && is_first();
+            let is_test = *part == "is" && before != Some(".");
+            let (named, is_test) = match (is_filter, is_test) {
+                (true, _) => (next(1), false),
+                (false, true) if next(1).is_some_and(|(_, name)| name == "not") => (next(2), true),
+                (false, true) => (next(1), true),
+                (false, false) => continue,
+            };
+            let Some((at, name)) = named else { continue };
+            let (line, column) = self.at(at);
+            asked.push(Asked { name, is_test, line, column });
+        }
+        asked
     }
 
     /// The templates that it names: what is included, imported from, or extended.
@@ -164,6 +226,26 @@ mod tests {
         assert_eq!(named("{% include ['a', 'b'] %}"), ["a", "b"]);
         assert_eq!(named("{% include name %}"), [""; 0]);
         assert_eq!(named("{{ include 'a' }}"), [""; 0]);
+    }
+
+    fn asked(source: &str) -> Vec<String> {
+        let told =
+            |of: Asked<'_>| format!("{}:{} {} {}", of.line, of.column, if of.is_test { "is" } else { "|" }, of.name);
+        tags(source).iter().flat_map(|tag| tag.asked().into_iter().map(told).collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn filters_and_tests_are_named_outside_of_literals() {
+        assert_eq!(
+            asked("{{ a|one | two('| x') ~ \"\\\"| y\" }}\n{%- filter three(1) | four -%}{% set x | five %}"),
+            ["1:6 | one", "1:12 | two", "2:12 | three", "2:23 | four", "2:42 | five"]
+        );
+        assert_eq!(
+            asked("{% if a is one and b is not two(3) or c.is %}{{ is | three }}"),
+            ["1:12 is one", "1:29 is two", "1:54 | three"]
+        );
+        assert_eq!(asked("{{ filter | x }}{% if filter and y %}{{ filter }}"), ["1:13 | x"]);
+        assert_eq!(asked("{# a | x #}{% raw %}{{ a | y }}{% endraw %}"), [""; 0]);
     }
 
     #[test]

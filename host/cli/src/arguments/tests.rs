@@ -1,7 +1,7 @@
 use clap::Parser as _;
 
 use super::*;
-use crate::command::inspect::Form;
+use crate::command::inspect::TreeForm;
 
 fn parsed(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(std::iter::once("orangery").chain(line.split_whitespace()))
@@ -80,7 +80,7 @@ fn options_of_kubectl_mean_the_same_here() {
     assert!(cli.no_color);
     let Command::Tool(Tool::Inspect(inspect)) = cli.command else { panic!("not inspect") };
     assert_eq!((inspect.name.as_deref(), inspect.scope.namespace.as_deref()), (Some("hello"), Some("demo")));
-    assert_eq!((inspect.output, inspect.failed), (Some(Form::Wide), true));
+    assert_eq!((inspect.output, inspect.failed), (Some(TreeForm::Wide), true));
     assert_eq!(inspect.connection.context.as_deref(), Some("c"));
     let Command::Run(run) = parsed("run -n a -n b").unwrap().command else { panic!("not run") };
     assert_eq!(run.namespaces, ["a", "b"]);

@@ -7,7 +7,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use orangery_core::port::Files;
+use orangery_core::{blueprint::FileSystem, port::Files};
+use serde_json::{Map, Value};
 
 /// The longest file of a blueprint that is read, in bytes.
 const LONGEST: u64 = 64 << 20;
@@ -41,6 +42,29 @@ impl FolderFiles {
         let root = self.root.canonicalize().map_err(|error| format!("{}: {error}", self.root.display()))?;
         let found = root.join(&below).canonicalize().map_err(|_| self.missing(path, &below))?;
         if found.starts_with(&root) { Ok(found) } else { Err(outside()) }
+    }
+
+    /// All files as an Installation has them in `spec.blueprint.inline.filesystem`; `None` where they have more than
+    /// `most` bytes, or something is no file that can be read.
+    pub fn tree(&self, most: u64) -> Option<Value> {
+        let mut left = most;
+        self.subtree("", &mut left).map(Value::Object)
+    }
+
+    fn subtree(&self, folder: &str, left: &mut u64) -> Option<Map<String, Value>> {
+        let mut tree = Map::new();
+        for name in self.list(folder).ok()? {
+            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            let found = self.find(&path).ok()?;
+            let value = if found.is_dir() {
+                Value::Object(self.subtree(&path, left)?)
+            } else {
+                *left = left.checked_sub(fs::metadata(&found).ok()?.len())?;
+                Value::String(FileSystem::written(&self.read(&path).ok()?))
+            };
+            tree.insert(name, value);
+        }
+        Some(tree)
     }
 
     fn missing(&self, path: &str, below: &Path) -> String {
@@ -107,5 +131,20 @@ mod tests {
         assert_eq!(told("sub/b.yaml"), "the blueprint has no file sub/b.yaml; sub/ has a.yaml");
         assert_eq!(told("sub"), "sub is a folder of the blueprint, not a file");
         assert_eq!(files.list("sub/a.yaml").unwrap_err(), "sub/a.yaml is a file of the blueprint, not a folder");
+    }
+
+    #[test]
+    fn a_folder_is_written_as_the_inline_blueprint_that_it_would_be() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sub")).unwrap();
+        fs::write(folder.path().join("sub/a.yaml"), "text").unwrap();
+        fs::write(folder.path().join("b.wasm"), [0xff, 0]).unwrap();
+        let files = FolderFiles::new(folder.path());
+        let tree = files.tree(6).unwrap();
+        let binary = "---Start Binary---\n/wA=\n---End Binary---\n";
+        assert_eq!(tree, serde_json::json!({"sub": {"a.yaml": "text"}, "b.wasm": binary}));
+        let parsed = FileSystem::parse(&tree).unwrap();
+        assert_eq!(parsed.read("b.wasm"), Ok(vec![0xff, 0]));
+        assert_eq!(files.tree(5), None, "more than asked for");
     }
 }

@@ -2,11 +2,7 @@
 
 use clap::Args;
 
-use crate::{
-    command::{CommandError, inspect::yaml},
-    exit::Exit,
-    terminal::Terminal,
-};
+use crate::{command::CommandError, exit::Exit, form::yaml, terminal::Terminal};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,6 +12,7 @@ use crate::{
     command::CommandError,
     connection::{Connection, Scope},
     exit::Exit,
+    form::Form,
     terminal::Terminal,
     tree::{
         Cause, Node, Objects, Tree,
@@ -61,7 +62,7 @@ pub struct Inspect {
     pub failed: bool,
     /// How it is written [default: a tree]
     #[arg(short, long, value_enum, value_name = "FORM")]
-    pub output: Option<Form>,
+    pub output: Option<TreeForm>,
     /// Which namespace.
     #[command(flatten)]
     pub scope: Scope,
@@ -72,7 +73,7 @@ pub struct Inspect {
 
 /// How trees are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum TreeForm {
     /// A tree with object names, jobs and plugins
     Wide,
     /// For programs
@@ -123,9 +124,9 @@ impl Inspect {
         };
         let is_wide = match self.output {
             None => false,
-            Some(Form::Wide) => true,
-            Some(Form::Json) => return Ok(terminal.line(json(&document())?)?),
-            Some(Form::Yaml) => return Ok(terminal.text(&yaml(&document())?)?),
+            Some(TreeForm::Wide) => true,
+            Some(TreeForm::Json) => return Form::Json.write(&document(), terminal),
+            Some(TreeForm::Yaml) => return Form::Yaml.write(&document(), terminal),
         };
         if tree.roots.is_empty() {
             let what = if self.failed { "nothing failed" } else { "there are no installations" };
@@ -141,15 +142,6 @@ impl Inspect {
         }
         Ok(())
     }
-}
-
-pub(crate) fn json(document: &impl Serialize) -> Result<String, CommandError> {
-    serde_json::to_string_pretty(document)
-        .map_err(|error| CommandError::Form { form: "JSON", cause: error.to_string() })
-}
-
-pub(crate) fn yaml(document: &impl Serialize) -> Result<String, CommandError> {
-    yaml_serde::to_string(document).map_err(|error| CommandError::Form { form: "YAML", cause: error.to_string() })
 }
 
 /// Everything of one namespace, or of all where it is empty.

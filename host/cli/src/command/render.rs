@@ -1,37 +1,41 @@
 //! `orangery render`: what installations would make, without a cluster.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
-use orangery_api::installation::Installation;
+use orangery_api::installation::{
+    BlueprintReference, BlueprintSource, ComponentDescriptorSource, InlineBlueprint, Installation, InstallationSpec,
+};
 use orangery_core::{
-    binding::Exports,
-    blueprint::FileSystem,
     digest,
     port::{Files, JobChance},
+    yaml,
 };
-use orangery_render::Definitions;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    blueprints::{FolderFiles, folder_of_blueprint},
-    command::{
-        CommandError,
-        inspect::{json as to_json, yaml as to_yaml},
-    },
+    blueprints::{BlueprintsError, FolderFiles, archive_of_blueprint, folder_of_blueprint},
+    command::CommandError,
     components,
     exit::Exit,
-    folder,
-    offline::{Given, Offline, OfflineError, Rendered, Subject, Why, World, imports},
+    folder::{self, FolderError},
+    form::Form,
+    offline::{Given, Offline, Rendered, Subject, Versions, World, descriptor, imports},
+    repositories::{RepositoryFlags, folders},
     terminal::{self, Terminal},
 };
 
 const HELP: &str = "\
 Examples:
   orangery render my-blueprint -i imports.yaml          a folder with blueprint.yaml
+  orangery render my-blueprint.tgz -i imports.yaml      an archive of one, as a component version has it
   orangery render examples/data-flow -i imports.yaml    Installations of manifests, with what they import
   orangery render my-blueprint -i imports.yaml --values exports.yaml -o json
 
@@ -44,10 +48,14 @@ imports.yaml gives imports by name; a Target is the whole object, a target list 
     cluster: {apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Target, metadata: {name: c}, spec: {type: …}}
 
 exports.yaml gives what deploy items exported, so that exports can be rendered, and with them what imports them;
-state.yaml gives what executions kept. Of several Installations each has its name above:
+state.yaml gives what executions kept. Of several Installations each has its name above. Targets of a sub-installation
+of a sub-installation are named after its object; objectName says its name, where it has one already:
   deployItems: {item: {key: value}}
   state: {deployExecutions: {default: {password: p}}}
-  subinstallations: {sub: {deployItems: {…}}}
+  subinstallations: {sub: {objectName: sub-x7k2p, deployItems: {…}}}
+
+A component version is opened as the operator opens it: by spec.componentDescriptor, with the Context, the Secrets and
+the ConfigMaps among the manifests. A folder or an archive belongs to the one of --component-descriptor.
 
 Rendering twice prints the same: time and randomness are those of --now and --seed.";
 
@@ -55,7 +63,7 @@ Rendering twice prints the same: time and randomness are those of --now and --se
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
 pub struct Render {
-    /// A folder with blueprint.yaml, or a file or folder of manifests with Installations
+    /// A folder with blueprint.yaml or an archive of one, or a file or folder of manifests with Installations
     #[arg(value_name = "BLUEPRINT")]
     pub path: PathBuf,
     /// File with imports (YAML)
@@ -70,7 +78,7 @@ pub struct Render {
     /// Namespace of the installation
     #[arg(short, long, default_value = "default")]
     pub namespace: String,
-    /// Name of the installation of a folder with blueprint.yaml
+    /// Name of the installation of a folder or an archive
     #[arg(long, default_value = "blueprint")]
     pub name: String,
     /// The time that templates are told
@@ -85,15 +93,22 @@ pub struct Render {
     /// How it is written
     #[arg(short, long, value_enum, value_name = "FORM", default_value_t = Form::Yaml)]
     pub output: Form,
+    /// File with the descriptor of the component version that a folder or an archive belongs to (YAML)
+    #[arg(long, value_name = "FILE", help_heading = "Component versions")]
+    pub component_descriptor: Option<PathBuf>,
+    /// Repository where nothing else names one, as repositoryContext of a Context has it (YAML)
+    #[arg(long, value_name = "YAML", value_parser = repository_context, help_heading = "Component versions")]
+    pub repository_context: Option<Value>,
+    /// Where component versions come from; the folders of BLUEPRINT and of the descriptor count like those of
+    /// --components.
+    #[command(flatten)]
+    pub repositories: RepositoryFlags,
 }
 
-/// How the result is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// For people and programs
-    Yaml,
-    /// For programs
-    Json,
+fn repository_context(text: &str) -> Result<Value, String> {
+    let value = yaml::decode(text).map_err(|error| error.to_string())?;
+    let form = "write it as {type: OCIRegistry, baseUrl: HOST} or {type: CommonTransportFormat, filePath: FILE}";
+    if value.is_object() { Ok(value) } else { Err(form.to_owned()) }
 }
 
 #[derive(Serialize)]
@@ -104,14 +119,25 @@ struct Document {
     installations: Vec<Rendered>,
 }
 
+/// The most bytes of files that an object of a cluster can hold.
+const MOST_INLINE: u64 = 1 << 20;
+/// The resource that an archive stands for, and a folder that no object can hold.
+const RESOURCE: &str = "blueprint";
+
 impl Render {
     /// Renders, and prints what came of it.
     pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let given = self.imports.as_deref().map(imports).transpose()?.unwrap_or_default();
         let (world, subjects) = self.subjects()?;
+        let beside: Vec<PathBuf> = self.component_descriptor.iter().chain([&self.path]).cloned().collect();
+        let versions = Versions {
+            repositories: self.repositories.open(&folders(&beside))?,
+            repository_context: self.repository_context,
+        };
         let plugins = components::load(self.plugins.as_deref(), terminal::notice)?;
         let mut offline = Offline {
             plugins: plugins.as_ref(),
+            versions,
             chance: JobChance { now: self.now, seed: seed(&self.seed) },
             namespace: self.namespace,
             world,
@@ -119,78 +145,85 @@ impl Render {
         };
         let installations = offline.roots(subjects).await?;
         let document = Document { api_version: "orangery.dev/v1alpha1", kind: "RenderedInstallations", installations };
-        match self.output {
-            Form::Json => terminal.line(to_json(&document)?)?,
-            Form::Yaml => terminal.text(&to_yaml(&document)?)?,
-        }
+        self.output.write(&document, terminal)?;
         Ok(Exit::Ok)
-    }
-
-    /// What is given of each Installation; that of a folder has no name above it.
-    fn given(&self, name: Option<&str>) -> Result<Given, CommandError> {
-        let mut given = Given::default();
-        for path in [&self.values, &self.state].into_iter().flatten() {
-            match name {
-                None => given.merge(Given::read(path)?),
-                Some(name) => given.merge(Given::read_named(path)?.remove(name).unwrap_or_default()),
-            }
-        }
-        Ok(given)
     }
 
     fn subjects(&self) -> Result<(World, Vec<Subject>), CommandError> {
         if let Some(folder) = folder_of_blueprint(&self.path) {
-            return Ok((World::default(), vec![self.of_folder(Arc::new(FolderFiles::new(&folder)))?]));
+            let files = FolderFiles::new(&folder);
+            let source = self.of_folder(&files);
+            return Ok((World::default(), vec![self.of_files(Arc::new(files), source)?]));
         }
-        let manifests = folder::read(std::slice::from_ref(&self.path))?;
+        if let Some(files) = archive_of_blueprint(&self.path)? {
+            return Ok((World::default(), vec![self.of_files(Arc::new(files), resource())?]));
+        }
+        if let Some(path) = &self.component_descriptor {
+            return Err(CommandError::NotOfAFolder { path: path.clone() });
+        }
+        let manifests = folder::read(std::slice::from_ref(&self.path));
+        let manifests = manifests.map_err(|error| none(&self.path, error))?;
         let (world, installations) = World::of(&manifests)?;
         if installations.is_empty() {
-            return Err(crate::blueprints::BlueprintsError::None { path: self.path.clone() }.into());
+            return Err(BlueprintsError::None { path: self.path.clone() }.into());
         }
-        let subjects = installations.iter().map(|of| self.of_installation(of));
-        Ok((world, subjects.collect::<Result<_, _>>()?))
-    }
-
-    fn of_folder(&self, files: Arc<dyn Files>) -> Result<Subject, CommandError> {
-        Ok(Subject {
-            name: self.name.clone(),
-            files: Some(files),
-            definitions: definitions(json!({"inline": {}}), None),
-            imports: None,
-            import_mappings: BTreeMap::new(),
-            exports: Exports::default(),
-            export_mappings: BTreeMap::new(),
-            given: self.given(None)?,
-        })
-    }
-
-    fn of_installation(&self, of: &Installation) -> Result<Subject, CommandError> {
-        let name = of.name_any();
-        let spec = &of.spec;
-        let files = match &spec.blueprint.inline {
-            None => None,
-            Some(inline) => {
-                let failed = |error| OfflineError { path: name.clone(), why: Why::Files(error) };
-                Some(Arc::new(FileSystem::parse(&inline.filesystem).map_err(failed)?) as Arc<dyn Files>)
-            }
+        let names: Vec<String> = installations.iter().map(|of| of.name_any()).collect();
+        let mut given = self.named(&names)?;
+        let subject = |of: Installation| {
+            let name = of.name_any();
+            Subject { given: given.remove(&name).unwrap_or_default(), name, spec: of.spec, files: None }
         };
-        let value = |value: serde_json::Result<Value>| value.unwrap_or_default();
-        let descriptor = spec.component_descriptor.as_ref().map(|of| value(serde_json::to_value(of)));
-        Ok(Subject {
-            files,
-            definitions: definitions(value(serde_json::to_value(&spec.blueprint)), descriptor),
-            imports: Some((&spec.imports).into()),
-            import_mappings: spec.import_data_mappings.clone(),
-            exports: (&spec.exports).into(),
-            export_mappings: spec.export_data_mappings.clone(),
-            given: self.given(Some(&name))?,
-            name,
-        })
+        Ok((world, installations.into_iter().map(subject).collect()))
+    }
+
+    /// What is given of each of these Installations.
+    fn named(&self, names: &[String]) -> Result<BTreeMap<String, Given>, CommandError> {
+        let mut all: BTreeMap<String, Given> = BTreeMap::new();
+        for path in [&self.values, &self.state].into_iter().flatten() {
+            for (name, given) in Given::read_named(path)? {
+                if !names.contains(&name) {
+                    let known = names.join(", ");
+                    return Err(CommandError::NotGivenOf { path: path.clone(), name, known });
+                }
+                all.entry(name).or_default().merge(given);
+            }
+        }
+        Ok(all)
+    }
+
+    fn of_files(&self, files: Arc<dyn Files>, blueprint: BlueprintSource) -> Result<Subject, CommandError> {
+        let mut given = Given::default();
+        for path in [&self.values, &self.state].into_iter().flatten() {
+            given.merge(Given::read(path)?);
+        }
+        let inline = self.component_descriptor.as_deref().map(descriptor).transpose()?;
+        let component_descriptor = inline.map(|of| ComponentDescriptorSource { reference: None, inline: Some(of) });
+        let spec = InstallationSpec { component_descriptor, blueprint, ..InstallationSpec::default() };
+        Ok(Subject { name: self.name.clone(), spec, files: Some(files), given })
+    }
+
+    /// What templates see as the blueprint of a folder: its files, as an Installation without a component version has
+    /// them, else a resource.
+    fn of_folder(&self, files: &FolderFiles) -> BlueprintSource {
+        match files.tree(MOST_INLINE).filter(|_| self.component_descriptor.is_none()) {
+            Some(filesystem) => BlueprintSource { reference: None, inline: Some(InlineBlueprint { filesystem }) },
+            None => resource(),
+        }
     }
 }
 
-fn definitions(blueprint: Value, component_descriptor: Option<Value>) -> Definitions {
-    Definitions { blueprint, component_descriptor, descriptor: Value::Null, components: Value::Array(Vec::new()) }
+fn resource() -> BlueprintSource {
+    BlueprintSource { reference: Some(BlueprintReference { resource_name: RESOURCE.to_owned() }), inline: None }
+}
+
+/// A folder without any object holds no blueprint either.
+fn none(path: &Path, error: FolderError) -> CommandError {
+    match error {
+        FolderError::Empty { .. } | FolderError::NoObject { .. } => {
+            BlueprintsError::None { path: path.to_owned() }.into()
+        }
+        other => other.into(),
+    }
 }
 
 /// The randomness that a text stands for. Who renders here knows it anyway.

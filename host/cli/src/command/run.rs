@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
-use crate::{command::logging::Logging, connection::Connection, repositories::RepositoryFlags};
+use crate::{command::logging::Logging, connection::Connection, repositories::RepositoryFlags, timeout::Timeout};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,6 +28,9 @@ pub struct Run {
     /// Look only into this namespace; may be given several times [default: all namespaces]
     #[arg(short, long = "namespace", value_name = "NAMESPACE", help_heading = "Cluster")]
     pub namespaces: Vec<String>,
+    /// How long a deploy item that no component claims waits for a deployer elsewhere, such as 90s or 1h30m, or none
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub pickup_timeout: Timeout,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,

@@ -46,6 +46,9 @@ pub struct Up {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
+    /// How long a deploy item that no component claims waits for a deployer elsewhere, such as 90s or 1h30m, or none
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub pickup_timeout: Timeout,
     /// Where component versions come from; the applied folders count like those of --components.
     #[command(flatten)]
     pub repositories: RepositoryFlags,

@@ -12,7 +12,7 @@ use orangery_core::{
     lenient::{self, DecodeError},
     yaml::{self, YamlError},
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 /// Why a file that gives values cannot be used.
@@ -47,18 +47,42 @@ pub enum GivenError {
     },
 }
 
-fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, GivenError> {
+/// What a file has to look like.
+type Form = fn(&Value) -> Result<(), DecodeError>;
+
+fn read<T: DeserializeOwned>(path: &Path, form: Form) -> Result<T, GivenError> {
     let text = fs::read_to_string(path).map_err(|cause| GivenError::Read { path: path.to_owned(), cause })?;
     let value = yaml::decode(&text).map_err(|cause| GivenError::Yaml { path: path.to_owned(), cause })?;
-    lenient::decode(&value).map_err(|cause| GivenError::Form { path: path.to_owned(), cause })
+    let decoded = form(&value).and_then(|()| lenient::decode(&value));
+    decoded.map_err(|cause| GivenError::Form { path: path.to_owned(), cause })
+}
+
+/// Refuses a field that is not known: one that is spelled wrong would say nothing.
+fn fields(of: &Value, known: &[&str]) -> Result<(), DecodeError> {
+    let unknown = of.as_object().into_iter().flat_map(Map::keys).find(|name| !known.contains(&name.as_str()));
+    let reason = |name: &String| format!("there is no field {name:?}; fields are: {}", known.join(", "));
+    unknown.map_or(Ok(()), |name| Err(DecodeError { path: String::new(), reason: reason(name) }))
+}
+
+fn below<'a>(place: &str, of: impl Iterator<Item = (&'a String, &'a Value)>) -> Result<(), DecodeError> {
+    for (name, value) in of {
+        Given::form(value).map_err(|DecodeError { path, reason }| {
+            let above = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+            DecodeError { path: if path.is_empty() { above } else { format!("{above}.{path}") }, reason }
+        })?;
+    }
+    Ok(())
 }
 
 /// What is given of one installation.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Given {
+    /// The name of its object, where it is a sub-installation; `None` where that is not known, and its name in the
+    /// blueprint stands for it.
+    pub object_name: Option<String>,
     /// What the deploy items exported, by item; `None` where that is not known.
-    pub deploy_items: Option<Value>,
+    pub deploy_items: Option<Map<String, Value>>,
     /// What executions kept, by list and name.
     pub state: BTreeMap<String, Map<String, Value>>,
     /// What is given of the sub-installations, by their names in the blueprint.
@@ -71,7 +95,7 @@ impl Given {
     /// # Errors
     /// [`GivenError`]
     pub fn read(path: &Path) -> Result<Self, GivenError> {
-        read(path)
+        read(path, Self::form)
     }
 
     /// Reads a file that gives values of several installations, each under its name.
@@ -79,14 +103,19 @@ impl Given {
     /// # Errors
     /// [`GivenError`]
     pub fn read_named(path: &Path) -> Result<BTreeMap<String, Given>, GivenError> {
-        read(path)
+        read(path, |value| below("", value.as_object().into_iter().flatten()))
+    }
+
+    fn form(value: &Value) -> Result<(), DecodeError> {
+        fields(value, &["objectName", "deployItems", "state", "subinstallations"])?;
+        let subs = value.get("subinstallations").and_then(Value::as_object);
+        below("subinstallations", subs.into_iter().flatten())
     }
 
     /// Puts what another file gives over this.
     pub fn merge(&mut self, other: Given) {
-        if other.deploy_items.is_some() {
-            self.deploy_items = other.deploy_items;
-        }
+        self.object_name = other.object_name.or(self.object_name.take());
+        self.deploy_items = other.deploy_items.or(self.deploy_items.take());
         self.state.extend(other.state);
         for (name, more) in other.subinstallations {
             self.subinstallations.entry(name).or_default().merge(more);
@@ -110,8 +139,16 @@ struct Imports {
 /// # Errors
 /// [`GivenError`]
 pub(crate) fn imports(path: &Path) -> Result<BTreeMap<String, Imported>, GivenError> {
-    let file: Imports = read(path)?;
+    let file: Imports = read(path, |value| fields(value, &["imports"]))?;
     Ok(file.imports.into_iter().map(|(name, value)| (name, imported(value))).collect())
+}
+
+/// Reads a component descriptor.
+///
+/// # Errors
+/// [`GivenError`]
+pub(crate) fn descriptor(path: &Path) -> Result<Value, GivenError> {
+    read(path, |_| Ok(()))
 }
 
 /// What a value stands for: a Target object, a list or map of Target objects, or data.
@@ -136,4 +173,39 @@ fn target(value: &Value) -> Option<TargetObject> {
     let is_target = value.get("kind").and_then(Value::as_str) == Some("Target") && value.get("spec").is_some();
     let object: Target = is_target.then(|| serde_json::from_value(value.clone()).ok()).flatten()?;
     Some(TargetObject { object: value.clone(), ..TargetObject::from(&object) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_that_is_spelled_wrong_is_told_with_its_place() {
+        let told = |value: Value| Given::form(&value).unwrap_err().to_string();
+        let fields = "fields are: objectName, deployItems, state, subinstallations";
+        assert_eq!(told(json!({"values": {}})), format!("there is no field \"values\"; {fields}"));
+        let deep = json!({"subinstallations": {"a": {"subinstallations": {"b": {"States": 1}}}}});
+        let place = "subinstallations.a.subinstallations.b";
+        assert_eq!(told(deep), format!("{place}: there is no field \"States\"; {fields}"));
+        assert_eq!(Given::form(&json!({"deployItems": {"any": {}}, "state": null})), Ok(()));
+    }
+
+    #[test]
+    fn imports_that_are_whole_targets_are_targets() {
+        let target = |name: &str| json!({"kind": "Target", "metadata": {"name": name}, "spec": {"type": "x/y"}});
+        let sort = |value: Value| match imported(value) {
+            Imported::Data(_) => "data".to_owned(),
+            Imported::Target(target) => target.name,
+            Imported::TargetList(list) => format!("{} of a list", list.len()),
+            Imported::TargetMap(map) => format!("{} of a map", map.len()),
+        };
+        assert_eq!(sort(target("t")), "t");
+        assert_eq!(sort(json!([target("t"), target("u")])), "2 of a list");
+        assert_eq!(sort(json!({"a": target("t")})), "1 of a map");
+        for data in [json!([]), json!({}), json!([target("t"), 1]), json!({"kind": "Target"}), json!({"spec": {}})] {
+            assert_eq!(sort(data), "data");
+        }
+    }
 }

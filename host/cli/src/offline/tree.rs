@@ -6,23 +6,25 @@ use std::{
 };
 
 use orangery_api::{
-    deploy_item::OnDelete, duration::Duration, execution::DeployItemTemplate, reference::ObjectReference,
+    convert,
+    execution::DeployItemTemplate,
+    installation::{ComponentDescriptorSource, InstallationSpec},
 };
 use orangery_core::{
     binding::{Exports, Imports},
-    blueprint::{Blueprint, FileSystem, InstallationTemplate, TemplateBlueprint},
+    blueprint::{Blueprint, ImportDefinition},
     export,
     import::{self, Imported},
-    port::{Files, JobChance, Plugins, Surroundings},
-    record::Scope,
+    port::{Files, JobChance, Plugins},
+    record::{Record, Scope},
     sibling::{self, Sibling},
     template::ExecutionKind,
 };
-use orangery_render::{Definitions, DeployItem, ExportValues, Rendering, StateKey, States, Warning};
+use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Given, OfflineError, Why, World};
+use super::{Given, Names, OfflineError, Versions, Why, World, component::Wanted};
 
 /// The id of the one job that there is.
 const JOB: &str = "offline";
@@ -36,22 +38,22 @@ const LISTS: [(ExecutionKind, &str); 3] = [
 
 /// What is to be rendered.
 pub struct Subject {
-    /// The installation's name.
+    /// The installation's name; of a sub-installation, the one in the blueprint.
     pub name: String,
-    /// Its blueprint's files; `None` for a blueprint that is not here.
+    /// What it is, as an Installation says it.
+    pub spec: InstallationSpec,
+    /// A blueprint that is here, whatever the spec says of it. Its imports are those given, by the names that they have
+    /// in the blueprint.
     pub files: Option<Arc<dyn Files>>,
-    /// What templates see of the installation.
-    pub definitions: Definitions,
-    /// Where imports come from; `None` takes what is given, by the names of the blueprint's imports.
-    pub imports: Option<Imports>,
-    /// Templates of import values.
-    pub import_mappings: BTreeMap<String, Value>,
-    /// Where exports go.
-    pub exports: Exports,
-    /// Templates of export values.
-    pub export_mappings: BTreeMap<String, Value>,
     /// What the command line gives of it.
     pub given: Given,
+}
+
+impl Subject {
+    /// The name of its object.
+    fn object(&self) -> &str {
+        self.given.object_name.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// What came of an installation.
@@ -83,6 +85,8 @@ pub struct Rendered {
 pub struct Offline<'a> {
     /// The engines.
     pub plugins: &'a dyn Plugins,
+    /// Where component versions come from.
+    pub versions: Versions,
     /// The time and the randomness that templates are given.
     pub chance: JobChance,
     /// The namespace of everything.
@@ -96,8 +100,10 @@ pub struct Offline<'a> {
 /// Whose sub-installation it is.
 #[derive(Clone, Copy)]
 struct Parent<'a> {
-    name: &'a str,
+    object: &'a str,
     path: &'a str,
+    /// `spec.componentDescriptor` of the root.
+    above: Option<&'a ComponentDescriptorSource>,
 }
 
 impl Offline<'_> {
@@ -106,6 +112,22 @@ impl Offline<'_> {
     /// # Errors
     /// [`OfflineError`]
     pub async fn roots(&mut self, subjects: Vec<Subject>) -> Result<Vec<Rendered>, OfflineError> {
+        if let [subject, ..] = subjects.as_slice()
+            && subjects.iter().all(|subject| subject.files.is_none())
+        {
+            let imports = subjects.iter().map(|subject| &subject.spec.imports);
+            let names: BTreeSet<&str> = imports
+                .flat_map(|of| {
+                    let data = of.data.iter().map(|import| import.name.as_str());
+                    data.chain(of.targets.iter().map(|import| import.name.as_str()))
+                })
+                .collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            let known = Names { whose: "the installations do", ..import_names(&names) };
+            known
+                .check(self.imports.keys())
+                .map_err(|why| OfflineError { path: subject.name.clone(), why: Box::new(why) })?;
+        }
         self.siblings(subjects, None).await
     }
 
@@ -119,7 +141,11 @@ impl Offline<'_> {
         // Who has to come before is asked of all, also of those that are done.
         let known: Vec<(String, Imports, Exports)> = left
             .iter()
-            .map(|of| (of.name.clone(), of.imports.clone().unwrap_or_default(), of.exports.clone()))
+            .map(|of| {
+                let promised = of.spec.optimization.as_ref().is_some_and(|promise| promise.has_no_sibling_imports);
+                let imports = if promised { Imports::default() } else { (&of.spec.imports).into() };
+                (of.name.clone(), imports, (&of.spec.exports).into())
+            })
             .collect();
         let siblings: Vec<Sibling<'_>> =
             known.iter().map(|(name, imports, exports)| Sibling { name, imports, exports }).collect();
@@ -154,47 +180,57 @@ impl Offline<'_> {
 
     async fn one(&mut self, subject: Subject, parent: Option<Parent<'_>>) -> Result<Rendered, OfflineError> {
         let path = parent.map_or_else(|| subject.name.clone(), |parent| format!("{}/{}", parent.path, subject.name));
-        let scope = (self.namespace.clone(), parent.map(|parent| parent.name.to_owned()));
-        let scope = Scope { namespace: &scope.0, installation: &subject.name, parent: scope.1.as_deref(), job: JOB };
-        let failed = |why: Why| OfflineError { path: path.clone(), why };
-        let files = subject.files.clone().ok_or_else(|| failed(Why::NotHere))?;
-        let blueprint = Blueprint::parse(files.as_ref()).map_err(|error| failed(Box::new(error).into()))?;
-        let imported = self.imported(&subject, &scope, parent.is_none()).map_err(failed)?;
-        let surroundings = Surroundings { chance: self.chance.clone(), ..Surroundings::of_files(files) };
-        let of = orangery_render::Subject {
-            blueprint: &blueprint,
-            scope,
-            plugins: self.plugins,
-            surroundings: &surroundings,
-            definitions: &subject.definitions,
-            component: None,
+        match self.rendered(subject, parent, &path).await {
+            Ok(rendered) => Ok(rendered),
+            Err(Failed::Here(why)) => Err(OfflineError { path, why: Box::new(why) }),
+            Err(Failed::Below(error)) => Err(error),
+        }
+    }
+
+    async fn rendered(&mut self, subject: Subject, parent: Option<Parent<'_>>, path: &str) -> Result<Rendered, Failed> {
+        let (namespace, object, plugins) = (self.namespace.clone(), subject.object().to_owned(), self.plugins);
+        let spec = &subject.spec;
+        let scope = Scope {
+            namespace: &namespace,
+            installation: &object,
+            parent: parent.map(|parent| parent.object),
+            job: JOB,
         };
-        let mut rendering = Rendering::new(of, states(&subject.given).map_err(failed)?);
-        let render = |error| failed(Why::Render(Box::new(error)));
-        let values = rendering.imports(&imported, &subject.import_mappings).await.map_err(render)?;
-        let copies = import::copies(&blueprint.imports, &values, &scope).map_err(|error| failed(error.into()))?;
-        self.world.write(&copies, &self.namespace);
-        let templates = rendering.subinstallations(&values).await.map_err(render)?;
-        let items = rendering.items(&values, &imported).await.map_err(render)?;
-        let children = templates.into_iter().map(|of| child(of.template, &subject)).collect();
-        let parent = Parent { name: &subject.name, path: &path };
+        self.world.add_installation(&object);
+        let above = parent.and_then(|parent| parent.above);
+        let wanted = Wanted { spec, above, files: subject.files.clone() };
+        let loaded = self.versions.load(&self.world, &namespace, wanted, self.chance.clone()).await?;
+        let imported = self.imported(&subject, &loaded.blueprint, &scope)?;
+        let mut rendering = Rendering::new(loaded.subject(scope, plugins), states(&subject.given, &loaded.blueprint)?);
+        let values = rendering.imports(&imported, &spec.import_data_mappings).await?;
+        let copies = import::copies(&loaded.blueprint.imports, &values, &scope)?;
+        self.world.write(&copies, &namespace, &object);
+        let templates = rendering.subinstallations(&values).await?;
+        let items = rendering.items(&values, &imported).await?;
+        subject.given.check(&items, &templates)?;
+        let children = templates.iter().map(|template| child(template, &subject)).collect();
+        let parent = Parent { object: &object, path, above: above.or(spec.component_descriptor.as_ref()) };
         let subinstallations = self.siblings(children, Some(parent)).await?;
+        let is_exporting = !loaded.blueprint.export_executions.is_empty() || !spec.exports.is_empty();
         let exports = match self.export_values(&subject, &items, &subinstallations, &scope) {
+            _ if !is_exporting => Some(Map::new()),
             None => None,
             Some(given) => {
-                let exports = rendering.exports(&values, given, &subject.export_mappings).await.map_err(render)?;
-                let records = export::records(&subject.exports, &exports, &scope)
-                    .map_err(|error| render(orangery_render::RenderError::Exports(error)))?;
-                self.world.write(&records, &self.namespace);
+                let exports = rendering.exports(&values, given, &spec.export_data_mappings).await?;
+                let records = export::records(&(&spec.exports).into(), &exports, &scope)?;
+                self.export(&records, &scope)?;
                 Some(exports)
             }
         };
         let warnings = rendering.take_warnings().into_iter().map(|Warning { place, text }| format!("{place}: {text}"));
         let warnings = warnings.collect();
+        let item = |DeployItem { template, target }: &DeployItem| {
+            convert::deploy_item(template, target.as_deref(), &namespace)
+        };
         Ok(Rendered {
             name: subject.name.clone(),
             waits_for: None,
-            deploy_items: items.into_iter().map(|item| item_template(item, &self.namespace)).collect(),
+            deploy_items: items.iter().map(item).collect(),
             subinstallations,
             exports,
             state: kept(rendering.states()),
@@ -202,20 +238,37 @@ impl Offline<'_> {
         })
     }
 
-    /// What is imported: of a root, what the command line gives comes first.
-    fn imported(&self, subject: &Subject, scope: &Scope<'_>, is_root: bool) -> Result<BTreeMap<String, Imported>, Why> {
-        let Some(imports) = &subject.imports else { return Ok(self.imports.clone()) };
-        let given = |name: &str| is_root.then(|| self.imports.get(name)).flatten();
-        let mut left = imports.clone();
-        left.data.retain(|import| given(&import.name).is_none());
-        left.targets.retain(|import| given(&import.name).is_none());
-        let mut imported = import::read(&left, scope, &self.world)?;
-        let data = imports.data.iter().map(|import| &import.name);
-        for name in data.chain(imports.targets.iter().map(|import| &import.name)) {
-            if let Some(value) = given(name) {
-                imported.insert(name.clone(), value.clone());
-            }
+    /// Exports belong to one installation.
+    fn export(&mut self, records: &[Record], scope: &Scope<'_>) -> Result<(), Why> {
+        for record in records {
+            export::may_write(record, self.world.owner(record), scope)?;
         }
+        self.world.write(records, scope.namespace, scope.installation);
+        Ok(())
+    }
+
+    /// What is imported: of a root, what the command line gives comes first.
+    fn imported(
+        &self,
+        subject: &Subject,
+        blueprint: &Blueprint,
+        scope: &Scope<'_>,
+    ) -> Result<BTreeMap<String, Imported>, Why> {
+        if subject.files.is_some() {
+            let mut known = Vec::new();
+            names(&blueprint.imports, &mut known);
+            import_names(&known).check(self.imports.keys())?;
+            return Ok(self.imports.clone());
+        }
+        let mut left = Imports::from(&subject.spec.imports);
+        let data = left.data.iter().map(|import| &import.name);
+        let wanted: BTreeSet<String> = data.chain(left.targets.iter().map(|import| &import.name)).cloned().collect();
+        let is_given = |name: &String| scope.parent.is_none() && self.imports.contains_key(name);
+        left.data.retain(|import| !is_given(&import.name));
+        left.targets.retain(|import| !is_given(&import.name));
+        let mut imported = import::read(&left, scope, &self.world)?;
+        let given = self.imports.iter().filter(|(name, _)| wanted.contains(*name) && is_given(name));
+        imported.extend(given.map(|(name, value)| (name.clone(), value.clone())));
         Ok(imported)
     }
 
@@ -233,69 +286,88 @@ impl Offline<'_> {
         }
         let context = scope.own_context();
         let mut exported = subject.given.deploy_items.clone();
-        if let Some(Value::Object(exported)) = &mut exported {
+        if let Some(exported) = &mut exported {
             // An item without exports is there as null.
             for item in items {
                 exported.entry(item.template.name.clone()).or_insert(Value::Null);
             }
         }
         Some(ExportValues {
-            deploy_items: exported,
+            deploy_items: exported.filter(|_| !items.is_empty()).map(Value::Object),
             data_objects: self.world.data_of(&context),
             targets: self.world.targets_of(&context),
         })
     }
 }
 
-/// A sub-installation as it will be rendered.
-fn child(template: InstallationTemplate, parent: &Subject) -> Subject {
-    let given = parent.given.subinstallation(&template.name);
-    let (files, blueprint) = match &template.blueprint {
-        TemplateBlueprint::Inline(tree) => {
-            let files = FileSystem::parse(tree).ok().map(|files| Arc::new(files) as Arc<dyn Files>);
-            (files, json!({"inline": {"filesystem": tree}}))
-        }
-        TemplateBlueprint::Reference(reference) => (None, json!({"ref": reference})),
-    };
-    Subject {
-        name: template.name,
-        files,
-        definitions: Definitions { blueprint, ..parent.definitions.clone() },
-        imports: Some(template.imports),
-        import_mappings: template.import_data_mappings,
-        exports: template.exports,
-        export_mappings: template.export_data_mappings,
-        given,
+/// Where it failed: in the installation itself, or in one below it.
+enum Failed {
+    Here(Why),
+    Below(OfflineError),
+}
+
+impl<E: Into<Why>> From<E> for Failed {
+    fn from(why: E) -> Self {
+        Failed::Here(why.into())
     }
 }
 
-/// A deploy item as its Execution lists it.
-fn item_template(DeployItem { template, target }: DeployItem, namespace: &str) -> DeployItemTemplate {
-    DeployItemTemplate {
-        name: template.name,
-        type_: template.type_,
-        target: target.map(|name| ObjectReference { name, namespace: namespace.to_owned() }),
-        labels: template.labels,
-        config: Some(template.config),
-        depends_on: template.depends_on,
-        timeout: template.timeout.map(Duration),
-        update_on_change_only: template.update_on_change_only,
-        on_delete: template
-            .skip_uninstall_if_cluster_removed
-            .then_some(OnDelete { skip_uninstall_if_cluster_removed: true }),
+impl From<OfflineError> for Failed {
+    fn from(error: OfflineError) -> Self {
+        Failed::Below(error)
+    }
+}
+
+/// Who must have what is given.
+const BLUEPRINT: &str = "the blueprint does";
+
+fn import_names<'a>(known: &'a [&'a str]) -> Names<'a> {
+    Names { flag: "imports", what: "the import", whose: BLUEPRINT, known }
+}
+
+/// The names of all imports, conditional ones included.
+fn names<'a>(of: &'a [ImportDefinition], all: &mut Vec<&'a str>) {
+    for import in of {
+        all.push(&import.name);
+        names(&import.conditional, all);
+    }
+}
+
+/// A sub-installation as it will be rendered.
+fn child(of: &Subinstallation, parent: &Subject) -> Subject {
+    Subject {
+        name: of.template.name.clone(),
+        spec: convert::subinstallation(&parent.spec, &of.template, of.child.as_ref()),
+        files: None,
+        given: parent.given.subinstallation(&of.template.name),
+    }
+}
+
+impl Given {
+    /// Refuses what is given of deploy items and sub-installations that are not there.
+    fn check(&self, items: &[DeployItem], templates: &[Subinstallation]) -> Result<(), Why> {
+        let items: Vec<&str> = items.iter().map(|item| item.template.name.as_str()).collect();
+        let given = self.deploy_items.iter().flat_map(Map::keys);
+        Names { flag: "values", what: "exports of the deploy item", whose: BLUEPRINT, known: &items }.check(given)?;
+        let templates: Vec<&str> = templates.iter().map(|of| of.template.name.as_str()).collect();
+        let what = "values of the sub-installation";
+        Names { flag: "values", what, whose: BLUEPRINT, known: &templates }.check(self.subinstallations.keys())
     }
 }
 
 /// The states that the command line gives.
-fn states(given: &Given) -> Result<States, Why> {
+fn states(given: &Given, blueprint: &Blueprint) -> Result<States, Why> {
+    let lists = LISTS.map(|(_, list)| list);
+    Names { flag: "state", what: "states of the list", whose: BLUEPRINT, known: &lists }.check(given.state.keys())?;
     let mut states = States::default();
-    for (name, executions) in &given.state {
-        let Some((list, _)) = LISTS.iter().find(|(_, list)| list == name) else {
-            let known: Vec<&str> = LISTS.iter().map(|(_, list)| *list).collect();
-            return Err(Why::State(format!("there is no list {name:?} with states; lists are: {}", known.join(", "))));
-        };
+    for (list, name) in LISTS {
+        let Some(executions) = given.state.get(name) else { continue };
+        let known: Vec<StateKey> = States::keys(blueprint).filter(|key| key.list == list).collect();
+        let known: Vec<&str> = known.iter().map(|key| key.execution.as_str()).collect();
+        let what = "the state of the execution";
+        Names { flag: "state", what, whose: BLUEPRINT, known: &known }.check(executions.keys())?;
         for (execution, value) in executions {
-            let key = StateKey { list: *list, execution: execution.clone() };
+            let key = StateKey { list, execution: execution.clone() };
             states.load(key, value.to_string().as_bytes()).map_err(|error| Why::State(error.to_string()))?;
         }
     }

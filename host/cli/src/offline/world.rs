@@ -8,14 +8,17 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use orangery_api::{
-    convert::{write_data_object, write_target},
+    context::{Context, DEFAULT_CONTEXT},
+    convert::{ContextNames, ContextObjects, write_data_object, write_target},
     data_object::DataObject,
     installation::Installation,
     label,
     marks::Marks as _,
+    overwrites::ComponentVersionOverwrites,
     target::Target,
 };
 use orangery_core::{
+    component,
     import::{DataValue, Sources, TargetObject},
     record::{Content, Record},
 };
@@ -42,6 +45,8 @@ pub struct World {
     targets: BTreeMap<String, Target>,
     secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
     config_maps: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    contexts: BTreeMap<String, Context>,
+    overwrites: BTreeMap<String, ComponentVersionOverwrites>,
     installations: BTreeSet<String>,
 }
 
@@ -77,6 +82,8 @@ impl World {
                 }
                 "DataObject" => drop(world.data_objects.insert(name, parsed(manifest)?)),
                 "Target" => drop(world.targets.insert(name, parsed(manifest)?)),
+                "Context" => drop(world.contexts.insert(name, parsed(manifest)?)),
+                "ComponentVersionOverwrites" => drop(world.overwrites.insert(name, parsed(manifest)?)),
                 "Secret" => {
                     let secret: Secret = parsed(manifest)?;
                     world.secrets.insert(name, bytes(secret.data).chain(texts(secret.string_data)).collect());
@@ -91,25 +98,64 @@ impl World {
         Ok((world, installations))
     }
 
+    /// An installation that is not among the manifests: whose exports may be imported.
+    pub fn add_installation(&mut self, name: &str) {
+        self.installations.insert(name.to_owned());
+    }
+
     /// Writes what an installation keeps or exports, as the controller does.
-    pub fn write(&mut self, records: &[Record], namespace: &str) {
-        let owner = OwnerReference::default();
+    pub fn write(&mut self, records: &[Record], namespace: &str, installation: &str) {
+        let owner = OwnerReference {
+            api_version: orangery_api::API_VERSION.to_owned(),
+            kind: "Installation".to_owned(),
+            name: installation.to_owned(),
+            ..OwnerReference::default()
+        };
         let metadata = || ObjectMeta { namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
         for record in records {
             match &record.content {
                 Content::Data(_) => {
                     let mut object = DataObject { metadata: metadata(), ..DataObject::default() };
                     write_data_object(record, &mut object, &owner);
-                    object.metadata.owner_references = None;
                     self.data_objects.insert(record.name.clone(), object);
                 }
                 Content::Target(_) => {
                     let mut object = Target { metadata: metadata(), ..Target::default() };
                     write_target(record, &mut object, &owner);
-                    object.metadata.owner_references = None;
                     self.targets.insert(record.name.clone(), object);
                 }
             }
+        }
+    }
+
+    /// The installation that wrote what a record would overwrite.
+    pub fn owner(&self, record: &Record) -> Option<&str> {
+        match &record.content {
+            Content::Data(_) => self.data_objects.get(&record.name)?.parent_installation(),
+            Content::Target(_) => self.targets.get(&record.name)?.parent_installation(),
+        }
+    }
+
+    /// A Context; the default one is always there.
+    pub fn context(&self, name: &str) -> Option<Context> {
+        let name = if name.is_empty() { DEFAULT_CONTEXT } else { name };
+        let known = self.contexts.get(name).cloned();
+        known.or_else(|| (name == DEFAULT_CONTEXT).then(|| Context::new(name, Default::default())))
+    }
+
+    /// What of the objects that a Context names is here.
+    pub fn context_objects(&self, names: &ContextNames) -> ContextObjects {
+        let secret = |of: &(String, String)| {
+            let content = self.secrets.get(&of.1)?.iter();
+            let content = content.map(|(key, bytes)| (key.clone(), component::Secret(bytes.clone())));
+            Some((of.clone(), content.collect()))
+        };
+        let text = |(key, bytes): (&String, &Vec<u8>)| (key.clone(), String::from_utf8_lossy(bytes).into_owned());
+        let map = names.ocm_config.as_ref().and_then(|name| self.config_maps.get(name));
+        ContextObjects {
+            secrets: names.secrets.iter().filter_map(secret).collect(),
+            ocm_config: map.map(|content| content.iter().map(text).collect()),
+            overwrites: names.overwrites.as_ref().and_then(|name| self.overwrites.get(name)).cloned(),
         }
     }
 

@@ -3,9 +3,7 @@
 
 use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
-    FINALIZER, annotation,
-    deploy_item::OnDelete,
-    duration::Duration,
+    FINALIZER, annotation, convert,
     execution::{DeployItemTemplate, Execution, ExecutionSpec},
     marks::{Marks, Operation},
     reference::ObjectReference,
@@ -24,7 +22,10 @@ impl Run<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
     /// items with it (`golden/zero-items-after-update`).
     pub(super) async fn ensure_execution(&mut self, items: &[DeployItem]) -> Step<()> {
-        let templates: Vec<DeployItemTemplate> = items.iter().map(|item| self.item_template(item)).collect();
+        let templates: Vec<DeployItemTemplate> = items
+            .iter()
+            .map(|DeployItem { template, target }| convert::deploy_item(template, target.as_deref(), &self.namespace()))
+            .collect();
         let present = self.execution();
         if templates.is_empty() {
             self.draft.status.get_or_insert_default().execution_ref = None;
@@ -81,22 +82,6 @@ impl Run<'_> {
         annotations.insert(annotation::OPERATION.to_owned(), Operation::Reconcile.to_string());
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
             annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
-        }
-    }
-
-    fn item_template(&self, DeployItem { template, target }: &DeployItem) -> DeployItemTemplate {
-        DeployItemTemplate {
-            name: template.name.clone(),
-            type_: template.type_.clone(),
-            target: target.as_ref().map(|name| ObjectReference { name: name.clone(), namespace: self.namespace() }),
-            labels: template.labels.clone(),
-            config: Some(template.config.clone()),
-            depends_on: template.depends_on.clone(),
-            timeout: template.timeout.clone().map(Duration),
-            update_on_change_only: template.update_on_change_only,
-            on_delete: template
-                .skip_uninstall_if_cluster_removed
-                .then_some(OnDelete { skip_uninstall_if_cluster_removed: true }),
         }
     }
 }

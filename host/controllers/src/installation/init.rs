@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use orangery_api::context::{Context, DEFAULT_CONTEXT};
+use orangery_api::{
+    condition,
+    context::{Context, DEFAULT_CONTEXT},
+};
 use orangery_core::{
     error::{Code, Failure},
     import::{self, Imported},
@@ -11,6 +14,7 @@ use orangery_core::{
     template::ExecutionKind,
 };
 use orangery_reconcile::Key;
+use orangery_render::Loaded;
 
 use super::{
     Run,
@@ -29,6 +33,7 @@ impl Run<'_> {
     pub(super) async fn init(&mut self) -> Step<Verdict> {
         self.check_context().await?;
         let loaded = self.blueprints.load(self.host, &self.draft, &self.job).await?;
+        self.report_overwrite(&loaded);
         self.check_predecessors()?;
         self.delete_old_exports().await?;
         let imported = self.read_imports().await?;
@@ -53,6 +58,14 @@ impl Run<'_> {
         status.imports_hash = import::imports_hash(&imported);
         status.job_generation = generation;
         Ok(Verdict::Done)
+    }
+
+    /// The condition `ComponentReferenceOverwrite`, for the write where the walk rests.
+    fn report_overwrite(&mut self, loaded: &Loaded) {
+        let (generation, now) = (self.draft.metadata.generation.unwrap_or_default(), self.host.now());
+        let report = loaded.overwritten.as_ref().map(|report| report.as_deref().map_err(String::as_str));
+        let status = self.draft.status.get_or_insert_default();
+        status.conditions = condition::with_overwrite(report, generation, &status.conditions, &now);
     }
 
     async fn check_context(&self) -> Step<()> {

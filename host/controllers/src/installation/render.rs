@@ -2,9 +2,9 @@
 
 use kube::ResourceExt;
 use orangery_core::step::{Halt, Step};
-use orangery_render::{RenderError, Rendering, States, Subject};
+use orangery_render::{Loaded, RenderError, Rendering, States};
 
-use super::{Run, blueprints::Loaded, objects::Names, state::StateSecrets};
+use super::{Run, objects::Names, state::StateSecrets};
 
 /// How a failed rendering ends the walk.
 fn halt(error: &RenderError) -> Halt {
@@ -18,16 +18,7 @@ impl<'a> Run<'a> {
     where
         'a: 'r,
     {
-        let host = self.host;
-        let subject = Subject {
-            blueprint: &loaded.blueprint,
-            scope: names.scope(),
-            plugins: host.plugins.as_ref(),
-            surroundings: &loaded.surroundings,
-            definitions: &loaded.definitions,
-            component: loaded.component.as_deref(),
-        };
-        Rendering::new(subject, states)
+        Rendering::new(loaded.subject(names.scope(), self.host.plugins.as_ref()), states)
     }
 
     /// What came of one step of a rendering. The states are stored whatever came of it.

@@ -38,6 +38,11 @@ pub(super) fn belongs_to_job(installation: &Installation) -> bool {
         && installation.annotation(annotation::TRIGGER).unwrap_or_default() == status.last_handled_trigger
 }
 
+/// Whether a program asks once more for what has failed, and not a person: `reconcile-reason: retry`.
+pub(super) fn is_retry(installation: &Installation) -> bool {
+    installation.annotation(annotation::RECONCILE_REASON) == Some(annotation::RETRY)
+}
+
 /// Removes the request, so that it can be made again (INS-14).
 pub(super) fn remove(installation: &mut Installation) {
     let annotations = installation.metadata.annotations.get_or_insert_default();

@@ -5,17 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
-    FINALIZER, annotation,
-    installation::{
-        BlueprintReference, BlueprintSource, InlineBlueprint, Installation, InstallationSpec, Optimization,
-        SubinstallationCache,
-    },
+    FINALIZER, annotation, convert,
+    installation::{Installation, SubinstallationCache},
     job::NamePair,
     label,
     marks::Marks,
 };
 use orangery_core::{
-    blueprint::TemplateBlueprint,
     name,
     phase::{Phase as _, installation::Installation as Phase},
     plan::installation::{self as plan, Existing},
@@ -24,7 +20,7 @@ use orangery_core::{
 use orangery_reconcile::WriteError;
 use orangery_render::Subinstallation;
 
-use super::{Run, component::described};
+use super::Run;
 use crate::object::controller_reference;
 
 impl Run<'_> {
@@ -70,7 +66,7 @@ impl Run<'_> {
     async fn ensure_subinstallation(&self, sub: &Subinstallation, present: Option<&Arc<Installation>>) -> Step<String> {
         let writer = self.host.writer(&self.host.stores.installations);
         let template = &sub.template;
-        let spec = self.subinstallation_spec(sub);
+        let spec = convert::subinstallation(&self.draft.spec, template, sub.child.as_ref());
         let labels = BTreeMap::from([(label::ENCOMPASSED_BY.to_owned(), self.name())]);
         let mut annotations = BTreeMap::from([(annotation::SUBINSTALLATION_NAME.to_owned(), template.name.clone())]);
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
@@ -105,40 +101,6 @@ impl Run<'_> {
             // This job made it before a crash: the name is that of this template in this job.
             Ok(_) | Err(WriteError::AlreadyExists { .. }) => Ok(object_name),
             Err(error) => Err(error.halt("CreateSubinstallation")),
-        }
-    }
-
-    fn subinstallation_spec(&self, Subinstallation { template, child }: &Subinstallation) -> InstallationSpec {
-        let parent = &self.draft.spec;
-        let (component_descriptor, blueprint) = match (&template.blueprint, child) {
-            (_, Some(child)) => {
-                let reference = BlueprintReference { resource_name: child.resource.clone() };
-                (Some(described(&child.component)), BlueprintSource { reference: Some(reference), inline: None })
-            }
-            (TemplateBlueprint::Inline(filesystem), None) => {
-                let inline = InlineBlueprint { filesystem: filesystem.clone() };
-                (parent.component_descriptor.clone(), BlueprintSource { reference: None, inline: Some(inline) })
-            }
-            // The rendering found no child for it: it says so itself.
-            (TemplateBlueprint::Reference(_), None) => {
-                (parent.component_descriptor.clone(), BlueprintSource::default())
-            }
-        };
-        InstallationSpec {
-            context: parent.context.clone(),
-            component_descriptor,
-            blueprint,
-            imports: template.imports.clone().into(),
-            import_data_mappings: template.import_data_mappings.clone(),
-            exports: template.exports.clone().into(),
-            export_data_mappings: template.export_data_mappings.clone(),
-            optimization: template.optimization.map(|promise| Optimization {
-                has_no_sibling_imports: promise.has_no_sibling_imports,
-                has_no_sibling_exports: promise.has_no_sibling_exports,
-            }),
-            // What the parent's user asked for holds for the whole tree (`landscaper.md` §16).
-            verification: parent.verification.clone(),
-            automatic_reconcile: None,
         }
     }
 }

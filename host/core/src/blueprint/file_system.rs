@@ -87,6 +87,14 @@ impl FileSystem {
         Ok(Self { root })
     }
 
+    /// A file as a tree has it: its text, or base64 between markers.
+    pub fn written(content: &[u8]) -> String {
+        match std::str::from_utf8(content) {
+            Ok(text) => text.to_owned(),
+            Err(_) => format!("{BINARY_START}\n{}\n{BINARY_END}\n", BASE64.encode(content)),
+        }
+    }
+
     fn find(&self, path: &str) -> Result<&Entry, String> {
         let mut rest: Vec<String> = steps(path);
         let mut walked: Vec<(&str, &BTreeMap<String, Entry>)> = vec![("", &self.root)];

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::NestedDigests;
 use crate::lenient::{self, DecodeError};
 
 /// How a descriptor is written.
@@ -62,6 +63,8 @@ pub struct Descriptor {
     pub resources: Vec<Resource>,
     /// Its signatures.
     pub signatures: Vec<Signature>,
+    /// The digests of component versions below it, where they stand in no other descriptor.
+    pub nested_digests: Vec<NestedDigests>,
 }
 
 /// Who made a component.
@@ -225,6 +228,8 @@ struct Meta {
 struct V2Form {
     component: V2Component,
     signatures: Vec<Signature>,
+    #[serde(rename = "nestedDigests")]
+    nested_digests: Vec<NestedDigests>,
 }
 
 #[derive(Deserialize, Default)]
@@ -248,6 +253,7 @@ struct V3Form {
     repository_contexts: Vec<Value>,
     spec: V3Spec,
     signatures: Vec<Signature>,
+    nested_digests: Vec<NestedDigests>,
 }
 
 #[derive(Deserialize, Default)]
@@ -343,7 +349,7 @@ impl fmt::Display for Descriptor {
 }
 
 fn v2(form: V2Form) -> Descriptor {
-    let V2Form { component, signatures } = form;
+    let V2Form { component, signatures, nested_digests } = form;
     Descriptor {
         schema: Schema::V2,
         name: component.name,
@@ -356,11 +362,12 @@ fn v2(form: V2Form) -> Descriptor {
         references: component.component_references.into_iter().map(ElementForm::reference).collect(),
         resources: component.resources.into_iter().map(ElementForm::resource).collect(),
         signatures,
+        nested_digests,
     }
 }
 
 fn v3(form: V3Form) -> Descriptor {
-    let V3Form { metadata, repository_contexts, spec, signatures } = form;
+    let V3Form { metadata, repository_contexts, spec, signatures, nested_digests } = form;
     Descriptor {
         schema: Schema::V3Alpha1,
         name: metadata.name,
@@ -373,6 +380,7 @@ fn v3(form: V3Form) -> Descriptor {
         references: spec.references.into_iter().map(ElementForm::reference).collect(),
         resources: spec.resources.into_iter().map(ElementForm::resource).collect(),
         signatures,
+        nested_digests,
     }
 }
 

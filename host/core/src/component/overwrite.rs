@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::VersionReference;
+use super::{NameMapping, Repository, VersionReference};
 
 /// One rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,37 @@ pub fn replace(rules: &[Overwrite], original: &VersionReference) -> Replaced {
     }
 }
 
+impl Replaced {
+    /// What the condition `ComponentReferenceOverwrite` says, in the words of the original: the error is that no rule
+    /// matched.
+    pub fn report(&self, original: &VersionReference) -> Result<String, String> {
+        if !self.matched {
+            return Err("component reference has not been overwritten".to_owned());
+        }
+        let told = |what: &str, before: &str, after: &str| match before == after {
+            true => format!("{what} has not been overwritten"),
+            false => format!("{before} -> {after}"),
+        };
+        let shown = |context: &Option<Value>| context.as_ref().map(shown).unwrap_or_default();
+        let lines = [
+            "Component reference has been overwritten:".to_owned(),
+            told("RepositoryContext", &shown(&original.repository_context), &shown(&self.reference.repository_context)),
+            told("ComponentName", &original.name, &self.reference.name),
+            told("Version", &original.version, &self.reference.version),
+        ];
+        Ok(lines.join("\n"))
+    }
+}
+
+/// A registry by address and mapping; anything else as it is written.
+fn shown(context: &Value) -> String {
+    match Repository::parse(context) {
+        Ok(Repository::Oci { base_url, mapping: NameMapping::UrlPath }) => format!("{base_url} (urlPath)"),
+        Ok(Repository::Oci { base_url, mapping: NameMapping::Sha256Digest }) => format!("{base_url} (sha256-digest)"),
+        Ok(_) | Err(_) => context.to_string(),
+    }
+}
+
 impl OverwriteSide {
     fn matches(&self, reference: &VersionReference) -> bool {
         (self.component_name.is_empty() || self.component_name == reference.name)
@@ -85,5 +116,97 @@ impl OverwriteSide {
         if other.repository_context.is_some() {
             self.repository_context.clone_from(&other.repository_context);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::{ComponentRequest, ComponentSource},
+        *,
+    };
+
+    fn reference(context: Option<Value>) -> VersionReference {
+        VersionReference { repository_context: context, name: "example.com/a".to_owned(), version: "1".to_owned() }
+    }
+
+    /// What is told where one rule, for all references, gives this.
+    fn told(original: &VersionReference, substitution: Value) -> Result<String, String> {
+        let rule =
+            Overwrite { source: OverwriteSide::default(), substitution: serde_json::from_value(substitution).unwrap() };
+        replace(&[rule], original).report(original)
+    }
+
+    fn lines(context: &str, name: &str, version: &str) -> Result<String, String> {
+        Ok(format!("Component reference has been overwritten:\n{context}\n{name}\n{version}"))
+    }
+
+    const CONTEXT: &str = "RepositoryContext has not been overwritten";
+    const NAME: &str = "ComponentName has not been overwritten";
+    const VERSION: &str = "Version has not been overwritten";
+
+    #[test]
+    fn a_report_tells_each_part_before_and_after() {
+        let original = reference(Some(json!({ "type": "OCIRegistry", "baseUrl": "one.example" })));
+        let name = told(&original, json!({ "componentName": "example.com/b" }));
+        assert_eq!(name, lines(CONTEXT, "example.com/a -> example.com/b", VERSION));
+        let version = told(&original, json!({ "version": "2" }));
+        assert_eq!(version, lines(CONTEXT, NAME, "1 -> 2"));
+        let other = json!({ "type": "OCIRegistry", "baseUrl": "two.example", "componentNameMapping": "sha256-digest" });
+        let context = told(&original, json!({ "repositoryContext": other }));
+        let moved = "one.example (urlPath) -> two.example (sha256-digest)";
+        assert_eq!(context, lines(moved, NAME, VERSION));
+    }
+
+    #[test]
+    fn a_report_shows_what_is_no_registry_as_it_is_written() {
+        let local = json!({ "type": "local", "filePath": "a" });
+        let unknown = json!({ "type": "s3" });
+        let told = told(&reference(Some(local)), json!({ "repositoryContext": unknown }));
+        let moved = r#"{"filePath":"a","type":"local"} -> {"type":"s3"}"#;
+        assert_eq!(told, lines(moved, NAME, VERSION));
+    }
+
+    #[test]
+    fn a_report_of_a_rule_that_gives_what_was_there_tells_that_nothing_changed() {
+        let same = told(&reference(None), json!({ "version": "1" }));
+        assert_eq!(same, lines(CONTEXT, NAME, VERSION));
+    }
+
+    #[test]
+    fn a_report_without_a_rule_that_matches_is_the_error_of_the_condition() {
+        let original = reference(None);
+        let rule = Overwrite {
+            source: OverwriteSide { version: "2".to_owned(), ..OverwriteSide::default() },
+            substitution: OverwriteSide { version: "3".to_owned(), ..OverwriteSide::default() },
+        };
+        let expected = Err("component reference has not been overwritten".to_owned());
+        assert_eq!(replace(&[rule], &original).report(&original), expected);
+        assert_eq!(replace(&[], &original).report(&original), expected);
+    }
+
+    #[test]
+    fn a_request_reports_where_there_are_overwrites_and_a_reference_to_replace() {
+        let context = json!({ "type": "OCIRegistry", "baseUrl": "of-the-context.example" });
+        let rule = Overwrite {
+            source: OverwriteSide { repository_context: Some(context.clone()), ..OverwriteSide::default() },
+            substitution: OverwriteSide { version: "2".to_owned(), ..OverwriteSide::default() },
+        };
+        let request = |source: ComponentSource, overwrites: &[Overwrite]| ComponentRequest {
+            repository_context: Some(context.clone()),
+            overwrites: overwrites.to_vec(),
+            ..ComponentRequest::of(source)
+        };
+        let rules = [rule];
+        let referred = ComponentSource::Reference(reference(None));
+        // The repository of the Context is that of the reference before it is replaced.
+        assert_eq!(request(referred.clone(), &rules).overwritten(), Some(lines(CONTEXT, NAME, "1 -> 2")));
+        let own = ComponentSource::Reference(reference(Some(json!({ "type": "local" }))));
+        let unmatched = Err("component reference has not been overwritten".to_owned());
+        assert_eq!(request(own, &rules).overwritten(), Some(unmatched));
+        assert_eq!(request(referred, &[]).overwritten(), None);
+        assert_eq!(request(ComponentSource::Inline(json!({})), &rules).overwritten(), None);
     }
 }

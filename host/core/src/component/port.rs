@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Child, Descriptor, Overwrite, ResourceReference, Schema};
+use super::{Child, Descriptor, Overwrite, ResourceReference, Schema, SignaturePolicy, replace};
 use crate::{
     error::Fault,
     port::{Artifacts, BoxFuture, Components, Files},
@@ -62,6 +62,33 @@ impl ComponentRequest {
             verification: None,
         }
     }
+
+    /// The source as it was followed: with the repository of the Context, and what the overwrites made of it
+    /// ([`ComponentVersion::replaced`]).
+    pub fn followed(&self, replaced: Option<&VersionReference>) -> ComponentSource {
+        match &self.source {
+            ComponentSource::Inline(_) => self.source.clone(),
+            ComponentSource::Reference(reference) => {
+                let mut reference = replaced.unwrap_or(reference).clone();
+                reference.repository_context = reference.repository_context.or_else(|| self.repository_context.clone());
+                ComponentSource::Reference(reference)
+            }
+        }
+    }
+
+    /// What the condition `ComponentReferenceOverwrite` says ([`Replaced::report`]); `None` where there are no overwrites, or
+    /// no reference that they could replace.
+    ///
+    /// [`Replaced::report`]: super::Replaced::report
+    pub fn overwritten(&self) -> Option<Result<String, String>> {
+        let ComponentSource::Reference(reference) = &self.source else { return None };
+        if self.overwrites.is_empty() {
+            return None;
+        }
+        let mut original = reference.clone();
+        original.repository_context = original.repository_context.or_else(|| self.repository_context.clone());
+        Some(replace(&self.overwrites, &original).report(&original))
+    }
 }
 
 /// A text that is never shown.
@@ -84,7 +111,7 @@ pub struct Credentials {
 }
 
 /// A signature that must hold (`spec.verification`, and `verificationSignatures` of the Context).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Verification {
     /// The name of the signature.
     pub signature: String,
@@ -92,6 +119,9 @@ pub struct Verification {
     pub public_key: Option<Vec<u8>>,
     /// The certificate authority that must have signed the signer's certificate, in PEM.
     pub ca_certificate: Option<Vec<u8>>,
+    /// Of a sub-installation: the component version of the installation that a user made. Its signature covers what it
+    /// refers to, so a component version without the signature is accepted as it stands below that one.
+    pub above: Option<ComponentSource>,
 }
 
 /// The content of a resource.
@@ -100,7 +130,7 @@ pub struct Content {
     /// Its media type.
     pub media_type: String,
     /// Its bytes, checked against their digest.
-    pub bytes: Arc<[u8]>,
+    pub bytes: Arc<Vec<u8>>,
 }
 
 /// Opens component versions. Implemented in `registry`: what was opened before is not fetched again, in this job or the
@@ -115,6 +145,9 @@ pub trait ComponentVersions: Send + Sync {
     /// The WebAssembly components in registries that one Context's credentials may read. What was fetched before is not
     /// fetched again.
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault>;
+
+    /// Whether component versions have to be signed: who makes requests asks for it.
+    fn signature_policy(&self) -> SignaturePolicy;
 }
 
 /// A component version that is open: its descriptor and those that it refers to are here, what resources hold is

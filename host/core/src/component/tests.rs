@@ -433,3 +433,27 @@ mod normal_forms {
 }
 
 mod covered;
+
+#[test]
+fn a_reference_is_followed_with_the_repository_of_the_context_and_as_overwrites_have_it() {
+    let reference = |context: Option<&str>, version: &str| VersionReference {
+        repository_context: context.map(Value::from),
+        name: "example.org/a".to_owned(),
+        version: version.to_owned(),
+    };
+    let request = |context: Option<&str>| ComponentRequest {
+        repository_context: Some("of the Context".into()),
+        ..ComponentRequest::of(ComponentSource::Reference(reference(context, "1")))
+    };
+    let followed = |context: Option<&str>, replaced: Option<&VersionReference>| {
+        let ComponentSource::Reference(followed) = request(context).followed(replaced) else {
+            panic!("another source")
+        };
+        followed
+    };
+    assert_eq!(followed(None, None), reference(Some("of the Context"), "1"));
+    assert_eq!(followed(Some("its own"), None), reference(Some("its own"), "1"));
+    assert_eq!(followed(Some("its own"), Some(&reference(None, "2"))), reference(Some("of the Context"), "2"));
+    let inline = ComponentSource::Inline(json!({"component": {}}));
+    assert_eq!(ComponentRequest::of(inline.clone()).followed(None), inline);
+}

@@ -172,7 +172,7 @@ pub fn timed_out(limit: Duration, halt: &Halt) -> Failure {
 }
 
 /// A length of time as a person writes it.
-fn shown(limit: Duration) -> String {
+pub(super) fn shown(limit: Duration) -> String {
     match limit.as_secs() {
         0 => format!("{}ms", limit.as_millis()),
         seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Review, Severity, Spot};
+use super::{Review, Severity, Spot, Text, templates};
 use crate::{
     binding::{self, Exports, Imports, TargetImport, TargetSource},
     blueprint::{Blueprint, ExportKind, ImportDefinition, ImportKind},
+    template::ExecutionKind,
+    yaml::Places,
 };
 
 /// Where imports come from and exports go.
@@ -111,6 +113,13 @@ impl Bound<'_> {
             );
             review.say(Severity::Error, spot(&field), told);
         }
+    }
+
+    /// Has its data mappings looked at. `field` is where a field such as `importDataMappings` stands in the document.
+    pub(super) fn mappings(&self, review: &mut Review, of: (&Text, &Places), field: impl Fn(&str) -> String) {
+        let imports = (ExecutionKind::ImportMapping, self.import_mappings);
+        let exports = (ExecutionKind::ExportMapping, self.export_mappings);
+        review.templates.extend(templates::of_mappings(of, [imports, exports], field));
     }
 
     /// Whether its own rules hold (`landscaper.md` §3.8).

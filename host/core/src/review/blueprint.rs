@@ -82,26 +82,32 @@ impl Review {
             }
         }
         for (template, (file, field)) in templates.iter().zip(sites) {
-            self.inline(source, template, (file, field));
+            self.subinstallation(source, template, (file, field));
         }
     }
 
-    /// The blueprint of a sub-installation, where it is written out.
-    fn inline(&mut self, source: &mut Source<'_>, template: &InstallationTemplate, (file, field): (&str, &str)) {
-        let TemplateBlueprint::Inline(tree) = &template.blueprint else { return };
+    /// The data mappings of a sub-installation, and its blueprint where that is written out.
+    fn subinstallation(
+        &mut self,
+        source: &mut Source<'_>,
+        template: &InstallationTemplate,
+        (file, field): (&str, &str),
+    ) {
         let below = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
-        let origin = Origin::Inline {
-            document: source.text(file),
-            places: source.places(file),
-            field: below("blueprint.filesystem"),
-        };
-        let Some(of) = self.inline_blueprint(tree, &origin) else { return };
         let bound = Bound {
             imports: &template.imports,
             import_mappings: &template.import_data_mappings,
             exports: &template.exports,
             export_mappings: &template.export_data_mappings,
         };
+        bound.mappings(self, (&source.text(file), &source.places(file)), below);
+        let TemplateBlueprint::Inline(tree) = &template.blueprint else { return };
+        let origin = Origin::Inline {
+            document: source.text(file),
+            places: source.places(file),
+            field: below("blueprint.filesystem"),
+        };
+        let Some(of) = self.inline_blueprint(tree, &origin) else { return };
         bound.review(self, &of, |name| source.spot(file, &below(name)));
     }
 

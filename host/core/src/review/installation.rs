@@ -77,6 +77,7 @@ pub fn review_installation(located: &Located, text: &Text) -> Review {
         export_mappings: &spec.export_data_mappings,
     };
     bound.rules(&mut review, |field| spot(&format!("spec.{field}")));
+    bound.mappings(&mut review, (text, &places), |field| format!("spec.{field}"));
     let Some(tree) = &spec.blueprint.inline.filesystem else {
         let (severity, told) = match spec.blueprint.reference {
             Some(_) => (

@@ -1,20 +1,26 @@
 //! The templates of a blueprint, and what their engines say of them.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use serde_json::Value;
 
 use super::{Finding, Review, Severity, Text, origin::Source};
 use crate::{
-    blueprint::{FILE, ImportDefinition, Reading, TemplateExecution},
+    blueprint::{FILE, FileSystem, ImportDefinition, Reading, TemplateExecution},
+    digest,
     port::Files,
-    template::{ExecutionKind, Findings, InputReference},
-    yaml::Place,
+    template::{ExecutionKind, Findings, InputReference, MAPPING_ENGINE},
+    yaml::{Embedded, Place, Places},
 };
 
 /// A template that an engine is to look at.
 pub struct ToCheck {
     /// Its list.
     pub list: ExecutionKind,
-    list_name: &'static str,
     /// The execution.
     pub execution: TemplateExecution,
     /// The files of its blueprint.
@@ -42,28 +48,59 @@ pub(super) fn of(
     Reading { blueprint, executions: fields, .. }: &Reading,
 ) -> Vec<ToCheck> {
     let lists = [
-        (ExecutionKind::Import, "importExecutions", &blueprint.import_executions),
-        (ExecutionKind::Subinstallation, "subinstallationExecutions", &blueprint.subinstallation_executions),
-        (ExecutionKind::Deploy, "deployExecutions", &blueprint.deploy_executions),
-        (ExecutionKind::Export, "exportExecutions", &blueprint.export_executions),
+        (ExecutionKind::Import, &blueprint.import_executions),
+        (ExecutionKind::Subinstallation, &blueprint.subinstallation_executions),
+        (ExecutionKind::Deploy, &blueprint.deploy_executions),
+        (ExecutionKind::Export, &blueprint.export_executions),
     ];
     let mut imports = BTreeSet::new();
     names(&blueprint.imports, &mut imports);
     let places = source.places(FILE);
     let mut all = Vec::new();
-    for (list, name, executions) in lists {
+    for (list, executions) in lists {
+        let name = list.list();
         for execution in executions {
             let field = fields.get(&(name, execution.name.clone())).map_or(name, String::as_str);
             let may_be_bound = !all.is_empty() && !blueprint.import_executions.is_empty();
             all.push(ToCheck {
                 list,
-                list_name: name,
                 execution: execution.clone(),
                 files: Arc::clone(files),
                 execution_at: (source.text(FILE), places.find(field)),
                 template: source.text(FILE).within(places.text(&format!("{field}.template"))),
                 texts: source.origin().clone(),
                 imports: (!may_be_bound).then(|| imports.clone()),
+            });
+        }
+    }
+    all
+}
+
+/// The data mappings of an installation, in the order of their names. `field` is where such a list stands.
+pub(super) fn of_mappings<'a>(
+    (document, places): (&'a Text, &'a Places),
+    lists: [(ExecutionKind, &'a BTreeMap<String, Value>); 2],
+    field: impl Fn(&str) -> String,
+) -> Vec<ToCheck> {
+    let mut all = Vec::new();
+    for (list, mappings) in lists {
+        for (name, value) in mappings {
+            let place = places.find(&field(&format!("{}.{name}", list.list())));
+            let execution = TemplateExecution {
+                name: name.clone(),
+                engine: MAPPING_ENGINE.to_owned(),
+                file: None,
+                template: digest::compact(value),
+            };
+            all.push(ToCheck {
+                list,
+                execution,
+                files: Arc::new(FileSystem::default()),
+                execution_at: (document.clone(), place),
+                // It is written as a structure, which has no lines of its own.
+                template: document.within(Embedded::At(place)),
+                texts: super::Origin::Files(String::new()),
+                imports: None,
             });
         }
     }
@@ -87,8 +124,8 @@ impl ToCheck {
     /// The finding about the execution as a whole.
     pub fn finding(&self, severity: Severity, message: impl fmt::Display) -> Finding {
         let (text, place) = &self.execution_at;
-        let Self { list_name, execution, .. } = self;
-        let message = format!("{list_name} {:?} ({}): {message}", execution.name, execution.engine);
+        let Self { list, execution, .. } = self;
+        let message = format!("{} {:?} ({}): {message}", list.list(), execution.name, execution.engine);
         Finding { spot: text.spot(*place), severity, message }
     }
 
@@ -136,7 +173,9 @@ pub fn judge(of: &ToCheck, findings: Findings) -> Review {
     let mut review = Review::default();
     for failure in findings.failures {
         let place = (failure.line, failure.column);
-        review.findings.push(of.at(Severity::Error, failure.file.as_deref(), place, failure.message));
+        let fix = if failure.message.contains("; ") { "" } else { "; correct the template" };
+        let told = format!("{}{fix}", failure.message);
+        review.findings.push(of.at(Severity::Error, failure.file.as_deref(), place, told));
     }
     for reference in findings.references {
         if let Some(told) = of.unknown(&reference) {

@@ -233,13 +233,70 @@ fn what_an_engine_finds_is_placed_in_the_file_of_the_user() {
     assert_eq!(
         told(&judge(there, findings)),
         [
-            "i.yaml:18:13: error: syntax",
+            "i.yaml:18:13: error: syntax; correct the template",
             "i.yaml:18:16: warning: the blueprint has no import \"c\", so `imports.c` never has a value; correct the name, or add it to the imports; known are: a",
         ]
     );
     assert_eq!(
         there.finding(Severity::Note, "not looked at").to_string(),
         "i.yaml:27:13: note: deployExecutions \"there\" (Jinja): not looked at"
+    );
+}
+
+const MAPPINGS: &str = "\
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+spec:
+  importDataMappings:
+    a: {b: [(( x ))]}
+  exportDataMappings:
+    c: (( y ))
+  blueprint:
+    inline:
+      filesystem:
+        blueprint.yaml: |
+          subinstallations:
+          - file: sub.yaml
+        sub.yaml: |
+          name: sub
+          blueprint: {ref: 'cd://x'}
+
+          exportDataMappings: {d: 1}
+";
+
+#[test]
+fn data_mappings_are_templates_of_spiff_at_the_place_of_their_name() {
+    let review = installation(MAPPINGS);
+    let templates: Vec<_> = review
+        .templates
+        .iter()
+        .map(|of| {
+            (of.execution.engine.as_str(), of.execution.template.as_str(), of.finding(Severity::Error, "x").to_string())
+        })
+        .collect();
+    assert_eq!(
+        templates,
+        [
+            ("Spiff", r#"{"b":["(( x ))"]}"#, "i.yaml:5:5: error: importDataMappings \"a\" (Spiff): x".to_owned()),
+            ("Spiff", r#""(( y ))""#, "i.yaml:7:5: error: exportDataMappings \"c\" (Spiff): x".to_owned()),
+            ("Spiff", "1", "i.yaml:18:32: error: exportDataMappings \"d\" (Spiff): x".to_owned()),
+        ]
+    );
+    let failure = |message: &str| RenderFailure {
+        message: message.to_owned(),
+        file: None,
+        line: None,
+        column: None,
+        snippet: None,
+        transient: false,
+    };
+    let findings = Findings { failures: vec![failure("bad"), failure("worse; mend it")], references: vec![] };
+    assert_eq!(
+        told(&judge(&review.templates[1], findings)),
+        [
+            "i.yaml:7:5: error: exportDataMappings \"c\" (Spiff): bad; correct the template",
+            "i.yaml:7:5: error: exportDataMappings \"c\" (Spiff): worse; mend it",
+        ]
     );
 }
 

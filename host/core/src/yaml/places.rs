@@ -87,6 +87,17 @@ impl Places {
         &self.duplicates
     }
 
+    /// The places of a part, by paths that begin in it.
+    pub(super) fn below(&self, path: &str) -> Self {
+        let inside = |of: &str| {
+            let rest = of.strip_prefix(path)?;
+            (rest.is_empty() || rest.starts_with(['.', '['])).then(|| rest.trim_start_matches('.').to_owned())
+        };
+        let parts = self.parts.iter().filter_map(|(of, part)| Some((inside(of)?, *part))).collect();
+        let duplicates = self.duplicates.iter().filter_map(|(of, place)| Some((inside(of)?, *place))).collect();
+        Self { parts, duplicates }
+    }
+
     fn part(&self, path: &str) -> Option<&Part> {
         let folded = || {
             let wanted = path.to_lowercase();

@@ -48,6 +48,12 @@ impl<'v> ComponentsView<'v> {
         Ok(self.port.ok_or_else(|| "there is no blueprint in this call".to_owned()))
     }
 
+    /// The port, and the descriptor that the guest chooses from.
+    fn chosen(&mut self, from: Option<String>, select: &Identity) -> Answer<(&'v dyn Components, Option<Value>)> {
+        let port = self.port(from.as_ref().map_or(0, String::len) + size(select))?;
+        Ok(port.and_then(|port| Ok((port, parsed(from)?))))
+    }
+
     /// Counts what a port answered.
     fn carry<T>(&mut self, answer: T, size: impl Fn(&T) -> usize) -> Answer<T> {
         self.meter.carry(size(&answer))?;
@@ -57,13 +63,9 @@ impl<'v> ComponentsView<'v> {
 
 impl Host for ComponentsView<'_> {
     async fn component(&mut self, from: Option<String>, select: Identity) -> Answer<String> {
-        let port = match self.port(from.as_ref().map_or(0, String::len) + size(&select))? {
-            Ok(port) => port,
-            Err(none) => return Ok(Err(none)),
-        };
-        let from = match parsed(from) {
-            Ok(from) => from,
-            Err(nonsense) => return Ok(Err(nonsense)),
+        let (port, from) = match self.chosen(from, &select)? {
+            Ok(chosen) => chosen,
+            Err(told) => return Ok(Err(told)),
         };
         match self.meter.wait(port.component(from.as_ref(), &select)).await {
             Ok(descriptor) => self.carry(descriptor.to_string(), String::len),
@@ -72,13 +74,9 @@ impl Host for ComponentsView<'_> {
     }
 
     async fn resources(&mut self, from: Option<String>, select: Identity) -> Answer<Vec<String>> {
-        let port = match self.port(from.as_ref().map_or(0, String::len) + size(&select))? {
-            Ok(port) => port,
-            Err(none) => return Ok(Err(none)),
-        };
-        let from = match parsed(from) {
-            Ok(from) => from,
-            Err(nonsense) => return Ok(Err(nonsense)),
+        let (port, from) = match self.chosen(from, &select)? {
+            Ok(chosen) => chosen,
+            Err(told) => return Ok(Err(told)),
         };
         match self.meter.wait(port.resources(from.as_ref(), &select)).await {
             Ok(found) => {

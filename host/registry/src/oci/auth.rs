@@ -157,7 +157,7 @@ fn token_request(realm: &str, service: Option<String>, scope: String, login: Opt
     }
     let mut fields = vec![("scope", scope)];
     fields.extend(service.map(|service| ("service", service)));
-    let mut ask = Ask { url: url.clone(), accept: "application/json", authorization: None, form: None };
+    let mut ask = Ask::get(url.clone(), "application/json");
     if let Some(Login::Identity(token)) = login {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.extend_pairs(fields).append_pair("grant_type", "refresh_token").append_pair("client_id", "orangery");
@@ -199,12 +199,12 @@ async fn token(
     Ok(Some(Granted { header, life }))
 }
 
-fn basic(user: &str, password: &SecretString) -> Result<HeaderValue, Refusal> {
+pub(super) fn basic(user: &str, password: &SecretString) -> Result<HeaderValue, Refusal> {
     let pair = format!("{user}:{}", password.expose_secret());
     hidden(&format!("Basic {}", BASE64.encode(pair.as_bytes())))
 }
 
-fn bearer(token: &SecretString) -> Result<HeaderValue, Refusal> {
+pub(super) fn bearer(token: &SecretString) -> Result<HeaderValue, Refusal> {
     hidden(&format!("Bearer {}", token.expose_secret()))
 }
 

@@ -25,7 +25,7 @@ use super::{
 /// The body of an error answer that is looked into.
 const MOST_OF_AN_ERROR: u64 = 64 * 1024;
 /// Credentials that are tried for one answer.
-const MOST_TRIED: usize = 10;
+pub(super) const MOST_TRIED: usize = 10;
 /// The manifests of an index may be indexes themselves.
 const MOST_LEVELS: usize = 3;
 
@@ -35,6 +35,26 @@ enum Unanswered {
     /// The registry says that there is none.
     Missing(Fault),
     Failed(Fault),
+}
+
+/// What manifests and small blobs come from: registries themselves, or what remembers their answers.
+pub trait Pull: Send + Sync {
+    /// The manifest of an artifact, its digest checked where the reference has one; `None` where the registry says that
+    /// there is no such artifact.
+    fn manifest_if_any(
+        &self,
+        reference: &Reference,
+        keyring: &Keyring,
+    ) -> impl Future<Output = Result<Option<Arc<Manifest>>, Fault>> + Send;
+
+    /// A blob that is kept in memory: at most `most` bytes.
+    fn small_blob(
+        &self,
+        repository: &Repository,
+        blob: &Descriptor,
+        most: u64,
+        keyring: &Keyring,
+    ) -> impl Future<Output = Result<Vec<u8>, Fault>> + Send;
 }
 
 /// Pulls from all registries that Contexts name. Every call may be dropped at any time.
@@ -59,6 +79,10 @@ impl Client {
         Ok(Self { connections, settings, sessions, manifests, pauses })
     }
 
+    pub(super) fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
     /// What the operator says about registries.
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -70,19 +94,6 @@ impl Client {
         self.shared_manifest(reference, keyring).await.map_err(|unanswered| match unanswered {
             Unanswered::Missing(fault) | Unanswered::Failed(fault) => fault,
         })
-    }
-
-    /// The same; `None` where the registry says that there is no such artifact.
-    pub async fn manifest_if_any(
-        &self,
-        reference: &Reference,
-        keyring: &Keyring,
-    ) -> Result<Option<Arc<Manifest>>, Fault> {
-        match self.shared_manifest(reference, keyring).await {
-            Ok(manifest) => Ok(Some(manifest)),
-            Err(Unanswered::Missing(_)) => Ok(None),
-            Err(Unanswered::Failed(fault)) => Err(fault),
-        }
     }
 
     async fn shared_manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Unanswered> {
@@ -97,23 +108,6 @@ impl Client {
         self.manifests.join(key, ask).await
     }
 
-    /// A blob that is kept in memory: at most `most` bytes.
-    pub async fn small_blob(
-        &self,
-        repository: &Repository,
-        blob: &Descriptor,
-        most: u64,
-        keyring: &Keyring,
-    ) -> Result<Vec<u8>, Fault> {
-        if blob.size > most {
-            let refusal = Refusal::TooBig { most, size: Some(blob.size) };
-            return Err(refusal.fault(&format!("the blob {} of {repository}", blob.digest)));
-        }
-        let mut bytes = Vec::new();
-        self.blob(repository, &blob.digest, Some(blob.size), keyring, &mut bytes).await?;
-        Ok(bytes)
-    }
-
     /// Writes a blob to `into` and gives its size. Size and digest are checked while it passes: on an error, what was
     /// written is worth nothing. `size` is what the manifest says, where it says something.
     pub async fn blob(
@@ -124,16 +118,28 @@ impl Client {
         keyring: &Keyring,
         into: &mut (dyn AsyncWrite + Send + Unpin),
     ) -> Result<u64, Fault> {
-        let pulled = self.pull_blob(repository, digest, size, keyring, into).await;
-        pulled.map_err(|refusal| refusal.fault(&format!("the blob {digest} of {repository}")))
+        let pulled = async {
+            let most = self.settings.limits.blob;
+            if let Some(size) = size.filter(|size| *size > most) {
+                return Err(Refusal::TooBig { most, size: Some(size) });
+            }
+            let until = Deadline::after(self.settings.limits.blob_time);
+            let answer = self.get(repository, &format!("blobs/{digest}"), "*/*", keyring, until).await?;
+            pour(answer, Some(digest), size, most, into).await
+        };
+        pulled.await.map_err(|refusal| refusal.fault(&format!("the blob {digest} of {repository}")))
     }
 
     async fn pull_manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Refusal> {
         let until = Deadline::after(self.settings.limits.manifest_time);
-        let mut selector = reference.selector.clone();
+        let (mut selector, mut artifact) = (reference.selector.clone(), None);
         for _ in 0..MOST_LEVELS {
-            match self.document(&reference.repository, &selector, keyring, until).await? {
-                Document::Manifest(manifest) => return Ok(Arc::from(manifest)),
+            let (bytes, digest, kind) = self.raw_document(&reference.repository, &selector, keyring, until).await?;
+            let artifact = artifact.get_or_insert_with(|| digest.clone());
+            match manifest::read(&bytes, digest, &kind).map_err(Refusal::Malformed)? {
+                Document::Manifest(manifest) => {
+                    return Ok(Arc::new(Manifest { artifact: artifact.clone(), ..*manifest }));
+                }
                 Document::Index(manifests) => {
                     let first = manifests.into_iter().next();
                     let first = first.ok_or_else(|| Refusal::Malformed("its index names no manifest".to_owned()))?;
@@ -142,17 +148,6 @@ impl Client {
             }
         }
         Err(Refusal::Malformed(format!("more than {MOST_LEVELS} indexes stand in one another")))
-    }
-
-    async fn document(
-        &self,
-        repository: &Repository,
-        selector: &Selector,
-        keyring: &Keyring,
-        until: Deadline,
-    ) -> Result<Document, Refusal> {
-        let (bytes, digest, content_type) = self.raw_document(repository, selector, keyring, until).await?;
-        manifest::read(&bytes, digest, &content_type).map_err(Refusal::Malformed)
     }
 
     /// A manifest or an index as it is, its digest checked: for who keeps it and reads it with [`manifest::read`].
@@ -195,48 +190,6 @@ impl Client {
         }
     }
 
-    async fn pull_blob(
-        &self,
-        repository: &Repository,
-        digest: &ContentDigest,
-        size: Option<u64>,
-        keyring: &Keyring,
-        into: &mut (dyn AsyncWrite + Send + Unpin),
-    ) -> Result<u64, Refusal> {
-        let most = self.settings.limits.blob;
-        if let Some(size) = size.filter(|size| *size > most) {
-            return Err(Refusal::TooBig { most, size: Some(size) });
-        }
-        let until = Deadline::after(self.settings.limits.blob_time);
-        let mut answer = self.get(repository, &format!("blobs/{digest}"), "*/*", keyring, until).await?;
-        match (size, answer.expected()) {
-            (Some(expected), Some(got)) if expected != got => return Err(Refusal::WrongSize { expected, got }),
-            (None, Some(size)) if size > most => return Err(Refusal::TooBig { most, size: Some(size) }),
-            _ => {}
-        }
-        let (mut hasher, mut got) = (Hasher::new(digest.algorithm()), 0);
-        while let Some(piece) = answer.piece().await? {
-            got += piece.len() as u64;
-            match size {
-                // However much comes: one byte more than announced is a lie.
-                Some(expected) if got > expected => return Err(Refusal::WrongSize { expected, got }),
-                None if got > most => return Err(Refusal::TooBig { most, size: None }),
-                _ => {}
-            }
-            hasher.update(&piece);
-            into.write_all(&piece).await.map_err(Refusal::Sink)?;
-        }
-        if let Some(expected) = size.filter(|size| *size != got) {
-            return Err(Refusal::WrongSize { expected, got });
-        }
-        let found = hasher.finish();
-        if found != *digest {
-            return Err(Refusal::WrongDigest { expected: digest.clone(), got: found });
-        }
-        into.flush().await.map_err(Refusal::Sink)?;
-        Ok(got)
-    }
-
     /// Asks with each of the credentials that are for the repository until one is accepted; without any, without.
     async fn get(
         &self,
@@ -248,7 +201,7 @@ impl Client {
     ) -> Result<Answer, Refusal> {
         let mut url = self.connections.address(&repository.registry)?;
         url.set_path(&format!("/v2/{}/{path}", repository.path));
-        let ask = Ask { url, accept, authorization: None, form: None };
+        let ask = Ask::get(url, accept);
         let keys = keyring.matching(repository);
         let mut attempts: Vec<Option<&Key>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
@@ -258,7 +211,7 @@ impl Client {
         for key in attempts {
             let answer = self.attempt(repository, ask.clone(), key.map(|key| (&key.login, key)), until).await?;
             if let Some(key) = key {
-                tried.push(told(key));
+                tried.push(key.told());
             }
             match answer {
                 Some(answer) if !is_refused(answer.status) => return self.usable(answer, tried).await,
@@ -303,7 +256,7 @@ impl Client {
     }
 
     /// Only what was asked for is content; anything else is a refusal.
-    async fn usable(&self, answer: Answer, tried: Vec<String>) -> Result<Answer, Refusal> {
+    pub(super) async fn usable(&self, answer: Answer, tried: Vec<String>) -> Result<Answer, Refusal> {
         match answer.status {
             StatusCode::OK => Ok(answer),
             StatusCode::NOT_FOUND => Err(Refusal::NotFound { tried }),
@@ -316,15 +269,73 @@ impl Client {
     }
 }
 
-fn is_refused(status: StatusCode) -> bool {
-    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+impl Pull for Client {
+    async fn manifest_if_any(&self, reference: &Reference, keyring: &Keyring) -> Result<Option<Arc<Manifest>>, Fault> {
+        match self.shared_manifest(reference, keyring).await {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(Unanswered::Missing(_)) => Ok(None),
+            Err(Unanswered::Failed(fault)) => Err(fault),
+        }
+    }
+
+    async fn small_blob(
+        &self,
+        repository: &Repository,
+        blob: &Descriptor,
+        most: u64,
+        keyring: &Keyring,
+    ) -> Result<Vec<u8>, Fault> {
+        if blob.size > most {
+            let refusal = Refusal::TooBig { most, size: Some(blob.size) };
+            return Err(refusal.fault(&format!("the blob {} of {repository}", blob.digest)));
+        }
+        // As much as it will be: a buffer that grows is twice as large for a while.
+        let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());
+        self.blob(repository, &blob.digest, Some(blob.size), keyring, &mut bytes).await?;
+        Ok(bytes)
+    }
 }
 
-fn told(key: &Key) -> String {
-    match &key.login {
-        Login::Elsewhere(kind) => format!("{} (of type {kind}, which is not supported)", key.origin),
-        _ => key.origin.to_string(),
+/// Writes what is answered to `into` and gives its size, which is `size` where it was announced and at most `most`;
+/// the digest is compared where one is wanted.
+pub(super) async fn pour(
+    mut answer: Answer,
+    digest: Option<&ContentDigest>,
+    size: Option<u64>,
+    most: u64,
+    into: &mut (dyn AsyncWrite + Send + Unpin),
+) -> Result<u64, Refusal> {
+    match (size, answer.expected()) {
+        (Some(expected), Some(got)) if expected != got => return Err(Refusal::WrongSize { expected, got }),
+        (None, Some(size)) if size > most => return Err(Refusal::TooBig { most, size: Some(size) }),
+        _ => {}
     }
+    let mut hasher = Hasher::new(digest.map_or(Algorithm::Sha256, ContentDigest::algorithm));
+    let mut got = 0;
+    while let Some(piece) = answer.piece().await? {
+        got += piece.len() as u64;
+        match size {
+            // However much comes: one byte more than announced is a lie.
+            Some(expected) if got > expected => return Err(Refusal::WrongSize { expected, got }),
+            None if got > most => return Err(Refusal::TooBig { most, size: None }),
+            _ => {}
+        }
+        hasher.update(&piece);
+        into.write_all(&piece).await.map_err(Refusal::Sink)?;
+    }
+    if let Some(expected) = size.filter(|size| *size != got) {
+        return Err(Refusal::WrongSize { expected, got });
+    }
+    let found = hasher.finish();
+    if let Some(expected) = digest.filter(|digest| **digest != found) {
+        return Err(Refusal::WrongDigest { expected: expected.clone(), got: found });
+    }
+    into.flush().await.map_err(Refusal::Sink)?;
+    Ok(got)
+}
+
+fn is_refused(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
 #[derive(Deserialize)]

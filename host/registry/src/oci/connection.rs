@@ -40,6 +40,20 @@ pub(super) struct Ask {
     pub(super) authorization: Option<HeaderValue>,
     /// Sent with POST; GET without.
     pub(super) form: Option<String>,
+    /// Sent as well, to the host that is asked first.
+    pub(super) headers: HeaderMap,
+    /// Whether redirects are followed.
+    pub(super) follows: bool,
+    /// Whether http is for the hosts alone that the operator names, and not for this machine.
+    pub(super) named_only: bool,
+}
+
+impl Ask {
+    /// GET, without credentials.
+    pub(super) fn get(url: Url, accept: &'static str) -> Self {
+        let headers = HeaderMap::new();
+        Self { url, accept, authorization: None, form: None, headers, follows: true, named_only: false }
+    }
 }
 
 /// What was answered; the body is still on its way.
@@ -127,6 +141,17 @@ impl Connections {
         }
     }
 
+    /// The stricter rule for addresses that components choose: http is for the hosts that the operator names.
+    pub(super) fn named_only(&self, url: &Url) -> Result<(), Refusal> {
+        let host = authority(url);
+        match url.scheme() {
+            "https" => Ok(()),
+            "http" if self.settings.plain_http.contains(&host) => Ok(()),
+            "http" => Err(Refusal::PlainHttp { host }),
+            other => Err(Refusal::Malformed(format!("{other}:// is no scheme of a web server"))),
+        }
+    }
+
     fn may_be_plain(&self, authority: &str) -> bool {
         let is_loopback = || authority.parse::<Registry>().is_ok_and(|registry| registry.is_loopback());
         self.settings.plain_http.contains(authority) || is_loopback()
@@ -153,19 +178,25 @@ impl Connections {
         }
     }
 
-    async fn follow(&self, ask: &Ask, until: Deadline) -> Result<Answer, Refusal> {
+    /// Asks, and follows redirects of what is got.
+    pub(super) async fn follow(&self, ask: &Ask, until: Deadline) -> Result<Answer, Refusal> {
         let mut ask = ask.clone();
         let (first, mut passed) = (authority(&ask.url), HashSet::new());
         loop {
             let response = self.exchange(&ask, until).await?;
             let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
-            if !is_redirect || ask.form.is_some() {
+            if !is_redirect || ask.form.is_some() || !ask.follows {
                 return Ok(self.answer(response, ask.url, &first, until));
             }
             let next = next(&ask.url, response.headers())?;
-            self.permitted(&next, Some(&ask.url))?;
+            if ask.named_only {
+                self.named_only(&next)?;
+            } else {
+                self.permitted(&next, Some(&ask.url))?;
+            }
             if authority(&next) != authority(&ask.url) {
                 ask.authorization = None;
+                ask.headers.clear();
             }
             if !passed.insert(ask.url.clone()) || passed.contains(&next) {
                 return Err(Refusal::Redirect("in a circle".to_owned()));
@@ -186,6 +217,9 @@ impl Connections {
             .header(header::ACCEPT, ask.accept);
         if let Some(authorization) = &ask.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
+        }
+        for (name, value) in &ask.headers {
+            request = request.header(name, value);
         }
         if ask.form.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use orangery_core::digest::content::{Algorithm, ContentDigest, Hasher};
 use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
-use super::reference::{Repository, Scheme};
+use super::reference::{Registry, Repository, Scheme};
 pub use {
     docker::DockerConfig,
     ocm::{OcmConfig, Resolver},
@@ -47,9 +48,35 @@ pub(super) struct Scope {
     path: String,
 }
 
+/// What credentials are for, as the identities of an OCM configuration say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consumer {
+    /// Registries (`OCIRegistry`).
+    Registry,
+    /// Repositories of charts (`HelmChartRepository`).
+    Charts,
+    /// Any files (`wget`).
+    Files,
+    /// GitHub (`Github`).
+    GitHub,
+}
+
+impl Consumer {
+    fn named(kind: &str) -> Option<Self> {
+        match kind {
+            "OCIRegistry" => Some(Consumer::Registry),
+            "HelmChartRepository" => Some(Consumer::Charts),
+            "wget" => Some(Consumer::Files),
+            "Github" => Some(Consumer::GitHub),
+            _ => None,
+        }
+    }
+}
+
 /// One entry.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
+    consumer: Consumer,
     scope: Scope,
     pub(super) login: Login,
     /// Where it stands, such as `Secret team/pull`.
@@ -77,8 +104,21 @@ impl Keyring {
 
     /// The entries for a repository, the closest first; of equally close ones the first that was added, and in one file the first by name.
     pub(super) fn matching(&self, repository: &Repository) -> Vec<&Key> {
-        let mut found: Vec<_> =
-            self.keys.iter().filter_map(|key| Some((key.scope.closeness(repository)?, key))).collect();
+        self.matching_of(Consumer::Registry, repository)
+    }
+
+    /// The same for a file of a web server.
+    pub(super) fn matching_file(&self, consumer: Consumer, url: &Url) -> Vec<&Key> {
+        let Some(host) = url.host_str() else { return Vec::new() };
+        let scheme = if url.scheme() == "http" { Scheme::Http } else { Scheme::Https };
+        let registry = Registry { host: host.to_owned(), port: url.port(), scheme: Some(scheme) };
+        let path = url.path().trim_matches('/').to_owned();
+        self.matching_of(consumer, &Repository { registry, path })
+    }
+
+    fn matching_of(&self, consumer: Consumer, repository: &Repository) -> Vec<&Key> {
+        let keys = self.keys.iter().filter(|key| key.consumer == consumer);
+        let mut found: Vec<_> = keys.filter_map(|key| Some((key.scope.closeness(repository)?, key))).collect();
         found.sort_by_key(|(closeness, _)| std::cmp::Reverse(*closeness));
         found.into_iter().map(|(_, key)| key).collect()
     }
@@ -86,15 +126,28 @@ impl Keyring {
     /// The same for two keyrings exactly when they would ask for a repository with the same credentials: what was fetched
     /// with the one may be shown to the other. Not a secret, but it can be guessed against: keep it in memory.
     pub fn fingerprint(&self, repository: &Repository) -> ContentDigest {
-        let mut hasher = Hasher::new(Algorithm::Sha256);
-        for key in self.matching(repository) {
-            hasher.update(key.fingerprint().hex().as_bytes());
-        }
-        hasher.finish()
+        fingerprint(&self.matching(repository))
     }
 }
 
+/// Of all credentials that would be tried.
+pub(super) fn fingerprint(keys: &[&Key]) -> ContentDigest {
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    for key in keys {
+        hasher.update(key.fingerprint().hex().as_bytes());
+    }
+    hasher.finish()
+}
+
 impl Key {
+    /// Where it stands, for messages.
+    pub(super) fn told(&self) -> String {
+        match &self.login {
+            Login::Elsewhere(kind) => format!("{} (of type {kind}, which is not supported)", self.origin),
+            _ => self.origin.to_string(),
+        }
+    }
+
     /// Of the credentials alone, wherever they stand and whatever they are for.
     pub(super) fn fingerprint(&self) -> ContentDigest {
         let mut hasher = Hasher::new(Algorithm::Sha256);

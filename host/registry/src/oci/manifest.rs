@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use orangery_core::digest::content::ContentDigest;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The manifests that are asked for.
 pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 
 /// What a manifest says about a blob or about another manifest.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// What the content is.
     #[serde(default)]
     pub media_type: String,
     /// The content's name.
-    #[serde(deserialize_with = "digest")]
+    #[serde(deserialize_with = "digest", serialize_with = "text")]
     pub digest: ContentDigest,
     /// In bytes.
     pub size: u64,
@@ -27,10 +27,15 @@ pub struct Descriptor {
 }
 
 /// The manifest of one artifact.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Manifest {
     /// The name of the manifest itself.
+    #[serde(deserialize_with = "digest", serialize_with = "text")]
     pub digest: ContentDigest,
+    /// The name of the artifact: of the index that led to the manifest, or of the manifest.
+    #[serde(deserialize_with = "digest", serialize_with = "text")]
+    pub artifact: ContentDigest,
     /// What the manifest is, as it or its server says.
     pub media_type: String,
     /// What the artifact is, where it says so; else the media type of `config` says it.
@@ -60,6 +65,11 @@ const WASM_LAYERS: [&str; 3] = [
 ];
 
 impl Manifest {
+    /// The config and the layers.
+    pub fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
+        std::iter::once(&self.config).chain(&self.layers)
+    }
+
     /// The layer that is a WebAssembly component; the error is the rest of a sentence about the artifact.
     pub fn wasm_layer(&self) -> Result<&Descriptor, String> {
         let is_wasm = |layer: &&Descriptor| WASM_LAYERS.contains(&layer.media_type.as_str());
@@ -103,6 +113,7 @@ pub fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<D
     let media_type = wire.media_type.unwrap_or_else(|| content_type.to_owned());
     match (wire.config, wire.layers, wire.manifests) {
         (Some(config), layers, None) => Ok(Document::Manifest(Box::new(Manifest {
+            artifact: digest.clone(),
             digest,
             media_type,
             artifact_type: wire.artifact_type,
@@ -115,6 +126,10 @@ pub fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<D
         // One document that is read as two things by two readers hides one of them.
         _ => Err("it is a manifest and an index in one, which no tool makes by mistake".to_owned()),
     }
+}
+
+fn text<S: serde::Serializer>(digest: &ContentDigest, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(digest)
 }
 
 fn digest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ContentDigest, D::Error> {
@@ -146,12 +161,15 @@ mod tests {
             parsed(&json!({"schemaVersion": 2, "config": wire, "layers": [wire], "annotations": {"a": "b"}}));
         let expected = Manifest {
             digest: ContentDigest::of(Algorithm::Sha256, b"m"),
+            artifact: ContentDigest::of(Algorithm::Sha256, b"m"),
             media_type: "from/header".to_owned(),
             artifact_type: None,
             config: descriptor.clone(),
             layers: vec![descriptor.clone()],
             annotations: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
         };
+        let kept = serde_json::to_vec(&expected).expect("JSON");
+        assert_eq!(serde_json::from_slice::<Manifest>(&kept).expect("a manifest"), expected);
         assert_eq!(manifest, Ok(Document::Manifest(Box::new(expected))));
         let index = parsed(&json!({"schemaVersion": 2, "mediaType": "i", "manifests": [wire]}));
         assert_eq!(index, Ok(Document::Index(vec![descriptor])));

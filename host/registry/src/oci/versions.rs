@@ -11,7 +11,7 @@ use orangery_core::{
 use serde::Deserialize;
 
 use super::{
-    client::Client,
+    client::{Client, Pull},
     keyring::Keyring,
     manifest::{Descriptor, Manifest},
     reference::{Registry, Repository, Selector, split_base},
@@ -47,8 +47,8 @@ const ARCHIVE_LAYERS: [&str; 3] = [
 
 /// The component versions below one address, reached with one Context's credentials.
 #[derive(Clone)]
-pub struct Versions {
-    client: Arc<Client>,
+pub struct Versions<P = Client> {
+    from: Arc<P>,
     keyring: Arc<Keyring>,
     registry: Registry,
     prefix: String,
@@ -72,17 +72,12 @@ struct Config {
     component_descriptor_layer: Option<Descriptor>,
 }
 
-impl Versions {
+impl<P: Pull> Versions<P> {
     /// The component versions below `base_url`, such as `registry.example/components`.
-    pub fn new(
-        client: Arc<Client>,
-        keyring: Arc<Keyring>,
-        base_url: &str,
-        mapping: NameMapping,
-    ) -> Result<Self, Fault> {
+    pub fn new(from: Arc<P>, keyring: Arc<Keyring>, base_url: &str, mapping: NameMapping) -> Result<Self, Fault> {
         let (registry, prefix) = split_base(base_url)
             .map_err(|error| Fault::invalid(Code::ConfigurationProblem, format!("the repository context: {error}")))?;
-        Ok(Self { client, keyring, registry, prefix, mapping })
+        Ok(Self { from, keyring, registry, prefix, mapping })
     }
 
     /// The repository of a component.
@@ -107,7 +102,7 @@ impl Versions {
             Fault::invalid(Code::ConfigurationProblem, message)
         })?;
         let reference = repository.artifact(tag);
-        let Some(manifest) = self.client.manifest_if_any(&reference, &self.keyring).await? else { return Ok(None) };
+        let Some(manifest) = self.from.manifest_if_any(&reference, &self.keyring).await? else { return Ok(None) };
         let unusable = |why: String| {
             let message = format!("{reference} is no component version: {why}; push it with the tools of OCM");
             Fault::invalid(Code::ConfigurationProblem, message)
@@ -121,12 +116,12 @@ impl Versions {
     }
 
     /// The client and the credentials, for the blobs of what was found.
-    pub fn transport(&self) -> (&Arc<Client>, &Arc<Keyring>) {
-        (&self.client, &self.keyring)
+    pub fn transport(&self) -> (&Arc<P>, &Arc<Keyring>) {
+        (&self.from, &self.keyring)
     }
 
     async fn small_blob(&self, repository: &Repository, blob: &Descriptor, most: u64) -> Result<Vec<u8>, Fault> {
-        self.client.small_blob(repository, blob, most, &self.keyring).await
+        self.from.small_blob(repository, blob, most, &self.keyring).await
     }
 }
 

@@ -5,13 +5,72 @@ use orangery_core::{
     digest::content::Algorithm,
 };
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA512, UnparsedPublicKey};
-use x509_parser::{certificate::X509Certificate, prelude::FromDer, x509::SubjectPublicKeyInfo};
+use rsa::{BoxedUint, RsaPublicKey, pss, signature::Verifier};
+use sha2::{Sha256, Sha512};
+use x509_parser::{
+    certificate::X509Certificate, prelude::FromDer, public_key::RSAPublicKey, x509::SubjectPublicKeyInfo,
+};
 
-const RAW: &str = "application/vnd.ocm.signature.rsa";
+/// Media types of a signature in hexadecimal digits: whatever its padding, some tools write the first.
+const RAW: [&str; 2] = ["application/vnd.ocm.signature.rsa", "application/vnd.ocm.signature.rsa.pss"];
 const PEM: &str = "application/x-pem-file";
-const RSA: &str = "RSASSA-PKCS1-V1_5";
+/// Bits of a modulus.
+const SIZES: std::ops::RangeInclusive<usize> = 2048..=8192;
 /// Certificates between a signer and its authority.
 const MOST_BETWEEN: usize = 8;
+
+/// How the digest is padded before it is signed.
+#[derive(Clone, Copy, PartialEq)]
+enum Padding {
+    Pkcs1,
+    Pss,
+}
+
+impl Padding {
+    const ALL: [Self; 2] = [Padding::Pkcs1, Padding::Pss];
+
+    fn name(self) -> &'static str {
+        match self {
+            Padding::Pkcs1 => "RSASSA-PKCS1-V1_5",
+            Padding::Pss => "RSASSA-PSS",
+        }
+    }
+
+    /// Whether a key of PKCS #1 made the signature.
+    fn holds(self, hash: Algorithm, key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+        match (self, hash) {
+            (Padding::Pkcs1, Algorithm::Sha256) => {
+                UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key).verify(message, signature).is_ok()
+            }
+            (Padding::Pkcs1, Algorithm::Sha512) => {
+                UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA512, key).verify(message, signature).is_ok()
+            }
+            // OCM salts with as much as fits, which ring refuses: the salt's length is taken as it is.
+            (Padding::Pss, hash) => {
+                let Ok(signature) = pss::Signature::try_from(signature) else { return false };
+                let Some(key) = rsa_key(key) else { return false };
+                match hash {
+                    Algorithm::Sha256 => {
+                        pss::VerifyingKey::<Sha256>::new_with_auto_salt_len(key).verify(message, &signature).is_ok()
+                    }
+                    Algorithm::Sha512 => {
+                        pss::VerifyingKey::<Sha512>::new_with_auto_salt_len(key).verify(message, &signature).is_ok()
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn rsa_key(pkcs1: &[u8]) -> Option<RsaPublicKey> {
+    let (_, key) = RSAPublicKey::from_der(pkcs1).ok()?;
+    // A number begins with a zero where its first bit is set, which is no part of its size.
+    let number = |bytes: &[u8]| {
+        let digits = bytes.iter().position(|byte| *byte != 0).and_then(|first| bytes.get(first..));
+        BoxedUint::from_be_slice_vartime(digits.unwrap_or_default())
+    };
+    RsaPublicKey::new_with_size_limits(number(key.modulus), number(key.exponent), SIZES).ok()
+}
 
 /// A signature, and the certificates that came with it.
 struct Signed {
@@ -27,10 +86,9 @@ pub(super) fn check(
     message: &[u8],
 ) -> Result<(), String> {
     let algorithm = signature.signature.algorithm.as_str();
-    if algorithm != RSA {
-        return Err(format!("is of the algorithm {algorithm:?}; known is {RSA}"));
-    }
-    let signed = signed(signature)?;
+    let padding = Padding::ALL.into_iter().find(|padding| padding.name() == algorithm);
+    let padding = padding.ok_or_else(|| unknown(algorithm))?;
+    let signed = signed(signature, padding)?;
     let key = match (&wanted.public_key, &wanted.ca_certificate) {
         (Some(pem), _) => public_key(pem)?,
         (None, Some(pem)) => signer(&signed.chain, pem)?,
@@ -40,21 +98,23 @@ pub(super) fn check(
                 .to_owned());
         }
     };
-    let rsa = match hash {
-        Algorithm::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
-        Algorithm::Sha512 => &RSA_PKCS1_2048_8192_SHA512,
-    };
-    UnparsedPublicKey::new(rsa, key).verify(message, &signed.bytes).map_err(|_| {
-        "was not made with the key of the Context (RSA of 2048 to 8192 bits); sign the component with it, or name the \
-         right key in verificationSignatures"
-            .to_owned()
-    })
+    if padding.holds(hash, &key, message, &signed.bytes) {
+        return Ok(());
+    }
+    Err("was not made with the key of the Context (RSA of 2048 to 8192 bits); sign the component with it, or name the right \
+         key in verificationSignatures"
+        .to_owned())
 }
 
-fn signed(signature: &Signature) -> Result<Signed, String> {
+fn unknown(algorithm: &str) -> String {
+    let [one, other] = Padding::ALL.map(Padding::name);
+    format!("is of the algorithm {algorithm:?}; known are {one} and {other}")
+}
+
+fn signed(signature: &Signature, padding: Padding) -> Result<Signed, String> {
     let value = &signature.signature;
     match value.media_type.as_str() {
-        RAW => {
+        kind if RAW.contains(&kind) => {
             let hex = value.value.trim().to_ascii_lowercase();
             let bytes = data_encoding::HEXLOWER.decode(hex.as_bytes());
             Ok(Signed { bytes: bytes.map_err(|_| "is not in hexadecimal digits")?, chain: Vec::new() })
@@ -63,13 +123,14 @@ fn signed(signature: &Signature) -> Result<Signed, String> {
             let blocks = pem::parse_many(&value.value).map_err(|error| format!("is no PEM: {error}"))?;
             let (found, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(|block| block.tag() == "SIGNATURE");
             let found = found.into_iter().next().ok_or("has no SIGNATURE in its PEM")?;
-            if let Some(algorithm) = found.headers().get("Signature Algorithm").filter(|name| *name != RSA) {
-                return Err(format!("is of the algorithm {algorithm:?}; known is {RSA}"));
+            let written = found.headers().get("Signature Algorithm");
+            if let Some(algorithm) = written.filter(|name| *name != padding.name()) {
+                return Err(format!("is of the algorithm {:?}, and its PEM is of {algorithm:?}", padding.name()));
             }
             let chain = rest.into_iter().filter(|block| block.tag() == "CERTIFICATE");
             Ok(Signed { bytes: found.into_contents(), chain: chain.map(pem::Pem::into_contents).collect() })
         }
-        other => Err(format!("has the media type {other:?}; known are {RAW} and {PEM}")),
+        other => Err(format!("has the media type {other:?}; known are {} and {PEM}", RAW.join(", "))),
     }
 }
 

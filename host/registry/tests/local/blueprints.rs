@@ -121,3 +121,16 @@ async fn what_is_no_schema_is_told() {
         assert_eq!(told, format!("the schema in resource s of c:1: {why}"));
     }
 }
+
+#[test]
+fn an_archive_at_hand_is_read_as_one_of_a_repository() {
+    let (plain, layer) = (blueprint(), gzip(&blueprint()));
+    let packed = |oci_layout| gzip(&artifact("other", &format!("{LAYER}+gzip"), &layer, oci_layout));
+    let files = orangery_registry::blueprint(&plain).unwrap();
+    for archive in [layer.clone(), packed(true), packed(false)] {
+        assert_eq!(orangery_registry::blueprint(&archive), Ok(files.clone()));
+    }
+    let told = orangery_registry::blueprint(&gzip(&artifact("other", "text/plain", b"x", true))).unwrap_err();
+    assert_eq!(told, "is an artifact of another kind: its config is \"other\", its layers are text/plain");
+    assert_eq!(orangery_registry::blueprint(&tar(&[])).unwrap_err(), "it is empty");
+}

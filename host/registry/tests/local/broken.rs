@@ -101,8 +101,9 @@ async fn a_resource_that_cannot_be_read_is_told() {
     );
     assert_eq!(
         blueprint_fault(&bytes, |resource| resource["access"] = json!({ "type": "s3", "bucket": "b" })).await,
-        "resource bp of a:1: its access type \"s3\" is not supported; known are localBlob, ociArtifact, ociBlob and \
-         relativeOciReference: transport the component with its resources (ocm transfer --copy-resources)"
+        "resource bp of a:1: its access type \"s3\" is not supported; known are localBlob, ociArtifact, ociBlob, \
+         relativeOciReference, helm, wget and gitHub: transport the component with its resources (ocm transfer \
+         --copy-resources)"
     );
     assert_eq!(
         blueprint_fault(&bytes, |resource| resource["access"] = Value::Null).await,

@@ -10,7 +10,9 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 use orangery_core::{
-    component::{ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, VersionReference},
+    component::{
+        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, SignaturePolicy, VersionReference,
+    },
     digest::content::{Algorithm, ContentDigest},
     error::Fault,
 };
@@ -62,6 +64,7 @@ pub(crate) fn repositories(folder: &Path) -> Repositories {
         cache: folder.join("cache"),
         cache_bytes: 64 << 20,
         oci: oci::Settings::default(),
+        signatures: SignaturePolicy::default(),
     };
     Repositories::new(settings).unwrap()
 }

@@ -3,7 +3,9 @@
 //! `signed.json` has the keys and the signatures of the component version that `archive` below makes. Each was made as
 //! `openssl dgst -sha256 -sign key` (or -sha512) of the normal form, such as
 //! `{"component":{"componentReferences":[{"componentName":"example.com/db","digest":{…},…}],…}}`; the certificates with
-//! `openssl x509 -req`: signer (code signing) by middle by authority, and one for servers by authority.
+//! `openssl x509 -req`: signer (code signing) by middle by authority, and one for servers by authority. Those that begin
+//! with `pss` were made with `-sigopt rsa_padding_mode:pss`, salted with as much as fits, as the tools of OCM do, and
+//! with 32 bytes.
 
 use orangery_core::component::{ComponentVersions, Verification};
 use serde_json::{Value, json};
@@ -49,11 +51,11 @@ fn pem(name: &str) -> Option<Vec<u8>> {
 }
 
 fn by_key(signature: &str, key: &str) -> Verification {
-    Verification { signature: signature.to_owned(), public_key: pem(key), ca_certificate: None }
+    Verification { signature: signature.to_owned(), public_key: pem(key), ca_certificate: None, above: None }
 }
 
 fn by_authority(signature: &str, authority: &str) -> Verification {
-    Verification { signature: signature.to_owned(), public_key: None, ca_certificate: pem(authority) }
+    Verification { signature: signature.to_owned(), public_key: None, ca_certificate: pem(authority), above: None }
 }
 
 fn unchanged(_: &mut [Value; 2]) {}
@@ -66,6 +68,9 @@ async fn a_signature_holds_for_every_normal_form_and_every_form_of_a_key() {
         }
     }
     assert_eq!(verified(unchanged, by_authority("chain", "ca")).await, Ok(()));
+    for signature in ["pss", "pss-sha512", "pss-short", "pss-pem"] {
+        assert_eq!(verified(unchanged, by_key(signature, "pss")).await, Ok(()), "{signature}");
+    }
 }
 
 const PLACE: &str = "the component example.com/shop:1.0.0 cannot be verified: ";
@@ -76,9 +81,12 @@ async fn what_nobody_signed_is_refused() {
     let other_key = "was not made with the key of the Context (RSA of 2048 to 8192 bits); sign the component with it, or \
                      name the right key in verificationSignatures";
     assert_eq!(verified(unchanged, by_key("v1", "other")).await, told("v1", other_key));
+    assert_eq!(verified(unchanged, by_key("pss", "public")).await, told("pss", other_key));
     assert_eq!(
         verified(unchanged, by_key("mine", "public")).await,
-        Err(format!("{PLACE}it has no signature \"mine\"; it has v1, v1-sha512, v2, v3, chain, server"))
+        Err(format!(
+            "{PLACE}it has no signature \"mine\"; it has v1, v1-sha512, v2, v3, chain, server, pss, pss-sha512, pss-short, pss-pem"
+        ))
     );
     let nobody = Verification { public_key: None, ..by_key("v1", "public") };
     let missing =
@@ -133,13 +141,14 @@ async fn algorithms_that_are_not_known_are_told() {
         verified(set, by_key("v3", "public")).await.unwrap_err().replace(PLACE, "")
     };
     assert_eq!(
-        told(["signature", "algorithm"], "RSASSA-PSS").await,
-        "the signature \"v3\" is of the algorithm \"RSASSA-PSS\"; known is RSASSA-PKCS1-V1_5"
+        told(["signature", "algorithm"], "ECDSA").await,
+        "the signature \"v3\" is of the algorithm \"ECDSA\"; known are RSASSA-PKCS1-V1_5 and RSASSA-PSS"
     );
+    assert!(told(["signature", "algorithm"], "RSASSA-PSS").await.contains("was not made with the key of the Context"));
     assert_eq!(
         told(["signature", "mediaType"], "x").await,
-        "the signature \"v3\" has the media type \"x\"; known are application/vnd.ocm.signature.rsa and \
-         application/x-pem-file"
+        "the signature \"v3\" has the media type \"x\"; known are application/vnd.ocm.signature.rsa, \
+         application/vnd.ocm.signature.rsa.pss and application/x-pem-file"
     );
     assert_eq!(
         told(["digest", "hashAlgorithm"], "MD5").await,
@@ -148,5 +157,112 @@ async fn algorithms_that_are_not_known_are_told() {
     assert_eq!(
         told(["digest", "normalisationAlgorithm"], "mine/v1").await,
         "its signature \"v3\" uses \"mine/v1\"; known are jsonNormalisation/v1, v2 and v3"
+    );
+}
+
+/// The shop, signed with digests that stand in it alone: its database has a resource, and neither has a digest.
+fn nested(blob: &str) -> [Value; 2] {
+    let [mut shop, _] = documents(blob);
+    let fixture = fixture();
+    shop["component"]["componentReferences"][0].as_object_mut().unwrap().remove("digest");
+    shop["signatures"] = json!([fixture["nested"]["signature"]]);
+    shop["nestedDigests"] = fixture["nested"]["digests"].clone();
+    let text = resource("text", "plain", local_blob(blob, "text/plain"));
+    [shop, descriptor("example.com/db", "2.0.0", &[], json!([text]))]
+}
+
+#[tokio::test]
+async fn digests_that_stand_in_the_signed_descriptor_alone_count_for_those_below_it() {
+    let signed = |change: fn(&mut [Value; 2])| {
+        let all = move |all: &mut [Value; 2]| {
+            let blob = all[0]["component"]["resources"][0]["access"]["localReference"].as_str().unwrap().to_owned();
+            *all = nested(&blob);
+            change(all);
+        };
+        verified(all, by_key("nested", "pss"))
+    };
+    assert_eq!(signed(|_| ()).await, Ok(()));
+    let evil = signed(|all| all[1]["component"]["provider"] = json!("them")).await.unwrap_err();
+    assert!(
+        evil.starts_with(&format!("{PLACE}its nestedDigests for example.com/db:2.0.0 are for another content: ")),
+        "{evil}"
+    );
+    let evil = |all: &mut [Value; 2]| {
+        let digest = "/nestedDigests/0/resourceDigests/0/digest/value";
+        *all[0].pointer_mut(digest).unwrap() = json!(sha256(b"evil").hex());
+    };
+    let told = signed(evil).await.unwrap_err();
+    assert!(told.contains("are for another content: "), "{told}");
+    // What nobody gave a digest, and what was given another, is no part of what was signed.
+    let gone = |all: &mut [Value; 2]| all[0]["nestedDigests"][0]["digest"] = Value::Null;
+    assert_eq!(signed(gone).await, Ok(()), "then the algorithms of the signature count");
+    let told = signed(|all| {
+        all[0]["nestedDigests"][0]["digest"] = Value::Null;
+        all[1]["component"]["provider"] = json!("them");
+    });
+    let content = format!("{PLACE}its content is not what the signature \"nested\" is for: ");
+    assert!(told.await.unwrap_err().starts_with(&content));
+    let circle = |all: &mut [Value; 2]| {
+        all[1]["component"]["componentReferences"] =
+            json!([{ "name": "shop", "componentName": "example.com/shop", "version": "1.0.0" }]);
+    };
+    let expected = "example.com/shop:1.0.0 refers to itself, directly or through others: no digest is for that";
+    assert_eq!(signed(circle).await, Err(format!("{PLACE}{expected}")));
+}
+
+#[tokio::test]
+async fn the_content_of_a_resource_is_what_was_signed_from_above() {
+    let host = Host::new();
+    let mut archive = Transport::default();
+    let (blob, evil) = (archive.blob(b"some text"), archive.blob(b"evil text"));
+    let [shop, mut db] = nested(&blob);
+    db["component"]["resources"][0]["access"]["localReference"] = json!(evil);
+    archive.version(&shop, false);
+    archive.version(&db, false);
+    archive.write_folder(&host.components().join("a"));
+    let mut request = request(transport("a"), "example.com/shop", "1.0.0");
+    request.verification = Some(by_key("nested", "pss"));
+    let told = host.repositories.open(&request).await.err().unwrap().to_string();
+    let expected = "resource text of example.com/db:2.0.0 has another content than its component says: its digest is ";
+    assert!(told.starts_with(expected), "{told}");
+}
+
+#[tokio::test]
+async fn below_a_signed_component_version_is_what_it_refers_to_and_nothing_else() {
+    let opened = |name: &'static str, above: &'static str, change: fn(&mut Value)| async move {
+        let host = Host::new();
+        let mut archive = Transport::default();
+        let blob = archive.blob(b"some text");
+        let [shop, db] = nested(&blob);
+        for document in [&shop, &db, &descriptor("example.com/stranger", "2.0.0", &[], json!([]))] {
+            archive.version(document, false);
+        }
+        archive.write_folder(&host.components().join("a"));
+        // The same name and version, elsewhere and with another content.
+        let mut other = Transport::default();
+        other.blob(b"some text");
+        let mut changed = db.clone();
+        change(&mut changed);
+        other.version(&changed, false);
+        other.write_folder(&host.components().join("b"));
+        let mut wanted = request(transport(if changed == db { "a" } else { "b" }), name, "2.0.0");
+        let above = request(transport("a"), above, if above == "example.com/shop" { "1.0.0" } else { "2.0.0" }).source;
+        wanted.verification = Some(Verification { above: Some(above), ..by_key("nested", "pss") });
+        host.repositories.open(&wanted).await.map(|_| ()).map_err(|fault| fault.to_string())
+    };
+    let (db, shop) = ("example.com/db", "example.com/shop");
+    assert_eq!(opened(db, shop, |_| ()).await, Ok(()));
+    let refused = |name: &str| {
+        Err(format!(
+            "the component {name}:2.0.0 cannot be verified: it has not the signature, and example.com/shop:1.0.0, which has \
+             it, refers to no such content of {name}:2.0.0; sign it as well"
+        ))
+    };
+    assert_eq!(opened(db, shop, |db| db["component"]["provider"] = json!("them")).await, refused(db));
+    assert_eq!(opened("example.com/stranger", shop, |_| ()).await, refused("example.com/stranger"));
+    let told = opened(db, "example.com/stranger", |_| ()).await.unwrap_err();
+    assert!(
+        told.contains("the component example.com/stranger:2.0.0 cannot be verified: it has no signature \"nested\""),
+        "{told}"
     );
 }

@@ -8,17 +8,17 @@ use orangery_core::{
     blueprint::ComponentReference,
     component::{
         ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, ResourceReference, Secret,
-        VersionReference, media,
+        SignaturePolicy, VersionReference, media,
     },
     error::{Code, Fault},
 };
-use orangery_registry::{Repositories, Settings};
+use orangery_registry::{Repositories, Settings, oci};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::registry::{PASSWORD, RealRegistry};
 
-const APP: &str = "example.org/app";
+pub(crate) const APP: &str = "example.org/app";
 const LIB: &str = "example.org/lib";
 const SCHEMA: &str = r#"{"type": "string", "minLength": 3}"#;
 const BLUEPRINT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Blueprint\n";
@@ -74,7 +74,7 @@ fn context(registry: &RealRegistry) -> Value {
 }
 
 /// The application, in schema v2, refers to the library.
-async fn push_application(registry: &RealRegistry) {
+pub(crate) async fn push_application(registry: &RealRegistry) {
     let (mut resources, mut layers) = (Vec::new(), Vec::new());
     for (name, kind, media_type, content) in local_resources() {
         let repository = format!("components/component-descriptors/{APP}");
@@ -118,7 +118,7 @@ async fn push_blueprint_artifact(registry: &RealRegistry) -> String {
 }
 
 /// The library, in schema v3alpha1.
-async fn push_library(registry: &RealRegistry) {
+pub(crate) async fn push_library(registry: &RealRegistry) {
     let repository = format!("components/component-descriptors/{LIB}");
     let layer = registry.push_blob(&repository, media::BLUEPRINT_LAYER, &blueprint()).await;
     let access = json!({"type": "localBlob", "localReference": layer["digest"], "mediaType": media::BLUEPRINT_LAYER});
@@ -136,13 +136,18 @@ async fn push_library(registry: &RealRegistry) {
 
 fn repositories(registry: &RealRegistry) -> (Repositories, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, oci) = (folder.path().to_owned(), registry.settings());
-    let settings = Settings { folders: Vec::new(), cache, cache_bytes: 64 << 20, oci };
-    (Repositories::new(settings).expect("repositories"), folder)
+    (opened(registry.settings(), &folder), folder)
+}
+
+/// With a cache in this folder, as a start of the host opens it.
+pub(crate) fn opened(oci: oci::Settings, folder: &TempDir) -> Repositories {
+    let (cache, signatures) = (folder.path().to_owned(), SignaturePolicy::default());
+    let settings = Settings { folders: Vec::new(), cache, cache_bytes: 64 << 20, oci, signatures };
+    Repositories::new(settings).expect("repositories")
 }
 
 /// A request as an installation makes it whose Context names these Secrets.
-fn request(registry: &RealRegistry, name: &str, secrets: &[(&str, &str)]) -> ComponentRequest {
+pub(crate) fn request(registry: &RealRegistry, name: &str, secrets: &[(&str, &str)]) -> ComponentRequest {
     let reference = VersionReference {
         repository_context: Some(context(registry)),
         name: name.to_owned(),

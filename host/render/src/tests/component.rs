@@ -9,13 +9,13 @@ use orangery_core::{
 use super::*;
 
 /// A component version that has these schemas, and whose children are called as they are referred to.
-struct Version {
+pub(super) struct Version {
     descriptor: Arc<Descriptor>,
     schemas: BTreeMap<ResourceReference, Value>,
 }
 
 impl Version {
-    fn of(schemas: &[(&str, Value)]) -> Option<Box<dyn ComponentVersion>> {
+    pub(super) fn of(schemas: &[(&str, Value)]) -> Option<Box<dyn ComponentVersion>> {
         let schemas = schemas.iter().map(|(at, schema)| (ResourceReference::parse(at).unwrap(), schema.clone()));
         let component = json!({
             "name": "example.com/own", "version": "1.0.0", "provider": "us", "repositoryContexts": [], "sources": [],

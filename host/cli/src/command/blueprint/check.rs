@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use orangery_core::{
     blueprint::{OWN_ENGINE, TemplateExecution},
     port::{Plugins, Renderer, Surroundings},
@@ -14,26 +14,27 @@ use serde_json::Value;
 
 use crate::{
     blueprints::{self, Found},
-    command::{CommandError, inspect::json},
+    command::CommandError,
     components,
     exit::Exit,
+    form::Form,
     terminal::{self, Ink, Paint, Terminal},
 };
 
 const HELP: &str = "\
 Examples:
-  orangery blueprint check my-blueprint                a folder with blueprint.yaml
+  orangery blueprint check my-blueprint                a folder with blueprint.yaml, or an archive of one
   orangery blueprint check examples/hello-world        a folder of manifests, with blueprints in its Installations
   orangery blueprint check installation.yaml -o json   one file, for programs
 
 Checked are the structure, JSON schemas and defaults, the data flow among sub-installations, how each of them and each
-Installation binds its blueprint, and the templates: their syntax, and the inputs that they read by name. What only
-inputs can tell is left to: orangery render
+Installation binds its blueprint, and the templates, those of data mappings too: their syntax, the functions that they
+call, and the inputs that they read by name. What only inputs can tell is left to: orangery render
 
 Output: file:line:column: severity: sentence. An error would fail an installation; a warning is probably a mistake; a
 note says what was not looked at. The exit code is 1 when there are errors.
 
-Output of -o json (fields are added, never renamed or removed):
+Output of -o json and -o yaml (fields are added, never renamed or removed):
   errors, warnings   numbers
   findings           a list of {file, line, column, severity, message}";
 
@@ -41,7 +42,7 @@ Output of -o json (fields are added, never renamed or removed):
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
 pub struct Check {
-    /// Folders with blueprint.yaml, or files or folders of manifests with Installations
+    /// Folders with blueprint.yaml or archives of them, or files or folders of manifests with Installations
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
     /// Folder with registrations of further components (YAML)
@@ -50,13 +51,6 @@ pub struct Check {
     /// How it is written [default: for people]
     #[arg(short, long, value_enum, value_name = "FORM")]
     pub output: Option<Form>,
-}
-
-/// How findings are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// For programs
-    Json,
 }
 
 /// The output of `-o json`.
@@ -87,9 +81,9 @@ impl Check {
         let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         match self.output {
-            Some(Form::Json) => {
+            Some(form) => {
                 let findings = findings.iter().map(entry).collect();
-                terminal.line(json(&Document { errors, warnings, findings })?)?;
+                form.write(&Document { errors, warnings, findings }, terminal)?;
             }
             None => {
                 for finding in &findings {

@@ -5,14 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use orangery_core::grant::Grants;
 use orangery_plugin::{Inspection, Offer, Registration};
 use serde::Serialize;
 
 use crate::{
-    command::{CommandError, inspect::json},
+    command::CommandError,
     exit::Exit,
+    form::Form,
     terminal::{Ink, Paint, Terminal},
 };
 
@@ -23,7 +24,7 @@ Examples:
 
 Without a registration, nothing is granted. The exit code is 1 when this host would not load the component.
 
-Output of -o json (fields are added, never renamed or removed):
+Output of -o json and -o yaml (fields are added, never renamed or removed):
   digest, size, functions
   level         the contract level it says it was built for
   worlds        a list of deployer, templater
@@ -44,13 +45,6 @@ pub struct Inspect {
     /// How it is written [default: for people]
     #[arg(short, long, value_enum, value_name = "FORM")]
     pub output: Option<Form>,
-}
-
-/// How what is known of a component is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// For programs
-    Json,
 }
 
 /// The output of `-o json`.
@@ -90,8 +84,8 @@ impl Inspect {
         let refused = |cause| CommandError::Component { path: self.file.clone(), cause };
         let inspection = orangery_plugin::inspect(&bytes).map_err(refused)?;
         match self.output {
-            Some(Form::Json) => {
-                terminal.line(json(&document(&inspection, &grants))?)?;
+            Some(form) => {
+                form.write(&document(&inspection, &grants), terminal)?;
                 Ok(if inspection.check().is_ok() { Exit::Ok } else { Exit::Failed })
             }
             None => {

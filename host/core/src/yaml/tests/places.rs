@@ -41,6 +41,32 @@ fn a_part_is_where_its_key_or_its_item_begins() {
 }
 
 #[test]
+fn the_objects_of_a_list_keep_their_places_in_the_document() {
+    let text = "\
+apiVersion: v1
+kind: List
+items:
+- kind: A
+  spec: {b: x, b: y}
+- kind: BList
+  items:
+  - kind: C
+    text: |
+      t
+";
+    let objects = locate(text).unwrap().objects();
+    let kinds: Vec<_> = objects.iter().map(|object| object.value["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["A", "C"]);
+    let [a, c] = objects.as_slice() else { panic!("{objects:?}") };
+    assert_eq!((a.places.find(""), a.places.find("spec.b"), a.places.find("none")), (at(4, 3), at(5, 16), at(4, 3)));
+    assert_eq!(a.places.duplicates(), [("spec.b".to_owned(), at(5, 16))]);
+    assert_eq!((c.places.find("text"), c.places.text("text").outer(at(1, 1))), (at(9, 5), at(10, 7)));
+    assert_eq!(c.places.duplicates(), []);
+    let alone = locate("kind: List\nitems: none\n").unwrap();
+    assert_eq!(alone.clone().objects(), [alone]);
+}
+
+#[test]
 fn what_is_not_there_is_where_the_part_around_it_is() {
     let places = locate(TEXT).unwrap().places;
     assert_eq!(places.find("spec.list[1].missing.deep[3]"), at(8, 5));

@@ -85,7 +85,8 @@ mod tests {
         assert_eq!(origins, ["the Secret a", "the Secret b", "the ConfigMap c"]);
         assert!(config.resolvers().is_empty());
         let empty = Credentials { pull_secrets: Vec::new(), ocm_config: Some(("c".to_owned(), Secret::default())) };
-        assert!(Keyring::of_context(&empty).is_ok());
+        let (none, config) = Keyring::of_context(&empty).expect("no credentials");
+        assert_eq!((none.matching(&repository).len(), config.resolvers()), (0, &[][..]));
         let resolvers = ocm("ocm.config.ocm.software", "").into_bytes();
         let found = Credentials { pull_secrets: Vec::new(), ocm_config: Some(("c".to_owned(), Secret(resolvers))) };
         assert_eq!(Keyring::of_context(&found).expect("resolvers").1.resolvers().len(), 1);

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Key, Login, Scope};
+use super::{Consumer, Key, Login, Scope};
 use crate::oci::reference::Scheme;
 
 /// The credentials of one docker configuration.
@@ -56,7 +56,7 @@ impl DockerConfig {
         for (server, auth) in file.auths {
             let scope = scope(&server).ok_or_else(|| unusable(origin, &format!("{server:?} is no registry")))?;
             if let Some(login) = login(auth).map_err(|why| unusable(origin, &format!("the entry {server:?} {why}")))? {
-                keys.push(Key { scope, login, origin: Arc::clone(&shared) });
+                keys.push(Key { consumer: Consumer::Registry, scope, login, origin: Arc::clone(&shared) });
             }
         }
         Ok(Self { keys })

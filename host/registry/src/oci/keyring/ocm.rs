@@ -12,7 +12,7 @@ use orangery_core::{
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
-use super::{DockerConfig, Key, Login, Scope};
+use super::{Consumer, DockerConfig, Key, Login, Scope};
 use crate::oci::reference::Scheme;
 
 /// Configurations inside of configurations.
@@ -161,10 +161,12 @@ impl Reading<'_> {
     fn credentials(&mut self, value: &Value) -> Result<(), Fault> {
         for (index, consumer) in list(value, "consumers").iter().enumerate() {
             let identities = consumer.get("identity").into_iter().chain(list(consumer, "identities"));
-            for identity in identities.filter(|identity| kind(identity) == "OCIRegistry") {
-                let login = self.login(consumer, index)?;
+            for identity in identities {
+                let Some(consumer_kind) = Consumer::named(kind(identity)) else { continue };
+                let login = self.login(consumer, consumer_kind, index)?;
                 let scope = self.scope(identity, index)?;
-                self.config.keys.push(Key { scope, login, origin: Arc::clone(&self.origin) });
+                let origin = Arc::clone(&self.origin);
+                self.config.keys.push(Key { consumer: consumer_kind, scope, login, origin });
             }
         }
         for entry in list(value, "repositories") {
@@ -197,7 +199,7 @@ impl Reading<'_> {
     }
 
     /// The first of a chain: the others are for reaching it.
-    fn login(&self, consumer: &Value, index: usize) -> Result<Login, Fault> {
+    fn login(&self, consumer: &Value, kind_of: Consumer, index: usize) -> Result<Login, Fault> {
         let Some(first) = list(consumer, "credentials").first() else {
             return Err(self.unusable(&format!("consumer {index} has no credentials")));
         };
@@ -205,15 +207,27 @@ impl Reading<'_> {
             return Ok(Login::Elsewhere(kind(first).chars().take(60).collect()));
         }
         let properties = first.get("properties").unwrap_or(&Value::Null);
-        if let Some(token) = text(properties, "identityToken") {
-            return Ok(Login::Identity(SecretString::from(token)));
+        // A file server takes a token as it is; a registry's token service exchanges it.
+        let (token, is_exchanged) = match kind_of {
+            Consumer::Registry => (text(properties, "identityToken"), true),
+            Consumer::Charts | Consumer::Files => (text(properties, "identityToken"), false),
+            Consumer::GitHub => (text(properties, "token"), false),
+        };
+        if let Some(token) = token.map(SecretString::from) {
+            return Ok(if is_exchanged { Login::Identity(token) } else { Login::Bearer(token) });
         }
         if let Some(token) = text(properties, "registryToken") {
             return Ok(Login::Bearer(SecretString::from(token)));
         }
-        let user = text(properties, "username").ok_or_else(|| {
-            self.unusable(&format!("the credentials of consumer {index} have neither username nor identityToken"))
-        })?;
+        let user = match text(properties, "username") {
+            Some(user) => user,
+            // Certificates and the like: told where they would have been needed.
+            None if kind_of != Consumer::Registry => return Ok(Login::Elsewhere("client certificate".to_owned())),
+            None => {
+                let why = format!("the credentials of consumer {index} have neither username nor identityToken");
+                return Err(self.unusable(&why));
+            }
+        };
         Ok(Login::Basic { user, password: SecretString::from(text(properties, "password").unwrap_or_default()) })
     }
 }
@@ -236,7 +250,13 @@ configurations:
       properties: {username: user, password: hunter2}
   - identity: {type: OCIRegistry, hostname: v.example}
     credentials: [{type: HashiCorpVault/v1alpha1, serverURL: "https://vault.example"}]
-  - identity: {type: HelmChartRepository, hostname: r.example}
+  - identity: {type: HelmChartRepository, hostname: charts.example}
+    credentials:
+    - type: Credentials
+      properties: {username: charts, password: hunter4}
+  - identity: {type: Github, hostname: github.com}
+    credentials: [{type: Credentials, properties: {token: hunter5}}]
+  - identity: {type: Buildcredentials.ocm.software, hostname: r.example}
     credentials: []
   repositories:
   - repository:
@@ -271,7 +291,22 @@ configurations:
         assert_eq!(logins(config.clone(), "r.example:5000/team/app"), ["user hunter2"]);
         assert_eq!(logins(config.clone(), "d.example/x"), ["user hunter3"]);
         assert_eq!(logins(config.clone(), "v.example/x"), ["Elsewhere(\"HashiCorpVault\")"]);
-        for other in ["r.example/team/app", "r.example:5000/teams", "http://r.example:5000/team", "o.example/x"] {
+        let keyring = Keyring::default().with_ocm_config(&config);
+        let of_file = |consumer, url: &str| {
+            let found = keyring.matching_file(consumer, &url.parse().expect("an address"));
+            found.iter().map(|key| format!("{:?}", key.consumer)).collect::<Vec<_>>()
+        };
+        assert_eq!(of_file(Consumer::Charts, "https://charts.example/stable/index.yaml"), ["Charts"]);
+        assert_eq!(of_file(Consumer::GitHub, "https://github.com/a/b"), ["GitHub"]);
+        assert_eq!(of_file(Consumer::Files, "https://charts.example/x"), Vec::<String>::new());
+        assert_eq!(of_file(Consumer::Charts, "https://r.example:5000/team/"), Vec::<String>::new());
+        for other in [
+            "r.example/team/app",
+            "charts.example/x",
+            "r.example:5000/teams",
+            "http://r.example:5000/team",
+            "o.example/x",
+        ] {
             assert_eq!(logins(config.clone(), other), Vec::<String>::new(), "{other}");
         }
     }

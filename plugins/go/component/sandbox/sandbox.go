@@ -1,4 +1,6 @@
-package export_orangery_template_template
+// Package sandbox is what an engine in a component has around it: the host behind the imports of wit/template, and the
+// words of its requests and failures.
+package sandbox
 
 import (
 	"encoding/json"
@@ -13,8 +15,8 @@ import (
 	"wit_component/orangery_template_kubeconfigs"
 )
 
-// sandbox is the host as a call in the sandbox reaches it.
-type sandbox struct{}
+// Host is the host as a call in the sandbox reaches it.
+type Host struct{}
 
 // ask makes a host call. Its answer lies in memory that no later call gives back, so it need not be copied.
 func ask[T any](call func() wit_types.Result[T, string]) (T, error) {
@@ -50,21 +52,21 @@ func identity(pairs []host.Pair) []wit_types.Tuple2[string, string] {
 	return identity
 }
 
-func (sandbox) ReadFile(path string) ([]byte, error) {
+func (Host) ReadFile(path string) ([]byte, error) {
 	return ask(func() wit_types.Result[[]byte, string] { return orangery_template_files.Read(path) })
 }
 
-func (sandbox) List(path string) ([]string, error) {
+func (Host) List(path string) ([]string, error) {
 	return ask(func() wit_types.Result[[]string, string] { return orangery_template_files.List(path) })
 }
 
-func (sandbox) Component(from json.RawMessage, pairs []host.Pair) (json.RawMessage, error) {
+func (Host) Component(from json.RawMessage, pairs []host.Pair) (json.RawMessage, error) {
 	return document(ask(func() wit_types.Result[string, string] {
 		return orangery_template_components.Component(optional(from), identity(pairs))
 	}))
 }
 
-func (sandbox) Resources(from json.RawMessage, pairs []host.Pair) ([]json.RawMessage, error) {
+func (Host) Resources(from json.RawMessage, pairs []host.Pair) ([]json.RawMessage, error) {
 	found, err := ask(func() wit_types.Result[[]string, string] {
 		return orangery_template_components.Resources(optional(from), identity(pairs))
 	})
@@ -78,17 +80,17 @@ func (sandbox) Resources(from json.RawMessage, pairs []host.Pair) ([]json.RawMes
 	return documents, nil
 }
 
-func (sandbox) ResourceKey(reference string) (string, error) {
+func (Host) ResourceKey(reference string) (string, error) {
 	return ask(func() wit_types.Result[string, string] { return orangery_template_components.ResourceKey(reference) })
 }
 
-func (sandbox) ResourceContent(reference string) ([]byte, error) {
+func (Host) ResourceContent(reference string) ([]byte, error) {
 	return ask(func() wit_types.Result[[]byte, string] {
 		return orangery_template_components.ResourceContent(reference)
 	})
 }
 
-func (sandbox) Mint(kind string, arguments json.RawMessage) (json.RawMessage, error) {
+func (Host) Mint(kind string, arguments json.RawMessage) (json.RawMessage, error) {
 	return document(ask(func() wit_types.Result[string, string] {
 		return orangery_template_kubeconfigs.Mint(kind, string(arguments))
 	}))

@@ -1,0 +1,272 @@
+//! The component version of an Installation: what its spec and its Context say of it (`landscaper.md` §5.8, §10).
+//!
+//! [`ContextNames`] says which objects a Context names; who has read them as [`ContextObjects`] gets from [`ContextInputs`] the
+//! request that the room `registry` opens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::ResourceExt;
+use orangery_core::component::{
+    ComponentRequest, ComponentSource, Credentials, Overwrite, OverwriteSide, Secret, Verification, VersionReference,
+};
+
+use crate::{
+    context::Context,
+    installation::{self, ComponentDescriptorSource, ComponentVersion},
+    overwrites::{ComponentVersionOverwrites, OverwriteReference},
+    reference::SecretReference,
+};
+
+/// The key of an OCM configuration in its ConfigMap.
+const OCM_CONFIG: &str = ".ocmconfig";
+
+/// `spec.componentDescriptor` has none of its forms, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("spec.componentDescriptor needs exactly one of ref and inline")]
+pub struct NotOneSource;
+
+impl TryFrom<&ComponentDescriptorSource> for ComponentSource {
+    type Error = NotOneSource;
+
+    fn try_from(spec: &ComponentDescriptorSource) -> Result<Self, NotOneSource> {
+        match (&spec.reference, &spec.inline) {
+            (Some(reference), None) => Ok(ComponentSource::Reference(VersionReference {
+                repository_context: reference.repository_context.clone(),
+                name: reference.component_name.clone(),
+                version: reference.version.clone(),
+            })),
+            (None, Some(descriptor)) => Ok(ComponentSource::Inline(descriptor.clone())),
+            (None, None) | (Some(_), Some(_)) => Err(NotOneSource),
+        }
+    }
+}
+
+impl From<&ComponentSource> for ComponentDescriptorSource {
+    fn from(source: &ComponentSource) -> Self {
+        match source {
+            ComponentSource::Inline(descriptor) => Self { reference: None, inline: Some(descriptor.clone()) },
+            ComponentSource::Reference(reference) => Self {
+                reference: Some(ComponentVersion {
+                    repository_context: reference.repository_context.clone(),
+                    component_name: reference.name.clone(),
+                    version: reference.version.clone(),
+                }),
+                inline: None,
+            },
+        }
+    }
+}
+
+/// Why what a Context names cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ContextError {
+    /// An object that is not there.
+    #[error("{kind} {object}, which Context {context} names, does not exist; create it or correct the Context")]
+    NotFound {
+        /// Its kind.
+        kind: &'static str,
+        /// `namespace/name`
+        object: String,
+        /// The Context.
+        context: String,
+    },
+    /// A ConfigMap without an OCM configuration.
+    #[error("ConfigMap {object}, which Context {context} names as ocmConfig, has no key {OCM_CONFIG}; add it")]
+    NoOcmConfig {
+        /// `namespace/name` of the ConfigMap.
+        object: String,
+        /// The Context.
+        context: String,
+    },
+    /// A Secret without the key that a signature needs.
+    #[error("Secret {object}, which Context {context} names for a signature, has no key {key:?}; correct the Context")]
+    NoKey {
+        /// `namespace/name` of the Secret.
+        object: String,
+        /// The Context.
+        context: String,
+        /// The key.
+        key: String,
+    },
+    /// A signature that the Context does not know.
+    #[error(
+        "spec.verification asks for the signature {signature:?}, but Context {context} has no verificationSignatures of that \
+         name; known are: {known}"
+    )]
+    UnknownSignature {
+        /// The signature.
+        signature: String,
+        /// The Context.
+        context: String,
+        /// The names that it has.
+        known: String,
+    },
+}
+
+/// The objects that a Context names, as far as one Installation needs them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContextNames {
+    /// Secrets, by namespace and name.
+    pub secrets: BTreeSet<(String, String)>,
+    /// The ConfigMap with the OCM configuration, in the namespace of the Context.
+    pub ocm_config: Option<String>,
+    /// The ComponentVersionOverwrites, in the namespace of the Context.
+    pub overwrites: Option<String>,
+}
+
+impl ContextNames {
+    /// What is needed to reach repositories.
+    pub fn of_credentials(context: &Context, namespace: &str) -> Self {
+        let secrets = context.spec.registry_pull_secrets.iter();
+        Self {
+            secrets: secrets.map(|secret| (namespace.to_owned(), secret.name.clone())).collect(),
+            ocm_config: context.spec.ocm_config.as_ref().map(|reference| reference.name.clone()),
+            overwrites: None,
+        }
+    }
+
+    /// What is needed to open a component version.
+    pub fn of(context: &Context, namespace: &str, verification: Option<&installation::Verification>) -> Self {
+        let mut names = Self::of_credentials(context, namespace);
+        let overwrites = &context.spec.component_version_overwrites;
+        names.overwrites = (!overwrites.is_empty()).then(|| overwrites.clone());
+        let keys = verification.and_then(|of| context.spec.verification_signatures.get(&of.signature_name));
+        let keys = keys.into_iter().flat_map(|keys| {
+            [keys.public_key_secret_reference.as_ref(), keys.ca_certificate_secret_reference.as_ref()]
+        });
+        names.secrets.extend(keys.flatten().map(|key| secret_of(key, namespace)));
+        names
+    }
+}
+
+fn secret_of(key: &SecretReference, namespace: &str) -> (String, String) {
+    let namespace = if key.namespace.is_empty() { namespace } else { &key.namespace };
+    (namespace.to_owned(), key.name.clone())
+}
+
+/// The objects of [`ContextNames`] that exist.
+#[derive(Clone, Debug, Default)]
+pub struct ContextObjects {
+    /// The data of Secrets, by namespace and name.
+    pub secrets: BTreeMap<(String, String), BTreeMap<String, Secret>>,
+    /// The data of the ConfigMap with the OCM configuration.
+    pub ocm_config: Option<BTreeMap<String, String>>,
+    /// The overwrites.
+    pub overwrites: Option<ComponentVersionOverwrites>,
+}
+
+/// A Context with the objects that it names.
+#[derive(Clone, Copy)]
+pub struct ContextInputs<'a> {
+    /// The Context.
+    pub context: &'a Context,
+    /// Its namespace, and that of the Installation.
+    pub namespace: &'a str,
+    /// The objects.
+    pub objects: &'a ContextObjects,
+}
+
+impl ContextInputs<'_> {
+    /// The request for the component version of an Installation. `above` is, of a sub-installation, what the root says in
+    /// `spec.componentDescriptor` ([`Verification::above`]).
+    ///
+    /// # Errors
+    /// [`ContextError`]
+    pub fn request(
+        &self,
+        source: ComponentSource,
+        verification: Option<&installation::Verification>,
+        above: Option<ComponentSource>,
+    ) -> Result<ComponentRequest, ContextError> {
+        Ok(ComponentRequest {
+            source,
+            repository_context: self.context.spec.repository_context.clone(),
+            overwrites: self.overwrites()?,
+            credentials: self.credentials()?,
+            verification: verification.map(|wanted| self.verification(wanted, above)).transpose()?,
+        })
+    }
+
+    /// With what repositories are reached.
+    ///
+    /// # Errors
+    /// [`ContextError`]
+    pub fn credentials(&self) -> Result<Credentials, ContextError> {
+        let mut credentials = Credentials::default();
+        for reference in &self.context.spec.registry_pull_secrets {
+            let secret = self.secret(&(self.namespace.to_owned(), reference.name.clone()))?;
+            credentials.pull_secrets.push((reference.name.clone(), secret.clone()));
+        }
+        if let Some(reference) = &self.context.spec.ocm_config {
+            let object = format!("{}/{}", self.namespace, reference.name);
+            let content = self.objects.ocm_config.as_ref().ok_or_else(|| self.not_found("ConfigMap", &object))?;
+            let text = content
+                .get(OCM_CONFIG)
+                .ok_or_else(|| ContextError::NoOcmConfig { object, context: self.context.name_any() })?;
+            credentials.ocm_config = Some((reference.name.clone(), Secret(text.clone().into_bytes())));
+        }
+        Ok(credentials)
+    }
+
+    fn overwrites(&self) -> Result<Vec<Overwrite>, ContextError> {
+        let name = &self.context.spec.component_version_overwrites;
+        if name.is_empty() {
+            return Ok(Vec::new());
+        }
+        let object = format!("{}/{name}", self.namespace);
+        let found = self.objects.overwrites.as_ref();
+        let found = found.ok_or_else(|| self.not_found("ComponentVersionOverwrites", &object))?;
+        let side = |side: &OverwriteReference| OverwriteSide {
+            repository_context: side.repository_context.clone(),
+            component_name: side.component_name.clone(),
+            version: side.version.clone(),
+        };
+        let rules = found.spec.overwrites.iter();
+        Ok(rules.map(|rule| Overwrite { source: side(&rule.source), substitution: side(&rule.substitution) }).collect())
+    }
+
+    fn verification(
+        &self,
+        wanted: &installation::Verification,
+        above: Option<ComponentSource>,
+    ) -> Result<Verification, ContextError> {
+        let signature = wanted.signature_name.clone();
+        let signatures = &self.context.spec.verification_signatures;
+        let Some(keys) = signatures.get(&signature) else {
+            let known: Vec<&str> = signatures.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(ContextError::UnknownSignature { signature, context: self.context.name_any(), known });
+        };
+        Ok(Verification {
+            signature,
+            public_key: self.key(keys.public_key_secret_reference.as_ref())?,
+            ca_certificate: self.key(keys.ca_certificate_secret_reference.as_ref())?,
+            above,
+        })
+    }
+
+    /// The content of one key of a Secret.
+    fn key(&self, reference: Option<&SecretReference>) -> Result<Option<Vec<u8>>, ContextError> {
+        let Some(reference) = reference else { return Ok(None) };
+        let name = secret_of(reference, self.namespace);
+        match self.secret(&name)?.get(&reference.key) {
+            Some(Secret(bytes)) => Ok(Some(bytes.clone())),
+            None => {
+                let (object, key) = (format!("{}/{}", name.0, name.1), reference.key.clone());
+                Err(ContextError::NoKey { object, context: self.context.name_any(), key })
+            }
+        }
+    }
+
+    fn secret(&self, name: &(String, String)) -> Result<&BTreeMap<String, Secret>, ContextError> {
+        let object = format!("{}/{}", name.0, name.1);
+        self.objects.secrets.get(name).ok_or_else(|| self.not_found("Secret", &object))
+    }
+
+    fn not_found(&self, kind: &'static str, object: &str) -> ContextError {
+        ContextError::NotFound { kind, object: object.to_owned(), context: self.context.name_any() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

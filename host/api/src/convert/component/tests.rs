@@ -1,0 +1,142 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn context(content: Value) -> Context {
+    let mut object = json!({"metadata": {"name": "private", "namespace": "ns"}});
+    object.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
+    serde_json::from_value(object).unwrap()
+}
+
+fn full() -> Context {
+    context(json!({
+        "repositoryContext": {"type": "local", "filePath": "x"},
+        "registryPullSecrets": [{"name": "pull"}],
+        "ocmConfig": {"name": "ocm"},
+        "componentVersionOverwrites": "over",
+        "verificationSignatures": {
+            "ours": {"publicKeySecretReference": {"name": "keys", "namespace": "trust", "key": "pem"}},
+            "theirs": {"caCertificateSecretReference": {"name": "ca", "key": "crt"}},
+        },
+    }))
+}
+
+fn signature(name: &str) -> installation::Verification {
+    installation::Verification { signature_name: name.to_owned() }
+}
+
+fn pair(namespace: &str, name: &str) -> (String, String) {
+    (namespace.to_owned(), name.to_owned())
+}
+
+fn secret(key: &str, content: &str) -> BTreeMap<String, Secret> {
+    BTreeMap::from([(key.to_owned(), Secret(content.as_bytes().to_vec()))])
+}
+
+fn objects() -> ContextObjects {
+    ContextObjects {
+        secrets: BTreeMap::from([
+            (pair("ns", "pull"), secret(".dockerconfigjson", "{}")),
+            (pair("trust", "keys"), secret("pem", "KEY")),
+            (pair("ns", "ca"), secret("crt", "CA")),
+        ]),
+        ocm_config: Some(BTreeMap::from([(".ocmconfig".to_owned(), "type: x".to_owned())])),
+        overwrites: Some(
+            serde_json::from_value(json!({
+                "metadata": {"name": "over"},
+                "overwrites": [{"source": {"componentName": "a"}, "substitution": {"version": "2"}}],
+            }))
+            .unwrap(),
+        ),
+    }
+}
+
+fn reference() -> ComponentSource {
+    let (name, version) = ("example.org/a".to_owned(), "1.0.0".to_owned());
+    ComponentSource::Reference(VersionReference { repository_context: None, name, version })
+}
+
+#[test]
+fn exactly_one_form_of_a_component_descriptor_is_a_source() {
+    for source in [reference(), ComponentSource::Inline(json!({"component": {}}))] {
+        assert_eq!(ComponentSource::try_from(&ComponentDescriptorSource::from(&source)), Ok(source));
+    }
+    let both = ComponentDescriptorSource { inline: Some(json!({})), ..(&reference()).into() };
+    for wrong in [both, ComponentDescriptorSource::default()] {
+        assert_eq!(ComponentSource::try_from(&wrong), Err(NotOneSource));
+    }
+}
+
+#[test]
+fn a_context_names_what_one_installation_needs() {
+    let credentials = ContextNames {
+        secrets: BTreeSet::from([pair("ns", "pull")]),
+        ocm_config: Some("ocm".to_owned()),
+        overwrites: None,
+    };
+    assert_eq!(ContextNames::of_credentials(&full(), "ns"), credentials);
+    let unsigned = ContextNames { overwrites: Some("over".to_owned()), ..credentials };
+    assert_eq!(ContextNames::of(&full(), "ns", None), unsigned);
+    let signed = |more| ContextNames { secrets: BTreeSet::from([pair("ns", "pull"), more]), ..unsigned.clone() };
+    assert_eq!(ContextNames::of(&full(), "ns", Some(&signature("ours"))), signed(pair("trust", "keys")));
+    assert_eq!(ContextNames::of(&full(), "ns", Some(&signature("theirs"))), signed(pair("ns", "ca")));
+    assert_eq!(ContextNames::of(&context(json!({})), "ns", Some(&signature("ours"))), ContextNames::default());
+}
+
+#[test]
+fn a_request_has_all_that_the_context_says() {
+    let (context, objects) = (full(), objects());
+    let inputs = ContextInputs { context: &context, namespace: "ns", objects: &objects };
+    let expected = ComponentRequest {
+        source: reference(),
+        repository_context: Some(json!({"type": "local", "filePath": "x"})),
+        overwrites: vec![Overwrite {
+            source: OverwriteSide { component_name: "a".to_owned(), ..OverwriteSide::default() },
+            substitution: OverwriteSide { version: "2".to_owned(), ..OverwriteSide::default() },
+        }],
+        credentials: Credentials {
+            pull_secrets: vec![("pull".to_owned(), secret(".dockerconfigjson", "{}"))],
+            ocm_config: Some(("ocm".to_owned(), Secret(b"type: x".to_vec()))),
+        },
+        verification: Some(Verification {
+            signature: "ours".to_owned(),
+            public_key: Some(b"KEY".to_vec()),
+            ca_certificate: None,
+            above: Some(ComponentSource::Inline(json!({"above": true}))),
+        }),
+    };
+    let above = ComponentSource::Inline(json!({"above": true}));
+    assert_eq!(inputs.request(reference(), Some(&signature("ours")), Some(above)), Ok(expected));
+    let theirs = inputs.request(reference(), Some(&signature("theirs")), None).unwrap().verification.unwrap();
+    assert_eq!((theirs.public_key, theirs.ca_certificate, theirs.above), (None, Some(b"CA".to_vec()), None));
+}
+
+#[test]
+fn what_a_context_names_and_is_not_there_is_told() {
+    let told = |change: fn(&mut ContextObjects), wanted: &str| {
+        let (context, mut objects) = (full(), objects());
+        change(&mut objects);
+        let inputs = ContextInputs { context: &context, namespace: "ns", objects: &objects };
+        inputs.request(reference(), Some(&signature(wanted)), None).unwrap_err().to_string()
+    };
+    let missing =
+        |what: &str| format!("{what}, which Context private names, does not exist; create it or correct the Context");
+    let gone = |name: &'static str| missing(&format!("Secret {name}"));
+    assert_eq!(told(|of| drop(of.secrets.remove(&pair("ns", "pull"))), "ours"), gone("ns/pull"));
+    assert_eq!(told(|of| drop(of.secrets.remove(&pair("trust", "keys"))), "ours"), gone("trust/keys"));
+    assert_eq!(told(|of| of.ocm_config = None, "ours"), missing("ConfigMap ns/ocm"));
+    assert_eq!(told(|of| of.overwrites = None, "ours"), missing("ComponentVersionOverwrites ns/over"));
+    assert_eq!(
+        told(|of| of.ocm_config = Some(BTreeMap::new()), "ours"),
+        "ConfigMap ns/ocm, which Context private names as ocmConfig, has no key .ocmconfig; add it"
+    );
+    assert_eq!(
+        told(|of| drop(of.secrets.insert(pair("trust", "keys"), BTreeMap::new())), "ours"),
+        "Secret trust/keys, which Context private names for a signature, has no key \"pem\"; correct the Context"
+    );
+    assert_eq!(
+        told(|_| {}, "nobody"),
+        "spec.verification asks for the signature \"nobody\", but Context private has no verificationSignatures of that \
+         name; known are: ours, theirs"
+    );
+}

@@ -1,0 +1,112 @@
+//! What a blueprint's templates become: the spec of a sub-installation, a deploy item as its Execution lists it
+//! (`landscaper.md` §4.1, §5.8).
+
+use orangery_core::{
+    blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint},
+    component::Child,
+};
+
+use crate::{
+    deploy_item::OnDelete,
+    duration::Duration,
+    execution::DeployItemTemplate,
+    installation::{BlueprintReference, BlueprintSource, InlineBlueprint, InstallationSpec, Optimization},
+    reference::ObjectReference,
+};
+
+/// The spec of a sub-installation. `child` is what the component version of the parent makes of its `blueprint.ref`.
+pub fn subinstallation(
+    parent: &InstallationSpec,
+    template: &InstallationTemplate,
+    child: Option<&Child>,
+) -> InstallationSpec {
+    let (component_descriptor, blueprint) = match (&template.blueprint, child) {
+        (_, Some(child)) => {
+            let reference = BlueprintReference { resource_name: child.resource.clone() };
+            (Some((&child.component).into()), BlueprintSource { reference: Some(reference), inline: None })
+        }
+        (TemplateBlueprint::Inline(filesystem), None) => {
+            let inline = InlineBlueprint { filesystem: filesystem.clone() };
+            (parent.component_descriptor.clone(), BlueprintSource { reference: None, inline: Some(inline) })
+        }
+        // The rendering found no child for it: it says so itself.
+        (TemplateBlueprint::Reference(_), None) => (parent.component_descriptor.clone(), BlueprintSource::default()),
+    };
+    InstallationSpec {
+        context: parent.context.clone(),
+        component_descriptor,
+        blueprint,
+        imports: template.imports.clone().into(),
+        import_data_mappings: template.import_data_mappings.clone(),
+        exports: template.exports.clone().into(),
+        export_data_mappings: template.export_data_mappings.clone(),
+        optimization: template.optimization.map(|promise| Optimization {
+            has_no_sibling_imports: promise.has_no_sibling_imports,
+            has_no_sibling_exports: promise.has_no_sibling_exports,
+        }),
+        // What the parent's user asked for holds for the whole tree (`landscaper.md` §16).
+        verification: parent.verification.clone(),
+        automatic_reconcile: None,
+    }
+}
+
+/// A deploy item as its Execution lists it; `target` is the Target object that it deploys to.
+pub fn deploy_item(template: &ItemTemplate, target: Option<&str>, namespace: &str) -> DeployItemTemplate {
+    DeployItemTemplate {
+        name: template.name.clone(),
+        type_: template.type_.clone(),
+        target: target.map(|name| ObjectReference { name: name.to_owned(), namespace: namespace.to_owned() }),
+        labels: template.labels.clone(),
+        config: Some(template.config.clone()),
+        depends_on: template.depends_on.clone(),
+        timeout: template.timeout.clone().map(Duration),
+        update_on_change_only: template.update_on_change_only,
+        on_delete: template
+            .skip_uninstall_if_cluster_removed
+            .then_some(OnDelete { skip_uninstall_if_cluster_removed: true }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::component::{ComponentSource, VersionReference};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn parent() -> InstallationSpec {
+        serde_json::from_value(json!({
+            "context": "private",
+            "verification": {"signatureName": "ours"},
+            "componentDescriptor": {"ref": {"componentName": "example.org/a", "version": "1.0.0"}},
+            "blueprint": {"ref": {"resourceName": "blueprint"}},
+            "automaticReconcile": {"succeededReconcile": {}},
+        }))
+        .unwrap()
+    }
+
+    fn spec(blueprint: TemplateBlueprint, child: Option<&Child>) -> Value {
+        let template = InstallationTemplate { name: "sub".to_owned(), blueprint, ..InstallationTemplate::default() };
+        serde_json::to_value(subinstallation(&parent(), &template, child)).unwrap()
+    }
+
+    #[test]
+    fn a_sub_installation_has_context_and_verification_of_its_parent_and_a_blueprint_of_its_own() {
+        let expected = |component: Value, blueprint: Value| {
+            json!({
+                "context": "private", "verification": {"signatureName": "ours"},
+                "componentDescriptor": component, "blueprint": blueprint,
+            })
+        };
+        let own = json!({"ref": {"componentName": "example.org/a", "version": "1.0.0"}});
+        let inline = spec(TemplateBlueprint::Inline(json!({"blueprint.yaml": ""})), None);
+        assert_eq!(inline, expected(own.clone(), json!({"inline": {"filesystem": {"blueprint.yaml": ""}}})));
+        let (name, version) = ("example.org/b".to_owned(), "2.0.0".to_owned());
+        let component = ComponentSource::Reference(VersionReference { repository_context: None, name, version });
+        let child = Child { component, resource: "other".to_owned() };
+        let reference = || TemplateBlueprint::Reference("cd://componentReferences/b/resources/other".to_owned());
+        let other = json!({"ref": {"componentName": "example.org/b", "version": "2.0.0"}});
+        assert_eq!(spec(reference(), Some(&child)), expected(other, json!({"ref": {"resourceName": "other"}})));
+        assert_eq!(spec(reference(), None), expected(own, json!({})));
+    }
+}

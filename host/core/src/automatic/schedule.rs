@@ -1,0 +1,178 @@
+//! Points in time that repeat: after an interval, or as a cron expression says.
+
+use std::time::Duration;
+
+use cronexpr::{Crontab, MakeTimestamp};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::duration::{self, InvalidDuration, Limit};
+
+/// Points in time that repeat.
+#[derive(Clone, Debug)]
+pub enum Schedule {
+    /// This long after each other.
+    Every(SignedDuration),
+    /// At the times of a cron expression.
+    Cron(Box<Crontab>),
+}
+
+/// Why a schedule cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// The interval.
+    #[error(transparent)]
+    Interval(#[from] InvalidDuration),
+    /// The cron expression has not five fields.
+    #[error(
+        "the cron expression {text:?} has {found} fields and needs five: minute, hour, day of month, month, day of week; or write @hourly, @daily, @weekly, @monthly, @yearly or @every 1h30m"
+    )]
+    Fields {
+        /// The expression.
+        text: String,
+        /// How many it has.
+        found: usize,
+    },
+    /// A field of the cron expression.
+    #[error("the cron expression {text:?} cannot be read: {why}")]
+    Cron {
+        /// The expression.
+        text: String,
+        /// The parser's own words, on one line.
+        why: String,
+    },
+}
+
+/// What the original's parser knows beside five fields.
+const DESCRIPTORS: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// An interval shorter than this would keep a host busy with one installation; the original's shortest is the same.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+impl Schedule {
+    /// The usual interval after a failure.
+    pub const AFTER_FAILURE: Duration = Duration::from_secs(5 * 60);
+    /// The usual interval after a success.
+    pub const AFTER_SUCCESS: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// Reads a schedule. An expression wins over an interval (`landscaper.md` §3.4); without both it is the usual one, as
+    /// for an interval of zero. Times are UTC unless the expression begins with `TZ=Area/City`.
+    ///
+    /// # Errors
+    /// [`ScheduleError`]
+    pub fn parse(cron: &str, interval: Option<&str>, usual: Duration) -> Result<Self, ScheduleError> {
+        let cron = cron.trim();
+        if cron.is_empty() {
+            let interval = match interval.map(duration::limit).transpose()? {
+                Some(Limit::After(interval)) => interval,
+                Some(Limit::Unlimited) | None => usual,
+            };
+            return Ok(Self::every(interval));
+        }
+        if let Some(interval) = cron.strip_prefix("@every ") {
+            return Ok(match duration::limit(interval.trim())? {
+                Limit::After(interval) => Self::every(interval),
+                Limit::Unlimited => Self::every(SHORTEST),
+            });
+        }
+        let (zone, fields) = match cron.strip_prefix("CRON_TZ=").or_else(|| cron.strip_prefix("TZ=")) {
+            Some(rest) => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+            None => ("UTC", cron),
+        };
+        let fields = DESCRIPTORS.iter().find(|(name, _)| *name == fields).map_or(fields, |(_, fields)| fields);
+        let found = fields.split_whitespace().count();
+        if found != 5 {
+            return Err(ScheduleError::Fields { text: cron.to_owned(), found });
+        }
+        // The original takes `?` for `*`.
+        let expression = format!("{} {zone}", fields.replace('?', "*"));
+        cronexpr::parse_crontab(&expression).map(|crontab| Self::Cron(Box::new(crontab))).map_err(|error| {
+            let why = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+            ScheduleError::Cron { text: cron.to_owned(), why }
+        })
+    }
+
+    fn every(interval: Duration) -> Self {
+        let interval = Duration::from_secs(interval.as_secs()).max(SHORTEST);
+        Self::Every(SignedDuration::try_from(interval).unwrap_or(SignedDuration::MAX))
+    }
+
+    /// The first point after a time; `None` where none comes before the end of time.
+    pub fn after(&self, time: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Every(interval) => time.checked_add(*interval).ok(),
+            Self::Cron(crontab) => crontab.find_next(MakeTimestamp(time)).ok().map(|zoned| zoned.timestamp()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Saturday, noon and a bit.
+    const NOW: &str = "2026-11-21T12:34:56Z";
+
+    #[track_caller]
+    fn next(cron: &str, expected: &str) {
+        let schedule = Schedule::parse(cron, None, Schedule::AFTER_SUCCESS).unwrap();
+        assert_eq!(schedule.after(NOW.parse().unwrap()).unwrap().to_string(), expected, "{cron}");
+    }
+
+    #[test]
+    fn expressions_mean_what_they_mean_to_the_original() {
+        next("*/5 * * * *", "2026-11-21T12:35:00Z");
+        next("20/10 * * * *", "2026-11-21T12:40:00Z");
+        next("0 3 ? * MON-FRI", "2026-11-23T03:00:00Z");
+        next("0 3 1 * 0", "2026-11-22T03:00:00Z");
+        next("TZ=Asia/Tokyo 0 3 * * *", "2026-11-21T18:00:00Z");
+        next("CRON_TZ=Asia/Tokyo @daily", "2026-11-21T15:00:00Z");
+    }
+
+    #[test]
+    fn descriptors_stand_for_expressions() {
+        next("@hourly", "2026-11-21T13:00:00Z");
+        next("@daily", "2026-11-22T00:00:00Z");
+        next("@midnight", "2026-11-22T00:00:00Z");
+        next("@weekly", "2026-11-22T00:00:00Z");
+        next("@monthly", "2026-12-01T00:00:00Z");
+        next("@yearly", "2027-01-01T00:00:00Z");
+        next("@annually", "2027-01-01T00:00:00Z");
+        next("@every 1h30m", "2026-11-21T14:04:56Z");
+        next("@every 10ms", "2026-11-21T12:34:57Z");
+    }
+
+    #[test]
+    fn an_expression_wins_over_an_interval_and_both_have_their_default() {
+        let next = |cron, interval| {
+            let schedule = Schedule::parse(cron, interval, Schedule::AFTER_FAILURE).unwrap();
+            schedule.after(NOW.parse().unwrap()).unwrap().to_string()
+        };
+        assert_eq!(next("", None), "2026-11-21T12:39:56Z");
+        assert_eq!(next("", Some("0s")), "2026-11-21T12:39:56Z");
+        assert_eq!(next("", Some("10s")), "2026-11-21T12:35:06Z");
+        assert_eq!(next("@hourly", Some("10s")), "2026-11-21T13:00:00Z");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let told = |cron| Schedule::parse(cron, None, Schedule::AFTER_FAILURE).unwrap_err().to_string();
+        assert_eq!(
+            told("* * * *"),
+            "the cron expression \"* * * *\" has 4 fields and needs five: minute, hour, day of month, month, day of week; or \
+             write @hourly, @daily, @weekly, @monthly, @yearly or @every 1h30m"
+        );
+        let field = told("61 * * * *");
+        assert!(field.starts_with("the cron expression \"61 * * * *\" cannot be read: "), "{field}");
+        assert_eq!(field.lines().count(), 1);
+        assert!(told("@every day").contains("\"day\" is no length of time"));
+        assert!(told("TZ=Nowhere/City @daily").contains("cannot be read"));
+    }
+}

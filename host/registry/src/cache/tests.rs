@@ -1,0 +1,179 @@
+//! What is kept, for whom, and what makes room.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+const PLACE: &str = "registry.example/team/app";
+/// Two small files.
+const ROOM: u64 = 2 * BLOCK;
+
+fn digest(content: &[u8]) -> ContentDigest {
+    ContentDigest::of(Algorithm::Sha256, content)
+}
+
+fn open(folder: &tempfile::TempDir) -> Cache {
+    Cache::open(folder.path(), ROOM).unwrap()
+}
+
+/// Asks for a content of a place; whether it had to be fetched.
+async fn fetched_from(cache: &Cache, place: &str, content: &[u8]) -> bool {
+    let count = AtomicUsize::new(0);
+    let fetch = || async {
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(content.to_vec())
+    };
+    let blob = Blob { place, digest: &digest(content), asker: &digest(b"asker") };
+    let got = cache.blob(&blob, fetch).await.unwrap();
+    assert_eq!(got.as_slice(), content);
+    count.into_inner() == 1
+}
+
+async fn fetched(cache: &Cache, content: &[u8]) -> bool {
+    fetched_from(cache, PLACE, content).await
+}
+
+/// The file of a content, of [`PLACE`].
+fn path(cache: &Cache, content: &[u8]) -> PathBuf {
+    let (digest, asker) = (digest(content), digest(b"asker"));
+    cache.folder.join(Blob { place: PLACE, digest: &digest, asker: &asker }.file())
+}
+
+#[tokio::test]
+async fn a_blob_is_fetched_once_also_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    assert!(fetched(&cache, b"abc").await);
+    assert!(!fetched(&cache, b"abc").await);
+    assert!(!fetched(&open(&folder), b"abc").await);
+}
+
+#[tokio::test]
+async fn a_blob_of_one_place_is_not_there_for_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    assert!(fetched(&cache, b"private").await);
+    assert!(fetched_from(&cache, "evil.example/app", b"private").await);
+    let blob = Blob { place: "evil.example/b", digest: &digest(b"private"), asker: &digest(b"asker") };
+    let nothing = Fault::invalid(Code::ConfigurationProblem, "there is none");
+    let told = cache.blob(&blob, || async { Err(nothing.clone()) }).await;
+    assert_eq!(told, Err(nothing.clone()));
+}
+
+#[tokio::test]
+async fn an_error_is_told_to_those_with_the_same_credentials() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    let ask = |asker: &'static [u8]| {
+        let cache = &cache;
+        async move {
+            let (wanted, asker_digest) = (digest(b"x"), digest(asker));
+            let blob = Blob { place: PLACE, digest: &wanted, asker: &asker_digest };
+            let fetch = || async {
+                tokio::task::yield_now().await;
+                Err(Fault::invalid(Code::Unauthorized, String::from_utf8_lossy(asker)))
+            };
+            cache.blob(&blob, fetch).await.unwrap_err().to_string()
+        }
+    };
+    let told = tokio::join!(ask(b"Secret ours"), ask(b"Secret theirs"), ask(b"Secret ours"));
+    assert_eq!(told, ("Secret ours".to_owned(), "Secret theirs".to_owned(), "Secret ours".to_owned()));
+}
+
+#[tokio::test]
+async fn a_torn_or_altered_file_is_fetched_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    assert!(fetched(&cache, b"abcdef").await);
+    for torn in [&b"abc"[..], b"abcdeX"] {
+        fs::write(path(&cache, b"abcdef"), torn).unwrap();
+        assert!(fetched(&cache, b"abcdef").await);
+        assert!(!fetched(&cache, b"abcdef").await);
+    }
+    fs::remove_file(path(&cache, b"abcdef")).unwrap();
+    assert!(fetched(&cache, b"abcdef").await);
+}
+
+#[tokio::test]
+async fn what_was_used_longest_ago_makes_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    assert!(fetched(&cache, b"one").await);
+    assert!(fetched(&cache, b"two").await);
+    assert!(!fetched(&cache, b"one").await);
+    assert!(fetched(&cache, b"three").await);
+    assert!(!path(&cache, b"two").exists());
+    assert!(!fetched(&cache, b"one").await);
+    assert!(fetched(&cache, &[7; ROOM as usize + 1]).await);
+    assert!(!fetched(&cache, b"one").await, "what never fits pushes nothing out");
+    drop(cache);
+    let smaller = Cache::open(folder.path(), BLOCK).unwrap();
+    assert!(!fetched(&smaller, b"one").await, "a smaller bound keeps what was used last");
+    let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    left.sort();
+    let mut expected = vec![path(&smaller, b"one"), folder.path().join("key"), folder.path().join("unfinished")];
+    expected.sort();
+    assert_eq!(left, expected);
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_removed_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(&folder));
+    fs::write(folder.path().join("unfinished").join("1-1"), "half").unwrap();
+    drop(open(&folder));
+    assert_eq!(fs::read_dir(folder.path().join("unfinished")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn another_content_than_its_digest_is_refused_and_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    let blob = Blob { place: PLACE, digest: &digest(b"abc"), asker: &digest(b"asker") };
+    let told = cache.blob(&blob, || async { Ok(b"evil".to_vec()) }).await.unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        format!("the blob {} has another content: its digest is {}; push it again", digest(b"abc"), digest(b"evil"))
+    );
+    assert!(fetched(&cache, b"abc").await);
+}
+
+#[tokio::test]
+async fn an_answer_is_for_the_same_question_and_credentials_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (digest(b"our password"), digest(b"another"));
+    let cache = open(&folder);
+    cache.keep_answer("a:1", &ours, b"{}").await;
+    drop(cache);
+    let cache = open(&folder);
+    assert_eq!(cache.answer("a:1", &ours).await, Some(b"{}".to_vec()));
+    assert_eq!(cache.answer("a:1", &theirs).await, None);
+    assert_eq!(cache.answer("a:2", &ours).await, None);
+    cache.forget_answer("a:1", &ours);
+    assert_eq!(cache.answer("a:1", &ours).await, None);
+}
+
+#[tokio::test]
+async fn an_altered_answer_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = open(&folder);
+    cache.keep_answer("a:1", &digest(b"x"), b"{}").await;
+    let file = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let file = file.into_iter().find(|path| path.extension().is_some_and(|end| end == "answer")).unwrap();
+    let whole = fs::read(&file).unwrap();
+    for torn in [&whole[..whole.len() - 1], &whole[..10], &[whole.as_slice(), b" "].concat()] {
+        cache.keep_answer("a:1", &digest(b"x"), b"{}").await;
+        assert_eq!(cache.answer("a:1", &digest(b"x")).await, Some(b"{}".to_vec()));
+        fs::write(&file, torn).unwrap();
+        assert_eq!(cache.answer("a:1", &digest(b"x")).await, None);
+    }
+}
+
+#[test]
+fn nobody_else_on_this_machine_reads_the_cache() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    drop(Cache::open(&folder.path().join("cache"), ROOM).unwrap());
+    let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!([mode("cache"), mode("cache/key")], [0o700, 0o600]);
+}

@@ -1,0 +1,220 @@
+//! Files of web servers, for resources that are in no registry: with the connections, limits and refusals of registries.
+//!
+//! Whoever writes a component chooses such an address freely. So it is asked with TLS only, except of hosts that the
+//! operator names, this machine included; credentials are for the host they were written for.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use orangery_core::{digest::content::ContentDigest, error::Fault};
+use url::Url;
+
+use super::{
+    auth,
+    client::{Client, MOST_TRIED, pour},
+    connection::{Answer, Ask, Deadline},
+    keyring::{self, Consumer, Key, Keyring, Login},
+    refusal::Refusal,
+};
+
+/// Headers that are ours, or the connection's.
+const OWN_HEADERS: [&str; 9] = [
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "cookie",
+    "host",
+    "proxy-authorization",
+    "transfer-encoding",
+    "user-agent",
+];
+/// Names and values of all headers of one request, in bytes.
+const MOST_OF_HEADERS: usize = 8 << 10;
+
+/// A file that is asked for.
+#[derive(Clone, Debug)]
+pub struct File {
+    url: Url,
+    /// Whose credentials are for it.
+    consumer: Consumer,
+    /// The address that they were written for, where it is another one.
+    named: Option<Url>,
+    headers: HeaderMap,
+    follows: bool,
+    /// The most bytes that it may have, where that is less than of any blob.
+    most: u64,
+    /// What its bytes must have.
+    digest: Option<ContentDigest>,
+}
+
+/// A file that came.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Got {
+    /// As the server says; empty where it says nothing.
+    pub media_type: String,
+    /// All of it.
+    pub bytes: Vec<u8>,
+}
+
+impl File {
+    /// The file under a URL. The error is the end of a sentence about the URL.
+    pub fn new(url: &str, consumer: Consumer) -> Result<Self, String> {
+        let url = Url::parse(url).map_err(|error| format!("is no address: {error}"))?;
+        Self::of(url, consumer)
+    }
+
+    /// A file beside this one, or elsewhere, as its server names it: credentials come along to the same host only.
+    pub fn beside(&self, relative: &str) -> Result<Self, String> {
+        let url = self.url.join(relative).map_err(|error| format!("is no address: {error}"))?;
+        Self::of(url, self.consumer)
+    }
+
+    fn of(url: Url, consumer: Consumer) -> Result<Self, String> {
+        if !matches!(url.scheme(), "https" | "http") || url.host_str().is_none() {
+            return Err("is no address of a web server: it has to begin with https://".to_owned());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("has a user in it; put the credentials into the ocmConfig of the Context".to_owned());
+        }
+        let headers = HeaderMap::new();
+        Ok(Self { url, consumer, named: None, headers, follows: true, most: u64::MAX, digest: None })
+    }
+
+    /// Asks with these headers as well. The error is the end of a sentence about the header.
+    pub fn with_headers(mut self, headers: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
+        let size: usize =
+            headers.iter().map(|(name, values)| name.len() + values.iter().map(String::len).sum::<usize>()).sum();
+        if size > MOST_OF_HEADERS {
+            return Err(format!("has more than {MOST_OF_HEADERS} bytes"));
+        }
+        for (name, values) in headers {
+            if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+                return Err(format!("sets {name}, which is not for components to set"));
+            }
+            let read: Result<HeaderName, _> = name.parse();
+            let read = read.map_err(|_| format!("has {name:?}, which is no name of a header"))?;
+            for value in values {
+                let value = HeaderValue::from_str(value);
+                self.headers.append(read.clone(), value.map_err(|_| format!("has an unusable value for {name}"))?);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether redirects are followed.
+    pub fn following(mut self, follows: bool) -> Self {
+        self.follows = follows;
+        self
+    }
+
+    /// Asks with the credentials for another address; only for one that the same people answer for.
+    pub fn with_credentials_of(mut self, address: Url) -> Self {
+        self.named = Some(address);
+        self
+    }
+
+    /// Bounds its size.
+    pub fn at_most(mut self, most: u64) -> Self {
+        self.most = most;
+        self
+    }
+
+    /// Says what its bytes have to be.
+    pub fn with_digest(mut self, digest: Option<ContentDigest>) -> Self {
+        self.digest = digest;
+        self
+    }
+
+    /// Its address without what may be a password.
+    pub fn shown(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        url.to_string()
+    }
+
+    /// What tells it apart, with all that is sent: for a cache, not for people.
+    pub fn identity(&self) -> String {
+        format!("{} {:?}", self.url, self.headers)
+    }
+
+    /// Of the credentials that it is asked for with.
+    pub fn fingerprint(&self, keyring: &Keyring) -> ContentDigest {
+        keyring::fingerprint(&self.keys(keyring))
+    }
+
+    fn keys<'k>(&self, keyring: &'k Keyring) -> Vec<&'k Key> {
+        keyring.matching_file(self.consumer, self.named.as_ref().unwrap_or(&self.url))
+    }
+}
+
+impl Client {
+    /// A file, its size bounded and its digest checked.
+    pub async fn file(&self, file: &File, keyring: &Keyring) -> Result<Got, Fault> {
+        let got = self.got(file, keyring).await;
+        got.map_err(|refusal| refusal.of_a_server(&file.shown()))
+    }
+
+    async fn got(&self, file: &File, keyring: &Keyring) -> Result<Got, Refusal> {
+        let limits = &self.settings().limits;
+        let until = Deadline::after(limits.blob_time);
+        let answer = self.answered(file, keyring, until).await?;
+        let media_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let media_type = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        let media_type = media_type.chars().take(200).collect::<String>().to_ascii_lowercase();
+        let mut bytes = Vec::new();
+        pour(answer, file.digest.as_ref(), None, limits.blob.min(file.most), &mut bytes).await?;
+        Ok(Got { media_type, bytes })
+    }
+
+    /// Asks with each of the credentials for the file; without any, without.
+    async fn answered(&self, file: &File, keyring: &Keyring, until: Deadline) -> Result<Answer, Refusal> {
+        self.connections().named_only(&file.url)?;
+        let mut attempts: Vec<Option<&Key>> = file.keys(keyring).into_iter().take(MOST_TRIED).map(Some).collect();
+        if attempts.is_empty() {
+            attempts.push(None);
+        }
+        let (mut last, mut tried) = (StatusCode::UNAUTHORIZED, Vec::new());
+        for key in attempts {
+            let authorization = match key.map(|key| &key.login) {
+                Some(Login::Basic { user, password }) => Some(auth::basic(user, password)?),
+                Some(Login::Bearer(token) | Login::Identity(token)) => Some(auth::bearer(token)?),
+                Some(Login::Elsewhere(_)) | None => None,
+            };
+            tried.extend(key.map(Key::told));
+            if matches!(key.map(|key| &key.login), Some(Login::Elsewhere(_))) {
+                continue;
+            }
+            let ask = Ask {
+                authorization,
+                headers: file.headers.clone(),
+                follows: file.follows,
+                named_only: true,
+                ..Ask::get(file.url.clone(), "*/*")
+            };
+            let answer = self.connections().follow(&ask, until).await?;
+            match answer.status {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => last = answer.status,
+                status if status.is_redirection() => {
+                    return Err(Refusal::Redirect("to another address, and the access forbids to follow".to_owned()));
+                }
+                _ => return self.usable(answer, tried).await,
+            }
+        }
+        Err(Refusal::Unauthorized { status: last.as_u16(), tried })
+    }
+}
+
+impl Refusal {
+    /// As a fault of a web server: the sentences say `the registry`, which it is not.
+    fn of_a_server(self, url: &str) -> Fault {
+        let named =
+            |text: &str| text.replace("the registry", "the server").replace("push it again", "publish it again");
+        match self.fault(&format!("the file {url}")) {
+            Fault::Invalid(problem) => Fault::invalid(problem.code, named(&problem.message)),
+            Fault::Later(problem) => Fault::later(problem.code, named(&problem.message)),
+            Fault::Denied(problem) => Fault::Denied(problem),
+        }
+    }
+}

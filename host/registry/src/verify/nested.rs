@@ -1,0 +1,78 @@
+//! Signatures whose digests all stand in the signed descriptor: those below it are as their makers wrote them.
+
+use std::sync::Arc;
+
+use orangery_core::{
+    component::{Descriptor, Digest},
+    error::Fault,
+};
+
+use super::{digest_of, refused};
+use crate::graph::Graph;
+
+/// The descriptors of the graph with all their digests, from the bottom up: what stands in the signed one goes before
+/// what a descriptor says of itself, and what it says of a descriptor has to be what comes out.
+pub(super) fn completed(graph: &Graph, signature: &Digest) -> Result<Vec<Arc<Descriptor>>, Fault> {
+    let mut work = Work { graph, signature, done: vec![Progress::Open; graph.nodes.len()] };
+    (0..graph.nodes.len()).map(|index| work.complete(index)).collect()
+}
+
+#[derive(Clone)]
+enum Progress {
+    Open,
+    /// Something below it is being completed.
+    Begun,
+    Done(Arc<Descriptor>),
+}
+
+struct Work<'a> {
+    graph: &'a Graph,
+    signature: &'a Digest,
+    done: Vec<Progress>,
+}
+
+impl Work<'_> {
+    /// As deep as references go: the graph bounds that.
+    fn complete(&mut self, index: usize) -> Result<Arc<Descriptor>, Fault> {
+        let (root, node) = (self.graph.root(), self.graph.nodes.get(index).unwrap_or(self.graph.root()));
+        match self.done.get(index) {
+            Some(Progress::Done(descriptor)) => return Ok(Arc::clone(descriptor)),
+            Some(Progress::Begun) => {
+                let why =
+                    format!("{} refers to itself, directly or through others: no digest is for that", node.descriptor);
+                return Err(refused(&root.descriptor, &why));
+            }
+            Some(Progress::Open) | None => self.mark(index, Progress::Begun),
+        }
+        let mut references = Vec::new();
+        for below in &node.references {
+            let below = self.complete(*below)?;
+            references.push(self.digest(&below)?);
+        }
+        let above = root.descriptor.nested_digests_of(&node.descriptor).filter(|_| index > 0);
+        let descriptor = Arc::new(node.descriptor.completed(above, &references));
+        self.mark(index, Progress::Done(Arc::clone(&descriptor)));
+        Ok(descriptor)
+    }
+
+    fn mark(&mut self, index: usize, progress: Progress) {
+        if let Some(place) = self.done.get_mut(index) {
+            *place = progress;
+        }
+    }
+
+    /// The digest of a completed descriptor: as the signed one has it, or by the algorithms of the signature.
+    fn digest(&self, below: &Descriptor) -> Result<Digest, Fault> {
+        let root = &self.graph.root().descriptor;
+        let told = root.nested_digests_of(below).and_then(|nested| nested.digest.as_ref());
+        let by = told.unwrap_or(self.signature);
+        let place = format!("its nestedDigests for {below}");
+        let (found, _) = digest_of(below, by).map_err(|why| refused(root, &format!("{place} {why}")))?;
+        if let Some(told) = told.filter(|told| told.value != found.hex()) {
+            let why =
+                format!("{place} are for another content: the digest is {}, signed is {}", found.hex(), told.value);
+            return Err(refused(root, &why));
+        }
+        Ok(Digest { value: found.hex().to_owned(), ..by.clone() })
+    }
+}

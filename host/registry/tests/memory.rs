@@ -1,0 +1,75 @@
+//! What a large blob costs in memory: it is there once, whoever hands it on. A process of its own, as it measures itself.
+
+use std::{fs, future::Future};
+
+use axum::{Router, body::Body, extract::Request, http::Response};
+use bytes::Bytes;
+use futures::stream;
+use orangery_core::{
+    component::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference, SignaturePolicy},
+    digest::content::{Algorithm, Hasher},
+};
+use orangery_registry::{Repositories, Settings, oci};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+const PIECE: usize = 64 << 10;
+const PIECES: usize = 1024;
+const SIZE: usize = PIECE * PIECES;
+
+/// The most memory that this process had at once since [`forget_peak`], in bytes.
+fn peak() -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("a file");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches("kB").trim().parse::<usize>().expect("a number") << 10
+}
+
+fn forget_peak() {
+    fs::write("/proc/self/clear_refs", "5").expect("a file");
+}
+
+/// How much more memory the work had at its peak than there was before.
+async fn cost<T>(work: impl Future<Output = T>) -> (usize, T) {
+    forget_peak();
+    let before = peak();
+    let done = work.await;
+    (peak() - before, done)
+}
+
+#[tokio::test]
+async fn a_large_blob_is_in_memory_once_when_it_is_fetched_and_when_it_is_kept() {
+    static PATTERN: [u8; PIECE] = [7; PIECE];
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    (0..PIECES).for_each(|_| hasher.update(&PATTERN));
+    let digest = hasher.finish().to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let app = Router::new().fallback(|_: Request| async {
+        let pieces = stream::iter((0..PIECES).map(|_| Ok::<_, std::io::Error>(Bytes::from_static(&PATTERN))));
+        Response::new(Body::from_stream(pieces))
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, oci) = (folder.path().to_owned(), oci::Settings::default());
+    let signatures = SignaturePolicy::default();
+    let host = Repositories::new(Settings { folders: Vec::new(), cache, cache_bytes: 1 << 30, oci, signatures });
+    let host = host.expect("repositories");
+    let access = json!({
+        "type": "ociBlob", "ref": format!("http://{address}/team/app"), "digest": digest, "size": SIZE,
+        "mediaType": "text/plain",
+    });
+    let resource = json!({"name": "far", "version": "1", "type": "plain", "relation": "external", "access": access});
+    let request = ComponentRequest::of(ComponentSource::Inline(json!({
+        "meta": {"schemaVersion": "v2"},
+        "component": {"name": "example.org/a", "version": "1", "provider": "us", "resources": [resource]},
+    })));
+    for round in ["fetched", "kept"] {
+        let version = host.open(&request).await.expect("a component");
+        let far = ResourceReference::named("far");
+        let (cost, content) = cost(version.content(&far)).await;
+        assert_eq!(content.expect("a blob").bytes.len(), SIZE);
+        println!("{round}: {cost} bytes more for a blob of {SIZE}");
+        assert!((SIZE..SIZE + SIZE / 4).contains(&cost), "{round}: {cost} bytes more for a blob of {SIZE}");
+    }
+}
