@@ -56,18 +56,21 @@ mod requests;
 #[path = "cluster/usage.rs"]
 mod usage;
 
-/// The binary under test, in a folder of its own. The first test compiles the components, once for all.
+/// The binary under test, in a folder of its own.
 #[cfg(test)]
 async fn binary() -> orangery_tests::binary::Binary {
-    static PREPARED: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
     let program = env!("CARGO_BIN_EXE_orangery-under-test");
-    let binary = orangery_tests::binary::Binary::new(program, env!("CARGO_TARGET_TMPDIR"));
-    PREPARED.get_or_init(async || binary.prepare().await).await;
-    binary
+    orangery_tests::binary::Binary::prepared(program, env!("CARGO_TARGET_TMPDIR")).await
 }
 
 /// A server and operator that keep everything in memory.
 #[cfg(test)]
 async fn cluster() -> orangery_tests::cluster::Cluster {
-    orangery_tests::cluster::Cluster::start(&binary().await, &["--ephemeral"]).await
+    cluster_with(&[]).await
+}
+
+/// The same, with these arguments for the operator.
+#[cfg(test)]
+async fn cluster_with(arguments: &[&str]) -> orangery_tests::cluster::Cluster {
+    orangery_tests::cluster::Cluster::start(&binary().await, &[&["--ephemeral"], arguments].concat()).await
 }

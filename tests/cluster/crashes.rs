@@ -46,7 +46,7 @@ async fn a_tree_goes_on_after_a_kill_at_any_moment() {
     let mut cluster = start(&binary, &port).await;
     for round in 1..=10 {
         let history = History::begin(cluster.client()).await;
-        let known = history.versions().len();
+        let known = history.count();
         cluster.apply_yaml(&installation(round)).await;
         history.wait_until(|seen| seen.len() >= known + round).await;
         cluster.kill().await;
@@ -65,7 +65,7 @@ async fn a_deletion_goes_on_after_a_kill_at_any_moment() {
         cluster.apply_yaml(&installation(round)).await;
         cluster.expect(&succeeded()).await;
         let history = History::begin(cluster.client()).await;
-        let known = history.versions().len();
+        let known = history.count();
         cluster.delete(&succeeded()).await;
         history.wait_until(|seen| seen.len() >= known + round).await;
         cluster.kill().await;

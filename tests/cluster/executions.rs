@@ -2,7 +2,7 @@
 
 use orangery_tests::{
     cluster::Cluster,
-    history::{History, Version},
+    history::{History, Seen, Version},
     theirs::{TYPE, Theirs},
     tree::{API, any, asks, blueprint, config, in_phase, installation, items, settle},
 };
@@ -26,7 +26,7 @@ fn job(version: &Version) -> String {
 }
 
 #[track_caller]
-fn in_order(history: &History, what: &str, steps: &[Option<u64>]) {
+fn in_order(history: &Seen, what: &str, steps: &[Option<u64>]) {
     let seen: Option<Vec<u64>> = steps.iter().copied().collect();
     let ordered = seen.is_some_and(|seen| seen.windows(2).all(|pair| matches!(pair, [a, b] if a < b)));
     assert!(ordered, "{what}: {steps:?} in\n{:#?}", history.told());
@@ -61,7 +61,8 @@ async fn exe_03_exe_06_to_10_an_execution_is_made_in_init_and_begins_with_the_jo
     cluster.apply(&tree(&[("a", &[])], "1")).await;
     Theirs(&cluster).triggered("a").await;
 
-    let first = history.of("Execution", "tree").remove(0);
+    let history = history.until_now().await;
+    let first = history.of("Execution", "tree").next().expect("there is an Execution");
     assert_eq!((first.phase(), first.jobs()), ("", ("", "")), "fresh, it has neither phase nor job");
     let parent_left_init = history.first("Installation", "tree", |seen| !matches!(seen.phase(), "" | "Init"));
     assert!(parent_left_init.is_none_or(|left| left > first.revision), "{:#?}", history.told());
@@ -69,7 +70,7 @@ async fn exe_03_exe_06_to_10_an_execution_is_made_in_init_and_begins_with_the_jo
     let begun = history.first("Execution", "tree", Version::is_running);
     let made = history.first("DeployItem", "a", |_| true);
     in_order(&history, "no item before the job", &[Some(first.revision), begun, made]);
-    let roots: Vec<String> = history.of("Installation", "tree").iter().map(job).filter(|job| !job.is_empty()).collect();
+    let roots: Vec<String> = history.of("Installation", "tree").map(job).filter(|job| !job.is_empty()).collect();
     let last = history.of("Execution", "tree").last().map(job);
     assert_eq!(last, roots.last().cloned());
 
@@ -87,8 +88,9 @@ async fn exe_04_exe_16_exe_18_the_one_job_of_the_root_triggers_execution_and_ite
     finish(&cluster, &["a", "b"]).await;
     cluster.apply(&tree(&of, "2")).await;
     finish(&cluster, &["a", "b"]).await;
+    let history = history.until_now().await;
     let jobs_of = |kind, name| {
-        let mut jobs: Vec<String> = history.of(kind, name).iter().map(job).filter(|job| !job.is_empty()).collect();
+        let mut jobs: Vec<String> = history.of(kind, name).map(job).filter(|job| !job.is_empty()).collect();
         jobs.dedup();
         jobs
     };
@@ -228,7 +230,7 @@ async fn exe_39_to_45_exe_47_exe_48_exe_50_a_deletion_goes_from_dependents_to_wh
     theirs.succeed("right").await;
     theirs.succeed("base").await;
     cluster.expect_absent(&any("Installation", "tree")).await;
-    history.wait_until_gone(5).await;
+    let history = history.until_now().await;
 
     let deleting = |version: &Version| version.is_deleting();
     let at_rest = |version: &Version| version.is_deleting() && !version.is_running();

@@ -72,8 +72,7 @@ async fn an_external_deployer_does_its_items_over_the_job_protocol() {
 
 #[tokio::test]
 async fn an_item_that_nobody_begins_ends_at_the_pickup_timeout_and_says_who_is_missing() {
-    let binary = crate::binary().await;
-    let cluster = orangery_tests::cluster::Cluster::start(&binary, &["--ephemeral", "--pickup-timeout", "1s"]).await;
+    let cluster = crate::cluster_with(&["--pickup-timeout", "1s"]).await;
     cluster.apply_yaml(INSTALLATION).await;
     let failed = cluster.expect(&item("theirs", json!({"phase": "Failed"}))).await;
     let error = &failed["status"]["lastError"];

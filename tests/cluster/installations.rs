@@ -75,6 +75,7 @@ async fn ins_01_to_06_ins_08_ins_32_one_id_goes_from_the_root_to_every_leaf_and_
     Theirs(&cluster).succeed("s").await;
     cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
 
+    let history = history.until_now().await;
     let versions = history.versions();
     let began = versions.iter().find(|version| version.is_running());
     let (root, id) = (began.map(|version| version.name.as_str()), began.map(job).unwrap_or_default());
@@ -85,7 +86,7 @@ async fn ins_01_to_06_ins_08_ins_32_one_id_goes_from_the_root_to_every_leaf_and_
     for version in versions.iter().filter(|version| !job(version).is_empty()) {
         assert_eq!(job(version), id, "{} {}", version.kind, version.name);
         if version.jobs().1 == id {
-            check_below(&versions, version, &id);
+            check_below(versions, version, &id);
         }
     }
 }
@@ -125,6 +126,7 @@ async fn ins_09_ins_15_ins_54_a_request_during_a_job_waits_for_its_end() {
     Theirs(&cluster).succeed("a").await;
     let is_next = |item: &Value| item["status"]["jobID"] != first && item["status"]["jobID"].is_string();
     cluster.expect_that(&orangery_tests::theirs::item(), "got no second job", is_next).await;
+    let history = history.until_now().await;
     let finished = history.first("Installation", "a", |version| version.jobs().1 == first);
     let second = history.first("Installation", "a", |version| version.is_running() && version.jobs().0 != first);
     assert!(finished < second && finished.is_some(), "{:#?}", history.told());
@@ -140,6 +142,7 @@ async fn ins_11_to_14_ins_16_a_manifest_may_ask_for_its_first_job() {
     // It waits for the one before in Init.
     let waiting = cluster.expect(&in_phase("Installation", "asked", "Init")).await;
     assert_eq!(*annotation(&waiting, "operation"), Value::Null, "it can be asked again: {waiting}");
+    let history = history.until_now().await;
     let stored = history.first("Installation", "asked", Version::is_running);
     let removed =
         history.first("Installation", "asked", |version| *annotation(&version.object, "operation") == Value::Null);
@@ -226,12 +229,14 @@ async fn ins_25_to_28_ins_31_orphans_are_marked_deleted_and_gone_before_the_rest
     theirs.triggered("x-item").await;
     theirs.triggered("y-item").await;
     cluster.expect(&in_phase("Installation", "root", "CleanupOrphaned")).await;
-    let began = history.first("Installation", "z", |version| !job(version).is_empty());
-    assert_eq!(began, None, "{:#?}", history.told());
+    let seen = history.until_now().await;
+    let began = seen.first("Installation", "z", |version| !job(version).is_empty());
+    assert_eq!(began, None, "{:#?}", seen.told());
     theirs.succeed("x-item").await;
     theirs.succeed("y-item").await;
     theirs.succeed("z-item").await;
     cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let history = history.until_now().await;
     for orphan in ["x", "y"] {
         let marked = history.first("Installation", orphan, |version| {
             *annotation(&version.object, "delete-ignore-successors") == "true"
@@ -456,7 +461,7 @@ async fn ins_77_to_79_ins_81_without_uninstall_no_deployer_is_asked_and_the_tree
     cluster.annotate(&any("Installation", "root"), leaves).await;
     cluster.delete(&any("Installation", "root")).await;
     cluster.expect_absent(&json!({"apiVersion": API, "kind": "Installation"})).await;
-    history.wait_until_gone(6).await;
+    let history = history.until_now().await;
     for (kind, name) in [("Installation", "sub"), ("DeployItem", "r"), ("DeployItem", "s")] {
         let marked =
             history.first(kind, name, |version| *annotation(&version.object, "delete-without-uninstall") == "true");

@@ -1,6 +1,6 @@
 //! The order in which items run.
 
-use orangery_tests::history::History;
+use orangery_tests::history::{History, Seen};
 use serde_json::{Value, json};
 
 const INSTALLATION: &str = r#"
@@ -53,7 +53,7 @@ fn installation(phase: Option<&str>) -> Value {
 }
 
 #[track_caller]
-fn check_order(history: &History, phase: &str, pairs: &[(&str, &str)]) {
+fn check_order(history: &Seen, phase: &str, pairs: &[(&str, &str)]) {
     for (first, second) in pairs {
         let places = [first, second].map(|name| history.place("DeployItem", name, phase));
         let in_order = matches!(places, [Some(first), Some(second)] if first < second);
@@ -69,14 +69,13 @@ async fn items_start_after_those_they_depend_on_and_are_deleted_before_them() {
     let history = History::begin(cluster.client()).await;
     cluster.apply_yaml(INSTALLATION).await;
     cluster.expect(&installation(Some("Succeeded"))).await;
-    check_order(&history, "Succeeded", &EDGES);
+    check_order(&history.until_now().await, "Succeeded", &EDGES);
 
     cluster.delete(&installation(None)).await;
     cluster.expect_absent(&installation(None)).await;
     let item = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem"});
     cluster.expect_absent(&item).await;
-    history.wait_until_gone(6).await;
-    check_order(&history, "gone", &EDGES.map(|(first, second)| (second, first)));
+    check_order(&history.until_now().await, "gone", &EDGES.map(|(first, second)| (second, first)));
 }
 
 /// What the recordings of Landscaper show for one installation with one item, `golden/hello-manifest`.
@@ -112,7 +111,7 @@ async fn phases_are_seen_in_the_recorded_order() {
     cluster.expect(&installation(Some("Succeeded"))).await;
     cluster.delete(&installation(None)).await;
     cluster.expect_absent(&installation(None)).await;
-    history.wait_until_gone(6).await;
+    let history = history.until_now().await;
     for (kind, recorded) in RECORDED {
         let name = if kind == "DeployItem" { "top" } else { "diamond" };
         let seen = history.phases(kind, name);

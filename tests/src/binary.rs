@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines},
     process::{Child, ChildStdout, Command},
+    sync::OnceCell,
     time::timeout,
 };
 
@@ -52,6 +53,14 @@ impl Binary {
         }
     }
 
+    /// The same; the first one of this process compiles the components, once for all.
+    pub async fn prepared(program: &str, shared: &str) -> Binary {
+        static PREPARED: OnceCell<()> = OnceCell::const_new();
+        let binary = Binary::new(program, shared);
+        PREPARED.get_or_init(async || binary.prepare().await).await;
+        binary
+    }
+
     /// The folder it runs in.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -59,8 +68,13 @@ impl Binary {
 
     /// Compiles the components that ship with it into the shared folder, where they are not yet.
     pub async fn prepare(&self) {
-        let compiled = self.command(&["plugin", "compile"]).status().await.expect("the binary starts");
-        assert!(compiled.success(), "the components do not compile");
+        // Its output is read to the end: a command whose lines nobody reads stops at the first, and says nothing of it.
+        let compiled = self.command(&["plugin", "compile"]).output().await.expect("the binary starts");
+        let told = String::from_utf8_lossy(&compiled.stdout);
+        let names: Vec<&str> = told.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let built = orangery_builtin::components().iter().filter(|builtin| builtin.component.is_ok());
+        let expected: Vec<&str> = built.map(|builtin| builtin.name).collect();
+        assert_eq!(names, expected, "the components do not compile: {}", String::from_utf8_lossy(&compiled.stderr));
     }
 
     /// Runs the command to its end.
@@ -133,6 +147,26 @@ impl Running {
     pub async fn ended(mut self) -> ExitStatus {
         let ended = timeout(DEADLINE, self.child.wait()).await;
         ended.unwrap_or_else(|_| timed_out(&[])).expect("it can be waited for")
+    }
+
+    /// Waits until it ends by itself, and answers what it said that nobody has read.
+    pub async fn finished(self) -> Ended {
+        let output = timeout(DEADLINE, async {
+            let Running { mut child, mut lines } = self;
+            let mut stderr = String::new();
+            let mut errors = child.stderr.take().expect("its errors are piped");
+            let (read, stdout) = tokio::join!(errors.read_to_string(&mut stderr), async {
+                let mut stdout = String::new();
+                while let Some(line) = lines.next_line().await.expect("its output is text") {
+                    stdout += &format!("{line}\n");
+                }
+                stdout
+            });
+            read.expect("its errors are text");
+            let status = child.wait().await.expect("it can be waited for");
+            Ended { code: status.code(), stdout, stderr }
+        });
+        output.await.unwrap_or_else(|_| timed_out(&[]))
     }
 
     /// Its process id, while it runs.

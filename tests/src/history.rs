@@ -13,7 +13,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::objects::{DEADLINE, NAMESPACE};
+use crate::{
+    fail,
+    objects::{DEADLINE, NAMESPACE},
+};
 
 /// One version of an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,13 +55,22 @@ impl Version {
         !self.gone && self.object.pointer("/metadata/deletionTimestamp").is_some()
     }
 
+    /// Whether both are versions of one object.
+    fn is_same(&self, other: &Version) -> bool {
+        self.kind == other.kind && self.object["metadata"]["uid"] == other.object["metadata"]["uid"]
+    }
+
     fn status(&self, field: &str) -> &str {
         self.object["status"][field].as_str().unwrap_or_default()
     }
 }
 
+/// The kinds of a tree.
+const KINDS: [&str; 3] = ["Installation", "Execution", "DeployItem"];
+
 /// Records from the moment it is begun until it is dropped.
 pub struct History {
+    client: Client,
     seen: watch::Sender<Vec<Version>>,
     /// Aborted when dropped.
     _watches: JoinSet<()>,
@@ -69,50 +81,76 @@ impl History {
     pub async fn begin(client: &Client) -> History {
         let seen = watch::Sender::new(Vec::new());
         let mut watches = JoinSet::new();
-        for kind in ["Installation", "Execution", "DeployItem"] {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind));
-            let api = Api::namespaced_with(client.clone(), NAMESPACE, &resource);
+        for kind in KINDS {
             let (up, is_up) = oneshot::channel();
-            watches.spawn(record(kind, api, seen.clone(), up));
+            watches.spawn(record(kind, of_kind(client, kind), seen.clone(), up));
             is_up.await.expect("the watch begins");
         }
-        History { seen, _watches: watches }
+        History { client: client.clone(), seen, _watches: watches }
     }
 
-    /// What was seen so far, in the order in which it was written.
-    pub fn versions(&self) -> Vec<Version> {
-        let mut versions = self.seen.borrow().clone();
-        versions.sort_by_key(|version| version.revision);
-        versions
+    /// All that has been written until now: a watch may be behind what the test already knows by another one.
+    pub async fn until_now(&self) -> Seen {
+        let mut present = Vec::new();
+        for kind in KINDS {
+            let list = of_kind(&self.client, kind).list(&Default::default()).await.expect("the kind can be listed");
+            present.extend(list.items.into_iter().map(|object| version(kind, object, false)));
+        }
+        let is_seen = |seen: &[Version], of: &Version| {
+            seen.iter().any(|version| version.is_same(of) && (version.gone || version.revision >= of.revision))
+        };
+        let is_accounted_for = |seen: &[Version], of: &Version| {
+            present.iter().any(|present| present.is_same(of))
+                || seen.iter().any(|version| version.is_same(of) && version.gone)
+        };
+        let seen = self.wait_until(|seen| {
+            present.iter().all(|of| is_seen(seen, of)) && seen.iter().all(|of| is_accounted_for(seen, of))
+        });
+        let mut seen = seen.await;
+        seen.sort_by_key(|version| version.revision);
+        Seen(seen)
+    }
+
+    /// How many versions were seen so far.
+    pub fn count(&self) -> usize {
+        self.seen.borrow().len()
     }
 
     /// Waits until what was seen, in the order of arrival, satisfies the condition.
-    pub async fn wait_until(&self, holds: impl Fn(&[Version]) -> bool) {
+    pub async fn wait_until(&self, holds: impl Fn(&[Version]) -> bool) -> Vec<Version> {
         let mut seen = self.seen.subscribe();
         let waited = timeout(DEADLINE, seen.wait_for(|seen| holds(seen))).await;
-        assert!(waited.is_ok(), "it was not seen in time: {:#?}", self.told());
+        match waited {
+            Ok(seen) => seen.expect("it is watched as long as the history is there").clone(),
+            Err(_) => fail(&format!("it was not seen in time: {:#?}", Seen(self.seen.borrow().clone()).told())),
+        }
+    }
+}
+
+/// Versions in the order in which they were written.
+pub struct Seen(Vec<Version>);
+
+impl Seen {
+    /// All of them.
+    pub fn versions(&self) -> &[Version] {
+        &self.0
     }
 
-    /// Waits until this many objects were seen to vanish.
-    pub async fn wait_until_gone(&self, count: usize) {
-        self.wait_until(|seen| seen.iter().filter(|version| version.gone).count() >= count).await;
-    }
-
-    /// The versions of one object.
-    pub fn of(&self, kind: &str, name: &str) -> Vec<Version> {
-        self.versions().into_iter().filter(|version| version.kind == kind && version.name == name).collect()
+    /// Those of one object.
+    pub fn of<'a>(&'a self, kind: &str, name: &str) -> impl Iterator<Item = &'a Version> {
+        self.0.iter().filter(move |version| version.kind == kind && version.name == name)
     }
 
     /// The phases of one object, in order, each once.
     pub fn phases(&self, kind: &str, name: &str) -> Vec<String> {
-        let mut phases: Vec<String> = self.of(kind, name).iter().map(|version| version.phase().to_owned()).collect();
+        let mut phases: Vec<String> = self.of(kind, name).map(|version| version.phase().to_owned()).collect();
         phases.dedup();
         phases
     }
 
     /// When an object first was as asked.
     pub fn first(&self, kind: &str, name: &str, is: impl Fn(&Version) -> bool) -> Option<u64> {
-        self.of(kind, name).iter().find(|version| is(version)).map(|version| version.revision)
+        self.of(kind, name).find(|version| is(version)).map(|version| version.revision)
     }
 
     /// When an object first was in a phase.
@@ -132,8 +170,13 @@ impl History {
                 version.phase()
             )
         };
-        self.versions().iter().map(told).collect()
+        self.0.iter().map(told).collect()
     }
+}
+
+fn of_kind(client: &Client, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind));
+    Api::namespaced_with(client.clone(), NAMESPACE, &resource)
 }
 
 async fn record(

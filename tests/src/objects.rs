@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use futures::StreamExt as _;
 use kube::{
     Api, Client, Config, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, TypeMeta},
     config::{KubeConfigOptions, Kubeconfig},
     discovery::{self, Scope},
     runtime::watcher::{self, Event},
@@ -122,7 +122,7 @@ impl Objects {
     /// All objects of the kind of this one, sorted by name.
     pub async fn list(&self, of_kind: &Value) -> Vec<Value> {
         let list = self.api(of_kind).await.list(&Default::default()).await.expect("the kind can be listed");
-        list.items.into_iter().map(as_value).collect()
+        list.items.into_iter().map(|object| of_kind_of(of_kind, object)).collect()
     }
 
     /// Watches the kind until the answer is there, or the deadline has passed; then what was there is answered.
@@ -136,7 +136,7 @@ impl Objects {
                 Ok(Event::Init) => (listed, objects) = (false, BTreeMap::new()),
                 Ok(Event::InitDone) => listed = true,
                 Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                    objects.insert(object.name_any(), as_value(object));
+                    objects.insert(object.name_any(), of_kind_of(of_kind, object));
                 }
                 Ok(Event::Delete(object)) => {
                     objects.remove(&object.name_any());
@@ -205,7 +205,12 @@ fn refused<T>(verb: &str, object: &Value, error: &kube::Error) -> T {
     fail(&format!("cannot {verb} {object}: {error}"))
 }
 
-fn as_value(object: DynamicObject) -> Value {
+/// An object as a test sees it: kube-apiserver leaves the kind out of the objects of a list.
+fn of_kind_of(other: &Value, mut object: DynamicObject) -> Value {
+    object.types.get_or_insert_with(|| TypeMeta {
+        api_version: text(other, "/apiVersion").to_owned(),
+        kind: text(other, "/kind").to_owned(),
+    });
     serde_json::to_value(object).expect("an object is JSON")
 }
 
