@@ -2,9 +2,13 @@
 
 use std::{fs, ops::Deref};
 
+use serde_json::{Value, json};
+
 use crate::{
     binary::{Binary, Running},
-    objects::Objects,
+    kube::{Kube, OPERATOR, Programs},
+    objects::{NAMESPACE, Objects},
+    tree::API,
 };
 
 /// A server with an operator; killed when dropped.
@@ -12,6 +16,8 @@ pub struct Cluster {
     /// Of the operator, and of the embedded server.
     process: Running,
     objects: Objects,
+    /// The server, where it is not the embedded one.
+    _server: Option<Kube>,
 }
 
 impl Cluster {
@@ -23,7 +29,20 @@ impl Cluster {
         let path = line.split("KUBECONFIG=").nth(1).unwrap_or_default().trim().trim_matches(['"', '\'']);
         let kubeconfig = fs::read_to_string(binary.folder().join(path));
         let kubeconfig = kubeconfig.expect("the kubeconfig is there when its path is printed");
-        Cluster { process, objects: Objects::of(kubeconfig).await }
+        Cluster { process, objects: Objects::of(kubeconfig).await, _server: None }
+    }
+
+    /// Starts a real API server, and the operator with these arguments, which has the rights that the chart gives it;
+    /// answers when the operator works.
+    pub async fn start_on_kube(binary: &Binary, programs: &Programs, arguments: &[&str]) -> Cluster {
+        let server = Kube::start(programs).await;
+        let objects = Objects::of(server.kubeconfig()).await;
+        let process = server.operator(binary, OPERATOR[0], arguments);
+        objects.apply(&own_target(&server.kubeconfig())).await;
+        // The operator gives every namespace one.
+        let context = json!({"apiVersion": API, "kind": "Context", "metadata": {"name": "default"}});
+        objects.expect(&context).await;
+        Cluster { process, objects, _server: Some(server) }
     }
 
     /// The process of the operator, and of the embedded server.
@@ -35,6 +54,16 @@ impl Cluster {
     pub async fn kill(self) {
         self.process.kill().await;
     }
+}
+
+/// The Target that the embedded server has from its start.
+fn own_target(kubeconfig: &str) -> Value {
+    json!({
+        "apiVersion": API,
+        "kind": "Target",
+        "metadata": {"name": "cluster", "namespace": NAMESPACE},
+        "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": kubeconfig}},
+    })
 }
 
 impl Deref for Cluster {

@@ -15,7 +15,7 @@ use orangery_core::{
     component::ComponentVersions,
     port::{Chance, Clock, Plugins},
 };
-use orangery_reconcile::{Key, Store, Watched, Writer};
+use orangery_reconcile::{Key, Store, Term, Watched, Writer};
 
 use crate::{
     installation::sibling,
@@ -109,6 +109,8 @@ pub struct Host {
     pub pick_up_timeout: Option<Duration>,
     /// How the cluster of the client is reached; `None` where only this process can.
     pub own_address: Option<OwnAddress>,
+    /// Until when anything may be written, on any cluster; `None` for ever (C-34).
+    pub term: Option<Term>,
     /// Tokens for targets that name a service account.
     pub(crate) tokens: Tokens,
 }
@@ -139,6 +141,7 @@ impl Host {
             recorder,
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
             own_address: None,
+            term: None,
             tokens: Tokens::default(),
         }
     }
@@ -146,6 +149,11 @@ impl Host {
     /// Writes objects of one kind and keeps its store in step.
     pub(crate) fn writer<K: Watched>(&self, store: &Store<K>) -> Writer<K> {
         Writer::new(self.client.clone(), store.clone())
+    }
+
+    /// Whether this process may still write; its client refuses writes by itself, those of targets ask here (C-24).
+    pub(crate) fn may_write(&self) -> bool {
+        self.term.as_ref().is_none_or(Term::lasts)
     }
 
     /// Now, with the precision that objects keep.

@@ -5,6 +5,7 @@
 //! - [`watch`]: keeps a store current; one malformed object never stops a kind.
 //! - [`Writer`]: writes under the resource version that was read, and tells the store what the server answered.
 //! - [`Queue`]: who is to be called; no key twice at once, none forgotten.
+//! - [`Term`]: until when this process may write.
 //! - [`run`]: calls a [`Controller`], event-driven; time is only a safety net and the pace of failures (C-11, C-12).
 //!
 //! It does not decide anything about an object: that is `core`'s, through the controllers.
@@ -14,6 +15,7 @@ mod key;
 mod queue;
 mod run;
 mod store;
+mod term;
 mod watch;
 mod write;
 
@@ -22,6 +24,7 @@ pub use crate::{
     queue::{Queue, Tally},
     run::{Controller, Next, run},
     store::{Change, Store},
+    term::{Moment, Term},
     watch::watch,
     write::{CONFLICT, WriteError, Writer},
 };

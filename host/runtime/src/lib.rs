@@ -14,6 +14,7 @@ mod stop;
 
 pub mod components;
 pub mod definitions;
+pub mod lease;
 pub mod machine;
 pub mod metrics;
 pub mod operator;

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     fmt::{self, Write},
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use axum::{Router, http::StatusCode, http::header::CONTENT_TYPE, routing::get};
@@ -19,11 +19,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{operator::Operator, requests::Requests};
 
-/// Where figures come from.
+/// Where figures come from. Clones show the same.
+#[derive(Clone)]
 pub struct Figures {
+    /// Not there as long as this process waits for its lease.
+    active: Arc<OnceLock<Active>>,
+    requests: Requests,
+}
+
+/// What an active operator has.
+struct Active {
     stores: Stores,
     queues: Vec<(&'static str, Queue)>,
-    requests: Requests,
 }
 
 /// Why the endpoint cannot be served.
@@ -35,12 +42,19 @@ pub struct ServeError {
 }
 
 impl Figures {
-    /// Those of an operator and of its client.
-    pub fn new(operator: &Operator, requests: Requests) -> Self {
-        Self { stores: operator.stores().clone(), queues: operator.queues().to_vec(), requests }
+    /// Those of a client, and soon of an operator.
+    pub fn new(requests: Requests) -> Self {
+        Self { active: Arc::default(), requests }
     }
 
-    /// Serves `/metrics`, `/healthz` (the process answers) and `/readyz` (the first lists are in) until `stop`.
+    /// From now on the figures of the operator are shown, and it has to be ready. There is one in a process.
+    pub fn show(&self, operator: &Operator) {
+        let active = Active { stores: operator.stores().clone(), queues: operator.queues().to_vec() };
+        drop(self.active.set(active));
+    }
+
+    /// Serves `/metrics`, `/healthz` (the process answers) and `/readyz` (the first lists are in, or another operator is
+    /// the active one) until `stop`.
     ///
     /// # Errors
     /// The address cannot be listened on.
@@ -70,7 +84,8 @@ impl Figures {
     }
 
     fn ready(&self) -> (StatusCode, &'static str) {
-        let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = &self.stores;
+        let Some(active) = self.active.get() else { return (StatusCode::OK, "waits for the lease") };
+        let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = &active.stores;
         let synced = [
             installations.is_synced(),
             executions.is_synced(),
@@ -95,11 +110,16 @@ impl Figures {
     }
 
     fn write(&self, page: &mut Page) -> fmt::Result {
-        let tallies: Vec<(&str, Tally)> = self.queues.iter().map(|(name, queue)| (*name, queue.tally())).collect();
+        let active = self.active.get();
+        let queues = active.map_or(&[][..], |active| &active.queues);
+        let tallies: Vec<(&str, Tally)> = queues.iter().map(|(name, queue)| (*name, queue.tally())).collect();
+        page.family("orangery_lease_held", "gauge", "Whether this operator is the active one.")?;
+        page.sample("orangery_lease_held", &[], u8::from(active.is_some()))?;
         write_reconciles(page, &tallies)?;
         write_queues(page, &tallies)?;
         page.family("orangery_resource_condition", "gauge", "Objects by kind, condition and its status.")?;
-        for ((kind, condition, status), count) in self.conditions() {
+        let conditions = active.map(|active| conditions(&active.stores)).unwrap_or_default();
+        for ((kind, condition, status), count) in conditions {
             let labels = [("kind", kind), ("type", condition.as_str()), ("status", status.as_str())];
             page.sample("orangery_resource_condition", &labels, count)?;
         }
@@ -112,25 +132,25 @@ impl Figures {
         page.family("orangery_build_info", "gauge", "The version; always 1.")?;
         page.sample("orangery_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1)
     }
+}
 
-    fn conditions(&self) -> BTreeMap<(&'static str, String, String), usize> {
-        let mut counts = BTreeMap::new();
-        let mut count = |kind: &'static str, conditions: &[Condition]| {
-            for condition in conditions {
-                *counts.entry((kind, condition.type_.clone(), condition.status.clone())).or_default() += 1;
-            }
-        };
-        for object in self.stores.installations.list(None) {
-            count("Installation", object.status.as_ref().map_or(&[], |status| &status.conditions));
+fn conditions(stores: &Stores) -> BTreeMap<(&'static str, String, String), usize> {
+    let mut counts = BTreeMap::new();
+    let mut count = |kind: &'static str, conditions: &[Condition]| {
+        for condition in conditions {
+            *counts.entry((kind, condition.type_.clone(), condition.status.clone())).or_default() += 1;
         }
-        for object in self.stores.executions.list(None) {
-            count("Execution", object.status.as_ref().map_or(&[], |status| &status.conditions));
-        }
-        for object in self.stores.deploy_items.list(None) {
-            count("DeployItem", object.status.as_ref().map_or(&[], |status| &status.conditions));
-        }
-        counts
+    };
+    for object in stores.installations.list(None) {
+        count("Installation", object.status.as_ref().map_or(&[], |status| &status.conditions));
     }
+    for object in stores.executions.list(None) {
+        count("Execution", object.status.as_ref().map_or(&[], |status| &status.conditions));
+    }
+    for object in stores.deploy_items.list(None) {
+        count("DeployItem", object.status.as_ref().map_or(&[], |status| &status.conditions));
+    }
+    counts
 }
 
 fn write_reconciles(page: &mut Page, tallies: &[(&str, Tally)]) -> fmt::Result {

@@ -15,7 +15,7 @@ use orangery_core::{
     component::ComponentVersions,
     port::{Chance, Clock, Nothing, Plugins},
 };
-use orangery_reconcile::{Controller, Queue, Store, Watched, run, watch};
+use orangery_reconcile::{Controller, Queue, Store, Term, Watched, run, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +46,8 @@ pub struct OperatorConfig {
     pub pick_up_timeout: Option<Duration>,
     /// How the cluster is reached, for targets that mean it; `None` where only this process can.
     pub own_address: Option<OwnAddress>,
+    /// Until when the operator may write, on any cluster; `None` where there cannot be another one.
+    pub term: Option<Term>,
 }
 
 impl OperatorConfig {
@@ -62,6 +64,7 @@ impl OperatorConfig {
             chance: Arc::new(OsChance),
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
             own_address: None,
+            term: None,
         }
     }
 }
@@ -108,6 +111,7 @@ impl Operator {
         let mut host = Host::new(config.client, plugins, components, config.clock, Arc::clone(&config.chance), key);
         host.pick_up_timeout = config.pick_up_timeout;
         host.own_address = config.own_address;
+        host.term = config.term;
         let host = Arc::new(host);
         let mut operator = Self {
             stores: host.stores.clone(),

@@ -12,6 +12,8 @@ use http::{Method, Request, Response};
 use kube::{Client, client::Body};
 use tower::{Layer, Service};
 
+use crate::lease::Fence;
+
 /// What was asked, and how it was answered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asked {
@@ -128,13 +130,18 @@ pub fn in_process(router: axum::Router, requests: &Requests) -> Client {
 }
 
 /// A client of the cluster that `config` names. No throttle, no time limit on answers, which watches would meet, and no
-/// repeats within a call: the loop of the controllers knows better when to try again, and what else to do meanwhile.
+/// repeats within a call: the loop of the controllers knows better when to try again, and what else to do meanwhile. With a
+/// fence it writes only as long as that is open.
 ///
 /// # Errors
 /// What the client says about certificates and credentials.
-pub fn remote(mut config: kube::Config, requests: &Requests) -> Result<Client, kube::Error> {
+pub fn remote(mut config: kube::Config, requests: &Requests, fence: Option<Fence>) -> Result<Client, kube::Error> {
     config.default_retry = false;
-    Ok(kube::client::ClientBuilder::try_from(config)?.with_layer(requests).build())
+    let builder = kube::client::ClientBuilder::try_from(config)?;
+    Ok(match fence {
+        Some(fence) => builder.with_layer(&fence).with_layer(requests).build(),
+        None => builder.with_layer(requests).build(),
+    })
 }
 
 #[cfg(test)]

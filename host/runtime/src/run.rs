@@ -1,16 +1,19 @@
 //! `orangery run`: the operator against a cluster, until it is told to stop.
 
-use std::io;
+use std::{io, sync::Arc, time::Duration};
 
 use orangery_cli::{Exit, Run, connection::ConnectionError, repositories::RepositoriesError};
 use orangery_controllers::OwnAddress;
+use orangery_core::port::Chance as _;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
     components::{self, ComponentsError},
     definitions::Definitions,
+    lease::{self, Fence, LeaseConfig, LeaseError},
     logging::{self, FilterError},
+    machine::{OsChance, SystemClock},
     metrics::{Figures, ServeError},
     operator::{Operator, OperatorConfig, OperatorError},
     requests::{Requests, remote},
@@ -35,6 +38,9 @@ pub enum RunError {
     /// The cluster does not know our kinds, cannot be asked, or does not let the operator keep its key.
     #[error(transparent)]
     Operator(#[from] OperatorError),
+    /// This operator is not the active one.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
     /// The metrics endpoint.
     #[error(transparent)]
     Metrics(#[from] ServeError),
@@ -52,7 +58,7 @@ impl RunError {
             | RunError::Repositories(_)
             | RunError::Metrics(_)
             | RunError::Connection(_) => Exit::Usage,
-            RunError::Operator(_) | RunError::Signals(_) => Exit::Failed,
+            RunError::Operator(_) | RunError::Lease(_) | RunError::Signals(_) => Exit::Failed,
         }
     }
 }
@@ -68,35 +74,65 @@ pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
     let requests = Requests::default();
     let cluster = arguments.connection.config().await?;
     let own_address = Some(own_address(&cluster));
-    let client = remote(cluster, &requests).map_err(ConnectionError::Client)?;
+    let components = arguments.repositories.open(&[])?;
+    let (figures, metrics) = (Figures::new(requests.clone()), CancellationToken::new());
+    let _served_until_the_end = metrics.clone().drop_guard();
+    if let Some(address) = arguments.metrics_address {
+        let bound = figures.clone().serve(address, metrics).await?;
+        tracing::info!(address = %bound, "metrics and health are served");
+    }
+    let lease = LeaseConfig {
+        client: remote(cluster.clone(), &requests, None).map_err(ConnectionError::Client)?,
+        namespace: cluster.default_namespace.clone(),
+        name: arguments.lease,
+        holder: holder(),
+        duration: Duration::from_secs(arguments.lease_duration.into()),
+        clock: Arc::new(SystemClock),
+    };
+    let waits = |holder: &str| tracing::info!(holder, "another operator is active; this one waits for its lease");
+    let mut lease = tokio::select! {
+        lease = lease::acquire(lease, waits) => lease?,
+        () = stop.asked() => return Ok(Exit::Ok),
+    };
+    let fence = Fence(lease.term().clone());
+    let client = remote(cluster, &requests, Some(fence)).map_err(ConnectionError::Client)?;
     let config = OperatorConfig {
         namespaces: arguments.namespaces.into_iter().collect(),
         definitions: Definitions::Expect,
-        components: arguments.repositories.open(&[])?,
+        components,
         pick_up_timeout: arguments.pickup_timeout.after(),
         own_address,
+        term: Some(lease.term().clone()),
         ..OperatorConfig::new(client, plugins)
     };
-    let operator = tokio::select! {
-        operator = Operator::start(config) => operator?,
-        () = stop.asked() => return Ok(Exit::Ok),
-    };
-    let metrics = CancellationToken::new();
-    if let Some(address) = arguments.metrics_address {
-        let bound = Figures::new(&operator, requests).serve(address, metrics.clone()).await?;
-        tracing::info!(address = %bound, "metrics and health are served");
-    }
-    tokio::select! {
-        () = operator.ready() => {
-            tracing::info!("the operator is ready");
-            stop.asked().await;
+    let working = async {
+        let operator = Operator::start(config).await?;
+        figures.show(&operator);
+        tokio::select! {
+            () = operator.ready() => {
+                tracing::info!("the operator is ready");
+                stop.asked().await;
+            }
+            () = stop.asked() => {}
         }
-        () = stop.asked() => {}
-    }
-    tracing::info!("the operator stops");
-    operator.stop().await;
-    metrics.cancel();
+        tracing::info!("the operator stops");
+        operator.stop().await;
+        Ok::<(), OperatorError>(())
+    };
+    // Dropping what works ends it at once.
+    let worked = tokio::select! {
+        worked = working => worked,
+        why = lease.lost() => return Err(why.into()),
+    };
+    lease.release().await;
+    worked?;
     Ok(Exit::Ok)
+}
+
+/// Who this process is to others: the pod, and no other process of it.
+fn holder() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "orangery".to_owned());
+    format!("{host}_{}", OsChance.job_id())
 }
 
 /// How somebody else reaches the cluster of this connection.

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::Args;
+use clap::{Args, value_parser};
 
 use crate::{command::logging::Logging, connection::Connection, repositories::RepositoryFlags, timeout::Timeout};
 
@@ -11,6 +11,8 @@ Examples:
   orangery run                           against the current context, or inside a cluster
   orangery run -n team-a -n team-b       only what lives in two namespaces
   orangery run --plugins /etc/orangery/plugins --metrics-address 0.0.0.0:8080
+
+Of several operators with one Lease one is active; the others wait, and the next takes over when it stops or no longer answers.
 
 The cluster must have the custom resource definitions:
   orangery crd | kubectl apply --server-side -f -";
@@ -31,6 +33,12 @@ pub struct Run {
     /// How long a deploy item that no component claims waits for a deployer elsewhere, such as 90s or 1h30m, or none
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub pickup_timeout: Timeout,
+    /// Name of the Lease, in the operator's namespace, whose holder is active: of several operators of one name one works
+    #[arg(long, value_name = "NAME", default_value = "orangery", help_heading = "Cluster")]
+    pub lease: String,
+    /// Seconds after which another operator takes over from one that no longer renews the Lease
+    #[arg(long, value_name = "SECONDS", default_value = "15", help_heading = "Cluster", value_parser = value_parser!(u32).range(3..=3600))]
+    pub lease_duration: u32,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,

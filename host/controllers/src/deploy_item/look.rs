@@ -256,7 +256,7 @@ impl<'a> Look<'a> {
 
     fn fence(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let (host, item, job) = (Arc::clone(&self.controller.host), Arc::clone(&self.item), self.book.job.clone());
-        move || ledger::is_current(&host, &item, &job)
+        move || host.may_write() && ledger::is_current(&host, &item, &job)
     }
 
     /// Between two calls of the component, the time may be up.

@@ -6,7 +6,21 @@ use serde_json::{Value, json};
 use super::*;
 
 fn figures() -> Figures {
-    Figures { stores: Stores::new(), queues: vec![("installation", Queue::new())], requests: Requests::default() }
+    let figures = Figures::new(Requests::default());
+    assert!(figures.active.set(Active { stores: Stores::new(), queues: vec![("installation", Queue::new())] }).is_ok());
+    figures
+}
+
+fn active(figures: &Figures) -> &Active {
+    figures.active.get().unwrap()
+}
+
+#[test]
+fn who_waits_for_the_lease_is_ready_and_says_that_another_is_active() {
+    let waiting = Figures::new(Requests::default());
+    assert_eq!(waiting.ready(), (StatusCode::OK, "waits for the lease"));
+    assert_eq!(samples(&waiting.text(), "orangery_lease_held"), ["orangery_lease_held 0"]);
+    assert_eq!(samples(&figures().text(), "orangery_lease_held"), ["orangery_lease_held 1"]);
 }
 
 fn object<K: serde::de::DeserializeOwned>(name: &str, ready: &str) -> K {
@@ -26,10 +40,10 @@ fn samples(text: &str, name: &str) -> Vec<String> {
 #[test]
 fn objects_are_counted_by_kind_and_condition_at_the_moment_of_asking() {
     let figures = figures();
-    figures.stores.installations.absorb(object::<Installation>("a", "True"));
-    figures.stores.installations.absorb(object::<Installation>("b", "True"));
-    figures.stores.executions.absorb(object::<Execution>("a", "False"));
-    figures.stores.deploy_items.absorb(object::<DeployItem>("a", "Unknown"));
+    active(&figures).stores.installations.absorb(object::<Installation>("a", "True"));
+    active(&figures).stores.installations.absorb(object::<Installation>("b", "True"));
+    active(&figures).stores.executions.absorb(object::<Execution>("a", "False"));
+    active(&figures).stores.deploy_items.absorb(object::<DeployItem>("a", "Unknown"));
     assert_eq!(
         samples(&figures.text(), "orangery_resource_condition"),
         [
@@ -43,7 +57,7 @@ fn objects_are_counted_by_kind_and_condition_at_the_moment_of_asking() {
 #[test]
 fn a_waiting_object_shows_in_the_depth_of_its_queue() {
     let figures = figures();
-    for (_, queue) in &figures.queues {
+    for (_, queue) in &active(&figures).queues {
         queue.wake(orangery_reconcile::Key::new("ns", "a"));
     }
     assert_eq!(
@@ -77,7 +91,7 @@ async fn health_and_metrics_are_served_until_the_stop() {
     let stop = CancellationToken::new();
     let bound = figures().serve(SocketAddr::from(([127, 0, 0, 1], 0)), stop.clone()).await.unwrap();
     let config = kube::Config::new(format!("http://{bound}").parse().unwrap());
-    let client = crate::requests::remote(config, &Requests::default()).unwrap();
+    let client = crate::requests::remote(config, &Requests::default(), None).unwrap();
     let ask = async |path: &str| {
         let request = http::Request::get(path).body(Vec::new()).unwrap();
         client.request_text(request).await

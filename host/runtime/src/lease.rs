@@ -1,0 +1,309 @@
+//! One active operator: a Lease on the cluster, and the fence that every write passes (C-24, C-34).
+//!
+//! The holder renews the Lease. Whoever waits for it watches it, and takes it when it was not renewed for its whole
+//! duration, as seen from here: clocks of different machines are never compared. The holder stops writing after two thirds of
+//! the duration without a renewal, also when it was frozen and does not know yet that another has begun.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+    runtime::{WatchStreamExt as _, watcher},
+};
+use orangery_core::port::Clock;
+use orangery_reconcile::Term;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at},
+};
+
+mod fence;
+
+pub use fence::{Fence, Fenced};
+
+/// Which Lease, and who asks for it.
+#[derive(Clone)]
+pub struct LeaseConfig {
+    /// The cluster, by a client without a [`Fence`]: a renewal is a write.
+    pub client: Client,
+    /// The operator's own namespace.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// Who asks; no two processes have the same.
+    pub holder: String,
+    /// How long a Lease lasts that nobody renews. Whole seconds.
+    pub duration: Duration,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why there is no Lease.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// It cannot be read or written.
+    #[error(
+        "Lease {namespace}/{name}, by which one operator at a time is active, cannot be used: {why}; let the operator get, \
+         list, watch, create and update Leases in its namespace"
+    )]
+    Unusable {
+        /// The operator's namespace.
+        namespace: String,
+        /// The name of the Lease.
+        name: String,
+        /// What the server says.
+        why: String,
+    },
+    /// Another has it.
+    #[error("Lease {name} is held by {by} now; this operator stops, what it has begun is done by the other")]
+    Taken {
+        /// The name of the Lease.
+        name: String,
+        /// The holder.
+        by: String,
+    },
+    /// It was not renewed in time.
+    #[error("Lease {name} could not be renewed for {limit:?}, so another operator may begin; this one stops: {why}")]
+    Expired {
+        /// The name of the Lease.
+        name: String,
+        /// How long the server was tried.
+        limit: Duration,
+        /// What went wrong at last.
+        why: String,
+    },
+}
+
+/// A Lease that this process holds and renews, until it is lost, released, or dropped.
+pub struct Held {
+    lease: Arc<Asked>,
+    renewal: JoinHandle<LeaseError>,
+}
+
+/// What to do about a Lease that is seen.
+#[derive(Debug, PartialEq, Eq)]
+enum Claim {
+    /// It is free.
+    Take,
+    /// Somebody has it, and keeps it for so long unless it is renewed.
+    Wait(Duration),
+}
+
+/// The share of the duration after which a holder that could not renew stops writing.
+const WRITING: (u32, u32) = (2, 3);
+
+/// A Lease as it was seen, unchanged for some time.
+fn claim(spec: Option<&LeaseSpec>, unchanged: Duration) -> Claim {
+    let held = spec.filter(|spec| spec.holder_identity.as_deref().is_some_and(|holder| !holder.is_empty()));
+    let Some(held) = held else { return Claim::Take };
+    let seconds = held.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default();
+    match Duration::from_secs(seconds).checked_sub(unchanged) {
+        Some(left) if !left.is_zero() => Claim::Wait(left),
+        Some(_) | None => Claim::Take,
+    }
+}
+
+/// The Lease of a new holder, or of the same one, renewed.
+fn claimed(before: Option<&Lease>, config: &LeaseConfig, now: Timestamp) -> Lease {
+    let spec = before.and_then(|lease| lease.spec.clone()).unwrap_or_default();
+    let is_same = spec.holder_identity.as_deref() == Some(&config.holder);
+    let metadata = before.map_or_else(
+        || ObjectMeta { name: Some(config.name.clone()), ..ObjectMeta::default() },
+        |lease| lease.metadata.clone(),
+    );
+    let transitions = spec.lease_transitions.unwrap_or_default() + i32::from(before.is_some() && !is_same);
+    let seconds = i32::try_from(config.duration.as_secs()).unwrap_or(i32::MAX);
+    Lease {
+        metadata,
+        spec: Some(LeaseSpec {
+            acquire_time: if is_same { spec.acquire_time } else { Some(MicroTime(now)) },
+            holder_identity: Some(config.holder.clone()),
+            lease_duration_seconds: Some(seconds),
+            lease_transitions: Some(transitions),
+            renew_time: Some(MicroTime(now)),
+            ..spec
+        }),
+    }
+}
+
+struct Asked {
+    config: LeaseConfig,
+    api: Api<Lease>,
+    term: Term,
+}
+
+/// Waits until the Lease is free, and takes it; `wait` is told who has it, each time that this changes.
+///
+/// # Errors
+/// [`LeaseError::Unusable`]
+pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<Held, LeaseError> {
+    let api = Api::namespaced(config.client.clone(), &config.namespace);
+    let term = Term::new(Arc::clone(&config.clock));
+    let lease = Arc::new(Asked { config, api, term });
+    // A watch tries for ever where reading is not allowed; this says so.
+    let mut seen = lease.api.get_opt(&lease.config.name).await.map_err(|error| lease.unusable(&error))?;
+    let mut since = Instant::now();
+    let mut events = watcher::watch_object(lease.api.clone(), &lease.config.name).default_backoff().boxed();
+    let mut told = String::new();
+    loop {
+        let until = match claim(seen.as_ref().and_then(|lease| lease.spec.as_ref()), since.elapsed()) {
+            Claim::Take => match lease.take(seen.as_ref()).await? {
+                Some(held) => {
+                    drop(events);
+                    let renewal = tokio::spawn(Arc::clone(&lease).renew(held));
+                    return Ok(Held { lease, renewal });
+                }
+                // Another was faster; the watch tells who.
+                None => Instant::now() + lease.config.duration,
+            },
+            Claim::Wait(left) => Instant::now() + left,
+        };
+        let holder = seen.as_ref().and_then(|lease| lease.spec.as_ref()?.holder_identity.clone()).unwrap_or_default();
+        if !holder.is_empty() && holder != told {
+            wait(&holder);
+            told = holder;
+        }
+        match timeout_at(until, events.try_next()).await {
+            Ok(Ok(Some(now))) if now != seen => (seen, since) = (now, Instant::now()),
+            // The same once more, a watch that begins anew, or time that has passed.
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+impl Asked {
+    fn unusable(&self, error: &kube::Error) -> LeaseError {
+        LeaseError::Unusable {
+            namespace: self.config.namespace.clone(),
+            name: self.config.name.clone(),
+            why: error.to_string(),
+        }
+    }
+
+    /// `None` where another was faster.
+    async fn take(&self, seen: Option<&Lease>) -> Result<Option<Lease>, LeaseError> {
+        let began = self.term.now();
+        let mine = claimed(seen, &self.config, self.config.clock.now());
+        let parameters = PostParams::default();
+        let taken = match seen {
+            None => self.api.create(&parameters, &mine).await,
+            Some(_) => self.api.replace(&self.config.name, &parameters, &mine).await,
+        };
+        match taken {
+            Ok(lease) => {
+                self.term.extend(began, self.writing());
+                Ok(Some(lease))
+            }
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
+            Err(error) => Err(self.unusable(&error)),
+        }
+    }
+
+    fn writing(&self) -> Duration {
+        self.config.duration * WRITING.0 / WRITING.1
+    }
+
+    /// Renews the Lease until it is lost.
+    async fn renew(self: Arc<Self>, mut held: Lease) -> LeaseError {
+        let (name, duration) = (self.config.name.clone(), self.config.duration);
+        let mut ticks = interval(duration / 3);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            while let Err(why) = self.renew_once(&mut held).await {
+                if let Some(by) = self.other(&held) {
+                    self.term.end();
+                    return LeaseError::Taken { name, by };
+                }
+                if !self.term.lasts() {
+                    return LeaseError::Expired { name, limit: self.writing(), why };
+                }
+                sleep(duration / 15).await;
+            }
+        }
+    }
+
+    async fn renew_once(&self, held: &mut Lease) -> Result<(), String> {
+        let began = self.term.now();
+        let mine = claimed(Some(held), &self.config, self.config.clock.now());
+        let parameters = PostParams::default();
+        let patience = self.config.duration / 6;
+        match timeout(patience, self.api.replace(&self.config.name, &parameters, &mine)).await {
+            Ok(Ok(lease)) => {
+                *held = lease;
+                self.term.extend(began, self.writing());
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                // Somebody wrote to it: who holds it is what counts.
+                if let Ok(Ok(lease)) = timeout(patience, self.api.get(&self.config.name)).await {
+                    *held = lease;
+                }
+                Err(error.to_string())
+            }
+            Err(_) => Err(format!("no answer within {patience:?}")),
+        }
+    }
+
+    /// Who has it, if that is another.
+    fn other(&self, lease: &Lease) -> Option<String> {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
+        (holder != self.config.holder).then(|| if holder.is_empty() { "nobody".to_owned() } else { holder })
+    }
+}
+
+impl Held {
+    /// Until when this process may write.
+    pub fn term(&self) -> &Term {
+        &self.lease.term
+    }
+
+    /// Waits until it is lost.
+    pub async fn lost(&mut self) -> LeaseError {
+        match (&mut self.renewal).await {
+            Ok(why) => why,
+            Err(error) => {
+                self.lease.term.end();
+                let (name, limit) = (self.lease.config.name.clone(), self.lease.writing());
+                LeaseError::Expired { name, limit, why: error.to_string() }
+            }
+        }
+    }
+
+    /// Gives it back, so that the next operator can begin at once. Where that fails, the next one waits.
+    pub async fn release(self) {
+        self.renewal.abort();
+        self.lease.term.end();
+        let config = &self.lease.config;
+        let given_back = async {
+            let mut lease = self.lease.api.get(&config.name).await?;
+            if self.lease.other(&lease).is_none() {
+                if let Some(spec) = &mut lease.spec {
+                    spec.holder_identity = None;
+                }
+                self.lease.api.replace(&config.name, &PostParams::default(), &lease).await?;
+            }
+            Ok::<(), kube::Error>(())
+        };
+        if let Ok(Err(error)) = timeout(config.duration / 3, given_back).await {
+            tracing::warn!(%error, "the lease is not given back; the next operator waits until it ends");
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.renewal.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests;

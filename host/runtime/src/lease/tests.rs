@@ -1,0 +1,177 @@
+use std::net::{Ipv4Addr, SocketAddr};
+
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use orangery_embedded::{Options, Server, Storage};
+
+use super::*;
+use crate::{
+    machine::SystemClock,
+    requests::{Requests, in_process},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn spec(holder: Option<&str>, seconds: i32) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: holder.map(str::to_owned),
+        lease_duration_seconds: Some(seconds),
+        ..LeaseSpec::default()
+    }
+}
+
+#[test]
+fn c_34_a_lease_is_free_where_nobody_has_it_or_nobody_renewed_it() {
+    assert_eq!(claim(None, Duration::ZERO), Claim::Take);
+    assert_eq!(claim(Some(&spec(None, 15)), Duration::ZERO), Claim::Take);
+    assert_eq!(claim(Some(&spec(Some(""), 15)), Duration::ZERO), Claim::Take);
+    assert_eq!(claim(Some(&spec(Some("a"), 15)), Duration::ZERO), Claim::Wait(15 * SECOND));
+    assert_eq!(claim(Some(&spec(Some("a"), 15)), 14 * SECOND), Claim::Wait(SECOND));
+    assert_eq!(claim(Some(&spec(Some("a"), 15)), 15 * SECOND), Claim::Take);
+    assert_eq!(claim(Some(&spec(Some("a"), 15)), 16 * SECOND), Claim::Take);
+}
+
+async fn server() -> (Server, Client) {
+    let options = Options {
+        storage: Storage::Memory,
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        clock: Arc::new(|| SystemClock.now()),
+    };
+    let server = orangery_embedded::start(options).await.unwrap();
+    let client = in_process(server.router(), &Requests::default());
+    (server, client)
+}
+
+fn config(client: &Client, holder: &str, duration: Duration) -> LeaseConfig {
+    LeaseConfig {
+        client: client.clone(),
+        namespace: "default".to_owned(),
+        name: "orangery".to_owned(),
+        holder: holder.to_owned(),
+        duration,
+        clock: Arc::new(SystemClock),
+    }
+}
+
+fn leases(client: &Client) -> Api<Lease> {
+    Api::namespaced(client.clone(), "default")
+}
+
+async fn holder(client: &Client) -> (Option<String>, Option<i32>) {
+    let spec = leases(client).get("orangery").await.unwrap().spec.unwrap();
+    (spec.holder_identity, spec.lease_transitions)
+}
+
+#[tokio::test]
+async fn c_34_a_lease_that_is_given_back_goes_to_who_waits_at_once() {
+    let (_server, client) = server().await;
+    let first = acquire(config(&client, "first", 3600 * SECOND), |_| {}).await.unwrap();
+    assert_eq!(holder(&client).await, (Some("first".to_owned()), Some(0)));
+
+    let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
+    let asked = config(&client, "second", 3600 * SECOND);
+    let second = tokio::spawn(acquire(asked, move |holder: &str| told.send(holder.to_owned()).unwrap()));
+    assert_eq!(waits.recv().await.as_deref(), Some("first"));
+    let term = first.term().clone();
+    first.release().await;
+    assert!(!term.lasts());
+    let second = timeout(PATIENCE, second).await.unwrap().unwrap().unwrap();
+    assert!(second.term().lasts());
+    assert_eq!(holder(&client).await, (Some("second".to_owned()), Some(1)));
+}
+
+#[tokio::test]
+async fn c_34_a_lease_that_nobody_renews_is_taken_over() {
+    let (_server, client) = server().await;
+    let first = acquire(config(&client, "first", SECOND), |_| {}).await.unwrap();
+    // As a process that is frozen.
+    first.renewal.abort();
+    let began = Instant::now();
+    let second = acquire(config(&client, "second", 3600 * SECOND), |_| {}).await.unwrap();
+    assert!(began.elapsed() >= SECOND, "not before its time");
+    assert!(!first.term().lasts(), "the first has stopped by itself");
+    assert!(second.term().lasts());
+}
+
+#[tokio::test]
+async fn c_34_who_lost_the_lease_is_told_who_has_it() {
+    let (_server, client) = server().await;
+    let mut first = acquire(config(&client, "first", SECOND), |_| {}).await.unwrap();
+    let mut lease = leases(&client).get("orangery").await.unwrap();
+    lease.spec.get_or_insert_default().holder_identity = Some("thief".to_owned());
+    leases(&client).replace("orangery", &PostParams::default(), &lease).await.unwrap();
+    let why = timeout(PATIENCE, first.lost()).await.unwrap();
+    assert_eq!(
+        why.to_string(),
+        "Lease orangery is held by thief now; this operator stops, what it has begun is done by the other"
+    );
+    assert!(!first.term().lasts());
+}
+
+#[tokio::test]
+async fn c_34_an_edited_lease_is_still_held() {
+    let (_server, client) = server().await;
+    let mut first = acquire(config(&client, "first", SECOND), |_| {}).await.unwrap();
+    let mut lease = leases(&client).get("orangery").await.unwrap();
+    lease.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+    let edited = leases(&client).replace("orangery", &PostParams::default(), &lease).await.unwrap();
+    let renewed = async {
+        let events = watcher::watch_object(leases(&client), "orangery");
+        let is_renewed = |lease: Result<Option<Lease>, watcher::Error>| {
+            let renewed = lease.unwrap().and_then(|lease| lease.spec).and_then(|spec| spec.renew_time);
+            let before = edited.spec.as_ref().and_then(|spec| spec.renew_time.clone());
+            futures::future::ready(renewed > before)
+        };
+        events.any(is_renewed).await
+    };
+    assert!(timeout(PATIENCE, renewed).await.unwrap());
+    assert!(first.term().lasts());
+    assert!(first.lost().now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn c_34_a_host_that_may_not_use_leases_says_what_it_needs() {
+    let refused = axum::Router::new().fallback(|| async {
+        (http::StatusCode::FORBIDDEN, r#"{"kind":"Status","code":403,"message":"leases is forbidden"}"#)
+    });
+    let client = in_process(refused, &Requests::default());
+    let error = acquire(config(&client, "first", SECOND), |_| {}).await.err().unwrap().to_string();
+    assert!(error.starts_with("Lease default/orangery, by which one operator at a time is active, cannot be used: "));
+    assert!(error.ends_with("let the operator get, list, watch, create and update Leases in its namespace"), "{error}");
+}
+
+#[tokio::test]
+async fn c_24_after_the_term_reads_pass_and_nothing_is_written() {
+    let (server, free) = server().await;
+    let term = Term::new(Arc::new(SystemClock));
+    let fenced = Client::new(
+        tower::Layer::layer(
+            &Fence(term.clone()),
+            tower::ServiceExt::map_err(
+                tower::service_fn({
+                    let router = server.router();
+                    move |request: http::Request<kube::client::Body>| {
+                        let mut router = router.clone();
+                        async move { tower::Service::call(&mut router, request.map(axum::body::Body::new)).await }
+                    }
+                }),
+                tower::BoxError::from,
+            ),
+        ),
+        "default",
+    );
+    let map =
+        ConfigMap { metadata: ObjectMeta { name: Some("a".to_owned()), ..Default::default() }, ..Default::default() };
+    let maps: Api<ConfigMap> = Api::namespaced(fenced, "default");
+    let refused = maps.create(&PostParams::default(), &map).await.unwrap_err();
+    assert!(refused.to_string().contains("does not hold the lease"), "{refused}");
+    assert_eq!(maps.get_opt("a").await.unwrap(), None);
+
+    term.extend(term.now(), 3600 * SECOND);
+    maps.create(&PostParams::default(), &map).await.unwrap();
+    term.end();
+    assert!(maps.delete("a", &Default::default()).await.is_err());
+    let maps: Api<ConfigMap> = Api::namespaced(free, "default");
+    assert!(maps.get_opt("a").await.unwrap().is_some());
+}

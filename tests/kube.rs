@@ -1,0 +1,47 @@
+//! The suite `cluster` once more, as far as it looks at the controllers: on a real kube-apiserver with etcd, the operator with
+//! no more rights than the chart gives it. `tests/kube/build.sh` builds the servers; without them everything is skipped.
+
+#[cfg(test)]
+#[path = "cluster/cases.rs"]
+mod cases;
+#[cfg(test)]
+#[path = "cluster/executions.rs"]
+mod executions;
+#[cfg(test)]
+#[path = "cluster/foreign.rs"]
+mod foreign;
+#[cfg(test)]
+#[path = "cluster/golden.rs"]
+mod golden;
+#[cfg(test)]
+#[path = "cluster/installations.rs"]
+mod installations;
+#[cfg(test)]
+#[path = "kube/lease.rs"]
+mod lease;
+#[cfg(test)]
+#[path = "cluster/order.rs"]
+mod order;
+
+/// The binary under test, in a folder of its own, and the servers' programs.
+#[cfg(test)]
+async fn programs() -> (orangery_tests::binary::Binary, orangery_tests::kube::Programs) {
+    use orangery_tests::{binary::Binary, kube::Programs};
+
+    let programs = Programs::find_or_skip();
+    let binary = Binary::prepared(env!("CARGO_BIN_EXE_orangery-under-test"), env!("CARGO_TARGET_TMPDIR")).await;
+    (binary, programs)
+}
+
+/// A server of its own, with an operator.
+#[cfg(test)]
+async fn cluster() -> orangery_tests::cluster::Cluster {
+    cluster_with(&[]).await
+}
+
+/// The same, with these arguments for the operator.
+#[cfg(test)]
+async fn cluster_with(arguments: &[&str]) -> orangery_tests::cluster::Cluster {
+    let (binary, programs) = programs().await;
+    orangery_tests::cluster::Cluster::start_on_kube(&binary, &programs, arguments).await
+}

@@ -1,0 +1,94 @@
+//! One active operator (C-34): two processes, one of which is stopped and continued by signals.
+
+use std::process::Command;
+
+use orangery_tests::{
+    binary::Running,
+    kube::{Kube, OPERATOR},
+    objects::Objects,
+    theirs::Theirs,
+    tree::{any, asks, blueprint, in_phase, installation, items},
+};
+use serde_json::{Value, json};
+
+const QUICK: [&str; 2] = ["--lease-duration", "3"];
+
+/// The Lease, taken over so often.
+fn lease(transitions: u32) -> Value {
+    let metadata = json!({"name": "orangery", "namespace": "orangery-system"});
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {"leaseTransitions": transitions},
+    })
+}
+
+fn signal(process: &Running, name: &str) {
+    let id = process.id().expect("it runs").to_string();
+    let sent = Command::new("kill").args([name, &id]).status().expect("kill can be run");
+    assert!(sent.success());
+}
+
+fn tree(name: &str) -> Value {
+    installation(name, &blueprint(json!({"deployExecutions": items(&[(&format!("{name}-item"), &[])], "1")})))
+}
+
+#[tokio::test]
+async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes_up() {
+    let (binary, programs) = crate::programs().await;
+    let server = Kube::start(&programs).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    let theirs = Theirs(&objects);
+    let [first_user, second_user] = OPERATOR;
+    let first = server.operator(&binary, first_user, &QUICK);
+    objects.expect(&lease(0)).await;
+    objects.apply(&tree("before")).await;
+    theirs.triggered("before-item").await;
+    let second = server.operator(&binary, second_user, &QUICK);
+
+    signal(&first, "-STOP");
+    // Both will see these when they are awake: as they were made, and not yet as the other one has gone on with them.
+    objects.annotate(&any("Installation", "before"), asks()).await;
+    objects.apply(&tree("meanwhile")).await;
+    objects.expect(&lease(1)).await;
+    theirs.succeed("meanwhile-item").await;
+    objects.expect(&in_phase("Installation", "meanwhile", "Succeeded")).await;
+    theirs.succeed("before-item").await;
+
+    let written = server.writes(first_user);
+    assert!(written.iter().any(|write| write.starts_with("patch installations before 200")), "{written:#?}");
+    signal(&first, "-CONT");
+    objects.apply(&tree("after")).await;
+    theirs.succeed("after-item").await;
+    objects.expect(&in_phase("Installation", "after", "Succeeded")).await;
+    let ended = first.finished().await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("Lease orangery is held by "), "{ended:?}");
+    let last: Vec<String> = server.writes(first_user).split_off(written.len());
+    // Its own renewal is how it learns that the Lease is another's.
+    let others: Vec<&String> = last.iter().filter(|write| !write.starts_with("update leases orangery 409")).collect();
+    assert_eq!(others, Vec::<&String>::new(), "the first one wrote after it was frozen");
+    drop(second);
+}
+
+#[tokio::test]
+async fn c_34_an_operator_that_stops_gives_its_lease_to_the_next() {
+    let (binary, programs) = crate::programs().await;
+    let server = Kube::start(&programs).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    // So long that nobody waits for its end.
+    let slow = ["--lease-duration", "3600"];
+    let first = server.operator(&binary, OPERATOR[0], &slow);
+    objects.expect(&lease(0)).await;
+    let second = server.operator(&binary, OPERATOR[1], &slow);
+    objects.apply(&tree("one")).await;
+    Theirs(&objects).triggered("one-item").await;
+    signal(&first, "-TERM");
+    let ended = first.finished().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    objects.expect(&lease(1)).await;
+    Theirs(&objects).succeed("one-item").await;
+    objects.expect(&in_phase("Installation", "one", "Succeeded")).await;
+    drop(second);
+}

@@ -1,0 +1,311 @@
+//! A real API server on loopback: etcd, kube-apiserver and kube-controller-manager as `tests/kube/build.sh` builds them, with
+//! RBAC and throw-away certificates, for one test.
+
+use std::{
+    env, fs,
+    io::Write as _,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    process::{self, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use data_encoding::BASE64;
+use http::Request;
+use rcgen::KeyPair;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{Instant, interval},
+};
+
+use crate::{
+    binary::{Binary, Running},
+    fail,
+    objects::{self, Objects},
+    repository, yaml,
+};
+
+/// How long the servers may take until they serve.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The namespace that the chart of the host would be installed into.
+const HOST_NAMESPACE: &str = "orangery-system";
+
+/// Who may do everything.
+const ADMIN: &str = "admin";
+/// The group of the operators: they may do what the chart lets them do.
+const OPERATORS: &str = "orangery";
+/// The users of this group.
+pub const OPERATOR: [&str; 2] = ["first-operator", "second-operator"];
+
+/// What the servers write down of each request that changes something: who asked for what, and how it was answered.
+const AUDIT: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  verbs: [get, list, watch]
+- level: Metadata
+";
+
+/// The folder of the built programs.
+pub struct Programs(PathBuf);
+
+impl Programs {
+    /// Those that are built. Where they are not, all tests of this process are skipped, which is said on standard error, past
+    /// what the test runner captures; and they fail where everything has to be tested.
+    pub fn find_or_skip() -> Programs {
+        let script = repository().join("tests/kube/build.sh");
+        let answer = process::Command::new(&script).arg("--folder").output().expect("the script can be run");
+        let folder = PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim());
+        if folder.join("complete").exists() {
+            return Programs(folder);
+        }
+        let why = format!("there is no kube-apiserver in {}: run tests/kube/build.sh", folder.display());
+        if env::var_os("CI").is_some() {
+            fail(&why);
+        }
+        // A broken pipe changes nothing.
+        let _ = writeln!(std::io::stderr(), "\nSKIPPED, all tests of this suite: {why}\n");
+        process::exit(0)
+    }
+}
+
+/// The three servers; killed when dropped.
+pub struct Kube {
+    port: u16,
+    folder: TempDir,
+    processes: Vec<Child>,
+}
+
+impl Kube {
+    /// Starts them, with our kinds and with the rights that the chart gives to the operator; answers when they serve.
+    pub async fn start(programs: &Programs) -> Kube {
+        let folder = TempDir::new().expect("a temporary folder");
+        let [etcd, peers, port] = free_ports();
+        let key = KeyPair::generate().expect("a key");
+        write(&folder, "service-accounts.key", &key.serialize_pem());
+        write(&folder, "service-accounts.pub", &key.public_key_pem());
+        let user = |name: &str, group: &str| format!("{name},{name},{name},{group}\n");
+        let operators = OPERATOR.map(|name| user(name, OPERATORS)).concat();
+        write(&folder, "tokens.csv", &(user(ADMIN, "system:masters") + &operators));
+        write(&folder, "audit.yaml", AUDIT);
+        let mut kube = Kube { port, folder, processes: Vec::new() };
+        kube.run(programs, "etcd", &kube.etcd(etcd, peers));
+        kube.run(programs, "kube-apiserver", &kube.api_server(etcd));
+        let objects = kube.ready().await;
+        for object in preparations() {
+            objects.apply(&object).await;
+        }
+        // Only now: what the garbage collector does not find at its start it looks for half a minute later.
+        write(&kube.folder, "admin.kubeconfig", &kube.kubeconfig());
+        kube.run(programs, "kube-controller-manager", &kube.controllers());
+        kube
+    }
+
+    /// The folder of their files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// For who may do everything.
+    pub fn kubeconfig(&self) -> String {
+        self.kubeconfig_of(ADMIN, objects::NAMESPACE)
+    }
+
+    /// Starts an operator as one of the two users, with these arguments.
+    pub fn operator(&self, binary: &Binary, user: &str, arguments: &[&str]) -> Running {
+        let kubeconfig = self.path(&format!("{user}.kubeconfig"));
+        write(&self.folder, &format!("{user}.kubeconfig"), &self.kubeconfig_of(user, HOST_NAMESPACE));
+        binary.start(&[&["run", "--kubeconfig", &kubeconfig], arguments].concat())
+    }
+
+    /// What a user has written so far, or tried to, in order: the verb, the kind's plural name, the object and the answer.
+    pub fn writes(&self, user: &str) -> Vec<String> {
+        let log = fs::read_to_string(self.folder.path().join("audit.log")).expect("the server writes it");
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let text = |event: &Value, pointer: &str| {
+            event.pointer(pointer).map(|value| value.to_string().replace('"', "")).unwrap_or_default()
+        };
+        let of_user = events.filter(|event| text(event, "/user/username") == user);
+        let told = of_user.map(|event| {
+            let of = ["/verb", "/objectRef/resource", "/objectRef/name", "/responseStatus/code"];
+            of.map(|pointer| text(&event, pointer)).join(" ")
+        });
+        told.collect()
+    }
+
+    fn kubeconfig_of(&self, user: &str, namespace: &str) -> String {
+        let authority = fs::read(self.folder.path().join("certificates/apiserver.crt")).expect("it has a certificate");
+        let cluster = json!({
+            "server": format!("https://127.0.0.1:{}", self.port),
+            "certificate-authority-data": BASE64.encode(&authority),
+        });
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "kube", "cluster": cluster}],
+            "users": [{"name": user, "user": {"token": user}}],
+            "contexts": [{"name": "kube", "context": {"cluster": "kube", "user": user, "namespace": namespace}}],
+            "current-context": "kube",
+        });
+        config.to_string()
+    }
+
+    fn run(&mut self, programs: &Programs, program: &str, arguments: &[String]) {
+        let log = |mode: &str| fs::File::create(self.folder.path().join(format!("{program}.{mode}"))).expect("a log");
+        let started = Command::new(programs.0.join(program))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(log("out"))
+            .stderr(log("err"))
+            .kill_on_drop(true)
+            .spawn();
+        self.processes.push(started.expect("the program starts"));
+    }
+
+    /// Waits until the API server says that it is ready: nothing can be watched before.
+    async fn ready(&mut self) -> Objects {
+        let mut tries = interval(Duration::from_millis(100));
+        let until = Instant::now() + DEADLINE;
+        while Instant::now() < until && self.processes.iter_mut().all(is_running) {
+            tries.tick().await;
+            if !self.folder.path().join("certificates/apiserver.crt").exists() {
+                continue;
+            }
+            let objects = Objects::of(self.kubeconfig()).await;
+            let ready = Request::get("/readyz").body(Vec::new()).expect("a request");
+            if objects.client().request_text(ready).await.is_ok() {
+                return objects;
+            }
+        }
+        let told = fs::read_to_string(self.folder.path().join("kube-apiserver.err")).unwrap_or_default();
+        let last: Vec<&str> = told.lines().rev().take(20).collect();
+        fail(&format!("kube-apiserver does not serve; the last lines first:\n{}", last.join("\n")))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_string_lossy().into_owned()
+    }
+
+    fn etcd(&self, port: u16, peers: u16) -> Vec<String> {
+        let (clients, peers) = (loopback(port), loopback(peers));
+        vec![
+            format!("--data-dir={}", self.path("etcd")),
+            format!("--listen-client-urls={clients}"),
+            format!("--advertise-client-urls={clients}"),
+            format!("--listen-peer-urls={peers}"),
+            format!("--initial-advertise-peer-urls={peers}"),
+            format!("--initial-cluster=default={peers}"),
+            "--log-level=error".to_owned(),
+            // Nobody reads its files after the test.
+            "--unsafe-no-fsync".to_owned(),
+        ]
+    }
+
+    fn api_server(&self, etcd: u16) -> Vec<String> {
+        let issuer = format!("https://127.0.0.1:{}", self.port);
+        vec![
+            format!("--etcd-servers={}", loopback(etcd)),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--advertise-address=127.0.0.1".to_owned(),
+            format!("--secure-port={}", self.port),
+            format!("--cert-dir={}", self.path("certificates")),
+            format!("--token-auth-file={}", self.path("tokens.csv")),
+            "--authorization-mode=RBAC".to_owned(),
+            format!("--service-account-key-file={}", self.path("service-accounts.pub")),
+            format!("--service-account-signing-key-file={}", self.path("service-accounts.key")),
+            format!("--service-account-issuer={issuer}"),
+            format!("--api-audiences={issuer}"),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            // There is nobody who makes the service accounts of new namespaces.
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+            format!("--audit-policy-file={}", self.path("audit.yaml")),
+            format!("--audit-log-path={}", self.path("audit.log")),
+            // An answer is there when it is in the log.
+            "--audit-log-mode=blocking-strict".to_owned(),
+        ]
+    }
+
+    fn controllers(&self) -> Vec<String> {
+        vec![
+            format!("--kubeconfig={}", self.path("admin.kubeconfig")),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+            "--controllers=garbage-collector-controller,namespace-controller".to_owned(),
+        ]
+    }
+}
+
+fn is_running(process: &mut Child) -> bool {
+    matches!(process.try_wait(), Ok(None))
+}
+
+fn loopback(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+fn write(folder: &TempDir, name: &str, content: &str) {
+    fs::write(folder.path().join(name), content).expect("a file of the servers");
+}
+
+/// Ports that nobody uses now, below those that the system gives to connections: they stay free until they are bound.
+fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut next = || {
+        let number = process::id().wrapping_mul(61).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        10_000 + u16::try_from(number % 20_000).unwrap_or_default()
+    };
+    [(); COUNT].map(|()| {
+        let free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+        std::iter::repeat_with(&mut next).find(free).expect("a free port")
+    })
+}
+
+/// What the chart brings: our kinds, the namespace of the host, and its rights.
+fn preparations() -> Vec<Value> {
+    let chart = repository().join("charts/orangery");
+    let kinds = fs::read_dir(chart.join("crds")).expect("the chart has our kinds");
+    let kinds = kinds.flat_map(|file| yaml::read(&file.expect("a file").path()));
+    let api = "rbac.authorization.k8s.io";
+    let subjects = json!([{"apiGroup": api, "kind": "Group", "name": OPERATORS}]);
+    let version = format!("{api}/v1");
+    let others = [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}}),
+        json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": OPERATORS}, "rules": rules(&["rules", "cluster-rules"])}),
+        json!({
+            "apiVersion": version,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": OPERATORS},
+            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": OPERATORS},
+            "subjects": subjects,
+        }),
+        json!({
+            "apiVersion": version,
+            "kind": "Role",
+            "metadata": {"name": OPERATORS, "namespace": HOST_NAMESPACE},
+            "rules": rules(&["own-namespace-rules"]),
+        }),
+        json!({
+            "apiVersion": version,
+            "kind": "RoleBinding",
+            "metadata": {"name": OPERATORS, "namespace": HOST_NAMESPACE},
+            "roleRef": {"apiGroup": api, "kind": "Role", "name": OPERATORS},
+            "subjects": subjects,
+        }),
+    ];
+    kinds.chain(others).collect()
+}
+
+/// The rules in files of the chart.
+fn rules(names: &[&str]) -> Vec<Value> {
+    let files = names.iter().map(|name| repository().join(format!("charts/orangery/files/{name}.yaml")));
+    let lists = files.flat_map(|file| yaml::read(&file));
+    lists.flat_map(|list| list.as_array().cloned().unwrap_or_default()).collect()
+}
