@@ -15,31 +15,36 @@ use serde_json::{Value, json};
 
 use crate::{
     figures::{Figures, Samples},
-    load::{self, Installations, Seen},
+    load::{self, Installations, Run, Seen},
+    place::Place,
 };
 
 const HELLOS: usize = 50;
 const CHAIN: usize = 50;
 
 /// From the request that creates an installation to the moment its success is seen.
-pub(crate) async fn hello_world(figures: &mut Figures) {
-    for (what, arguments) in [("in memory", ["--ephemeral"].as_slice()), ("on disk", &["--data", "state"])] {
-        let binary = crate::binary();
-        let cluster = Cluster::start(&binary, arguments).await;
-        let mut seen = Installations::watch(cluster.client()).await;
-        let mut samples = Vec::new();
-        for number in 0..=HELLOS {
-            let name = format!("hello{number}");
-            let begin = Instant::now();
-            load::create(cluster.client(), &name, 1).await;
-            let name = load::name(&name, 0);
-            seen.until_succeeded(&name).await;
-            samples.push(begin.elapsed());
-        }
-        // The first one waits for the components to be loaded.
-        let rest = samples.split_off(1);
-        figures.add(&format!("hello-world from apply to Succeeded, {what}"), &Samples::new(rest).text());
+pub(crate) async fn hello_world(place: &Place, figures: &mut Figures) {
+    let binary = crate::binary();
+    hellos(place.name(), &place.start(&binary).await, figures).await;
+    if matches!(place, Place::Embedded) {
+        let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
+        hellos("embedded server in memory", &cluster, figures).await;
     }
+}
+
+async fn hellos(place: &str, cluster: &Cluster, figures: &mut Figures) {
+    let mut seen = Installations::watch(cluster.client()).await;
+    let mut samples = Vec::new();
+    for number in 0..=HELLOS {
+        let name = format!("hello{number}");
+        let begin = Instant::now();
+        Run::new(&name, 1).create(cluster.client()).await;
+        seen.until_succeeded(&load::name(&name, 0)).await;
+        samples.push(begin.elapsed());
+    }
+    // The first one waits for the components to be loaded.
+    let rest = samples.split_off(1);
+    figures.add(&format!("{place}: hello-world from apply to Succeeded"), &Samples::new(rest).text());
 }
 
 fn chain() -> Value {
@@ -68,9 +73,9 @@ fn link(number: usize) -> Value {
 }
 
 /// In a chain of items: from the sight of one item's end to the sight of the next one's start.
-pub(crate) async fn wake_up(figures: &mut Figures) {
+pub(crate) async fn wake_up(place: &Place, figures: &mut Figures) {
     let binary = crate::binary();
-    let cluster = Cluster::start(&binary, &["--data", "state"]).await;
+    let cluster = place.start(&binary).await;
     let api: Api<Seen> = Api::namespaced_with(cluster.client().clone(), NAMESPACE, &load::resource("DeployItem"));
     let mut events = watcher::watcher(api, watcher::Config::default()).boxed();
     let begin = Instant::now();
@@ -95,6 +100,7 @@ pub(crate) async fn wake_up(figures: &mut Figures) {
         Some(start.saturating_duration_since(*ended.get(&format!("link{}", number - 1))?))
     });
     let samples: Vec<Duration> = between.collect();
-    figures.add("wake-up of the next item of a chain", &Samples::new(samples).text());
-    figures.add(&format!("chain of {CHAIN} items, whole"), &crate::figures::shown(whole));
+    let title = |what: &str| format!("{}: {what}", place.name());
+    figures.add(&title("wake-up of the next item of a chain"), &Samples::new(samples).text());
+    figures.add(&title(&format!("chain of {CHAIN} items, whole")), &crate::figures::shown(whole));
 }

@@ -63,45 +63,94 @@ pub(crate) fn name(run: &str, number: usize) -> String {
     format!("{run}-{number:05}")
 }
 
-/// An installation that deploys a ConfigMap of its own name with this value.
-pub(crate) fn installation(name: &str, value: &str) -> Value {
-    let text = include_str!("triple.yaml").replace("${NAME}", name).replace("${VALUE}", value);
-    orangery_tests::yaml::documents(&text).into_iter().next().unwrap_or_default()
+/// Many triples.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    /// What their names begin with.
+    pub(crate) name: &'a str,
+    /// How many there are.
+    pub(crate) size: usize,
+    /// The engine of their templates.
+    pub(crate) engine: &'a str,
+    /// Where they are, in equal shares. Each has a Target `cluster`.
+    pub(crate) namespaces: &'a [String],
 }
 
-/// Creates all of a run.
-pub(crate) async fn create(client: &Client, run: &str, size: usize) {
-    let api: &Api<DynamicObject> = &Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
-    let each = stream::iter(0..size).for_each_concurrent(CONCURRENCY, async |number| {
-        let object = installation(&name(run, number), "first");
-        let object = serde_json::from_value(object).expect("an installation is an object");
-        api.create(&PostParams::default(), &object).await.expect("an installation can be created");
-    });
-    each.await;
-}
+impl<'a> Run<'a> {
+    /// So many in the usual namespace.
+    pub(crate) fn new(name: &'a str, size: usize) -> Run<'a> {
+        Run { name, size, engine: "Jinja", namespaces: &[] }
+    }
 
-/// Changes the value of all of a run, and asks for a job.
-pub(crate) async fn update(client: &Client, run: &str, size: usize, value: &str) {
-    let api: &Api<DynamicObject> = &Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
-    let each = stream::iter(0..size).for_each_concurrent(CONCURRENCY, async |number| {
-        let name = name(run, number);
-        let object = installation(&name, value);
-        let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-        let patch = json!({"metadata": {"annotations": part("/metadata/annotations")}, "spec": part("/spec")});
-        let patched = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        patched.expect("an installation can be updated");
-    });
-    each.await;
-}
+    fn namespace(&self, number: usize) -> &str {
+        let count = self.namespaces.len().max(1);
+        self.namespaces.get(number % count).map_or(NAMESPACE, String::as_str)
+    }
 
-/// Deletes all of a run.
-pub(crate) async fn delete(client: &Client, run: &str, size: usize) {
-    let api: &Api<DynamicObject> = &Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
-    let each = stream::iter(0..size).for_each_concurrent(CONCURRENCY, async |number| {
-        let deleted = api.delete(&name(run, number), &DeleteParams::background()).await;
-        deleted.expect("an installation can be deleted");
-    });
-    each.await;
+    /// The n-th, which deploys a ConfigMap of its own name with this value.
+    fn installation(&self, number: usize, value: &str) -> Value {
+        let values = [
+            ("${NAME}", name(self.name, number)),
+            ("${NAMESPACE}", self.namespace(number).to_owned()),
+            ("${ENGINE}", self.engine.to_owned()),
+            ("${VALUE}", value.to_owned()),
+        ];
+        let text =
+            values.iter().fold(include_str!("triple.yaml").to_owned(), |text, (key, value)| text.replace(key, value));
+        orangery_tests::yaml::documents(&text).into_iter().next().unwrap_or_default()
+    }
+
+    async fn each(&self, client: &Client, deed: impl AsyncFn(usize, Api<DynamicObject>)) {
+        let each = stream::iter(0..self.size).for_each_concurrent(CONCURRENCY, async |number| {
+            let api = Api::namespaced_with(client.clone(), self.namespace(number), &resource("Installation"));
+            deed(number, api).await;
+        });
+        each.await;
+    }
+
+    async fn patch(&self, client: &Client, patch: impl Fn(usize) -> Value) {
+        let deed = async |number: usize, api: Api<DynamicObject>| {
+            let patched =
+                api.patch(&name(self.name, number), &PatchParams::default(), &Patch::Merge(patch(number))).await;
+            patched.expect("an installation can be changed");
+        };
+        self.each(client, deed).await;
+    }
+
+    /// Creates all of them.
+    pub(crate) async fn create(&self, client: &Client) {
+        let deed = async |number: usize, api: Api<DynamicObject>| {
+            let object = self.installation(number, "first");
+            let object = serde_json::from_value(object).expect("an installation is an object");
+            api.create(&PostParams::default(), &object).await.expect("an installation can be created");
+        };
+        self.each(client, deed).await;
+    }
+
+    /// Changes the value of all of them, and asks for a job.
+    pub(crate) async fn update(&self, client: &Client, value: &str) {
+        let patch = |number: usize| {
+            let object = self.installation(number, value);
+            let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+            json!({"metadata": {"annotations": part("/metadata/annotations")}, "spec": part("/spec")})
+        };
+        self.patch(client, patch).await;
+    }
+
+    /// Asks for a job, and changes nothing.
+    pub(crate) async fn ask(&self, client: &Client) {
+        let asks = json!({"metadata": {"annotations": {"landscaper.gardener.cloud/operation": "reconcile"}}});
+        self.patch(client, |_| asks.clone()).await;
+    }
+
+    /// Deletes all of them.
+    pub(crate) async fn delete(&self, client: &Client) {
+        let deed = async |number: usize, api: Api<DynamicObject>| {
+            let deleted = api.delete(&name(self.name, number), &DeleteParams::background()).await;
+            deleted.expect("an installation can be deleted");
+        };
+        self.each(client, deed).await;
+    }
 }
 
 /// The installations by name.
@@ -116,7 +165,7 @@ pub(crate) struct Installations {
 impl Installations {
     /// Begins to watch, and answers after the first list.
     pub(crate) async fn watch(client: &Client) -> Installations {
-        let api: Api<Seen> = Api::namespaced_with(client.clone(), NAMESPACE, &resource("Installation"));
+        let api: Api<Seen> = Api::all_with(client.clone(), &resource("Installation"));
         let events = watcher::watcher(api, watcher::Config::default()).boxed();
         let mut installations = Installations { events, known: Known::new() };
         while !matches!(installations.next(Instant::now() + DEADLINE).await, Event::InitDone) {}

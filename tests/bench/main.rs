@@ -8,6 +8,7 @@ mod engines;
 mod figures;
 mod latency;
 mod load;
+mod place;
 mod restart;
 mod triples;
 
@@ -17,49 +18,82 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use orangery_tests::binary::Binary;
+use clap::{Parser, ValueEnum};
+use orangery_tests::{binary::Binary, kube::Programs};
 
-use crate::figures::Figures;
-
-/// Sizes of the runs with many triples.
-const SIZES: [usize; 2] = [100, 1000];
+use crate::{figures::Figures, place::Place};
 
 /// The binary of the host, as this package builds it.
 const BINARY: &str = "orangery-under-test";
 
-const USAGE: &str = "usage: bench [SIZE…]   sizes of the runs with many triples [default: 100 1000]";
-
-fn main() -> ExitCode {
-    let sizes: Result<Vec<usize>, _> = env::args().skip(1).map(|argument| argument.parse()).collect();
-    match sizes {
-        Ok(sizes) if sizes.is_empty() => measure(&SIZES),
-        Ok(sizes) => measure(&sizes),
-        Err(_) => {
-            eprintln!("{USAGE}");
-            ExitCode::from(2)
-        }
-    }
+/// Prints a table of figures.
+#[derive(Parser)]
+struct Arguments {
+    /// Sizes of the runs with many triples; the largest is that of the restart
+    #[arg(default_values_t = [100, 1000])]
+    sizes: Vec<usize>,
+    /// What is measured
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
+    parts: Vec<Part>,
+    /// On a real kube-apiserver, built by tests/kube/build.sh: latency, triples and namespaces
+    #[arg(long)]
+    kube: bool,
 }
 
-fn measure(sizes: &[usize]) -> ExitCode {
+/// A part of the table.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Starts of `up`.
+    Starts,
+    /// Calls of components.
+    Calls,
+    /// Template engines.
+    Engines,
+    /// How long one thing takes.
+    Latency,
+    /// Many triples at once.
+    Triples,
+    /// The same in one namespace and in ten.
+    Namespaces,
+    /// A restart beside finished triples.
+    Restart,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
     build();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
-    runtime.block_on(async {
-        binary().prepare().await;
-        let mut figures = Figures::begin();
-        restart::starts(&mut figures).await;
-        calls::measure(&mut figures).await;
-        engines::measure(&mut figures).await;
-        latency::hello_world(&mut figures).await;
-        latency::wake_up(&mut figures).await;
-        let mut costs = Vec::new();
-        for size in sizes {
-            costs.push(triples::measure(*size, &mut figures).await);
-        }
-        triples::ratio(&costs, &mut figures);
-        restart::with_finished_triples(sizes.iter().copied().max().unwrap_or_default(), &mut figures).await;
-    });
+    runtime.block_on(measure(&arguments));
     ExitCode::SUCCESS
+}
+
+async fn measure(arguments: &Arguments) {
+    binary().prepare().await;
+    let mut figures = Figures::begin();
+    let place = if arguments.kube { Place::Kube(Programs::find_or_skip()) } else { Place::Embedded };
+    let largest = arguments.sizes.iter().copied().max().unwrap_or_default();
+    for part in &arguments.parts {
+        match part {
+            Part::Latency => {
+                latency::hello_world(&place, &mut figures).await;
+                latency::wake_up(&place, &mut figures).await;
+            }
+            Part::Triples => {
+                let mut costs = Vec::new();
+                for size in &arguments.sizes {
+                    costs.push(triples::measure(&place, *size, &mut figures).await);
+                }
+                triples::ratio(&place, &costs, &mut figures);
+                triples::with_engine(&place, "GoTemplate", largest, &mut figures).await;
+            }
+            Part::Namespaces => triples::namespaces(&place, &mut figures).await,
+            Part::Starts | Part::Calls | Part::Engines | Part::Restart if arguments.kube => {}
+            Part::Starts => restart::starts(&mut figures).await,
+            Part::Calls => calls::measure(&mut figures).await,
+            Part::Engines => engines::measure(&mut figures).await,
+            Part::Restart => restart::with_finished_triples(largest, &mut figures).await,
+        }
+    }
 }
 
 /// Builds the binary, so that what is measured is what the sources say. As a part of this package it is made of the same

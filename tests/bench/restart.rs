@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::{
     figures::{Figures, Samples, shown},
-    load::{self, Installations},
+    load::{self, Installations, Run},
 };
 
 const STARTS: usize = 5;
@@ -24,7 +24,7 @@ pub(crate) async fn starts(figures: &mut Figures) {
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;
     figures.add("`up` from start to ready, first time", &shown(begin.elapsed()));
     let mut seen = Installations::watch(cluster.client()).await;
-    load::create(cluster.client(), "first", 1).await;
+    Run::new("first", 1).create(cluster.client()).await;
     seen.until(1, |_, now| now.succeeded()).await;
     figures.add("`up` from start to the first success, components compiled on the way", &shown(begin.elapsed()));
     cluster.kill().await;
@@ -43,7 +43,8 @@ pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
     let binary = crate::binary();
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;
     let mut seen = Installations::watch(cluster.client()).await;
-    tokio::join!(load::create(cluster.client(), "done", size), seen.until(size, |_, now| now.succeeded()));
+    let run = Run::new("done", size);
+    tokio::join!(run.create(cluster.client()), seen.until(size, |_, now| now.succeeded()));
     let peak = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
     figures.add(&format!("{size} finished triples: peak resident memory"), &format!("{peak:.0} MiB"));
     cluster.kill().await;
@@ -51,7 +52,7 @@ pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
     let begin = Instant::now();
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;
     figures.add(&format!("restart with {size} finished triples: ready"), &shown(begin.elapsed()));
-    load::create(cluster.client(), "new", 1).await;
+    Run::new("new", 1).create(cluster.client()).await;
     let mut seen = Installations::watch(cluster.client()).await;
     seen.until_succeeded(&load::name("new", 0)).await;
     figures.add(&format!("restart with {size} finished triples: a new one succeeded"), &shown(begin.elapsed()));

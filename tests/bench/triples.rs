@@ -1,17 +1,18 @@
-//! Many triples at once: created, updated, deleted.
+//! Many triples at once: created, run again, updated, deleted.
 
 use std::time::{Duration, Instant};
 
-use orangery_tests::{
-    cluster::Cluster,
-    requests::Requests,
-    usage::{cpu_seconds, peak_resident_mebibytes},
-};
+use orangery_tests::{cluster::Cluster, objects::NAMESPACE, requests::Requests};
+use serde_json::json;
 
 use crate::{
     figures::{Figures, shown},
-    load::{self, Installations},
+    load::{Installations, Progress, Run},
+    place::{self, Place, Processor},
 };
+
+/// How many triples one namespace has, and ten together.
+const SPREAD: usize = 2000;
 
 /// What one run took, for comparison with another size.
 pub(crate) struct Cost {
@@ -25,71 +26,115 @@ pub(crate) struct Cost {
 struct Moment {
     at: Instant,
     requests: Requests,
-    processor: f64,
+    processor: Processor,
 }
 
 impl Moment {
     async fn now(cluster: &Cluster) -> Moment {
         let requests = Requests::counted(cluster.client()).await;
-        let processor = cpu_seconds(cluster.process()).unwrap_or_default();
-        Moment { at: Instant::now(), requests, processor }
+        Moment { at: Instant::now(), requests, processor: Processor::used(cluster) }
     }
 }
 
-/// Runs one size on a fresh server on disk.
-pub(crate) async fn measure(size: usize, figures: &mut Figures) -> Cost {
+/// Runs one size on a fresh server.
+pub(crate) async fn measure(place: &Place, size: usize, figures: &mut Figures) -> Cost {
     let binary = crate::binary();
-    let cluster = Cluster::start(&binary, &["--data", "state"]).await;
+    let cluster = place.start(&binary).await;
     let client = cluster.client();
+    let run = Run::new("triple", size);
+    let title = |what: &str| format!("{}, {size} triples: {what}", place.name());
     let mut seen = Installations::watch(client).await;
 
     let before = Moment::now(&cluster).await;
-    tokio::join!(load::create(client, "triple", size), seen.until(size, |_, now| now.succeeded()));
-    let create = report("create", size, before, &cluster, figures).await;
+    tokio::join!(run.create(client), seen.until(size, |_, now| now.succeeded()));
+    let create = report(&title("create"), size, before, &cluster, figures).await;
 
     let jobs = seen.known().clone();
     let before = Moment::now(&cluster).await;
-    let renewed = |name: &str, now: &load::Progress| jobs.get(name).is_some_and(|then| then.job != now.job);
-    let done = |name: &str, now: &load::Progress| now.succeeded() && renewed(name, now);
-    tokio::join!(load::update(client, "triple", size, "second"), seen.until(size, done));
-    let update = report("update", size, before, &cluster, figures).await;
+    let renewed = |name: &str, now: &Progress| jobs.get(name).is_some_and(|then| then.job != now.job);
+    tokio::join!(run.ask(client), seen.until(size, |name, now| now.succeeded() && renewed(name, now)));
+    report(&title("run again, nothing changed"), size, before, &cluster, figures).await;
+
+    let jobs = seen.known().clone();
+    let before = Moment::now(&cluster).await;
+    let renewed = |name: &str, now: &Progress| jobs.get(name).is_some_and(|then| then.job != now.job);
+    tokio::join!(run.update(client, "second"), seen.until(size, |name, now| now.succeeded() && renewed(name, now)));
+    let update = report(&title("update"), size, before, &cluster, figures).await;
 
     let before = Moment::now(&cluster).await;
-    tokio::join!(load::delete(client, "triple", size), seen.until(0, |_, _| false));
-    let delete = report("delete", size, before, &cluster, figures).await;
+    tokio::join!(run.delete(client), seen.until(0, |_, _| false));
+    let delete = report(&title("delete"), size, before, &cluster, figures).await;
 
-    let peak = peak_resident_mebibytes(cluster.process()).unwrap_or_default();
-    figures.add(&format!("{size} triples: peak resident memory, server included"), &format!("{peak:.0} MiB"));
+    figures.add(&title("peak resident memory of the operator's process"), &place::peak(&cluster));
     cluster.kill().await;
     Cost { size, create, update, delete }
 }
 
-async fn report(what: &str, size: usize, before: Moment, cluster: &Cluster, figures: &mut Figures) -> Duration {
+/// Creates triples whose templates are for another engine.
+pub(crate) async fn with_engine(place: &Place, engine: &str, size: usize, figures: &mut Figures) {
+    let binary = crate::binary();
+    let cluster = place.start(&binary).await;
+    let mut seen = Installations::watch(cluster.client()).await;
+    let run = Run { engine, ..Run::new("triple", size) };
+    let before = Moment::now(&cluster).await;
+    tokio::join!(run.create(cluster.client()), seen.until(size, |_, now| now.succeeded()));
+    let title = format!("{}, {size} triples: create, {engine}", place.name());
+    report(&title, size, before, &cluster, figures).await;
+    cluster.kill().await;
+}
+
+async fn report(title: &str, size: usize, before: Moment, cluster: &Cluster, figures: &mut Figures) -> Duration {
     let wall = before.at.elapsed();
     let now = Moment::now(cluster).await;
+    let processor = now.processor.since(before.processor);
     let during = now.requests - before.requests;
     let each = |count: u64| count as f64 / size as f64;
-    let processor = now.processor - before.processor;
-    figures.add(
-        &format!("{size} triples: {what}"),
-        &format!(
-            "{}, {:.2} writes and {:.2} reads each, {processor:.1} CPU s",
-            shown(wall),
-            each(during.writes()),
-            each(during.reads())
-        ),
-    );
+    let (writes, reads) = (each(during.writes()), each(during.reads()));
+    figures.add(title, &format!("{}, {writes:.2} writes and {reads:.2} reads each, {processor}", shown(wall)));
     wall
 }
 
 /// How much more one triple costs in the largest run than in the smallest.
-pub(crate) fn ratio(costs: &[Cost], figures: &mut Figures) {
+pub(crate) fn ratio(place: &Place, costs: &[Cost], figures: &mut Figures) {
     let (Some(small), Some(large)) = (costs.first(), costs.last()) else { return };
     let each = |cost: &Cost, of: fn(&Cost) -> Duration| of(cost).as_secs_f64() / cost.size as f64;
     let times = |of: fn(&Cost) -> Duration| each(large, of) / each(small, of);
     let (create, update, delete) = (times(|cost| cost.create), times(|cost| cost.update), times(|cost| cost.delete));
     figures.add(
-        &format!("cost of one triple, {} to {}", small.size, large.size),
+        &format!("{}: cost of one triple, {} to {}", place.name(), small.size, large.size),
         &format!("create × {create:.2}, update × {update:.2}, delete × {delete:.2}"),
     );
+}
+
+/// The same number of triples in one namespace and in ten.
+pub(crate) async fn namespaces(place: &Place, figures: &mut Figures) {
+    let one = spread(place, 1).await.as_secs_f64();
+    let ten = spread(place, 10).await.as_secs_f64();
+    figures.add(
+        &format!("{}: {SPREAD} triples in one namespace, against {} in each of ten", place.name(), SPREAD / 10),
+        &format!("{one:.2} s, {ten:.2} s: × {:.2}", one / ten),
+    );
+}
+
+async fn spread(place: &Place, count: usize) -> Duration {
+    let binary = crate::binary();
+    let cluster = place.start(&binary).await;
+    let target = json!({"apiVersion": orangery_tests::tree::API, "kind": "Target", "metadata": {"name": "cluster"}});
+    let target = cluster.expect(&target).await;
+    let mut namespaces = vec![NAMESPACE.to_owned()];
+    for number in 1..count {
+        let name = format!("part-{number}");
+        cluster.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+        let mut copy = target.clone();
+        copy["metadata"] = json!({"name": "cluster", "namespace": name});
+        cluster.apply(&copy).await;
+        namespaces.push(name);
+    }
+    let run = Run { namespaces: &namespaces, ..Run::new("triple", SPREAD) };
+    let mut seen = Installations::watch(cluster.client()).await;
+    let begin = Instant::now();
+    tokio::join!(run.create(cluster.client()), seen.until(SPREAD, |_, now| now.succeeded()));
+    let taken = begin.elapsed();
+    cluster.kill().await;
+    taken
 }

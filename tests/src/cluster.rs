@@ -17,7 +17,7 @@ pub struct Cluster {
     process: Running,
     objects: Objects,
     /// The server, where it is not the embedded one.
-    _server: Option<Kube>,
+    server: Option<Kube>,
 }
 
 impl Cluster {
@@ -29,7 +29,7 @@ impl Cluster {
         let path = line.split("KUBECONFIG=").nth(1).unwrap_or_default().trim().trim_matches(['"', '\'']);
         let kubeconfig = fs::read_to_string(binary.folder().join(path));
         let kubeconfig = kubeconfig.expect("the kubeconfig is there when its path is printed");
-        Cluster { process, objects: Objects::of(kubeconfig).await, _server: None }
+        Cluster { process, objects: Objects::of(kubeconfig).await, server: None }
     }
 
     /// Starts a real API server, and the operator with these arguments, which has the rights that the chart gives it;
@@ -42,12 +42,17 @@ impl Cluster {
         // The operator gives every namespace one.
         let context = json!({"apiVersion": API, "kind": "Context", "metadata": {"name": "default"}});
         objects.expect(&context).await;
-        Cluster { process, objects, _server: Some(server) }
+        Cluster { process, objects, server: Some(server) }
     }
 
     /// The process of the operator, and of the embedded server.
     pub fn process(&self) -> u32 {
         self.process.id().unwrap_or_default()
+    }
+
+    /// The processes of the server and its store, where they are not the operator's.
+    pub fn server_processes(&self) -> Vec<u32> {
+        self.server.as_ref().map(Kube::processes).unwrap_or_default()
     }
 
     /// Ends all of it as a power cut does.

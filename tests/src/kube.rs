@@ -117,6 +117,11 @@ impl Kube {
         self.kubeconfig_of(ADMIN, objects::NAMESPACE)
     }
 
+    /// Those of etcd and kube-apiserver.
+    pub fn processes(&self) -> Vec<u32> {
+        self.processes.iter().take(2).filter_map(Child::id).collect()
+    }
+
     /// Starts an operator as one of the two users, with these arguments.
     pub fn operator(&self, binary: &Binary, user: &str, arguments: &[&str]) -> Running {
         let kubeconfig = self.path(&format!("{user}.kubeconfig"));
