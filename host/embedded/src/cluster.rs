@@ -13,6 +13,7 @@ use crate::{
     identity::Identity,
     metrics::Metrics,
     object,
+    policy::{Attempt, Policies},
     refusal::Refusal,
     resource::Served,
     store::{Entry, Key, Name, Store},
@@ -27,6 +28,7 @@ pub(crate) struct Cluster {
     pub(crate) stop: CancellationToken,
     /// Guards the replacement of the catalog; readers take a whole one and keep it for their request.
     catalog: RwLock<Arc<Catalog>>,
+    policies: Policies,
     /// Held while a definition is judged, written and taken into the catalog.
     pub(crate) definitions: tokio::sync::Mutex<()>,
     clock: Clock,
@@ -42,12 +44,14 @@ impl Cluster {
                 catalog = catalog.with(crd::resource(&definition));
             }
         }
+        let policies = Policies::of(&store);
         Self {
             store,
             identity,
             metrics: Metrics::default(),
             stop: CancellationToken::new(),
             catalog: RwLock::new(Arc::new(catalog)),
+            policies,
             definitions: tokio::sync::Mutex::new(()),
             clock,
         }
@@ -76,6 +80,11 @@ impl Cluster {
         *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
     }
 
+    /// Holds a write against the policies; answers their warnings.
+    pub(crate) fn admit(&self, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
+        self.policies.judge(&self.store, attempt)
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
@@ -92,10 +101,15 @@ impl Cluster {
         found.ok_or_else(|| Refusal::not_found(served.label(), name))
     }
 
+    /// The object of a namespace; none for the empty name.
+    pub(crate) fn namespace(&self, namespace: &str) -> Option<Value> {
+        let key = Key { shelf: "namespaces".into(), name: Name::new("", namespace) };
+        self.store.latest(&key).map(|entry| entry.value())
+    }
+
     /// Whether a namespace is there and not under deletion.
     pub(crate) fn namespace_is_active(&self, namespace: &str) -> bool {
-        let key = Key { shelf: "namespaces".into(), name: Name::new("", namespace) };
-        self.store.latest(&key).is_some_and(|entry| !object::deleting(&entry.value()))
+        self.namespace(namespace).is_some_and(|namespace| !object::deleting(&namespace))
     }
 }
 

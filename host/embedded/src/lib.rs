@@ -26,6 +26,7 @@ mod metrics;
 mod object;
 mod operation;
 mod patch;
+mod policy;
 mod present;
 mod refusal;
 mod resource;

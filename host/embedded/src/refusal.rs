@@ -149,15 +149,27 @@ impl Refusal {
         Self::about(Reason::Forbidden, format!("{resource} \"{name}\" is forbidden: {why}"), resource, name)
     }
 
+    /// A policy denies it. The words are those of a cluster, whatever the reason is.
+    pub(crate) fn denied(reason: Reason, resource: &str, name: &str, why: &str) -> Self {
+        let mut refusal = Self::forbidden(resource, name, why);
+        refusal.reason = reason;
+        refusal.add_cause(json!({"message": why}));
+        refusal
+    }
+
     pub(crate) fn terminating(resource: &str, name: &str, namespace: &str) -> Self {
         let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let mut refusal = Self::forbidden(resource, name, &why);
         let cause = json!({"reason": "NamespaceTerminating", "field": "metadata.namespace",
             "message": format!("namespace {namespace} is being terminated")});
-        if let Some(details) = refusal.details.as_mut().and_then(Value::as_object_mut) {
+        refusal.add_cause(cause);
+        refusal
+    }
+
+    fn add_cause(&mut self, cause: Value) {
+        if let Some(details) = self.details.as_mut().and_then(Value::as_object_mut) {
             details.insert("causes".to_owned(), json!([cause]));
         }
-        refusal
     }
 
     /// The history from `asked` on is no longer kept; the client has to list again.

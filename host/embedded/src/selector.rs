@@ -77,6 +77,37 @@ impl Selector {
     }
 }
 
+/// A selector of labels as objects bear it: `matchLabels` and `matchExpressions`. An empty one selects everything.
+#[derive(Debug)]
+pub(crate) struct LabelSelector(Vec<Requirement>);
+
+impl LabelSelector {
+    /// The selector of a field. An expression with a word that does not exist selects nothing.
+    pub(crate) fn read(selector: &Value) -> Self {
+        let labels = object::at(selector, &["matchLabels"]).and_then(Value::as_object).into_iter().flatten();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let labels = labels.map(|(key, value)| Requirement::In(key.clone(), vec![text(value)]));
+        let expressions = object::items(selector, &["matchExpressions"]).iter().map(|expression| {
+            let key = object::text(expression, &["key"]).unwrap_or_default().to_owned();
+            let values = object::items(expression, &["values"]).iter().map(text).collect();
+            match object::text(expression, &["operator"]) {
+                Some("In") => Requirement::In(key, values),
+                Some("NotIn") => Requirement::NotIn(key, values),
+                Some("Exists") => Requirement::Exists(key),
+                Some("DoesNotExist") => Requirement::Missing(key),
+                _ => Requirement::In(key, Vec::new()),
+            }
+        });
+        Self(labels.chain(expressions).collect())
+    }
+
+    /// Whether an object is selected.
+    pub(crate) fn selects(&self, object: &Value) -> bool {
+        let label = |key: &str| object::text(object, &["metadata", "labels", key]);
+        self.0.iter().all(|requirement| requirement.holds(label))
+    }
+}
+
 impl Requirement {
     fn holds<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         match self {
@@ -191,6 +222,18 @@ mod tests {
         check("", "status.phase=Running", true);
         check("", "status.phase!=Running", false);
         check("", "spec.none=", true);
+    }
+
+    #[test]
+    fn a_selector_in_an_object_selects_by_labels_and_expressions() {
+        let object = json!({"metadata": {"labels": {"app": "web"}}});
+        let selects = |selector: Value| LabelSelector::read(&selector).selects(&object);
+        assert!(selects(Value::Null) && selects(json!({})));
+        assert!(selects(json!({"matchLabels": {"app": "web"}})));
+        let expression =
+            |operator: &str| json!({"matchExpressions": [{"key": "app", "operator": operator, "values": ["web"]}]});
+        let found = ["In", "NotIn", "Exists", "DoesNotExist", "Unheard"].map(|operator| selects(expression(operator)));
+        assert_eq!(found, [true, false, true, false, false]);
     }
 
     #[test]

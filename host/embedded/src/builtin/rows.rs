@@ -68,6 +68,14 @@ pub(super) const ROWS: &[Row] = &[
     row("", "serviceaccounts", "ServiceAccount", &["sa"], "n"),
     row("", "services", "Service", &["svc"], "nsa"),
     row("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", &[], "g"),
+    row("admissionregistration.k8s.io", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", &[], "sg"),
+    row(
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding",
+        &[],
+        "g",
+    ),
     row("admissionregistration.k8s.io", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", &[], "g"),
     row("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", &["crd", "crds"], "sg"),
     row("apiregistration.k8s.io", "apiservices", "APIService", &[], "s"),
@@ -137,6 +145,10 @@ pub(super) const DEFAULTS: &[(&str, &str, &str)] = &[
     ("PersistentVolume", "spec.persistentVolumeReclaimPolicy", "Retain"),
     ("PersistentVolume", "status.phase", "Available"),
     ("CustomResourceDefinition", "spec.conversion.strategy", "None"),
+    ("ValidatingAdmissionPolicy", "spec.failurePolicy", "Fail"),
+    ("ValidatingAdmissionPolicy", "spec.matchConstraints.matchPolicy", "Equivalent"),
+    ("ValidatingAdmissionPolicy", "spec.matchConstraints.namespaceSelector", "{}"),
+    ("ValidatingAdmissionPolicy", "spec.matchConstraints.objectSelector", "{}"),
 ];
 
 /// Fields that keep the value they were created with.

@@ -7,6 +7,7 @@ use crate::{
     cluster::Cluster,
     crd,
     object::{self, at, text},
+    policy,
     refusal::{Cause, Refusal},
     resource::Served,
 };
@@ -66,6 +67,7 @@ pub(super) fn builtin(
             crd::fill_defaults(new);
             causes.extend(crd::problems(new));
         }
+        policy::KIND => causes.extend(policy::problems(new)),
         _ => {}
     }
     let Some(old) = old else { return Ok(()) };

@@ -121,6 +121,7 @@ impl Cluster {
             object::set(&mut draft.object, &["metadata", "finalizers"], finalizers);
             prepare::establish(self, &mut draft.object);
         }
+        prepare::admit(self, call, None, &mut draft)?;
         Ok(draft)
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     cluster::Cluster,
     crd,
     object::{self, meta},
+    policy::Attempt,
     refusal::{Cause, Refusal},
     resource::Generation,
 };
@@ -30,6 +31,21 @@ const META_FIELDS: &[&str] = &[
     "selfLink",
     "uid",
 ];
+
+/// Holds a new form against the policies of the cluster, and adds their warnings to its own.
+pub(super) fn admit(cluster: &Cluster, call: &Call, old: Option<&Value>, draft: &mut Draft) -> Result<(), Refusal> {
+    let namespace = cluster.namespace(if call.served.resource.namespaced { &call.namespace } else { "" });
+    let attempt = Attempt {
+        served: &call.served,
+        part: call.part,
+        namespace: namespace.as_ref(),
+        old,
+        new: &draft.object,
+        dry_run: call.dry_run,
+    };
+    draft.warnings.extend(cluster.admit(&attempt)?);
+    Ok(())
+}
 
 /// Brings a new form into the kind's shape: prunes, fills in defaults, judges. The old form is there for updates.
 pub(super) fn shape_up(cluster: &Cluster, call: &Call, old: Option<&Value>, mut new: Value) -> Result<Draft, Refusal> {

@@ -121,6 +121,7 @@ impl Cluster {
             }
             managed::track_update(Some(old), object, &call.author(self.stamp()), call.shape());
         }
+        prepare::admit(self, call, Some(old), &mut draft)?;
         Ok(draft)
     }
 }

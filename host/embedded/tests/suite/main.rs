@@ -7,6 +7,7 @@ mod durable;
 mod lifecycle;
 mod objects;
 mod patches;
+mod policies;
 mod scaffold;
 mod surface;
 mod watches;

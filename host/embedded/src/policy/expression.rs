@@ -1,0 +1,179 @@
+//! Expressions in CEL, with the functions of Kubernetes that policies use: the standard ones, those of strings, and
+//! `indexOf` and `lastIndexOf` of lists. What an expression may cost is not limited here.
+
+use std::sync::{Arc, LazyLock};
+
+use cel::{
+    Context, DeclarationError, Env, ExecutionError, Program, Value as CelValue,
+    common::{
+        types::{CelInt, DYN_TYPE, LIST_TYPE},
+        value::CowVal,
+    },
+    extensions,
+};
+use serde_json::Value;
+
+/// What expressions are compiled in and evaluated in.
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    declare(&mut env).expect("no function of Kubernetes is declared by the standard library");
+    Arc::new(env)
+});
+
+fn declare(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_extension(extensions::strings)?;
+    env.add_member_overload("indexOf", "list_index_of", LIST_TYPE, vec![DYN_TYPE], index_of)?;
+    env.add_member_overload("lastIndexOf", "list_last_index_of", LIST_TYPE, vec![DYN_TYPE], last_index_of)
+}
+
+fn index_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    Ok(CowVal::owned(CelInt::from(places(&args, "indexOf")?.first().copied().unwrap_or(-1))))
+}
+
+fn last_index_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    Ok(CowVal::owned(CelInt::from(places(&args, "lastIndexOf")?.last().copied().unwrap_or(-1))))
+}
+
+/// Where the second argument stands in the first, which is a list.
+fn places(args: &[CowVal<'_, '_>], function: &str) -> Result<Vec<i64>, ExecutionError> {
+    let [list, wanted] = args else { return Err(ExecutionError::invalid_argument_count(2, args.len())) };
+    let list = list.as_ref().as_iterable();
+    let list = list.ok_or_else(|| ExecutionError::function_error(function, "it is asked of lists"))?;
+    let mut entries = list.iter();
+    let entries = std::iter::from_fn(|| entries.next());
+    Ok((0..).zip(entries).filter(|(_, entry)| entry.equals(wanted.as_ref())).map(|(index, _)| index).collect())
+}
+
+/// One compiled expression.
+pub(super) struct Expression {
+    source: String,
+    program: Program,
+}
+
+impl std::fmt::Debug for Expression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+impl Expression {
+    /// The expression of a text, or why it is none.
+    pub(super) fn compile(source: &str) -> Result<Self, String> {
+        let program = ENVIRONMENT.compile(source).map_err(|errors| format!("compilation failed: {errors}"))?;
+        Ok(Self { source: source.to_owned(), program })
+    }
+
+    /// What was compiled.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether it holds.
+    pub(super) fn holds(&self, scope: &Scope) -> Result<bool, String> {
+        match self.value(scope)? {
+            CelValue::Bool(holds) => Ok(holds),
+            other => Err(format!("it is of type {} and not bool", other.type_of())),
+        }
+    }
+
+    /// The text that it makes.
+    pub(super) fn text(&self, scope: &Scope) -> Result<String, String> {
+        match self.value(scope)? {
+            CelValue::String(text) => Ok(text.to_string()),
+            other => Err(format!("it is of type {} and not string", other.type_of())),
+        }
+    }
+
+    fn value(&self, scope: &Scope) -> Result<CelValue, String> {
+        self.program.execute(&scope.context).map_err(|error| lower(&error.to_string()))
+    }
+}
+
+/// The API server writes its errors small.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// What expressions can name.
+pub(super) struct Scope {
+    context: Context<'static, 'static>,
+}
+
+impl Scope {
+    /// A scope in which nothing has a name yet.
+    pub(super) fn new() -> Self {
+        Self { context: Context::with_env(Arc::clone(&ENVIRONMENT)) }
+    }
+
+    /// Gives a value a name.
+    pub(super) fn name(&mut self, name: &str, value: &Value) {
+        self.context.add_variable_from_value(name, cel_value(value));
+    }
+
+    /// Gives what an expression makes a name in `variables`. One that fails has none, so that whoever names it fails.
+    pub(super) fn define(&mut self, name: &str, expression: &Expression) {
+        if let Ok(value) = expression.value(self) {
+            self.context.add_variable_from_value(format!("variables.{name}"), value);
+        }
+    }
+}
+
+fn cel_value(value: &Value) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(truth) => CelValue::Bool(*truth),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => CelValue::Int(whole),
+            None => CelValue::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => CelValue::from(text.as_str()),
+        Value::Array(entries) => CelValue::from(entries.iter().map(cel_value).collect::<Vec<_>>()),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| (name.as_str(), cel_value(value)));
+            CelValue::from(fields.collect::<std::collections::HashMap<_, _>>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(source: &str, expected: Result<bool, &str>) {
+        let mut scope = Scope::new();
+        scope.name("object", &json!({"list": ["a", "b", "a"], "text": "Ab-1", "nested": {"n": 1, "none": null}}));
+        scope.name("oldObject", &Value::Null);
+        scope.define("names", &Expression::compile("object.list.map(entry, entry + 'x')").unwrap());
+        scope.define("broken", &Expression::compile("object.absent").unwrap());
+        let found = Expression::compile(source).unwrap().holds(&scope);
+        assert_eq!(found, expected.map_err(str::to_owned), "{source}");
+    }
+
+    #[test]
+    fn expressions_read_objects_as_those_of_kubernetes_do() {
+        check("has(object.nested) && !has(object.other)", Ok(true));
+        check("oldObject == null", Ok(true));
+        check("object.nested == {'n': 1, 'none': null}", Ok(true));
+        check("object.text.matches('^[A-Z][a-z]-[0-9]$')", Ok(true));
+        check("object.list.all(e, object.list.indexOf(e) == object.list.lastIndexOf(e))", Ok(false));
+        check("object.list.indexOf('c') == -1 && object.list.lastIndexOf('a') == 2", Ok(true));
+        check("object.list.join(', ') == 'a, b, a'", Ok(true));
+        check("variables.names == ['ax', 'bx', 'ax']", Ok(true));
+        check("[true, false].exists_one(b, b)", Ok(true));
+        check("'b' in object.list", Ok(true));
+        check("size(object.list) == 3", Ok(true));
+    }
+
+    #[test]
+    fn an_expression_that_fails_says_why() {
+        check("object.absent == 1", Err("no such key: absent"));
+        check("object.nested.n", Err("it is of type int and not bool"));
+        assert!(Expression::compile("object.(").unwrap_err().starts_with("compilation failed: "));
+        let undefined = Expression::compile("variables.broken == 1").unwrap().holds(&Scope::new());
+        assert!(undefined.is_err());
+    }
+}
