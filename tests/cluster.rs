@@ -1,6 +1,9 @@
 //! The whole system: the binary under test, an API server over HTTP, components in their sandbox.
 
 #[cfg(test)]
+#[path = "cluster/admission.rs"]
+mod admission;
+#[cfg(test)]
 #[path = "cluster/alike.rs"]
 mod alike;
 #[cfg(test)]

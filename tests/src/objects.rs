@@ -46,10 +46,15 @@ impl Objects {
 
     /// Applies one object; objects without a namespace go into [`NAMESPACE`].
     pub async fn apply(&self, object: &Value) -> DynamicObject {
+        let applied = self.try_apply(object).await;
+        applied.unwrap_or_else(|error| refused("apply", object, &error))
+    }
+
+    /// Applies one object, which the server may refuse.
+    pub async fn try_apply(&self, object: &Value) -> kube::Result<DynamicObject> {
         let name = text(object, "/metadata/name");
         let parameters = PatchParams::apply("suite").force();
-        let applied = self.api(object).await.patch(name, &parameters, &Patch::Apply(object)).await;
-        applied.unwrap_or_else(|error| refused("apply", object, &error))
+        self.api(object).await.patch(name, &parameters, &Patch::Apply(object)).await
     }
 
     /// Applies every document of a YAML text.

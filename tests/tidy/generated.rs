@@ -7,6 +7,8 @@ mod tests {
         env, fs,
     };
 
+    use orangery_api::Admission;
+
     use crate::repository::{files_ending, none, root, shown};
 
     /// The custom resource definitions as the chart carries them: path to text.
@@ -21,9 +23,22 @@ mod tests {
         files.collect()
     }
 
+    /// The admission policies as the chart carries them.
+    fn policies() -> (String, String) {
+        let documents = orangery_api::admission().into_iter().flat_map(|Admission { policy, binding }| {
+            let policy = yaml_serde::to_string(&policy).expect("a policy is YAML");
+            let binding = yaml_serde::to_string(&binding).expect("a binding is YAML");
+            [policy, binding]
+        });
+        let documents = documents.collect::<Vec<_>>().join("---\n");
+        let text = format!("{{{{- if .Values.validation }}}}\n{documents}{{{{- end }}}}\n");
+        ("charts/orangery/templates/policies.yaml".to_owned(), text)
+    }
+
     #[test]
     fn the_definitions_in_the_chart_are_those_of_the_code() {
-        let wanted = definitions();
+        let mut wanted = definitions();
+        wanted.extend([policies()]);
         let update = env::var_os("UPDATE").is_some();
         let mut violations = Vec::new();
         for (path, text) in &wanted {

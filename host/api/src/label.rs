@@ -24,3 +24,5 @@ pub const INDEX: &str = "data.landscaper.gardener.cloud/index";
 pub const TARGET_MAP_KEY: &str = "data.landscaper.gardener.cloud/targetmapkey";
 /// On an import that an installation wrote: the job that wrote it last.
 pub const JOB_ID: &str = "data.landscaper.gardener.cloud/jobid";
+/// On any validated kind: `true` skips the validation at admission.
+pub const SKIP_VALIDATION: &str = "validation.landscaper.gardener.cloud/skip-validation";

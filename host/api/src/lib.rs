@@ -31,10 +31,14 @@ pub mod overwrites;
 pub mod sync;
 pub mod target;
 
+mod admission;
 pub mod convert;
 mod crds;
 
-pub use crate::crds::crds;
+pub use crate::{
+    admission::{Admission, admission},
+    crds::crds,
+};
 
 /// The API group of every kind.
 pub const GROUP: &str = "landscaper.gardener.cloud";

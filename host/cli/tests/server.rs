@@ -81,7 +81,7 @@ impl Fixture {
         let (code, definitions) = command(&["orangery".to_owned(), "crd".to_owned()]);
         assert_eq!(code, Exit::Ok.into());
         let applied = fixture.apply(&[("crds.yaml", &definitions)]).await.unwrap();
-        assert_eq!(applied.len(), orangery_api::crds().len());
+        assert_eq!(applied.len(), orangery_api::crds().len() + 2 * orangery_api::admission().len());
         fixture
     }
 

@@ -1,15 +1,21 @@
-//! The definitions of our kinds in the cluster: brought there, or expected to be there.
+//! The definitions of our kinds in the cluster, and the policies for them: brought there, or expected to be there.
+
+use std::fmt::Debug;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    ClusterResourceScope, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::{Patch, PatchParams},
     runtime::{
         conditions::is_crd_established,
         wait::{Condition, await_condition},
     },
 };
+use orangery_api::Admission;
+use serde::{Serialize, de::DeserializeOwned};
 
 /// Who owns the fields of the definitions.
 const FIELD_MANAGER: &str = "orangery";
@@ -64,7 +70,8 @@ impl Definitions {
         match self {
             Definitions::Install => {
                 let applied = stream::iter(orangery_api::crds()).map(|crd| install(client, crd));
-                applied.buffer_unordered(AT_ONCE).try_collect().await
+                applied.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+                install_policies(client).await
             }
             Definitions::Expect => match client.list_api_group_resources(orangery_api::API_VERSION).await {
                 Ok(_) => Ok(()),
@@ -76,18 +83,44 @@ impl Definitions {
 }
 
 async fn install(client: &Client, crd: CustomResourceDefinition) -> Result<(), DefinitionsError> {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let name = crd.name_any();
-    let params = PatchParams::apply(FIELD_MANAGER).force();
-    let applied = match api.patch(&name, &params, &Patch::Apply(&crd)).await {
+    let applied = match put(client, &crd).await {
         Ok(applied) => applied,
         Err(source) => return Err(DefinitionsError::Apply { name, source }),
     };
     if is_crd_established().matches_object(Some(&applied)) {
         return Ok(());
     }
-    let established = await_condition(api, &name, is_crd_established()).await;
+    let established = await_condition(Api::all(client.clone()), &name, is_crd_established()).await;
     established.map(drop).map_err(|source| DefinitionsError::NotEstablished { name, source: Box::new(source) })
+}
+
+/// A cluster before Kubernetes 1.30 has no policies; there the controllers alone find what is wrong.
+async fn install_policies(client: &Client) -> Result<(), DefinitionsError> {
+    for Admission { policy, binding } in orangery_api::admission() {
+        let name = policy.name_any();
+        let put = async {
+            put(client, &policy).await?;
+            put(client, &binding).await.map(drop)
+        };
+        match put.await {
+            Ok(()) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                tracing::warn!("the cluster has no admission policies; what is wrong is found in the course of jobs");
+                return Ok(());
+            }
+            Err(source) => return Err(DefinitionsError::Apply { name, source }),
+        }
+    }
+    Ok(())
+}
+
+async fn put<K>(client: &Client, object: &K) -> Result<K, kube::Error>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + Debug + DeserializeOwned + Serialize,
+{
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    Api::all(client.clone()).patch(&object.name_any(), &params, &Patch::Apply(object)).await
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! `orangery crd`: the custom resource definitions.
+//! `orangery crd`: the custom resource definitions, and the policies for their objects.
 
 use clap::Args;
+use orangery_api::Admission;
 
 use crate::{command::CommandError, exit::Exit, form::yaml, terminal::Terminal};
 
@@ -8,7 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   orangery crd | kubectl apply --server-side -f -";
 
-/// Prints the custom resource definitions as YAML.
+/// Prints the custom resource definitions, and the admission policies for their objects, as YAML.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Crd {}
@@ -18,6 +19,9 @@ impl Crd {
     pub fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         for definition in orangery_api::crds() {
             terminal.text(&format!("---\n{}", yaml(&definition)?))?;
+        }
+        for Admission { policy, binding } in orangery_api::admission() {
+            terminal.text(&format!("---\n{}---\n{}", yaml(&policy)?, yaml(&binding)?))?;
         }
         Ok(Exit::Ok)
     }
