@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::{
     command::{
         blueprint::Blueprint, completion::Completion, crd::Crd, inspect::Inspect, interrupt::Interrupt, plugin::Plugin,
-        reconcile::Reconcile, render::Render, run::Run, up::Up, wit::Wit,
+        reconcile::Reconcile, render::Render, run::Run, up::Up, why::Why, wit::Wit,
     },
     exit::EXIT_CODES,
 };
@@ -52,6 +52,8 @@ pub enum Command {
 pub enum Tool {
     /// Show installations as trees, with phases, waits and errors
     Inspect(Inspect),
+    /// Show what an object waits for, or why it failed
+    Why(Why),
     /// Start a job at a root installation
     Reconcile(Reconcile),
     /// End the running job of an installation

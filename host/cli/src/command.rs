@@ -33,6 +33,7 @@ pub mod run;
 #[cfg(test)]
 mod tests;
 pub mod up;
+pub mod why;
 pub mod wit;
 
 /// Why a command of this crate ends without doing what it is for: one sentence.
@@ -209,6 +210,7 @@ impl Tool {
     pub fn execute(self, terminal: &mut Terminal) -> ExitCode {
         let outcome = match self {
             Tool::Inspect(inspect) => wait_for(inspect.execute(terminal)),
+            Tool::Why(why) => wait_for(why.execute(terminal)),
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
             Tool::Render(render) => wait_for(render.execute(terminal)),

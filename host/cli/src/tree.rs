@@ -9,7 +9,10 @@ use std::{sync::Arc, time::Duration};
 use orangery_api::{deploy_item::DeployItem, execution::Execution, installation::Installation};
 use serde::{Serialize, Serializer};
 
-pub use crate::tree::cause::Cause;
+pub use crate::tree::{
+    cause::Cause,
+    why::{Link, Why},
+};
 
 mod build;
 mod cause;
@@ -17,6 +20,7 @@ pub mod draw;
 pub mod live;
 #[cfg(test)]
 mod tests;
+mod why;
 
 /// What a tree is built from: everything of some namespaces.
 #[derive(Clone, Debug, Default)]
@@ -144,6 +148,9 @@ pub struct Node {
     /// From the job's start to its end, in seconds.
     #[serde(rename = "seconds", skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
     pub took: Option<Duration>,
+    /// Since when it stands so: when it failed, or began to wait for what it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// What it waits for, one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,

@@ -65,7 +65,31 @@ impl fmt::Display for Until {
     }
 }
 
+impl Until {
+    const ALL: [Until; 4] = [Until::Exists, Until::Ready, Until::Finished, Until::Gone];
+}
+
+impl Waiting {
+    fn read(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(' ')?;
+        let (name, until) = rest.split_once(' ')?;
+        let until = Until::ALL.into_iter().find(|word| word.to_string() == until)?;
+        Some(Self { kind: kind.to_owned(), name: name.to_owned(), until })
+    }
+}
+
 impl Wait {
+    /// The wait that a condition's message tells of; none where it tells of something else. What the message only counts
+    /// is not in it.
+    pub fn read(message: &str) -> Option<Self> {
+        let mut list = message.strip_prefix("waiting for ")?;
+        if let Some((shown, _)) = list.strip_suffix(" more").and_then(|list| list.rsplit_once(" and ")) {
+            list = shown;
+        }
+        let on = list.split(", ").map(Waiting::read).collect::<Option<_>>()?;
+        Some(Self { on, poll: None })
+    }
+
     /// Waiting for one object.
     pub fn on(kind: impl Into<String>, name: impl Into<String>, until: Until) -> Self {
         Self { on: BTreeSet::from([Waiting { kind: kind.into(), name: name.into(), until }]), poll: None }
@@ -208,6 +232,28 @@ mod tests {
     fn wf_44_several_failures_are_told_together() {
         assert_eq!(retry("x").join(retry("y")), retry("x; y"));
         assert_eq!(stall("x").join(stall("x")), stall("x"));
+    }
+
+    #[test]
+    fn what_is_waited_for_can_be_read_from_the_message() {
+        let wait = |names: &[&str]| {
+            let on = names.iter().map(|name| Waiting {
+                kind: "Target".to_owned(),
+                name: (*name).to_owned(),
+                until: if *name == "a" { Until::Exists } else { Until::Gone },
+            });
+            Wait { on: on.collect(), poll: None }
+        };
+        for names in [["a"].as_slice(), &["a", "b"], &["a", "b", "c", "d", "e"]] {
+            assert_eq!(Wait::read(&wait(names).to_string()), Some(wait(names)));
+        }
+        let long = wait(&["a", "b", "c", "d", "e", "f", "g"]).to_string();
+        assert_eq!(Wait::read(&long), Some(wait(&["a", "b", "c", "d", "e"])));
+        for other in
+            ["waiting for the next event", "waiting for Target", "could not be read", "waiting for A b to vanish"]
+        {
+            assert_eq!(Wait::read(other), None, "{other}");
+        }
     }
 
     #[test]

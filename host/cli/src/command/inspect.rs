@@ -40,6 +40,7 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
     type, target, plugin    of deploy items
     items        of executions: {done, total}
     seconds      from the job's start to its end
+    since        when it failed, or began to wait for what it waits for
     waitsFor     one sentence
     error        {operation, reason, message, codes, hint}
     children     a list of nodes

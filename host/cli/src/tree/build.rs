@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{
     annotation,
     condition::{self, Condition},
@@ -218,6 +219,7 @@ fn node<K: Marks + Job>(object: &K, kind: Kind, times: Option<&TransitionTimes>,
         plugin: None,
         items: None,
         took: if standing == Standing::Succeeded || standing == Standing::Failed { times.and_then(took) } else { None },
+        since: since(object, standing, times).map(|since| since.0.to_string()),
         waits_for: (standing == Standing::Running).then(|| waits_for(object)).flatten(),
         error: (standing == Standing::Failed).then(|| object.last_error().map_or_else(untold, trouble)),
         children: Vec::new(),
@@ -252,6 +254,21 @@ fn took(times: &TransitionTimes) -> Option<Duration> {
     let began = times.trigger_time.as_ref().or(times.init_time.as_ref())?;
     let ended = times.finished_time.as_ref()?;
     Duration::try_from(ended.0.duration_since(began.0)).ok()
+}
+
+/// When it ended, or began to wait for what it waits for; nothing of what is not reached, or has succeeded.
+fn since<'a, K: Job>(object: &'a K, standing: Standing, times: Option<&'a TransitionTimes>) -> Option<&'a Time> {
+    match standing {
+        Standing::Idle | Standing::Pending | Standing::Succeeded => None,
+        Standing::Failed => match condition::find(object.conditions(), "Ready") {
+            Some(ready) => Some(&ready.last_transition_time),
+            None => object.last_error().map(|error| &error.last_update_time),
+        },
+        Standing::Running => match condition::find(object.conditions(), "Progressing") {
+            Some(progressing) => Some(&progressing.last_update_time),
+            None => times?.trigger_time.as_ref(),
+        },
+    }
 }
 
 /// What a running object waits for, from the conditions (C-04); external deployers only write `lastError`.

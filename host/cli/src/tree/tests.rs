@@ -1,5 +1,7 @@
 //! Golden texts of trees: every form of node that a user can meet.
 
+mod why;
+
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
@@ -305,27 +307,28 @@ fn colours_tell_phases_apart_and_long_lines_are_cut() {
 #[test]
 fn the_json_form_is_stable() {
     let tree = failing().tree().failed_only();
+    let item = json!({
+        "kind": "DeployItem", "namespace": "default", "name": "hello-b-x7f", "title": "b", "phase": "Failed",
+        "standing": "failed", "job": "job-1", "since": "2026-11-21T08:00:00Z",
+        "type": "landscaper.gardener.cloud/kubernetes-manifest", "target": "cluster",
+        "error": {
+            "operation": "Deploy", "reason": "ApplyFailed",
+            "message": "could not apply ConfigMap x\nadmission said no", "codes": ["ERR_CONFIGURATION_PROBLEM"],
+            "hint": "correct the blueprint or the installation, apply it, then: orangery reconcile NAME",
+        },
+        "children": [],
+    });
     assert_eq!(
         serde_json::to_value(&tree.roots).unwrap(),
         json!([{
             "kind": "Installation", "namespace": "default", "name": "hello", "title": "hello", "phase": "Failed",
-            "standing": "failed", "job": "job-1",
+            "standing": "failed", "job": "job-1", "since": "2026-11-21T08:00:00Z",
             "error": {"operation": "Deploy", "reason": "ChildrenFailed", "message": "execution hello failed", "codes": []},
             "children": [{
                 "kind": "Execution", "namespace": "default", "name": "hello", "title": "hello", "phase": "Failed",
-                "standing": "failed", "job": "job-1", "items": {"done": 1, "total": 2},
+                "standing": "failed", "job": "job-1", "since": "2026-11-21T08:00:00Z", "items": {"done": 1, "total": 2},
                 "error": {"operation": "Deploy", "reason": "DeployItemsFailed", "message": "deploy item b failed", "codes": []},
-                "children": [{
-                    "kind": "DeployItem", "namespace": "default", "name": "hello-b-x7f", "title": "b", "phase": "Failed",
-                    "standing": "failed", "job": "job-1", "type": "landscaper.gardener.cloud/kubernetes-manifest",
-                    "target": "cluster",
-                    "error": {
-                        "operation": "Deploy", "reason": "ApplyFailed",
-                        "message": "could not apply ConfigMap x\nadmission said no", "codes": ["ERR_CONFIGURATION_PROBLEM"],
-                        "hint": "correct the blueprint or the installation, apply it, then: orangery reconcile NAME",
-                    },
-                    "children": [],
-                }],
+                "children": [item],
             }],
         }])
     );

@@ -1,0 +1,134 @@
+//! `orangery why`: what an object waits for, or why it failed.
+
+use std::str::FromStr;
+
+use clap::Args;
+use kube::Client;
+use serde::Serialize;
+
+use crate::{
+    call::CallError,
+    command::{CommandError, inspect},
+    connection::{Connection, Scope},
+    exit::Exit,
+    form::Form,
+    terminal::Terminal,
+    tree::{Kind, Tree, Why as Chain},
+};
+
+const HELP: &str = "\
+Examples:
+  orangery why hello                          an installation
+  orangery why deployitem/hello-item-x7f      a deploy item
+  orangery why exec/hello -n demo -o json | jq -r '.chain[-1].name'
+
+Each line is there because of the next. The last one is where the reason lies: with its error in full, and how to mend
+it where that is known.
+
+Output of -o json and -o yaml (fields are added, never renamed or removed):
+  apiVersion     orangery.dev/v1alpha1
+  kind           Why
+  chain          from the object to the one where the reason lies, a list of
+                 {kind, namespace, name, title, phase, standing, since, says, others}
+  error          of the last one: {operation, reason, message, codes, hint}
+  fix            one sentence
+
+The exit code is 0 whatever the reason is.";
+
+/// Shows what an object waits for, or why it failed, as a chain to where the reason lies.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
+pub struct Why {
+    /// The object, such as installation/hello, execution/hello or deployitem/hello-item-x7f; a name alone is that of an
+    /// installation
+    #[arg(value_name = "KIND/NAME")]
+    pub subject: Subject,
+    /// How it is written [default: lines]
+    #[arg(short, long, value_enum, value_name = "FORM")]
+    pub output: Option<Form>,
+    /// Which namespace.
+    #[command(flatten)]
+    pub scope: Scope,
+    /// Which cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// An object of a tree, as the command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+}
+
+/// A word that names no kind of a tree.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is no kind of a tree; write installation/NAME, execution/NAME or deployitem/NAME")]
+pub struct NoKind(String);
+
+impl FromStr for Subject {
+    type Err = NoKind;
+
+    fn from_str(text: &str) -> Result<Self, NoKind> {
+        let (kind, name) = text.split_once('/').unwrap_or(("installation", text));
+        let kind = match kind.to_lowercase().as_str() {
+            "installation" | "installations" | "inst" => Kind::Installation,
+            "execution" | "executions" | "exec" => Kind::Execution,
+            "deployitem" | "deployitems" | "di" => Kind::DeployItem,
+            _ => return Err(NoKind(kind.to_owned())),
+        };
+        Ok(Self { kind, name: name.to_owned() })
+    }
+}
+
+/// The output of `-o json` and `-o yaml`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    why: &'a Chain<'a>,
+}
+
+impl Why {
+    /// Reads the objects and shows the chain.
+    pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        self.on(&self.connection.client().await?, terminal).await
+    }
+
+    pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let namespace = self.scope.namespace(client);
+        let tree = Tree::of(&inspect::read(client, namespace).await?);
+        let Subject { kind, name } = &self.subject;
+        let why = tree.why(*kind, namespace, name).ok_or_else(|| CallError::NotFound {
+            kind: kind.as_str().to_lowercase(),
+            namespace: namespace.to_owned(),
+            name: name.clone(),
+        })?;
+        if let Some(form) = self.output {
+            form.write(&Document { api_version: "orangery.dev/v1alpha1", kind: "Why", why: &why }, terminal)?;
+        } else {
+            for line in why.lines() {
+                terminal.line(line)?;
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_named_as_kubectl_names_it() {
+        let read = |text: &str| text.parse::<Subject>().map(|subject| (subject.kind, subject.name)).ok();
+        assert_eq!(read("hello"), Some((Kind::Installation, "hello".to_owned())));
+        assert_eq!(read("exec/hello"), Some((Kind::Execution, "hello".to_owned())));
+        assert_eq!(read("DeployItem/x"), Some((Kind::DeployItem, "x".to_owned())));
+        assert_eq!(read("pod/x"), None);
+    }
+}

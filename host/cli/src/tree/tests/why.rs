@@ -1,0 +1,193 @@
+//! Chains from an object to where the reason lies.
+
+use super::*;
+use crate::tree::Kind;
+
+#[track_caller]
+fn check(given: Given, kind: Kind, name: &str, expected: &str) {
+    let tree = given.tree();
+    let why = tree.why(kind, "default", name).unwrap();
+    assert_eq!(format!("\n{}\n", why.lines().join("\n")), expected);
+}
+
+fn sub(title: &str) -> Value {
+    json!({
+        "annotations": {"landscaper.gardener.cloud/subinstallation-name": title},
+        "labels": {"landscaper.gardener.cloud/encompassed-by": "app"},
+    })
+}
+
+fn waiting(phase: &str, message: &str) -> Value {
+    status(phase, false, condition("Waiting", message))
+}
+
+/// An app whose second sub-installation waits for the first, whose item fares as given.
+fn app(item: Value) -> Given {
+    Given::default()
+        .installation(
+            "app",
+            json!({}),
+            waiting("Progressing", "waiting for Installation b-1 to finish, Installation c-1 to finish"),
+        )
+        .installation("b-1", sub("b"), waiting("Progressing", "waiting for Execution b-1 to finish"))
+        .installation("c-1", sub("c"), waiting("Init", "waiting for Installation b-1 to finish"))
+        .execution("b-1", &["x"], waiting("Progressing", "waiting for DeployItem b-1-x-x7f to finish"))
+        .item("b-1", "x", json!({}), item)
+}
+
+#[test]
+fn what_waits_leads_to_the_item_that_nobody_takes() {
+    check(
+        app(status("", false, json!({}))),
+        Kind::Installation,
+        "c-1",
+        "
+installation c-1 is at work in phase Init: waiting for Installation b-1 to finish (since 2026-11-21T08:00:00Z)
+  because installation b-1 is at work in phase Progressing: waiting for Execution b-1 to finish (since 2026-11-21T08:00:00Z)
+    because execution b-1 is at work in phase Progressing: waiting for DeployItem b-1-x-x7f to finish (since 2026-11-21T08:00:00Z)
+      because deploy item x (b-1-x-x7f) has not begun: nobody has taken it, neither a component for landscaper.gardener.cloud/kubernetes-manifest nor another deployer
+        fix:    register a component for the type (orangery run --plugins), start the deployer that takes it, or correct the type in the blueprint
+",
+    );
+}
+
+#[test]
+fn of_several_that_are_waited_for_the_failed_one_is_followed_and_told_in_full() {
+    let failed = status(
+        "Failed",
+        true,
+        error("TargetNotFound", "Target nowhere does not exist", &["ERR_CONFIGURATION_PROBLEM"]),
+    );
+    check(
+        app(failed),
+        Kind::Installation,
+        "app",
+        "
+installation app is at work in phase Progressing: waiting for Installation b-1 to finish, Installation c-1 to finish, and for 1 more (since 2026-11-21T08:00:00Z)
+  because installation b-1 is at work in phase Progressing: waiting for Execution b-1 to finish (since 2026-11-21T08:00:00Z)
+    because execution b-1 is at work in phase Progressing: waiting for DeployItem b-1-x-x7f to finish (since 2026-11-21T08:00:00Z)
+      because deploy item x (b-1-x-x7f) failed (since 2026-11-21T08:00:00Z)
+        error:  Target nowhere does not exist
+        reason: TargetNotFound (in Deploy)
+        code:   ERR_CONFIGURATION_PROBLEM
+        fix:    correct the blueprint or the installation, apply it, then: orangery reconcile NAME
+",
+    );
+}
+
+#[test]
+fn what_failed_leads_to_the_leaf_that_failed() {
+    check(
+        failing(),
+        Kind::Installation,
+        "hello",
+        "
+installation hello failed (since 2026-11-21T08:00:00Z)
+  because execution hello failed (since 2026-11-21T08:00:00Z)
+    because deploy item b (hello-b-x7f) failed (since 2026-11-21T08:00:00Z)
+      error:  could not apply ConfigMap x
+              admission said no
+      reason: ApplyFailed (in Deploy)
+      code:   ERR_CONFIGURATION_PROBLEM
+      fix:    correct the blueprint or the installation, apply it, then: orangery reconcile NAME
+",
+    );
+}
+
+#[test]
+fn a_failed_predecessor_is_followed_beside_the_tree() {
+    let behind = "an installation whose exports are imported here has not succeeded: installation first failed: boom";
+    let given = Given::default()
+        .installation("first", json!({}), status("Failed", true, error("TemplateFailed", "boom", &[])))
+        .installation("second", json!({}), status("Failed", true, error("PredecessorNotSucceeded", behind, &[])));
+    check(
+        given,
+        Kind::Installation,
+        "second",
+        "
+installation second failed (since 2026-11-21T08:00:00Z)
+  because installation first failed (since 2026-11-21T08:00:00Z)
+    error:  boom
+    reason: TemplateFailed (in Deploy)
+",
+    );
+}
+
+#[test]
+fn an_item_that_has_not_begun_leads_to_its_predecessor() {
+    let after = json!({"execution.landscaper.gardener.cloud/dependsOn": "first"});
+    let given = Given::default()
+        .installation("app", json!({}), waiting("Progressing", "waiting for Execution app to finish"))
+        .execution(
+            "app",
+            &["first", "second"],
+            waiting("Progressing", "waiting for DeployItem app-first-x7f to finish"),
+        )
+        .item("app", "first", json!({}), status("Progressing", false, condition("TransientError", "no answer")))
+        .item("app", "second", after, json!({}));
+    check(
+        given,
+        Kind::DeployItem,
+        "app-second-x7f",
+        "
+deploy item second (app-second-x7f) has not begun: it comes after first
+  because deploy item first (app-first-x7f) is at work in phase Progressing: tries again: no answer (since 2026-11-21T08:00:00Z)
+",
+    );
+}
+
+#[test]
+fn what_is_missing_is_to_be_made_and_what_is_idle_to_be_triggered() {
+    let given = Given::default().installation("app", json!({}), waiting("Init", "waiting for Context other to exist"));
+    check(
+        given,
+        Kind::Installation,
+        "app",
+        "
+installation app is at work in phase Init: waiting for Context other to exist (since 2026-11-21T08:00:00Z)
+  fix:    create Context other in namespace default, or correct what names it
+",
+    );
+    check(
+        Given::default().installation("new", json!({}), json!({})),
+        Kind::Installation,
+        "new",
+        "
+installation new awaits a trigger: orangery reconcile new -n default
+",
+    );
+    check(hello(), Kind::Execution, "hello", "\nexecution hello waits for nothing: its last job succeeded\n");
+    assert_eq!(hello().tree().why(Kind::Execution, "default", "absent"), None);
+}
+
+/// Two that wait for each other end the chain; whoever reads it sees the ring.
+#[test]
+fn a_ring_ends() {
+    let given = Given::default()
+        .installation("a", json!({}), waiting("Init", "waiting for Installation b to finish"))
+        .installation("b", json!({}), waiting("Init", "waiting for Installation a to finish"));
+    let tree = given.tree();
+    let why = tree.why(Kind::Installation, "default", "a").unwrap();
+    assert_eq!(why.chain.iter().map(|link| link.name).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn the_json_form_of_a_chain_is_stable() {
+    let tree = failing().tree();
+    let why = tree.why(Kind::DeployItem, "default", "hello-b-x7f").unwrap();
+    assert_eq!(
+        serde_json::to_value(&why).unwrap(),
+        json!({
+            "chain": [{
+                "kind": "DeployItem", "namespace": "default", "name": "hello-b-x7f", "title": "b", "phase": "Failed",
+                "standing": "failed", "since": "2026-11-21T08:00:00Z", "says": "failed", "others": 0,
+            }],
+            "error": {
+                "operation": "Deploy", "reason": "ApplyFailed",
+                "message": "could not apply ConfigMap x\nadmission said no", "codes": ["ERR_CONFIGURATION_PROBLEM"],
+                "hint": "correct the blueprint or the installation, apply it, then: orangery reconcile NAME",
+            },
+            "fix": "correct the blueprint or the installation, apply it, then: orangery reconcile NAME",
+        })
+    );
+}

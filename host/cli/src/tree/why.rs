@@ -1,0 +1,285 @@
+//! What an object waits for, or why it failed: a chain from it to the object where the reason lies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orangery_core::step::{Until, Wait};
+use serde::Serialize;
+
+use crate::tree::{Kind, Node, Standing, Tree, Trouble};
+
+/// A chain of objects, each of which stands as it does because of the next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Why<'a> {
+    /// From the object asked about to the one where the reason lies; never empty.
+    pub chain: Vec<Link<'a>>,
+    /// Why the last one failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a Trouble>,
+    /// How to mend it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// One object of the chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Link<'a> {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its name in the blueprint.
+    pub title: &'a str,
+    /// The phase on the wire.
+    pub phase: &'a str,
+    /// How it stands.
+    pub standing: Standing,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<&'a str>,
+    /// What it waits for, or what there is to say of it; the error of one that failed stands beside the chain.
+    pub says: String,
+    /// How many more it waits for, beside the next of the chain.
+    pub others: usize,
+}
+
+type Id<'a> = (Kind, &'a str, &'a str);
+
+/// All nodes by kind, namespace and name, with what each belongs to.
+struct Places<'a> {
+    nodes: BTreeMap<Id<'a>, (&'a Node, Option<Id<'a>>)>,
+}
+
+/// What stands next in the chain, and how many stand beside it.
+struct Step<'a> {
+    next: Option<&'a Node>,
+    others: usize,
+}
+
+impl Tree {
+    /// Why an object stands as it does; `None` where there is no such object.
+    pub fn why(&self, kind: Kind, namespace: &str, name: &str) -> Option<Why<'_>> {
+        let places = Places::of(self);
+        let (mut node, _) = places.nodes.get(&(kind, namespace, name)).copied()?;
+        let mut seen = BTreeSet::new();
+        let mut chain = Vec::new();
+        loop {
+            seen.insert(id(node));
+            let step = places.step(node);
+            chain.push(Link::of(node, &step));
+            match step.next.filter(|next| !seen.contains(&id(next))) {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        Some(Why { chain, error: node.error.as_ref(), fix: fix(node) })
+    }
+}
+
+impl Why<'_> {
+    /// The chain as lines, and below it the error of the last object in full.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (depth, link) in self.chain.iter().enumerate() {
+            let lead = if depth == 0 { String::new() } else { format!("{}because ", "  ".repeat(depth)) };
+            let since = link.since.map(|since| format!(" (since {since})")).unwrap_or_default();
+            let others = if link.others == 0 { String::new() } else { format!(", and for {} more", link.others) };
+            lines.push(format!("{lead}{} {}{others}{since}", link.subject(), link.says));
+        }
+        let below = "  ".repeat(self.chain.len());
+        if let Some(error) = self.error {
+            lines.push(format!(
+                "{below}error:  {}",
+                error.message.trim_end().replace('\n', &format!("\n{below}        "))
+            ));
+            let operation =
+                if error.operation.is_empty() { String::new() } else { format!(" (in {})", error.operation) };
+            lines.push(format!("{below}reason: {}{operation}", error.reason));
+            if !error.codes.is_empty() {
+                lines.push(format!("{below}code:   {}", error.codes.join(", ")));
+            }
+        }
+        lines.extend(self.fix.as_ref().map(|fix| format!("{below}fix:    {fix}")));
+        lines
+    }
+}
+
+impl<'a> Link<'a> {
+    fn of(node: &'a Node, step: &Step<'a>) -> Self {
+        Self {
+            kind: node.kind,
+            namespace: &node.namespace,
+            name: &node.name,
+            title: &node.title,
+            phase: &node.phase,
+            standing: node.standing,
+            since: node.since.as_deref(),
+            says: says(node, step.next),
+            others: step.others,
+        }
+    }
+
+    fn subject(&self) -> String {
+        match self.kind {
+            Kind::Installation => format!("installation {}", self.name),
+            Kind::Execution => format!("execution {}", self.name),
+            Kind::DeployItem => format!("deploy item {} ({})", self.title, self.name),
+        }
+    }
+}
+
+fn id(node: &Node) -> Id<'_> {
+    (node.kind, &node.namespace, &node.name)
+}
+
+/// The kind of an object that is waited for, where it has a place in trees.
+fn kind(word: &str) -> Option<Kind> {
+    [Kind::Installation, Kind::Execution, Kind::DeployItem].into_iter().find(|kind| kind.as_str() == word)
+}
+
+impl<'a> Places<'a> {
+    fn of(tree: &'a Tree) -> Self {
+        let mut places = Self { nodes: BTreeMap::new() };
+        for root in &tree.roots {
+            places.add(root, None);
+        }
+        places
+    }
+
+    fn add(&mut self, node: &'a Node, parent: Option<Id<'a>>) {
+        self.nodes.insert(id(node), (node, parent));
+        for child in &node.children {
+            self.add(child, Some(id(node)));
+        }
+    }
+
+    fn node(&self, id: &Id<'_>) -> Option<&'a Node> {
+        self.nodes.get(id).map(|(node, _)| *node)
+    }
+
+    fn parent(&self, node: &Node) -> Option<&'a Node> {
+        let (_, parent) = self.nodes.get(&id(node))?;
+        self.node(parent.as_ref()?)
+    }
+
+    /// Those beside a node: with the same parent, or roots of its namespace.
+    fn beside(&self, node: &'a Node) -> Vec<&'a Node> {
+        match self.parent(node) {
+            Some(parent) => parent.children.iter().collect(),
+            None => {
+                let roots =
+                    self.nodes.values().filter(|(root, parent)| parent.is_none() && root.namespace == node.namespace);
+                roots.map(|(root, _)| *root).collect()
+            }
+        }
+    }
+
+    fn step(&self, node: &'a Node) -> Step<'a> {
+        match node.standing {
+            Standing::Failed => self.failed(node),
+            Standing::Running => self.running(node),
+            Standing::Pending => self.pending(node),
+            Standing::Idle | Standing::Succeeded => first(Vec::new()),
+        }
+    }
+
+    /// What failed below it, or the sibling whose failure it names.
+    fn failed(&self, node: &'a Node) -> Step<'a> {
+        let below: Vec<&Node> = node.children.iter().filter(|child| child.has_failed()).collect();
+        if !below.is_empty() {
+            return first(below);
+        }
+        let Some(error) = node.error.as_ref().filter(|error| error.reason == "PredecessorNotSucceeded") else {
+            return first(below);
+        };
+        let names = |other: &Node| error.message.contains(&format!("installation {} ", other.name));
+        let siblings = self.beside(node).into_iter();
+        first(
+            siblings
+                .filter(|other| other.kind == Kind::Installation && id(other) != id(node) && names(other))
+                .collect(),
+        )
+    }
+
+    fn running(&self, node: &'a Node) -> Step<'a> {
+        let waited_for = node.waits_for.as_deref().and_then(Wait::read).unwrap_or_default();
+        let on = waited_for.on.iter().filter_map(|on| self.node(&(kind(&on.kind)?, &node.namespace, &on.name)));
+        let on: Vec<&Node> = on.collect();
+        if !on.is_empty() || !waited_for.on.is_empty() {
+            return first(on);
+        }
+        first(
+            node.children
+                .iter()
+                .filter(|child| matches!(child.standing, Standing::Running | Standing::Failed))
+                .collect(),
+        )
+    }
+
+    /// The predecessors that it waits for, else what it belongs to, which has not come to it yet.
+    fn pending(&self, node: &'a Node) -> Step<'a> {
+        let after = node.waits_for.as_deref().and_then(|text| text.strip_prefix("after ")).unwrap_or_default();
+        let after: Vec<&str> = after.split(", ").collect();
+        let before: Vec<&Node> =
+            self.beside(node).into_iter().filter(|other| after.contains(&other.title.as_str())).collect();
+        if before.is_empty() { first(self.parent(node).into_iter().collect()) } else { first(before) }
+    }
+}
+
+/// Of several, what failed comes first, then what is at work.
+fn first(mut nodes: Vec<&Node>) -> Step<'_> {
+    nodes.sort_by_key(|node| match node.standing {
+        _ if node.has_failed() => 0,
+        Standing::Running => 1,
+        Standing::Pending => 2,
+        Standing::Idle | Standing::Succeeded | Standing::Failed => 3,
+    });
+    Step { next: nodes.first().copied(), others: nodes.len().saturating_sub(1) }
+}
+
+fn says(node: &Node, next: Option<&Node>) -> String {
+    let phase = if node.phase.is_empty() { String::new() } else { format!(" in phase {}", node.phase) };
+    match (node.standing, &node.waits_for) {
+        (Standing::Failed, _) => "failed".to_owned(),
+        (Standing::Succeeded, _) => "waits for nothing: its last job succeeded".to_owned(),
+        (Standing::Idle, Some(trigger)) => trigger.clone(),
+        (Standing::Idle, None) => "has nothing to do: no job that reached it has asked for it".to_owned(),
+        (Standing::Pending, Some(after)) => format!("has not begun: it comes {after}"),
+        (Standing::Pending, None) => "has not begun: the job has not come to it yet".to_owned(),
+        (Standing::Running, _) if is_untaken(node) => {
+            let item_type = node.item_type.as_deref().unwrap_or_default();
+            format!("has not begun: nobody has taken it, neither a component for {item_type} nor another deployer")
+        }
+        (Standing::Running, Some(wait)) => format!("is at work{phase}: {wait}"),
+        (Standing::Running, None) if next.is_some() => format!("is at work{phase}"),
+        (Standing::Running, None) => format!("is at work{phase}, and waits for nobody"),
+    }
+}
+
+/// Whether nobody has begun with a deploy item that is asked for.
+fn is_untaken(node: &Node) -> bool {
+    node.kind == Kind::DeployItem
+        && node.standing == Standing::Running
+        && node.plugin.is_none()
+        && node.waits_for.is_none()
+}
+
+/// How to mend what the last object of a chain says.
+fn fix(node: &Node) -> Option<String> {
+    if let Some(error) = &node.error {
+        return error.hint.map(str::to_owned);
+    }
+    if is_untaken(node) {
+        return Some(
+            "register a component for the type (orangery run --plugins), start the deployer that takes it, or correct \
+             the type in the blueprint"
+                .to_owned(),
+        );
+    }
+    let wait = Wait::read(node.waits_for.as_deref()?)?;
+    let missing = wait.on.iter().find(|on| on.until == Until::Exists)?;
+    Some(format!("create {} {} in namespace {}, or correct what names it", missing.kind, missing.name, node.namespace))
+}
