@@ -71,9 +71,28 @@ pub struct InstallationSpec {
     /// When jobs start by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic_reconcile: Option<AutomaticReconcile>,
+    /// Whether a changed spec starts a job; absent means `Manual`. Looked at on roots only.
+    #[serde(default, skip_serializing_if = "ReconcilePolicy::is_manual")]
+    pub reconcile_policy: ReconcilePolicy,
     /// Promises that spare looking at siblings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimization: Option<Optimization>,
+}
+
+/// What starts a job at a root, beside the annotation and `automaticReconcile` (`rules.md` C-05). Not in the original.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ReconcilePolicy {
+    /// Nothing.
+    #[default]
+    Manual,
+    /// A spec that no job has dealt with, a new one included.
+    OnSpecChange,
+}
+
+impl ReconcilePolicy {
+    fn is_manual(&self) -> bool {
+        *self == ReconcilePolicy::Manual
+    }
 }
 
 /// The signature to verify.

@@ -10,7 +10,9 @@ use crate::{
     deploy_item::OnDelete,
     duration::Duration,
     execution::DeployItemTemplate,
-    installation::{BlueprintReference, BlueprintSource, InlineBlueprint, InstallationSpec, Optimization},
+    installation::{
+        BlueprintReference, BlueprintSource, InlineBlueprint, InstallationSpec, Optimization, ReconcilePolicy,
+    },
     reference::ObjectReference,
 };
 
@@ -46,7 +48,9 @@ pub fn subinstallation(
         }),
         // What the parent's user asked for holds for the whole tree (`landscaper.md` §16).
         verification: parent.verification.clone(),
+        // Jobs begin at roots.
         automatic_reconcile: None,
+        reconcile_policy: ReconcilePolicy::Manual,
     }
 }
 

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use orangery_api::{
     annotation,
     execution::Execution,
-    installation::Installation,
+    installation::{Installation, ReconcilePolicy},
     job::Job,
     marks::{Marks, Operation},
 };
@@ -18,14 +18,16 @@ use orangery_reconcile::{Key, Next, Watched};
 use super::children;
 use crate::host::{Host, key_of};
 
-/// Whether a job is asked for: by annotation, or by a spec that changed under `reconcile-if-changed`.
+/// Whether a job is asked for: by annotation, or by a spec that changed under `reconcile-if-changed` or the policy
+/// `OnSpecChange`, which is the same as a field.
 pub(super) fn is_requested(installation: &Installation) -> bool {
+    let on_change = installation.spec.reconcile_policy == ReconcilePolicy::OnSpecChange
+        || installation.annotation(annotation::RECONCILE_IF_CHANGED).is_some();
     let changed = || {
         let observed = installation.status.as_ref().map_or(0, |status| status.observed_generation);
-        installation.annotation(annotation::RECONCILE_IF_CHANGED).is_some()
-            && installation.metadata.generation.unwrap_or_default() != observed
+        installation.metadata.generation.unwrap_or_default() != observed
     };
-    installation.operation() == Some(Operation::Reconcile) || changed()
+    installation.operation() == Some(Operation::Reconcile) || (on_change && changed())
 }
 
 /// Whether the request on the object is the one that its running job answers. A token tells; without one a request is
@@ -163,6 +165,17 @@ mod tests {
             ))
         };
         assert!(marked(2) && !marked(3));
+    }
+
+    #[test]
+    fn c_05_a_policy_asks_for_what_was_not_observed_and_the_usual_one_for_nothing() {
+        let under = |policy: ReconcilePolicy, observed: i64| {
+            let mut installation = installation(json!({}), json!({"observedGeneration": observed}));
+            installation.spec.reconcile_policy = policy;
+            is_requested(&installation)
+        };
+        assert!(under(ReconcilePolicy::OnSpecChange, 2) && !under(ReconcilePolicy::OnSpecChange, 3));
+        assert!(!under(ReconcilePolicy::Manual, 2));
     }
 
     #[test]
