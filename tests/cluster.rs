@@ -7,6 +7,9 @@ mod admission;
 #[path = "cluster/alike.rs"]
 mod alike;
 #[cfg(test)]
+#[path = "cluster/automatic.rs"]
+mod automatic;
+#[cfg(test)]
 #[path = "cluster/blueprints.rs"]
 mod blueprints;
 #[cfg(test)]
