@@ -2,6 +2,9 @@
 //! no more rights than the chart gives it. `tests/kube/build.sh` builds the servers; without them everything is skipped.
 
 #[cfg(test)]
+#[path = "cluster/admission.rs"]
+mod admission;
+#[cfg(test)]
 #[path = "cluster/automatic.rs"]
 mod automatic;
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Cluster {
     /// Starts a real API server, and the operator with these arguments, which has the rights that the chart gives it;
     /// answers when the operator works.
     pub async fn start_on_kube(binary: &Binary, programs: &Programs, arguments: &[&str]) -> Cluster {
-        let server = Kube::start(programs).await;
+        let server = Kube::start(programs, binary).await;
         let objects = Objects::of(server.kubeconfig()).await;
         let process = server.operator(binary, OPERATOR[0], arguments);
         objects.apply(&own_target(&server.kubeconfig())).await;

@@ -25,7 +25,9 @@ use crate::{
     binary::{Binary, Running},
     fail,
     objects::{self, Objects},
-    repository, yaml,
+    repository,
+    tree::API,
+    yaml,
 };
 
 /// How long the servers may take until they serve.
@@ -84,7 +86,7 @@ pub struct Kube {
 
 impl Kube {
     /// Starts them, with our kinds and with the rights that the chart gives to the operator; answers when they serve.
-    pub async fn start(programs: &Programs) -> Kube {
+    pub async fn start(programs: &Programs, binary: &Binary) -> Kube {
         let folder = TempDir::new().expect("a temporary folder");
         let [etcd, peers, port] = free_ports();
         let key = KeyPair::generate().expect("a key");
@@ -98,9 +100,11 @@ impl Kube {
         kube.run(programs, "etcd", &kube.etcd(etcd, peers));
         kube.run(programs, "kube-apiserver", &kube.api_server(etcd));
         let objects = kube.ready().await;
-        for object in preparations() {
+        let definitions = binary.run(&["crd"]).await.stdout;
+        for object in yaml::documents(&definitions).into_iter().chain(rights()) {
             objects.apply(&object).await;
         }
+        kube.admits(&objects).await;
         // Only now: what the garbage collector does not find at its start it looks for half a minute later.
         write(&kube.folder, "admin.kubeconfig", &kube.kubeconfig());
         kube.run(programs, "kube-controller-manager", &kube.controllers());
@@ -194,6 +198,19 @@ impl Kube {
         fail(&format!("kube-apiserver does not serve; the last lines first:\n{}", last.join("\n")))
     }
 
+    /// Waits until what must not be is refused: a policy takes effect some time after it is there, and nothing tells when.
+    async fn admits(&mut self, objects: &Objects) {
+        // That of Targets is the last one of `orangery crd`.
+        let both = json!({"type": "a", "config": {}, "secretRef": {"name": "a"}});
+        let target = json!({"apiVersion": API, "kind": "Target", "metadata": {"name": "a"}, "spec": both});
+        let mut tries = interval(Duration::from_millis(100));
+        let until = Instant::now() + DEADLINE;
+        while !objects.is_refused(&target).await {
+            assert!(Instant::now() < until, "the policies do not take effect");
+            tries.tick().await;
+        }
+    }
+
     fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_string_lossy().into_owned()
     }
@@ -273,15 +290,12 @@ fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
     })
 }
 
-/// What the chart brings: our kinds, the namespace of the host, and its rights.
-fn preparations() -> Vec<Value> {
-    let chart = repository().join("charts/orangery");
-    let kinds = fs::read_dir(chart.join("crds")).expect("the chart has our kinds");
-    let kinds = kinds.flat_map(|file| yaml::read(&file.expect("a file").path()));
+/// The namespace of the host, and the rights that the chart gives it.
+fn rights() -> Vec<Value> {
     let api = "rbac.authorization.k8s.io";
     let subjects = json!([{"apiGroup": api, "kind": "Group", "name": OPERATORS}]);
     let version = format!("{api}/v1");
-    let others = [
+    vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}}),
         json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": OPERATORS}, "rules": rules(&["rules", "cluster-rules"])}),
         json!({
@@ -304,8 +318,7 @@ fn preparations() -> Vec<Value> {
             "roleRef": {"apiGroup": api, "kind": "Role", "name": OPERATORS},
             "subjects": subjects,
         }),
-    ];
-    kinds.chain(others).collect()
+    ]
 }
 
 /// The rules in files of the chart.

@@ -52,9 +52,16 @@ impl Objects {
 
     /// Applies one object, which the server may refuse.
     pub async fn try_apply(&self, object: &Value) -> kube::Result<DynamicObject> {
-        let name = text(object, "/metadata/name");
-        let parameters = PatchParams::apply("suite").force();
-        self.api(object).await.patch(name, &parameters, &Patch::Apply(object)).await
+        self.patch(object, &PatchParams::apply("suite").force()).await
+    }
+
+    /// Whether the server would refuse an object.
+    pub async fn is_refused(&self, object: &Value) -> bool {
+        self.patch(object, &PatchParams::apply("suite").force().dry_run()).await.is_err()
+    }
+
+    async fn patch(&self, object: &Value, parameters: &PatchParams) -> kube::Result<DynamicObject> {
+        self.api(object).await.patch(text(object, "/metadata/name"), parameters, &Patch::Apply(object)).await
     }
 
     /// Applies every document of a YAML text.
