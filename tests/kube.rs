@@ -28,6 +28,9 @@ mod lease;
 #[cfg(test)]
 #[path = "cluster/order.rs"]
 mod order;
+#[cfg(test)]
+#[path = "kube/targets.rs"]
+mod targets;
 
 /// The binary under test, in a folder of its own, and the servers' programs.
 #[cfg(test)]

@@ -36,6 +36,9 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// The namespace that the chart of the host would be installed into.
 const HOST_NAMESPACE: &str = "orangery-system";
 
+/// Where kube-apiserver puts the certificate that it makes for itself.
+const CERTIFICATE: &str = "certificates/apiserver.crt";
+
 /// Who may do everything.
 const ADMIN: &str = "admin";
 /// The group of the operators: they may do what the chart lets them do.
@@ -87,6 +90,22 @@ pub struct Kube {
 impl Kube {
     /// Starts them, with our kinds and with the rights that the chart gives to the operator; answers when they serve.
     pub async fn start(programs: &Programs, binary: &Binary) -> Kube {
+        Kube::start_with(programs, binary, &[]).await
+    }
+
+    /// Starts servers that trust the tokens of another one for this audience, whose users are called `oidc:…` here.
+    pub async fn start_trusting(programs: &Programs, binary: &Binary, issuer: &Kube, audience: &str) -> Kube {
+        let flags = [
+            format!("--oidc-issuer-url={}", issuer.address()),
+            format!("--oidc-client-id={audience}"),
+            format!("--oidc-ca-file={}", issuer.path(CERTIFICATE)),
+            "--oidc-username-prefix=oidc:".to_owned(),
+            "--oidc-signing-algs=ES256".to_owned(),
+        ];
+        Kube::start_with(programs, binary, &flags).await
+    }
+
+    async fn start_with(programs: &Programs, binary: &Binary, flags: &[String]) -> Kube {
         let folder = TempDir::new().expect("a temporary folder");
         let [etcd, peers, port] = free_ports();
         let key = KeyPair::generate().expect("a key");
@@ -98,7 +117,7 @@ impl Kube {
         write(&folder, "audit.yaml", AUDIT);
         let mut kube = Kube { port, folder, processes: Vec::new() };
         kube.run(programs, "etcd", &kube.etcd(etcd, peers));
-        kube.run(programs, "kube-apiserver", &kube.api_server(etcd));
+        kube.run(programs, "kube-apiserver", &[&kube.api_server(etcd), flags].concat());
         let objects = kube.ready().await;
         let definitions = binary.run(&["crd"]).await.stdout;
         for object in yaml::documents(&definitions).into_iter().chain(rights()) {
@@ -148,12 +167,18 @@ impl Kube {
         told.collect()
     }
 
+    /// `https://…`
+    pub fn address(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// The certificate that it shows, in base64.
+    pub fn authority(&self) -> String {
+        BASE64.encode(&fs::read(self.path(CERTIFICATE)).expect("it has a certificate"))
+    }
+
     fn kubeconfig_of(&self, user: &str, namespace: &str) -> String {
-        let authority = fs::read(self.folder.path().join("certificates/apiserver.crt")).expect("it has a certificate");
-        let cluster = json!({
-            "server": format!("https://127.0.0.1:{}", self.port),
-            "certificate-authority-data": BASE64.encode(&authority),
-        });
+        let cluster = json!({"server": self.address(), "certificate-authority-data": self.authority()});
         let config = json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -184,7 +209,7 @@ impl Kube {
         let until = Instant::now() + DEADLINE;
         while Instant::now() < until && self.processes.iter_mut().all(is_running) {
             tries.tick().await;
-            if !self.folder.path().join("certificates/apiserver.crt").exists() {
+            if !Path::new(&self.path(CERTIFICATE)).exists() {
                 continue;
             }
             let objects = Objects::of(self.kubeconfig()).await;
@@ -231,7 +256,7 @@ impl Kube {
     }
 
     fn api_server(&self, etcd: u16) -> Vec<String> {
-        let issuer = format!("https://127.0.0.1:{}", self.port);
+        let issuer = self.address();
         vec![
             format!("--etcd-servers={}", loopback(etcd)),
             "--bind-address=127.0.0.1".to_owned(),
