@@ -43,7 +43,7 @@ async fn a_triple_costs_at_most_sixteen_writes_and_two_reads() {
 }
 
 #[tokio::test]
-async fn nobody_asks_anything_while_nothing_of_ours_changes() {
+async fn orc_04_orc_34_nobody_asks_anything_while_nothing_of_ours_changes() {
     let cluster = settled().await;
     deploy_hello(&cluster).await;
     let before = Requests::counted(cluster.client()).await;

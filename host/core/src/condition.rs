@@ -210,6 +210,9 @@ fn cut(mut message: String) -> String {
 }
 
 #[cfg(test)]
+mod rules;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -257,19 +260,6 @@ mod tests {
     }
 
     #[test]
-    fn flx_15_reconciling_and_stalled_never_both() {
-        for state in [
-            State::Succeeded,
-            State::Failed { failure: failure(), retry: true },
-            State::DeleteFailed { failure: failure() },
-        ] {
-            let kinds: Vec<String> =
-                conditions(&state, 1, &[], at(0)).into_iter().map(|condition| condition.kind).collect();
-            assert!(!(kinds.contains(&"Reconciling".into()) && kinds.contains(&"Stalled".into())), "{state:?}");
-        }
-    }
-
-    #[test]
     fn times_move_only_with_what_they_time() {
         let first = conditions(&State::Succeeded, 1, &[], at(1));
         assert_eq!(conditions(&State::Succeeded, 1, &first, at(2)), first);
@@ -281,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_of_others_are_kept_and_own_stale_ones_go() {
+    fn flx_23_flx_24_conditions_of_others_are_kept_and_own_stale_ones_go() {
         let foreign = Condition {
             kind: "EnsureSubInstallations".into(),
             ..conditions(&State::Succeeded, 1, &[], at(1)).remove(0)

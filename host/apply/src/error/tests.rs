@@ -57,7 +57,7 @@ fn a_quota_and_a_going_namespace_pass() {
 }
 
 #[test]
-fn c_26_the_content_of_a_secret_is_not_quoted() {
+fn orc_22_c_26_the_content_of_a_secret_is_not_quoted() {
     let cause = |field: &str| StatusCause { reason: String::new(), message: "hunter2".into(), field: field.into() };
     let words =
         |causes| Error::judge("c", &key("Secret"), status(422, "Invalid", "hunter2 is wrong", causes)).to_string();

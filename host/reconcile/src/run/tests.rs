@@ -197,7 +197,7 @@ async fn no_more_are_called_at_once_than_allowed() {
 }
 
 #[tokio::test]
-async fn ins_49_a_failure_and_a_panic_are_called_again_and_a_stall_is_not() {
+async fn ins_49_orc_19_orc_21_a_failure_and_a_panic_are_called_again_and_a_stall_is_not() {
     let script = vec![
         Err(Halt::Retry(failure("Network"))),
         Err(Halt::Retry(failure(CONFLICT))),
@@ -214,7 +214,7 @@ async fn ins_49_a_failure_and_a_panic_are_called_again_and_a_stall_is_not() {
 }
 
 #[tokio::test]
-async fn c_11_a_wait_is_called_again_by_its_poll() {
+async fn orc_09_c_11_a_wait_is_called_again_by_its_poll() {
     let poll = Wait { poll: Some(Duration::from_millis(1)), ..Wait::default() };
     let script = vec![Err(Halt::Wait(poll)), Err(Halt::Wait(Wait::default()))];
     let mut stage = stage(&["a"], 1, 1, script);
@@ -224,7 +224,7 @@ async fn c_11_a_wait_is_called_again_by_its_poll() {
 }
 
 #[tokio::test]
-async fn a_call_that_asks_for_more_is_called_again() {
+async fn orc_11_a_call_that_asks_for_more_is_called_again() {
     let script = vec![Ok(Next::Again), Ok(Next::After(Duration::from_millis(1))), Ok(Next::Settled)];
     let mut stage = stage(&["a"], 1, 1, script);
     for _ in 0..3 {

@@ -179,7 +179,7 @@ async fn deleting_what_is_gone_or_replaced_is_a_success() {
 }
 
 #[tokio::test]
-async fn orc_12_only_an_invalid_write_stalls() {
+async fn orc_12_to_17_only_an_invalid_write_stalls() {
     for (answer, halt) in [
         (refusal(422, "Invalid"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),
         (refusal(400, "BadRequest"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),

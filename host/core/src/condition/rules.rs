@@ -1,0 +1,133 @@
+//! The rules of progress (ORC) and of results (FLX), from the result of a phase to the conditions that follow from it.
+
+use super::*;
+use crate::{
+    phase::installation::Installation as Phase,
+    step::{Halt, Step, Until, Verdict},
+    walk::{Rest, advance},
+};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn failure() -> Failure {
+    Failure::new("Deploy", "Broken", "the disk is full").with_code(Code::Timeout)
+}
+
+/// Every state that an object can be in.
+fn states() -> Vec<State> {
+    let running =
+        |halted: Option<Halted>, deletion| State::Running { phase: "Progressing".to_owned(), halted, deletion };
+    let waits = Halted { reason: "WaitingForTarget".to_owned(), message: "waiting for Target a to exist".to_owned() };
+    vec![
+        State::AwaitingTrigger,
+        running(None, false),
+        running(Some(waits.clone()), false),
+        running(None, true),
+        running(Some(waits), true),
+        State::Succeeded,
+        State::Failed { failure: failure(), retry: true },
+        State::Failed { failure: failure(), retry: false },
+        State::DeleteFailed { failure: failure() },
+    ]
+}
+
+fn of<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    let mut of_kind = conditions.iter().filter(|condition| condition.kind == kind);
+    let found = of_kind.next();
+    assert_eq!(of_kind.next(), None, "{kind} is there twice");
+    found
+}
+
+fn is(conditions: &[Condition], kind: &str) -> Option<Status> {
+    of(conditions, kind).map(|condition| condition.status)
+}
+
+/// The conditions of an object that was at work in this phase, after the result of the phase.
+fn after(phase: Phase, result: Step<Verdict>) -> Vec<Condition> {
+    let at_work = State::Running { phase: phase.to_string(), halted: None, deletion: false };
+    let before = conditions(&at_work, 1, &[], at(1));
+    let rest = Rest::after(phase, &advance(phase, result)).expect("it rests");
+    conditions(&rest.state(), 1, &before, at(2))
+}
+
+/// Status, reason and message of a condition.
+fn told(conditions: &[Condition], kind: &str) -> Option<(Status, String, String)> {
+    of(conditions, kind).map(|found| (found.status, found.reason.clone(), found.message.clone()))
+}
+
+#[test]
+fn orc_01_flx_22_ready_and_progressing_are_always_there() {
+    for state in states() {
+        let conditions = conditions(&state, 1, &[], at(0));
+        assert!(of(&conditions, "Ready").is_some() && of(&conditions, "Progressing").is_some(), "{state:?}");
+    }
+}
+
+#[test]
+fn orc_02_orc_03_orc_05_progressing_is_true_as_long_as_another_call_is_expected() {
+    for state in states() {
+        let expected = matches!(state, State::Running { .. } | State::Failed { retry: true, .. });
+        let progressing = is(&conditions(&state, 1, &[], at(0)), "Progressing");
+        assert_eq!(progressing, Some(if expected { Status::True } else { Status::False }), "{state:?}");
+    }
+}
+
+#[test]
+fn orc_18_flx_11_flx_12_flx_19_a_transient_error_is_told_and_the_work_goes_on() {
+    let conditions = after(Phase::Init, Err(Halt::Retry(failure())));
+    let message = "the disk is full".to_owned();
+    let transient = Some((Status::True, "TransientError".to_owned(), message.clone()));
+    assert_eq!(told(&conditions, "Progressing"), transient);
+    assert_eq!(told(&conditions, "Reconciling"), Some((Status::True, "Init".to_owned(), message)));
+    assert_eq!(is(&conditions, "Stalled"), None);
+}
+
+#[test]
+fn orc_20_flx_13_flx_14_flx_16_a_stall_says_that_somebody_has_to_act() {
+    let conditions = after(Phase::Init, Err(Halt::Stall(failure())));
+    let stalled = |status| Some((status, "Broken".to_owned(), "the disk is full".to_owned()));
+    assert_eq!(told(&conditions, "Stalled"), stalled(Status::True));
+    assert_eq!(told(&conditions, "Progressing"), stalled(Status::False));
+    assert_eq!(told(&conditions, "Ready"), stalled(Status::False));
+    assert_eq!(is(&conditions, "Reconciling"), None);
+    assert_eq!(of(&conditions, "Stalled").and_then(|stalled| stalled.observed_generation), Some(1));
+}
+
+#[test]
+fn orc_25_orc_28_flx_17_who_waits_says_for_what_and_is_not_stalled() {
+    let conditions = after(Phase::Init, Err(Halt::wait("Target", "a", Until::Exists)));
+    let waits = (Status::True, "WaitingForTarget".to_owned(), "waiting for Target a to exist".to_owned());
+    assert_eq!(told(&conditions, "Progressing"), Some(waits));
+    assert_eq!(is(&conditions, "Reconciling"), Some(Status::True));
+    assert_eq!(is(&conditions, "Stalled"), None);
+}
+
+#[test]
+fn flx_05_flx_10_only_success_says_success_and_takes_reconciling_away() {
+    let conditions = after(Phase::Completing, Ok(Verdict::Done));
+    assert_eq!(is(&conditions, "Ready"), Some(Status::True));
+    assert_eq!((is(&conditions, "Reconciling"), is(&conditions, "Stalled")), (None, None));
+    for state in states().into_iter().filter(|state| *state != State::Succeeded) {
+        assert_ne!(is(&super::conditions(&state, 1, &[], at(0)), "Ready"), Some(Status::True), "{state:?}");
+    }
+}
+
+#[test]
+fn flx_18_what_was_stalled_is_not_any_more_when_it_works_again() {
+    let stalled = conditions(&State::Failed { failure: failure(), retry: false }, 1, &[], at(1));
+    for state in states().iter().filter(|state| matches!(state, State::Running { .. } | State::Succeeded)) {
+        assert_eq!(is(&conditions(state, 2, &stalled, at(2)), "Stalled"), None, "{state:?}");
+    }
+}
+
+#[test]
+fn flx_15_flx_26_what_is_bad_or_passing_is_there_while_it_is_true_and_never_both() {
+    for state in states() {
+        let conditions = conditions(&state, 1, &[], at(0));
+        let (reconciling, stalled) = (is(&conditions, "Reconciling"), is(&conditions, "Stalled"));
+        assert!(reconciling.is_none() || stalled.is_none(), "{state:?}");
+        assert!([reconciling, stalled].into_iter().flatten().all(|status| status == Status::True), "{state:?}");
+    }
+}
