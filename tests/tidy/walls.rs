@@ -144,6 +144,20 @@ mod tests {
         none("a dependency is named outside its room", violations);
     }
 
+    #[test]
+    fn orc_07_flx_02_conditions_are_made_in_one_place() {
+        let mut violations = Vec::new();
+        for (path, file) in modules::reached() {
+            let shown = shown(path);
+            if file.for_tests || shown.starts_with("tests/") || shown == "host/core/src/condition.rs" {
+                continue;
+            }
+            let named = ["\"Reconciling\"", "\"Stalled\""].into_iter().filter(|name| names(&text(path), name));
+            violations.extend(named.map(|name| format!("{shown} names {name}, which core::condition alone makes")));
+        }
+        none("a condition is made by hand", violations);
+    }
+
     /// Whether a line of code, not of comment, has the word on its own.
     fn names(text: &str, word: &str) -> bool {
         let code = text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
