@@ -33,25 +33,25 @@ impl Place {
     }
 }
 
-/// Processor seconds of a cluster so far.
+/// CpuTime seconds of a cluster so far.
 #[derive(Clone, Copy)]
-pub(crate) struct Processor {
+pub(crate) struct CpuTime {
     /// Of the operator, and of the embedded server.
     operator: f64,
     /// Of a real server and its store.
     server: f64,
 }
 
-impl Processor {
+impl CpuTime {
     /// Until now.
-    pub(crate) fn used(cluster: &Cluster) -> Processor {
+    pub(crate) fn used(cluster: &Cluster) -> CpuTime {
         let seconds = |process: u32| cpu_seconds(process).unwrap_or_default();
         let server = cluster.server_processes().iter().map(|process| seconds(*process)).sum();
-        Processor { operator: seconds(cluster.process()), server }
+        CpuTime { operator: seconds(cluster.process()), server }
     }
 
     /// What was used since an earlier moment.
-    pub(crate) fn since(self, before: Processor) -> String {
+    pub(crate) fn since(self, before: CpuTime) -> String {
         let (operator, server) = (self.operator - before.operator, self.server - before.server);
         if server > 0.0 {
             format!("{operator:.1} CPU s of the operator, {server:.1} of server and store: {:.2}", operator / server)

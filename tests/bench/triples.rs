@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     figures::{Figures, shown},
     load::{Installations, Progress, Run},
-    place::{self, Place, Processor},
+    place::{self, CpuTime, Place},
 };
 
 /// How many triples one namespace has, and ten together.
@@ -26,13 +26,13 @@ pub(crate) struct Cost {
 struct Moment {
     at: Instant,
     requests: Requests,
-    processor: Processor,
+    cpu: CpuTime,
 }
 
 impl Moment {
     async fn now(cluster: &Cluster) -> Moment {
         let requests = Requests::counted(cluster.client()).await;
-        Moment { at: Instant::now(), requests, processor: Processor::used(cluster) }
+        Moment { at: Instant::now(), requests, cpu: CpuTime::used(cluster) }
     }
 }
 
@@ -86,11 +86,11 @@ pub(crate) async fn with_engine(place: &Place, engine: &str, size: usize, figure
 async fn report(title: &str, size: usize, before: Moment, cluster: &Cluster, figures: &mut Figures) -> Duration {
     let wall = before.at.elapsed();
     let now = Moment::now(cluster).await;
-    let processor = now.processor.since(before.processor);
+    let cpu = now.cpu.since(before.cpu);
     let during = now.requests - before.requests;
     let each = |count: u64| count as f64 / size as f64;
     let (writes, reads) = (each(during.writes()), each(during.reads()));
-    figures.add(title, &format!("{}, {writes:.2} writes and {reads:.2} reads each, {processor}", shown(wall)));
+    figures.add(title, &format!("{}, {writes:.2} writes and {reads:.2} reads each, {cpu}", shown(wall)));
     wall
 }
 
