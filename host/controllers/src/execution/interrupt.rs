@@ -12,7 +12,7 @@ use orangery_reconcile::Next;
 
 use crate::{
     host::{Host, index},
-    job::JobStatus,
+    job::{JobStatus, failure_of},
 };
 
 /// Fails the unfinished items, then removes the request, so that a crash in between repeats it.
@@ -32,14 +32,23 @@ pub(super) async fn interrupt(host: &Host, execution: &Execution) -> Result<Next
     Ok(Next::Again)
 }
 
+/// What an interrupted item fails with; what it failed with before, in this job, stays to be read.
+fn interrupted(before: Option<Failure>) -> Failure {
+    const OPERATION: &str = "InterruptOperation";
+    let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+    match before {
+        None => Failure::new(OPERATION, OPERATION, told),
+        Some(before) => {
+            let told = format!("{told}; the last problem was: {}", before.message);
+            Failure { codes: before.codes, ..Failure::new(OPERATION, OPERATION, told) }
+        }
+    }
+}
+
 async fn fail(host: &Host, object: &DeployItem, job: &str) -> Result<(), Halt> {
     let deleting = object.metadata.deletion_timestamp.is_some();
     let phase = if deleting { ItemPhase::DELETE_FAILED } else { ItemPhase::FAILED };
-    let failure = Failure::new(
-        "InterruptOperation",
-        "InterruptOperation",
-        "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt",
-    );
+    let failure = interrupted(failure_of(object.last_error()).filter(|_| !object.job_finished()));
     let now = host.now();
     let mut after = object.clone();
     let generation = object.metadata.generation.unwrap_or_default();
@@ -50,4 +59,20 @@ async fn fail(host: &Host, object: &DeployItem, job: &str) -> Result<(), Halt> {
     let writer = host.writer(&host.stores.deploy_items);
     writer.update_status(object, &after).await.map_err(|error| error.halt("InterruptDeployItem"))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::error::Code;
+
+    use super::*;
+
+    #[test]
+    fn ins_73_an_interrupt_is_told_and_does_not_hide_what_failed_before() {
+        let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+        assert_eq!(interrupted(None).message, told);
+        let after = interrupted(Some(Failure::new("Apply", "Unreachable", "no answer").with_code(Code::Unfinished)));
+        assert_eq!(after.message, format!("{told}; the last problem was: no answer"));
+        assert_eq!((after.reason.as_str(), after.codes), ("InterruptOperation", [Code::Unfinished].into()));
+    }
 }
