@@ -76,3 +76,85 @@ async fn open(host: &Arc<Host>, of: &Installation, job: &str) -> Step<Loaded> {
 pub(super) fn halt(error: &LoadError) -> Halt {
     if error.is_transient() { Halt::Retry(error.failure()) } else { Halt::Stall(error.failure()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use kube::{Client, Config};
+    use orangery_core::port::{Chance, Clock, Deployer, Nothing, Plugins, Renderer};
+    use serde_json::json;
+
+    use super::*;
+    use crate::HostKey;
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+    }
+
+    impl Chance for Still {
+        fn job_id(&self) -> String {
+            "job".to_owned()
+        }
+
+        fn fraction(&self) -> f64 {
+            0.0
+        }
+
+        fn secret(&self) -> [u8; 32] {
+            [0; 32]
+        }
+    }
+
+    impl Plugins for Still {
+        fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+            None
+        }
+
+        fn renderer(&self, _: &str) -> Option<Arc<dyn Renderer>> {
+            None
+        }
+
+        fn own_renderer(&self, name: &str, _: Vec<u8>) -> Arc<dyn Renderer> {
+            unreachable!("{name}: no template is rendered here")
+        }
+
+        fn template_types(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    /// A host whose cluster is never asked: nothing listens there.
+    fn host() -> Arc<Host> {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let key = HostKey::new(&[0; 32]);
+        Arc::new(Host::new(client, Arc::new(Still), Arc::new(Nothing), Arc::new(Still), Arc::new(Still), key))
+    }
+
+    fn installation(generation: i64) -> Installation {
+        let files = json!({"blueprint.yaml": "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Blueprint\n"});
+        serde_json::from_value(json!({
+            "metadata": {"name": "x", "namespace": "n", "uid": "u", "generation": generation},
+            "spec": {"blueprint": {"inline": {"filesystem": files}}},
+        }))
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn ins_83_a_blueprint_is_read_once_for_a_job_and_a_generation() {
+        let (host, blueprints) = (host(), Blueprints::default());
+        let first = blueprints.load(&host, &installation(1), "one").await.unwrap();
+        let same = async |generation: i64, job: &str| {
+            Arc::ptr_eq(&blueprints.load(&host, &installation(generation), job).await.unwrap(), &first)
+        };
+        assert!(same(1, "one").await);
+        assert!(!same(2, "one").await, "the spec changed");
+        assert!(!same(2, "two").await, "another job");
+        assert_eq!(blueprints.lock().len(), 1, "what is older is not kept");
+        blueprints.forget(&installation(2));
+        assert!(blueprints.lock().is_empty(), "the job has ended");
+    }
+}

@@ -155,6 +155,31 @@ async fn a_timeout_of_a_transient_failure_keeps_the_cause() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_08_a_clock_that_jumps_back_ends_nothing_and_one_that_jumps_on_ends_what_waits_with_its_cause() {
+    let world = World::new().await;
+    world.create("item", &[gated("ready")], json!({"timeout": "1h"})).await;
+    world.trigger("item", "one").await;
+    let wait = "ConfigMap default/a (.data.k == \"ready\" does not hold) to become ready";
+    world.waiting("item", wait).await;
+    world.jump(-86_400);
+    let api: Api<ConfigMap> = Api::default_namespaced(world.client.clone());
+    let set = async |value: &str| {
+        let patch = Patch::Merge(json!({"data": {"k": value}}));
+        api.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    };
+    set("ready").await;
+    assert_eq!(world.finished("item", "one").await["phase"], json!("Succeeded"));
+
+    set("other").await;
+    world.trigger("item", "two").await;
+    world.waiting("item", wait).await;
+    world.jump(2 * 86_400);
+    world.patch("item", json!({"metadata": {"annotations": {"look": "again"}}})).await;
+    let told = failed(&world.finished("item", "two").await, "ProgressingTimeout", "ERR_TIMEOUT");
+    assert_eq!(told, format!("the item did not finish within its timeout of 60m; waiting for {wait}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_72_an_interrupted_item_is_not_written_again() {
     let world = World::new().await;
     world.create("item", &[gated("later")], json!({})).await;

@@ -3,12 +3,12 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicI64, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -44,17 +44,22 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-struct Machine(AtomicU32);
+/// The machine's clock, which can be set wrong, and job ids that count.
+struct Machine {
+    jobs: AtomicU32,
+    /// Seconds.
+    ahead: Arc<AtomicI64>,
+}
 
 impl Clock for Machine {
     fn now(&self) -> Timestamp {
-        now()
+        now() + SignedDuration::from_secs(self.ahead.load(Ordering::SeqCst))
     }
 }
 
 impl Chance for Machine {
     fn job_id(&self) -> String {
-        format!("job-{}", self.0.fetch_add(1, Ordering::SeqCst))
+        format!("job-{}", self.jobs.fetch_add(1, Ordering::SeqCst))
     }
 
     fn fraction(&self) -> f64 {
@@ -157,6 +162,8 @@ pub(crate) struct World {
     pub(crate) changes: Arc<Mutex<Vec<String>>>,
     changed: Arc<Notify>,
     stop: CancellationToken,
+    /// By how many seconds the controller's clock is ahead.
+    ahead: Arc<AtomicI64>,
 }
 
 impl Drop for World {
@@ -187,6 +194,7 @@ impl World {
             changes: Arc::default(),
             changed,
             stop: CancellationToken::new(),
+            ahead: Arc::default(),
         };
         let kubeconfig = world.server.kubeconfig();
         world
@@ -209,7 +217,7 @@ impl World {
     /// A controller that knows nothing begins.
     fn begin(&mut self) {
         self.stop = CancellationToken::new();
-        let machine = Arc::new(Machine(AtomicU32::new(1)));
+        let machine = Arc::new(Machine { jobs: AtomicU32::new(1), ahead: Arc::clone(&self.ahead) });
         let plugins = Arc::new(OnlyScripted(Arc::clone(&self.plugin)));
         let host = Arc::new(Host::new(
             self.client.clone(),
@@ -234,6 +242,11 @@ impl World {
         let queue = Queue::new();
         let controller = Arc::new(DeployItemController::new(host, queue.clone()));
         tokio::spawn(run(controller, items, queue, 4, machine, self.stop.clone()));
+    }
+
+    /// The clock of the controller jumps; what it timed before goes on as it was.
+    pub(crate) fn jump(&self, seconds: i64) {
+        self.ahead.fetch_add(seconds, Ordering::SeqCst);
     }
 
     /// The controller ends, and another one begins.

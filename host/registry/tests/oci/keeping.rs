@@ -73,6 +73,24 @@ pub(crate) fn inline(access: &Value) -> ComponentRequest {
     })))
 }
 
+/// Who opens a version again, in the same job or in another one, is answered from memory; so are those below it.
+#[tokio::test]
+async fn ins_82_a_descriptor_is_fetched_once() {
+    let shelf = Shelf::open().await;
+    let blob = shelf.blob("components/component-descriptors/example.org/a", "text/plain", b"once");
+    shelf.component("example.org/a", &json!([local("text", &blob)]), std::slice::from_ref(&blob));
+    let folder = tempfile::tempdir().expect("a folder");
+    let repositories = start(&folder);
+    let request = shelf.request("example.org/a");
+    for _ in 0..3 {
+        assert_eq!(content(&repositories, &request, "text").await, Ok("once".to_owned()));
+    }
+    let seen = shelf.server.seen();
+    let manifests = seen.iter().filter(|seen| seen.path.contains("/manifests/")).count();
+    let contents = seen.iter().filter(|seen| seen.path.ends_with(blob["digest"].as_str().unwrap_or_default())).count();
+    assert_eq!((manifests, contents), (1, 1), "{:?}", seen.iter().map(|seen| &seen.path).collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn after_a_restart_without_the_registry_those_who_had_access_go_on() {
     let Some(mut registry) = RealRegistry::start().await else { return };
