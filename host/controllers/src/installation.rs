@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use orangery_api::{
-    FINALIZER, annotation,
+    annotation,
     context::DEFAULT_CONTEXT,
     installation::{AutomaticReconcileStatus, Installation},
     job::Job,
@@ -24,6 +24,7 @@ use self::idle::Idle;
 use crate::{
     host::Host,
     job::{self, JobStatus, standing_phase, walk},
+    object::hold,
 };
 
 mod artifacts;
@@ -128,9 +129,7 @@ async fn adopt(host: &Host, before: &Arc<Installation>) -> Result<Arc<Installati
     if after.spec.context.is_empty() {
         DEFAULT_CONTEXT.clone_into(&mut after.spec.context);
     }
-    if !after.is_deleting() && !after.has_finalizer(FINALIZER) {
-        after.metadata.finalizers.get_or_insert_default().push(FINALIZER.to_owned());
-    }
+    hold(&mut after);
     // A request that came after this job began stays for the next one.
     if request::belongs_to_job(before) {
         request::remove(&mut after);

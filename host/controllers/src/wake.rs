@@ -30,10 +30,9 @@ pub fn wire(stores: &Stores, queues: &Queues) {
     });
     let installations = queues.installations.clone();
     stores.executions.subscribe(move |change| {
-        if let Some(execution) = change.after.or(change.before)
-            && let Some(installation) = execution.parent_installation()
-        {
-            installations.wake(key(execution.as_ref(), installation));
+        // By its name, which is that of its Installation: `kubectl delete --cascade=orphan` takes the owner away.
+        if let Some(execution) = change.after.or(change.before) {
+            installations.wake(key(execution.as_ref(), &execution.name_any()));
         }
     });
     wire_installations(stores, queues);

@@ -1,7 +1,7 @@
 //! Which installations come before which: whoever exports what another one imports (`landscaper.md` §5.7).
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
 };
 
@@ -144,6 +144,36 @@ fn others<'a>(of: Sibling<'_>, siblings: &[Sibling<'a>], keep: impl Fn(&Sibling<
         .map(|sibling| sibling.name)
         .collect();
     names.into_iter().collect()
+}
+
+/// All that comes before `of`, however far, each with the one that it comes right before; `of` itself is among them where
+/// it is part of a circle.
+pub fn ancestors(of: &str, before: impl Fn(&str) -> Vec<String>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut open = VecDeque::from([of.to_owned()]);
+    while let Some(name) = open.pop_front() {
+        for earlier in before(&name) {
+            if !found.contains_key(&earlier) {
+                found.insert(earlier.clone(), name.clone());
+                open.push_back(earlier);
+            }
+        }
+    }
+    found
+}
+
+/// The circle that `of` is part of, in the order of who needs whom; `of` stands at both ends (C-17).
+pub fn circle(of: &str, ancestors: &BTreeMap<String, String>) -> Option<DagError> {
+    let mut members = vec![of.to_owned()];
+    let mut name = of;
+    loop {
+        name = ancestors.get(name)?;
+        members.push(name.to_owned());
+        if name == of {
+            members.reverse();
+            return Some(DagError::Cycle { members });
+        }
+    }
 }
 
 /// The graph of all siblings; a circle is told with its members (C-17).

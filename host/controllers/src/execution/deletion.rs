@@ -14,7 +14,7 @@ use super::{
     Run,
     items::{WRITES_AT_ONCE, item_name, state, trigger},
 };
-use crate::job;
+use crate::{job, object::before_deletion};
 
 impl Run<'_> {
     /// `InitDelete`: the delete call for all items; their finalizers keep them (EXE-42, EXE-43, INS-79).
@@ -28,10 +28,7 @@ impl Run<'_> {
                 let writer = &writer;
                 async move {
                     let mut current = Arc::clone(&object);
-                    if without_uninstall && !object.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
-                        let mut after = DeployItem::clone(&object);
-                        let annotations = after.metadata.annotations.get_or_insert_default();
-                        annotations.insert(annotation::DELETE_WITHOUT_UNINSTALL.to_owned(), "true".to_owned());
+                    if let Some(after) = before_deletion(object.as_ref(), without_uninstall) {
                         current = writer.update(&object, &after).await?;
                     }
                     if current.is_deleting() { Ok(()) } else { writer.delete(&current).await }

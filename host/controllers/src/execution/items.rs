@@ -26,7 +26,7 @@ use super::Run;
 use crate::{
     host::{Host, index},
     job::{JobStatus, failure_of},
-    object::controller_reference,
+    object::{controller_reference, hold},
 };
 
 /// How many items of one Execution are written at the same time.
@@ -149,6 +149,7 @@ impl Run<'_> {
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
             annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
         }
+        hold(&mut after);
         if after != *before {
             let now = self.host.now().0.to_string();
             after.metadata.annotations.get_or_insert_default().insert(annotation::RECONCILE_TIME.to_owned(), now);

@@ -96,7 +96,18 @@ impl Run<'_> {
 
     /// `Progressing`: all subobjects finished, and well?
     pub(super) fn progressing(&self) -> Step<Verdict> {
-        plan::progressing(&self.peers(), &self.job)
+        plan::progressing(&self.peers(), &self.missing(), &self.job)
+    }
+
+    /// The subobjects that this job made and that are there no more, each with its kind.
+    fn missing(&self) -> Vec<String> {
+        let Some(status) = &self.draft.status else { return Vec::new() };
+        let subs: Vec<String> = self.subinstallations().iter().map(|sub| sub.name_any()).collect();
+        let made = status.sub_inst_cache.iter().flat_map(|cache| &cache.active_subs);
+        let lost = made.filter(|made| !subs.contains(&made.object_name));
+        let execution = status.execution_ref.iter().filter(|_| self.execution().is_none());
+        let lost = lost.map(|lost| format!("installation {}", lost.object_name));
+        lost.chain(execution.map(|lost| format!("execution {}", lost.name))).collect()
     }
 
     /// `TriggerDelete`: the job goes to all subobjects and so starts their deletion (INS-65).

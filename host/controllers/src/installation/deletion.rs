@@ -1,22 +1,32 @@
 //! The begin of a deletion: successors first, then the delete call for all subobjects (INS-56 … INS-64, INS-78).
 
 use kube::ResourceExt;
-use orangery_api::{annotation, execution::Execution, installation::Installation, marks::Marks};
+use orangery_api::{annotation, installation::Installation, marks::Marks};
 use orangery_core::{
     plan::installation::{self as plan, Peer},
-    step::{Step, Verdict},
+    step::{Halt, Step, Until, Verdict},
 };
-use orangery_reconcile::Watched;
 
 use super::{Run, children::peer, sibling};
+use crate::object::{before_deletion, hold, mark};
+
+/// The finalizer by which Kubernetes frees what an object owns before the object goes.
+const ORPHAN: &str = "orphan";
 
 impl Run<'_> {
-    /// `InitDelete`.
+    /// `InitDelete`. Who deletes with `--cascade=orphan` keeps the sub-installations: the garbage collector frees them
+    /// first, and they are roots from then on (C-23).
     pub(super) async fn init_delete(&mut self) -> Step<Verdict> {
+        if self.draft.has_finalizer(ORPHAN) {
+            return Err(Halt::wait("Finalizer", ORPHAN, Until::Gone));
+        }
         let optimization = self.draft.spec.optimization.clone().unwrap_or_default();
         let ignored = self.draft.flag(annotation::DELETE_IGNORE_SUCCESSORS) || optimization.has_no_sibling_exports;
         if !ignored {
-            let successors = sibling::successors(self.host, &self.draft);
+            let mut successors = sibling::successors(self.host, &self.draft);
+            // Those that come before it as well would wait for it in turn (C-17).
+            let ancestors = sibling::ancestors(self.host, &self.draft);
+            successors.retain(|successor| !ancestors.contains_key(&successor.name_any()));
             let peers: Vec<Peer> = successors.iter().map(|sibling| peer(sibling)).collect();
             plan::successors(&peers, &self.job)?;
         }
@@ -24,9 +34,7 @@ impl Run<'_> {
         for sub in self.subinstallations() {
             let writer = self.host.writer(&self.host.stores.installations);
             let mut current = sub.clone();
-            if without_uninstall && !sub.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
-                let mut after = Installation::clone(&sub);
-                mark(&mut after, annotation::DELETE_WITHOUT_UNINSTALL);
+            if let Some(after) = before_deletion(sub.as_ref(), without_uninstall) {
                 current = writer.update(&sub, &after).await.map_err(|error| error.halt("MarkSubinstallation"))?;
             }
             if !current.is_deleting() {
@@ -42,9 +50,7 @@ impl Run<'_> {
         let Some(execution) = self.execution() else { return Ok(()) };
         let writer = self.host.writer(&self.host.stores.executions);
         let mut current = execution.clone();
-        if without_uninstall && !execution.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
-            let mut after = Execution::clone(&execution);
-            mark(&mut after, annotation::DELETE_WITHOUT_UNINSTALL);
+        if let Some(after) = before_deletion(execution.as_ref(), without_uninstall) {
             current = writer.update(&execution, &after).await.map_err(|error| error.halt("MarkExecution"))?;
         }
         if current.is_deleting() {
@@ -61,12 +67,9 @@ impl Run<'_> {
         };
         let writer = self.host.writer(&self.host.stores.installations);
         let mut after = Installation::clone(&orphan);
+        hold(&mut after);
         mark(&mut after, annotation::DELETE_IGNORE_SUCCESSORS);
         let marked = writer.update(&orphan, &after).await.map_err(|error| error.halt("MarkOrphan"))?;
         writer.delete(&marked).await.map_err(|error| error.halt("DeleteOrphan"))
     }
-}
-
-fn mark<K: Watched>(object: &mut K, key: &str) {
-    object.meta_mut().annotations.get_or_insert_default().insert(key.to_owned(), "true".to_owned());
 }

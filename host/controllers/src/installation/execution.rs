@@ -16,7 +16,7 @@ use orangery_reconcile::WriteError;
 use orangery_render::DeployItem;
 
 use super::Run;
-use crate::object::controller_reference;
+use crate::object::{controller_reference, hold};
 
 impl Run<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
@@ -42,6 +42,7 @@ impl Run<'_> {
                 after.spec.context.clone_from(&self.draft.spec.context);
                 after.spec.set_items(&templates);
                 self.annotate(&mut after);
+                hold(&mut after);
                 writer.update(&before, &after).await.map(drop)
             }
             None => {

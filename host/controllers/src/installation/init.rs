@@ -10,6 +10,7 @@ use orangery_core::{
     error::{Code, Failure},
     import::{self, Imported},
     plan::installation::{self as plan, Peer},
+    sibling::circle,
     step::{Halt, Step, Until, Verdict},
     template::ExecutionKind,
 };
@@ -95,6 +96,10 @@ impl Run<'_> {
     fn check_predecessors(&self) -> Step<()> {
         if self.draft.spec.optimization.as_ref().is_some_and(|promise| promise.has_no_sibling_imports) {
             return Ok(());
+        }
+        if self.draft.is_root() {
+            let ancestors = sibling::ancestors(self.host, &self.draft);
+            plan::no_circle(circle(&self.name(), &ancestors))?;
         }
         let siblings = sibling::predecessors(self.host, &self.draft);
         let peers: Vec<Peer> = siblings.iter().map(|sibling| peer(sibling)).collect();

@@ -9,6 +9,7 @@ use orangery_core::{
     sibling::{Reference, exported, imported},
     walk::Rest,
 };
+use orangery_reconcile::Key;
 
 use super::Run;
 use crate::host::{Host, index};
@@ -50,6 +51,16 @@ pub(super) fn predecessors(host: &Host, of: &Installation) -> Vec<Arc<Installati
 /// The siblings that import what this Installation exports, sorted by name.
 pub(super) fn successors(host: &Host, of: &Installation) -> Vec<Arc<Installation>> {
     related(host, of, exports(of), index::IMPORTS)
+}
+
+/// All that comes before this root, however far ([`orangery_core::sibling::ancestors`]).
+pub(super) fn ancestors(host: &Host, of: &Installation) -> BTreeMap<String, String> {
+    let namespace = of.namespace().unwrap_or_default();
+    orangery_core::sibling::ancestors(&of.name_any(), |name| {
+        let key = Key { namespace: namespace.clone(), name: name.to_owned() };
+        let installation = host.stores.installations.get(&key);
+        installation.iter().flat_map(|of| predecessors(host, of)).map(|before| before.name_any()).collect()
+    })
 }
 
 impl Run<'_> {

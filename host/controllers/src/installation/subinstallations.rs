@@ -21,7 +21,7 @@ use orangery_reconcile::WriteError;
 use orangery_render::Subinstallation;
 
 use super::Run;
-use crate::object::controller_reference;
+use crate::object::{controller_reference, hold};
 
 impl Run<'_> {
     /// Brings the sub-installation objects to their templates.
@@ -77,6 +77,7 @@ impl Run<'_> {
             after.spec = spec;
             after.metadata.labels = Some(labels);
             after.metadata.annotations = Some(annotations);
+            hold(&mut after);
             writer.update(before, &after).await.map_err(|error| error.halt("UpdateSubinstallation"))?;
             return Ok(before.name_any());
         }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    dag::DagError,
     error::{Code, Failure},
     job::JobIds,
     phase::Phase,
@@ -114,6 +115,13 @@ pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
     )))
 }
 
+/// `Init`: roots that import each other's exports in a circle would wait for each other for ever (C-17).
+pub fn no_circle(circle: Option<DagError>) -> Step<()> {
+    let Some(circle) = circle else { return Ok(()) };
+    let message = format!("installations {circle}");
+    Err(Halt::Stall(Failure::new("CheckPredecessors", "CyclicImports", message).with_code(Code::CyclicDependencies)))
+}
+
 /// `CleanupOrphaned`: which orphans to trigger, or how the phase ends (INS-27 … INS-30).
 pub fn orphans(orphans: &[Peer], job: &str) -> (Vec<String>, Step<Verdict>) {
     let untriggered = |peer: &&Peer| peer.ids.job.as_deref() != Some(job);
@@ -132,14 +140,24 @@ fn gone(peers: &[Peer], job: &str, operation: &str, reason: &str) -> Step<Verdic
     Ok(if left.is_empty() { Verdict::Done } else { Verdict::Failed(failed(operation, reason, &left)) })
 }
 
-/// `Progressing`: have all children finished, and well? (INS-33 … INS-35, C-13)
-pub fn progressing(children: &[Peer], job: &str) -> Step<Verdict> {
+/// `Progressing`: have all children finished, and well? (INS-33 … INS-35, C-13) `missing` are those that the job made, in
+/// words, and that are there no more: without them nothing can have ended well.
+pub fn progressing(children: &[Peer], missing: &[String], job: &str) -> Step<Verdict> {
     let unfinished: Vec<&Peer> = children.iter().filter(|peer| !peer.ids.has_finished(job)).collect();
     if !unfinished.is_empty() {
         return Err(wait_for(&unfinished, Until::Finished));
     }
     let bad: Vec<&Peer> = children.iter().filter(|peer| peer.standing != Standing::Succeeded).collect();
-    Ok(if bad.is_empty() { Verdict::Done } else { Verdict::Failed(failed("Progressing", "SubobjectsFailed", &bad)) })
+    if bad.is_empty() && missing.is_empty() {
+        return Ok(Verdict::Done);
+    }
+    let mut failure = failed("Progressing", "SubobjectsFailed", &bad);
+    let lost = missing.iter().map(|child| {
+        format!("{child} is missing: its object was deleted during the job; reconcile the root installation again")
+    });
+    let causes = Some(failure.message).filter(|message| !message.is_empty());
+    failure.message = causes.into_iter().chain(lost).collect::<Vec<_>>().join("; ");
+    Ok(Verdict::Failed(failure))
 }
 
 /// `InitDelete`: may it go on, as far as its successors are concerned? (INS-61, C-15)
@@ -318,6 +336,16 @@ mod tests {
     }
 
     #[test]
+    fn c_17_a_circle_ends_the_job_and_names_its_members() {
+        assert_eq!(no_circle(None), Ok(()));
+        let members = ["a", "b", "a"].map(str::to_owned).to_vec();
+        assert_eq!(
+            show(no_circle(Some(DagError::Cycle { members }))),
+            "stall CyclicImports: installations a -> b -> a depend on each other in a circle; remove one of these dependencies"
+        );
+    }
+
+    #[test]
     fn ins_27_orphans_of_older_jobs_are_triggered_and_waited_for() {
         let (trigger, outcome) = orphans(&peers("a=succeeded/old! b=working/old"), "new");
         assert_eq!(
@@ -351,21 +379,21 @@ mod tests {
     #[test]
     fn ins_34_unfinished_children_are_waited_for_even_beside_failed_ones() {
         assert_eq!(
-            show(progressing(&peers("a=failed/new b=working/old"), "new")),
+            show(progressing(&peers("a=failed/new b=working/old"), &[], "new")),
             "waiting for Installation b to finish"
         );
     }
 
     #[test]
     fn ins_35_all_children_well_lead_on() {
-        assert_eq!(progressing(&peers("a=succeeded/new b=succeeded/new"), "new"), Ok(Verdict::Done));
-        assert_eq!(progressing(&[], "new"), Ok(Verdict::Done));
+        assert_eq!(progressing(&peers("a=succeeded/new b=succeeded/new"), &[], "new"), Ok(Verdict::Done));
+        assert_eq!(progressing(&[], &[], "new"), Ok(Verdict::Done));
     }
 
     #[test]
     fn c_13_a_failed_child_fails_the_parent_naming_each() {
         assert_eq!(
-            progressing(&peers("a=failed/new b=succeeded/new c=failed/new"), "new"),
+            progressing(&peers("a=failed/new b=succeeded/new c=failed/new"), &[], "new"),
             Ok(Verdict::Failed(
                 Failure::new(
                     "Progressing",
@@ -375,6 +403,20 @@ mod tests {
                 .with_code(Code::Timeout)
             ))
         );
+    }
+
+    #[test]
+    fn c_13_a_child_that_is_there_no_more_fails_the_parent_beside_those_that_failed() {
+        let missing = ["execution x".to_owned()];
+        let lost =
+            "execution x is missing: its object was deleted during the job; reconcile the root installation again";
+        let told = |children: &str| match progressing(&peers(children), &missing, "new") {
+            Ok(Verdict::Failed(failure)) => (failure.reason, failure.message),
+            other => (String::new(), show(other)),
+        };
+        assert_eq!(told("a=succeeded/new"), ("SubobjectsFailed".to_owned(), lost.to_owned()));
+        assert_eq!(told("a=failed/new").1, format!("installation a failed: boom; {lost}"));
+        assert_eq!(told("a=working/old").1, "waiting for Installation a to finish");
     }
 
     #[test]

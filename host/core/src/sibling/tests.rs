@@ -143,3 +143,25 @@ fn a_chain_is_in_order_whatever_the_order_of_declaration() {
     let after = |name: &str| dag.before(name, crate::dag::Direction::Backward).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!((after("a"), after("b"), after("c")), (vec!["b".to_owned()], vec!["c".to_owned()], vec![]));
 }
+
+#[test]
+fn c_17_a_circle_of_roots_is_found_by_each_of_its_members_and_by_nobody_else() {
+    let before = |name: &str| -> Vec<String> {
+        let names: &[&str] = match name {
+            "a" => &["b"],
+            "b" => &["c", "x"],
+            "c" => &["a"],
+            "outside" => &["a", "x"],
+            _ => &[],
+        };
+        names.iter().map(|&name| name.to_owned()).collect()
+    };
+    let circle = |of: &str| circle(of, &ancestors(of, before)).map(|error| error.to_string());
+    let told =
+        |members: &str| Some(format!("{members} depend on each other in a circle; remove one of these dependencies"));
+    assert_eq!(circle("a"), told("a -> b -> c -> a"));
+    assert_eq!(circle("c"), told("c -> a -> b -> c"));
+    assert_eq!((circle("outside"), circle("x")), (None, None));
+    let names: Vec<String> = ancestors("outside", before).into_keys().collect();
+    assert_eq!(names, ["a", "b", "c", "x"]);
+}
