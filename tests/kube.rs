@@ -20,6 +20,9 @@ mod foreign;
 #[path = "cluster/golden.rs"]
 mod golden;
 #[cfg(test)]
+#[path = "cluster/hostile.rs"]
+mod hostile;
+#[cfg(test)]
 #[path = "cluster/installations.rs"]
 mod installations;
 #[cfg(test)]
