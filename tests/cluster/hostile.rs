@@ -222,6 +222,21 @@ async fn children_whose_finalizers_were_edited_away_are_deleted_by_their_jobs_al
     cluster.expect_absent(&any("Installation", "root")).await;
 }
 
+/// A root that is gone hands no job down; what it left behind deletes itself, through its deployers.
+#[tokio::test]
+async fn what_a_root_without_its_finalizer_leaves_behind_deletes_itself() {
+    let cluster = crate::cluster().await;
+    family(&cluster).await;
+    release(&cluster, &any("Installation", "root")).await;
+    cluster.delete(&any("Installation", "root")).await;
+    for name in ["r", "s"] {
+        Theirs(&cluster).succeed(name).await;
+    }
+    cluster.expect_absent(&json!({"apiVersion": API, "kind": "Installation"})).await;
+    cluster.expect_absent(&json!({"apiVersion": API, "kind": "Execution"})).await;
+    cluster.expect_absent(&item()).await;
+}
+
 #[tokio::test]
 async fn c_23_cascade_foreground_deletes_the_tree_through_its_deployers() {
     cascades(PropagationPolicy::Foreground).await;

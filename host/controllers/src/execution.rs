@@ -21,6 +21,7 @@ use orangery_reconcile::{Controller, Next};
 use crate::{
     host::Host,
     job::{self, JobStatus, standing_phase, walk},
+    object::is_bereft,
 };
 
 mod deletion;
@@ -63,16 +64,28 @@ impl Controller for ExecutionController {
         let deleting = execution.is_deleting();
         let situation = Situation {
             ids: &ids,
-            root: false,
+            root: is_bereft(&host.stores.installations, execution.as_ref()),
             requested: false,
             deleting,
             in_deletion: phase.is_some_and(orangery_core::phase::Phase::is_deletion),
         };
         match work(situation) {
-            Work::None | Work::Start => Ok(Next::Settled),
+            Work::None => Ok(Next::Settled),
+            Work::Start => start_deletion(host, &execution).await,
             Work::Continue { job } => run(host, &execution, job, standing_phase(phase, deleting)).await,
         }
     }
+}
+
+/// The deletion of an Execution whose Installation is gone: nobody but itself starts it.
+async fn start_deletion(host: &Host, before: &Execution) -> Result<Next, Halt> {
+    let mut after = before.clone();
+    let generation = before.metadata.generation.unwrap_or_default();
+    let status = after.status.get_or_insert_default();
+    status.trigger(&host.chance.job_id(), Phase::InitDelete, generation, &host.now());
+    let writer = host.writer(&host.stores.executions);
+    writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
+    Ok(Next::Again)
 }
 
 async fn run(host: &Host, before: &Execution, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {

@@ -24,7 +24,7 @@ use self::idle::Idle;
 use crate::{
     host::Host,
     job::{self, JobStatus, standing_phase, walk},
-    object::hold,
+    object::{hold, is_bereft},
 };
 
 mod artifacts;
@@ -81,7 +81,7 @@ impl Controller for InstallationController {
         let ids = JobIds::new(installation.job_id(), installation.job_id_finished());
         let phase = Phase::parse(installation.phase());
         let deleting = installation.is_deleting();
-        let root = installation.is_root();
+        let root = is_root(host, &installation);
         let situation = Situation {
             ids: &ids,
             root,
@@ -101,6 +101,11 @@ impl Controller for InstallationController {
             }
         }
     }
+}
+
+/// Whether jobs begin at an Installation: nobody is above it, or nobody any more.
+fn is_root(host: &Host, installation: &Installation) -> bool {
+    installation.is_root() || is_bereft(&host.stores.installations, installation)
 }
 
 /// Starts a job at a root: the id goes to the status first, so that a request is never lost (INS-12 … INS-14). `record` is

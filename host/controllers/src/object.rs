@@ -3,8 +3,8 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
-use orangery_api::{FINALIZER, annotation, marks::Marks};
-use orangery_reconcile::Watched;
+use orangery_api::{FINALIZER, annotation, installation::Installation, marks::Marks};
+use orangery_reconcile::{Key, Store, Watched};
 
 /// The owner reference of an object's controller.
 pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
@@ -40,6 +40,15 @@ pub(crate) fn before_deletion<K: Watched + Marks>(object: &K, without_uninstall:
     (after.meta() != object.meta()).then_some(after)
 }
 
+/// Whether an object is to go and the Installation that owns it is gone already: somebody took its finalizer away. Nobody
+/// hands a job down to such an object, so it starts its own, as a root does.
+pub(crate) fn is_bereft<K: Watched + Marks>(installations: &Store<Installation>, object: &K) -> bool {
+    let Some(parent) = object.parent_installation().filter(|_| object.is_deleting()) else { return false };
+    let key = Key { namespace: object.meta().namespace.clone().unwrap_or_default(), name: parent.to_owned() };
+    let uid = installations.get(&key).and_then(|parent| parent.metadata.uid.clone()).unwrap_or_default();
+    !object.meta().owner_references.iter().flatten().any(|owner| owner.name == parent && owner.uid == uid)
+}
+
 /// Sets an annotation to `true`.
 pub(crate) fn mark<K: Watched>(object: &mut K, key: &str) {
     object.meta_mut().annotations.get_or_insert_default().insert(key.to_owned(), "true".to_owned());
@@ -50,5 +59,46 @@ pub(crate) fn told(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn installation(name: &str, uid: &str, fields: Value) -> Installation {
+        let mut metadata = json!({"namespace": "n", "name": name, "uid": uid, "resourceVersion": "1"});
+        orangery_core::overlay::overlay(&mut metadata, &fields);
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}})).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_to_go_without_its_parent_is_bereft() {
+        let child = |owner: &str, deleting: bool| {
+            let owner =
+                json!([{"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": "up", "uid": owner}]);
+            let time = if deleting { json!("2026-01-01T00:00:00Z") } else { Value::Null };
+            installation("child", "c", json!({"ownerReferences": owner, "deletionTimestamp": time}))
+        };
+        let store = Store::new();
+        assert!(is_bereft(&store, &child("u", true)));
+        assert!(!is_bereft(&store, &child("u", false)));
+        assert!(!is_bereft(&store, &installation("root", "r", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))));
+        store.absorb(installation("up", "u", json!({})));
+        assert!(!is_bereft(&store, &child("u", true)));
+        assert!(is_bereft(&store, &child("of-before", true)), "another one has its name now");
+    }
+
+    #[test]
+    fn what_is_deleted_is_held_and_marked_where_it_is_not() {
+        let held = json!({"finalizers": [FINALIZER]});
+        assert_eq!(before_deletion(&installation("x", "x", held.clone()), false), None);
+        let after = before_deletion(&installation("x", "x", json!({})), false).unwrap();
+        assert!(after.has_finalizer(FINALIZER) && !after.flag(annotation::DELETE_WITHOUT_UNINSTALL));
+        let marked = before_deletion(&installation("x", "x", held), true).unwrap();
+        assert!(marked.flag(annotation::DELETE_WITHOUT_UNINSTALL));
+        assert_eq!(before_deletion(&marked, true), None);
     }
 }

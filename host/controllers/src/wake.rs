@@ -50,10 +50,18 @@ pub fn wire(stores: &Stores, queues: &Queues) {
 /// An Installation wakes its parent, the siblings that import from it, and those it imports from, which may
 /// wait for its deletion.
 fn wire_installations(stores: &Stores, queues: &Queues) {
-    let queue = queues.installations.clone();
+    let (queue, executions) = (queues.installations.clone(), queues.executions.clone());
     let store = stores.installations.clone();
     stores.installations.subscribe(move |change| {
         let Some(installation) = change.after.or(change.before) else { return };
+        if change.after.is_none() {
+            // What it leaves behind deletes itself.
+            let own = key(installation.as_ref(), &installation.name_any());
+            for child in store.indexed(index::PARENT, &own.namespace, &own.name) {
+                queue.wake(key(child.as_ref(), &child.name_any()));
+            }
+            executions.wake(own);
+        }
         let parent = sibling::parent(installation);
         if !parent.is_empty() {
             queue.wake(key(installation.as_ref(), parent));

@@ -62,7 +62,7 @@ pub(super) async fn before(host: &Host, installation: &Installation) -> Result<O
     match installation.operation() {
         Some(Operation::Interrupt) => interrupt(host, installation).await.map(|()| Some(Next::Again)),
         // INS-18: without effect on a non-root.
-        Some(Operation::Reconcile) if !installation.is_root() => {
+        Some(Operation::Reconcile) if !super::is_root(host, installation) => {
             let mut after = installation.clone();
             remove(&mut after);
             update(host, installation, &after, "RemoveOperation").await?;
