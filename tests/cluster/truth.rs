@@ -1,0 +1,97 @@
+//! What a user reads when something is wrong below: the leaf, its cause, its code and its line, wherever it is asked for.
+
+use std::fs;
+
+use orangery_tests::{
+    binary::Binary,
+    cluster::Cluster,
+    theirs::Theirs,
+    tree::{any, blueprint, in_phase, installation, items, settle, subinstallation},
+};
+use serde_json::{Value, json};
+
+/// A root with a sub-installation `mid`, which has a sub-installation `leaf` of these fields.
+fn nested(leaf: Value) -> Value {
+    let mid = blueprint(json!({"subinstallations": [subinstallation("leaf", &blueprint(leaf))]}));
+    installation("root", &blueprint(json!({"subinstallations": [subinstallation("mid", &mid)]})))
+}
+
+async fn server() -> (Binary, Cluster) {
+    let binary = crate::binary().await;
+    let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
+    fs::write(binary.folder().join("kubeconfig"), cluster.kubeconfig()).expect("the file can be written");
+    (binary, cluster)
+}
+
+/// What `orangery why` prints.
+async fn why(binary: &Binary, of: &str) -> String {
+    let ended = binary.run(&["why", of, "--kubeconfig", "kubeconfig"]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    ended.stdout
+}
+
+#[tokio::test]
+async fn the_root_names_the_leaf_that_failed_with_its_cause_code_and_template_line() {
+    let (binary, cluster) = server().await;
+    let template = "deployItems:\n- name: a\n  type: {{ nowhere.to.be.found }}\n";
+    let broken = json!({"deployExecutions": [{"name": "broken", "type": "Jinja", "template": template}]});
+    cluster.apply(&nested(broken)).await;
+    let root = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    let error = &root["status"]["lastError"];
+    let told = error["message"].as_str().unwrap_or_default();
+    for part in ["installation mid-", "installation leaf-", "broken", "at 3:12", "nowhere"] {
+        assert!(told.contains(part), "{part} is missing in: {told}");
+    }
+    assert!(error["codes"].as_array().is_some_and(|codes| !codes.is_empty()), "{error}");
+    let chain = why(&binary, "root").await;
+    let lines: Vec<&str> = chain.lines().collect();
+    assert!(
+        matches!(lines.as_slice(), [root, mid, leaf, error, ..]
+        if root.starts_with("installation root failed") && mid.contains("installation mid-") && leaf.contains("installation leaf-")
+            && error.contains("at 3:12")),
+        "{chain}"
+    );
+}
+
+#[tokio::test]
+async fn what_waits_and_what_failed_leads_to_the_item() {
+    let (binary, cluster) = server().await;
+    cluster.apply(&nested(json!({"deployExecutions": items(&[("s", &[])], "1")}))).await;
+    Theirs(&cluster).triggered("s").await;
+    settle(&cluster).await;
+    let chain = why(&binary, "inst/root").await;
+    let end = "nobody has taken it, neither a component for example.com/theirs nor another deployer";
+    assert!(chain.contains("because deploy item s (") && chain.contains(end) && chain.contains("fix:"), "{chain}");
+    Theirs(&cluster).fail("s", "the disk is full").await;
+    let root = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    let told = root["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(told.ends_with("deploy item s failed: the disk is full"), "{told}");
+    let chain = why(&binary, "inst/root").await;
+    assert!(chain.contains("error:  the disk is full") && chain.contains("reason: Broken (in Deploy)"), "{chain}");
+    let absent = binary.run(&["why", "di/absent", "--kubeconfig", "kubeconfig"]).await;
+    assert_eq!(absent.code, Some(1), "{}", absent.stderr);
+}
+
+#[tokio::test]
+async fn c_05_a_spec_that_changed_starts_a_job_under_the_policy() {
+    let (_binary, cluster) = server().await;
+    let root = |content: &str| {
+        let mut root = installation("root", &blueprint(json!({"deployExecutions": items(&[("r", &[])], content)})));
+        root["metadata"]["annotations"] = json!({});
+        root["spec"]["reconcilePolicy"] = json!("OnSpecChange");
+        root
+    };
+    for content in ["1", "2"] {
+        cluster.apply(&root(content)).await;
+        assert_eq!(Theirs(&cluster).triggered("r").await["spec"]["config"]["content"], content);
+        Theirs(&cluster).succeed("r").await;
+        let generation = if content == "1" { 2 } else { 3 };
+        let done = json!({"observedGeneration": generation, "phase": "Succeeded"});
+        let mut expected = any("Installation", "root");
+        expected["status"] = done;
+        cluster.expect(&expected).await;
+    }
+    let mut bad = root("3");
+    bad["spec"]["reconcilePolicy"] = json!("Sometimes");
+    assert!(matches!(cluster.try_apply(&bad).await, Err(kube::Error::Api(status)) if status.code == 422));
+}
