@@ -125,9 +125,9 @@ async fn spread(place: &Place, count: usize) -> Duration {
     for number in 1..count {
         let name = format!("part-{number}");
         cluster.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
-        let mut copy = target.clone();
-        copy["metadata"] = json!({"name": "cluster", "namespace": name});
-        cluster.apply(&copy).await;
+        let (metadata, spec) = (json!({"name": "cluster", "namespace": name}), target.get("spec"));
+        let api = orangery_tests::tree::API;
+        cluster.apply(&json!({"apiVersion": api, "kind": "Target", "metadata": metadata, "spec": spec})).await;
         namespaces.push(name);
     }
     let run = Run { namespaces: &namespaces, ..Run::new("triple", SPREAD) };
