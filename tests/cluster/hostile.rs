@@ -111,6 +111,24 @@ async fn c_17_roots_that_import_each_other_fail_with_their_names_and_can_be_dele
 }
 
 #[tokio::test]
+async fn c_32_an_interrupt_ends_a_job_that_has_not_come_to_its_children() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&member("first", &[])).await;
+    Theirs(&cluster).begin("first").await;
+    cluster.apply(&member("second", &["first"])).await;
+    cluster.expect(&in_phase("Installation", "second", "Init")).await;
+    let interrupts = json!({"landscaper.gardener.cloud/operation": "interrupt"});
+    cluster.annotate(&any("Installation", "second"), interrupts).await;
+    let told = failure(&cluster, "second").await;
+    assert!(told.starts_with("the operation was interrupted by the annotation"), "{told}");
+    assert_eq!(Theirs(&cluster).find("second").await, None, "it has made nothing");
+    // Another job is another matter.
+    Theirs(&cluster).succeed("first").await;
+    Theirs(&cluster).succeed("second").await;
+    cluster.expect(&in_phase("Installation", "second", "Succeeded")).await;
+}
+
+#[tokio::test]
 async fn a_circle_of_sub_installations_fails_before_anything_is_made() {
     let cluster = crate::cluster().await;
     let string = |name: &str| json!([{"name": name, "type": "data", "schema": {"type": "string"}}]);

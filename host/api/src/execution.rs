@@ -86,6 +86,9 @@ pub struct ExecutionStatus {
     /// The token of the trigger seen last (`rules.md` §2).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
+    /// The job that was interrupted last: it begins nothing more (`rules.md` C-32).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub interrupted_job: String,
     /// The deploy items known; absent means that they are listed by label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deploy_item_cache: Option<DeployItemCache>,

@@ -343,6 +343,9 @@ pub struct InstallationStatus {
     /// The token of the trigger seen last (`rules.md` §2).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
+    /// The job that was interrupted last: it begins nothing more (`rules.md` C-32).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub interrupted_job: String,
     /// The Execution, which has the Installation's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_ref: Option<ObjectReference>,

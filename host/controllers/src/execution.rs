@@ -11,7 +11,7 @@ use orangery_api::{
     marks::{Marks, Operation},
 };
 use orangery_core::{
-    job::{JobIds, Situation, Work, work},
+    job::{JobIds, Situation, Work, interrupted, work},
     phase::execution::Execution as Phase,
     step::{Halt, Step, Verdict},
     walk::Transition,
@@ -105,7 +105,11 @@ impl job::Run for Run<'_> {
     type Phase = Phase;
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
+        let status = self.draft.status.as_ref();
         match phase {
+            Phase::Init | Phase::InitDelete if status.is_some_and(|status| status.interrupted_job == self.job) => {
+                Ok(Verdict::Failed(interrupted()))
+            }
             Phase::Init => self.init().await,
             Phase::Progressing => self.progressing().await,
             Phase::Completing => self.completing().await,

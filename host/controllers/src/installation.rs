@@ -13,7 +13,7 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_core::{
-    job::{JobIds, Situation, Work, work},
+    job::{JobIds, Situation, Work, interrupted, work},
     phase::installation::Installation as Phase,
     step::{Halt, Step, Verdict},
     walk::Transition,
@@ -162,6 +162,9 @@ impl job::Run for Run<'_> {
     type Phase = Phase;
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
+        if self.begins_nothing(phase) {
+            return Ok(Verdict::Failed(interrupted()));
+        }
         match phase {
             Phase::Init => self.init().await,
             Phase::CleanupOrphaned => self.cleanup_orphaned().await,
@@ -183,6 +186,19 @@ impl Run<'_> {
 
     fn name(&self) -> String {
         self.draft.name_any()
+    }
+
+    /// Whether the job was interrupted before it came to its subobjects, none of which works for it then (C-32).
+    fn begins_nothing(&self, phase: Phase) -> bool {
+        let status = self.draft.status.as_ref();
+        let begins = match phase {
+            Phase::Init | Phase::ObjectsCreated | Phase::InitDelete | Phase::TriggerDelete => true,
+            Phase::CleanupOrphaned | Phase::Progressing | Phase::Completing | Phase::Deleting => false,
+            Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => false,
+        };
+        begins
+            && status.is_some_and(|status| status.interrupted_job == self.job)
+            && !self.peers().iter().any(|peer| peer.ids.running() == Some(self.job.as_str()))
     }
 
     /// Writes where the walk rests: one write, in which an ended job also names the siblings to be triggered next, so

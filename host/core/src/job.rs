@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Failure;
+
 /// The job ids of an object: work is allowed exactly while they differ (INS-07).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -70,6 +72,13 @@ pub fn work(situation: Situation<'_>) -> Work {
     }
     let deletion_begins = situation.deleting && !situation.in_deletion;
     if situation.root && (situation.requested || deletion_begins) { Work::Start } else { Work::None }
+}
+
+/// What an interrupted job ends with where it has not begun with its subobjects (C-32).
+pub fn interrupted() -> Failure {
+    const OPERATION: &str = "InterruptOperation";
+    let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+    Failure::new(OPERATION, OPERATION, told)
 }
 
 #[cfg(test)]

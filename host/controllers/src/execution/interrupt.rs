@@ -1,9 +1,12 @@
 //! Interrupt: every deploy item that has not finished the job fails at once (INS-70 … INS-74, `landscaper.md` §6.4).
 
+use std::sync::Arc;
+
 use kube::ResourceExt;
 use orangery_api::{annotation, deploy_item::DeployItem, error::LastError, execution::Execution, job::Job};
 use orangery_core::{
     error::Failure,
+    job::interrupted,
     phase::{Phase, item::Item as ItemPhase},
     step::Halt,
     walk::Rest,
@@ -19,28 +22,31 @@ use crate::{
 pub(super) async fn interrupt(host: &Host, execution: &Execution) -> Result<Next, Halt> {
     let namespace = execution.namespace().unwrap_or_default();
     let job = execution.job_id();
+    let writer = host.writer(&host.stores.executions);
+    let mut current = Arc::new(execution.clone());
     if !job.is_empty() && !execution.job_finished() {
+        let mut after = execution.clone();
+        job.clone_into(&mut after.status.get_or_insert_default().interrupted_job);
+        current = writer.update_status(execution, &after).await.map_err(|error| error.halt("InterruptExecution"))?;
         let objects = host.stores.deploy_items.indexed(index::MANAGED_BY, &namespace, &execution.name_any());
         for object in objects.iter().filter(|object| !object.finished_job(job)) {
             fail(host, object, job).await?;
         }
     }
-    let mut after = execution.clone();
+    let mut after = Execution::clone(&current);
     after.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
-    let writer = host.writer(&host.stores.executions);
-    writer.update(execution, &after).await.map_err(|error| error.halt("RemoveOperation"))?;
+    writer.update(&current, &after).await.map_err(|error| error.halt("RemoveOperation"))?;
     Ok(Next::Again)
 }
 
 /// What an interrupted item fails with; what it failed with before, in this job, stays to be read.
-fn interrupted(before: Option<Failure>) -> Failure {
-    const OPERATION: &str = "InterruptOperation";
-    let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+fn failure(before: Option<Failure>) -> Failure {
+    let told = interrupted();
     match before {
-        None => Failure::new(OPERATION, OPERATION, told),
+        None => told,
         Some(before) => {
-            let told = format!("{told}; the last problem was: {}", before.message);
-            Failure { codes: before.codes, ..Failure::new(OPERATION, OPERATION, told) }
+            let message = format!("{}; the last problem was: {}", told.message, before.message);
+            Failure { codes: before.codes, message, ..told }
         }
     }
 }
@@ -48,7 +54,7 @@ fn interrupted(before: Option<Failure>) -> Failure {
 async fn fail(host: &Host, object: &DeployItem, job: &str) -> Result<(), Halt> {
     let deleting = object.metadata.deletion_timestamp.is_some();
     let phase = if deleting { ItemPhase::DELETE_FAILED } else { ItemPhase::FAILED };
-    let failure = interrupted(failure_of(object.last_error()).filter(|_| !object.job_finished()));
+    let failure = failure(failure_of(object.last_error()).filter(|_| !object.job_finished()));
     let now = host.now();
     let mut after = object.clone();
     let generation = object.metadata.generation.unwrap_or_default();
@@ -70,8 +76,8 @@ mod tests {
     #[test]
     fn ins_73_an_interrupt_is_told_and_does_not_hide_what_failed_before() {
         let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
-        assert_eq!(interrupted(None).message, told);
-        let after = interrupted(Some(Failure::new("Apply", "Unreachable", "no answer").with_code(Code::Unfinished)));
+        assert_eq!(failure(None).message, told);
+        let after = failure(Some(Failure::new("Apply", "Unreachable", "no answer").with_code(Code::Unfinished)));
         assert_eq!(after.message, format!("{told}; the last problem was: no answer"));
         assert_eq!((after.reason.as_str(), after.codes), ("InterruptOperation", [Code::Unfinished].into()));
     }

@@ -57,7 +57,7 @@ impl Run<'_> {
         self.host.stores.executions.get(&key_of(&self.draft))
     }
 
-    fn peers(&self) -> Vec<Peer> {
+    pub(super) fn peers(&self) -> Vec<Peer> {
         let subs = self.subinstallations();
         let execution = self.execution();
         subs.iter().map(|sub| peer(sub)).chain(execution.iter().map(|execution| execution_peer(execution))).collect()

@@ -1,6 +1,8 @@
 //! What users ask of an Installation by annotation, and what it asks of its siblings (INS-12 … INS-18, INS-43 … INS-46,
 //! INS-70, INS-71).
 
+use std::sync::Arc;
+
 use kube::ResourceExt;
 use orangery_api::{
     annotation,
@@ -105,10 +107,17 @@ fn is_about_to_read(sibling: &Installation) -> bool {
     !sibling.job_finished() && phase.is_none_or(|phase| phase == Phase::Init || phase.is_final())
 }
 
-/// Passes the interrupt to every subobject, then removes it (INS-71).
+/// Notes which job is interrupted, so that it begins nothing more (C-32), passes the interrupt to every subobject, then
+/// removes it (INS-71).
 async fn interrupt(host: &Host, installation: &Installation) -> Result<(), Halt> {
     let key = key_of(installation);
+    let mut current = Arc::new(installation.clone());
     if !installation.job_finished() {
+        let mut after = installation.clone();
+        installation.job_id().clone_into(&mut after.status.get_or_insert_default().interrupted_job);
+        let writer = host.writer(&host.stores.installations);
+        let marked = writer.update_status(installation, &after).await;
+        current = marked.map_err(|error| error.halt("InterruptInstallation"))?;
         for child in children::subinstallations(host, &key) {
             let mut after = Installation::clone(&child);
             set(&mut after, Operation::Interrupt);
@@ -121,9 +130,9 @@ async fn interrupt(host: &Host, installation: &Installation) -> Result<(), Halt>
             writer.update(&execution, &after).await.map_err(|error| error.halt("InterruptExecution"))?;
         }
     }
-    let mut after = installation.clone();
+    let mut after = Installation::clone(&current);
     after.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
-    update(host, installation, &after, "RemoveOperation").await
+    update(host, &current, &after, "RemoveOperation").await
 }
 
 fn set<K: Watched>(object: &mut K, operation: Operation) {
