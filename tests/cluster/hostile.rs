@@ -111,6 +111,23 @@ async fn c_17_roots_that_import_each_other_fail_with_their_names_and_can_be_dele
 }
 
 #[tokio::test]
+async fn c_18_an_interrupt_does_not_lose_the_request_that_waited_for_the_job() {
+    let cluster = crate::cluster().await;
+    cluster.apply(&member("a", &[])).await;
+    Theirs(&cluster).begin("a").await;
+    let first = Theirs(&cluster).triggered("a").await["status"]["jobID"].clone();
+    ask(&cluster, "a").await;
+    let noted = |object: &Value| object["status"]["pendingOperation"] == "reconcile";
+    cluster.expect_that(&any("Installation", "a"), "does not note the request", noted).await;
+    cluster.annotate(&any("Installation", "a"), json!({"landscaper.gardener.cloud/operation": "interrupt"})).await;
+    let is_next = |item: &Value| item["status"]["jobID"] != first && item["status"]["jobID"].is_string();
+    cluster.expect_that(&item(), "got no second job", is_next).await;
+    Theirs(&cluster).succeed("a").await;
+    let done = cluster.expect(&in_phase("Installation", "a", "Succeeded")).await;
+    assert_eq!(done["status"]["pendingOperation"], Value::Null);
+}
+
+#[tokio::test]
 async fn c_32_an_interrupt_ends_a_job_that_has_not_come_to_its_children() {
     let cluster = crate::cluster().await;
     cluster.apply(&member("first", &[])).await;

@@ -343,6 +343,10 @@ pub struct InstallationStatus {
     /// The token of the trigger seen last (`rules.md` §2).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
+    /// `reconcile` while a request waits for the end of the job: an interrupt takes its place in the annotation (`rules.md`
+    /// C-18).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pending_operation: String,
     /// The job that was interrupted last: it begins nothing more (`rules.md` C-32).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub interrupted_job: String,

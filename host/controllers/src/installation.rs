@@ -119,6 +119,7 @@ async fn start(host: &Host, before: &Installation, record: Option<AutomaticRecon
     let status = after.status.get_or_insert_default();
     status.trigger(&host.chance.job_id(), first, generation, &now);
     before.annotation(annotation::TRIGGER).unwrap_or_default().clone_into(&mut status.last_handled_trigger);
+    status.pending_operation.clear();
     if record.is_some() || !request::is_retry(before) {
         status.automatic_reconcile_status = record;
     }

@@ -116,7 +116,9 @@ impl<'a> Family<'a> {
         // A root that is about to trigger others is not done: their jobs follow from its own.
         let is_requested = parent.is_none()
             && (installation.operation() == Some(Operation::Reconcile)
-                || status.is_some_and(|status| !status.dependents_to_trigger.is_empty()));
+                || status.is_some_and(|status| {
+                    !status.dependents_to_trigger.is_empty() || !status.pending_operation.is_empty()
+                }));
         let times = status.and_then(|status| status.transition_times.as_ref());
         let mut node = node(installation, Kind::Installation, times, Asked { parent, is_requested });
         if let Some(title) = installation.annotation(annotation::SUBINSTALLATION_NAME) {

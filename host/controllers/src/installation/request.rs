@@ -29,7 +29,13 @@ pub(super) fn is_requested(installation: &Installation) -> bool {
         let observed = installation.status.as_ref().map_or(0, |status| status.observed_generation);
         installation.metadata.generation.unwrap_or_default() != observed
     };
-    installation.operation() == Some(Operation::Reconcile) || (on_change && changed())
+    installation.operation() == Some(Operation::Reconcile) || is_pending(installation) || (on_change && changed())
+}
+
+/// Whether a request was seen that waits for the end of the running job (C-18).
+fn is_pending(installation: &Installation) -> bool {
+    let status = installation.status.as_ref();
+    status.is_some_and(|status| status.pending_operation == Operation::Reconcile.to_string())
 }
 
 /// Whether the request on the object is the one that its running job answers. A token tells; without one a request is
@@ -68,6 +74,16 @@ pub(super) async fn before(host: &Host, installation: &Installation) -> Result<O
             let mut after = installation.clone();
             remove(&mut after);
             update(host, installation, &after, "RemoveOperation").await?;
+            Ok(Some(Next::Again))
+        }
+        // C-18: the next interrupt takes its place.
+        Some(Operation::Reconcile)
+            if !installation.job_finished() && !belongs_to_job(installation) && !is_pending(installation) =>
+        {
+            let mut after = installation.clone();
+            after.status.get_or_insert_default().pending_operation = Operation::Reconcile.to_string();
+            let writer = host.writer(&host.stores.installations);
+            writer.update_status(installation, &after).await.map_err(|error| error.halt("NoteRequest"))?;
             Ok(Some(Next::Again))
         }
         Some(Operation::Reconcile | Operation::TestReconcile | Operation::Other(_)) | None => Ok(None),
@@ -185,6 +201,13 @@ mod tests {
         };
         assert!(under(ReconcilePolicy::OnSpecChange, 2) && !under(ReconcilePolicy::OnSpecChange, 3));
         assert!(!under(ReconcilePolicy::Manual, 2));
+    }
+
+    #[test]
+    fn c_18_a_request_that_was_seen_stands_without_its_annotation() {
+        assert!(is_requested(&installation(json!({}), json!({"pendingOperation": "reconcile"}))));
+        let interrupted = json!({(annotation::OPERATION): "interrupt"});
+        assert!(is_requested(&installation(interrupted, json!({"pendingOperation": "reconcile"}))));
     }
 
     #[test]
