@@ -41,7 +41,7 @@ async fn exe_01_an_execution_without_a_parent_is_nobodys() {
     cluster.apply(&lone).await;
     settle(&cluster).await;
     let lone = cluster.expect(&any("Execution", "lone")).await;
-    assert_eq!(lone["status"], Value::Null, "{lone}");
+    assert_eq!(lone["status"], json!({"observedGeneration": -1}), "nobody wrote it: {lone}");
     assert_eq!(Theirs(&cluster).find("a").await, None);
 
     cluster.apply(&tree(&[("b", &[])], "1")).await;

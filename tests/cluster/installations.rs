@@ -147,8 +147,13 @@ async fn ins_11_to_14_ins_16_a_manifest_may_ask_for_its_first_job() {
     let removed =
         history.first("Installation", "asked", |version| *annotation(&version.object, "operation") == Value::Null);
     assert!(stored < removed && stored.is_some(), "the id is stored before the request goes: {:#?}", history.told());
-    let silent = cluster.expect(&any("Installation", "silent")).await;
-    assert_eq!((&silent["status"], &silent["metadata"]["finalizers"]), (&Value::Null, &Value::Null));
+    let tells = |object: &Value| {
+        object["metadata"]["name"] == "silent"
+            && object["status"]["conditions"].to_string().contains("\"AwaitingTrigger\"")
+    };
+    let silent = cluster.expect_that(&any("Installation", "silent"), "does not tell that it waits", tells).await;
+    let nothing = [&silent["status"]["phase"], &silent["status"]["jobID"], &silent["metadata"]["finalizers"]];
+    assert_eq!(nothing, [&Value::Null; 3], "{silent}");
 }
 
 #[tokio::test]

@@ -1,4 +1,6 @@
 //! What a watch saw of the objects of a tree: every version of each, in the order in which they were written.
+//!
+//! Whoever records also checks: a version that tells others something else than its phase does fails the test.
 
 use futures::StreamExt as _;
 use kube::{
@@ -14,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    fail,
+    fail, kstatus,
     objects::{DEADLINE, NAMESPACE},
 };
 
@@ -125,6 +127,22 @@ impl History {
             Err(_) => fail(&format!("it was not seen in time: {:#?}", Seen(self.seen.borrow().clone()).told())),
         }
     }
+
+    /// Fails where a version was seen of which kstatus, `kubectl wait` or Flux would think something else than its phase
+    /// and its job say.
+    fn check(&self) {
+        let seen = Seen(self.seen.borrow().clone());
+        let present = seen.versions().iter().filter(|version| !version.gone);
+        let untrue: Vec<String> = present
+            .flat_map(|version| {
+                let untruths = kstatus::untruths(&version.object);
+                untruths.into_iter().map(move |untruth| format!("{} {untruth}: {}", version.revision, version.object))
+            })
+            .collect();
+        if !untrue.is_empty() {
+            fail(&format!("versions that do not tell the truth:\n{}\n{:#?}", untrue.join("\n"), seen.told()));
+        }
+    }
 }
 
 /// Versions in the order in which they were written.
@@ -177,6 +195,14 @@ impl Seen {
 fn of_kind(client: &Client, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind));
     Api::namespaced_with(client.clone(), NAMESPACE, &resource)
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check();
+        }
+    }
 }
 
 async fn record(

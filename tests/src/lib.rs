@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod empty;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod history;
+pub mod kstatus;
 pub mod kube;
 pub mod matching;
 pub mod objects;

@@ -1,7 +1,10 @@
 //! The definitions of all kinds.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSON, JSONSchemaProps,
+};
 use kube::CustomResourceExt;
+use serde_json::json;
 
 use crate::{
     context::Context,
@@ -31,12 +34,29 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         TargetSync::crd(),
     ];
     crds.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    crds.iter_mut().for_each(begin_unobserved);
     crds
+}
+
+/// Objects of the job protocol begin with a status that says that no generation was observed: without it kstatus takes an
+/// object on which nobody has worked yet for done, and with it no write is needed to say so. Flux begins its kinds alike.
+fn begin_unobserved(crd: &mut CustomResourceDefinition) {
+    for version in &mut crd.spec.versions {
+        let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
+        let status = schema.and_then(|schema| schema.properties.as_mut()?.get_mut("status"));
+        if let Some(status) = status.filter(|status| has_jobs(status)) {
+            status.default = Some(JSON(json!({"observedGeneration": -1})));
+        }
+    }
+}
+
+fn has_jobs(status: &JSONSchemaProps) -> bool {
+    status.properties.as_ref().is_some_and(|properties| properties.contains_key("jobIDFinished"))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 
@@ -134,6 +154,15 @@ mod tests {
             part(&schema("executions"), "/properties/spec/properties/deployItemsCompressed"),
             json!({"type": "string", "format": "byte"})
         );
+    }
+
+    #[test]
+    fn c_04_an_object_with_jobs_begins_unobserved() {
+        for plural in ["deployitems", "executions", "installations"] {
+            let begin = schema(plural)["properties"]["status"]["default"].clone();
+            assert_eq!(begin, json!({"observedGeneration": -1}), "{plural}");
+        }
+        assert_eq!(schema("targetsyncs")["properties"]["status"]["default"], Value::Null);
     }
 
     #[test]

@@ -29,9 +29,13 @@ pub(super) enum Idle {
     Start(AutomaticReconcileStatus),
 }
 
-/// Looks at a root whose last job has ended and for which nobody asks for another one; writes its status where it is not
-/// what it should be.
+/// Looks at a root whose last job has ended, or that never had one, and for which nobody asks for another one; writes its
+/// status where it is not what it should be.
 pub(super) async fn look(host: &Host, installation: &Installation) -> Result<Idle, Halt> {
+    if installation.is_root() && installation.job_id().is_empty() {
+        note(host, installation, None, Some(&State::AwaitingTrigger)).await?;
+        return Ok(Idle::Rest(Next::Settled));
+    }
     let (Some(outcome), Some(status)) = (outcome(installation), &installation.status) else {
         return Ok(Idle::Rest(Next::Settled));
     };
@@ -63,20 +67,30 @@ pub(super) async fn look(host: &Host, installation: &Installation) -> Result<Idl
         Plan::Nothing if changed && outcome == Outcome::Succeeded => (None, None, Some(State::AwaitingTrigger)),
         Plan::Nothing => (None, None, None),
     };
-    let conditions = state.map(|state| condition::following(&state, generation, &status.conditions, &now));
-    let conditions = conditions.filter(|conditions| *conditions != status.conditions);
-    if noted.is_some() || conditions.is_some() {
-        let mut after = installation.clone();
-        let status = after.status.get_or_insert_default();
-        status.automatic_reconcile_status = noted.or_else(|| status.automatic_reconcile_status.take());
-        if let Some(conditions) = conditions {
-            status.conditions = conditions;
-        }
-        let writer = host.writer(&host.stores.installations);
-        writer.update_status(installation, &after).await.map_err(|error| error.halt("UpdateStatus"))?;
-    }
+    note(host, installation, noted, state.as_ref()).await?;
     let left = |at: jiff::Timestamp| Duration::try_from(at.duration_since(now.0)).unwrap_or_default();
     Ok(Idle::Rest(again.map_or(Next::Settled, |at| Next::After(left(at)))))
+}
+
+/// Writes what is noted and what the conditions say in this state, where the status has it not.
+async fn note(
+    host: &Host,
+    installation: &Installation,
+    noted: Option<AutomaticReconcileStatus>,
+    state: Option<&State>,
+) -> Result<(), Halt> {
+    let mut after = installation.clone();
+    let generation = installation.metadata.generation.unwrap_or_default();
+    let status = after.status.get_or_insert_default();
+    if let Some(noted) = noted {
+        status.automatic_reconcile_status = Some(noted);
+    }
+    if let Some(state) = state {
+        status.conditions = condition::following(state, generation, &status.conditions, &host.now());
+    }
+    // Nothing is sent where nothing differs.
+    let writer = host.writer(&host.stores.installations);
+    writer.update_status(installation, &after).await.map(drop).map_err(|error| error.halt("UpdateStatus"))
 }
 
 /// How the last job of a root ended; `None` where none has.
