@@ -1,33 +1,75 @@
-//! `kill -9` at any moment: the data opens again, and the tree goes on.
+//! `kill -9` at any moment: the tree goes on, and ends as if nothing had happened.
 
 use std::net::TcpListener;
 
-use orangery_tests::{binary::Binary, cluster::Cluster, history::History};
+use orangery_tests::{
+    binary::Binary,
+    cluster::Cluster,
+    sweep::{Deed, Scenario, sweep},
+    tree::{
+        API, any, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster,
+        subinstallation,
+    },
+};
 use serde_json::{Value, json};
 
-/// A tree of five objects of ours whose ConfigMaps carry the round.
-fn installation(round: usize) -> String {
-    let text = include_str!("../../examples/dependencies/installation.yaml");
-    text.replace("height: 2 m", &format!("height: {round} m"))
+/// An Installation `tree` of these items, which exports what the item `left` exports, with a sub-installation of one item.
+fn tree(items: &[Value], content: &str) -> Value {
+    let leaf = blueprint(json!({
+        "imports": imports_cluster(),
+        "deployExecutions": executions(&[deploys("leaf", &[], content)]),
+    }));
+    let mut tree = on_cluster(installation(
+        "tree",
+        &blueprint(json!({
+            "imports": imports_cluster(),
+            "exports": [{"name": "out", "type": "data", "schema": {"type": "string"}}],
+            "deployExecutions": executions(items),
+            "subinstallations": [on_cluster(subinstallation("sub", &leaf))],
+            "exportExecutions": [{
+                "name": "e",
+                "type": "Jinja",
+                "template": r#"{"exports": {"out": {{ values.deployitems.left.content | tojson }}}}"#,
+            }],
+        })),
+    ));
+    if let Some(spec) = tree.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert("exports".to_owned(), json!({"data": [{"name": "out", "dataRef": "out"}]}));
+    }
+    tree
 }
 
-fn orange(round: usize) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "orange", "namespace": "garden"},
-        "data": {"height": format!("{round} m")},
-    })
+/// Three items, the last of which ends as told.
+fn chain(content: &str, end: &str) -> Value {
+    let left = mocks("left", &["base"], "Succeeded", content);
+    tree(&[deploys("base", &[], content), left, mocks("top", &["left"], end, content)], content)
 }
 
-fn succeeded() -> Value {
-    let status = json!({"phase": "Succeeded"});
-    json!({
-        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
-        "kind": "Installation",
-        "metadata": {"name": "garden"},
-        "status": status,
-    })
+async fn check(scenario: Scenario) {
+    let points = sweep(&scenario, crate::binary).await;
+    println!("{points} crash points");
+}
+
+#[tokio::test]
+async fn a_first_job_ends_alike_wherever_it_is_cut_off() {
+    check(Scenario { before: None, deed: Deed::Apply(chain("1", "Succeeded")) }).await;
+}
+
+#[tokio::test]
+async fn an_update_that_removes_an_item_ends_alike_wherever_it_is_cut_off() {
+    let left = mocks("left", &[], "Succeeded", "2");
+    let less = tree(&[left, deploys("new", &["left"], "2")], "2");
+    check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Apply(less) }).await;
+}
+
+#[tokio::test]
+async fn a_failing_job_ends_alike_wherever_it_is_cut_off() {
+    check(Scenario { before: None, deed: Deed::Apply(chain("1", "Failed")) }).await;
+}
+
+#[tokio::test]
+async fn a_deletion_ends_alike_wherever_it_is_cut_off() {
+    check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Delete }).await;
 }
 
 /// A port that is free now, for every start of a test: Targets keep the address of their server.
@@ -40,40 +82,25 @@ async fn start(binary: &Binary, port: &str) -> Cluster {
     Cluster::start(binary, &["--data", "state", "--port", port]).await
 }
 
+/// The embedded server is killed with its operator: its data opens again.
 #[tokio::test]
-async fn a_tree_goes_on_after_a_kill_at_any_moment() {
+async fn a_server_with_its_operator_goes_on_where_its_data_ends() {
     let (binary, port) = (crate::binary().await, port());
     let mut cluster = start(&binary, &port).await;
-    for round in 1..=10 {
-        let history = History::begin(cluster.client()).await;
-        let known = history.count();
-        cluster.apply_yaml(&installation(round)).await;
-        history.wait_until(|seen| seen.len() >= known + round).await;
+    for round in ["1", "2", "3"] {
+        cluster.apply(&chain(round, "Succeeded")).await;
+        cluster.expect(&in_phase("Installation", "tree", "Progressing")).await;
         cluster.kill().await;
-
         cluster = start(&binary, &port).await;
-        cluster.expect(&orange(round)).await;
-        cluster.expect(&succeeded()).await;
+        let base =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "leaf"}, "data": {"content": round}});
+        cluster.expect(&base).await;
+        cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     }
-}
-
-#[tokio::test]
-async fn a_deletion_goes_on_after_a_kill_at_any_moment() {
-    let (binary, port) = (crate::binary().await, port());
-    let mut cluster = start(&binary, &port).await;
-    for round in 1..=5 {
-        cluster.apply_yaml(&installation(round)).await;
-        cluster.expect(&succeeded()).await;
-        let history = History::begin(cluster.client()).await;
-        let known = history.count();
-        cluster.delete(&succeeded()).await;
-        history.wait_until(|seen| seen.len() >= known + round).await;
-        cluster.kill().await;
-
-        cluster = start(&binary, &port).await;
-        for kind in ["Installation", "Execution", "DeployItem", "DataObject"] {
-            cluster.expect_absent(&json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind})).await;
-        }
-        cluster.expect_absent(&orange(round)).await;
+    cluster.delete(&any("Installation", "tree")).await;
+    cluster.kill().await;
+    cluster = start(&binary, &port).await;
+    for kind in ["Installation", "Execution", "DeployItem", "DataObject"] {
+        cluster.expect_absent(&json!({"apiVersion": API, "kind": kind})).await;
     }
 }

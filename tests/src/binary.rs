@@ -1,6 +1,7 @@
 //! The binary under test, run as a user runs it: in a folder of its own, without a kubeconfig, without colours.
 
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -93,6 +94,13 @@ impl Binary {
         let mut child = self.command(arguments).spawn().expect("the binary starts");
         let stdout = child.stdout.take().expect("its output is piped");
         Running { child, lines: BufReader::new(stdout).lines() }
+    }
+
+    /// Starts the command and leaves it running, with all that it writes at the end of a file: nobody has to read along.
+    pub fn start_into(&self, arguments: &[&str], file: &Path) -> Child {
+        let file = File::options().create(true).append(true).open(file).expect("the file can be written");
+        let both = file.try_clone().expect("a second handle of the file");
+        self.command(arguments).stdout(file).stderr(both).spawn().expect("the binary starts")
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

@@ -62,7 +62,7 @@ impl Cluster {
 }
 
 /// The Target that the embedded server has from its start.
-fn own_target(kubeconfig: &str) -> Value {
+pub fn own_target(kubeconfig: &str) -> Value {
     json!({
         "apiVersion": API,
         "kind": "Target",

@@ -6,7 +6,10 @@ use futures::StreamExt as _;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{ApiResource, DynamicObject, GroupVersionKind},
-    runtime::watcher::{self, Event},
+    runtime::{
+        WatchStreamExt as _,
+        watcher::{self, Event},
+    },
 };
 use serde_json::Value;
 use tokio::{
@@ -212,7 +215,7 @@ async fn record(
     up: oneshot::Sender<()>,
 ) {
     let mut up = Some(up);
-    let mut events = watcher::watcher(api, watcher::Config::default()).boxed();
+    let mut events = watcher::watcher(api, watcher::Config::default()).default_backoff().boxed();
     while let Some(event) = events.next().await {
         let (object, gone) = match event {
             Ok(Event::Apply(object) | Event::InitApply(object)) => (object, false),

@@ -8,19 +8,25 @@ pub mod binary;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod case;
 pub mod cluster;
+pub mod effects;
 pub mod empty;
+pub mod end_state;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod history;
+pub mod invariants;
 pub mod kstatus;
 pub mod kube;
 pub mod matching;
 pub mod objects;
 pub mod own_template;
+pub mod proxy;
 pub mod requests;
+pub mod sweep;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod theirs;
 pub mod tree;
 pub mod usage;
+pub mod world;
 pub mod yaml;
 
 /// One test for each case in a folder, called as its own folder is, with underscores. It runs on what the suite's `cluster()`

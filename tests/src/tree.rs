@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{objects::Objects, theirs};
+use crate::{
+    objects::{NAMESPACE, Objects},
+    theirs,
+};
 
 /// The version of our kinds.
 pub const API: &str = "landscaper.gardener.cloud/v1alpha1";
@@ -37,7 +40,7 @@ pub fn items(items: &[(&str, &[&str])], content: &str) -> Value {
         .iter()
         .map(|(name, after)| json!({"name": name, "type": theirs::TYPE, "dependsOn": after, "config": config(content)}))
         .collect();
-    json!([{"name": "d", "type": "Jinja", "template": json!({"deployItems": items}).to_string()}])
+    executions(&items)
 }
 
 /// The configuration of an item.
@@ -76,4 +79,54 @@ pub async fn settle(objects: &Objects) {
     objects.expect(&in_phase("Installation", "other", "Succeeded")).await;
     objects.delete(&any("Installation", "other")).await;
     objects.expect_absent(&any("Installation", "other")).await;
+}
+
+/// An item that deploys one ConfigMap of its own name, which says `content`.
+pub fn deploys(name: &str, after: &[&str], content: &str) -> Value {
+    let metadata = json!({"name": name, "namespace": NAMESPACE});
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"content": content}});
+    let config = json!({
+        "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
+        "kind": "ProviderConfiguration",
+        "manifests": [{"policy": "manage", "manifest": manifest}],
+    });
+    json!({
+        "name": name,
+        "type": "landscaper.gardener.cloud/kubernetes-manifest",
+        "target": {"import": "cluster"},
+        "dependsOn": after,
+        "config": config,
+    })
+}
+
+/// An item that deploys nothing: `phase` is how it ends, and then it exports `content`.
+pub fn mocks(name: &str, after: &[&str], phase: &str, content: &str) -> Value {
+    let config = json!({
+        "apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1",
+        "kind": "ProviderConfiguration",
+        "phase": phase,
+        "export": {"content": content},
+    });
+    json!({"name": name, "type": "landscaper.gardener.cloud/mock", "dependsOn": after, "config": config})
+}
+
+/// The imports of a blueprint that deploys to the Target `cluster`.
+pub fn imports_cluster() -> Value {
+    json!([{"name": "cluster", "type": "target", "targetType": "landscaper.gardener.cloud/kubernetes-cluster"}])
+}
+
+/// `deployExecutions` of these items.
+pub fn executions(items: &[Value]) -> Value {
+    json!([{"name": "d", "type": "Jinja", "template": json!({"deployItems": items}).to_string()}])
+}
+
+/// An Installation or a template of one, with the Target `cluster` as its import.
+pub fn on_cluster(mut installation: Value) -> Value {
+    let imports = json!({"targets": [{"name": "cluster", "target": "cluster"}]});
+    let inside =
+        if installation.get("spec").is_some() { installation.get_mut("spec") } else { Some(&mut installation) };
+    if let Some(fields) = inside.and_then(Value::as_object_mut) {
+        fields.insert("imports".to_owned(), imports);
+    }
+    installation
 }

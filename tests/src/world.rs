@@ -1,0 +1,107 @@
+//! A server without an operator, and an operator that reaches it only through a [`Proxy`]: it can be killed and started again
+//! while the server and its objects stay.
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use orangery_core::port::Clock as _;
+use orangery_embedded::{Options, Server, Storage};
+use orangery_runtime::machine::SystemClock;
+use serde_json::{Value, json};
+use tokio::process::Child;
+
+use crate::{
+    binary::Binary,
+    cluster::own_target,
+    objects::{NAMESPACE, Objects},
+    proxy::{Fates, Proxy},
+    tree::API,
+};
+
+/// A server, a proxy before it, and the operator behind the proxy.
+pub struct World {
+    /// The server's objects, past the proxy.
+    pub objects: Objects,
+    binary: Binary,
+    proxy: Proxy,
+    operator: Option<Child>,
+    /// The embedded server, where it is one.
+    server: Option<Server>,
+}
+
+impl World {
+    /// An embedded server of its own, in memory, with our kinds. Nobody works on them until [`start`](Self::start).
+    pub async fn embedded(binary: Binary, fates: Arc<dyn Fates>) -> World {
+        let clock = Arc::new(|| SystemClock.now());
+        let options = Options { storage: Storage::Memory, address: ([127, 0, 0, 1], 0).into(), clock };
+        let server = orangery_embedded::start(options).await.expect("the server starts");
+        let world = World::over(&server.kubeconfig(), binary, fates).await;
+        World { server: Some(server), ..world }
+    }
+
+    /// The same over the server of a kubeconfig, whoever runs it.
+    pub async fn over(kubeconfig: &str, binary: Binary, fates: Arc<dyn Fates>) -> World {
+        let objects = Objects::of(kubeconfig.to_owned()).await;
+        for definition in orangery_api::crds() {
+            let definition = serde_json::to_value(definition).expect("a definition is JSON");
+            objects.apply(&definition).await;
+            let is = |object: &Value| {
+                let conditions = object.pointer("/status/conditions").map(Value::to_string).unwrap_or_default();
+                object.pointer("/metadata/name") == definition.pointer("/metadata/name")
+                    && conditions.contains(r#""Established""#)
+            };
+            objects.expect_that(&definition, "is not served", is).await;
+        }
+        let proxy = Proxy::start(kubeconfig, fates).await;
+        objects.apply(&own_target(&proxy.kubeconfig())).await;
+        let world = World { objects, binary, proxy, operator: None, server: None };
+        fs::write(world.kubeconfig(), world.proxy.kubeconfig()).expect("the file can be written");
+        world
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.binary.folder().join("kubeconfig")
+    }
+
+    /// Starts the operator, or starts it again.
+    pub fn start(&mut self) {
+        let kubeconfig = self.kubeconfig();
+        let arguments = ["run", "--kubeconfig", &kubeconfig.to_string_lossy(), "--pickup-timeout", "none"];
+        self.operator = Some(self.binary.start_into(&arguments, &self.log_file()));
+    }
+
+    /// Waits until a started operator has done what it does by itself: it gives every namespace a Context.
+    pub async fn ready(&self) {
+        for namespace in self.objects.list(&json!({"apiVersion": "v1", "kind": "Namespace"})).await {
+            let metadata = json!({"name": "default", "namespace": namespace.pointer("/metadata/name")});
+            self.objects.expect(&json!({"apiVersion": API, "kind": "Context", "metadata": metadata})).await;
+        }
+    }
+
+    /// Ends the operator as a power cut does. Its Lease is taken away, as if its time had passed already.
+    pub async fn kill(&mut self) {
+        if let Some(mut operator) = self.operator.take() {
+            operator.kill().await.expect("it can be killed");
+            let metadata = json!({"name": "orangery", "namespace": NAMESPACE});
+            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata});
+            self.objects.delete(&lease).await;
+        }
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.binary.folder().join("operator.log")
+    }
+
+    /// All that the operators have written to their logs.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// Ends all of it.
+    pub async fn end(mut self) {
+        self.kill().await;
+        drop((self.proxy, self.objects));
+        if let Some(server) = self.server {
+            server.stop().await;
+        }
+    }
+}
