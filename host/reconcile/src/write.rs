@@ -103,16 +103,26 @@ impl<K: Watched> Writer<K> {
                 Ok(())
             }
             Err(error) => match self.refused(object, error).await {
+                WriteError::NotFound { .. } => {
+                    self.store.forget(object);
+                    Ok(())
+                }
                 // The name belongs to another object by now: the one that was meant is gone.
-                WriteError::NotFound { .. } | WriteError::Conflict { .. } => {
+                WriteError::Conflict { .. } if !self.is_there(object) => {
                     self.store.forget(object);
                     Ok(())
                 }
                 error @ (WriteError::AlreadyExists { .. }
+                | WriteError::Conflict { .. }
                 | WriteError::Refused { .. }
                 | WriteError::Unreachable { .. }) => Err(error),
             },
         }
+    }
+
+    /// Whether the store knows this very object, and no other of its name.
+    fn is_there(&self, object: &K) -> bool {
+        self.store.get(&Key::of(object)).is_some_and(|known| known.meta().uid == object.meta().uid)
     }
 
     async fn patch(&self, before: &K, after: &K, part: Part) -> Result<Arc<K>, WriteError> {

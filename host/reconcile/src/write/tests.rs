@@ -179,6 +179,16 @@ async fn deleting_what_is_gone_or_replaced_is_a_success() {
 }
 
 #[tokio::test]
+async fn a_delete_that_meets_a_conflict_with_the_object_itself_is_tried_again() {
+    let server = Server::new([refusal(409, "Conflict"), (200, json_of(9, &json!({})))]);
+    let writer = server.writer();
+    let before = writer.store().absorb(object(1, json!({})));
+    let refused = writer.delete(&before).await;
+    assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
+    assert_eq!(known(&writer), [object(9, json!({}))]);
+}
+
+#[tokio::test]
 async fn orc_12_to_17_only_an_invalid_write_stalls() {
     for (answer, halt) in [
         (refusal(422, "Invalid"), "Stall Invalid ERR_CONFIGURATION_PROBLEM"),
