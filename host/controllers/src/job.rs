@@ -44,6 +44,10 @@ pub(crate) trait JobStatus {
     fn trigger(&mut self, job: &str, first: impl Phase, generation: i64, now: &Time) {
         let shared = self.shared();
         job.clone_into(shared.job_id);
+        // It gets the job once more: it ended it before it was to go.
+        if shared.job_id_finished == job {
+            shared.job_id_finished.clear();
+        }
         *shared.transition_times =
             Some(TransitionTimes { trigger_time: Some(now.clone()), ..TransitionTimes::default() });
         let state = State::Running { phase: first.to_string(), halted: None, deletion: first.is_deletion() };
@@ -206,6 +210,15 @@ mod tests {
             (("Unknown", "Init"), "new", "Succeeded")
         );
         assert_eq!(status.transition_times.unwrap().trigger_time, Some(at(2)));
+    }
+
+    #[test]
+    fn ins_65_a_job_that_is_passed_once_more_is_no_finished_one() {
+        let mut status =
+            ExecutionStatus { job_id: "a".to_owned(), job_id_finished: "a".to_owned(), ..Default::default() };
+        status.trigger("a", Phase::InitDelete, 1, &at(1));
+        assert_eq!((status.job_id.as_str(), status.job_id_finished.as_str()), ("a", ""));
+        assert_eq!(ready(&status), ("False", "Deleting"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Failure;
+use crate::{error::Failure, phase::Phase};
 
 /// The job ids of an object: work is allowed exactly while they differ (INS-07).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,13 @@ impl JobIds {
     /// The job that is asked for and not finished.
     pub fn running(&self) -> Option<&str> {
         if self.job == self.finished { None } else { self.job.as_deref() }
+    }
+
+    /// Whether a job that begins with the phase `first` has still to be passed to the object, which stands in `phase`: it has
+    /// another job, or it ended this one before it was to go, and nobody has deleted it yet.
+    pub fn wants<P: Phase>(&self, job: &str, phase: Option<P>, first: P) -> bool {
+        let ended_before = first.is_deletion() && self.has_finished(job) && !phase.is_some_and(P::is_deletion);
+        self.job.as_deref() != Some(job) || ended_before
     }
 
     /// Whether this very job is finished.
@@ -141,6 +148,17 @@ mod tests {
     #[test]
     fn ins_59_after_a_failed_deletion_a_request_starts_again() {
         check("a", "a", "root deleting in-deletion requested", Work::Start);
+    }
+
+    #[test]
+    fn ins_65_exe_44_what_ended_a_job_before_it_was_to_go_gets_it_once_more() {
+        use crate::phase::item::Item;
+        let wants = |ids: JobIds, phase, first| ids.wants("a", phase, first);
+        assert!(wants(JobIds::new("old", "old"), Some(Item::Succeeded), Item::Init));
+        assert!(!wants(JobIds::new("a", "a"), Some(Item::Succeeded), Item::Init));
+        assert!(!wants(JobIds::new("a", "old"), Some(Item::Progressing), Item::InitDelete));
+        assert!(wants(JobIds::new("a", "a"), Some(Item::Succeeded), Item::InitDelete));
+        assert!(!wants(JobIds::new("a", "a"), Some(Item::DeleteFailed), Item::InitDelete));
     }
 
     #[test]

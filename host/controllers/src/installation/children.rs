@@ -33,6 +33,7 @@ pub(super) fn peer(installation: &Installation) -> Peer {
         standing: Standing::of(Phase::parse(installation.phase())),
         failure: failure_of(installation.last_error()),
         requested: request::is_requested(installation),
+        deleting: installation.is_deleting(),
     }
 }
 
@@ -44,6 +45,7 @@ fn execution_peer(execution: &Execution) -> Peer {
         standing: Standing::of(ExecutionPhase::parse(execution.phase())),
         failure: failure_of(execution.last_error()),
         requested: false,
+        deleting: execution.is_deleting(),
     }
 }
 
@@ -127,7 +129,8 @@ impl Run<'_> {
     }
 
     pub(super) async fn trigger_subinstallation(&self, sub: &Arc<Installation>, first: Phase) -> Step<()> {
-        if sub.job_id() == self.job {
+        let ids = JobIds::new(sub.job_id(), sub.job_id_finished());
+        if !ids.wants(&self.job, Phase::parse(sub.phase()), first) {
             return Ok(());
         }
         let mut after = Installation::clone(sub);
@@ -138,7 +141,8 @@ impl Run<'_> {
     }
 
     pub(super) async fn trigger_execution(&self, execution: &Arc<Execution>, first: ExecutionPhase) -> Step<()> {
-        if execution.job_id() == self.job {
+        let ids = JobIds::new(execution.job_id(), execution.job_id_finished());
+        if !ids.wants(&self.job, ExecutionPhase::parse(execution.phase()), first) {
             return Ok(());
         }
         let mut after = Execution::clone(execution);

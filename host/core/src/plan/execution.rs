@@ -67,7 +67,10 @@ fn class(item: &ItemState<'_>, job: &str, direction: Direction, settled: &BTreeS
             Direction::Backward => Class::Succeeded,
         };
     };
-    if object.ids.job.as_deref() != Some(job) {
+    // One that was deployed in this very job before it was to go gets the job once more.
+    let deployed =
+        direction == Direction::Backward && object.phase == Some(ItemPhase::Succeeded) && object.ids.has_finished(job);
+    if deployed || object.ids.job.as_deref() != Some(job) {
         let free = dag.before(item.name, direction).all(|before| settled.contains(before));
         return if free { Class::Runnable } else { Class::Pending };
     }

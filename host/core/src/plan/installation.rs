@@ -54,6 +54,8 @@ pub struct Peer {
     pub failure: Option<Failure>,
     /// Whether a request to reconcile it is pending.
     pub requested: bool,
+    /// Whether it is to go.
+    pub deleting: bool,
 }
 
 impl Peer {
@@ -88,8 +90,17 @@ fn failed(operation: &str, reason: &str, peers: &[&Peer]) -> Failure {
 /// `Init`: may it begin, as far as its predecessors are concerned? (INS-21, `landscaper.md` §5.7)
 ///
 /// A root waits until a predecessor has neither a running job nor a pending request, a child until its sibling has
-/// finished this very job. A predecessor that has not succeeded then fails the Installation.
+/// finished this very job. A predecessor that has not succeeded then fails the Installation; one that is to go fails it at
+/// once, as it waits itself until nobody imports from it any more (INS-61).
 pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
+    let leaving: Vec<&str> = peers.iter().filter(|peer| peer.deleting).map(|peer| peer.name.as_str()).collect();
+    if !leaving.is_empty() {
+        return Err(Halt::Stall(Failure::new(
+            "CheckPredecessors",
+            "PredecessorDeleted",
+            format!("an installation whose exports are imported here is being deleted: {}", leaving.join(", ")),
+        )));
+    }
     let unfinished: Vec<&Peer> = peers
         .iter()
         .filter(|peer| if root { peer.requested || peer.ids.running().is_some() } else { !peer.ids.has_finished(job) })
@@ -124,7 +135,9 @@ pub fn no_circle(circle: Option<DagError>) -> Step<()> {
 
 /// `CleanupOrphaned`: which orphans to trigger, or how the phase ends (INS-27 … INS-30).
 pub fn orphans(orphans: &[Peer], job: &str) -> (Vec<String>, Step<Verdict>) {
-    let untriggered = |peer: &&Peer| peer.ids.job.as_deref() != Some(job);
+    // One that ended this job before it was to go gets it once more.
+    let ended_before = |peer: &&Peer| peer.ids.has_finished(job) && peer.standing != Standing::DeleteFailed;
+    let untriggered = |peer: &&Peer| peer.ids.job.as_deref() != Some(job) || ended_before(peer);
     let trigger: Vec<String> = orphans.iter().filter(untriggered).map(|peer| peer.name.clone()).collect();
     let gone_or_failed = gone(orphans, job, "CleanupOrphaned", "OrphansNotDeleted");
     (trigger, gone_or_failed)
@@ -289,6 +302,7 @@ mod tests {
                         .then(|| Failure::new("O", "R", "boom").with_code(Code::Timeout)),
                     standing,
                     requested: name.starts_with("requested"),
+                    deleting: name.starts_with("leaving"),
                 }
             })
             .collect()
@@ -346,12 +360,29 @@ mod tests {
     }
 
     #[test]
+    fn ins_21_ins_61_a_predecessor_that_is_to_go_is_not_waited_for() {
+        for root in [true, false] {
+            assert_eq!(
+                show(predecessors(&peers("leaving=working/old a=working/old"), root, "mine")),
+                "stall PredecessorDeleted: an installation whose exports are imported here is being deleted: leaving"
+            );
+        }
+    }
+
+    #[test]
     fn ins_27_orphans_of_older_jobs_are_triggered_and_waited_for() {
         let (trigger, outcome) = orphans(&peers("a=succeeded/old! b=working/old"), "new");
         assert_eq!(
             (trigger, show(outcome)),
             (vec!["a".to_owned()], "waiting for Installation a to be gone, Installation b to be gone".to_owned())
         );
+    }
+
+    #[test]
+    fn ins_27_an_orphan_that_ended_this_job_before_it_was_to_go_is_triggered() {
+        let (trigger, outcome) = orphans(&peers("a=succeeded/new b=working/old c=delete-failed/new"), "new");
+        let waits = "waiting for Installation a to be gone, Installation b to be gone".to_owned();
+        assert_eq!((trigger, show(outcome)), (vec!["a".to_owned()], waits));
     }
 
     #[test]

@@ -39,9 +39,9 @@ impl Case {
         };
         match (self.states[item], direction) {
             ("running", _) => 'C',
-            ("old", _) if free => 'D',
-            ("old", _) => 'E',
             ("succeeded", Direction::Forward) => 'A',
+            ("old" | "succeeded", _) if free => 'D',
+            ("old" | "succeeded", _) => 'E',
             ("missing", Direction::Backward) => '-',
             _ => 'B',
         }
