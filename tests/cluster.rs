@@ -62,6 +62,9 @@ mod registry;
 #[path = "cluster/requests.rs"]
 mod requests;
 #[cfg(test)]
+#[path = "cluster/schedules.rs"]
+mod schedules;
+#[cfg(test)]
 #[path = "cluster/truth.rs"]
 mod truth;
 #[cfg(test)]

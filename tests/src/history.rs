@@ -2,6 +2,8 @@
 //!
 //! Whoever records also checks: a version that tells others something else than its phase does fails the test.
 
+use std::{collections::BTreeMap, time::Duration};
+
 use futures::StreamExt as _;
 use kube::{
     Api, Client, ResourceExt as _,
@@ -96,16 +98,20 @@ impl History {
 
     /// All that has been written until now: a watch may be behind what the test already knows by another one.
     pub async fn until_now(&self) -> Seen {
-        let mut present = Vec::new();
+        let (mut present, mut listed) = (Vec::new(), u64::MAX);
         for kind in KINDS {
             let list = of_kind(&self.client, kind).list(&Default::default()).await.expect("the kind can be listed");
+            let revision = list.metadata.resource_version.and_then(|version| version.parse().ok());
+            listed = listed.min(revision.unwrap_or(listed));
             present.extend(list.items.into_iter().map(|object| version(kind, object, false)));
         }
         let is_seen = |seen: &[Version], of: &Version| {
             seen.iter().any(|version| version.is_same(of) && (version.gone || version.revision >= of.revision))
         };
         let is_accounted_for = |seen: &[Version], of: &Version| {
-            present.iter().any(|present| present.is_same(of))
+            // What was written since is of later.
+            of.revision > listed
+                || present.iter().any(|present| present.is_same(of))
                 || seen.iter().any(|version| version.is_same(of) && version.gone)
         };
         let seen = self.wait_until(|seen| {
@@ -123,11 +129,22 @@ impl History {
 
     /// Waits until what was seen, in the order of arrival, satisfies the condition.
     pub async fn wait_until(&self, holds: impl Fn(&[Version]) -> bool) -> Vec<Version> {
+        match self.wait_within(DEADLINE, holds).await {
+            Ok(seen) => seen,
+            Err(seen) => fail(&format!("it was not seen in time: {:#?}", Seen(seen).told())),
+        }
+    }
+
+    /// The same, with what was seen until the time was over where the condition did not come true.
+    pub async fn wait_within(
+        &self,
+        patience: Duration,
+        holds: impl Fn(&[Version]) -> bool,
+    ) -> Result<Vec<Version>, Vec<Version>> {
         let mut seen = self.seen.subscribe();
-        let waited = timeout(DEADLINE, seen.wait_for(|seen| holds(seen))).await;
-        match waited {
-            Ok(seen) => seen.expect("it is watched as long as the history is there").clone(),
-            Err(_) => fail(&format!("it was not seen in time: {:#?}", Seen(self.seen.borrow().clone()).told())),
+        match timeout(patience, seen.wait_for(|seen| holds(seen))).await {
+            Ok(seen) => Ok(seen.expect("it is watched as long as the history is there").clone()),
+            Err(_) => Err(self.seen.borrow().clone()),
         }
     }
 
@@ -146,6 +163,16 @@ impl History {
             fail(&format!("versions that do not tell the truth:\n{}\n{:#?}", untrue.join("\n"), seen.told()));
         }
     }
+}
+
+/// The last versions of what is there after these.
+pub fn present(versions: &[Version]) -> Vec<&Version> {
+    let mut last: BTreeMap<&str, &Version> = BTreeMap::new();
+    for version in versions {
+        let uid = version.object["metadata"]["uid"].as_str().unwrap_or_default();
+        last.insert(uid, version);
+    }
+    last.into_values().filter(|version| !version.gone).collect()
 }
 
 /// Versions in the order in which they were written.

@@ -8,6 +8,7 @@ pub mod binary;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod case;
 pub mod cluster;
+pub mod dice;
 pub mod effects;
 pub mod empty;
 pub mod end_state;
@@ -21,6 +22,8 @@ pub mod objects;
 pub mod own_template;
 pub mod proxy;
 pub mod requests;
+pub mod schedule;
+pub mod storm;
 pub mod sweep;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod theirs;

@@ -92,9 +92,17 @@ impl Objects {
 
     /// Merges into an object that is there.
     pub async fn merge(&self, patch: &Value) {
+        assert!(self.merge_where_there(patch).await, "there is nothing to merge {patch} into");
+    }
+
+    /// Merges into an object; whether it is there.
+    pub async fn merge_where_there(&self, patch: &Value) -> bool {
         let api = self.api(patch).await;
-        let patched = api.patch(text(patch, "/metadata/name"), &PatchParams::default(), &Patch::Merge(patch)).await;
-        patched.unwrap_or_else(|error| refused("patch", patch, &error));
+        match api.patch(text(patch, "/metadata/name"), &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(_) => true,
+            Err(kube::Error::Api(status)) if status.code == 404 => false,
+            Err(error) => refused("patch", patch, &error),
+        }
     }
 
     /// Deletes the object of this kind and name. Its absence is no failure.

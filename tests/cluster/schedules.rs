@@ -1,0 +1,53 @@
+//! Random schedules. `SCHEDULES=600` plays them for as many seconds, `SEED=4711` plays that one alone:
+//!
+//! ```text
+//! SCHEDULES=600 cargo test --workspace --test cluster -- schedules --nocapture
+//! ```
+
+use std::{
+    env,
+    str::FromStr,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use orangery_tests::schedule;
+
+/// How long schedules are played in the suite.
+const USUAL: u64 = 40;
+
+/// These are always played: each has found something.
+///
+/// - 2: a root that was to go waited for one that imported from it, which waited in `Init` for the first one's job.
+/// - 6: a deletion in the job that the children had ended before (its first write was lost) triggered none of them.
+/// - 8: a sub-installation that was deleted by hand, after it had ended its parent's job, was waited for in vain.
+const FIXED: [u64; 3] = [2, 6, 8];
+
+fn asked<T: FromStr>(variable: &str) -> Option<T> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")))
+}
+
+/// Another one for each run.
+#[expect(clippy::disallowed_methods, reason = "a seed is to differ from run to run")]
+fn drawn() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    since.as_secs() * 1000
+}
+
+#[tokio::test]
+async fn whatever_happens_no_rule_breaks_and_everything_comes_to_its_end() {
+    if let Some(seed) = asked("SEED") {
+        return schedule::play(seed, crate::binary().await).await;
+    }
+    let length = Duration::from_secs(asked("SCHEDULES").unwrap_or(USUAL));
+    let begun = Instant::now();
+    let mut played = 0;
+    for seed in FIXED.into_iter().chain(drawn()..) {
+        schedule::play(seed, crate::binary().await).await;
+        played += 1;
+        if begun.elapsed() >= length {
+            break;
+        }
+    }
+    println!("{played} schedules in {:?}", begun.elapsed());
+}

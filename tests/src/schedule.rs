@@ -1,0 +1,293 @@
+//! Random schedules (`rules.md` §6.4): users at their busiest, during a [`Storm`], with an operator that dies now and then.
+//! No invariant may break on the way, and when the storm is over everything has to come to its end by itself. The seed fixes
+//! who does what, in which order, and what the storm throws; how requests fall into one another is the machine's.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::{
+    binary::Binary,
+    dice::Dice,
+    effects::{Effect, Effects},
+    fail,
+    history::{History, Seen, Version, present},
+    invariants,
+    objects::Objects,
+    storm::Storm,
+    tree::{
+        API, any, asks, blueprint, deploys, executions, imports_cluster, installation, mocks, on_cluster,
+        subinstallation,
+    },
+    world::World,
+};
+
+/// The roots: the second one imports what the first one exports.
+const ROOTS: [&str; 2] = ["first", "second"];
+
+/// How many deeds a schedule has.
+const DEEDS: usize = 14;
+
+/// How long everything may take to come to its end after the storm.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// What stands in a Secret, and may stand in nothing that is told.
+const SECRET: &str = "tell-nobody-4711";
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    /// A root is applied, with a number that says what is in it.
+    Apply(&'static str, usize),
+    Reconcile(&'static str),
+    Interrupt(&'static str),
+    Delete(&'static str),
+    /// A child of this kind is deleted by hand.
+    DeleteChild(&'static str, usize),
+    /// The finalizer of an item is taken away by hand.
+    Release(usize),
+    /// The operator dies, and another one begins.
+    Kill,
+    /// Nothing, until so many writes have been asked for.
+    Watch(usize),
+}
+
+/// The deeds of a seed.
+fn deeds(dice: &mut Dice) -> Vec<Deed> {
+    let mut deeds = vec![Deed::Apply("first", 0), Deed::Apply("second", 0)];
+    while deeds.len() < DEEDS {
+        let root = dice.pick(&ROOTS);
+        let number = dice.below(1000);
+        deeds.push(match dice.below(16) {
+            0..=3 => Deed::Apply(root, number),
+            4 | 5 => Deed::Reconcile(root),
+            6 => Deed::Interrupt(root),
+            7 => Deed::Delete(root),
+            8 => Deed::DeleteChild(dice.pick(&["Installation", "Execution", "DeployItem"]), number),
+            9 => Deed::Release(number),
+            10 => Deed::Kill,
+            _ => Deed::Watch(1 + number % 30),
+        });
+    }
+    deeds
+}
+
+/// A root; the number says how many items it has, how they end and what they say.
+fn root(name: &str, number: usize) -> Value {
+    let content = (number % 3).to_string();
+    let end = if number % 7 == 6 { "Failed" } else { "Succeeded" };
+    let called = |item: &str| format!("{name}-{item}");
+    let (a, b, c) = (called("a"), called("b"), called("c"));
+    let mut items = vec![deploys(&a, &[], &content), mocks(&b, &[&a], end, &content)];
+    if number % 2 == 0 {
+        items.push(deploys(&c, &[&b], "{{ imports.password }}"));
+    }
+    let leaf = blueprint(json!({
+        "imports": imports_cluster(),
+        "deployExecutions": executions(&[deploys(&called("leaf"), &[], &content)]),
+    }));
+    let subs = if number % 5 == 4 { vec![] } else { vec![on_cluster(subinstallation(&called("sub"), &leaf))] };
+    let is_first = name == "first";
+    let text = json!({"type": "string"});
+    let mut imports = vec![
+        imports_cluster().pointer("/0").cloned().unwrap_or_default(),
+        json!({"name": "password", "type": "data", "schema": text}),
+    ];
+    let mut bound = vec![json!({"name": "password", "secretRef": {"name": "password", "key": "value"}})];
+    if !is_first {
+        imports.push(json!({"name": "out", "type": "data", "schema": text}));
+        bound.push(json!({"name": "out", "dataRef": "out"}));
+    }
+    let export = format!("{{\"exports\": {{\"out\": {{{{ values.deployitems[\"{b}\"].content | tojson }}}}}}}}");
+    let exports = if is_first { vec![json!({"name": "out", "type": "data", "schema": text})] } else { vec![] };
+    let mut root = on_cluster(installation(
+        name,
+        &blueprint(json!({
+            "imports": imports,
+            "exports": exports,
+            "deployExecutions": executions(&items),
+            "subinstallations": subs,
+            "exportExecutions": if is_first { json!([{"name": "e", "type": "Jinja", "template": export}]) } else { json!([]) },
+        })),
+    ));
+    if let Some(imports) = root.pointer_mut("/spec/imports").and_then(Value::as_object_mut) {
+        imports.insert("data".to_owned(), json!(bound));
+    }
+    if let (true, Some(spec)) = (is_first, root.get_mut("spec").and_then(Value::as_object_mut)) {
+        spec.insert("exports".to_owned(), json!({"data": [{"name": "out", "dataRef": "out"}]}));
+    }
+    root
+}
+
+/// Plays the schedule of a seed, which every failure names.
+pub async fn play(seed: u64, binary: Binary) {
+    let mut dice = Dice::of(seed);
+    let deeds = deeds(&mut dice);
+    eprintln!("seed {seed}: {deeds:?}");
+    let storm = Arc::new(Storm::of(dice.clone()));
+    let mut world = World::embedded(binary, Arc::clone(&storm) as Arc<dyn crate::proxy::Fates>).await;
+    let password = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password"}, "stringData": {"value": SECRET}});
+    world.objects.apply(&password).await;
+    let history = History::begin(world.objects.client()).await;
+    let effects = Effects::begin(world.objects.client()).await;
+    world.start();
+    world.ready().await;
+    storm.begin();
+    for deed in deeds {
+        carry_out(&mut world, &storm, deed).await;
+    }
+    storm.end();
+    come_to_rest(&history, seed).await;
+    leave_nothing(&world.objects, &history, seed).await;
+    begin_again(&world.objects, &history, seed).await;
+    let seen = history.until_now().await;
+    check(seed, &seen, &effects.until_now(&world.objects).await);
+    keep_silent(seed, &world, &seen).await;
+    world.end().await;
+}
+
+async fn carry_out(world: &mut World, storm: &Storm, deed: Deed) {
+    let objects = &world.objects;
+    let annotate = async |root: &str, operation: &str| {
+        let annotations = json!({"landscaper.gardener.cloud/operation": operation});
+        let metadata = json!({"name": root, "annotations": annotations});
+        objects.merge_where_there(&json!({"apiVersion": API, "kind": "Installation", "metadata": metadata})).await;
+    };
+    match deed {
+        Deed::Apply(name, number) => drop(objects.apply(&root(name, number)).await),
+        Deed::Reconcile(root) => annotate(root, "reconcile").await,
+        Deed::Interrupt(root) => annotate(root, "interrupt").await,
+        Deed::Delete(root) => objects.delete(&any("Installation", root)).await,
+        Deed::DeleteChild(kind, number) => {
+            if let Some(child) = child(objects, kind, number).await {
+                objects.delete(&any(kind, &child)).await;
+            }
+        }
+        Deed::Release(number) => {
+            if let Some(item) = child(objects, "DeployItem", number).await {
+                let metadata = json!({"name": item, "finalizers": null});
+                objects
+                    .merge_where_there(&json!({"apiVersion": API, "kind": "DeployItem", "metadata": metadata}))
+                    .await;
+            }
+        }
+        Deed::Kill => {
+            world.kill().await;
+            world.start();
+        }
+        Deed::Watch(count) => {
+            let mut writes = storm.writes();
+            let goal = *writes.borrow() + count;
+            // Where nothing is done any more, nothing is waited for.
+            drop(timeout(Duration::from_millis(700), writes.wait_for(|writes| *writes >= goal)).await);
+        }
+    }
+}
+
+/// The name of one of the objects of a kind that have an owner.
+async fn child(objects: &Objects, kind: &str, number: usize) -> Option<String> {
+    let all = objects.list(&json!({"apiVersion": API, "kind": kind})).await;
+    let children: Vec<&Value> =
+        all.iter().filter(|object| object.pointer("/metadata/ownerReferences").is_some()).collect();
+    let chosen = children.get(number.checked_rem(children.len())?)?;
+    chosen.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Waits until nobody works any more, except on a deletion that waits for another root.
+async fn come_to_rest(history: &History, seed: u64) {
+    let settled = |all: &[&Version]| {
+        let waits = |root: &Version| root.name == "first" && root.is_deleting() && all.len() > 1;
+        all.iter().all(|version| !is_at_work(version) || waits(version))
+    };
+    wait(history, seed, "do not come to rest", settled).await;
+}
+
+fn is_at_work(version: &Version) -> bool {
+    let metadata = |field: &str| version.object.pointer(&format!("/metadata/{field}"));
+    let asked = metadata("annotations/landscaper.gardener.cloud~1operation").is_some();
+    version.is_running() || (asked && metadata("ownerReferences").is_none())
+}
+
+/// Deletes everything, and waits until it is gone. A deletion that was interrupted is asked for again.
+async fn leave_nothing(objects: &Objects, history: &History, seed: u64) {
+    for root in ROOTS {
+        objects.delete(&any("Installation", root)).await;
+        let metadata = json!({"name": root, "annotations": asks()});
+        objects.merge_where_there(&json!({"apiVersion": API, "kind": "Installation", "metadata": metadata})).await;
+    }
+    wait(history, seed, "are not gone", |all: &[&Version]| all.is_empty()).await;
+}
+
+/// Both roots from the beginning: what was before leaves no trace.
+async fn begin_again(objects: &Objects, history: &History, seed: u64) {
+    for name in ROOTS {
+        objects.apply(&root(name, 0)).await;
+    }
+    let is_done = |all: &[&Version]| {
+        let succeeded = all.iter().filter(|version| version.kind == "Installation" && version.phase() == "Succeeded");
+        succeeded.count() == 4 && all.iter().all(|version| !is_at_work(version))
+    };
+    wait(history, seed, "do not succeed", is_done).await;
+    for name in ["first-a", "first-c", "first-leaf", "second-a", "second-c", "second-leaf"] {
+        let content = if name.ends_with('c') { SECRET } else { "0" };
+        let metadata = json!({"name": name});
+        objects
+            .expect(
+                &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"content": content}}),
+            )
+            .await;
+    }
+}
+
+/// Waits until what is there is as asked.
+async fn wait(history: &History, seed: u64, what: &str, holds: impl Fn(&[&Version]) -> bool) {
+    if let Err(seen) = history.wait_within(PATIENCE, |seen| holds(&present(seen))).await {
+        let told: Vec<String> = present(&seen).into_iter().map(told).collect();
+        fail(&format!("seed {seed}: objects {what}:\n{}", told.join("\n")));
+    }
+}
+
+fn told(version: &Version) -> String {
+    let (job, finished) = version.jobs();
+    let ready = version.object.pointer("/status/conditions/0").cloned().unwrap_or_default();
+    let of = |field: &str| ready.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let annotations = version.object.pointer("/metadata/annotations").cloned().unwrap_or_default();
+    let (kind, name, deleting) = (version.kind, &version.name, version.is_deleting());
+    format!(
+        "{kind} {name} {:?}, job {job:?}, finished {finished:?}, deleting {deleting}, {} {}, {annotations}",
+        version.phase(),
+        of("reason"),
+        of("message")
+    )
+}
+
+#[track_caller]
+fn check(seed: u64, seen: &Seen, effects: &[Effect]) {
+    let mut broken = invariants::broken(seen.versions());
+    broken.extend(invariants::effects_at_rest(seen.versions(), effects));
+    if !broken.is_empty() {
+        fail(&format!("seed {seed}:\n{}\nin\n{:#?}", broken.join("\n"), seen.told()));
+    }
+}
+
+/// What is told to people has nothing of what stands in a Secret.
+async fn keep_silent(seed: u64, world: &World, seen: &Seen) {
+    let events = world.objects.list(&json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"})).await;
+    let statuses = seen.versions().iter().filter_map(|version| version.object.get("status"));
+    let told = events.iter().chain(statuses).map(Value::to_string).chain([world.log()]);
+    for text in told.filter(|text| text.contains(SECRET)) {
+        fail(&format!("seed {seed}: a secret is told: {text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_fixes_the_deeds() {
+        assert_eq!(deeds(&mut Dice::of(7)), deeds(&mut Dice::of(7)));
+        assert_ne!(deeds(&mut Dice::of(7)), deeds(&mut Dice::of(8)));
+    }
+}
