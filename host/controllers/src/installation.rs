@@ -174,7 +174,7 @@ impl job::Run for Run<'_> {
             Phase::Completing => self.completing().await,
             Phase::InitDelete => self.init_delete().await,
             Phase::TriggerDelete => self.trigger_delete().await,
-            Phase::Deleting => self.deleting(),
+            Phase::Deleting => self.deleting().await,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
         }
     }

@@ -123,8 +123,10 @@ impl Run<'_> {
         Ok(Verdict::Done)
     }
 
-    /// `Deleting`: all subobjects gone?
-    pub(super) fn deleting(&self) -> Step<Verdict> {
+    /// `Deleting`: all subobjects gone? One that was still deploying in this very job when it was to go gets the job once
+    /// more as soon as it has ended.
+    pub(super) async fn deleting(&mut self) -> Step<Verdict> {
+        self.trigger_delete().await?;
         plan::deleting(&self.peers(), &self.job)
     }
 
