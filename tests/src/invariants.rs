@@ -33,8 +33,8 @@ const ON_ITS_WAY: u64 = 16;
 /// C-24: what was done to objects of items that were not at work. An item and the object that it deploys have one name.
 pub fn effects_at_rest(versions: &[Version], effects: &[Effect]) -> Vec<String> {
     let at_rest = |effect: &&Effect| {
-        let items = versions.iter().filter(|version| version.kind == "DeployItem" && version.name == effect.name);
-        let last = items.filter(|version| version.revision < effect.revision).next_back();
+        let is_item = |version: &&Version| version.kind == "DeployItem" && version.name == effect.name;
+        let last = versions.iter().filter(is_item).rfind(|version| version.revision < effect.revision);
         last.is_some_and(|item| !item.is_running() && effect.revision > item.revision + ON_ITS_WAY)
     };
     let idle = effects.iter().filter(at_rest);
