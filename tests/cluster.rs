@@ -78,6 +78,12 @@ async fn binary() -> orangery_tests::binary::Binary {
     orangery_tests::binary::Binary::prepared(program, env!("CARGO_TARGET_TMPDIR")).await
 }
 
+/// What serves the worlds in which an operator is cut off.
+#[cfg(test)]
+fn ground() -> orangery_tests::world::Ground {
+    orangery_tests::world::Ground::Embedded
+}
+
 /// A server and operator that keep everything in memory.
 #[cfg(test)]
 async fn cluster() -> orangery_tests::cluster::Cluster {

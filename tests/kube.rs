@@ -11,6 +11,9 @@ mod automatic;
 #[path = "cluster/cases.rs"]
 mod cases;
 #[cfg(test)]
+#[path = "cluster/crashes.rs"]
+mod crashes;
+#[cfg(test)]
 #[path = "cluster/executions.rs"]
 mod executions;
 #[cfg(test)]
@@ -32,17 +35,30 @@ mod lease;
 #[path = "cluster/order.rs"]
 mod order;
 #[cfg(test)]
+#[path = "cluster/schedules.rs"]
+mod schedules;
+#[cfg(test)]
 #[path = "kube/targets.rs"]
 mod targets;
 
-/// The binary under test, in a folder of its own, and the servers' programs.
+/// The binary under test, in a folder of its own.
+#[cfg(test)]
+async fn binary() -> orangery_tests::binary::Binary {
+    let program = env!("CARGO_BIN_EXE_orangery-under-test");
+    orangery_tests::binary::Binary::prepared(program, env!("CARGO_TARGET_TMPDIR")).await
+}
+
+/// The same, with the servers' programs.
 #[cfg(test)]
 async fn programs() -> (orangery_tests::binary::Binary, orangery_tests::kube::Programs) {
-    use orangery_tests::{binary::Binary, kube::Programs};
+    let programs = orangery_tests::kube::Programs::find_or_skip();
+    (binary().await, programs)
+}
 
-    let programs = Programs::find_or_skip();
-    let binary = Binary::prepared(env!("CARGO_BIN_EXE_orangery-under-test"), env!("CARGO_TARGET_TMPDIR")).await;
-    (binary, programs)
+/// What serves the worlds in which an operator is cut off.
+#[cfg(test)]
+fn ground() -> orangery_tests::world::Ground {
+    orangery_tests::world::Ground::Kube(orangery_tests::kube::Programs::find_or_skip())
 }
 
 /// A server of its own, with an operator.

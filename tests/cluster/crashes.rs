@@ -46,7 +46,7 @@ fn chain(content: &str, end: &str) -> Value {
 }
 
 async fn check(scenario: Scenario) {
-    let points = sweep(&scenario, crate::binary).await;
+    let points = sweep(&scenario, &crate::ground(), crate::binary).await;
     println!("{points} crash points");
 }
 

@@ -37,13 +37,13 @@ fn drawn() -> u64 {
 #[tokio::test]
 async fn whatever_happens_no_rule_breaks_and_everything_comes_to_its_end() {
     if let Some(seed) = asked("SEED") {
-        return schedule::play(seed, crate::binary().await).await;
+        return schedule::play(seed, &crate::ground(), crate::binary().await).await;
     }
     let length = Duration::from_secs(asked("SCHEDULES").unwrap_or(USUAL));
     let begun = Instant::now();
     let mut played = 0;
     for seed in FIXED.into_iter().chain(drawn()..) {
-        schedule::play(seed, crate::binary().await).await;
+        schedule::play(seed, &crate::ground(), crate::binary().await).await;
         played += 1;
         if begun.elapsed() >= length {
             break;

@@ -20,7 +20,7 @@ use crate::{
         API, any, asks, blueprint, deploys, executions, imports_cluster, installation, mocks, on_cluster,
         subinstallation,
     },
-    world::World,
+    world::{Ground, World},
 };
 
 /// The roots: the second one imports what the first one exports.
@@ -121,12 +121,12 @@ fn root(name: &str, number: usize) -> Value {
 }
 
 /// Plays the schedule of a seed, which every failure names.
-pub async fn play(seed: u64, binary: Binary) {
+pub async fn play(seed: u64, ground: &Ground, binary: Binary) {
     let mut dice = Dice::of(seed);
     let deeds = deeds(&mut dice);
     eprintln!("seed {seed}: {deeds:?}");
     let storm = Arc::new(Storm::of(dice.clone()));
-    let mut world = World::embedded(binary, Arc::clone(&storm) as Arc<dyn crate::proxy::Fates>).await;
+    let mut world = World::on(ground, binary, Arc::clone(&storm) as Arc<dyn crate::proxy::Fates>).await;
     let password = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password"}, "stringData": {"value": SECRET}});
     world.objects.apply(&password).await;
     let history = History::begin(world.objects.client()).await;

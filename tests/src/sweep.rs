@@ -28,7 +28,7 @@ use crate::{
     objects::Objects,
     proxy::{Asked, Fate, Fates},
     tree::{API, any, settle},
-    world::World,
+    world::{Ground, World},
 };
 
 /// What is played. The Installations are called `tree`.
@@ -112,14 +112,22 @@ impl Fates for Cut {
     }
 }
 
+/// How many crash points are looked at on a real server, which takes some seconds to start, unless all are wanted.
+const FEW: usize = 4;
+
 /// Plays the scenario undisturbed, then once for each of its writes that is looked at; `binary` gives each run one of its own.
 /// Answers how many crash points were played.
-pub async fn sweep(scenario: &Scenario, binary: impl AsyncFn() -> Binary) -> usize {
-    let (undisturbed, writes) = play(scenario, binary().await, None).await;
-    let step = if env::var_os("CI").is_some() { 1 } else { 3 };
+pub async fn sweep(scenario: &Scenario, ground: &Ground, binary: impl AsyncFn() -> Binary) -> usize {
+    let (undisturbed, writes) = play(scenario, ground, binary().await, None).await;
+    let step = match ground {
+        _ if env::var_os("POINTS").is_some_and(|points| points == "all") => 1,
+        Ground::Embedded if env::var_os("CI").is_some() => 1,
+        Ground::Embedded => 3,
+        Ground::Kube(_) => writes.div_ceil(FEW).max(1),
+    };
     let points: Vec<usize> = (0..=writes).step_by(step).collect();
     for point in &points {
-        let (outcome, _) = play(scenario, binary().await, Some(*point)).await;
+        let (outcome, _) = play(scenario, ground, binary().await, Some(*point)).await;
         compare(&undisturbed, &outcome, &format!("cut off after write {point} of {writes}"));
     }
     points.len()
@@ -139,9 +147,9 @@ fn compare(expected: &Outcome, found: &Outcome, when: &str) {
     }
 }
 
-async fn play(scenario: &Scenario, binary: Binary, point: Option<usize>) -> (Outcome, usize) {
+async fn play(scenario: &Scenario, ground: &Ground, binary: Binary, point: Option<usize>) -> (Outcome, usize) {
     let cut = Cut::new();
-    let mut world = World::embedded(binary, Arc::clone(&cut) as Arc<dyn Fates>).await;
+    let mut world = World::on(ground, binary, Arc::clone(&cut) as Arc<dyn Fates>).await;
     world.start();
     if let Some(before) = &scenario.before {
         world.objects.apply(before).await;

@@ -12,6 +12,7 @@ use tokio::process::Child;
 use crate::{
     binary::Binary,
     cluster::own_target,
+    kube::{Kube, Programs},
     objects::{NAMESPACE, Objects},
     proxy::{Fates, Proxy},
     tree::API,
@@ -26,11 +27,29 @@ pub struct World {
     operator: Option<Child>,
     /// The embedded server, where it is one.
     server: Option<Server>,
+    /// The real one, where it is one; killed when dropped.
+    _kube: Option<Kube>,
+}
+
+/// What serves a world.
+pub enum Ground {
+    /// An embedded server in this process.
+    Embedded,
+    /// A real kube-apiserver.
+    Kube(Programs),
 }
 
 impl World {
-    /// An embedded server of its own, in memory, with our kinds. Nobody works on them until [`start`](Self::start).
-    pub async fn embedded(binary: Binary, fates: Arc<dyn Fates>) -> World {
+    /// A server of its own, with our kinds. Nobody works on them until [`start`](Self::start).
+    pub async fn on(ground: &Ground, binary: Binary, fates: Arc<dyn Fates>) -> World {
+        let Ground::Kube(programs) = ground else { return World::embedded(binary, fates).await };
+        let kube = Kube::start(programs, &binary).await;
+        let world = World::over(&kube.kubeconfig(), binary, fates).await;
+        World { _kube: Some(kube), ..world }
+    }
+
+    /// An embedded server in memory.
+    async fn embedded(binary: Binary, fates: Arc<dyn Fates>) -> World {
         let clock = Arc::new(|| SystemClock.now());
         let options = Options { storage: Storage::Memory, address: ([127, 0, 0, 1], 0).into(), clock };
         let server = orangery_embedded::start(options).await.expect("the server starts");
@@ -39,7 +58,7 @@ impl World {
     }
 
     /// The same over the server of a kubeconfig, whoever runs it.
-    pub async fn over(kubeconfig: &str, binary: Binary, fates: Arc<dyn Fates>) -> World {
+    async fn over(kubeconfig: &str, binary: Binary, fates: Arc<dyn Fates>) -> World {
         let objects = Objects::of(kubeconfig.to_owned()).await;
         for definition in orangery_api::crds() {
             let definition = serde_json::to_value(definition).expect("a definition is JSON");
@@ -53,7 +72,7 @@ impl World {
         }
         let proxy = Proxy::start(kubeconfig, fates).await;
         objects.apply(&own_target(&proxy.kubeconfig())).await;
-        let world = World { objects, binary, proxy, operator: None, server: None };
+        let world = World { objects, binary, proxy, operator: None, server: None, _kube: None };
         fs::write(world.kubeconfig(), world.proxy.kubeconfig()).expect("the file can be written");
         world
     }
