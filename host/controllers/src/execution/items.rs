@@ -174,21 +174,19 @@ impl Run<'_> {
                 failed @ Verdict::Failed(_) => return Ok(failed),
             }
         }
-        let objects = self.objects();
-        let states: Vec<ItemState<'_>> = self
-            .items
-            .iter()
-            .map(|item| ItemState {
-                name: &item.name,
-                depends_on: item.depends_on.iter().map(String::as_str).collect(),
-                object: objects
-                    .iter()
-                    .find(|object| !object.is_deleting() && item_name(object) == item.name)
-                    .map(|object| state(object)),
-            })
-            .collect();
+        let mut objects = self.objects();
+        objects.retain(|object| !object.is_deleting());
+        let named: Vec<(String, &Arc<DeployItem>)> = objects.iter().map(|object| (item_name(object), object)).collect();
+        let of_spec = self.items.iter().map(|item| ItemState {
+            name: &item.name,
+            depends_on: item.depends_on.iter().map(String::as_str).collect(),
+            object: named.iter().find(|(name, _)| *name == item.name).map(|(_, object)| state(object)),
+        });
+        let lost = named.iter().filter(|(name, _)| !self.items.iter().any(|item| item.name == *name));
+        let lost = lost.map(|(name, object)| ItemState { name, depends_on: Vec::new(), object: Some(state(object)) });
+        let states: Vec<ItemState<'_>> = of_spec.chain(lost.filter(|item| item.is_running(&self.job))).collect();
         let plan::Plan { trigger: names, outcome } = plan::progressing(&states, &self.job);
-        let triggered = objects.iter().filter(|object| !object.is_deleting() && names.contains(&item_name(object)));
+        let triggered = objects.iter().filter(|object| names.contains(&item_name(object)));
         trigger(self.host, triggered, &self.job, ItemPhase::INIT).await?;
         outcome
     }

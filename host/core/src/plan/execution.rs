@@ -22,6 +22,14 @@ pub struct ItemState<'a> {
     pub object: Option<ObjectState>,
 }
 
+impl ItemState<'_> {
+    /// Whether its object works for this job now. One that the spec lost during the job counts as long as it does: nothing
+    /// ends before it has (INS-08).
+    pub fn is_running(&self, job: &str) -> bool {
+        self.object.as_ref().is_some_and(|object| object.ids.running() == Some(job))
+    }
+}
+
 /// What is known of a DeployItem object.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectState {

@@ -54,6 +54,13 @@ fn show(plan: &Plan) -> String {
     format!("trigger [{}]; {outcome}", plan.trigger.join(" "))
 }
 
+#[test]
+fn ins_08_an_item_that_the_spec_lost_counts_while_it_works_for_the_job() {
+    let running = |state: &str| states(&items(&format!("a={state}"))).iter().any(|item| item.is_running("new"));
+    let all = ["missing", "fresh", "old", "running", "succeeded", "failed"];
+    assert_eq!(all.map(running), [false, false, false, true, false, false]);
+}
+
 #[track_caller]
 fn check(text: &str, expected: &str) {
     assert_eq!(show(&progressing(&states(&items(text)), "new")), expected, "{text}");
