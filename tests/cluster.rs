@@ -65,6 +65,9 @@ mod requests;
 #[path = "cluster/schedules.rs"]
 mod schedules;
 #[cfg(test)]
+#[path = "cluster/silence.rs"]
+mod silence;
+#[cfg(test)]
 #[path = "cluster/truth.rs"]
 mod truth;
 #[cfg(test)]

@@ -38,6 +38,9 @@ mod order;
 #[path = "cluster/schedules.rs"]
 mod schedules;
 #[cfg(test)]
+#[path = "cluster/silence.rs"]
+mod silence;
+#[cfg(test)]
 #[path = "kube/targets.rs"]
 mod targets;
 

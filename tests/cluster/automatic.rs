@@ -29,7 +29,7 @@ async fn fail(cluster: &Objects) -> Value {
 }
 
 #[tokio::test]
-async fn a_failure_is_tried_again_so_often_and_says_that_it_will_be() {
+async fn c_27_a_failure_is_tried_again_so_often_and_says_that_it_will_be() {
     let cluster = crate::cluster().await;
     let history = History::begin(cluster.client()).await;
     cluster.apply(&tree(&json!({"failedReconcile": {"numberOfReconciles": 2, "interval": "3s"}}))).await;

@@ -51,24 +51,24 @@ async fn check(scenario: Scenario) {
 }
 
 #[tokio::test]
-async fn a_first_job_ends_alike_wherever_it_is_cut_off() {
+async fn orc_06_a_first_job_ends_alike_wherever_it_is_cut_off() {
     check(Scenario { before: None, deed: Deed::Apply(chain("1", "Succeeded")) }).await;
 }
 
 #[tokio::test]
-async fn an_update_that_removes_an_item_ends_alike_wherever_it_is_cut_off() {
+async fn orc_06_an_update_that_removes_an_item_ends_alike_wherever_it_is_cut_off() {
     let left = mocks("left", &[], "Succeeded", "2");
     let less = tree(&[left, deploys("new", &["left"], "2")], "2");
     check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Apply(less) }).await;
 }
 
 #[tokio::test]
-async fn a_failing_job_ends_alike_wherever_it_is_cut_off() {
+async fn orc_06_a_failing_job_ends_alike_wherever_it_is_cut_off() {
     check(Scenario { before: None, deed: Deed::Apply(chain("1", "Failed")) }).await;
 }
 
 #[tokio::test]
-async fn a_deletion_ends_alike_wherever_it_is_cut_off() {
+async fn orc_06_a_deletion_ends_alike_wherever_it_is_cut_off() {
     check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Delete }).await;
 }
 

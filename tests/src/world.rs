@@ -3,6 +3,7 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
+use kube::{Client, Config};
 use orangery_core::port::Clock as _;
 use orangery_embedded::{Options, Server, Storage};
 use orangery_runtime::machine::SystemClock;
@@ -84,7 +85,9 @@ impl World {
     /// Starts the operator, or starts it again.
     pub fn start(&mut self) {
         let kubeconfig = self.kubeconfig();
-        let arguments = ["run", "--kubeconfig", &kubeconfig.to_string_lossy(), "--pickup-timeout", "none"];
+        let kubeconfig = kubeconfig.to_string_lossy();
+        let arguments =
+            ["run", "--kubeconfig", &kubeconfig, "--pickup-timeout", "none", "--metrics-address", "127.0.0.1:0"];
         self.operator = Some(self.binary.start_into(&arguments, &self.log_file()));
     }
 
@@ -94,6 +97,23 @@ impl World {
             let metadata = json!({"name": "default", "namespace": namespace.pointer("/metadata/name")});
             self.objects.expect(&json!({"apiVersion": API, "kind": "Context", "metadata": metadata})).await;
         }
+    }
+
+    /// How many calls of its controllers the operator counts that were made by an `event`, by a `timer` or by `silence`.
+    pub async fn calls(&self, by: &str) -> u64 {
+        let log = self.log();
+        let served = log.lines().rev().find(|line| line.contains("metrics and health are served"));
+        let address =
+            served.and_then(|line| line.split("address=").nth(1)).and_then(|rest| rest.split_whitespace().next());
+        let address = address.unwrap_or_else(|| panic!("the operator does not say where its metrics are: {log}"));
+        let config = Config::new(format!("http://{address}").parse().expect("an address is one of an URL"));
+        let client = Client::try_from(config).expect("a client can be made of it");
+        let request = http::Request::get("/metrics").body(Vec::new()).expect("a request");
+        let text = client.request_text(request).await.expect("the operator answers its metrics");
+        let by = format!(r#"by="{by}""#);
+        let counts =
+            text.lines().filter(|line| line.starts_with("orangery_reconcile_called_total") && line.contains(&by));
+        counts.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
     }
 
     /// Ends the operator as a power cut does. Its Lease is taken away, as if its time had passed already.

@@ -32,3 +32,38 @@ pub const SUBINSTALLATION_NAME: &str = "landscaper.gardener.cloud/subinstallatio
 pub const DEPENDS_ON: &str = "execution.landscaper.gardener.cloud/dependsOn";
 /// On a DataObject or Target that a controller wrote: the hash of its content (`landscaper.md` §2.4).
 pub const HASH: &str = "data.landscaper.gardener.cloud/hash";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_29_every_key_is_a_legal_one() {
+        let keys = [
+            OPERATION,
+            DELETE_WITHOUT_UNINSTALL,
+            DELETE_IGNORE_SUCCESSORS,
+            RECONCILE_IF_CHANGED,
+            RECONCILE_REASON,
+            RECONCILE_TIME,
+            TRIGGER,
+            CACHE_HELM_CHARTS,
+            TOUCH,
+            DEPLOYER_TYPE,
+            DEPLOYER_TARGET_NAME,
+            SUBINSTALLATION_NAME,
+            DEPENDS_ON,
+            HASH,
+        ];
+        let is_part = |part: &str, more: &[char]| {
+            let inside = |c: char| c.is_ascii_alphanumeric() || more.contains(&c);
+            let ends = |c: char| c.is_ascii_alphanumeric();
+            part.len() <= 63 && part.chars().all(inside) && part.starts_with(ends) && part.ends_with(ends)
+        };
+        for key in keys {
+            let (prefix, name) = key.split_once('/').unwrap();
+            assert!(is_part(name, &['-', '_', '.']) && is_part(prefix, &['-', '.']), "{key}");
+            assert!(!prefix.chars().any(|c| c.is_ascii_uppercase()), "{key}");
+        }
+    }
+}

@@ -53,7 +53,7 @@ struct Clusters {
 /// The watches that items hold between two looks.
 #[derive(Default)]
 pub(crate) struct Holds {
-    /// Protects the holds by waiter. Held for one change; what is replaced is dropped outside.
+    /// Protects the holds by waiter. Held for one change or one look; what is replaced is dropped outside.
     by_waiter: Mutex<BTreeMap<Waiter, Vec<Hold>>>,
 }
 
@@ -91,6 +91,12 @@ impl ClusterPool {
         self.holds.replace(waiter, Vec::new());
     }
 
+    /// Has the watches that an item holds list anew, for one that heard nothing for long: each watch at most every 15
+    /// seconds, whoever asks. What changed wakes those whom it concerns.
+    pub fn renew(&self, waiter: &Waiter) {
+        self.holds.renew(waiter);
+    }
+
     fn lookup(&self, digest: &str) -> Option<Arc<Cluster>> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         clusters.tick += 1;
@@ -123,5 +129,10 @@ impl Holds {
             if holds.is_empty() { by_waiter.remove(waiter) } else { by_waiter.insert(waiter.clone(), holds) }
         };
         drop(before);
+    }
+
+    fn renew(&self, waiter: &Waiter) {
+        let by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
+        by_waiter.get(waiter).into_iter().flatten().for_each(Hold::renew);
     }
 }

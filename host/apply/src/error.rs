@@ -3,7 +3,7 @@
 use orangery_core::{
     error::{Code, Failure, Fault},
     proposal::ObjectKey,
-    step::{Halt, Wait},
+    step::Halt,
 };
 
 /// The reason of a failure that names a kind which the cluster does not serve.
@@ -179,7 +179,7 @@ impl From<Error> for Halt {
     fn from(error: Error) -> Self {
         let failure = |reason: &str| Failure::new("Apply", reason, error.to_string());
         match &error {
-            Error::Superseded => Halt::Wait(Wait::default()),
+            Error::Superseded => Halt::Retry(failure("Superseded")),
             Error::NotServed { .. } => Halt::Retry(failure(NOT_SERVED)),
             Error::Conflict { .. } => Halt::Retry(failure("Conflict")),
             Error::AlreadyExists { .. } => Halt::Retry(failure("AlreadyExists")),

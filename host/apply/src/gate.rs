@@ -9,7 +9,7 @@ use orangery_core::{
     health::{Demand, Run, Unready, has_rule, run, usual},
     inventory::{Inventory, Located},
     proposal::{ClusterRef, Gate, ObjectKey, Readiness, ReadinessRule, Scope, Selection, Stage},
-    step::{Halt, Until, Wait},
+    step::{Halt, Until},
 };
 use serde_json::Value;
 
@@ -159,9 +159,7 @@ pub(crate) fn within(setback: Setback, timeout: Option<u64>, since: Timestamp, n
     let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     let Setback { halt, key } = setback;
     let halt = match (halt, limit.checked_sub(elapsed).filter(|left| !left.is_zero())) {
-        (Halt::Wait(wait), Some(left)) => {
-            Halt::Wait(Wait { poll: Some(wait.poll.map_or(left, |poll| poll.min(left))), ..wait })
-        }
+        (Halt::Wait(wait), Some(left)) => Halt::Wait(wait.within(left)),
         (Halt::Wait(wait), None) => Halt::Stall(overdue(what, limit, &wait.to_string())),
         (Halt::Retry(failure), None) => Halt::Stall(overdue(what, limit, &failure.message)),
         (halt @ Halt::Retry(_), Some(_)) | (halt @ Halt::Stall(_), _) => halt,
@@ -189,7 +187,7 @@ mod tests {
     #[test]
     fn a_wait_is_called_again_when_its_time_is_up() {
         let Halt::Wait(wait) = within(wait(), Some(10_000), at(0), at(4), "stage s").halt else { panic!() };
-        assert_eq!(wait.poll, Some(Duration::from_secs(6)));
+        assert_eq!(wait.again_in(), Some(Duration::from_secs(6)));
     }
 
     #[test]
@@ -209,6 +207,6 @@ mod tests {
     #[test]
     fn without_a_timeout_nothing_changes() {
         let Halt::Wait(wait) = within(wait(), None, at(0), at(99_999), "stage s").halt else { panic!() };
-        assert_eq!(wait.poll, None);
+        assert_eq!(wait.again_in(), None);
     }
 }

@@ -7,11 +7,13 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use kube::Client;
 use orangery_core::port::ApiResource;
 use serde_json::Value;
+use tokio::time::Instant;
 
 pub(crate) use self::known::Sight;
 use self::{follow::follow, known::Known};
@@ -56,9 +58,21 @@ pub(crate) struct Watches {
 
 /// One watch; ends when it is dropped.
 pub(crate) struct Watch {
+    client: Client,
+    scope: Scope,
     known: Arc<Shared>,
+    /// Protects the task that follows the scope. Held to replace it.
+    follower: Mutex<Follower>,
+}
+
+/// The task that follows the scope of a watch.
+struct Follower {
+    since: Instant,
     task: tokio::task::AbortHandle,
 }
+
+/// A watch that is as young as this does not list anew.
+const YOUNG: Duration = Duration::from_secs(15);
 
 /// What the watch's task and its holders share.
 pub(crate) struct Shared {
@@ -130,12 +144,27 @@ impl Watch {
     fn start(client: Client, scope: Scope, wake: Wake) -> Self {
         let namespace = scope.namespace.clone();
         let known = Arc::new(Shared { known: Mutex::new(Known::of(namespace)), wake });
-        let task = tokio::spawn(follow(client, scope, Arc::clone(&known)));
-        Self { known, task: task.abort_handle() }
+        let follower = Follower::start(&client, &scope, &known);
+        Self { client, scope, known, follower: Mutex::new(follower) }
+    }
+
+    /// Lists anew and follows from there, unless it is young. What it knows stays known meanwhile.
+    fn renew(&self) {
+        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        if follower.since.elapsed() >= YOUNG {
+            *follower = Follower::start(&self.client, &self.scope, &self.known);
+        }
     }
 }
 
-impl Drop for Watch {
+impl Follower {
+    fn start(client: &Client, scope: &Scope, known: &Arc<Shared>) -> Self {
+        let task = tokio::spawn(follow(client.clone(), scope.clone(), Arc::clone(known)));
+        Self { since: Instant::now(), task: task.abort_handle() }
+    }
+}
+
+impl Drop for Follower {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -159,6 +188,11 @@ impl Hold {
     /// What is known of an object.
     pub(crate) fn sight(&self, place: &Place) -> Sight {
         self.watch.known.lock().sight(place)
+    }
+
+    /// Has the watch list anew, unless it is young.
+    pub(crate) fn renew(&self) {
+        self.watch.renew();
     }
 
     /// All objects; `Err` says why they are not known.

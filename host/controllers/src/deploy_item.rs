@@ -13,6 +13,7 @@ use orangery_api::{
     deploy_item::DeployItem,
     duration::Limit,
     job::Job,
+    label,
     marks::{Marks, Operation},
 };
 use orangery_apply::{ClusterPool, Waiter};
@@ -29,6 +30,7 @@ use orangery_reconcile::{Controller, Key, Next, Queue};
 
 use self::{keep::Shelf, ledger::Book, look::Look};
 use crate::{
+    again,
     host::{Host, key_of},
     job::{self, JobStatus, standing_phase},
 };
@@ -208,6 +210,17 @@ impl Controller for DeployItemController {
             }
             Work::Continue { job } => self.go_on(item, job, deployer).await,
         }
+    }
+
+    /// Its clusters; itself only where no Execution does it.
+    async fn look_again(&self, item: Arc<DeployItem>) -> Result<(), Halt> {
+        let (host, key) = (self.host.as_ref(), key_of(item.as_ref()));
+        self.pool.renew(&waiter(&key));
+        let execution = Key::new(key.namespace.clone(), item.label(label::MANAGED_BY).unwrap_or_default());
+        if host.stores.executions.get(&execution).is_none() {
+            again::read(host, &host.stores.deploy_items, &key).await?;
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use orangery_api::{
     execution::{DeployItemTemplate, Execution},
     job::Job,
+    label,
     marks::{Marks, Operation},
 };
 use orangery_core::{
@@ -19,7 +20,8 @@ use orangery_core::{
 use orangery_reconcile::{Controller, Next};
 
 use crate::{
-    host::Host,
+    again,
+    host::{Host, index, key_of},
     job::{self, JobStatus, standing_phase, walk},
     object::is_bereft,
 };
@@ -74,6 +76,15 @@ impl Controller for ExecutionController {
             Work::Start => start_deletion(host, &execution).await,
             Work::Continue { job } => run(host, &execution, job, standing_phase(phase, deleting)).await,
         }
+    }
+
+    /// Deployers elsewhere write to the items.
+    async fn look_again(&self, execution: Arc<Execution>) -> Result<(), Halt> {
+        let (host, key) = (self.host.as_ref(), key_of(execution.as_ref()));
+        again::read(host, &host.stores.executions, &key).await?;
+        let items = &host.stores.deploy_items;
+        let known = items.indexed(index::MANAGED_BY, &key.namespace, &key.name);
+        again::list(host, items, known, &key.namespace, (label::MANAGED_BY, &key.name)).await
     }
 }
 

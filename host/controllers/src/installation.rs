@@ -18,11 +18,12 @@ use orangery_core::{
     step::{Halt, Step, Verdict},
     walk::Transition,
 };
-use orangery_reconcile::{Controller, Next};
+use orangery_reconcile::{Controller, Key, Next};
 
 use self::idle::Idle;
 use crate::{
-    host::Host,
+    again,
+    host::{Host, key_of},
     job::{self, JobStatus, standing_phase, walk},
     object::{hold, is_bereft},
 };
@@ -100,6 +101,21 @@ impl Controller for InstallationController {
                 self.run(&installation, job, standing_phase(phase, deleting)).await
             }
         }
+    }
+
+    /// Subobjects work, and look again for themselves; siblings and the Context may be at rest.
+    async fn look_again(&self, installation: Arc<Installation>) -> Result<(), Halt> {
+        let (host, stores) = (self.host.as_ref(), &self.host.stores);
+        let key = key_of(installation.as_ref());
+        let near = |name: &str| Key::new(key.namespace.clone(), name);
+        again::read(host, &stores.installations, &key).await?;
+        again::read(host, &stores.contexts, &near(&installation.spec.context)).await?;
+        let siblings =
+            sibling::predecessors(host, &installation).into_iter().chain(sibling::successors(host, &installation));
+        for sibling in siblings {
+            again::read(host, &stores.installations, &key_of(sibling.as_ref())).await?;
+        }
+        Ok(())
     }
 }
 

@@ -171,7 +171,7 @@ pub(crate) async fn release<K: Watched>(host: &Host, store: &Store<K>, object: &
 pub(crate) fn next<P>(transition: Transition<P>, left: Option<Duration>) -> Result<Next, Halt> {
     match transition {
         Transition::Retry(failure) => Err(Halt::Retry(failure)),
-        Transition::Wait(wait) => Ok([wait.poll, left].into_iter().flatten().min().map_or(Next::Settled, Next::After)),
+        Transition::Wait(wait) => Ok(Next::Waiting([wait.again_in(), left].into_iter().flatten().min())),
         Transition::Next(_) | Transition::End(..) | Transition::Released => Ok(Next::Settled),
     }
 }
@@ -233,6 +233,19 @@ mod tests {
             (status.phase_transition_time, status.transition_times.unwrap().finished_time),
             (Some(at(3)), Some(at(3)))
         );
+    }
+
+    #[test]
+    fn c_06_a_generation_is_observed_when_its_job_has_ended_and_not_before() {
+        let mut status = ExecutionStatus { job_id: "a".to_owned(), observed_generation: 3, ..Default::default() };
+        let wait = Some(Wait::on("DeployItem", "a", Until::Finished));
+        let working = Rest { phase: Phase::Progressing, ended: false, failure: None, wait };
+        for (rest, observed) in
+            [(working, 3), (Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None }, 4)]
+        {
+            status.rest(&rest, 4, &at(1));
+            assert_eq!(status.observed_generation, observed, "{rest:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Deciding is `orangery_core::plan`. Nothing here names a component runtime: components are reached through the ports
 //! of the core.
 
+mod again;
 mod event;
 mod host;
 mod job;

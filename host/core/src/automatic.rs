@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_is_noted_and_followed_by_a_job_after_the_interval() {
+    fn c_27_a_success_is_noted_and_followed_by_a_job_after_the_interval() {
         let succeeded = |record, now| plan(Some(&terms(None)), Succeeded, 1, record, at(now));
         assert_eq!(succeeded(None, 50), Plan::Note(record(Succeeded, 0, 50), at(150)));
         assert_eq!(succeeded(Some(record(Succeeded, 0, 50)), 60), Plan::At(at(150)));

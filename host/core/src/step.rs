@@ -21,13 +21,11 @@ pub enum Halt {
     Stall(Failure),
 }
 
-/// What a waiting object waits for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a waiting object waits for: objects, a time, or both. There is no wait for nothing (ORC-08).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The objects, and what must become of them.
-    pub on: BTreeSet<Waiting>,
-    /// Only for what nobody can watch: call again after this long.
-    pub poll: Option<Duration>,
+    on: BTreeSet<Waiting>,
+    poll: Option<Duration>,
 }
 
 /// One object waited for.
@@ -86,13 +84,39 @@ impl Wait {
         if let Some((shown, _)) = list.strip_suffix(" more").and_then(|list| list.rsplit_once(" and ")) {
             list = shown;
         }
-        let on = list.split(", ").map(Waiting::read).collect::<Option<_>>()?;
-        Some(Self { on, poll: None })
+        Self::each(list.split(", ").map(Waiting::read).collect::<Option<BTreeSet<_>>>()?)
     }
 
     /// Waiting for one object.
     pub fn on(kind: impl Into<String>, name: impl Into<String>, until: Until) -> Self {
         Self { on: BTreeSet::from([Waiting { kind: kind.into(), name: name.into(), until }]), poll: None }
+    }
+
+    /// Waiting for each of these objects; `None` where there are none.
+    pub fn each(on: impl IntoIterator<Item = Waiting>) -> Option<Self> {
+        let on: BTreeSet<Waiting> = on.into_iter().collect();
+        (!on.is_empty()).then_some(Self { on, poll: None })
+    }
+
+    /// Waiting for what nobody can watch: called again after this long (ORC-09).
+    pub fn poll(after: Duration) -> Self {
+        Self { on: BTreeSet::new(), poll: Some(after) }
+    }
+
+    /// The same wait, called again after this long at the latest.
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.poll = Some(self.poll.map_or(limit, |poll| poll.min(limit)));
+        self
+    }
+
+    /// The objects, and what must become of them.
+    pub fn objects(&self) -> &BTreeSet<Waiting> {
+        &self.on
+    }
+
+    /// After how long it is called again, an event apart.
+    pub fn again_in(&self) -> Option<Duration> {
+        self.poll
     }
 
     /// The reason of the conditions: `WaitingFor<Kind>` of the first object.
@@ -119,7 +143,7 @@ impl fmt::Display for Wait {
             write!(f, "{comma}{} {} {}", waiting.kind, waiting.name, waiting.until)?;
         }
         match self.on.len().saturating_sub(SHOWN) {
-            0 if self.on.is_empty() => f.write_str("the next event"),
+            0 if self.on.is_empty() => f.write_str("the next attempt"),
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }
@@ -210,14 +234,25 @@ mod tests {
     #[test]
     fn waits_merge_and_the_shortest_poll_wins() {
         let poll = |seconds, name: &str| {
-            Halt::Wait(Wait { poll: Some(Duration::from_secs(seconds)), ..Wait::on("Target", name, Until::Exists) })
+            Halt::Wait(Wait::on("Target", name, Until::Exists).within(Duration::from_secs(seconds)))
         };
         let joined =
             all([Err::<(), _>(poll(9, "b")), Err(poll(5, "a")), Err(Halt::wait("Context", "c", Until::Ready))]);
         let Err(Halt::Wait(wait)) = joined else { panic!("{joined:?}") };
-        assert_eq!(wait.poll, Some(Duration::from_secs(5)));
+        assert_eq!(wait.again_in(), Some(Duration::from_secs(5)));
         assert_eq!(wait.to_string(), "waiting for Context c to become ready, Target a to exist, Target b to exist");
         assert_eq!(wait.reason(), "WaitingForContext");
+    }
+
+    #[test]
+    fn orc_08_orc_09_a_wait_names_an_object_or_a_time() {
+        assert_eq!(Wait::each([]), None);
+        let polled = Wait::poll(Duration::from_secs(7)).within(Duration::from_secs(9));
+        assert_eq!((polled.again_in(), polled.objects().len()), (Some(Duration::from_secs(7)), 0));
+        assert_eq!(
+            (polled.reason(), polled.to_string()),
+            ("Waiting".to_owned(), "waiting for the next attempt".to_owned())
+        );
     }
 
     #[test]
@@ -242,7 +277,7 @@ mod tests {
                 name: (*name).to_owned(),
                 until: if *name == "a" { Until::Exists } else { Until::Gone },
             });
-            Wait { on: on.collect(), poll: None }
+            Wait::each(on).unwrap()
         };
         for names in [["a"].as_slice(), &["a", "b"], &["a", "b", "c", "d", "e"]] {
             assert_eq!(Wait::read(&wait(names).to_string()), Some(wait(names)));
@@ -250,7 +285,7 @@ mod tests {
         let long = wait(&["a", "b", "c", "d", "e", "f", "g"]).to_string();
         assert_eq!(Wait::read(&long), Some(wait(&["a", "b", "c", "d", "e"])));
         for other in
-            ["waiting for the next event", "waiting for Target", "could not be read", "waiting for A b to vanish"]
+            ["waiting for the next attempt", "waiting for Target", "could not be read", "waiting for A b to vanish"]
         {
             assert_eq!(Wait::read(other), None, "{other}");
         }

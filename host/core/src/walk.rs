@@ -106,6 +106,29 @@ mod tests {
     }
 
     #[test]
+    fn flx_01_flx_04_flx_08_one_function_says_what_every_result_leads_to() {
+        let wait = Wait::on("DeployItem", "a", Until::Finished);
+        let results = [
+            Ok(Verdict::Done),
+            Ok(Verdict::Failed(failure())),
+            Err(Halt::Wait(wait.clone())),
+            Err(Halt::Retry(failure())),
+            Err(Halt::Stall(failure())),
+        ];
+        let consequences = results.map(|result| advance(Installation::Completing, result));
+        let failed = || Transition::End(Installation::Failed, Some(failure()));
+        let expected = [
+            Transition::End(Installation::Succeeded, None),
+            // A phase that ran to its end has not succeeded by that.
+            failed(),
+            Transition::Wait(wait),
+            Transition::Retry(failure()),
+            failed(),
+        ];
+        assert_eq!(consequences, expected);
+    }
+
+    #[test]
     fn a_phase_passed_leads_on_without_resting() {
         let transition = advance(Installation::Init, Ok(Verdict::Done));
         assert_eq!(transition, Transition::Next(Installation::CleanupOrphaned));

@@ -6,12 +6,14 @@
 //! - [`Writer`]: writes under the resource version that was read, and tells the store what the server answered.
 //! - [`Queue`]: who is to be called; no key twice at once, none forgotten.
 //! - [`Term`]: until when this process may write.
-//! - [`run`]: calls a [`Controller`], event-driven; time is only a safety net and the pace of failures (C-11, C-12).
+//! - [`run`]: calls a [`Controller`], event-driven; time is only the pace of failures (C-12) and the net below the watches:
+//!   what waits and hears nothing for long looks again (C-11).
 //!
 //! It does not decide anything about an object: that is `core`'s, through the controllers.
 
 mod difference;
 mod key;
+mod net;
 mod queue;
 mod run;
 mod store;

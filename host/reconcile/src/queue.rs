@@ -51,6 +51,12 @@ pub struct Tally {
     pub stalled: u64,
     /// Calls that panicked.
     pub panicked: u64,
+    /// Calls that an event made.
+    pub by_event: u64,
+    /// Calls that a timer made: of a failure, a poll or a deadline.
+    pub by_time: u64,
+    /// Calls of objects that waited and heard nothing for long (C-11).
+    pub by_silence: u64,
     /// Time spent in calls, all together.
     pub busy: Duration,
     /// Time that keys waited for their call, all together.
@@ -65,6 +71,15 @@ pub(crate) enum Ended {
     Retried,
     Stalled,
     Panicked,
+}
+
+/// What made a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A change, or a call before it.
+    Event,
+    /// Its time has come.
+    Time,
 }
 
 #[derive(Default)]
@@ -91,6 +106,7 @@ enum State {
     Idle,
     Queued {
         since: Instant,
+        cause: Cause,
     },
     Running {
         since: Instant,
@@ -112,7 +128,7 @@ impl Queue {
 
     /// Has a key called as soon as there is room.
     pub fn wake(&self, key: Key) {
-        self.plan().wake(key, Instant::now());
+        self.plan().wake(key, Cause::Event, Instant::now());
         self.shared.bell.notify_one();
     }
 
@@ -128,16 +144,16 @@ impl Queue {
         self.plan().tally.clone()
     }
 
-    /// Waits for the next key and marks it as being called, until [`finish`](Self::finish). For one caller at a time;
-    /// may be dropped without losing a key.
-    pub(crate) async fn next(&self) -> Key {
+    /// Waits for the next key and marks it as being called, until [`finish`](Self::finish); says also what made the call.
+    /// For one caller at a time; may be dropped without losing a key.
+    pub(crate) async fn next(&self) -> (Key, Cause) {
         loop {
             let due = {
                 let mut plan = self.plan();
                 let now = Instant::now();
                 plan.promote(now);
-                if let Some(key) = plan.take(now) {
-                    return key;
+                if let Some(called) = plan.take(now) {
+                    return called;
                 }
                 plan.due.first().map(|(at, _)| *at)
             };
@@ -149,6 +165,16 @@ impl Queue {
                 },
             }
         }
+    }
+
+    /// A call begins, for the tally.
+    pub(crate) fn count(&self, cause: Cause, silence: bool) {
+        let tally = &mut self.plan().tally;
+        *match (cause, silence) {
+            (_, true) => &mut tally.by_silence,
+            (Cause::Time, false) => &mut tally.by_time,
+            (Cause::Event, false) => &mut tally.by_event,
+        } += 1;
     }
 
     /// The call of a key has ended. If it was woken meanwhile, it is queued again; but one that failed is left to the
@@ -169,13 +195,14 @@ impl Queue {
 }
 
 impl Plan {
-    fn wake(&mut self, key: Key, now: Instant) {
+    fn wake(&mut self, key: Key, by: Cause, now: Instant) {
         let entry = self.entries.entry(key.clone()).or_default();
         match &mut entry.state {
+            State::Queued { cause, .. } if by == Cause::Event => *cause = by,
             State::Queued { .. } => {}
             State::Running { woken, .. } => *woken = true,
             State::Idle => {
-                entry.state = State::Queued { since: now };
+                entry.state = State::Queued { since: now, cause: by };
                 self.enqueue(key);
             }
         }
@@ -203,7 +230,7 @@ impl Plan {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.due = None;
             }
-            self.wake(key, now);
+            self.wake(key, Cause::Time, now);
         }
     }
 
@@ -218,7 +245,7 @@ impl Plan {
         }
     }
 
-    fn take(&mut self, now: Instant) -> Option<Key> {
+    fn take(&mut self, now: Instant) -> Option<(Key, Cause)> {
         let namespace = self.turns.pop_front()?;
         let lane = self.lanes.get_mut(&namespace)?;
         let key = Key { name: lane.pop_front()?, namespace };
@@ -228,8 +255,10 @@ impl Plan {
             self.turns.push_back(key.namespace.clone());
         }
         let entry = self.entries.entry(key.clone()).or_default();
-        if let State::Queued { since } = entry.state {
+        let mut by = Cause::Event;
+        if let State::Queued { since, cause } = entry.state {
             self.tally.waited += now.saturating_duration_since(since);
+            by = cause;
         }
         entry.state = State::Running { since: now, woken: false };
         if let Some(at) = entry.due.take() {
@@ -237,7 +266,7 @@ impl Plan {
         }
         self.tally.queued -= 1;
         self.tally.running += 1;
-        Some(key)
+        Some((key, by))
     }
 
     fn finish(&mut self, key: &Key, ended: Ended, now: Instant) {
@@ -256,7 +285,7 @@ impl Plan {
         } += 1;
         let failed = matches!(ended, Ended::Retried | Ended::Panicked);
         if woken && !failed {
-            self.wake(key.clone(), now);
+            self.wake(key.clone(), Cause::Event, now);
         } else if !timed {
             self.entries.remove(key);
         }

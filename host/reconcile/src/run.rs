@@ -4,17 +4,20 @@ use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, t
 
 use futures::FutureExt;
 use orangery_core::{port::Chance, step::Halt};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::{CONFLICT, Key, Queue, Store, Watched, queue::Ended};
+use crate::{CONFLICT, Key, Queue, Store, Watched, net::Net, queue::Ended};
 
 /// When a controller wants to be called again after a call that ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Only an event calls again.
+    /// It is where it should be: only an event calls again.
     Settled,
+    /// It waits: an event calls again, and a timer after this long, if there is one. Hears it nothing for longer than
+    /// 15 to 30 seconds, it [looks again](Controller::look_again) (C-11).
+    Waiting(Option<Duration>),
     /// At once, after those who wait already.
     Again,
     /// After this long, unless an event calls earlier.
@@ -35,6 +38,14 @@ pub trait Controller: Send + Sync + 'static {
     /// [`Halt::Wait`]: called again by an event, or after its poll. [`Halt::Retry`]: called again with growing
     /// backoff, silently for a failure with the reason [`CONFLICT`]. [`Halt::Stall`]: called again by an event.
     fn reconcile(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<Next, Halt>> + Send;
+
+    /// Reads from the server what a waiting object would otherwise hear from watches: what it waits for, and itself. Called
+    /// before [`reconcile`](Self::reconcile) when no event came for long; with growing intervals, so that a watch that lost
+    /// something costs time and no more.
+    ///
+    /// # Errors
+    /// As of `reconcile`, which is not called then.
+    fn look_again(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<(), Halt>> + Send;
 }
 
 /// Calls `controller` for every object of `store` that is woken in `queue`, until `stop`; then waits for the calls
@@ -57,17 +68,22 @@ pub async fn run<C: Controller>(
     wake_on_change(&store, &queue);
     let mut calls = JoinSet::new();
     let mut failures = BTreeMap::<Key, u32>::new();
+    let mut net = Net::default();
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            Some(ended) = calls.join_next() => settle(ended, &queue, &mut failures, chance.as_ref()),
-            key = queue.next(), if calls.len() < concurrency.max(1) => match store.get(&key) {
+            Some(ended) = calls.join_next() => settle(ended, &queue, &mut failures, &mut net, chance.as_ref()),
+            (key, cause) = queue.next(), if calls.len() < concurrency.max(1) => match store.get(&key) {
                 Some(object) => {
-                    calls.spawn(call(Arc::clone(&controller), key, object));
+                    let silence = net.catches(&key, cause, Instant::now());
+                    queue.count(cause, silence);
+                    let again = silence.then(|| store.clone());
+                    calls.spawn(call(Arc::clone(&controller), key, object, again));
                 }
                 None => {
                     failures.remove(&key);
+                    net.release(&key);
                     queue.finish(&key, Ended::Settled);
                     queue.forget(&key);
                 }
@@ -75,7 +91,7 @@ pub async fn run<C: Controller>(
         }
     }
     while let Some(ended) = calls.join_next().await {
-        settle(ended, &queue, &mut failures, chance.as_ref());
+        settle(ended, &queue, &mut failures, &mut net, chance.as_ref());
     }
 }
 
@@ -95,9 +111,24 @@ fn wake_on_change<K: Watched>(store: &Store<K>, queue: &Queue) {
 /// A call that has ended: whose it was, and how. `Err` is the message of a panic.
 type Call = (Key, Result<Result<Next, Halt>, String>);
 
-async fn call<C: Controller>(controller: Arc<C>, key: Key, object: Arc<C::Object>) -> Call {
+/// Calls the controller; `again` is the store to look into once more, for an object that heard nothing for long.
+async fn call<C: Controller>(
+    controller: Arc<C>,
+    key: Key,
+    object: Arc<C::Object>,
+    again: Option<Store<C::Object>>,
+) -> Call {
     let span = tracing::info_span!("reconcile", controller = C::NAME, object = %key);
-    let ended = AssertUnwindSafe(controller.reconcile(object)).catch_unwind().instrument(span.clone()).await;
+    let work = async {
+        let Some(store) = again else { return controller.reconcile(object).await };
+        tracing::debug!("it waits and heard nothing for long: what it waits for is read again");
+        controller.look_again(object).await?;
+        match store.get(&key) {
+            Some(object) => controller.reconcile(object).await,
+            None => Ok(Next::Settled),
+        }
+    };
+    let ended = AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await;
     let ended = ended.map_err(|panic| said(panic.as_ref()));
     span.in_scope(|| log(&ended));
     (key, ended)
@@ -130,6 +161,7 @@ fn settle(
     ended: Result<Call, tokio::task::JoinError>,
     queue: &Queue,
     failures: &mut BTreeMap<Key, u32>,
+    net: &mut Net,
     chance: &dyn Chance,
 ) {
     // A task that is cancelled belongs to a runtime that is shutting down; panics are caught within the task.
@@ -137,7 +169,13 @@ fn settle(
     let (how, again) = match judge(result) {
         (how, Again::After(again)) => {
             failures.remove(&key);
+            net.release(&key);
             (how, again)
+        }
+        (how, Again::OnEvent(timer)) => {
+            failures.remove(&key);
+            let silence = net.hold(&key, Instant::now(), chance.fraction());
+            (how, Some(timer.map_or(silence, |timer| timer.min(silence))))
         }
         (how, Again::Backoff) => {
             let failed = failures.entry(key.clone()).or_default();
@@ -156,6 +194,8 @@ fn settle(
 /// When a key is called again, an event apart.
 enum Again {
     After(Option<Duration>),
+    /// It waits for one; at the latest after this long.
+    OnEvent(Option<Duration>),
     Backoff,
 }
 
@@ -164,7 +204,8 @@ fn judge(result: Result<Result<Next, Halt>, String>) -> (Ended, Again) {
         Ok(Ok(Next::Settled)) => (Ended::Settled, Again::After(None)),
         Ok(Ok(Next::Again)) => (Ended::Settled, Again::After(Some(Duration::ZERO))),
         Ok(Ok(Next::After(time))) => (Ended::Settled, Again::After(Some(time))),
-        Ok(Err(Halt::Wait(wait))) => (Ended::Settled, Again::After(wait.poll)),
+        Ok(Ok(Next::Waiting(timer))) => (Ended::Settled, Again::OnEvent(timer)),
+        Ok(Err(Halt::Wait(wait))) => (Ended::Settled, Again::OnEvent(wait.again_in())),
         Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => (Ended::Conflict, Again::Backoff),
         Ok(Err(Halt::Retry(_))) => (Ended::Retried, Again::Backoff),
         Ok(Err(Halt::Stall(_))) => (Ended::Stalled, Again::After(None)),

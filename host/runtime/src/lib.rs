@@ -9,6 +9,8 @@ use std::{io, process::ExitCode};
 
 use orangery_cli::{Cli, Command, Exit, Terminal};
 
+#[cfg(test)]
+mod fixture;
 mod logging;
 mod stop;
 

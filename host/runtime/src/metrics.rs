@@ -167,6 +167,13 @@ fn write_reconciles(page: &mut Page, tallies: &[(&str, Tally)]) -> fmt::Result {
             page.sample("orangery_reconcile_total", &[("controller", controller), ("result", result)], count)?;
         }
     }
+    page.family("orangery_reconcile_called_total", "counter", "Calls of a controller by what made them.")?;
+    for (controller, tally) in tallies {
+        let causes = [("event", tally.by_event), ("timer", tally.by_time), ("silence", tally.by_silence)];
+        for (by, count) in causes {
+            page.sample("orangery_reconcile_called_total", &[("controller", controller), ("by", by)], count)?;
+        }
+    }
     page.family("orangery_reconcile_duration_seconds", "summary", "Time spent in calls of a controller.")?;
     for (controller, tally) in tallies {
         let labels = [("controller", *controller)];

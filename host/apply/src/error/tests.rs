@@ -81,6 +81,7 @@ fn everything_that_stood_in_the_way_is_told_and_the_first_object_named() {
 }
 
 #[test]
-fn c_24_a_superseded_job_only_waits() {
-    assert_eq!(Halt::from(Error::Superseded), Halt::Wait(Wait::default()));
+fn c_24_a_superseded_job_does_not_fail() {
+    let failure = Failure::new("Apply", "Superseded", Error::Superseded.to_string());
+    assert_eq!(Halt::from(Error::Superseded), Halt::Retry(failure));
 }

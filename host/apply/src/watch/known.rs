@@ -29,12 +29,19 @@ pub(crate) struct Known {
     synced: bool,
     trouble: Option<String>,
     objects: BTreeMap<Place, Arc<Value>>,
-    /// The places named by the list that is coming in.
-    listing: Option<BTreeSet<Place>>,
+    /// The list that is coming in.
+    listing: Option<Listing>,
     /// The version at which a place was last emptied: older words about it are ignored.
     emptied: BTreeMap<Place, u64>,
     /// Who waits for a place, or for anything, and how many times.
     waiters: BTreeMap<Option<Place>, BTreeMap<Waiter, usize>>,
+}
+
+/// A list that is coming in: the places it has named, and those where it found something new.
+#[derive(Default)]
+struct Listing {
+    named: BTreeSet<Place>,
+    news: BTreeSet<Place>,
 }
 
 impl Known {
@@ -87,24 +94,40 @@ impl Known {
     }
 
     pub(crate) fn begin_list(&mut self) {
-        self.listing = Some(BTreeSet::new());
+        self.listing = Some(Listing::default());
     }
 
     pub(crate) fn listed(&mut self, object: Value) {
         let place = place_of(&object);
+        let news = self.put(place.clone(), object);
         if let Some(listing) = &mut self.listing {
-            listing.insert(place.clone());
+            if news {
+                listing.news.insert(place.clone());
+            }
+            listing.named.insert(place);
         }
-        self.put(place, object);
     }
 
-    /// The list is complete: what it did not name is gone. Everybody may go on.
+    /// The list is complete: what it did not name is gone. After the first list everybody may go on, after a later one
+    /// those whom its news concern.
     pub(crate) fn end_list(&mut self) -> Vec<Waiter> {
-        if let Some(listing) = self.listing.take() {
-            self.objects.retain(|place, _| listing.contains(place));
-        }
-        self.synced = true;
+        let Listing { named, mut news } = self.listing.take().unwrap_or_default();
+        self.objects.retain(|place, _| {
+            let kept = named.contains(place);
+            if !kept {
+                news.insert(place.clone());
+            }
+            kept
+        });
         self.trouble = None;
+        if !std::mem::replace(&mut self.synced, true) {
+            return self.all_waiters();
+        }
+        let woken: BTreeSet<Waiter> = news.iter().flat_map(|place| self.concerned(place)).collect();
+        woken.into_iter().collect()
+    }
+
+    fn all_waiters(&self) -> Vec<Waiter> {
         let all: BTreeSet<&Waiter> = self.waiters.values().flat_map(BTreeMap::keys).collect();
         all.into_iter().cloned().collect()
     }
@@ -133,19 +156,20 @@ impl Known {
             return Vec::new();
         }
         self.trouble = Some(trouble);
-        let all: BTreeSet<&Waiter> = self.waiters.values().flat_map(BTreeMap::keys).collect();
-        all.into_iter().cloned().collect()
+        self.all_waiters()
     }
 
-    fn put(&mut self, place: Place, object: Value) {
+    /// Takes a version in, unless it is older than what is known; whether it is newer.
+    fn put(&mut self, place: Place, object: Value) -> bool {
         let version = version_of(&object);
         let known = self.objects.get(&place).map(|known| version_of(known));
         if self.emptied.get(&place).is_some_and(|emptied| version <= *emptied)
             || known.is_some_and(|known| known > version)
         {
-            return;
+            return false;
         }
         self.objects.insert(place, Arc::new(stripped(object)));
+        known != Some(version)
     }
 
     fn concerned(&self, place: &Place) -> Vec<Waiter> {

@@ -124,7 +124,7 @@ async fn a_stage_that_takes_too_long_fails() {
         json!({"stages": [{"name": "s", "writes": [write("a", "1")], "gate": ready_when_data_is("2"), "timeout": 5000}]}),
     );
     let Err(Halt::Wait(wait)) = world.look("j", &plan).await else { panic!() };
-    assert_eq!(wait.poll, Some(Duration::from_secs(5)));
+    assert_eq!(wait.again_in(), Some(Duration::from_secs(5)));
     world.wait().await;
     world.pass(Duration::from_secs(5));
     let Err(Halt::Stall(failure)) = world.look("j", &plan).await else { panic!() };

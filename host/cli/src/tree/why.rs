@@ -205,11 +205,9 @@ impl<'a> Places<'a> {
     }
 
     fn running(&self, node: &'a Node) -> Step<'a> {
-        let waited_for = node.waits_for.as_deref().and_then(Wait::read).unwrap_or_default();
-        let on = waited_for.on.iter().filter_map(|on| self.node(&(kind(&on.kind)?, &node.namespace, &on.name)));
-        let on: Vec<&Node> = on.collect();
-        if !on.is_empty() || !waited_for.on.is_empty() {
-            return first(on);
+        if let Some(wait) = node.waits_for.as_deref().and_then(Wait::read) {
+            let on = wait.objects().iter().filter_map(|on| self.node(&(kind(&on.kind)?, &node.namespace, &on.name)));
+            return first(on.collect());
         }
         first(
             node.children
@@ -280,6 +278,6 @@ fn fix(node: &Node) -> Option<String> {
         );
     }
     let wait = Wait::read(node.waits_for.as_deref()?)?;
-    let missing = wait.on.iter().find(|on| on.until == Until::Exists)?;
+    let missing = wait.objects().iter().find(|on| on.until == Until::Exists)?;
     Some(format!("create {} {} in namespace {}, or correct what names it", missing.kind, missing.name, node.namespace))
 }

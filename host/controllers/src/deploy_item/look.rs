@@ -202,7 +202,7 @@ impl<'a> Look<'a> {
         match &progress.at {
             At::Calling { after: Some(time) } if self.controller.host.clock.now() < *time => {
                 let left = time.duration_since(self.controller.host.clock.now());
-                Err(Halt::Wait(Wait { poll: Duration::try_from(left).ok(), ..Wait::default() }))
+                Err(Halt::Wait(Wait::poll(Duration::try_from(left).unwrap_or_default())))
             }
             At::Calling { .. } => Ok(Todo::Ask(Box::new(Call { checkpoint: checkpoint(&proposal), failed: None }))),
             At::Recovering(failure) => {
@@ -262,7 +262,9 @@ impl<'a> Look<'a> {
     /// Between two calls of the component, the time may be up.
     fn pause_at(&self, deadline: Option<Timestamp>) -> Step<()> {
         match deadline {
-            Some(deadline) if self.controller.host.clock.now() >= deadline => Err(Halt::Wait(Wait::default())),
+            Some(deadline) if self.controller.host.clock.now() >= deadline => {
+                Err(Halt::Wait(Wait::poll(Duration::ZERO)))
+            }
             Some(_) | None => Ok(()),
         }
     }

@@ -79,16 +79,20 @@ async fn note(
     noted: Option<AutomaticReconcileStatus>,
     state: Option<&State>,
 ) -> Result<(), Halt> {
-    let mut after = installation.clone();
     let generation = installation.metadata.generation.unwrap_or_default();
+    let before = installation.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let conditions = state.map(|state| condition::following(state, generation, before, &host.now()));
+    let conditions = conditions.filter(|conditions| conditions != before);
+    // Every wake of a finished installation comes here: it is copied only to be written.
+    if noted.is_none() && conditions.is_none() {
+        return Ok(());
+    }
+    let mut after = installation.clone();
     let status = after.status.get_or_insert_default();
-    if let Some(noted) = noted {
-        status.automatic_reconcile_status = Some(noted);
+    status.automatic_reconcile_status = noted.or_else(|| status.automatic_reconcile_status.take());
+    if let Some(conditions) = conditions {
+        status.conditions = conditions;
     }
-    if let Some(state) = state {
-        status.conditions = condition::following(state, generation, &status.conditions, &host.now());
-    }
-    // Nothing is sent where nothing differs.
     let writer = host.writer(&host.stores.installations);
     writer.update_status(installation, &after).await.map(drop).map_err(|error| error.halt("UpdateStatus"))
 }

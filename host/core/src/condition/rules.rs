@@ -115,6 +115,16 @@ fn flx_05_flx_10_only_success_says_success_and_takes_reconciling_away() {
 }
 
 #[test]
+fn flx_09_a_new_job_is_reconciling_before_anybody_has_worked_on_it() {
+    let succeeded = conditions(&State::Succeeded, 1, &[], at(1));
+    let handed_down = State::Running { phase: "Init".to_owned(), halted: None, deletion: false };
+    let conditions = conditions(&handed_down, 2, &succeeded, at(2));
+    let reconciling = of(&conditions, "Reconciling").unwrap();
+    assert_eq!((reconciling.status, reconciling.observed_generation), (Status::True, Some(2)));
+    assert_eq!(is(&conditions, "Ready"), Some(Status::Unknown));
+}
+
+#[test]
 fn flx_18_what_was_stalled_is_not_any_more_when_it_works_again() {
     let stalled = conditions(&State::Failed { failure: failure(), retry: false }, 1, &[], at(1));
     for state in states().iter().filter(|state| matches!(state, State::Running { .. } | State::Succeeded)) {

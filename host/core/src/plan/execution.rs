@@ -134,23 +134,18 @@ fn decide(items: &[ItemState<'_>], job: &str, direction: Direction) -> Plan {
     let running: Vec<&str> = of(Class::Running).collect();
     if !failed.is_empty() {
         // EXE-25, EXE-49: not one further item is triggered; EXE-26: the running ones are waited for.
-        return ended(if running.is_empty() {
-            Ok(Verdict::Failed(failures(items, &failed, direction)))
-        } else {
-            Err(waiting(items, &running, direction))
+        return ended(match waiting(items, &running, direction) {
+            Some(halt) => Err(halt),
+            None => Ok(Verdict::Failed(failures(items, &failed, direction))),
         });
     }
-    let runnable: Vec<String> = of(Class::Runnable).map(str::to_owned).collect();
-    let pending: Vec<&str> = of(Class::Pending).collect();
-    if running.is_empty() && runnable.is_empty() {
-        return ended(Ok(if pending.is_empty() {
-            Verdict::Done
-        } else {
-            Verdict::Failed(stuck(items, &pending, direction))
-        }));
+    let runnable: Vec<&str> = of(Class::Runnable).collect();
+    let waited_for: Vec<&str> = running.iter().chain(&runnable).copied().collect();
+    if let Some(halt) = waiting(items, &waited_for, direction) {
+        return Plan { outcome: Err(halt), trigger: runnable.into_iter().map(str::to_owned).collect() };
     }
-    let waited_for: Vec<&str> = running.into_iter().chain(of(Class::Runnable)).collect();
-    Plan { outcome: Err(waiting(items, &waited_for, direction)), trigger: runnable }
+    let pending: Vec<&str> = of(Class::Pending).collect();
+    ended(Ok(if pending.is_empty() { Verdict::Done } else { Verdict::Failed(stuck(items, &pending, direction)) }))
 }
 
 fn operation(direction: Direction) -> &'static str {
@@ -160,7 +155,8 @@ fn operation(direction: Direction) -> &'static str {
     }
 }
 
-fn waiting(items: &[ItemState<'_>], names: &[&str], direction: Direction) -> Halt {
+/// The wait for these items; `None` where there are none.
+fn waiting(items: &[ItemState<'_>], names: &[&str], direction: Direction) -> Option<Halt> {
     let until = match direction {
         Direction::Forward => Until::Finished,
         Direction::Backward => Until::Gone,
@@ -169,9 +165,8 @@ fn waiting(items: &[ItemState<'_>], names: &[&str], direction: Direction) -> Hal
         let object = items.iter().find(|item| item.name == name).and_then(|item| item.object.as_ref());
         object.map_or_else(|| name.to_owned(), |object| object.object_name.clone())
     };
-    let on =
-        names.iter().map(|name| Waiting { kind: "DeployItem".to_owned(), name: object_name(name), until }).collect();
-    Halt::Wait(Wait { on, poll: None })
+    let waiting = |name: &&str| Waiting { kind: "DeployItem".to_owned(), name: object_name(name), until };
+    Wait::each(names.iter().map(waiting)).map(Halt::Wait)
 }
 
 /// Names every failed item with its own cause; the codes of all of them (WF-44).

@@ -73,8 +73,9 @@ impl Peer {
     }
 }
 
-fn wait_for(peers: &[&Peer], until: Until) -> Halt {
-    Halt::Wait(Wait { on: peers.iter().map(|peer| peer.waiting(until)).collect(), poll: None })
+/// Waits for peers, where there are some.
+fn wait_for(peers: &[&Peer], until: Until) -> Step<()> {
+    Wait::each(peers.iter().map(|peer| peer.waiting(until))).map_or(Ok(()), |wait| Err(Halt::Wait(wait)))
 }
 
 fn failed(operation: &str, reason: &str, peers: &[&Peer]) -> Failure {
@@ -105,9 +106,7 @@ pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
         .iter()
         .filter(|peer| if root { peer.requested || peer.ids.running().is_some() } else { !peer.ids.has_finished(job) })
         .collect();
-    if !unfinished.is_empty() {
-        return Err(wait_for(&unfinished, Until::Finished));
-    }
+    wait_for(&unfinished, Until::Finished)?;
     let bad: Vec<&Peer> = peers.iter().filter(|peer| peer.standing != Standing::Succeeded).collect();
     if bad.is_empty() {
         return Ok(());
@@ -147,9 +146,7 @@ pub fn orphans(orphans: &[Peer], job: &str) -> (Vec<String>, Step<Verdict>) {
 fn gone(peers: &[Peer], job: &str, operation: &str, reason: &str) -> Step<Verdict> {
     let (left, working): (Vec<&Peer>, Vec<&Peer>) =
         peers.iter().partition(|peer| peer.ids.has_finished(job) && peer.standing == Standing::DeleteFailed);
-    if !working.is_empty() {
-        return Err(wait_for(&working, Until::Gone));
-    }
+    wait_for(&working, Until::Gone)?;
     Ok(if left.is_empty() { Verdict::Done } else { Verdict::Failed(failed(operation, reason, &left)) })
 }
 
@@ -157,9 +154,7 @@ fn gone(peers: &[Peer], job: &str, operation: &str, reason: &str) -> Step<Verdic
 /// words, and that are there no more: without them nothing can have ended well.
 pub fn progressing(children: &[Peer], missing: &[String], job: &str) -> Step<Verdict> {
     let unfinished: Vec<&Peer> = children.iter().filter(|peer| !peer.ids.has_finished(job)).collect();
-    if !unfinished.is_empty() {
-        return Err(wait_for(&unfinished, Until::Finished));
-    }
+    wait_for(&unfinished, Until::Finished)?;
     let bad: Vec<&Peer> = children.iter().filter(|peer| peer.standing != Standing::Succeeded).collect();
     if bad.is_empty() && missing.is_empty() {
         return Ok(Verdict::Done);
@@ -175,13 +170,10 @@ pub fn progressing(children: &[Peer], missing: &[String], job: &str) -> Step<Ver
 
 /// `InitDelete`: may it go on, as far as its successors are concerned? (INS-61, C-15)
 pub fn successors(peers: &[Peer], job: &str) -> Step<()> {
-    if peers.is_empty() {
-        return Ok(());
-    }
     let bad: Vec<&Peer> =
         peers.iter().filter(|peer| peer.ids.has_finished(job) && peer.standing == Standing::DeleteFailed).collect();
     if bad.is_empty() {
-        return Err(wait_for(&peers.iter().collect::<Vec<_>>(), Until::Gone));
+        return wait_for(&peers.iter().collect::<Vec<_>>(), Until::Gone);
     }
     let failure = failed("CheckSuccessors", "SuccessorNotDeleted", &bad);
     Err(Halt::Stall(Failure {

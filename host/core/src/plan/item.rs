@@ -311,7 +311,9 @@ mod tests {
             (failed.reason.as_str(), failed.codes),
             ("ProgressingTimeout", [Code::Timeout, Code::Unfinished].into())
         );
-        assert!(timed_out(Duration::from_millis(5), &Halt::Wait(Default::default())).message.contains("5ms"));
+        assert!(
+            timed_out(Duration::from_millis(5), &Halt::wait("Job", "a/x", Until::Finished)).message.contains("5ms")
+        );
     }
 
     #[test]

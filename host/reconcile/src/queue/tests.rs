@@ -9,7 +9,7 @@ fn key(text: &str) -> Key {
 
 /// The next key, which must come.
 async fn next(queue: &Queue) -> String {
-    tokio::time::timeout(Duration::from_secs(10), queue.next()).await.expect("a key is due").to_string()
+    tokio::time::timeout(Duration::from_secs(10), queue.next()).await.expect("a key is due").0.to_string()
 }
 
 /// The keys that are due now, in the order in which they would be called.
@@ -17,7 +17,7 @@ fn due(queue: &Queue) -> Vec<String> {
     let mut plan = queue.plan();
     let now = Instant::now();
     plan.promote(now);
-    std::iter::from_fn(|| plan.take(now)).map(|key| key.to_string()).collect()
+    std::iter::from_fn(|| plan.take(now)).map(|(key, _)| key.to_string()).collect()
 }
 
 #[tokio::test]
@@ -69,6 +69,22 @@ async fn a_call_settles_the_times_before_it_but_not_those_set_meanwhile() {
 }
 
 #[tokio::test]
+async fn a_call_knows_whether_an_event_or_a_timer_made_it() {
+    let queue = Queue::new();
+    queue.wake_in(key("a/timer"), Duration::ZERO);
+    assert_eq!(queue.next().await, (key("a/timer"), Cause::Time));
+    queue.wake_in(key("a/both"), Duration::ZERO);
+    queue.plan().promote(Instant::now());
+    queue.wake(key("a/both"));
+    assert_eq!(queue.next().await, (key("a/both"), Cause::Event));
+    for (cause, silence) in [(Cause::Event, false), (Cause::Time, false), (Cause::Time, true)] {
+        queue.count(cause, silence);
+    }
+    let Tally { by_event, by_time, by_silence, .. } = queue.tally();
+    assert_eq!((by_event, by_time, by_silence), (1, 1, 1));
+}
+
+#[tokio::test]
 async fn times_come_in_their_order() {
     let queue = Queue::new();
     queue.wake_in(key("a/late"), Duration::from_millis(20));
@@ -81,7 +97,7 @@ fn a_call_that_failed_is_left_to_its_next_attempt_whatever_woke_it_meanwhile() {
     for (ended, again) in [(Ended::Settled, 1), (Ended::Conflict, 1), (Ended::Retried, 0), (Ended::Panicked, 0)] {
         let queue = Queue::new();
         queue.wake(key("a/x"));
-        assert_eq!(queue.plan().take(Instant::now()), Some(key("a/x")));
+        assert_eq!(queue.plan().take(Instant::now()), Some((key("a/x"), Cause::Event)));
         queue.wake(key("a/x"));
         queue.finish(&key("a/x"), ended);
         queue.wake_in(key("a/x"), LONG);
@@ -130,7 +146,7 @@ async fn the_tally_counts_what_happened() {
         queue.wake(key(text));
     }
     for ended in [Ended::Settled, Ended::Conflict, Ended::Retried, Ended::Stalled, Ended::Panicked] {
-        let called = queue.next().await;
+        let (called, _) = queue.next().await;
         queue.finish(&called, ended);
     }
     queue.next().await;

@@ -7,7 +7,10 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use orangery_core::{error::Failure, step::Wait};
+use orangery_core::{
+    error::Failure,
+    step::{Until, Wait},
+};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -67,6 +70,11 @@ impl Controller for Scripted {
             Some(answer) => answer,
             None => Ok(Next::Settled),
         }
+    }
+
+    async fn look_again(&self, object: Arc<ConfigMap>) -> Result<(), Halt> {
+        self.calls.send(format!("{} again", object.metadata.name.as_ref().unwrap())).unwrap();
+        Ok(())
     }
 }
 
@@ -209,18 +217,95 @@ async fn ins_49_orc_19_orc_21_a_failure_and_a_panic_are_called_again_and_a_stall
         assert_eq!(stage.called().await, "a 1");
     }
     let tally = tally_after(&stage.queue, 4).await;
-    assert_eq!(tally, Tally { retried: 1, conflicts: 1, panicked: 1, stalled: 1, ..Tally::default() });
+    assert_eq!(
+        tally,
+        Tally { retried: 1, conflicts: 1, panicked: 1, stalled: 1, by_event: 1, by_time: 3, ..Tally::default() }
+    );
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn orc_09_c_11_a_wait_is_called_again_by_its_poll() {
-    let poll = Wait { poll: Some(Duration::from_millis(1)), ..Wait::default() };
-    let script = vec![Err(Halt::Wait(poll)), Err(Halt::Wait(Wait::default()))];
+    let poll = Wait::poll(Duration::from_millis(1));
+    let script = vec![Err(Halt::Wait(poll)), Err(Halt::wait("ConfigMap", "b", Until::Exists))];
     let mut stage = stage(&["a"], 1, 1, script);
     assert_eq!([stage.called().await, stage.called().await], ["a 1", "a 1"]);
     tally_after(&stage.queue, 2).await;
     assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_11_what_waits_and_hears_nothing_looks_again_after_a_time_that_doubles_until_an_event() {
+    let waits = || Err(Halt::wait("ConfigMap", "b", Until::Exists));
+    let timer = Ok(Next::Waiting(Some(Duration::from_secs(30))));
+    let script = vec![waits(), waits(), timer, waits(), waits()];
+    let mut stage = stage(&["a"], 1, 1, script);
+    let start = Instant::now();
+    let mut calls = Vec::new();
+    while calls.len() < 7 {
+        calls.push((stage.calls.recv().await.unwrap(), start.elapsed().as_secs_f64()));
+    }
+    let call = |call: &str, second: f64| (call.to_owned(), (second * 1000.0).round() / 1000.0);
+    let calls: Vec<_> = calls.iter().map(|(what, second)| call(what, *second)).collect();
+    // The chance says a half: three quarters of 30 s, of 60 s, of 120 s. A timer of its own, at 97.5 s, is no event.
+    let expected = [
+        call("a 1", 0.0),
+        call("a again", 22.5),
+        call("a 1", 22.5),
+        call("a again", 67.5),
+        call("a 1", 67.5),
+        call("a 1", 97.5),
+        call("a again", 157.5),
+    ];
+    assert_eq!(calls, expected);
+    assert_eq!(stage.calls.recv().await.unwrap(), "a 1");
+    stage.store.absorb(object("a", 2));
+    assert_eq!(stage.calls.recv().await.unwrap(), "a 2");
+    let Tally { by_event, by_time, by_silence, .. } = stage.queue.tally();
+    assert_eq!((by_event, by_time, by_silence), (2, 1, 3));
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_11_what_is_where_it_should_be_is_never_looked_at_again() {
+    let mut stage = stage(&["a"], 1, 1, vec![Ok(Next::Waiting(None)), Ok(Next::Settled)]);
+    for expected in ["a 1", "a again", "a 1"] {
+        assert_eq!(stage.calls.recv().await.unwrap(), expected);
+    }
+    tokio::time::advance(Duration::from_secs(24 * 3600)).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}
+
+#[test]
+fn flx_03_flx_06_flx_07_the_result_of_a_call_says_when_the_next_one_is() {
+    let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    let timed = |result| match judge(Ok(result)).1 {
+        Again::After(after) => ("after", after),
+        Again::OnEvent(at_last) => ("on event", at_last),
+        Again::Backoff => ("backoff", None),
+    };
+    let results = [
+        Ok(Next::Settled),
+        Ok(Next::After(hour)),
+        Ok(Next::Again),
+        Ok(Next::Waiting(Some(hour))),
+        Err(Halt::Wait(Wait::on("ConfigMap", "b", Until::Exists).within(minute))),
+        Err(Halt::Retry(failure("Network"))),
+        Err(Halt::Stall(failure("Invalid"))),
+    ];
+    let expected = [
+        ("after", None),
+        ("after", Some(hour)),
+        ("after", Some(Duration::ZERO)),
+        ("on event", Some(hour)),
+        ("on event", Some(minute)),
+        ("backoff", None),
+        ("after", None),
+    ];
+    assert_eq!(results.map(timed), expected);
 }
 
 #[tokio::test]
@@ -240,7 +325,7 @@ async fn an_object_that_is_gone_is_not_called() {
     assert_eq!(stage.called().await, "a 1");
     tally_after(&stage.queue, 1).await;
     stage.store.forget(&object("a", 1));
-    assert_eq!(tally_after(&stage.queue, 2).await, Tally { settled: 2, ..Tally::default() });
+    assert_eq!(tally_after(&stage.queue, 2).await, Tally { settled: 2, by_event: 1, ..Tally::default() });
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 
@@ -252,7 +337,7 @@ async fn a_stop_lets_the_calls_under_way_end() {
     stage.controller.gate.add_permits(1);
     let queue = stage.queue.clone();
     assert_eq!(stage.end().await, Vec::<String>::new());
-    assert_eq!(tally_after(&queue, 1).await, Tally { settled: 1, queued: 1, ..Tally::default() });
+    assert_eq!(tally_after(&queue, 1).await, Tally { settled: 1, queued: 1, by_event: 1, ..Tally::default() });
 }
 
 #[test]

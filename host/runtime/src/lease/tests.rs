@@ -1,11 +1,9 @@
-use std::net::{Ipv4Addr, SocketAddr};
-
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use orangery_embedded::{Options, Server, Storage};
 
 use super::*;
 use crate::{
+    fixture::server,
     machine::SystemClock,
     requests::{Requests, in_process},
 };
@@ -30,17 +28,6 @@ fn c_34_a_lease_is_free_where_nobody_has_it_or_nobody_renewed_it() {
     assert_eq!(claim(Some(&spec(Some("a"), 15)), 14 * SECOND), Claim::Wait(SECOND));
     assert_eq!(claim(Some(&spec(Some("a"), 15)), 15 * SECOND), Claim::Take);
     assert_eq!(claim(Some(&spec(Some("a"), 15)), 16 * SECOND), Claim::Take);
-}
-
-async fn server() -> (Server, Client) {
-    let options = Options {
-        storage: Storage::Memory,
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        clock: Arc::new(|| SystemClock.now()),
-    };
-    let server = orangery_embedded::start(options).await.unwrap();
-    let client = in_process(server.router(), &Requests::default());
-    (server, client)
 }
 
 fn config(client: &Client, holder: &str, duration: Duration) -> LeaseConfig {

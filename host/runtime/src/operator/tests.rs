@@ -1,5 +1,3 @@
-use std::net::{Ipv4Addr, SocketAddr};
-
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api,
@@ -7,12 +5,11 @@ use kube::{
 };
 use orangery_api::context::Context;
 use orangery_core::port::{Deployer, Renderer};
-use orangery_embedded::{Options, Server, Storage};
 use orangery_reconcile::Key;
 use serde_json::json;
 
 use super::*;
-use crate::requests::{Requests, in_process};
+use crate::fixture::server;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -35,17 +32,6 @@ impl Plugins for Bare {
     fn template_types(&self) -> Vec<String> {
         Vec::new()
     }
-}
-
-async fn server() -> (Server, Client) {
-    let options = Options {
-        storage: Storage::Memory,
-        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        clock: Arc::new(|| SystemClock.now()),
-    };
-    let server = orangery_embedded::start(options).await.unwrap();
-    let client = in_process(server.router(), &Requests::default());
-    (server, client)
 }
 
 /// Waits until the operator knows a Context.

@@ -112,3 +112,21 @@ fn managed_fields_are_not_kept() {
     known.absorb(&json!({"metadata": {"namespace": "a", "name": "x", "resourceVersion": "1", "managedFields": [1]}}));
     assert_eq!(known.sight(&place("x")), present("x", "1"));
 }
+
+#[test]
+fn a_later_list_wakes_those_only_whom_its_news_concern() {
+    let mut known = Known::of(Some("a".into()));
+    for name in ["same", "changed", "gone", "new"] {
+        known.wait(Some(place(name)), waiter(name));
+    }
+    known.begin_list();
+    for name in ["same", "changed", "gone"] {
+        known.listed(object(name, "1"));
+    }
+    assert_eq!(known.end_list(), ["changed", "gone", "new", "same"].map(waiter));
+    known.begin_list();
+    for (name, version) in [("same", "1"), ("changed", "2"), ("new", "3")] {
+        known.listed(object(name, version));
+    }
+    assert_eq!(known.end_list(), ["changed", "gone", "new"].map(waiter));
+}

@@ -98,7 +98,7 @@ fn compare(case: &Case, direction: Direction) {
     let (waited, ending) = match &plan.outcome {
         Ok(Verdict::Done) => (BTreeSet::new(), "done"),
         Ok(Verdict::Failed(failure)) => (BTreeSet::new(), failure.reason.as_str()),
-        Err(Halt::Wait(wait)) => (wait.on.clone(), "waits"),
+        Err(Halt::Wait(wait)) => (wait.objects().clone(), "waits"),
         Err(Halt::Retry(_) | Halt::Stall(_)) => (BTreeSet::new(), "halts"),
     };
     let (trigger, waiting, expected) = case.expected(direction);

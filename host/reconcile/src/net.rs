@@ -1,0 +1,88 @@
+//! The net below the watches (C-11): an object that waits and hears nothing for long is made to look again.
+//!
+//! The first silence is 15 to 30 seconds, each one after it in a row twice as long, up to 10 minutes. Any event ends the row.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{Key, queue::Cause};
+
+const FIRST_CEILING: Duration = Duration::from_secs(30);
+const LAST_CEILING: Duration = Duration::from_secs(600);
+
+/// Who waits, and until when without a word.
+#[derive(Default)]
+pub(crate) struct Net {
+    silences: BTreeMap<Key, Silence>,
+}
+
+struct Silence {
+    /// How many came before it, in a row.
+    before: u32,
+    ends: Instant,
+}
+
+impl Net {
+    /// A call begins: whether because its object has heard nothing for too long.
+    pub(crate) fn catches(&mut self, key: &Key, cause: Cause, now: Instant) -> bool {
+        if cause == Cause::Event {
+            self.silences.remove(key);
+        }
+        self.silences.get(key).is_some_and(|silence| silence.ends <= now)
+    }
+
+    /// The call ended with a wait: how long it may hear nothing from now on. `fraction` of 0 to 1 spreads those who began
+    /// together.
+    pub(crate) fn hold(&mut self, key: &Key, now: Instant, fraction: f64) -> Duration {
+        let before = match self.silences.get(key) {
+            None => 0,
+            Some(silence) if silence.ends <= now => silence.before.saturating_add(1),
+            // A call that a timer of its own made: the silence goes on.
+            Some(silence) => return silence.ends.saturating_duration_since(now),
+        };
+        let longest = longest(before, fraction);
+        self.silences.insert(key.clone(), Silence { before, ends: now + longest });
+        longest
+    }
+
+    /// The object waits no more.
+    pub(crate) fn release(&mut self, key: &Key) {
+        self.silences.remove(key);
+    }
+}
+
+fn longest(before: u32, fraction: f64) -> Duration {
+    let doubled = FIRST_CEILING.checked_mul(2_u32.saturating_pow(before)).unwrap_or(LAST_CEILING);
+    doubled.min(LAST_CEILING).mul_f64(0.5 + fraction.clamp(0.0, 1.0) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_11_the_silence_doubles_up_to_ten_minutes_and_is_spread() {
+        let times = |fraction: f64| [0, 1, 2, 3, 4, 5, 40].map(|before| longest(before, fraction).as_secs());
+        assert_eq!(times(1.0), [30, 60, 120, 240, 480, 600, 600]);
+        assert_eq!(times(0.0), [15, 30, 60, 120, 240, 300, 300]);
+    }
+
+    #[test]
+    fn c_11_only_a_silence_that_was_waited_through_is_caught_and_an_event_ends_the_row() {
+        let (mut net, key, start) = (Net::default(), Key::new("a", "x"), Instant::now());
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        assert!(!net.catches(&key, Cause::Time, start));
+        assert_eq!(net.hold(&key, start, 1.0).as_secs(), 30);
+        // A timer of the object's own, before: the silence goes on.
+        assert!(!net.catches(&key, Cause::Time, after(10)));
+        assert_eq!(net.hold(&key, after(10), 1.0).as_secs(), 20);
+        assert!(net.catches(&key, Cause::Time, after(30)));
+        assert_eq!(net.hold(&key, after(30), 1.0).as_secs(), 60);
+        assert!(net.catches(&key, Cause::Time, after(90)));
+        assert!(!net.catches(&key, Cause::Event, after(91)));
+        assert_eq!(net.hold(&key, after(91), 1.0).as_secs(), 30);
+        net.release(&key);
+        assert!(!net.catches(&key, Cause::Time, after(1000)));
+    }
+}
