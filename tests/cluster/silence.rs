@@ -84,11 +84,15 @@ async fn make_ready(world: &World, name: &str) {
     world.objects.merge(&ready).await;
 }
 
-async fn comes(history: &History, name: &str, phase: &str) {
-    let is = |version: &Version| version.kind == "Installation" && version.name == name && version.phase() == phase;
-    if let Err(seen) = history.wait_within(PATIENCE, |seen| seen.iter().any(is)).await {
-        panic!("{name} did not come to {phase}: {:#?}", seen.last().map(|version| &version.object));
+/// Waits until a version is seen that is as asked.
+async fn comes(history: &History, what: &str, is: impl Fn(&Version) -> bool) {
+    if let Err(seen) = history.wait_within(PATIENCE, |seen| seen.iter().any(&is)).await {
+        panic!("{what} did not come: {:#?}", seen.last().map(|version| &version.object));
     }
+}
+
+fn installation_in(phase: &'static str, name: &'static str) -> impl Fn(&Version) -> bool {
+    move |version| version.kind == "Installation" && version.name == name && version.phase() == phase
 }
 
 #[tokio::test]
@@ -120,16 +124,15 @@ async fn c_11_with_events_dropped_it_still_converges() {
     world.objects.annotate(&any("Installation", "stopped"), interrupt).await;
     world.objects.delete(&any("Installation", "importer")).await;
     Theirs(&world.objects).succeed("elsewhere").await;
-    let is_deployed = |version: &Version| {
-        version.kind == "DeployItem" && version.object["spec"]["type"] != TYPE && version.is_running()
-    };
-    history.wait_within(PATIENCE, |seen| seen.iter().any(is_deployed)).await.ok().expect("the next item is triggered");
+    let is_of_ours = |version: &Version| version.kind == "DeployItem" && version.object["spec"]["type"] != TYPE;
+    comes(&history, "the next item", |version| is_of_ours(version) && version.is_running()).await;
     make_ready(&world, "ready").await;
 
-    let gone = |version: &Version| version.gone && version.name == "exporter";
-    let goes = async { history.wait_within(PATIENCE, |seen| seen.iter().any(gone)).await.is_ok() };
-    let (_, _, goes) = tokio::join!(comes(&history, "heard", "Succeeded"), comes(&history, "stopped", "Failed"), goes);
-    assert!(goes, "the exporter waits for an importer that is gone");
+    tokio::join!(
+        comes(&history, "what was to be heard", installation_in("Succeeded", "heard")),
+        comes(&history, "what was interrupted", installation_in("Failed", "stopped")),
+        comes(&history, "the end of the exporter", |version| version.gone && version.name == "exporter"),
+    );
     assert!(world.calls("silence").await > 0, "nothing but the net can have told it");
     world.end().await;
 }

@@ -105,7 +105,7 @@ impl World {
         let served = log.lines().rev().find(|line| line.contains("metrics and health are served"));
         let address =
             served.and_then(|line| line.split("address=").nth(1)).and_then(|rest| rest.split_whitespace().next());
-        let address = address.unwrap_or_else(|| panic!("the operator does not say where its metrics are: {log}"));
+        let address = address.expect("the operator logs where its metrics are");
         let config = Config::new(format!("http://{address}").parse().expect("an address is one of an URL"));
         let client = Client::try_from(config).expect("a client can be made of it");
         let request = http::Request::get("/metrics").body(Vec::new()).expect("a request");
