@@ -35,6 +35,9 @@ mod lease;
 #[path = "cluster/order.rs"]
 mod order;
 #[cfg(test)]
+#[path = "kube/panics.rs"]
+mod panics;
+#[cfg(test)]
 #[path = "cluster/schedules.rs"]
 mod schedules;
 #[cfg(test)]

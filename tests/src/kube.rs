@@ -34,7 +34,7 @@ use crate::{
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The namespace that the chart of the host would be installed into.
-const HOST_NAMESPACE: &str = "orangery-system";
+pub const HOST_NAMESPACE: &str = "orangery-system";
 
 /// Where kube-apiserver puts the certificate that it makes for itself.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
@@ -140,6 +140,11 @@ impl Kube {
         self.kubeconfig_of(ADMIN, objects::NAMESPACE)
     }
 
+    /// For one of the two operators, in their namespace.
+    pub fn kubeconfig_of_operator(&self, user: &str) -> String {
+        self.kubeconfig_of(user, HOST_NAMESPACE)
+    }
+
     /// Those of etcd and kube-apiserver.
     pub fn processes(&self) -> Vec<u32> {
         self.processes.iter().take(2).filter_map(Child::id).collect()
@@ -148,7 +153,7 @@ impl Kube {
     /// Starts an operator as one of the two users, with these arguments.
     pub fn operator(&self, binary: &Binary, user: &str, arguments: &[&str]) -> Running {
         let kubeconfig = self.path(&format!("{user}.kubeconfig"));
-        write(&self.folder, &format!("{user}.kubeconfig"), &self.kubeconfig_of(user, HOST_NAMESPACE));
+        write(&self.folder, &format!("{user}.kubeconfig"), &self.kubeconfig_of_operator(user));
         binary.start(&[&["run", "--kubeconfig", &kubeconfig], arguments].concat())
     }
 

@@ -1,4 +1,4 @@
-//! LsHealthCheck and CriticalProblems (`landscaper.md` §1.5): served, not yet acted on.
+//! LsHealthCheck, which is served and not yet acted on, and CriticalProblems (`landscaper.md` §1.5, §7.6).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -32,6 +32,12 @@ pub struct LsHealthCheckContent {
     pub description: String,
 }
 
+/// The name of the one object of kind [`CriticalProblems`], in the operator's own namespace (`landscaper.md` §2.4).
+pub const CRITICAL_PROBLEMS: &str = "critical-problems";
+
+/// How many crashes it keeps (`landscaper.md` §7.6).
+const KEPT: usize = 10;
+
 /// Crashes of the operator.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -54,17 +60,28 @@ pub struct CriticalProblemsSpec {
     pub critical_problem: Vec<CriticalProblem>,
 }
 
+impl CriticalProblemsSpec {
+    /// Adds a crash as the newest one. Where the same pod has met the same one before, it takes the place of that: one
+    /// object that crashes for ever does not push out all others. Beyond ten, the oldest go.
+    pub fn add(&mut self, problem: CriticalProblem) {
+        let known = &mut self.critical_problem;
+        known.retain(|known| known.pod_name != problem.pod_name || known.description != problem.description);
+        known.push(problem);
+        known.drain(..known.len().saturating_sub(KEPT));
+    }
+}
+
 /// One crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CriticalProblem {
-    /// Where.
+    /// Where: the pod of the operator, or the machine it ran on. The original has its namespace here.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pod_name: String,
-    /// When.
+    /// When, the last time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_time: Option<Time>,
-    /// What.
+    /// What: the controller, the object, and the message of the panic.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
@@ -72,3 +89,34 @@ pub struct CriticalProblem {
 /// Nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CriticalProblemsStatus {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crash(pod: &str, second: i64, description: &str) -> CriticalProblem {
+        let time = jiff::Timestamp::from_second(second).unwrap();
+        CriticalProblem { pod_name: pod.into(), creation_time: Some(Time(time)), description: description.into() }
+    }
+
+    #[test]
+    fn the_eleventh_crash_pushes_out_the_oldest() {
+        let crashes: Vec<_> = (0..11).map(|number| crash("p", number, &number.to_string())).collect();
+        let mut spec = CriticalProblemsSpec::default();
+        crashes.iter().cloned().for_each(|crash| spec.add(crash));
+        assert_eq!(spec.critical_problem, crashes[1..]);
+        // Also of a list that somebody else has made longer.
+        let mut spec = CriticalProblemsSpec { critical_problem: [&crashes[..], &crashes[..]].concat() };
+        spec.add(crash("p", 11, "11"));
+        assert_eq!(spec.critical_problem, [&crashes[2..], &[crash("p", 11, "11")]].concat());
+    }
+
+    #[test]
+    fn the_same_crash_of_the_same_pod_again_is_one_entry_with_its_last_time() {
+        let mut spec = CriticalProblemsSpec::default();
+        for crash in [crash("p", 1, "a"), crash("q", 2, "a"), crash("p", 3, "b"), crash("p", 4, "a")] {
+            spec.add(crash);
+        }
+        assert_eq!(spec.critical_problem, [crash("q", 2, "a"), crash("p", 3, "b"), crash("p", 4, "a")]);
+    }
+}

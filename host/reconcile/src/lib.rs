@@ -24,7 +24,7 @@ mod write;
 pub use crate::{
     key::{Key, Watched},
     queue::{Queue, Tally},
-    run::{Controller, Next, run},
+    run::{Controller, Next, Pace, Panicked, run},
     store::{Change, Store},
     term::{Moment, Term},
     watch::watch,

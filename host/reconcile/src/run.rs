@@ -48,6 +48,28 @@ pub trait Controller: Send + Sync + 'static {
     fn look_again(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<(), Halt>> + Send;
 }
 
+/// A call that panicked. A panic is a mistake of the program: whoever reads of it can report it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Panicked {
+    /// Who was called: [`Controller::NAME`].
+    pub controller: &'static str,
+    /// For which object.
+    pub key: Key,
+    /// What the panic said.
+    pub message: String,
+}
+
+/// How a loop calls its controller, and who hears of panics.
+#[derive(Clone)]
+pub struct Pace {
+    /// Objects that are worked on at the same time; at least one is.
+    pub concurrency: usize,
+    /// Spreads what is tried again.
+    pub chance: Arc<dyn Chance>,
+    /// Told of each call that panicked; must not block.
+    pub panicked: Arc<dyn Fn(&Panicked) + Send + Sync>,
+}
+
 /// Calls `controller` for every object of `store` that is woken in `queue`, until `stop`; then waits for the calls
 /// that are under way. Dropping the future ends them.
 ///
@@ -58,13 +80,13 @@ pub async fn run<C: Controller>(
     controller: Arc<C>,
     store: Store<C::Object>,
     queue: Queue,
-    concurrency: usize,
-    chance: Arc<dyn Chance>,
+    pace: Pace,
     stop: CancellationToken,
 ) {
     if stop.run_until_cancelled(store.synced()).await.is_none() {
         return;
     }
+    let Pace { concurrency, chance, panicked } = pace;
     wake_on_change(&store, &queue);
     let mut calls = JoinSet::new();
     let mut failures = BTreeMap::<Key, u32>::new();
@@ -73,7 +95,10 @@ pub async fn run<C: Controller>(
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            Some(ended) = calls.join_next() => settle(ended, &queue, &mut failures, &mut net, chance.as_ref()),
+            Some(ended) = calls.join_next() => {
+                tell(&ended, panicked.as_ref());
+                settle(ended, &queue, &mut failures, &mut net, chance.as_ref());
+            }
             (key, cause) = queue.next(), if calls.len() < concurrency.max(1) => match store.get(&key) {
                 Some(object) => {
                     let silence = net.catches(&key, cause, Instant::now());
@@ -91,6 +116,7 @@ pub async fn run<C: Controller>(
         }
     }
     while let Some(ended) = calls.join_next().await {
+        tell(&ended, panicked.as_ref());
         settle(ended, &queue, &mut failures, &mut net, chance.as_ref());
     }
 }
@@ -108,8 +134,8 @@ fn wake_on_change<K: Watched>(store: &Store<K>, queue: &Queue) {
     }
 }
 
-/// A call that has ended: whose it was, and how. `Err` is the message of a panic.
-type Call = (Key, Result<Result<Next, Halt>, String>);
+/// A call that has ended: whose it was, and how.
+type Call = (Key, Result<Result<Next, Halt>, Panicked>);
 
 /// Calls the controller; `again` is the store to look into once more, for an object that heard nothing for long.
 async fn call<C: Controller>(
@@ -129,13 +155,14 @@ async fn call<C: Controller>(
         }
     };
     let ended = AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await;
-    let ended = ended.map_err(|panic| said(panic.as_ref()));
+    let ended =
+        ended.map_err(|panic| Panicked { controller: C::NAME, key: key.clone(), message: said(panic.as_ref()) });
     span.in_scope(|| log(&ended));
     (key, ended)
 }
 
 /// Errors are logged once, here; what an object's status tells its owner as well is no warning.
-fn log(ended: &Result<Result<Next, Halt>, String>) {
+fn log(ended: &Result<Result<Next, Halt>, Panicked>) {
     match ended {
         Ok(Ok(_) | Err(Halt::Wait(_))) => {}
         Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => {
@@ -147,13 +174,19 @@ fn log(ended: &Result<Result<Next, Halt>, String>) {
         Ok(Err(Halt::Stall(failure))) => {
             tracing::debug!(reason = failure.reason, "stalled until it changes: {failure}");
         }
-        Err(message) => tracing::error!("a reconcile panicked and is called again: {message}"),
+        Err(panicked) => tracing::error!("a reconcile panicked and is called again: {}", panicked.message),
     }
 }
 
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+fn tell(ended: &Result<Call, tokio::task::JoinError>, panicked: &dyn Fn(&Panicked)) {
+    if let Ok((_, Err(panic))) = ended {
+        panicked(panic);
+    }
 }
 
 /// Says when the key of an ended call is called again.
@@ -199,7 +232,7 @@ enum Again {
     Backoff,
 }
 
-fn judge(result: Result<Result<Next, Halt>, String>) -> (Ended, Again) {
+fn judge(result: Result<Result<Next, Halt>, Panicked>) -> (Ended, Again) {
     match result {
         Ok(Ok(Next::Settled)) => (Ended::Settled, Again::After(None)),
         Ok(Ok(Next::Again)) => (Ended::Settled, Again::After(Some(Duration::ZERO))),

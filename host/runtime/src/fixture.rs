@@ -5,8 +5,9 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
 use kube::Client;
-use orangery_core::port::Clock as _;
+use orangery_core::port::Clock;
 use orangery_embedded::{Options, Server, Storage};
 
 use crate::{
@@ -24,4 +25,17 @@ pub(crate) async fn server() -> (Server, Client) {
     let server = orangery_embedded::start(options).await.unwrap();
     let client = in_process(server.router(), &Requests::default());
     (server, client)
+}
+
+/// A clock that stands still.
+pub(crate) struct Still;
+
+impl Still {
+    pub(crate) const TIME: Timestamp = Timestamp::UNIX_EPOCH;
+}
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Self::TIME
+    }
 }

@@ -2,13 +2,14 @@
 //!
 //! - [`execute`]: what the binary does with its command line.
 //! - [`Operator`]: stores, watches and controllers over one cluster.
-//! - [`machine`]: the clock and the randomness, read nowhere else.
+//! - [`machine`]: the clock, the randomness and the name, read nowhere else.
 //! - [`up`] and [`run`]: the two commands that need all rooms at once; all others are `orangery-cli`'s.
 
 use std::{io, process::ExitCode};
 
 use orangery_cli::{Cli, Command, Exit, Terminal};
 
+mod crashes;
 #[cfg(test)]
 mod fixture;
 mod logging;

@@ -1,4 +1,6 @@
-//! The machine that the host runs on: its clock and its randomness, read here and nowhere else.
+//! The machine that the host runs on: its clock, its randomness and its name, read here and nowhere else.
+
+use std::{env, fs};
 
 use jiff::Timestamp;
 use orangery_core::port::{Chance, Clock};
@@ -49,9 +51,30 @@ impl Chance for OsChance {
     }
 }
 
+/// What this process is known by: the pod, where there is one, else the machine.
+pub fn name() -> String {
+    let variable = |name: &str| env::var(name).ok();
+    // A shell has the name of the machine in a variable that it keeps to itself.
+    let kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    first_name([variable("POD_NAME"), variable("HOSTNAME"), kernel()])
+}
+
+fn first_name(candidates: impl IntoIterator<Item = Option<String>>) -> String {
+    let mut names = candidates.into_iter().flatten().map(|name| name.trim().to_owned());
+    names.find(|name| !name.is_empty()).unwrap_or_else(|| "orangery".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_name_that_is_one_counts() {
+        let some = |name: &str| Some(name.to_owned());
+        assert_eq!(first_name([some("pod-0"), some("node"), some("kernel\n")]), "pod-0");
+        assert_eq!(first_name([some(""), None, some("kernel\n")]), "kernel");
+        assert_eq!(first_name([None, some(" "), None]), "orangery");
+    }
 
     #[test]
     fn fractions_lie_between_none_and_all_and_differ() {

@@ -15,13 +15,14 @@ use orangery_core::{
     component::ComponentVersions,
     port::{Chance, Clock, Nothing, Plugins},
 };
-use orangery_reconcile::{Controller, Queue, Store, Term, Watched, run, watch};
+use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Term, Watched, run, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    crashes::Crashes,
     definitions::{Definitions, DefinitionsError},
-    machine::{OsChance, SystemClock},
+    machine::{self, OsChance, SystemClock},
 };
 
 /// What an operator is made of.
@@ -48,6 +49,8 @@ pub struct OperatorConfig {
     pub own_address: Option<OwnAddress>,
     /// Until when the operator may write, on any cluster; `None` where there cannot be another one.
     pub term: Option<Term>,
+    /// Whose panics it writes down: the name of its pod or machine.
+    pub pod: String,
 }
 
 impl OperatorConfig {
@@ -65,6 +68,7 @@ impl OperatorConfig {
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
             own_address: None,
             term: None,
+            pod: machine::name(),
         }
     }
 }
@@ -91,12 +95,6 @@ pub struct Operator {
     stop: CancellationToken,
 }
 
-/// How the controllers work.
-struct Pace {
-    concurrency: usize,
-    chance: Arc<dyn Chance>,
-}
-
 impl Operator {
     /// Starts an operator: the definitions first, then watches and controllers, which begin when the first lists are
     /// in.
@@ -108,6 +106,7 @@ impl Operator {
         let namespace = config.client.default_namespace().to_owned();
         let key = HostKey::ensure(&config.client, &namespace, config.chance.as_ref()).await?;
         let (plugins, components) = (config.plugins, config.components);
+        let (crashes, written) = Crashes::new(config.client.clone(), &config.pod, Arc::clone(&config.clock));
         let mut host = Host::new(config.client, plugins, components, config.clock, Arc::clone(&config.chance), key);
         host.pick_up_timeout = config.pick_up_timeout;
         host.own_address = config.own_address;
@@ -121,7 +120,10 @@ impl Operator {
         };
         let namespaces: Vec<String> = config.namespaces.into_iter().collect();
         operator.watch_all(&host.client, &namespaces);
-        operator.control_all(&host, &Pace { concurrency: config.concurrency, chance: config.chance });
+        // Ends when the controllers have ended, so the panics of their last calls are written as well.
+        operator.tasks.spawn(written);
+        let panicked = Arc::new(move |panicked: &Panicked| crashes.tell(panicked));
+        operator.control_all(&host, &Pace { concurrency: config.concurrency, chance: config.chance, panicked });
         operator.spawn(async move {
             if namespaces.is_empty() {
                 keep_default_contexts(host, BTreeSet::new()).await;
@@ -185,8 +187,8 @@ impl Operator {
 
     fn control<C: Controller>(&mut self, controller: C, store: Store<C::Object>, queue: Queue, pace: &Pace) {
         self.queues.push((C::NAME, queue.clone()));
-        let (chance, stop, stores) = (Arc::clone(&pace.chance), self.stop.clone(), self.stores.clone());
-        let running = run(Arc::new(controller), store, queue, pace.concurrency, chance, self.stop.clone());
+        let (stop, stores) = (self.stop.clone(), self.stores.clone());
+        let running = run(Arc::new(controller), store, queue, pace.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             // Before the lists of the other kinds are in, children that are not known yet would pass for gone.
             if stop.run_until_cancelled(synced(&stores)).await.is_some() {

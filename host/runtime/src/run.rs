@@ -13,7 +13,7 @@ use crate::{
     definitions::Definitions,
     lease::{self, Fence, LeaseConfig, LeaseError},
     logging::{self, FilterError},
-    machine::{OsChance, SystemClock},
+    machine::{self, OsChance, SystemClock},
     metrics::{Figures, ServeError},
     operator::{Operator, OperatorConfig, OperatorError},
     requests::{Requests, remote},
@@ -131,8 +131,7 @@ pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
 
 /// Who this process is to others: the pod, and no other process of it.
 fn holder() -> String {
-    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "orangery".to_owned());
-    format!("{host}_{}", OsChance.job_id())
+    format!("{}_{}", machine::name(), OsChance.job_id())
 }
 
 /// How somebody else reaches the cluster of this connection.

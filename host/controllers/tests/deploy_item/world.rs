@@ -28,7 +28,7 @@ use orangery_core::{
     proposal::{Item, Proposal},
 };
 use orangery_embedded::{Options, Server, Storage, start};
-use orangery_reconcile::{Queue, run, watch};
+use orangery_reconcile::{Pace, Panicked, Queue, run, watch};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -241,7 +241,9 @@ impl World {
         tokio::spawn(watch_all(self.client.clone(), targets, self.stop.clone()));
         let queue = Queue::new();
         let controller = Arc::new(DeployItemController::new(host, queue.clone()));
-        tokio::spawn(run(controller, items, queue, 4, machine, self.stop.clone()));
+        let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
+        let pace = Pace { concurrency: 4, chance: machine, panicked };
+        tokio::spawn(run(controller, items, queue, pace, self.stop.clone()));
     }
 
     /// The clock of the controller jumps; what it timed before goes on as it was.

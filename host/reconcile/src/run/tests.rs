@@ -84,6 +84,7 @@ struct Stage {
     queue: Queue,
     stop: CancellationToken,
     calls: mpsc::UnboundedReceiver<String>,
+    panics: Arc<Mutex<Vec<Panicked>>>,
     running: tokio::task::JoinHandle<()>,
 }
 
@@ -106,8 +107,12 @@ fn started(
     store: Store<ConfigMap>,
 ) -> Stage {
     let (queue, stop) = (Queue::new(), CancellationToken::new());
-    let running = run(Arc::clone(&controller), store.clone(), queue.clone(), concurrency, Arc::new(Half), stop.clone());
-    Stage { controller, store, queue, stop, calls, running: tokio::spawn(running) }
+    let panics = Arc::<Mutex<Vec<Panicked>>>::default();
+    let told = Arc::clone(&panics);
+    let panicked = Arc::new(move |panicked: &Panicked| told.lock().unwrap().push(panicked.clone()));
+    let pace = Pace { concurrency, chance: Arc::new(Half), panicked };
+    let running = run(Arc::clone(&controller), store.clone(), queue.clone(), pace, stop.clone());
+    Stage { controller, store, queue, stop, calls, panics, running: tokio::spawn(running) }
 }
 
 /// A loop over listed objects.
@@ -221,6 +226,8 @@ async fn ins_49_orc_19_orc_21_a_failure_and_a_panic_are_called_again_and_a_stall
         tally,
         Tally { retried: 1, conflicts: 1, panicked: 1, stalled: 1, by_event: 1, by_time: 3, ..Tally::default() }
     );
+    let panicked = Panicked { controller: "scripted", key: Key::new("ns", "a"), message: "as scripted".to_owned() };
+    assert_eq!(*stage.panics.lock().unwrap(), [panicked]);
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 

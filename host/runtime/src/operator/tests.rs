@@ -1,15 +1,25 @@
-use k8s_openapi::api::core::v1::Namespace;
-use kube::{
-    Api,
-    api::{ListParams, PostParams},
+use std::sync::{Mutex, PoisonError};
+
+use k8s_openapi::{
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::Time,
 };
-use orangery_api::context::Context;
+use kube::{
+    Api, CustomResourceExt as _,
+    api::{DeleteParams, ListParams, PostParams},
+    runtime::{conditions::is_deleted, wait::await_condition},
+};
+use orangery_api::{
+    context::Context,
+    deploy_item::DeployItem,
+    health::{CRITICAL_PROBLEMS, CriticalProblem, CriticalProblems},
+};
 use orangery_core::port::{Deployer, Renderer};
 use orangery_reconcile::Key;
 use serde_json::json;
 
 use super::*;
-use crate::fixture::server;
+use crate::fixture::{Still, server};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -32,6 +42,54 @@ impl Plugins for Bare {
     fn template_types(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Panics once for each type of items, and claims none.
+#[derive(Default)]
+struct Panicking(Mutex<BTreeSet<String>>);
+
+impl Plugins for Panicking {
+    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
+        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(item_type.to_owned());
+        assert!(!is_new, "as asked by {item_type}");
+        None
+    }
+
+    fn renderer(&self, name: &str) -> Option<Arc<dyn Renderer>> {
+        Bare.renderer(name)
+    }
+
+    fn own_renderer(&self, name: &str, component: Vec<u8>) -> Arc<dyn Renderer> {
+        Bare.own_renderer(name, component)
+    }
+
+    fn template_types(&self) -> Vec<String> {
+        Bare.template_types()
+    }
+}
+
+/// An item that makes the operator panic once.
+async fn panic(client: &Client, name: &str) {
+    let spec = json!({"type": format!("example.org/{name}")});
+    let item = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
+    Api::<DeployItem>::default_namespaced(client.clone()).create(&PostParams::default(), &item).await.unwrap();
+}
+
+/// What is written down of it.
+fn problem(name: &str) -> CriticalProblem {
+    let description = format!("the reconcile of deploy-item default/{name} panicked: as asked by example.org/{name}");
+    CriticalProblem { pod_name: "the-pod".to_owned(), creation_time: Some(Time(Still::TIME)), description }
+}
+
+/// Waits until the calls of the DeployItem controller have ended so: panicked, and well.
+async fn ended(operator: &Operator, panicked: u64, settled: u64) {
+    let (_, queue) = operator.queues().iter().find(|(name, _)| *name == "deploy-item").unwrap();
+    let ended = async {
+        while (queue.tally().panicked, queue.tally().settled) != (panicked, settled) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.unwrap_or_else(|_| panic!("{:?}", queue.tally()));
 }
 
 /// Waits until the operator knows a Context.
@@ -70,6 +128,52 @@ async fn an_operator_of_one_namespace_leaves_the_others_alone_and_stops_when_tol
     let names: Vec<&str> = operator.queues().iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["installation", "execution", "deploy-item"]);
     tokio::time::timeout(PATIENCE, operator.stop()).await.expect("it stops");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn panics_are_tried_again_and_the_last_ten_are_written_down_with_the_pod() {
+    let (server, client) = server().await;
+    let config = OperatorConfig::new(client.clone(), Arc::new(Panicking::default()));
+    let config = OperatorConfig { clock: Arc::new(Still), pod: "the-pod".to_owned(), ..config };
+    let operator = Operator::start(config).await.unwrap();
+    context(&operator, "default").await;
+    let kept: Api<CriticalProblems> = Api::default_namespaced(client.clone());
+    assert_eq!(kept.list(&ListParams::default()).await.unwrap().items, [], "who never panics writes nothing");
+    let names: Vec<String> = (1..=11).map(|number| format!("item-{number}")).collect();
+    for (last, name) in names.iter().enumerate() {
+        panic(&client, name).await;
+        let first = (last + 1).saturating_sub(10);
+        let expected: Vec<CriticalProblem> = names[first..=last].iter().map(|name| problem(name)).collect();
+        let told = await_condition(kept.clone(), CRITICAL_PROBLEMS, |object: Option<&CriticalProblems>| {
+            object.is_some_and(|object| object.spec.critical_problem == expected)
+        });
+        if tokio::time::timeout(PATIENCE, told).await.is_err() {
+            assert_eq!(kept.get(CRITICAL_PROBLEMS).await.unwrap().spec.critical_problem, expected);
+        }
+    }
+    ended(&operator, 11, 11).await;
+    operator.stop().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_panic_that_cannot_be_written_down_is_tried_again_all_the_same() {
+    let (server, client) = server().await;
+    let operator = Operator::start(OperatorConfig::new(client.clone(), Arc::new(Panicking::default()))).await.unwrap();
+    context(&operator, "default").await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = CriticalProblems::crd_name();
+    let uid = definitions.get(name).await.unwrap().metadata.uid.unwrap();
+    definitions.delete(name, &DeleteParams::default()).await.unwrap();
+    let deleted = await_condition(definitions, name, is_deleted(&uid));
+    tokio::time::timeout(PATIENCE, deleted).await.expect("the kind goes").unwrap();
+    for (panics, name) in ["first", "second"].into_iter().enumerate() {
+        panic(&client, name).await;
+        let calls = u64::try_from(panics).unwrap() + 1;
+        ended(&operator, calls, calls).await;
+    }
+    operator.stop().await;
     server.stop().await;
 }
 
