@@ -65,7 +65,10 @@ pub struct DeployItemSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OnDelete {
-    /// Nothing is uninstalled where the target cluster is gone (`landscaper.md` §6.5).
+    /// Nothing is uninstalled where the target cluster is removed: what was deployed is left where it was, and an event says
+    /// so (`landscaper.md` §6.5). A cluster counts as removed when the Target does not exist any more that a user keeps: a
+    /// copy that is missing says nothing while its original exists, nor does an export while its Installation exists. A
+    /// Target that cannot be read, or a cluster that does not answer, is not removed. Without this such a deletion fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_uninstall_if_cluster_removed: bool,
 }

@@ -1,5 +1,5 @@
 //! Events: what has happened, for `kubectl describe` (`rules.md` §5). One Warning for each failure that a status shows
-//! newly; none for waiting.
+//! newly, and one for each item that goes without being uninstalled; none for waiting.
 
 use kube::runtime::events::{Event, EventType, Recorder};
 use orangery_api::error::LastError;
@@ -9,8 +9,7 @@ use orangery_reconcile::Watched;
 /// The longest note that the events API takes, in bytes.
 const LONGEST_NOTE: usize = 1024;
 
-/// Publishes the failure of an object, unless its status showed the same one before. In the background: nobody waits
-/// for an event, and one that cannot be written is only logged.
+/// Publishes the failure of an object, unless its status showed the same one before; see [`warn`].
 pub(crate) fn failed<K: Watched>(
     recorder: &Recorder,
     object: &K,
@@ -21,10 +20,17 @@ pub(crate) fn failed<K: Watched>(
     if shown.map(LastError::failure).as_ref() == Some(failure) {
         return;
     }
+    let reason = if failure.reason.is_empty() { "Failed" } else { &failure.reason };
+    warn(recorder, object, reason, &failure.message);
+}
+
+/// Publishes a Warning about an object. In the background: nobody waits for an event, and one that cannot be written is
+/// only logged.
+pub(crate) fn warn<K: Watched>(recorder: &Recorder, object: &K, reason: &str, note: &str) {
     let event = Event {
         type_: EventType::Warning,
-        reason: if failure.reason.is_empty() { "Failed".to_owned() } else { failure.reason.clone() },
-        note: Some(cut(&failure.message)),
+        reason: reason.to_owned(),
+        note: Some(cut(note)),
         action: format!("Reconcile{}", K::kind(&())),
         secondary: None,
     };

@@ -10,6 +10,7 @@ mod host;
 mod job;
 mod object;
 mod record;
+mod removed;
 mod seed;
 mod target;
 mod wake;

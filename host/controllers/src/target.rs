@@ -31,13 +31,18 @@ pub(crate) struct Targets<'a> {
 }
 
 impl Targets<'_> {
-    /// Absence has to be a positive answer (C-07): what the store does not know is asked of the server.
-    pub(crate) async fn target(&self, name: &str) -> Step<Arc<Target>> {
+    /// A target, if it exists. Absence is a positive answer (C-07): what the store does not know is asked of the server.
+    pub(crate) async fn find(&self, name: &str) -> Step<Option<Arc<Target>>> {
         if let Some(target) = self.host.stores.targets.get(&Key::new(self.namespace, name)) {
-            return Ok(target);
+            return Ok(Some(target));
         }
         let target: Option<Target> = get(&self.host.client, self.namespace, name).await?;
-        target.map(|target| self.host.stores.targets.absorb(target)).ok_or_else(|| {
+        Ok(target.map(|target| self.host.stores.targets.absorb(target)))
+    }
+
+    /// A target, which has to exist.
+    pub(crate) async fn target(&self, name: &str) -> Step<Arc<Target>> {
+        self.find(name).await?.ok_or_else(|| {
             let message = format!(
                 "{} needs Target {}/{name}, which does not exist; create it and reconcile again",
                 self.whose, self.namespace

@@ -4,3 +4,4 @@ pub mod execution;
 pub mod installation;
 pub mod item;
 pub mod pick_up;
+pub mod removed;

@@ -19,7 +19,7 @@ use orangery_core::{
 };
 
 use super::{DeployItemController, keep, ledger, ledger::Book, provider_status, target::ItemTargets, waiter};
-use crate::host::key_of;
+use crate::{host::key_of, removed};
 
 /// The Context of an item that names none.
 const USUAL_CONTEXT: &str = "default";
@@ -108,7 +108,12 @@ impl<'a> Look<'a> {
         if page.inventory.0.is_empty() {
             return Ok(Verdict::Done);
         }
-        ItemTargets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
+        // Asked at every look: the Target may go while its cluster is asked in vain.
+        if let Some(without_target) = removed::look(&self.controller.host, &self.item).await? {
+            let note = without_target.map_err(Halt::Stall)?;
+            removed::tell(&self.controller.host, &self.item, &note);
+            return Ok(Verdict::Done);
+        }
         if !matches!(page.progress, Some(Progress { at: At::Deleting, .. })) {
             self.adopt_order(page).await;
             if let failed @ Verdict::Failed(_) = self.uninstall(page).await? {

@@ -14,7 +14,7 @@ use super::{
     Run,
     items::{WRITES_AT_ONCE, item_name, state, trigger},
 };
-use crate::{job, object::before_deletion};
+use crate::{job, object::before_deletion, removed};
 
 impl Run<'_> {
     /// `InitDelete`: the delete call for all items; their finalizers keep them (EXE-42, EXE-43, INS-79).
@@ -49,7 +49,7 @@ impl Run<'_> {
     }
 
     /// Triggers what may be deleted now. Items that are not to be uninstalled are released here: no deployer is asked
-    /// (INS-80, C-24).
+    /// (INS-80, C-24, C-28).
     pub(super) async fn carry_out_deletion(&self, objects: &[Arc<DeployItem>]) -> Step<Verdict> {
         let names: Vec<String> = objects.iter().map(|object| item_name(object)).collect();
         let dependencies: Vec<Vec<String>> = objects.iter().map(|object| depends_on(object)).collect();
@@ -64,15 +64,36 @@ impl Run<'_> {
             })
             .collect();
         let plan = plan::deleting(&states, &self.job);
-        let chosen =
-            objects.iter().zip(&names).filter(|(_, name)| plan.trigger.contains(name)).map(|(object, _)| object);
-        let (released, triggered): (Vec<&Arc<DeployItem>>, Vec<&Arc<DeployItem>>) =
-            chosen.partition(|object| object.flag(annotation::DELETE_WITHOUT_UNINSTALL));
-        for object in released {
-            job::release(self.host, &self.host.stores.deploy_items, object.as_ref()).await?;
+        let chosen = objects.iter().zip(&names).filter(|(_, name)| plan.trigger.contains(name));
+        let mut triggered: Vec<&Arc<DeployItem>> = Vec::new();
+        for (object, _) in chosen {
+            if self.is_left(object).await? {
+                job::release(self.host, &self.host.stores.deploy_items, object.as_ref()).await?;
+            } else {
+                triggered.push(object);
+            }
         }
         trigger(self.host, triggered.into_iter(), &self.job, ItemPhase::INIT_DELETE).await?;
         plan.outcome
+    }
+
+    /// Whether an item goes without being uninstalled. Our own items see to a removed cluster themselves, at each look;
+    /// deployers elsewhere know nothing of it (`landscaper.md` §6.3, §6.5).
+    async fn is_left(&self, item: &DeployItem) -> Step<bool> {
+        if item.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
+            return Ok(true);
+        }
+        if !removed::may_skip(item) || self.host.plugins.deployer(&item.spec.type_).is_some() {
+            return Ok(false);
+        }
+        match removed::look(self.host, item).await? {
+            Some(Ok(note)) => {
+                removed::tell(self.host, item, &note);
+                Ok(true)
+            }
+            // It is for its deployer to say what is missing.
+            Some(Err(_)) | None => Ok(false),
+        }
     }
 }
 

@@ -93,6 +93,33 @@ async fn ins_80_without_uninstall_the_objects_stay_and_the_component_is_not_aske
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_28_without_its_target_an_item_of_nobody_goes_if_it_says_so_and_the_component_is_not_asked() {
+    let world = World::new().await;
+    world.create("held", &[proposal("h", json!({}))], json!({})).await;
+    let skips = json!({"onDelete": {"skipUninstallIfClusterRemoved": true}});
+    world.create("left", &[proposal("l", json!({}))], skips).await;
+    for name in ["held", "left"] {
+        world.job(name, "one").await;
+    }
+    world.lose_target("cluster").await;
+    let calls = world.calls();
+    for name in ["held", "left"] {
+        world.delete(name).await;
+        world.trigger(name, "two").await;
+    }
+    world.gone("left").await;
+    let status = world.finished("held", "two").await;
+    let message = status["lastError"]["message"].as_str().unwrap_or_default();
+    assert_eq!(status["phase"], "DeleteFailed");
+    assert!(
+        message.starts_with("DeployItem held cannot be uninstalled: Target default/cluster does not exist;"),
+        "{message}"
+    );
+    let left = (world.value("l").await, world.value("h").await, world.calls());
+    assert_eq!(left, (Some("v".to_owned()), Some("v".to_owned()), calls));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_is_kept_and_gone_on_with_by_another_controller() {
     let mut world = World::new().await;
     world.create("item", &[gated("ready")], json!({})).await;

@@ -214,6 +214,17 @@ impl World {
         api.create(&PostParams::default(), &serde_json::from_value(target).unwrap()).await.unwrap();
     }
 
+    /// Deletes a target, and waits until the controller knows: an item that needs it fails.
+    pub(crate) async fn lose_target(&self, name: &str) {
+        let api: Api<Target> = Api::default_namespaced(self.client.clone());
+        api.delete(name, &DeleteParams::default()).await.unwrap();
+        self.create("probe", &[proposal("probe", json!({}))], json!({"target": {"name": name}})).await;
+        let mut job = 0;
+        while self.job("probe", &format!("probe-{job}")).await["phase"] != "Failed" {
+            job += 1;
+        }
+    }
+
     /// A controller that knows nothing begins.
     fn begin(&mut self) {
         self.stop = CancellationToken::new();

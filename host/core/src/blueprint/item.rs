@@ -29,7 +29,7 @@ pub struct ItemTemplate {
     pub timeout: Option<String>,
     /// Nothing is done for an unchanged item that succeeded.
     pub update_on_change_only: bool,
-    /// Nothing is uninstalled where the target cluster is gone.
+    /// Nothing is uninstalled where the target cluster is removed ([`crate::plan::removed`]).
     pub skip_uninstall_if_cluster_removed: bool,
     /// Where to deploy.
     pub target: Option<TargetChoice>,

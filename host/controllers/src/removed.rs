@@ -1,0 +1,118 @@
+//! Whether the cluster of an item that is to go counts as removed: read here, decided in [`orangery_core::plan::removed`].
+
+use kube::ResourceExt;
+use orangery_api::{deploy_item::DeployItem, installation::Installation, label, marks::Marks};
+use orangery_core::{
+    binding::{Exports, Imports},
+    error::Failure,
+    name::installation_context,
+    plan::removed::{Doubt, Skip, exports_target, original, without_target},
+    step::Step,
+};
+use orangery_reconcile::Key;
+
+use crate::{
+    event,
+    host::{Host, index},
+    installation::sibling,
+    target::Targets,
+};
+
+/// Installations one in another, as far as they are followed: more are a circle.
+const DEEPEST: usize = 64;
+
+/// What the deletion of an item does where its Target does not exist: a note for [`tell`] where the item goes without being
+/// uninstalled, else the failure. `None` where the Target exists, or the item has none.
+///
+/// # Errors
+/// Whether the Target exists could not be read.
+pub(crate) async fn look(host: &Host, item: &DeployItem) -> Step<Option<Result<String, Failure>>> {
+    let Some(target) = &item.spec.target else { return Ok(None) };
+    let search = Search { host, namespace: item.namespace().unwrap_or_default() };
+    if search.exists(&target.name).await? {
+        return Ok(None);
+    }
+    let skip = if !may_skip(item) {
+        Skip::NotAsked
+    } else {
+        match search.doubt(item, &target.name).await? {
+            Some(doubt) => Skip::Doubtful(doubt),
+            None => Skip::Certain,
+        }
+    };
+    Ok(Some(without_target(&item.name_any(), &search.shown(&target.name), &skip)))
+}
+
+/// Whether an item says `onDelete.skipUninstallIfClusterRemoved`.
+pub(crate) fn may_skip(item: &DeployItem) -> bool {
+    item.spec.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed)
+}
+
+/// Tells that an item goes without being uninstalled.
+pub(crate) fn tell(host: &Host, item: &DeployItem, note: &str) {
+    tracing::info!(item = %Key::of(item), "{note}");
+    event::warn(&host.recorder, item, "UninstallSkipped", note);
+}
+
+struct Search<'a> {
+    host: &'a Host,
+    namespace: String,
+}
+
+impl Search<'_> {
+    fn shown(&self, name: &str) -> String {
+        format!("{}/{name}", self.namespace)
+    }
+
+    async fn exists(&self, target: &str) -> Step<bool> {
+        let targets = Targets { host: self.host, namespace: &self.namespace, whose: "" };
+        Ok(targets.find(target).await?.is_some())
+    }
+
+    fn installation(&self, name: &str) -> Option<std::sync::Arc<Installation>> {
+        self.host.stores.installations.get(&Key::new(self.namespace.as_str(), name))
+    }
+
+    /// Follows copies up to the Target that a user keeps. `None` where that does not exist, and nobody makes it.
+    async fn doubt(&self, item: &DeployItem, target: &str) -> Step<Option<Doubt>> {
+        // The Execution has the name of its Installation.
+        let mut outer = match item.label(label::MANAGED_BY) {
+            None => String::new(),
+            Some(name) => match self.installation(name) {
+                Some(installation) => sibling::parent(&installation).to_owned(),
+                None => return Ok(Some(Doubt::Unknown)),
+            },
+        };
+        let mut target = target.to_owned();
+        for _ in 0..DEEPEST {
+            if let Some(exporter) = self.exporter(&outer, &target) {
+                return Ok(Some(Doubt::ExportedBy(self.shown(&exporter))));
+            }
+            if outer.is_empty() {
+                return Ok(None);
+            }
+            let Some(keeper) = self.installation(&outer) else { break };
+            let above = sibling::parent(&keeper).to_owned();
+            let imports = Imports::from(&keeper.spec.imports);
+            let Some(name) = original(&target, &imports, &context(&outer), &context(&above)) else { break };
+            if self.exists(&name).await? {
+                return Ok(Some(Doubt::CopyOf(self.shown(&name))));
+            }
+            (outer, target) = (above, name);
+        }
+        Ok(Some(Doubt::Unknown))
+    }
+
+    /// The name of an Installation that exports a Target into the context of its parent.
+    fn exporter(&self, parent: &str, target: &str) -> Option<String> {
+        let siblings = self.host.stores.installations.indexed(index::PARENT, &self.namespace, parent);
+        let exports =
+            |sibling: &Installation| exports_target(&Exports::from(&sibling.spec.exports), &context(parent), target);
+        siblings.iter().find(|sibling| exports(sibling)).map(|sibling| sibling.name_any())
+    }
+}
+
+/// The context below an Installation; that of roots has no Installation and no name.
+fn context(installation: &str) -> String {
+    if installation.is_empty() { String::new() } else { installation_context(installation) }
+}
