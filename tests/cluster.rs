@@ -49,6 +49,9 @@ mod offline_components;
 #[path = "cluster/offline_examples.rs"]
 mod offline_examples;
 #[cfg(test)]
+#[path = "cluster/on_change.rs"]
+mod on_change;
+#[cfg(test)]
 #[path = "cluster/order.rs"]
 mod order;
 #[cfg(test)]

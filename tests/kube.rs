@@ -32,6 +32,9 @@ mod installations;
 #[path = "kube/lease.rs"]
 mod lease;
 #[cfg(test)]
+#[path = "cluster/on_change.rs"]
+mod on_change;
+#[cfg(test)]
 #[path = "cluster/order.rs"]
 mod order;
 #[cfg(test)]

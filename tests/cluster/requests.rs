@@ -1,6 +1,11 @@
 //! What a tree costs the API server.
 
-use orangery_tests::{cluster::Cluster, repository, requests::Requests};
+use orangery_tests::{
+    cluster::Cluster,
+    repository,
+    requests::Requests,
+    tree::{any, blueprint, installation},
+};
 use serde_json::{Value, json};
 
 fn hello() -> Value {
@@ -55,4 +60,54 @@ async fn orc_04_orc_34_nobody_asks_anything_while_nothing_of_ours_changes() {
     }
     let during = Requests::counted(cluster.client()).await - before;
     assert_eq!((during.writes(), during.reads()), (200, 0), "{during:#?}");
+}
+
+#[tokio::test]
+async fn orc_33_only_what_roots_under_the_policy_import_is_watched_and_by_one_watch() {
+    let cluster = settled().await;
+    let secret = |name: &str, content: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"v": content}});
+    let root = |name: &str, policy: &str| {
+        let mut root =
+            installation(name, &blueprint(json!({"imports": [{"name": "v", "type": "data", "schema": {}}]})));
+        root["spec"]["imports"] = json!({"data": [{"name": "v", "secretRef": {"name": "imported"}}]});
+        root["spec"]["reconcilePolicy"] = json!(policy);
+        root
+    };
+    let another_job = async |name: &str, job: &Value| {
+        let is = |object: &Value| {
+            let status = &object["status"];
+            object["metadata"]["name"] == name && status["phase"] == "Succeeded" && status["jobIDFinished"] != *job
+        };
+        let done = cluster.expect_that(&any("Installation", name), "has not ended another job", is).await;
+        done["status"]["jobIDFinished"].clone()
+    };
+    let before = Requests::counted(cluster.client()).await;
+    cluster.apply(&secret("imported", "1")).await;
+    for policy in ["Manual", "OnSpecChange"] {
+        let name = policy.to_lowercase();
+        cluster.apply(&root(&name, policy)).await;
+        another_job(&name, &Value::Null).await;
+    }
+    let during = Requests::counted(cluster.client()).await - before.clone();
+    assert_eq!(during.watches("secrets"), 0, "{during:#?}");
+
+    let mut last = Vec::new();
+    for name in ["one", "two"] {
+        cluster.apply(&root(name, "OnChange")).await;
+        last.push((name, another_job(name, &Value::Null).await));
+    }
+    cluster.apply(&secret("imported", "2")).await;
+    for (name, job) in last {
+        another_job(name, &job).await;
+    }
+    let during = Requests::counted(cluster.client()).await - before;
+    assert_eq!(during.watches("secrets"), 1, "they share it: {during:#?}");
+
+    let before = Requests::counted(cluster.client()).await;
+    for number in 0..50 {
+        cluster.apply(&secret("stranger", &number.to_string())).await;
+        cluster.annotate(&secret("imported", "2"), json!({"number": number.to_string()})).await;
+    }
+    let during = Requests::counted(cluster.client()).await - before;
+    assert_eq!((during.writes(), during.reads()), (100, 0), "a change that is none for them: {during:#?}");
 }

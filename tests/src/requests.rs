@@ -46,6 +46,11 @@ impl Requests {
         self.of(&READS)
     }
 
+    /// Watches on a resource that were begun.
+    pub fn watches(&self, resource: &str) -> u64 {
+        self.0.get(&format!("watch {resource}")).copied().unwrap_or_default()
+    }
+
     fn of(&self, verbs: &[&str]) -> u64 {
         let counted = self.0.iter().filter(|(key, _)| {
             let (verb, resource) = key.split_once(' ').unwrap_or_default();
@@ -89,5 +94,6 @@ apiserver_request_total{verb="WATCH",group="x",version="v1",resource="things",su
     fn reads_and_writes_are_counted_apart_without_events_and_watches() {
         let during = Requests::parse(AFTER) - Requests::parse(BEFORE);
         assert_eq!((during.writes(), during.reads()), (3, 1));
+        assert_eq!((during.watches("things"), during.watches("events")), (1, 0));
     }
 }

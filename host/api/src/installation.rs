@@ -71,7 +71,7 @@ pub struct InstallationSpec {
     /// When jobs start by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic_reconcile: Option<AutomaticReconcile>,
-    /// Whether a changed spec starts a job; absent means `Manual`. Looked at on roots only.
+    /// Whether a changed spec, or changed imports, start a job; absent means `Manual`. Looked at on roots only.
     #[serde(default, skip_serializing_if = "ReconcilePolicy::is_manual")]
     pub reconcile_policy: ReconcilePolicy,
     /// Promises that spare looking at siblings.
@@ -87,6 +87,9 @@ pub enum ReconcilePolicy {
     Manual,
     /// A spec that no job has dealt with, a new one included.
     OnSpecChange,
+    /// The same, and what is imported, once it all is there and has changed since the last job (`rules.md` ORC-33): DataObjects,
+    /// Targets, Secrets and ConfigMaps. The content of a Secret behind a Target is no import.
+    OnChange,
 }
 
 impl ReconcilePolicy {
@@ -359,6 +362,10 @@ pub struct InstallationStatus {
     /// The hash of the imports of the job (`landscaper.md` §5.6).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imports_hash: String,
+    /// Under the policy `OnChange`, the hash of what was imported when the last job began, or read it; empty where an import
+    /// was missing. Other imports than these start a job (`rules.md` ORC-33).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub triggered_imports_hash: String,
     /// The record of automatic jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic_reconcile_status: Option<AutomaticReconcileStatus>,

@@ -135,4 +135,8 @@ impl Holds {
         let by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
         by_waiter.get(waiter).into_iter().flatten().for_each(Hold::renew);
     }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
 }

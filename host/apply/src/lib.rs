@@ -4,6 +4,7 @@
 //! - [`ClusterPool`]: clusters by the digest of their kubeconfig; [`ClusterSet`]: those of one deploy item, also the
 //!   port through which its component reads.
 //! - [`carry_out`]: takes a proposal as far as it goes without waiting; [`delete`]: does the same with an inventory.
+//! - [`Lookout`]: watches on single objects, for whoever depends on them without deploying them.
 //! - [`mint`]: credentials of a cluster for templates that ask for them.
 //! - [`drift`]: how far live objects are from a proposal.
 //!
@@ -20,6 +21,7 @@ mod gate;
 mod guest;
 mod job;
 mod kubeconfig;
+mod lookout;
 mod mint;
 mod run;
 mod set;
@@ -35,8 +37,9 @@ pub use crate::{
     error::Error,
     job::{Job, Ledger, Outcome, Page, Purpose},
     kubeconfig::KubeconfigError,
+    lookout::Lookout,
     mint::{Credential, Minted, Subject, mint},
     run::carry_out,
     set::ClusterSet,
-    watch::{Waiter, Wake},
+    watch::{Sight, Waiter, Wake},
 };

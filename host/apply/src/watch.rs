@@ -15,13 +15,13 @@ use orangery_core::port::ApiResource;
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub(crate) use self::known::Sight;
+pub use self::known::Sight;
 use self::{follow::follow, known::Known};
 
 mod follow;
 mod known;
 
-/// Who waits: a deploy item.
+/// Who waits: a deploy item, or an installation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiter {
     /// Its namespace.

@@ -18,7 +18,7 @@ use orangery_core::{
 use orangery_reconcile::{Key, Store, Term, Watched, Writer};
 
 use crate::{
-    installation::sibling,
+    installation::{on_change, sibling},
     seed::HostKey,
     target::{OwnAddress, Tokens},
 };
@@ -26,7 +26,7 @@ use crate::{
 /// What is known of each kind.
 #[derive(Clone)]
 pub struct Stores {
-    /// Installations, by parent, by what they export and by what they import.
+    /// Installations, by parent, by what they export and import, and by what starts jobs of them.
     pub installations: Store<Installation>,
     /// Executions.
     pub executions: Store<Execution>,
@@ -48,6 +48,8 @@ pub(crate) mod index {
     pub(crate) const EXPORTS: &str = "exports";
     /// Installations by what they import.
     pub(crate) const IMPORTS: &str = "imports";
+    /// Installations by the objects whose changes start jobs of them: see [`crate::installation::on_change`].
+    pub(crate) const OBSERVED: &str = "observed";
     /// Deploy items by the name of their Execution.
     pub(crate) const MANAGED_BY: &str = "managed-by";
     /// Data objects and targets by the context they live in.
@@ -67,7 +69,8 @@ impl Stores {
             installations: Store::new()
                 .with_index(index::PARENT, |installation| vec![sibling::parent(installation).to_owned()])
                 .with_index(index::EXPORTS, sibling::exports)
-                .with_index(index::IMPORTS, sibling::imports),
+                .with_index(index::IMPORTS, sibling::imports)
+                .with_index(index::OBSERVED, on_change::observed),
             executions: Store::new(),
             deploy_items: Store::new().with_index(index::MANAGED_BY, |item| labelled(item, label::MANAGED_BY)),
             targets: Store::new()

@@ -18,9 +18,9 @@ use orangery_core::{
     step::{Halt, Step, Verdict},
     walk::Transition,
 };
-use orangery_reconcile::{Controller, Key, Next};
+use orangery_reconcile::{Controller, Key, Next, Queue};
 
-use self::idle::Idle;
+use self::{idle::Idle, on_change::OnChange};
 use crate::{
     again,
     host::{Host, key_of},
@@ -39,6 +39,7 @@ mod idle;
 mod init;
 mod kubeconfigs;
 mod objects;
+pub(crate) mod on_change;
 mod render;
 mod request;
 pub(crate) mod sibling;
@@ -52,21 +53,24 @@ pub(crate) use self::{blueprints::Blueprints, sources::get};
 pub struct InstallationController {
     host: Arc<Host>,
     blueprints: Blueprints,
+    on_change: OnChange,
 }
 
 /// One job's walk over an Installation: the object as it will be written where the walk rests.
 struct Run<'a> {
     host: &'a Arc<Host>,
     blueprints: &'a Blueprints,
+    on_change: &'a OnChange,
     /// Spec and metadata as read; the status is the draft of the next write.
     draft: Installation,
     job: String,
 }
 
 impl InstallationController {
-    /// Over a host.
-    pub fn new(host: Arc<Host>) -> Self {
-        Self { host, blueprints: Blueprints::default() }
+    /// Over a host. `queue` is the controller's own: watches on what is imported wake installations in it.
+    pub fn new(host: Arc<Host>, queue: Queue) -> Self {
+        let on_change = OnChange::new(&host, queue);
+        Self { host, blueprints: Blueprints::default(), on_change }
     }
 }
 
@@ -91,11 +95,11 @@ impl Controller for InstallationController {
             in_deletion: phase.is_some_and(orangery_core::phase::Phase::is_deletion),
         };
         match work(situation) {
-            Work::None => match idle::look(host, &installation).await? {
+            Work::None => match idle::look(host, &self.on_change, &installation).await? {
                 Idle::Rest(next) => Ok(next),
-                Idle::Start(record) => start(host, &installation, Some(record)).await,
+                Idle::Start(record) => self.start(&installation, record).await,
             },
-            Work::Start => start(host, &installation, None).await,
+            Work::Start => self.start(&installation, None).await,
             Work::Continue { job } => {
                 let installation = adopt(host, &installation).await?;
                 self.run(&installation, job, standing_phase(phase, deleting)).await
@@ -124,26 +128,6 @@ fn is_root(host: &Host, installation: &Installation) -> bool {
     installation.is_root() || is_bereft(&host.stores.installations, installation)
 }
 
-/// Starts a job at a root: the id goes to the status first, so that a request is never lost (INS-12 … INS-14). `record` is
-/// that of a job which starts by itself; a person's request begins to count anew.
-async fn start(host: &Host, before: &Installation, record: Option<AutomaticReconcileStatus>) -> Result<Next, Halt> {
-    use orangery_core::phase::Phase as _;
-    let now = host.now();
-    let mut after = before.clone();
-    let first = if before.is_deleting() { Phase::INIT_DELETE } else { Phase::INIT };
-    let generation = before.metadata.generation.unwrap_or_default();
-    let status = after.status.get_or_insert_default();
-    status.trigger(&host.chance.job_id(), first, generation, &now);
-    before.annotation(annotation::TRIGGER).unwrap_or_default().clone_into(&mut status.last_handled_trigger);
-    status.pending_operation.clear();
-    if record.is_some() || !request::is_retry(before) {
-        status.automatic_reconcile_status = record;
-    }
-    let writer = host.writer(&host.stores.installations);
-    writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
-    Ok(Next::Again)
-}
-
 /// What a job needs before its first phase, in one write: the finalizer, the default context, and the request removed
 /// (INS-14), so that it can be made again.
 async fn adopt(host: &Host, before: &Arc<Installation>) -> Result<Arc<Installation>, Halt> {
@@ -164,8 +148,37 @@ async fn adopt(host: &Host, before: &Arc<Installation>) -> Result<Arc<Installati
 }
 
 impl InstallationController {
+    /// Starts a job at a root: the id goes to the status first, so that a request is never lost (INS-12 … INS-14). `record`
+    /// is that of a job which starts on a schedule; a person's request begins to count anew, as does a change.
+    async fn start(&self, before: &Installation, record: Option<AutomaticReconcileStatus>) -> Result<Next, Halt> {
+        use orangery_core::phase::Phase as _;
+        let host = self.host.as_ref();
+        let mark = self.on_change.mark(host, before).await;
+        let now = host.now();
+        let mut after = before.clone();
+        let first = if before.is_deleting() { Phase::INIT_DELETE } else { Phase::INIT };
+        let generation = before.metadata.generation.unwrap_or_default();
+        let status = after.status.get_or_insert_default();
+        status.trigger(&host.chance.job_id(), first, generation, &now);
+        before.annotation(annotation::TRIGGER).unwrap_or_default().clone_into(&mut status.last_handled_trigger);
+        status.pending_operation.clear();
+        status.triggered_imports_hash = mark;
+        if record.is_some() || !request::is_retry(before) {
+            status.automatic_reconcile_status = record;
+        }
+        let writer = host.writer(&host.stores.installations);
+        writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
+        Ok(Next::Again)
+    }
+
     async fn run(&self, before: &Installation, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
-        let mut run = Run { host: &self.host, blueprints: &self.blueprints, draft: before.clone(), job };
+        let mut run = Run {
+            host: &self.host,
+            blueprints: &self.blueprints,
+            on_change: &self.on_change,
+            draft: before.clone(),
+            job,
+        };
         if fresh {
             let now = self.host.now();
             run.draft.status.get_or_insert_default().begin(&now);

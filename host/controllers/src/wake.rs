@@ -1,12 +1,12 @@
 //! Who is woken by whose change: the reverse edges of every wait (ORC-29). Declared here once.
 
 use kube::ResourceExt;
-use orangery_api::{annotation, installation::Installation, label, marks::Marks};
-use orangery_reconcile::{Key, Queue, Watched};
+use orangery_api::{annotation, installation::Installation, job::Job, label, marks::Marks};
+use orangery_reconcile::{Key, Queue, Store, Watched};
 
 use crate::{
     host::{Stores, index},
-    installation::sibling,
+    installation::{on_change, sibling},
 };
 
 /// The queues of the controllers that others wake.
@@ -36,6 +36,8 @@ pub fn wire(stores: &Stores, queues: &Queues) {
         }
     });
     wire_installations(stores, queues);
+    wire_imports(&stores.data_objects, stores, queues);
+    wire_imports(&stores.targets, stores, queues);
     let queue = queues.installations.clone();
     let installations = stores.installations.clone();
     stores.contexts.subscribe(move |change| {
@@ -43,6 +45,20 @@ pub fn wire(stores: &Stores, queues: &Queues) {
             for installation in installations.list(context.namespace().as_deref()) {
                 queue.wake(key(installation.as_ref(), &installation.name_any()));
             }
+        }
+    });
+}
+
+/// What is imported wakes the roots whose jobs start by its changes (ORC-33). Secrets and ConfigMaps, which have no store, do
+/// so in [`on_change`].
+fn wire_imports<K: Watched>(imported: &Store<K>, stores: &Stores, queues: &Queues) {
+    let (queue, installations) = (queues.installations.clone(), stores.installations.clone());
+    imported.subscribe(move |change| {
+        let Some(object) = change.after.or(change.before) else { return };
+        let namespace = object.namespace().unwrap_or_default();
+        let name = on_change::observed_as::<K>(&object.name_any());
+        for importer in installations.indexed(index::OBSERVED, &namespace, &name) {
+            queue.wake(key(importer.as_ref(), &importer.name_any()));
         }
     });
 }
@@ -80,12 +96,13 @@ fn wire_installations(stores: &Stores, queues: &Queues) {
     });
 }
 
-/// Whether siblings that wait for this Installation may go on: it ended a job, lost a request, or is gone.
+/// Whether siblings that wait for this Installation may go on: it ended a job, has asked those that it was to ask, lost a
+/// request, or is gone.
 fn may_release_others(before: Option<&Installation>, after: Option<&Installation>) -> bool {
-    let stand = |installation: &Installation| {
-        let status = installation.status.clone().unwrap_or_default();
-        (status.job_id, status.job_id_finished, installation.annotation(annotation::OPERATION).map(str::to_owned))
-    };
+    fn stand(of: &Installation) -> (&str, &str, bool, Option<&str>) {
+        let asks = of.status.as_ref().is_some_and(|status| !status.dependents_to_trigger.is_empty());
+        (of.job_id(), of.job_id_finished(), asks, of.annotation(annotation::OPERATION))
+    }
     before.map(stand) != after.map(stand)
 }
 

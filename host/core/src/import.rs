@@ -94,28 +94,47 @@ pub fn values(imported: &BTreeMap<String, Imported>) -> Map<String, Value> {
 
 /// INS-23: the hash by which a change of the imports is noticed (`landscaper.md` §5.6).
 pub fn imports_hash(imported: &BTreeMap<String, Imported>) -> String {
+    let data = |data: &DataValue| data.hash.clone().unwrap_or_else(|| digest::stored_hash(&data.value));
+    hash(imported, data, |target| target.generation.to_string())
+}
+
+/// ORC-33: the hash by which a change of the imports starts a job. It changes whenever [`imports_hash`] does, and with the
+/// content of what was made anew under the generation or the hash annotation of its predecessor.
+pub fn content_hash(imported: &BTreeMap<String, Imported>) -> String {
+    let data =
+        |data: &DataValue| format!("{} {}", data.hash.as_deref().unwrap_or_default(), digest::stored_hash(&data.value));
+    let target = |target: &TargetObject| {
+        let spec = target.object.get("spec").unwrap_or(&Value::Null);
+        format!("{} {}", target.generation, digest::stored_hash(spec))
+    };
+    hash(imported, data, target)
+}
+
+/// The hash over the fingerprints that are given for data and for Targets.
+fn hash(
+    imported: &BTreeMap<String, Imported>,
+    data: impl Fn(&DataValue) -> String,
+    target: impl Fn(&TargetObject) -> String,
+) -> String {
     let mut fingerprints = Fingerprints::default();
     for (name, import) in imported {
         let name = name.clone();
         match import {
-            Imported::Data(data) => {
-                let hash = data.hash.clone().unwrap_or_else(|| digest::stored_hash(&data.value));
-                fingerprints.data_objects.insert(name, hash);
+            Imported::Data(found) => {
+                fingerprints.data_objects.insert(name, data(found));
             }
-            Imported::Target(target) => {
-                fingerprints.targets.insert(name, target.generation.to_string());
+            Imported::Target(found) => {
+                fingerprints.targets.insert(name, target(found));
             }
             Imported::TargetList(targets) => {
-                let generations: Value = targets.iter().map(|target| target.generation.to_string()).collect();
-                let text = if targets.is_empty() { String::new() } else { digest::compact(&generations) };
+                let elements: Value = targets.iter().map(&target).collect();
+                let text = if targets.is_empty() { String::new() } else { digest::compact(&elements) };
                 fingerprints.target_lists.insert(name, text);
             }
             Imported::TargetMap(targets) => {
-                let generation = |(key, target): (&String, &TargetObject)| {
-                    (key.clone(), Value::String(target.generation.to_string()))
-                };
-                let generations = Value::Object(targets.iter().map(generation).collect());
-                let text = if targets.is_empty() { String::new() } else { digest::compact(&generations) };
+                let entry = |(key, found): (&String, &TargetObject)| (key.clone(), Value::String(target(found)));
+                let entries = Value::Object(targets.iter().map(entry).collect());
+                let text = if targets.is_empty() { String::new() } else { digest::compact(&entries) };
                 fingerprints.target_maps.insert(name, text);
             }
         }

@@ -46,8 +46,8 @@ pub struct Situation<'a> {
     pub ids: &'a JobIds,
     /// Whether it has no parent: only roots start jobs.
     pub root: bool,
-    /// Whether a reconcile is asked for, by annotation or because the spec changed under `reconcile-if-changed` or the
-    /// policy `OnSpecChange`.
+    /// Whether a reconcile is asked for, by annotation or because the spec changed under `reconcile-if-changed` or a
+    /// policy.
     pub requested: bool,
     /// Whether it has a deletion timestamp.
     pub deleting: bool,

@@ -21,8 +21,8 @@ pub fn object_name(context: &str, key: &str) -> String {
     digest::name_hash(&format!("{context}/{key}"))
 }
 
-/// `[a-z0-9]` at both ends, and `.` and `-` between.
-fn can_be_name(key: &str) -> bool {
+/// Whether an object can have this name: `[a-z0-9]` at both ends, and `.` and `-` between.
+pub fn can_be_name(key: &str) -> bool {
     let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     key.starts_with(ends) && key.ends_with(ends) && key.chars().all(|c| ends(c) || c == '.' || c == '-')
 }

@@ -178,7 +178,8 @@ impl Operator {
         let queues = Queues { installations: Queue::new(), executions: Queue::new() };
         let stores = self.stores.clone();
         wire(&stores, &queues);
-        self.control(InstallationController::new(Arc::clone(host)), stores.installations, queues.installations, pace);
+        let controller = InstallationController::new(Arc::clone(host), queues.installations.clone());
+        self.control(controller, stores.installations, queues.installations, pace);
         self.control(ExecutionController::new(Arc::clone(host)), stores.executions, queues.executions, pace);
         let items = Queue::new();
         let controller = DeployItemController::new(Arc::clone(host), items.clone());

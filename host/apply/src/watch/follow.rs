@@ -34,7 +34,7 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
             Err(error) => {
-                tracing::debug!(kind = scope.resource.kind, %error, "a watch on a target broke off and is taken up again");
+                tracing::debug!(kind = scope.resource.kind, %error, "a watch broke off and is taken up again");
                 known.failed(error.to_string())
             }
         });

@@ -11,7 +11,7 @@ use super::{Place, Waiter};
 
 /// What is known of one object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Sight {
+pub enum Sight {
     /// The first list is not in yet.
     Unknown,
     /// The watch cannot be brought about, and why.

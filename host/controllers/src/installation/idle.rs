@@ -1,5 +1,5 @@
 //! An Installation without a job: its conditions say what it waits for, and jobs start by themselves
-//! (`landscaper.md` §3.4, C-05, C-27).
+//! (`landscaper.md` §3.4, C-05, C-27, ORC-33).
 
 use std::time::Duration;
 
@@ -19,19 +19,20 @@ use orangery_core::{
 };
 use orangery_reconcile::Next;
 
+use super::on_change::OnChange;
 use crate::{event, host::Host, job::failure_of};
 
 /// What is to be done now.
 pub(super) enum Idle {
     /// Nothing before this.
     Rest(Next),
-    /// A job starts by itself, with this record.
-    Start(AutomaticReconcileStatus),
+    /// A job starts by itself, with this record where it starts on a schedule.
+    Start(Option<AutomaticReconcileStatus>),
 }
 
 /// Looks at a root whose last job has ended, or that never had one, and for which nobody asks for another one; writes its
 /// status where it is not what it should be.
-pub(super) async fn look(host: &Host, installation: &Installation) -> Result<Idle, Halt> {
+pub(super) async fn look(host: &Host, on_change: &OnChange, installation: &Installation) -> Result<Idle, Halt> {
     if installation.is_root() && installation.job_id().is_empty() {
         note(host, installation, None, Some(&State::AwaitingTrigger)).await?;
         return Ok(Idle::Rest(Next::Settled));
@@ -44,6 +45,8 @@ pub(super) async fn look(host: &Host, installation: &Installation) -> Result<Idl
     let changed = status.observed_generation != generation;
     let plan = if changed || installation.operation().is_some() {
         Plan::Nothing
+    } else if on_change.is_due(host, installation) {
+        return Ok(Idle::Start(None));
     } else {
         match terms(installation, outcome) {
             Ok(terms) => automatic::plan(
@@ -60,7 +63,7 @@ pub(super) async fn look(host: &Host, installation: &Installation) -> Result<Idl
         }
     };
     let (again, noted, state) = match plan {
-        Plan::Start(record) => return Ok(Idle::Start(kept(record))),
+        Plan::Start(record) => return Ok(Idle::Start(Some(kept(record)))),
         Plan::Note(record, at) => (Some(at), Some(kept(record)), None),
         // Whoever waits for the object sees that it is not over (C-27).
         Plan::At(at) => (Some(at), None, retry(installation, outcome)),

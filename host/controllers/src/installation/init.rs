@@ -37,6 +37,8 @@ impl Run<'_> {
         self.report_overwrite(&loaded);
         self.check_predecessors()?;
         self.delete_old_exports().await?;
+        let mark = self.on_change.mark(self.host, &self.draft).await;
+        self.draft.status.get_or_insert_default().triggered_imports_hash = mark;
         let imported = self.read_imports().await?;
         let names = self.names();
         let lists = [ExecutionKind::Subinstallation, ExecutionKind::Deploy];

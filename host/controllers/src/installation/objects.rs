@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
-use orangery_api::{label, marks::Marks};
+use orangery_api::{installation::Installation, label, marks::Marks};
 use orangery_core::{
     binding,
     error::{Code, Failure},
@@ -17,7 +17,11 @@ use orangery_reconcile::{Key, Store, Watched};
 use serde_json::Value;
 
 use super::{Run, sources::Gathered};
-use crate::{host::index, object::owner_reference, record};
+use crate::{
+    host::{Host, index},
+    object::owner_reference,
+    record,
+};
 
 /// A fatal failure of the data flow.
 pub(super) fn import_failed(operation: &str, error: &ImportError) -> Halt {
@@ -37,6 +41,15 @@ pub(super) struct Names {
 }
 
 impl Names {
+    pub(super) fn of(installation: &Installation, job: &str) -> Self {
+        Self {
+            namespace: installation.namespace().unwrap_or_default(),
+            installation: installation.name_any(),
+            parent: installation.parent_installation().map(str::to_owned),
+            job: job.to_owned(),
+        }
+    }
+
     pub(super) fn scope(&self) -> Scope<'_> {
         Scope {
             namespace: &self.namespace,
@@ -47,37 +60,41 @@ impl Names {
     }
 }
 
+/// Every import of an Installation in a job, by its name there.
+///
+/// The stores of two kinds are not in step: an object applied just before its Installation may not be known yet. So what a
+/// store lacks is asked for once before it counts as missing.
+pub(super) async fn read_imports(
+    host: &Host,
+    installation: &Installation,
+    job: &str,
+) -> Step<BTreeMap<String, Imported>> {
+    let imports = binding::Imports::from(&installation.spec.imports);
+    let names = Names::of(installation, job);
+    let gathered = Gathered::read(host, &names.namespace, &imports).await?;
+    let mut asked = BTreeSet::new();
+    loop {
+        let error = match import::read(&imports, &names.scope(), &gathered) {
+            Ok(imported) => return Ok(imported),
+            Err(error) => error,
+        };
+        let ImportFault::NotFound { kind, name, .. } = error.fault.as_ref() else {
+            return Err(import_failed("ReadImports", &error));
+        };
+        if !asked.insert((*kind, name.clone())) || !gathered.ask_for(host, kind, name).await? {
+            return Err(import_failed("ReadImports", &error));
+        }
+    }
+}
+
 impl Run<'_> {
     pub(super) fn names(&self) -> Names {
-        Names {
-            namespace: self.namespace(),
-            installation: self.name(),
-            parent: self.draft.parent_installation().map(str::to_owned),
-            job: self.job.clone(),
-        }
+        Names::of(&self.draft, &self.job)
     }
 
     /// Every import, by its name in the Installation.
-    ///
-    /// The stores of two kinds are not in step: an object applied just before its Installation may not be known yet. So
-    /// what a store lacks is asked for once before it counts as missing.
     pub(super) async fn read_imports(&self) -> Step<BTreeMap<String, Imported>> {
-        let imports = binding::Imports::from(&self.draft.spec.imports);
-        let names = self.names();
-        let gathered = Gathered::read(self.host, &names.namespace, &imports).await?;
-        let mut asked = BTreeSet::new();
-        loop {
-            let error = match import::read(&imports, &names.scope(), &gathered) {
-                Ok(imported) => return Ok(imported),
-                Err(error) => error,
-            };
-            let ImportFault::NotFound { kind, name, .. } = error.fault.as_ref() else {
-                return Err(import_failed("ReadImports", &error));
-            };
-            if !asked.insert((*kind, name.clone())) || !gathered.ask_for(self.host, kind, name).await? {
-                return Err(import_failed("ReadImports", &error));
-            }
-        }
+        read_imports(self.host, &self.draft, &self.job).await
     }
 
     /// Writes import copies or exports of this Installation.

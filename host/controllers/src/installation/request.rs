@@ -20,10 +20,10 @@ use orangery_reconcile::{Key, Next, Watched};
 use super::children;
 use crate::host::{Host, key_of};
 
-/// Whether a job is asked for: by annotation, or by a spec that changed under `reconcile-if-changed` or the policy
-/// `OnSpecChange`, which is the same as a field.
+/// Whether a job is asked for: by annotation, or by a spec that changed under `reconcile-if-changed` or a policy, which is
+/// the same as a field.
 pub(super) fn is_requested(installation: &Installation) -> bool {
-    let on_change = installation.spec.reconcile_policy == ReconcilePolicy::OnSpecChange
+    let on_change = installation.spec.reconcile_policy != ReconcilePolicy::Manual
         || installation.annotation(annotation::RECONCILE_IF_CHANGED).is_some();
     let changed = || {
         let observed = installation.status.as_ref().map_or(0, |status| status.observed_generation);
@@ -199,7 +199,9 @@ mod tests {
             installation.spec.reconcile_policy = policy;
             is_requested(&installation)
         };
-        assert!(under(ReconcilePolicy::OnSpecChange, 2) && !under(ReconcilePolicy::OnSpecChange, 3));
+        for policy in [ReconcilePolicy::OnSpecChange, ReconcilePolicy::OnChange] {
+            assert!(under(policy, 2) && !under(policy, 3), "{policy:?}");
+        }
         assert!(!under(ReconcilePolicy::Manual, 2));
     }
 

@@ -1,6 +1,10 @@
 //! What an Installation's imports stand for: read from the stores, Secrets and ConfigMaps from the API (INS-22).
 
-use std::collections::BTreeMap;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use k8s_openapi::{
     ByteString,
@@ -12,50 +16,109 @@ use orangery_core::{
     binding::{DataSource, Imports},
     error::Failure,
     import::{DataValue, Sources, TargetObject},
+    name::can_be_name,
+    port::ApiResource,
     step::{Halt, Step},
 };
 use orangery_reconcile::{Key, Store, Watched};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, de::DeserializeOwned};
+use serde_json::Value;
 
 use crate::host::{Host, Stores, index};
 
+/// The entries of a Secret or ConfigMap.
 type Content = BTreeMap<String, Vec<u8>>;
+
+/// A kind without a store that data is imported from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Plain {
+    Secret,
+    ConfigMap,
+}
+
+/// A Secret or ConfigMap that imports name.
+type PlainName = (Plain, String);
 
 /// The objects of one namespace, as far as imports go.
 pub(super) struct Gathered<'a> {
     stores: &'a Stores,
     namespace: String,
-    secrets: BTreeMap<String, Content>,
-    config_maps: BTreeMap<String, Content>,
+    plain: BTreeMap<PlainName, Content>,
+}
+
+impl Plain {
+    /// Those that imports name, each once. What cannot be a name names nothing.
+    pub(super) fn named(imports: &Imports) -> BTreeSet<PlainName> {
+        let named = imports.data.iter().filter_map(|import| match import.source()? {
+            DataSource::Secret(reference) => Some((Plain::Secret, reference.name.clone())),
+            DataSource::ConfigMap(reference) => Some((Plain::ConfigMap, reference.name.clone())),
+            DataSource::DataObject(_) => None,
+        });
+        named.filter(|(_, name)| can_be_name(name)).collect()
+    }
+
+    /// How the API serves it.
+    pub(super) fn resource(self) -> ApiResource {
+        fn resource<K: kube::Resource<DynamicType = ()>>() -> ApiResource {
+            let text = |text: Cow<'_, str>| text.into_owned();
+            let (api_version, kind, plural) = (K::api_version(&()), K::kind(&()), K::plural(&()));
+            ApiResource { api_version: text(api_version), kind: text(kind), plural: text(plural), namespaced: true }
+        }
+        match self {
+            Plain::Secret => resource::<Secret>(),
+            Plain::ConfigMap => resource::<ConfigMap>(),
+        }
+    }
+
+    async fn read(self, client: &Client, namespace: &str, name: &str) -> Step<Option<Content>> {
+        Ok(match self {
+            Plain::Secret => get::<Secret>(client, namespace, name).await?.map(secret),
+            Plain::ConfigMap => get::<ConfigMap>(client, namespace, name).await?.map(config_map),
+        })
+    }
+
+    /// Of an object as the API has it; `None` where it is something else.
+    fn content(self, object: &Value) -> Option<Content> {
+        match self {
+            Plain::Secret => Secret::deserialize(object).map(secret).ok(),
+            Plain::ConfigMap => ConfigMap::deserialize(object).map(config_map).ok(),
+        }
+    }
+}
+
+fn secret(secret: Secret) -> Content {
+    bytes(secret.data).collect()
+}
+
+fn config_map(map: ConfigMap) -> Content {
+    let texts = map.data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()));
+    texts.chain(bytes(map.binary_data)).collect()
+}
+
+fn bytes(data: Option<BTreeMap<String, ByteString>>) -> impl Iterator<Item = (String, Vec<u8>)> {
+    data.into_iter().flatten().map(|(key, ByteString(bytes))| (key, bytes))
 }
 
 impl<'a> Gathered<'a> {
     /// Reads the Secrets and ConfigMaps that the imports name; everything else is known.
     pub(super) async fn read(host: &'a Host, namespace: &str, imports: &Imports) -> Step<Self> {
-        let mut gathered = Self {
-            stores: &host.stores,
-            namespace: namespace.to_owned(),
-            secrets: BTreeMap::new(),
-            config_maps: BTreeMap::new(),
-        };
-        for import in &imports.data {
-            match import.source() {
-                Some(DataSource::Secret(reference)) => {
-                    if let Some(secret) = get::<Secret>(&host.client, namespace, &reference.name).await? {
-                        gathered.secrets.insert(reference.name.clone(), bytes(secret.data));
-                    }
-                }
-                Some(DataSource::ConfigMap(reference)) => {
-                    if let Some(map) = get::<ConfigMap>(&host.client, namespace, &reference.name).await? {
-                        let texts = map.data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()));
-                        let content = texts.chain(bytes(map.binary_data)).collect();
-                        gathered.config_maps.insert(reference.name.clone(), content);
-                    }
-                }
-                Some(DataSource::DataObject(_)) | None => {}
+        let mut plain = BTreeMap::new();
+        for (kind, name) in Plain::named(imports) {
+            if let Some(content) = kind.read(&host.client, namespace, &name).await? {
+                plain.insert((kind, name), content);
             }
         }
-        Ok(gathered)
+        Ok(Self { stores: &host.stores, namespace: namespace.to_owned(), plain })
+    }
+
+    /// With these Secrets and ConfigMaps, as a watch knows them; nothing is read.
+    pub(super) fn seen(
+        host: &'a Host,
+        namespace: &str,
+        plain: impl IntoIterator<Item = (PlainName, Arc<Value>)>,
+    ) -> Self {
+        let plain = plain.into_iter().filter_map(|(of, object)| Some((of.clone(), of.0.content(&object)?)));
+        Self { stores: &host.stores, namespace: namespace.to_owned(), plain: plain.collect() }
     }
 
     /// Asks the API for an object that its store lacks; whether it exists, and so is known now.
@@ -76,10 +139,6 @@ impl<'a> Gathered<'a> {
 /// Makes what was read known.
 pub(super) fn absorb<K: Watched>(store: &Store<K>, object: Option<K>) -> bool {
     object.map(|object| store.absorb(object)).is_some()
-}
-
-fn bytes(data: Option<BTreeMap<String, ByteString>>) -> Content {
-    data.into_iter().flatten().map(|(key, ByteString(bytes))| (key, bytes)).collect()
 }
 
 /// One object of the host cluster.
@@ -116,11 +175,11 @@ impl Sources for Gathered<'_> {
     }
 
     fn secret(&self, name: &str) -> Option<Content> {
-        self.secrets.get(name).cloned()
+        self.plain.get(&(Plain::Secret, name.to_owned())).cloned()
     }
 
     fn config_map(&self, name: &str) -> Option<Content> {
-        self.config_maps.get(name).cloned()
+        self.plain.get(&(Plain::ConfigMap, name.to_owned())).cloned()
     }
 
     fn installation_exists(&self, name: &str) -> bool {

@@ -240,6 +240,32 @@ fn ins_38_every_change_of_an_import_changes_the_hash() {
     assert_eq!(hashes.len(), 10);
 }
 
+#[test]
+fn orc_33_what_starts_a_job_is_any_other_content_and_whatever_a_running_job_would_notice() {
+    let hash = |import| content_hash(&BTreeMap::from([("i".to_owned(), import)]));
+    let data = |data, hash: &str| Imported::Data(DataValue { hash: Some(hash.to_owned()), ..value(data) });
+    let spec = |config: &str| json!({"spec": {"type": "x/cluster", "config": config}});
+    let with = |object, generation| TargetObject { object, generation, ..target("t") };
+    let map = |target| Imported::TargetMap(BTreeMap::from([("red".to_owned(), target)]));
+    let imports = [
+        data(json!(1), "h"),
+        data(json!(2), "h"),
+        data(json!(1), "g"),
+        Imported::Data(value(json!(1))),
+        Imported::Target(with(spec("a"), 1)),
+        Imported::Target(with(spec("b"), 1)),
+        Imported::Target(with(spec("a"), 2)),
+        Imported::TargetList(vec![with(spec("a"), 1)]),
+        Imported::TargetList(vec![with(spec("b"), 1)]),
+        map(with(spec("a"), 1)),
+        map(with(spec("b"), 1)),
+    ];
+    let hashes: BTreeSet<String> = imports.iter().cloned().map(hash).collect();
+    assert_eq!(hashes.len(), imports.len());
+    let labelled = json!({"metadata": {"labels": {"a": "b"}}, "spec": spec("a")["spec"]});
+    assert_eq!(hash(Imported::Target(with(labelled, 1))), hash(Imported::Target(with(spec("a"), 1))));
+}
+
 fn definition(name: &str, kind: ImportKind) -> ImportDefinition {
     ImportDefinition { name: name.to_owned(), kind, required: true, default: None, conditional: Vec::new() }
 }

@@ -125,6 +125,15 @@ pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
     )))
 }
 
+/// Under the policy `OnChange`: does a root whose last job has ended start one because of what it imports (C-05, ORC-33)?
+///
+/// `now` is the [`content_hash`](crate::import::content_hash) of its imports, `None` where they are not all there or not known;
+/// `marked` is that of its last job. As long as `Init` would not go past the predecessors nothing starts, nor once one of
+/// them is about to ask for a job (`asked`): their success asks for one anyway (INS-43).
+pub fn imports_start(marked: &str, now: Option<&str>, peers: &[Peer], asked: bool) -> bool {
+    now.is_some_and(|now| now != marked) && !asked && predecessors(peers, true, "").is_ok()
+}
+
 /// `Init`: roots that import each other's exports in a circle would wait for each other for ever (C-17).
 pub fn no_circle(circle: Option<DagError>) -> Step<()> {
     let Some(circle) = circle else { return Ok(()) };
@@ -339,6 +348,25 @@ mod tests {
             "stall PredecessorNotSucceeded: an installation whose exports are imported here has not succeeded: \
              installation a failed: boom; installation b was never reconciled; reconcile it first"
         );
+    }
+
+    #[test]
+    fn c_05_orc_33_imports_start_a_job_when_they_bind_to_something_else() {
+        assert!(imports_start("one", Some("two"), &[], false));
+        assert!(imports_start("", Some("one"), &[], false), "what was missing is there");
+        assert!(!imports_start("one", Some("one"), &[], false));
+        assert!(!imports_start("one", None, &[], false), "something is missing");
+        assert!(!imports_start("", None, &[], false));
+    }
+
+    #[test]
+    fn orc_33_imports_start_nothing_before_those_that_are_imported_from_have_succeeded() {
+        let start = |before: &str, asked| imports_start("one", Some("two"), &peers(before), asked);
+        assert!(start("a=succeeded/old! b=succeeded/new", false));
+        assert!(!start("a=succeeded/old!", true), "its success asks for a job");
+        for held in ["a=working/old", "a=failed/new", "a=new/!", "requested=succeeded/old!", "leaving=succeeded/new"] {
+            assert!(!start(held, false), "{held}");
+        }
     }
 
     #[test]

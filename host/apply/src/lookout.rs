@@ -1,0 +1,56 @@
+//! Objects that somebody depends on without deploying them: each is watched by its name, so that nobody reads it again.
+
+use kube::Client;
+use orangery_core::port::ApiResource;
+
+use crate::{
+    connect::Holds,
+    watch::{Hold, Place, Scope, Sight, Waiter, Watches},
+};
+
+/// Watches on single objects of one cluster. All who depend on an object share its watch, which ends with the last of them.
+pub struct Lookout {
+    client: Client,
+    watches: Watches,
+    holds: Holds,
+}
+
+impl Lookout {
+    /// Nothing is watched yet. `wake` is called for whoever depends on an object when it has changed, when it is known for
+    /// the first time, or when it cannot be watched; it must not block.
+    pub fn new(client: Client, wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
+        Self { client, watches: Watches::new(std::sync::Arc::new(wake)), holds: Holds::default() }
+    }
+
+    /// From now on `waiter` depends on these objects of its namespace, each given by kind and name, and on no others. What
+    /// is known of each, in their order.
+    pub fn keep(&self, waiter: &Waiter, objects: &[(ApiResource, String)]) -> Vec<Sight> {
+        let namespace = Some(waiter.namespace.clone());
+        let scope = |resource: &ApiResource, name: &str| Scope {
+            resource: resource.clone(),
+            namespace: namespace.clone(),
+            labels: None,
+            fields: Some(format!("metadata.name={name}")),
+        };
+        let hold = |(resource, name): &(ApiResource, String)| {
+            self.watches.hold(&self.client, scope(resource, name), waiter, None)
+        };
+        let holds: Vec<Hold> = objects.iter().map(hold).collect();
+        let sight = |(hold, (_, name)): (&Hold, &(ApiResource, String))| {
+            hold.sight(&Place { namespace: namespace.clone(), name: name.clone() })
+        };
+        let sights = holds.iter().zip(objects).map(sight).collect();
+        self.holds.replace(waiter, holds);
+        sights
+    }
+
+    /// `waiter` depends on nothing any more.
+    pub fn release(&self, waiter: &Waiter) {
+        self.holds.replace(waiter, Vec::new());
+    }
+
+    /// Whether nobody depends on anything.
+    pub fn is_empty(&self) -> bool {
+        self.holds.is_empty()
+    }
+}

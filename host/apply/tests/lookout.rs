@@ -1,0 +1,117 @@
+//! Watches on single objects against an API server: who shares them, and when they end.
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use axum::{Router, body::Body};
+    use futures::StreamExt as _;
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{
+        Api, Client,
+        api::{DeleteParams, PostParams},
+    };
+    use orangery_apply::{Lookout, Sight, Waiter};
+    use orangery_core::port::ApiResource;
+    use orangery_embedded::{Options, Storage, start};
+    use serde_json::json;
+    use tokio::{
+        sync::{mpsc, watch},
+        time::timeout,
+    };
+    use tower::{BoxError, ServiceExt as _, service_fn};
+
+    /// How long a test waits for anything.
+    const DEADLINE: Duration = Duration::from_secs(20);
+
+    /// One watch that the server serves; it ends when dropped.
+    struct Open(watch::Sender<usize>);
+
+    impl Drop for Open {
+        fn drop(&mut self) {
+            self.0.send_modify(|open| *open -= 1);
+        }
+    }
+
+    /// A client that counts the watches that are open.
+    fn client(router: Router, open: watch::Sender<usize>) -> Client {
+        let service = service_fn(move |request: axum::http::Request<kube::client::Body>| {
+            let (router, open) = (router.clone(), open.clone());
+            async move {
+                let watches = request.uri().query().unwrap_or_default().contains("watch=");
+                let response = router.oneshot(request.map(Body::new)).await.map_err(BoxError::from)?;
+                if !watches {
+                    return Ok(response);
+                }
+                open.send_modify(|open| *open += 1);
+                let counted = Open(open);
+                let told = move |body: Body| {
+                    Body::from_stream(body.into_data_stream().inspect(move |_| {
+                        let _lives_with_the_stream = &counted;
+                    }))
+                };
+                Ok::<_, BoxError>(response.map(told))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn waiter(name: &str) -> Waiter {
+        Waiter { namespace: "default".to_owned(), name: name.to_owned() }
+    }
+
+    fn config_map(name: &str) -> (ApiResource, String) {
+        let text = str::to_owned;
+        let (api_version, kind, plural) = (text("v1"), text("ConfigMap"), text("configmaps"));
+        (ApiResource { api_version, kind, plural, namespaced: true }, name.to_owned())
+    }
+
+    /// Waits until everybody of these was woken.
+    async fn woken(wakes: &mut mpsc::UnboundedReceiver<String>, mut names: Vec<&str>) {
+        while !names.is_empty() {
+            let woken = timeout(DEADLINE, wakes.recv()).await.unwrap().unwrap();
+            names.retain(|name| *name != woken);
+        }
+    }
+
+    #[tokio::test]
+    async fn orc_29_orc_33_who_depends_on_an_object_shares_its_watch_which_ends_with_the_last() {
+        let options = Options {
+            storage: Storage::Memory,
+            address: "127.0.0.1:0".parse().unwrap(),
+            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
+        };
+        let server = start(options).await.unwrap();
+        let open = watch::Sender::new(0);
+        let client = client(server.router(), open.clone());
+        let (sender, mut wakes) = mpsc::unbounded_channel();
+        let lookout = Lookout::new(client.clone(), move |waiter| drop(sender.send(waiter.name.clone())));
+        assert_eq!(lookout.keep(&waiter("a"), &[config_map("x")]), [Sight::Unknown]);
+        woken(&mut wakes, vec!["a"]).await;
+        assert_eq!(lookout.keep(&waiter("a"), &[config_map("x")]), [Sight::Absent]);
+        assert_eq!(lookout.keep(&waiter("b"), &[config_map("x")]), [Sight::Absent], "it is watched already");
+        timeout(DEADLINE, open.subscribe().wait_for(|open| *open == 1)).await.unwrap().unwrap();
+
+        let maps: Api<ConfigMap> = Api::default_namespaced(client);
+        let named = |name: &str| serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        maps.create(&PostParams::default(), &named("another")).await.unwrap();
+        maps.create(&PostParams::default(), &named("x")).await.unwrap();
+        woken(&mut wakes, vec!["a", "b"]).await;
+        assert!(wakes.try_recv().is_err(), "another object wakes nobody");
+        let sights = lookout.keep(&waiter("b"), &[config_map("x")]);
+        assert!(
+            matches!(sights.as_slice(), [Sight::Present(object)] if object["metadata"]["name"] == "x"),
+            "{sights:?}"
+        );
+
+        lookout.release(&waiter("a"));
+        maps.delete("x", &DeleteParams::default()).await.unwrap();
+        woken(&mut wakes, vec!["b"]).await;
+        assert!(wakes.try_recv().is_err(), "who depends on nothing is not woken");
+        assert_eq!((*open.borrow(), lookout.is_empty()), (1, false));
+        assert_eq!(lookout.keep(&waiter("b"), &[]), []);
+        timeout(DEADLINE, open.subscribe().wait_for(|open| *open == 0)).await.unwrap().unwrap();
+        assert!(lookout.is_empty());
+    }
+}

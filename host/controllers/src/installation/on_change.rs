@@ -1,0 +1,223 @@
+//! Roots under the policy `OnChange`: a job starts when what they import has changed (C-05, ORC-33).
+//!
+//! A job is marked with the hash of the imports as it begins, and once more before it reads them; a root at rest whose imports
+//! are all there with another hash starts the next job. DataObjects and Targets are known by their stores; Secrets and
+//! ConfigMaps are watched, each by its name, as long as such a root imports them.
+//!
+//! The mark is of what the watches know, not of what the job reads. So every job that starts by itself answers something
+//! that a watch has told since the last one, and jobs cannot follow each other over a watch that has fallen behind.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use orangery_api::{
+    data_object::DataObject,
+    installation::{Installation, ReconcilePolicy},
+    marks::Marks,
+    target::Target,
+};
+use orangery_apply::{Lookout, Sight, Waiter};
+use orangery_core::{
+    binding::Imports,
+    error::{Code, Failure},
+    import,
+    name::object_name,
+    plan::installation as plan,
+    sibling::{Reference, imported},
+};
+use orangery_reconcile::{Key, Queue, Watched};
+
+use super::{
+    children::peer,
+    objects::{Names, read_imports},
+    sibling,
+    sources::{Gathered, Plain},
+};
+use crate::{event, host::Host};
+
+/// What roots import beside our own kinds.
+pub(super) struct OnChange {
+    lookout: Arc<Lookout>,
+}
+
+/// What is known of the imports of a root.
+enum View {
+    /// Their hash; `None` where they do not bind.
+    Known(Option<String>),
+    /// A first list is not in yet; it wakes the root.
+    Unknown,
+    /// Something cannot be watched.
+    Blind(Failure),
+}
+
+impl OnChange {
+    /// Over a host; `queue` is that of the Installations, in which changes wake those who import.
+    pub(super) fn new(host: &Host, queue: Queue) -> Self {
+        let wake = move |waiter: &Waiter| queue.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
+        let lookout = Arc::new(Lookout::new(host.client.clone(), wake));
+        let watched = Arc::clone(&lookout);
+        host.stores.installations.subscribe(move |change| {
+            if let (Some(before), None) = (change.before, change.after) {
+                release(&watched, before);
+            }
+        });
+        Self { lookout }
+    }
+
+    /// The mark of a job that begins, or is about to read its imports: the hash of the imports, empty where they do not
+    /// bind. Empty as well for who does not start jobs by them.
+    pub(super) async fn mark(&self, host: &Host, installation: &Installation) -> String {
+        if !observes(installation) {
+            return String::new();
+        }
+        match self.view(host, installation) {
+            View::Known(hash) => hash.unwrap_or_default(),
+            // The first lists are not in: they will know nothing older than what is read now.
+            View::Unknown | View::Blind(_) => {
+                let read = read_imports(host, installation, "").await;
+                read.map(|imported| import::content_hash(&imported)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Whether the imports of an Installation at rest start a job.
+    pub(super) fn is_due(&self, host: &Host, installation: &Installation) -> bool {
+        if !observes(installation) {
+            release(&self.lookout, installation);
+            return false;
+        }
+        let now = match self.view(host, installation) {
+            View::Known(hash) => hash,
+            View::Unknown => None,
+            View::Blind(failure) => {
+                event::failed(&host.recorder, installation, None, Some(&failure));
+                None
+            }
+        };
+        let marked = installation.status.as_ref().map_or("", |status| &status.triggered_imports_hash);
+        let before = sibling::predecessors(host, installation);
+        let peers: Vec<_> = before.iter().map(|sibling| peer(sibling)).collect();
+        let name = installation.name_any();
+        let asked = before.iter().filter_map(|sibling| sibling.status.as_ref());
+        let asked = asked.flat_map(|status| &status.dependents_to_trigger).any(|dependent| dependent.name == name);
+        plan::imports_start(marked, now.as_deref(), &peers, asked)
+    }
+
+    fn view(&self, host: &Host, installation: &Installation) -> View {
+        let imports = Imports::from(&installation.spec.imports);
+        let waiter = waiter(installation);
+        let named: Vec<_> = Plain::named(&imports).into_iter().collect();
+        let objects: Vec<_> = named.iter().map(|(kind, name)| (kind.resource(), name.clone())).collect();
+        let sights = self.lookout.keep(&waiter, &objects);
+        if host.stores.installations.get(&Key::of(installation)).is_none() {
+            // It went meanwhile, and what it held before was released.
+            self.lookout.release(&waiter);
+        }
+        let mut seen = Vec::new();
+        for (of, sight) in named.into_iter().zip(sights) {
+            match sight {
+                Sight::Present(object) => seen.push((of, object)),
+                Sight::Absent => {}
+                Sight::Unknown => return View::Unknown,
+                Sight::Blind(why) => return View::Blind(blind(&of.0.resource().kind, &waiter.namespace, &of.1, &why)),
+            }
+        }
+        let gathered = Gathered::seen(host, &waiter.namespace, seen);
+        let imported = import::read(&imports, &Names::of(installation, "").scope(), &gathered);
+        View::Known(imported.ok().map(|imported| import::content_hash(&imported)))
+    }
+}
+
+/// Whether jobs of an Installation start by what it imports.
+fn observes(installation: &Installation) -> bool {
+    installation.spec.reconcile_policy == ReconcilePolicy::OnChange
+        && installation.is_root()
+        && !installation.is_deleting()
+}
+
+/// The DataObjects and Targets whose changes may start a job of an Installation, as index keys.
+pub(crate) fn observed(installation: &Installation) -> Vec<String> {
+    if !observes(installation) {
+        return Vec::new();
+    }
+    let references = imported(&(&installation.spec.imports).into());
+    let observed = references.iter().filter_map(|reference| match reference {
+        Reference::Data(key) => Some(observed_as::<DataObject>(&object_name("", key))),
+        Reference::Target(key) => Some(observed_as::<Target>(&object_name("", key))),
+        Reference::TargetList(_) | Reference::TargetMap(_) => None,
+    });
+    observed.collect()
+}
+
+/// The index key of an object that may be imported.
+pub(crate) fn observed_as<K: Watched>(name: &str) -> String {
+    format!("{} {name}", K::kind(&()))
+}
+
+fn waiter(installation: &Installation) -> Waiter {
+    Waiter { namespace: installation.namespace().unwrap_or_default(), name: installation.name_any() }
+}
+
+/// Ends what an Installation has watched, if anybody watches anything.
+fn release(lookout: &Lookout, installation: &Installation) {
+    if !lookout.is_empty() {
+        lookout.release(&waiter(installation));
+    }
+}
+
+fn blind(kind: &str, namespace: &str, name: &str, why: &str) -> Failure {
+    let message = format!(
+        "{kind} {namespace}/{name} cannot be watched, so a change of it starts no job: {why}; let the operator get, list \
+         and watch it, as the rules of the chart do"
+    );
+    Failure::new("WatchImports", "ImportNotWatched", message).with_code(Code::ConfigurationProblem)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn installation(policy: &str, metadata: Value) -> Installation {
+        let imports = json!({
+            "data": [
+                {"name": "a", "dataRef": "plain"},
+                {"name": "b", "dataRef": "#global"},
+                {"name": "c", "dataRef": "No Name"},
+                {"name": "d", "secretRef": {"name": "s"}},
+            ],
+            "targets": [{"name": "e", "target": "one"}, {"name": "f", "targets": ["two", "one"]}],
+        });
+        let spec = json!({"blueprint": {}, "imports": imports, "reconcilePolicy": policy});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn orc_30_orc_33_a_root_under_the_policy_is_found_by_the_objects_it_imports() {
+        let root = json!({"name": "x"});
+        let hashed = format!("DataObject {}", object_name("", "No Name"));
+        let mut keys = vec!["DataObject global", &hashed, "DataObject plain", "Target one", "Target two"];
+        let mut observed_keys = observed(&installation("OnChange", root.clone()));
+        keys.sort_unstable();
+        observed_keys.sort_unstable();
+        assert_eq!(observed_keys, keys);
+        assert_eq!(observed_as::<DataObject>("plain"), "DataObject plain");
+        assert_eq!(observed_as::<Target>("one"), "Target one");
+        for policy in ["Manual", "OnSpecChange"] {
+            assert_eq!(observed(&installation(policy, root.clone())), [""; 0], "{policy}");
+        }
+    }
+
+    #[test]
+    fn orc_33_children_and_what_is_to_go_start_no_jobs_by_their_imports() {
+        let owner =
+            json!([{"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": "up", "uid": "u"}]);
+        for metadata in [
+            json!({"name": "x", "ownerReferences": owner}),
+            json!({"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        ] {
+            assert_eq!(observed(&installation("OnChange", metadata.clone())), [""; 0], "{metadata}");
+        }
+    }
+}
