@@ -49,7 +49,7 @@ fn exporting(mut root: Value) -> Value {
     let mut fields: Value =
         serde_json::from_str(blueprint.as_str().unwrap_or_default()).expect("the blueprint is JSON");
     fields["exports"] = json!([{"name": "out", "type": "data", "schema": {}}]);
-    let answer = r#"{"exports": {"out": {{ values.imports.v | tojson }}}}"#;
+    let answer = r#"{"exports": {"out": {{ values.dataobjects.v | tojson }}}}"#;
     fields["exportExecutions"] = json!([{"name": "e", "type": "Jinja", "template": answer}]);
     *blueprint = json!(fields.to_string());
     root["spec"]["exports"] = json!({"data": [{"name": "out", "dataRef": name}]});
