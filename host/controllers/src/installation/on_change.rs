@@ -97,10 +97,7 @@ impl OnChange {
         let marked = installation.status.as_ref().map_or("", |status| &status.triggered_imports_hash);
         let before = sibling::predecessors(host, installation);
         let peers: Vec<_> = before.iter().map(|sibling| peer(sibling)).collect();
-        let name = installation.name_any();
-        let asked = before.iter().filter_map(|sibling| sibling.status.as_ref());
-        let asked = asked.flat_map(|status| &status.dependents_to_trigger).any(|dependent| dependent.name == name);
-        plan::imports_start(marked, now.as_deref(), &peers, asked)
+        plan::imports_start(marked, now.as_deref(), &peers, is_about_to_be_asked(&installation.name_any(), &before))
     }
 
     fn view(&self, host: &Host, installation: &Installation) -> View {
@@ -152,6 +149,12 @@ pub(crate) fn observed(installation: &Installation) -> Vec<String> {
 /// The index key of an object that may be imported.
 pub(crate) fn observed_as<K: Watched>(name: &str) -> String {
     format!("{} {name}", K::kind(&()))
+}
+
+/// Whether one of these siblings is about to ask an Installation for a job (INS-43).
+fn is_about_to_be_asked(name: &str, siblings: &[Arc<Installation>]) -> bool {
+    let asked = siblings.iter().filter_map(|sibling| sibling.status.as_ref());
+    asked.flat_map(|status| &status.dependents_to_trigger).any(|dependent| dependent.name == name)
 }
 
 fn waiter(installation: &Installation) -> Waiter {
@@ -207,6 +210,15 @@ mod tests {
         for policy in ["Manual", "OnSpecChange"] {
             assert_eq!(observed(&installation(policy, root.clone())), [""; 0], "{policy}");
         }
+    }
+
+    #[test]
+    fn orc_33_ins_43_who_is_about_to_be_asked_stands_in_the_status_of_a_sibling() {
+        let mut sibling = installation("Manual", json!({"name": "x"}));
+        sibling.status = Some(serde_json::from_value(json!({"dependentsToTrigger": [{"name": "a"}]})).unwrap());
+        let siblings = [Arc::new(installation("Manual", json!({"name": "y"}))), Arc::new(sibling)];
+        assert!(is_about_to_be_asked("a", &siblings));
+        assert!(!is_about_to_be_asked("b", &siblings) && !is_about_to_be_asked("a", &[]));
     }
 
     #[test]
