@@ -110,4 +110,19 @@ async fn orc_33_only_what_roots_under_the_policy_import_is_watched_and_by_one_wa
     }
     let during = Requests::counted(cluster.client()).await - before;
     assert_eq!((during.writes(), during.reads()), (100, 0), "a change that is none for them: {during:#?}");
+
+    for name in ["one", "two"] {
+        let mut manual = root(name, "Manual");
+        manual["metadata"]["annotations"] = json!({});
+        cluster.apply(&manual).await;
+        let waits = |object: &Value| {
+            object["metadata"]["name"] == name && object["status"]["conditions"].to_string().contains("AwaitingTrigger")
+        };
+        cluster.expect_that(&any("Installation", name), "does not wait for a trigger", waits).await;
+    }
+    let last = another_job("one", &Value::Null).await;
+    cluster.apply(&root("one", "OnChange")).await;
+    another_job("one", &last).await;
+    let during = Requests::counted(cluster.client()).await - before;
+    assert_eq!(during.watches("secrets"), 1, "the first watch has ended with the policy: {during:#?}");
 }

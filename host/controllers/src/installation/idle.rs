@@ -43,9 +43,11 @@ pub(super) async fn look(host: &Host, on_change: &OnChange, installation: &Insta
     let now = host.now();
     let generation = installation.metadata.generation.unwrap_or_default();
     let changed = status.observed_generation != generation;
+    // Asked in any case: who gives the policy up watches nothing any more.
+    let due = on_change.is_due(host, installation);
     let plan = if changed || installation.operation().is_some() {
         Plan::Nothing
-    } else if on_change.is_due(host, installation) {
+    } else if due {
         return Ok(Idle::Start(None));
     } else {
         match terms(installation, outcome) {

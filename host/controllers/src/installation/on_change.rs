@@ -80,7 +80,8 @@ impl OnChange {
         }
     }
 
-    /// Whether the imports of an Installation at rest start a job.
+    /// Whether the imports of an Installation at rest start a job. They are watched from now on, or no longer where they start
+    /// none.
     pub(super) fn is_due(&self, host: &Host, installation: &Installation) -> bool {
         if !observes(installation) {
             release(&self.lookout, installation);
