@@ -108,7 +108,7 @@ async fn orc_33_only_what_roots_under_the_policy_import_is_watched_and_by_one_wa
         cluster.apply(&secret("stranger", &number.to_string())).await;
         cluster.annotate(&secret("imported", "2"), json!({"number": number.to_string()})).await;
     }
-    let during = Requests::counted(cluster.client()).await - before;
+    let during = Requests::counted(cluster.client()).await - before.clone();
     assert_eq!((during.writes(), during.reads()), (100, 0), "a change that is none for them: {during:#?}");
 
     for name in ["one", "two"] {
