@@ -305,9 +305,16 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_message_is_cut_at_a_character() {
-        let huge = Failure::new("O", "R", "ä".repeat(LONGEST_MESSAGE));
-        let conditions = conditions(&State::DeleteFailed { failure: huge }, 1, &[], at(0));
-        assert!(conditions.iter().all(|condition| condition.message.len() < LONGEST_MESSAGE + 10));
+    fn a_message_of_more_than_8_kib_is_cut_at_a_character() {
+        let told = |message: String| {
+            let failure = Failure::new("O", "R", message);
+            let conditions = conditions(&State::DeleteFailed { failure }, 1, &[], at(0));
+            conditions.into_iter().map(|condition| condition.message).collect::<Vec<_>>()
+        };
+        let same = |message: String| vec![message; 3];
+        assert_eq!(told("a".repeat(8192)), same("a".repeat(8192)));
+        assert_eq!(told("a".repeat(8193)), same(format!("{} […]", "a".repeat(8192))));
+        let two_bytes_each = format!("a{}", "ä".repeat(4096));
+        assert_eq!(told(two_bytes_each), same(format!("a{} […]", "ä".repeat(4095))));
     }
 }

@@ -162,6 +162,12 @@ mod tests {
     }
 
     #[test]
+    fn c_32_who_is_interrupted_is_told_by_what() {
+        let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+        assert_eq!(interrupted(), Failure::new("InterruptOperation", "InterruptOperation", told));
+    }
+
+    #[test]
     fn ins_07_finished_means_both_ids_are_this_job() {
         assert!(JobIds::new("a", "a").has_finished("a"));
         assert!(!JobIds::new("b", "a").has_finished("a"));

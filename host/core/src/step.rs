@@ -264,6 +264,14 @@ mod tests {
     }
 
     #[test]
+    fn who_only_waits_has_not_failed() {
+        let failure = Failure::new("Op", "Reason", "x");
+        assert_eq!(retry("x").failure(), Some(&failure));
+        assert_eq!(stall("x").failure(), Some(&failure));
+        assert_eq!(Halt::wait("Target", "a", Until::Exists).failure(), None);
+    }
+
+    #[test]
     fn wf_44_several_failures_are_told_together() {
         assert_eq!(retry("x").join(retry("y")), retry("x; y"));
         assert_eq!(stall("x").join(stall("x")), stall("x"));

@@ -195,6 +195,13 @@ mod tests {
     }
 
     #[test]
+    fn ins_51_ins_67_a_job_that_failed_tells_whether_it_was_to_delete() {
+        let state = |phase| Rest::after(phase, &advance(phase, Err(Halt::Stall(failure())))).unwrap().state();
+        assert_eq!(state(Installation::Init), State::Failed { failure: failure(), retry: false });
+        assert_eq!(state(Installation::InitDelete), State::DeleteFailed { failure: failure() });
+    }
+
+    #[test]
     fn ins_47_success_ends_the_job() {
         let transition = advance(Installation::Completing, Ok(Verdict::Done));
         let rest = Rest::after(Installation::Completing, &transition).unwrap();

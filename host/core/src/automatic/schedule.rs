@@ -162,6 +162,15 @@ mod tests {
     }
 
     #[test]
+    fn usual_is_five_minutes_after_a_failure_and_a_day_after_a_success() {
+        let usual = [Schedule::AFTER_FAILURE, Schedule::AFTER_SUCCESS].map(|usual| {
+            let schedule = Schedule::parse("", None, usual).unwrap();
+            schedule.after(NOW.parse().unwrap()).unwrap().to_string()
+        });
+        assert_eq!(usual, ["2026-11-21T12:39:56Z", "2026-11-22T12:34:56Z"]);
+    }
+
+    #[test]
     fn what_cannot_be_read_is_told() {
         let told = |cron| Schedule::parse(cron, None, Schedule::AFTER_FAILURE).unwrap_err().to_string();
         assert_eq!(

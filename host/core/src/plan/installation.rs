@@ -322,6 +322,20 @@ mod tests {
     }
 
     #[test]
+    fn an_object_of_any_kind_stands_as_its_phase_says() {
+        use crate::phase::{execution::Execution, installation::Installation};
+        use Standing::{DeleteFailed, Failed, New, Succeeded, Working};
+        let installations = Installation::ALL.iter().map(|phase| Standing::of(Some(*phase))).collect::<Vec<_>>();
+        assert_eq!(
+            installations,
+            [Working, Working, Working, Working, Working, Succeeded, Failed, Working, Working, Working, DeleteFailed]
+        );
+        let executions = Execution::ALL.iter().map(|phase| Standing::of(Some(*phase))).collect::<Vec<_>>();
+        assert_eq!(executions, [Working, Working, Working, Succeeded, Failed, Working, Working, DeleteFailed]);
+        assert_eq!(Standing::of::<Installation>(None), New);
+    }
+
+    #[test]
     fn ins_21_a_child_waits_for_its_siblings_of_this_job() {
         assert_eq!(show(predecessors(&peers("a=succeeded/old"), false, "new")), "waiting for Installation a to finish");
         assert_eq!(
@@ -482,6 +496,13 @@ mod tests {
             show(successors(&peers("a=delete-failed/new b=working/old"), "new")),
             "stall SuccessorNotDeleted: an installation that imports exports of this one could not be deleted: installation a failed: boom"
         );
+    }
+
+    #[test]
+    fn c_15_a_successor_that_only_finished_this_job_or_failed_in_an_older_one_is_waited_for() {
+        for successor in ["a=succeeded/new", "a=delete-failed/old!", "a=delete-failed/old"] {
+            assert_eq!(show(successors(&peers(successor), "new")), "waiting for Installation a to be gone");
+        }
     }
 
     #[test]
