@@ -247,6 +247,8 @@ mod tests {
     #[test]
     fn orc_08_orc_09_a_wait_names_an_object_or_a_time() {
         assert_eq!(Wait::each([]), None);
+        let named = Waiting { kind: "Target".to_owned(), name: "a".to_owned(), until: Until::Exists };
+        assert_eq!(Wait::on("Target", "a", Until::Exists).objects(), &BTreeSet::from([named]));
         let polled = Wait::poll(Duration::from_secs(7)).within(Duration::from_secs(9));
         assert_eq!((polled.again_in(), polled.objects().len()), (Some(Duration::from_secs(7)), 0));
         assert_eq!(
