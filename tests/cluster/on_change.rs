@@ -1,4 +1,5 @@
-//! Roots under `reconcilePolicy: OnChange`: what is imported starts jobs, each change one (C-05, ORC-33).
+//! Roots under `reconcilePolicy: OnChange`: what is imported starts jobs, each change one (C-05, ORC-33). Roots under
+//! `importPolicy: Wait`: what is imported is waited for (C-10).
 
 use std::sync::{Arc, Mutex};
 
@@ -381,4 +382,38 @@ async fn orc_33_orc_04_a_restart_starts_nothing_and_finds_what_changed_meanwhile
     Theirs(&world.objects).succeed("r").await;
     succeeded_after(&world.objects, "r", &first).await;
     world.end().await;
+}
+
+/// Waits until a root says what it waits for.
+async fn says(cluster: &Objects, name: &str, message: &str) {
+    let has_said = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        object["metadata"]["name"] == name
+            && object["status"]["phase"] == "Init"
+            && conditions.iter().any(|condition| condition["type"] == "Progressing" && condition["message"] == message)
+    };
+    cluster.expect_that(&any("Installation", name), &format!("does not say: {message}"), has_said).await;
+}
+
+#[tokio::test]
+async fn c_10_under_the_import_policy_wait_one_job_waits_for_each_import_by_name() {
+    let cluster = crate::cluster().await;
+    let history = History::begin(cluster.client()).await;
+    let secret = json!({"name": "w", "secretRef": {"name": "hidden", "key": "k"}});
+    let mut waiting = root("r", json!({"data": [data_import("v", "late"), secret]}));
+    waiting["spec"]["reconcilePolicy"] = json!("Manual");
+    waiting["spec"]["importPolicy"] = json!("Wait");
+    waiting["metadata"]["annotations"] = asks();
+    cluster.apply(&waiting).await;
+    says(&cluster, "r", "waiting for DataObject late to exist").await;
+    cluster.apply(&data_object("late", json!("at "))).await;
+    says(&cluster, "r", "waiting for Secret hidden to exist").await;
+    let metadata = json!({"name": "hidden"});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"k": "last"}});
+    cluster.apply(&secret).await;
+    let theirs = Theirs(&cluster);
+    assert_eq!(theirs.triggered("r").await["spec"]["config"]["content"], "at last");
+    theirs.succeed("r").await;
+    cluster.expect(&in_phase("Installation", "r", "Succeeded")).await;
+    assert_eq!(jobs(&history.until_now().await, "r").len(), 1);
 }

@@ -74,6 +74,9 @@ pub struct InstallationSpec {
     /// Whether a changed spec, or changed imports, start a job; absent means `Manual`. Looked at on roots only.
     #[serde(default, skip_serializing_if = "ReconcilePolicy::is_manual")]
     pub reconcile_policy: ReconcilePolicy,
+    /// What becomes of a job whose imports do not all exist; absent means `Fail`. Looked at on roots only.
+    #[serde(default, skip_serializing_if = "ImportPolicy::is_fail")]
+    pub import_policy: ImportPolicy,
     /// Promises that spare looking at siblings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimization: Option<Optimization>,
@@ -95,6 +98,22 @@ pub enum ReconcilePolicy {
 impl ReconcilePolicy {
     fn is_manual(&self) -> bool {
         *self == ReconcilePolicy::Manual
+    }
+}
+
+/// What becomes of a job whose imports do not all exist (`rules.md` C-10). Not in the original.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ImportPolicy {
+    /// It fails.
+    #[default]
+    Fail,
+    /// It waits in `Init` until they exist, and says for which.
+    Wait,
+}
+
+impl ImportPolicy {
+    fn is_fail(&self) -> bool {
+        *self == ImportPolicy::Fail
     }
 }
 

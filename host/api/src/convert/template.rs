@@ -11,7 +11,8 @@ use crate::{
     duration::Duration,
     execution::DeployItemTemplate,
     installation::{
-        BlueprintReference, BlueprintSource, InlineBlueprint, InstallationSpec, Optimization, ReconcilePolicy,
+        BlueprintReference, BlueprintSource, ImportPolicy, InlineBlueprint, InstallationSpec, Optimization,
+        ReconcilePolicy,
     },
     reference::ObjectReference,
 };
@@ -51,6 +52,7 @@ pub fn subinstallation(
         // Jobs begin at roots.
         automatic_reconcile: None,
         reconcile_policy: ReconcilePolicy::Manual,
+        import_policy: ImportPolicy::Fail,
     }
 }
 

@@ -11,12 +11,12 @@ use orangery_core::{
     export::{self, ExportError},
     import::{self, ImportError, ImportFault, Imported},
     record::{Content, Record, Scope},
-    step::{Halt, Step},
+    step::{Halt, Step, Until},
 };
 use orangery_reconcile::{Key, Store, Watched};
 use serde_json::Value;
 
-use super::{Run, sources::Gathered};
+use super::{Run, on_change, sources::Gathered};
 use crate::{
     host::{Host, index},
     object::owner_reference,
@@ -82,7 +82,11 @@ pub(super) async fn read_imports(
             return Err(import_failed("ReadImports", &error));
         };
         if !asked.insert((*kind, name.clone())) || !gathered.ask_for(host, kind, name).await? {
-            return Err(import_failed("ReadImports", &error));
+            return Err(if on_change::awaits(installation) {
+                Halt::wait(*kind, name, Until::Exists)
+            } else {
+                import_failed("ReadImports", &error)
+            });
         }
     }
 }
@@ -92,8 +96,9 @@ impl Run<'_> {
         Names::of(&self.draft, &self.job)
     }
 
-    /// Every import, by its name in the Installation.
+    /// Every import, by its name in the Installation. What may be waited for is watched before it is read.
     pub(super) async fn read_imports(&self) -> Step<BTreeMap<String, Imported>> {
+        self.on_change.watch(self.host, &self.draft);
         read_imports(self.host, &self.draft, &self.job).await
     }
 

@@ -1,4 +1,5 @@
-//! Roots under the policy `OnChange`: a job starts when what they import has changed (C-05, ORC-33).
+//! Roots under the policy `OnChange`: a job starts when what they import has changed (C-05, ORC-33). Roots under the import
+//! policy `Wait`: a job goes on when what they import exists (C-10).
 //!
 //! A job is marked with the hash of the imports as it begins, and once more before it reads them; a root at rest whose imports
 //! are all there with another hash starts the next job. DataObjects and Targets are known by their stores; Secrets and
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use orangery_api::{
     data_object::DataObject,
-    installation::{Installation, ReconcilePolicy},
+    installation::{ImportPolicy, Installation, ReconcilePolicy},
     marks::Marks,
     target::Target,
 };
@@ -31,7 +32,7 @@ use super::{
     children::peer,
     objects::{Names, read_imports},
     sibling,
-    sources::{Gathered, Plain},
+    sources::{Gathered, Plain, PlainName},
 };
 use crate::{event, host::Host};
 
@@ -101,26 +102,39 @@ impl OnChange {
         plan::imports_start(marked, now.as_deref(), &peers, is_about_to_be_asked(&installation.name_any(), &before))
     }
 
-    fn view(&self, host: &Host, installation: &Installation) -> View {
-        let imports = Imports::from(&installation.spec.imports);
+    /// Watches the Secrets and ConfigMaps that a job may have to wait for, until the Installation is at rest.
+    pub(super) fn watch(&self, host: &Host, installation: &Installation) {
+        if awaits(installation) {
+            self.keep(host, installation, &Imports::from(&installation.spec.imports));
+        }
+    }
+
+    /// Watches the Secrets and ConfigMaps among the imports from now on. What is known of each.
+    fn keep(&self, host: &Host, installation: &Installation, imports: &Imports) -> Vec<(PlainName, Sight)> {
         let waiter = waiter(installation);
-        let named: Vec<_> = Plain::named(&imports).into_iter().collect();
+        let named = Plain::named(imports);
         let objects: Vec<_> = named.iter().map(|(kind, name)| (kind.resource(), name.clone())).collect();
         let sights = self.lookout.keep(&waiter, &objects);
         if host.stores.installations.get(&Key::of(installation)).is_none() {
             // It went meanwhile, and what it held before was released.
             self.lookout.release(&waiter);
         }
+        named.into_iter().zip(sights).collect()
+    }
+
+    fn view(&self, host: &Host, installation: &Installation) -> View {
+        let imports = Imports::from(&installation.spec.imports);
+        let namespace = installation.namespace().unwrap_or_default();
         let mut seen = Vec::new();
-        for (of, sight) in named.into_iter().zip(sights) {
+        for (of, sight) in self.keep(host, installation, &imports) {
             match sight {
                 Sight::Present(object) => seen.push((of, object)),
                 Sight::Absent => {}
                 Sight::Unknown => return View::Unknown,
-                Sight::Blind(why) => return View::Blind(blind(&of.0.resource().kind, &waiter.namespace, &of.1, &why)),
+                Sight::Blind(why) => return View::Blind(blind(&of.0.resource().kind, &namespace, &of.1, &why)),
             }
         }
-        let gathered = Gathered::seen(host, &waiter.namespace, seen);
+        let gathered = Gathered::seen(host, &namespace, seen);
         let imported = import::read(&imports, &Names::of(installation, "").scope(), &gathered);
         View::Known(imported.ok().map(|imported| import::content_hash(&imported)))
     }
@@ -133,9 +147,14 @@ fn observes(installation: &Installation) -> bool {
         && !installation.is_deleting()
 }
 
-/// The DataObjects and Targets whose changes may start a job of an Installation, as index keys.
+/// Whether jobs of an Installation wait for imports that do not exist.
+pub(super) fn awaits(installation: &Installation) -> bool {
+    installation.spec.import_policy == ImportPolicy::Wait && installation.is_root() && !installation.is_deleting()
+}
+
+/// The DataObjects and Targets whose changes may start a job of an Installation or let one go on, as index keys.
 pub(crate) fn observed(installation: &Installation) -> Vec<String> {
-    if !observes(installation) {
+    if !observes(installation) && !awaits(installation) {
         return Vec::new();
     }
     let references = imported(&(&installation.spec.imports).into());

@@ -37,7 +37,7 @@ pub(super) enum Plain {
 }
 
 /// A Secret or ConfigMap that imports name.
-type PlainName = (Plain, String);
+pub(super) type PlainName = (Plain, String);
 
 /// The objects of one namespace, as far as imports go.
 pub(super) struct Gathered<'a> {
