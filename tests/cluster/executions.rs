@@ -102,7 +102,7 @@ async fn exe_04_exe_16_exe_18_the_one_job_of_the_root_triggers_execution_and_ite
 }
 
 #[tokio::test]
-async fn exe_11_to_15_init_brings_the_items_to_the_spec_and_triggers_none() {
+async fn exe_11_to_15_c_19_init_brings_the_items_to_the_spec_and_triggers_none() {
     let cluster = crate::cluster().await;
     let theirs = Theirs(&cluster);
     cluster.apply(&tree(&[("kept", &[]), ("orphan", &[])], "1")).await;
@@ -174,7 +174,7 @@ async fn exe_31_completing_collects_the_exports_before_success() {
 }
 
 #[tokio::test]
-async fn exe_35_exe_37_exe_38_only_a_new_job_of_the_root_begins_again_and_not_before_the_tree_is_finished() {
+async fn exe_35_exe_37_exe_38_c_20_only_a_new_job_of_the_root_begins_again_and_not_before_the_tree_is_finished() {
     let cluster = crate::cluster().await;
     let theirs = Theirs(&cluster);
     cluster.apply(&tree(&[("a", &[])], "1")).await;

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How long the servers may take until they serve.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(180);
 
 /// The namespace that the chart of the host would be installed into.
 pub const HOST_NAMESPACE: &str = "orangery-system";

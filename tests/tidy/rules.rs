@@ -11,8 +11,15 @@ mod tests {
     /// The families of rules, and how many each has; `c` are the decisions where the sources contradict each other.
     const FAMILIES: [(&str, u32); 6] = [("exe", 51), ("ins", 83), ("wf", 55), ("orc", 42), ("flx", 37), ("c", 34)];
 
-    /// Of these families every rule is pinned but for those listed.
-    const COMPLETE: [(&str, &[u32]); 2] = [("exe", &[]), ("ins", &[])];
+    /// Of these families every rule is pinned but for those listed. They belong to conditions and policies of workflows and to
+    /// deletion guards, which are not built yet, and C-33 to the container deployer.
+    const COMPLETE: [(&str, &[u32]); 5] = [
+        ("exe", &[]),
+        ("ins", &[]),
+        ("orc", &[23, 24, 26, 27, 31, 32, 35, 36, 37, 38, 39, 40, 41, 42]),
+        ("flx", &[21, 25, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37]),
+        ("c", &[1, 2, 3, 7, 21, 33]),
+    ];
 
     /// The rules of one family that tests pin.
     fn pinned(family: &str) -> BTreeSet<u32> {
