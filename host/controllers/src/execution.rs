@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use orangery_api::{
+    deploy_item::DeployItem,
     execution::{DeployItemTemplate, Execution},
     job::Job,
     label,
@@ -15,7 +16,7 @@ use orangery_core::{
     job::{JobIds, Situation, Work, interrupted, work},
     phase::execution::Execution as Phase,
     step::{Halt, Step, Verdict},
-    walk::Transition,
+    walk::{Transition, beside_children},
 };
 use orangery_reconcile::{Controller, Next};
 
@@ -117,7 +118,7 @@ impl job::Run for Run<'_> {
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
         let status = self.draft.status.as_ref();
-        match phase {
+        let result = match phase {
             Phase::Init | Phase::InitDelete if status.is_some_and(|status| status.interrupted_job == self.job) => {
                 Ok(Verdict::Failed(interrupted()))
             }
@@ -127,11 +128,19 @@ impl job::Run for Run<'_> {
             Phase::InitDelete => self.init_delete().await,
             Phase::Deleting => self.deleting().await,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
-        }
+        };
+        beside_children(result, self.has_working_items())
     }
 }
 
 impl Run<'_> {
+    /// Whether an item works for this job.
+    fn has_working_items(&self) -> bool {
+        let running =
+            |item: &DeployItem| JobIds::new(item.job_id(), item.job_id_finished()).running() == Some(&self.job);
+        self.objects().iter().any(|item| running(item))
+    }
+
     /// Writes where the walk rests: one write.
     async fn rest(mut self, before: &Execution, phase: Phase, transition: Transition<Phase>) -> Result<Next, Halt> {
         let store = &self.host.stores.executions;

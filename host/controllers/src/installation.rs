@@ -16,7 +16,7 @@ use orangery_core::{
     job::{JobIds, Situation, Work, interrupted, work},
     phase::installation::Installation as Phase,
     step::{Halt, Step, Verdict},
-    walk::Transition,
+    walk::{Transition, beside_children},
 };
 use orangery_reconcile::{Controller, Key, Next, Queue};
 
@@ -195,7 +195,7 @@ impl job::Run for Run<'_> {
         if self.begins_nothing(phase) {
             return Ok(Verdict::Failed(interrupted()));
         }
-        match phase {
+        let result = match phase {
             Phase::Init => self.init().await,
             Phase::CleanupOrphaned => self.cleanup_orphaned().await,
             Phase::ObjectsCreated => self.objects_created().await,
@@ -205,7 +205,8 @@ impl job::Run for Run<'_> {
             Phase::TriggerDelete => self.trigger_delete().await,
             Phase::Deleting => self.deleting().await,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
-        }
+        };
+        beside_children(result, self.has_working_children())
     }
 }
 
@@ -226,9 +227,12 @@ impl Run<'_> {
             Phase::CleanupOrphaned | Phase::Progressing | Phase::Completing | Phase::Deleting => false,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => false,
         };
-        begins
-            && status.is_some_and(|status| status.interrupted_job == self.job)
-            && !self.peers().iter().any(|peer| peer.ids.running() == Some(self.job.as_str()))
+        begins && status.is_some_and(|status| status.interrupted_job == self.job) && !self.has_working_children()
+    }
+
+    /// Whether a subobject works for this job.
+    fn has_working_children(&self) -> bool {
+        self.peers().iter().any(|peer| peer.ids.running() == Some(self.job.as_str()))
     }
 
     /// Writes where the walk rests: one write, in which an ended job also names the siblings to be triggered next, so

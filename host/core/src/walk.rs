@@ -48,6 +48,15 @@ pub fn advance<P: Phase>(phase: P, result: Step<Verdict>) -> Transition<P> {
     }
 }
 
+/// The result of a phase that a job may have come back to: phases passed are not written, so after a crash or a conflict an
+/// early phase can meet children that its job has triggered already. While they work it does not end the job (C-16, INS-08).
+pub fn beside_children(result: Step<Verdict>, working: bool) -> Step<Verdict> {
+    match result {
+        Ok(Verdict::Failed(failure)) | Err(Halt::Stall(failure)) if working => Err(Halt::Retry(failure)),
+        result => result,
+    }
+}
+
 /// Where a walk rests: what is to be written to the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rest<P> {
@@ -161,6 +170,18 @@ mod tests {
     fn c_16_a_stall_beside_working_children_is_tried_again() {
         assert_eq!(advance(Execution::Progressing, Err(Halt::Stall(failure()))), Transition::Retry(failure()));
         assert_eq!(advance(Installation::Deleting, Err(Halt::Stall(failure()))), Transition::Retry(failure()));
+    }
+
+    #[test]
+    fn c_16_ins_08_a_job_that_came_back_to_an_early_phase_does_not_end_beside_working_children() {
+        let wait = || Wait::on("DeployItem", "a", Until::Finished);
+        let results = || {
+            [Err(Halt::Stall(failure())), Ok(Verdict::Failed(failure())), Ok(Verdict::Done), Err(Halt::Wait(wait()))]
+        };
+        let retry = || Err(Halt::Retry(failure()));
+        let beside = results().map(|result| beside_children(result, true));
+        assert_eq!(beside, [retry(), retry(), Ok(Verdict::Done), Err(Halt::Wait(wait()))]);
+        assert_eq!(results().map(|result| beside_children(result, false)), results());
     }
 
     #[test]
