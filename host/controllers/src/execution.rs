@@ -129,7 +129,7 @@ impl job::Run for Run<'_> {
             Phase::Deleting => self.deleting().await,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
         };
-        beside_children(result, self.has_working_items())
+        beside_children(result, || self.has_working_items())
     }
 }
 

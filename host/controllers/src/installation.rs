@@ -206,7 +206,7 @@ impl job::Run for Run<'_> {
             Phase::Deleting => self.deleting().await,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
         };
-        beside_children(result, self.has_working_children())
+        beside_children(result, || self.has_working_children())
     }
 }
 

@@ -50,9 +50,10 @@ pub fn advance<P: Phase>(phase: P, result: Step<Verdict>) -> Transition<P> {
 
 /// The result of a phase that a job may have come back to: phases passed are not written, so after a crash or a conflict an
 /// early phase can meet children that its job has triggered already. While they work it does not end the job (C-16, INS-08).
-pub fn beside_children(result: Step<Verdict>, working: bool) -> Step<Verdict> {
+/// `working` is asked only where the job would end.
+pub fn beside_children(result: Step<Verdict>, working: impl Fn() -> bool) -> Step<Verdict> {
     match result {
-        Ok(Verdict::Failed(failure)) | Err(Halt::Stall(failure)) if working => Err(Halt::Retry(failure)),
+        Ok(Verdict::Failed(failure)) | Err(Halt::Stall(failure)) if working() => Err(Halt::Retry(failure)),
         result => result,
     }
 }
@@ -179,9 +180,9 @@ mod tests {
             [Err(Halt::Stall(failure())), Ok(Verdict::Failed(failure())), Ok(Verdict::Done), Err(Halt::Wait(wait()))]
         };
         let retry = || Err(Halt::Retry(failure()));
-        let beside = results().map(|result| beside_children(result, true));
+        let beside = results().map(|result| beside_children(result, || true));
         assert_eq!(beside, [retry(), retry(), Ok(Verdict::Done), Err(Halt::Wait(wait()))]);
-        assert_eq!(results().map(|result| beside_children(result, false)), results());
+        assert_eq!(results().map(|result| beside_children(result, || false)), results());
     }
 
     #[test]
