@@ -37,7 +37,7 @@ fn tree(name: &str) -> Value {
 #[tokio::test]
 async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes_up() {
     let (binary, programs) = crate::programs().await;
-    let server = Kube::start(&programs, &binary).await;
+    let server = Kube::start_audited(&programs, &binary).await;
     let objects = Objects::of(server.kubeconfig()).await;
     let theirs = Theirs(&objects);
     let [first_user, second_user] = OPERATOR;
@@ -75,7 +75,7 @@ async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes
 #[tokio::test]
 async fn c_34_an_operator_that_stops_gives_its_lease_to_the_next() {
     let (binary, programs) = crate::programs().await;
-    let server = Kube::start(&programs, &binary).await;
+    let server = Kube::start_audited(&programs, &binary).await;
     let objects = Objects::of(server.kubeconfig()).await;
     // So long that nobody waits for its end.
     let slow = ["--lease-duration", "3600"];

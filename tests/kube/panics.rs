@@ -62,7 +62,7 @@ fn problem(name: &str) -> Value {
 #[tokio::test]
 async fn a_panic_is_written_down_with_the_rights_of_the_chart() {
     let (binary, programs) = crate::programs().await;
-    let server = Kube::start(&programs, &binary).await;
+    let server = Kube::start_audited(&programs, &binary).await;
     let objects = Objects::of(server.kubeconfig()).await;
     let client = client(&server.kubeconfig_of_operator(OPERATOR[0])).await;
     let config = OperatorConfig::new(client, Arc::new(Panicking::default()));

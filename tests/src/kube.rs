@@ -57,6 +57,10 @@ rules:
 - level: Metadata
 ";
 
+/// The servers' folder is their working directory. An answer is there when it is in the log.
+const AUDITED: [&str; 3] =
+    ["--audit-policy-file=audit.yaml", "--audit-log-path=audit.log", "--audit-log-mode=blocking-strict"];
+
 /// The folder of the built programs.
 pub struct Programs(PathBuf);
 
@@ -91,6 +95,11 @@ impl Kube {
     /// Starts them, with our kinds and with the rights that the chart gives to the operator; answers when they serve.
     pub async fn start(programs: &Programs, binary: &Binary) -> Kube {
         Kube::start_with(programs, binary, &[]).await
+    }
+
+    /// Starts servers that write down what is asked of them, for [`Kube::writes`]; each request takes longer by that.
+    pub async fn start_audited(programs: &Programs, binary: &Binary) -> Kube {
+        Kube::start_with(programs, binary, &AUDITED.map(str::to_owned)).await
     }
 
     /// Starts servers that trust the tokens of another one for this audience, whose users are called `oidc:…` here.
@@ -158,8 +167,9 @@ impl Kube {
     }
 
     /// What a user has written so far, or tried to, in order: the verb, the kind's plural name, the object and the answer.
+    /// Only of servers that were started to write it down.
     pub fn writes(&self, user: &str) -> Vec<String> {
-        let log = fs::read_to_string(self.folder.path().join("audit.log")).expect("the server writes it");
+        let log = fs::read_to_string(self.folder.path().join("audit.log")).expect("an audited server writes it");
         let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let text = |event: &Value, pointer: &str| {
             event.pointer(pointer).map(|value| value.to_string().replace('"', "")).unwrap_or_default()
@@ -278,10 +288,6 @@ impl Kube {
             // There is nobody who makes the service accounts of new namespaces.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
-            format!("--audit-policy-file={}", self.path("audit.yaml")),
-            format!("--audit-log-path={}", self.path("audit.log")),
-            // An answer is there when it is in the log.
-            "--audit-log-mode=blocking-strict".to_owned(),
         ]
     }
 

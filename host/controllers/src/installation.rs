@@ -16,7 +16,7 @@ use orangery_core::{
     job::{JobIds, Situation, Work, interrupted, work},
     phase::installation::Installation as Phase,
     step::{Halt, Step, Verdict},
-    walk::{Transition, beside_children},
+    walk::{Transition, advance, beside_children},
 };
 use orangery_reconcile::{Controller, Key, Next, Queue};
 
@@ -148,43 +148,56 @@ async fn adopt(host: &Host, before: &Arc<Installation>) -> Result<Arc<Installati
 }
 
 impl InstallationController {
-    /// Starts a job at a root: the id goes to the status first, so that a request is never lost (INS-12 … INS-14). `record`
-    /// is that of a job which starts on a schedule; a person's request begins to count anew, as does a change.
+    /// Starts a job at a root: the id goes to the status before any child gets it, so that a request is never lost
+    /// (INS-12 … INS-14). `record` is that of a job which starts on a schedule; a person's request begins to count anew, as
+    /// does a change.
     async fn start(&self, before: &Installation, record: Option<AutomaticReconcileStatus>) -> Result<Next, Halt> {
         use orangery_core::phase::Phase as _;
         let host = self.host.as_ref();
         let mark = self.on_change.mark(host, before).await;
-        let now = host.now();
+        let job = host.chance.job_id();
         let mut after = before.clone();
         let first = if before.is_deleting() { Phase::INIT_DELETE } else { Phase::INIT };
         let generation = before.metadata.generation.unwrap_or_default();
         let status = after.status.get_or_insert_default();
-        status.trigger(&host.chance.job_id(), first, generation, &now);
+        status.trigger(&job, first, generation, &host.now());
         before.annotation(annotation::TRIGGER).unwrap_or_default().clone_into(&mut status.last_handled_trigger);
         status.pending_operation.clear();
         status.triggered_imports_hash = mark;
         if record.is_some() || !request::is_retry(before) {
             status.automatic_reconcile_status = record;
         }
+        if before.is_deleting() {
+            return self.start_deletion(before, after, job).await;
+        }
         let writer = host.writer(&host.stores.installations);
         writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
         Ok(Next::Again)
     }
 
-    async fn run(&self, before: &Installation, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
-        let mut run = Run {
-            host: &self.host,
-            blueprints: &self.blueprints,
-            on_change: &self.on_change,
-            draft: before.clone(),
-            job,
+    /// The delete calls for subobjects hand no job down, so they come before the id is written: one write says that the job
+    /// began and where it rests. The next look passes it to the subobjects.
+    async fn start_deletion(&self, before: &Installation, draft: Installation, job: String) -> Result<Next, Halt> {
+        let mut run = self.walk_from(draft, job, true);
+        let (phase, transition) = match advance(Phase::InitDelete, job::Run::phase(&mut run, Phase::InitDelete).await) {
+            Transition::Next(_) => (Phase::Deleting, advance(Phase::Deleting, run.until_gone())),
+            other => (Phase::InitDelete, other),
         };
-        if fresh {
-            let now = self.host.now();
-            run.draft.status.get_or_insert_default().begin(&now);
-        }
+        run.rest(before, phase, transition).await
+    }
+
+    async fn run(&self, before: &Installation, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
+        let mut run = self.walk_from(before.clone(), job, fresh);
         let (phase, transition) = walk(&mut run, phase).await;
         run.rest(before, phase, transition).await
+    }
+
+    /// A walk over an Installation; `fresh` where its job begins.
+    fn walk_from(&self, mut draft: Installation, job: String, fresh: bool) -> Run<'_> {
+        if fresh {
+            draft.status.get_or_insert_default().begin(&self.host.now());
+        }
+        Run { host: &self.host, blueprints: &self.blueprints, on_change: &self.on_change, draft, job }
     }
 }
 

@@ -127,6 +127,11 @@ impl Run<'_> {
     /// more as soon as it has ended.
     pub(super) async fn deleting(&mut self) -> Step<Verdict> {
         self.trigger_delete().await?;
+        self.until_gone()
+    }
+
+    /// Whether all subobjects are gone, and if not, for which it waits.
+    pub(super) fn until_gone(&self) -> Step<Verdict> {
         plan::deleting(&self.peers(), &self.job)
     }
 

@@ -17,6 +17,8 @@ use orangery_core::{
 use orangery_reconcile::Key;
 use orangery_render::Loaded;
 
+use crate::{object::owner_reference, record};
+
 use super::{
     Run,
     children::peer,
@@ -48,13 +50,19 @@ impl Run<'_> {
         let values = self.rendered(&mut rendering, &mut secrets, bound).await?;
         let records = import::copies(&loaded.blueprint.imports, &values, &names.scope())
             .map_err(|error| import_failed("CreateImports", &error))?;
-        self.write_records(&records).await?;
-        let templates = rendering.subinstallations(&values).await;
-        let templates = self.rendered(&mut rendering, &mut secrets, templates).await?;
-        self.ensure_subinstallations(&templates).await?;
-        let items = rendering.items(&values, &imported).await;
-        let items = self.rendered(&mut rendering, &mut secrets, items).await?;
-        self.ensure_execution(&items).await?;
+        let (host, namespace, owner) = (self.host, self.namespace(), owner_reference(&self.draft));
+        // No subobject works before it has the job, so nobody reads a copy yet: they are written beside the subobjects.
+        let copies = record::write(host, &namespace, &owner, &records);
+        let subobjects = async {
+            let templates = rendering.subinstallations(&values).await;
+            let templates = self.rendered(&mut rendering, &mut secrets, templates).await?;
+            self.ensure_subinstallations(&templates).await?;
+            let items = rendering.items(&values, &imported).await;
+            let items = self.rendered(&mut rendering, &mut secrets, items).await?;
+            self.ensure_execution(&items).await
+        };
+        let (copied, made) = tokio::join!(copies, subobjects);
+        copied.and(made)?;
         self.recheck(&imported).await?;
         let generation = self.draft.metadata.generation;
         let status = self.draft.status.get_or_insert_default();
