@@ -165,8 +165,17 @@ pub(crate) struct Installations {
 impl Installations {
     /// Begins to watch, and answers after the first list.
     pub(crate) async fn watch(client: &Client) -> Installations {
+        Self::watch_with(client, watcher::Config::default()).await
+    }
+
+    /// Begins to watch one of them: beside many others the server has nothing else to tell.
+    pub(crate) async fn watch_one(client: &Client, name: &str) -> Installations {
+        Self::watch_with(client, watcher::Config::default().fields(&format!("metadata.name={name}"))).await
+    }
+
+    async fn watch_with(client: &Client, config: watcher::Config) -> Installations {
         let api: Api<Seen> = Api::all_with(client.clone(), &resource("Installation"));
-        let events = watcher::watcher(api, watcher::Config::default()).boxed();
+        let events = watcher::watcher(api, config).boxed();
         let mut installations = Installations { events, known: Known::new() };
         while !matches!(installations.next(Instant::now() + DEADLINE).await, Event::InitDone) {}
         installations

@@ -1,11 +1,12 @@
 //! Starting, and starting again.
 
 use std::{
+    fs,
     future::pending,
     time::{Duration, Instant},
 };
 
-use orangery_tests::{cluster::Cluster, requests::Requests, usage::peak_resident_mebibytes};
+use orangery_tests::{binary::Binary, cluster::Cluster, requests::Requests, usage::peak_resident_mebibytes};
 use tokio::time::timeout;
 
 use crate::{
@@ -15,6 +16,9 @@ use crate::{
 
 const STARTS: usize = 5;
 const IDLE: Duration = Duration::from_secs(5);
+
+/// What jobs are made of.
+const OURS: [&str; 3] = ["installations", "executions", "deployitems"];
 
 /// From the start of the process to the moment its server can be reached.
 pub(crate) async fn starts(figures: &mut Figures) {
@@ -52,17 +56,36 @@ pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
     let begin = Instant::now();
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;
     figures.add(&format!("restart with {size} finished triples: ready"), &shown(begin.elapsed()));
+    let mut seen = Installations::watch_one(cluster.client(), &load::name("new", 0)).await;
     Run::new("new", 1).create(cluster.client()).await;
-    let mut seen = Installations::watch(cluster.client()).await;
     seen.until_succeeded(&load::name("new", 0)).await;
     figures.add(&format!("restart with {size} finished triples: a new one succeeded"), &shown(begin.elapsed()));
     let all = Requests::counted(cluster.client()).await;
-    figures.add(&format!("restart with {size} finished triples: writes in all"), &all.writes().to_string());
+    let ours = OURS.map(|resource| all.writes_to(resource)).iter().sum::<u64>();
+    let text = format!("{} in all, {ours} of them to {}", all.writes(), OURS.join(", "));
+    figures.add(&format!("restart with {size} finished triples: writes, the new one's included"), &text);
 
     let before = Requests::counted(cluster.client()).await;
     drop(timeout(IDLE, pending::<()>()).await);
     let idle = Requests::counted(cluster.client()).await - before;
     let text = format!("{} reads and {} writes in {}", idle.reads(), idle.writes(), shown(IDLE));
     figures.add(&format!("idle beside {size} finished triples"), &text);
+    operator_alone(&binary, &cluster, size, figures).await;
     cluster.kill().await;
+}
+
+/// An operator in a process of its own beside the finished triples: what it needs is not what the server needs.
+async fn operator_alone(binary: &Binary, cluster: &Cluster, size: usize, figures: &mut Figures) {
+    let kubeconfig = binary.folder().join("alone.kubeconfig");
+    fs::write(&kubeconfig, cluster.kubeconfig()).expect("a file in a temporary folder");
+    let begin = Instant::now();
+    let mut operator = binary.start(&["run", "--kubeconfig", &kubeconfig.to_string_lossy()]);
+    operator.logged("the operator is ready").await;
+    let ready = begin.elapsed();
+    // It looks at all of them once.
+    drop(timeout(IDLE, pending::<()>()).await);
+    let peak = operator.id().and_then(peak_resident_mebibytes).unwrap_or_default();
+    let text = format!("ready after {}, peak resident memory {peak:.0} MiB", shown(ready));
+    figures.add(&format!("an operator alone beside {size} finished triples"), &text);
+    operator.kill().await;
 }

@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines},
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader, Lines},
     process::{Child, ChildStdout, Command},
     sync::OnceCell,
     time::timeout,
@@ -116,6 +116,16 @@ impl Binary {
     }
 }
 
+/// The next line that contains this text.
+async fn find(lines: &mut Lines<BufReader<impl AsyncRead + Unpin>>, text: &str) -> Option<String> {
+    while let Some(line) = lines.next_line().await.expect("what it writes is text") {
+        if line.contains(text) {
+            return Some(line);
+        }
+    }
+    None
+}
+
 impl Running {
     /// Waits for a line of standard output that contains this text, and answers the line.
     pub async fn line_with(&mut self, text: &str) -> String {
@@ -128,13 +138,16 @@ impl Running {
         }
     }
 
+    /// Waits until it has logged a line that contains this text. What it logs afterwards is read by nobody.
+    pub async fn logged(&mut self, text: &str) {
+        let mut log = BufReader::new(self.child.stderr.take().expect("nobody reads its log yet")).lines();
+        let found = timeout(DEADLINE, find(&mut log, text)).await;
+        assert!(matches!(found, Ok(Some(_))), "it has not logged {text:?} ({found:?})");
+        self.child.stderr = Some(log.into_inner().into_inner());
+    }
+
     async fn find(&mut self, text: &str) -> Option<String> {
-        while let Some(line) = self.lines.next_line().await.expect("its output is text") {
-            if line.contains(text) {
-                return Some(line);
-            }
-        }
-        None
+        find(&mut self.lines, text).await
     }
 
     async fn errors(&mut self) -> String {

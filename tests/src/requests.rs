@@ -46,6 +46,15 @@ impl Requests {
         self.of(&READS)
     }
 
+    /// Writes to a resource, and to its subresources.
+    pub fn writes_to(&self, resource: &str) -> u64 {
+        let wanted = |key: &str| {
+            let (verb, of) = key.split_once(' ').unwrap_or_default();
+            WRITES.contains(&verb) && of.split('/').next() == Some(resource)
+        };
+        self.0.iter().filter(|(key, _)| wanted(key)).map(|(_, count)| count).sum()
+    }
+
     /// Watches on a resource that were begun.
     pub fn watches(&self, resource: &str) -> u64 {
         self.0.get(&format!("watch {resource}")).copied().unwrap_or_default()
@@ -94,6 +103,7 @@ apiserver_request_total{verb="WATCH",group="x",version="v1",resource="things",su
     fn reads_and_writes_are_counted_apart_without_events_and_watches() {
         let during = Requests::parse(AFTER) - Requests::parse(BEFORE);
         assert_eq!((during.writes(), during.reads()), (3, 1));
+        assert_eq!((during.writes_to("things"), during.writes_to("events")), (3, 3));
         assert_eq!((during.watches("things"), during.watches("events")), (1, 0));
     }
 }
