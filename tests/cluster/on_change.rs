@@ -1,8 +1,12 @@
 //! Roots under `reconcilePolicy: OnChange`: what is imported starts jobs, each change one (C-05, ORC-33). Roots under
 //! `importPolicy: Wait`: what is imported is waited for (C-10).
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
+use http::StatusCode;
 use orangery_tests::{
     history::{History, Seen},
     objects::Objects,
@@ -348,6 +352,55 @@ impl Fates for Noted {
         }
         Fate::Pass
     }
+}
+
+/// The server fails this many times to write the status of the Installation `a`.
+#[derive(Default)]
+struct Failing(AtomicUsize);
+
+impl Fates for Failing {
+    fn request(&self, asked: &Asked) -> Fate {
+        let left = |left: usize| left.checked_sub(1);
+        let is_that = asked.is_write() && asked.path.contains("/installations/a/status");
+        if is_that && self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok() {
+            return Fate::Refuse(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        Fate::Pass
+    }
+}
+
+#[tokio::test]
+async fn orc_33_ins_43_a_root_waits_for_the_job_that_one_before_it_is_about_to_start() {
+    let failing = Arc::new(Failing::default());
+    let mut world = World::on(&crate::ground(), crate::binary().await, Arc::<Failing>::clone(&failing)).await;
+    world.start();
+    world.ready().await;
+    let history = History::begin(world.objects.client()).await;
+    let theirs = Theirs(&world.objects);
+    world.objects.apply(&data_object("d", json!("one"))).await;
+    world.objects.apply(&exporting(root("a", json!({"data": [data_import("v", "d")]})))).await;
+    world.objects.apply(&root("b", json!({"data": [data_import("v", "a"), data_import("w", "d")]}))).await;
+    let mut last = [Value::Null, Value::Null];
+    for content in ["one", "two"] {
+        theirs.succeed("a").await;
+        last[0] = succeeded_after(&world.objects, "a", &last[0]).await;
+        assert_eq!(theirs.triggered("b").await["spec"]["config"]["content"], format!("{content}{content}"));
+        theirs.succeed("b").await;
+        last[1] = succeeded_after(&world.objects, "b", &last[1]).await;
+        if content == "one" {
+            settle(&world.objects).await;
+            // Both are woken by the change, and the start of the first one's job is late.
+            failing.0.store(2, Ordering::Relaxed);
+            world.objects.apply(&data_object("d", json!("two"))).await;
+        }
+    }
+    settle(&world.objects).await;
+    assert_eq!(failing.0.load(Ordering::Relaxed), 0, "the job of the first one started late");
+    let seen = history.until_now().await;
+    for name in ["a", "b"] {
+        assert_eq!(jobs(&seen, name).len(), 2, "one at first, and one for the change: {:#?}", seen.told());
+    }
+    world.end().await;
 }
 
 #[tokio::test]

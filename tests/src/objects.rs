@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{fail, matching::differences, yaml};
 
 /// How long a test waits for a condition before it fails.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The namespace that tests work in; a Target `cluster` is there.
 pub const NAMESPACE: &str = "default";

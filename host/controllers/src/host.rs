@@ -9,7 +9,7 @@ use kube::{
 };
 use orangery_api::{
     context::Context, data_object::DataObject, deploy_item::DeployItem, execution::Execution,
-    installation::Installation, label, marks::Marks, target::Target,
+    installation::Installation, job::Job, label, marks::Marks, target::Target,
 };
 use orangery_core::{
     component::ComponentVersions,
@@ -62,21 +62,31 @@ fn labelled<K: Marks>(object: &K, key: &str) -> Vec<String> {
     object.label(key).map(str::to_owned).into_iter().collect()
 }
 
+/// Whether no job of an object runs, and none will by itself.
+fn rests<K: Job + Watched>(object: &K) -> bool {
+    object.job_finished() && object.meta().deletion_timestamp.is_none()
+}
+
 impl Stores {
     /// Empty stores with their indexes.
     pub fn new() -> Self {
         Self {
             installations: Store::new()
+                .folding(rests)
                 .with_index(index::PARENT, |installation| vec![sibling::parent(installation).to_owned()])
                 .with_index(index::EXPORTS, sibling::exports)
                 .with_index(index::IMPORTS, sibling::imports)
                 .with_index(index::OBSERVED, on_change::observed),
-            executions: Store::new(),
-            deploy_items: Store::new().with_index(index::MANAGED_BY, |item| labelled(item, label::MANAGED_BY)),
+            executions: Store::new().folding(rests),
+            deploy_items: Store::new()
+                .folding(rests)
+                .with_index(index::MANAGED_BY, |item| labelled(item, label::MANAGED_BY)),
             targets: Store::new()
+                .folding(|_| true)
                 .with_index(index::CONTEXT, |target| labelled(target, label::CONTEXT))
                 .with_index(index::SOURCE, |target| labelled(target, label::SOURCE)),
             data_objects: Store::new()
+                .folding(|_| true)
                 .with_index(index::CONTEXT, |object| labelled(object, label::CONTEXT))
                 .with_index(index::SOURCE, |object| labelled(object, label::SOURCE)),
             contexts: Store::new(),
@@ -170,4 +180,88 @@ impl Host {
 pub(crate) fn key_of<K: Watched>(object: &K) -> Key {
     let meta = object.meta();
     Key { namespace: meta.namespace.clone().unwrap_or_default(), name: meta.name.clone().unwrap_or_default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check<K: Watched + PartialEq>(store: &Store<K>, kind: &str, fields: Value) {
+        let metadata = json!({
+            "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 3,
+            "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"l": "1"}, "annotations": {"x": "y"},
+            "finalizers": ["f"],
+        });
+        let mut object =
+            json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind, "metadata": metadata});
+        if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
+            object.extend(fields);
+        }
+        let object: K = serde_json::from_value(object).unwrap();
+        store.absorb(object.clone());
+        assert_eq!(store.get(&Key::new("n", "a")).as_deref(), Some(&object));
+    }
+
+    /// Whatever a store folds is found again as it was.
+    #[test]
+    fn every_kind_is_found_in_a_store_as_it_was_put_in() {
+        let stores = Stores::new();
+        let ids = json!({"phase": "Succeeded", "jobID": "1", "jobIDFinished": "1", "observedGeneration": 3});
+        let error = json!({
+            "operation": "o", "reason": "r", "message": "m", "codes": ["ERR_TIMEOUT"],
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z",
+        });
+        let status = |fields: Value| {
+            let mut status = ids.clone();
+            status["lastError"] = error.clone();
+            if let (Some(status), Value::Object(fields)) = (status.as_object_mut(), fields) {
+                status.extend(fields);
+            }
+            status
+        };
+        let inline = json!({"inline": {"filesystem": {"blueprint.yaml": "kind: Blueprint"}}});
+        let imports = json!({"data": [{"name": "d", "secretRef": {"name": "s", "key": "k"}}], "targets": [{"name": "t", "targets": ["x"]}]});
+        check(
+            &stores.installations,
+            "Installation",
+            json!({
+                "spec": {"context": "c", "blueprint": inline, "imports": imports, "importDataMappings": {"x": [1, 1.5, null]},
+                         "automaticReconcile": {"succeededReconcile": {"interval": "1h"}}, "reconcilePolicy": "OnChange"},
+                "status": status(json!({"importsHash": "h", "subInstCache": {"activeSubs": [{"specName": "s", "objectName": "o"}]}})),
+            }),
+        );
+        check(
+            &stores.executions,
+            "Execution",
+            json!({
+                "spec": {"context": "c", "deployItems": [{"name": "i", "type": "t", "config": {"n": 1e300}, "timeout": "none"}]},
+                "status": status(json!({"deployItemCache": {"orphanedDIs": ["x"]}})),
+            }),
+        );
+        check(
+            &stores.deploy_items,
+            "DeployItem",
+            json!({
+                "spec": {"type": "t", "config": {"kind": "C", "deep": [[{"a": {}}]]}, "timeout": "1m30s"},
+                "status": status(json!({"providerStatus": {"kind": "S", "list": []}, "firstError": error})),
+            }),
+        );
+        check(&stores.targets, "Target", json!({"spec": {"type": "t", "config": {"kubeconfig": "k: v"}}}));
+        check(&stores.data_objects, "DataObject", json!({"data": {"a": [true, null]}}));
+        check(&stores.contexts, "Context", json!({"repositoryContext": {"type": "OCIRegistry", "baseUrl": "u"}}));
+    }
+
+    #[test]
+    fn what_works_is_kept_whole() {
+        let item = |fields: Value| -> DeployItem { serde_json::from_value(fields).unwrap() };
+        let with = |job: &str, meta: Value| {
+            item(json!({"metadata": meta, "spec": {"type": "t"}, "status": {"jobID": job, "jobIDFinished": "1"}}))
+        };
+        assert!(rests(&with("1", json!({}))));
+        assert!(!rests(&with("2", json!({}))));
+        assert!(!rests(&with("1", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))));
+    }
 }

@@ -42,8 +42,8 @@ pub fn wire(stores: &Stores, queues: &Queues) {
     let installations = stores.installations.clone();
     stores.contexts.subscribe(move |change| {
         if let (None, Some(context)) = (change.before, change.after) {
-            for installation in installations.list(context.namespace().as_deref()) {
-                queue.wake(key(installation.as_ref(), &installation.name_any()));
+            for installation in installations.keys(context.namespace().as_deref()) {
+                queue.wake(installation);
             }
         }
     });

@@ -129,8 +129,8 @@ fn wake_on_change<K: Watched>(store: &Store<K>, queue: &Queue) {
             woken.wake(key);
         }
     });
-    for object in store.list(None) {
-        queue.wake(Key::of(object.as_ref()));
+    for key in store.keys(None) {
+        queue.wake(key);
     }
 }
 

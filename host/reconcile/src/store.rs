@@ -11,9 +11,13 @@ use std::{
 
 use tokio::sync::watch;
 
-use self::known::{Known, Outcome};
+use self::{
+    held::Form,
+    known::{Known, Outcome},
+};
 use crate::{Key, Watched, watch::Told};
 
+mod held;
 mod index;
 mod known;
 mod tombs;
@@ -88,20 +92,43 @@ impl<K: Watched> Store<K> {
         self
     }
 
+    /// The same store with the objects of which `folds` holds kept as text: they need a third of the memory, and are read
+    /// from it each time they are asked for. For those that lie there, which are most of a large store.
+    pub fn folding(self, folds: fn(&K) -> bool) -> Self {
+        self.write().fold(folds);
+        self
+    }
+
     /// The newest known version of an object.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.read().get(key)
+        let held = self.read().get(key);
+        held?.object()
     }
 
     /// All objects of a namespace, or of all namespaces, sorted by key.
     pub fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
-        self.read().list(namespace)
+        let held = self.read().list(namespace);
+        held.iter().filter_map(Form::object).collect()
+    }
+
+    /// The keys of the objects of a namespace, or of all namespaces, sorted.
+    pub fn keys(&self, namespace: Option<&str>) -> Vec<Key> {
+        self.read().keys(namespace).cloned().collect()
+    }
+
+    /// Calls `f` with every object, one after the other: of folded objects no more than one at a time is whole.
+    pub fn for_each(&self, mut f: impl FnMut(&K)) {
+        let held = self.read().list(None);
+        for object in held.iter().filter_map(Form::object) {
+            f(&object);
+        }
     }
 
     /// The objects of a namespace that an index finds under a value, sorted by name. An index that was not made by
     /// [`with_index`](Self::with_index) finds nothing.
     pub fn indexed(&self, index: &'static str, namespace: &str, value: &str) -> Vec<Arc<K>> {
-        self.read().indexed(index, namespace, value)
+        let held = self.read().indexed(index, namespace, value);
+        held.iter().filter_map(Form::object).collect()
     }
 
     /// Calls `f` after each change from now on, in the task that caused it. `f` may read every store, must not block,

@@ -141,15 +141,15 @@ fn conditions(stores: &Stores) -> BTreeMap<(&'static str, String, String), usize
             *counts.entry((kind, condition.type_.clone(), condition.status.clone())).or_default() += 1;
         }
     };
-    for object in stores.installations.list(None) {
+    stores.installations.for_each(|object| {
         count("Installation", object.status.as_ref().map_or(&[], |status| &status.conditions));
-    }
-    for object in stores.executions.list(None) {
+    });
+    stores.executions.for_each(|object| {
         count("Execution", object.status.as_ref().map_or(&[], |status| &status.conditions));
-    }
-    for object in stores.deploy_items.list(None) {
+    });
+    stores.deploy_items.for_each(|object| {
         count("DeployItem", object.status.as_ref().map_or(&[], |status| &status.conditions));
-    }
+    });
     counts
 }
 

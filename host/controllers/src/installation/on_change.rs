@@ -8,12 +8,13 @@
 //! The mark is of what the watches know, not of what the job reads. So every job that starts by itself answers something
 //! that a watch has told since the last one, and jobs cannot follow each other over a watch that has fallen behind.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kube::ResourceExt;
 use orangery_api::{
     data_object::DataObject,
     installation::{ImportPolicy, Installation, ReconcilePolicy},
+    job::Job as _,
     marks::Marks,
     target::Target,
 };
@@ -31,7 +32,7 @@ use orangery_reconcile::{Key, Queue, Watched};
 use super::{
     children::peer,
     objects::{Names, read_imports},
-    sibling,
+    request, sibling,
     sources::{Gathered, Plain, PlainName},
 };
 use crate::{event, host::Host};
@@ -88,18 +89,33 @@ impl OnChange {
             release(&self.lookout, installation);
             return false;
         }
-        let now = match self.view(host, installation) {
-            View::Known(hash) => hash,
-            View::Unknown => None,
-            View::Blind(failure) => {
-                event::failed(&host.recorder, installation, None, Some(&failure));
-                None
-            }
-        };
-        let marked = installation.status.as_ref().map_or("", |status| &status.triggered_imports_hash);
-        let before = sibling::predecessors(host, installation);
+        let view = self.view(host, installation);
+        if let View::Blind(failure) = &view {
+            event::failed(&host.recorder, installation, None, Some(failure));
+        }
+        self.starts(host, installation, view, &mut BTreeSet::new())
+    }
+
+    /// Whether what is known of the imports of a root under the policy starts a job; `asked` are the roots after it for which
+    /// that was asked already.
+    fn starts(&self, host: &Host, root: &Installation, view: View, asked: &mut BTreeSet<String>) -> bool {
+        let View::Known(Some(now)) = view else { return false };
+        let marked = root.status.as_ref().map_or("", |status| &status.triggered_imports_hash);
+        if now == marked || !asked.insert(root.name_any()) {
+            return false;
+        }
+        let before = sibling::predecessors(host, root);
         let peers: Vec<_> = before.iter().map(|sibling| peer(sibling)).collect();
-        plan::imports_start(marked, now.as_deref(), &peers, is_about_to_be_asked(&installation.name_any(), &before))
+        let wanted = is_about_to_be_asked(&root.name_any(), &before)
+            || before.iter().any(|sibling| self.is_about_to_start(host, sibling, asked));
+        plan::imports_start(marked, Some(&now), &peers, wanted)
+    }
+
+    /// Whether a root at rest starts a job as soon as its turn comes. Who imports from it waits for that: of one change that
+    /// both import, the one that comes first would else be told by the other one's old exports.
+    fn is_about_to_start(&self, host: &Host, sibling: &Installation, asked: &mut BTreeSet<String>) -> bool {
+        let by_imports = |asked| observes(sibling) && self.starts(host, sibling, self.view(host, sibling), asked);
+        sibling.job_finished() && (request::is_requested(sibling) || by_imports(asked))
     }
 
     /// Watches the Secrets and ConfigMaps that a job may have to wait for, until the Installation is at rest.

@@ -7,7 +7,11 @@ use std::{
 
 use kube::core::ObjectMeta;
 
-use super::{index::Index, tombs::Tombs};
+use super::{
+    held::{Form, Held, uid, version},
+    index::Index,
+    tombs::Tombs,
+};
 use crate::{Key, Watched};
 
 /// What became of a version that was taken in.
@@ -21,7 +25,9 @@ pub(super) enum Outcome<K> {
 }
 
 pub(super) struct Known<K> {
-    objects: BTreeMap<Key, Arc<K>>,
+    objects: BTreeMap<Key, Held<K>>,
+    /// Which objects are held folded.
+    folds: fn(&K) -> bool,
     indices: Vec<Index<K>>,
     tombs: Tombs,
     /// The lists that are under way, by namespace or of all: what must not be forgotten when they end.
@@ -30,52 +36,65 @@ pub(super) struct Known<K> {
 
 impl<K> Default for Known<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), indices: Vec::new(), tombs: Tombs::default(), listed: BTreeMap::new() }
+        Self {
+            objects: BTreeMap::new(),
+            folds: |_| false,
+            indices: Vec::new(),
+            tombs: Tombs::default(),
+            listed: BTreeMap::new(),
+        }
     }
 }
 
 impl<K: Watched> Known<K> {
     pub(super) fn add_index(&mut self, name: &'static str, values: fn(&K) -> Vec<String>) {
         let mut index = Index::new(name, values);
-        for (key, object) in &self.objects {
-            index.insert(key, object);
+        for (key, held) in &self.objects {
+            if let Some(object) = held.object() {
+                index.insert(key, &object);
+            }
         }
         self.indices.push(index);
+    }
+
+    pub(super) fn fold(&mut self, folds: fn(&K) -> bool) {
+        self.folds = folds;
     }
 
     pub(super) fn len(&self) -> usize {
         self.objects.len()
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.objects.get(key).cloned()
+    pub(super) fn get(&self, key: &Key) -> Option<Form<K>> {
+        self.objects.get(key).map(Held::form)
     }
 
-    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
-        match namespace {
-            None => self.objects.values().cloned().collect(),
-            Some(namespace) => self
-                .objects
-                .range(Key::new(namespace, "")..)
-                .take_while(|(key, _)| key.namespace == namespace)
-                .map(|(_, object)| Arc::clone(object))
-                .collect(),
-        }
+    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Form<K>> {
+        self.within(namespace).map(|(_, held)| held.form()).collect()
     }
 
-    pub(super) fn indexed(&self, index: &str, namespace: &str, value: &str) -> Vec<Arc<K>> {
+    pub(super) fn keys<'s>(&'s self, namespace: Option<&'s str>) -> impl Iterator<Item = &'s Key> {
+        self.within(namespace).map(|(key, _)| key)
+    }
+
+    /// What a namespace has, or all of them.
+    fn within<'s>(&'s self, namespace: Option<&'s str>) -> impl Iterator<Item = (&'s Key, &'s Held<K>)> {
+        let first = Key::new(namespace.unwrap_or_default(), "");
+        self.objects.range(first..).take_while(move |(key, _)| namespace.is_none_or(|wanted| key.namespace == wanted))
+    }
+
+    pub(super) fn indexed(&self, index: &str, namespace: &str, value: &str) -> Vec<Form<K>> {
         let Some(index) = self.indices.iter().find(|candidate| candidate.name == index) else { return Vec::new() };
         index.find(namespace, value).filter_map(|name| self.get(&Key::new(namespace, name))).collect()
     }
 
     /// Whether a version would change what is known.
     pub(super) fn is_news(&self, key: &Key, meta: &ObjectMeta) -> bool {
-        let uid = uid(meta);
-        if self.tombs.hold(uid) {
+        if self.tombs.hold(uid(meta)) {
             return false;
         }
         let Some(before) = self.objects.get(key) else { return !is_gone(meta) };
-        match (version(before.meta()), version(meta)) {
+        match (before.version(), version(meta)) {
             (Some(known), Some(told)) => told > known,
             // Without comparable versions, the last word is believed.
             (None, _) | (_, None) => true,
@@ -87,18 +106,20 @@ impl<K: Watched> Known<K> {
         let object = Arc::new(object);
         self.mark_listed(&key);
         if !self.is_news(&key, object.meta()) {
-            let newest = self.objects.get(&key).filter(|known| uid(known.meta()) == uid(object.meta()));
-            return Outcome::Unchanged(newest.cloned().unwrap_or(object));
+            let newest = self.objects.get(&key).filter(|known| known.uid() == uid(object.meta()));
+            return Outcome::Unchanged(newest.and_then(Held::object).unwrap_or(object));
         }
         if is_gone(object.meta()) {
             return Outcome::Gone { before: self.forget(object.meta()), last: object };
         }
-        let before = self.objects.insert(key.clone(), Arc::clone(&object));
+        let held = Held::new(&object, (self.folds)(&object));
+        let before = self.objects.insert(key.clone(), held);
         if let Some(before) = &before
-            && uid(before.meta()) != uid(object.meta())
+            && before.uid() != uid(object.meta())
         {
-            self.tombs.bury(uid(before.meta()));
+            self.tombs.bury(before.uid());
         }
+        let before = before.and_then(|before| before.object());
         for index in &mut self.indices {
             if let Some(before) = &before {
                 index.remove(&key, before);
@@ -112,7 +133,7 @@ impl<K: Watched> Known<K> {
     pub(super) fn forget(&mut self, meta: &ObjectMeta) -> Option<Arc<K>> {
         self.tombs.bury(uid(meta));
         let key = Key::of_meta(meta);
-        let same = self.objects.get(&key).is_some_and(|known| uid(known.meta()) == uid(meta));
+        let same = self.objects.get(&key).is_some_and(|known| known.uid() == uid(meta));
         if same { self.remove(&key) } else { None }
     }
 
@@ -149,22 +170,12 @@ impl<K: Watched> Known<K> {
     }
 
     fn remove(&mut self, key: &Key) -> Option<Arc<K>> {
-        let gone = self.objects.remove(key)?;
+        let gone = self.objects.remove(key)?.object()?;
         for index in &mut self.indices {
             index.remove(key, &gone);
         }
         Some(gone)
     }
-}
-
-fn uid(meta: &ObjectMeta) -> &str {
-    meta.uid.as_deref().unwrap_or_default()
-}
-
-/// Resource versions of one kind are numbers that grow, on every server that is built on etcd's revisions
-/// (Kubernetes KEP-5504 makes it a promise).
-fn version(meta: &ObjectMeta) -> Option<u64> {
-    meta.resource_version.as_deref()?.parse().ok()
 }
 
 /// The last version of an object: nothing holds back its deletion.

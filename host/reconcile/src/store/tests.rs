@@ -179,7 +179,10 @@ fn lists_are_of_one_namespace_and_sorted() {
         store.absorb(object);
     }
     let keys = |namespace| -> Vec<String> {
-        store.list(namespace).iter().map(|object| Key::of(object.as_ref()).to_string()).collect()
+        let listed: Vec<String> =
+            store.list(namespace).iter().map(|object| Key::of(object.as_ref()).to_string()).collect();
+        assert_eq!(store.keys(namespace).iter().map(Key::to_string).collect::<Vec<_>>(), listed);
+        listed
     };
     assert_eq!(keys(Some("a")), ["a/x", "a/y"]);
     assert_eq!(keys(None), ["a/x", "a/y", "a-b/x", "b/x"]);
@@ -210,6 +213,38 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
     store.begin_list(None);
     store.end_list(None);
     assert_eq!(store.read().index_sizes(), [0]);
+}
+
+#[test]
+fn a_store_that_folds_tells_and_finds_the_same() {
+    fn marked(object: &ConfigMap) -> Vec<String> {
+        object.metadata.labels.iter().flat_map(|labels| labels.keys().cloned()).collect()
+    }
+    let of = |version: u64, label: &str| {
+        object(json!({"name": "a", "uid": "u", "resourceVersion": version.to_string(), "labels": {label: "x"}}))
+    };
+    // Folded, whole while it is `busy`, and folded again.
+    let seen = |store: Store<ConfigMap>| {
+        let store = store.with_index("marks", marked);
+        let journal = journal(&store);
+        let mut found = Vec::new();
+        for (version, label) in [(1, "idle"), (2, "busy"), (3, "idle"), (4, "idle")] {
+            store.absorb(of(version, label));
+            store.absorb(of(1, "stale"));
+            store.hear(&told(&of(version, "echo"))).unwrap();
+            let key = Key::new("ns", "a");
+            let mut each = Vec::new();
+            store.for_each(|object| each.push(object.clone()));
+            found.push((store.get(&key), each, store.list(Some("ns")), store.indexed("marks", "ns", label)));
+        }
+        store.forget(&of(4, "idle"));
+        let changes = journal.lock().unwrap().clone();
+        (found, changes, store.read().index_sizes())
+    };
+    let folds = |object: &ConfigMap| !marked(object).contains(&"busy".to_owned());
+    let (whole, folded) = (seen(Store::new()), seen(Store::new().folding(folds)));
+    assert_eq!(folded.0[0].0.as_deref(), Some(&of(1, "idle")));
+    assert_eq!(folded, whole);
 }
 
 #[tokio::test]
