@@ -257,6 +257,8 @@ async fn came_of(engine: &Plugin, template: &str, inputs: Value) -> String {
             format!("{}{column}: {}", failure.line.unwrap_or_default(), failure.message)
         }
         Err(error) if matches!(*error, Error::Limit { .. }) => "stopped at a limit".to_owned(),
+        // Which limit a deep text meets first, the time or the stack, is a matter of the machine.
+        Err(error) if error.to_string().contains("deeper than the stack") => "stopped at a limit".to_owned(),
         Err(error) => error.to_string(),
     }
 }
