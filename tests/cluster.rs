@@ -55,6 +55,9 @@ mod on_change;
 #[path = "cluster/order.rs"]
 mod order;
 #[cfg(test)]
+#[path = "cluster/policies.rs"]
+mod policies;
+#[cfg(test)]
 #[path = "../host/registry/tests/oci/registry.rs"]
 #[expect(dead_code, reason = "the suite of the room reads the same fixture in more ways")]
 mod real_registry;

@@ -41,6 +41,9 @@ mod order;
 #[path = "kube/panics.rs"]
 mod panics;
 #[cfg(test)]
+#[path = "cluster/policies.rs"]
+mod policies;
+#[cfg(test)]
 #[path = "cluster/schedules.rs"]
 mod schedules;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! each. Adding a case is writing a text file; `UPDATE=1` writes the answers anew, to be read before they are committed.
 //!
 //! A script plays an Execution and its deploy items: `item NAME [after A B …]` declares one, `job ID` and
-//! `delete ID` trigger the Execution, `tick` lets it decide, `finish NAME ok` or `finish NAME failed MESSAGE` is a
+//! `delete ID` trigger the Execution, `policy continue` and `policy parallel N` say how it is run, `tick` lets it decide, `finish NAME ok` or `finish NAME failed MESSAGE` is a
 //! deployer's answer, `gone NAME` an object that vanished. Lines that begin with `#` are copied.
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
@@ -16,6 +16,7 @@ use orangery_core::{
     plan::execution::{self as plan, ItemState, ObjectState},
     step::{Step, Verdict},
     walk::{Rest, Transition, advance},
+    workflow::{FailurePolicy, Policy},
 };
 
 struct Player {
@@ -24,6 +25,7 @@ struct Player {
     job: String,
     phase: Option<Execution>,
     ended: bool,
+    policy: Policy,
     out: String,
 }
 
@@ -35,6 +37,7 @@ impl Player {
             job: String::new(),
             phase: None,
             ended: true,
+            policy: Policy::default(),
             out: String::new(),
         };
         for line in script.lines() {
@@ -60,6 +63,8 @@ impl Player {
                 let object = ObjectState { object_name: format!("e-{name}-1"), ..ObjectState::default() };
                 self.objects.insert((*name).to_owned(), object);
             }
+            ["policy", "continue"] => self.policy.failure = FailurePolicy::ContinueIndependent,
+            ["policy", "parallel", most] => self.policy.max_parallel = most.parse().ok(),
             ["job", id] => self.trigger(id, Execution::Progressing),
             ["delete", id] => self.trigger(id, Execution::Deleting),
             ["tick"] => self.tick(),
@@ -98,17 +103,16 @@ impl Player {
         let order: Vec<_> = self.order.iter().filter(|(name, _)| present(name)).cloned().collect();
         let states: Vec<ItemState<'_>> = order
             .iter()
-            .map(|(name, depends_on)| ItemState {
-                name,
-                depends_on: depends_on.iter().map(String::as_str).collect(),
-                object: self.objects.get(name).cloned(),
+            .map(|(name, depends_on)| {
+                let depends_on = depends_on.iter().map(String::as_str).collect();
+                ItemState::new(name, depends_on, self.objects.get(name).cloned())
             })
             .collect();
-        let classes = plan::classify(&states, &self.job, direction);
+        let classes = plan::classify(&states, &self.job, direction, self.policy);
         let classes: Vec<String> = classes.iter().map(|(name, class)| format!("{name} {class:?}")).collect();
         let plan = match direction {
-            Direction::Forward => plan::progressing(&states, &self.job),
-            Direction::Backward => plan::deleting(&states, &self.job),
+            Direction::Forward => plan::progressing(&states, &self.job, self.policy),
+            Direction::Backward => plan::deleting(&states, &self.job, self.policy),
         };
         self.say(format!("  classes: {}", classes.join(", ")).trim_end());
         for name in &plan.trigger {

@@ -71,6 +71,10 @@ pub struct OnDelete {
     /// Target that cannot be read, or a cluster that does not answer, is not removed. Without this such a deletion fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_uninstall_if_cluster_removed: bool,
+    /// What was deployed stays: no deployer is asked, and nothing waits for the item to be gone (`rules.md` WF-27). Not in
+    /// the original.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep: bool,
 }
 
 /// How far it is.

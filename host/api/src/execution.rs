@@ -2,8 +2,11 @@
 
 mod items;
 
+use std::num::NonZeroU32;
+
 use k8s_openapi::{ByteString, apimachinery::pkg::apis::meta::v1::Time};
 use kube::CustomResource;
+use orangery_core::workflow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +46,13 @@ pub struct ExecutionSpec {
     /// The name of a Context in the same namespace.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub context: String,
+    /// What a failed deploy item does to the others; absent means `StopTriggering`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<FailurePolicy>,
+    /// How many deploy items may be under way at once; absent means any number (`rules.md` WF-15). Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::positive")]
+    pub max_parallel: Option<NonZeroU32>,
     /// The plain list. The compressed one wins where both stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deploy_items: Vec<DeployItemTemplate>,
@@ -50,6 +60,41 @@ pub struct ExecutionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::base64")]
     deploy_items_compressed: Option<ByteString>,
+}
+
+/// What a failed deploy item does to the others (`rules.md` C-01). Not in the original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum FailurePolicy {
+    /// None is started any more.
+    StopTriggering,
+    /// It holds up only what depends on it, in a deletion what it depends on.
+    ContinueIndependent,
+}
+
+impl From<workflow::FailurePolicy> for FailurePolicy {
+    fn from(policy: workflow::FailurePolicy) -> Self {
+        match policy {
+            workflow::FailurePolicy::StopTriggering => Self::StopTriggering,
+            workflow::FailurePolicy::ContinueIndependent => Self::ContinueIndependent,
+        }
+    }
+}
+
+impl From<FailurePolicy> for workflow::FailurePolicy {
+    fn from(policy: FailurePolicy) -> Self {
+        match policy {
+            FailurePolicy::StopTriggering => Self::StopTriggering,
+            FailurePolicy::ContinueIndependent => Self::ContinueIndependent,
+        }
+    }
+}
+
+impl ExecutionSpec {
+    /// How its deploy items are run.
+    pub fn policy(&self) -> workflow::Policy {
+        let failure = self.failure_policy.map(Into::into).unwrap_or_default();
+        workflow::Policy { failure, max_parallel: self.max_parallel }
+    }
 }
 
 /// How far it is.

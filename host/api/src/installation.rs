@@ -1,6 +1,6 @@
 //! Installation (`landscaper.md` §1.1).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -12,6 +12,7 @@ use crate::{
     condition::Condition,
     duration::Duration,
     error::LastError,
+    execution::FailurePolicy,
     job::{NamePair, TransitionTimes},
     marks::Marks,
     reference::{LocalConfigMapReference, LocalReference, LocalSecretReference, ObjectReference},
@@ -77,6 +78,14 @@ pub struct InstallationSpec {
     /// What becomes of a job whose imports do not all exist; absent means `Fail`. Looked at on roots only.
     #[serde(default, skip_serializing_if = "ImportPolicy::is_fail")]
     pub import_policy: ImportPolicy,
+    /// What a failed deploy item does to the others; absent means what the blueprint says. Holds for sub-installations too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<FailurePolicy>,
+    /// How many deploy items of each Execution may be under way at once; absent means what the blueprint says. Holds for
+    /// sub-installations too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::positive")]
+    pub max_parallel: Option<NonZeroU32>,
     /// Promises that spare looking at siblings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimization: Option<Optimization>,

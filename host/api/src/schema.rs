@@ -29,6 +29,11 @@ pub(crate) fn map_of_any(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// A whole number of 1 or more.
+pub(crate) fn positive(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "format": "int64", "minimum": 1, "maximum": u32::MAX})
+}
+
 /// Bytes in base64.
 pub(crate) fn base64(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "byte"})

@@ -10,7 +10,7 @@ mod own;
 mod read;
 mod template;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use serde_json::Value;
 
@@ -28,6 +28,8 @@ pub use self::{
         without_unsatisfied,
     },
 };
+
+use crate::workflow::FailurePolicy;
 
 /// The file that every blueprint has at its root.
 pub const FILE: &str = "blueprint.yaml";
@@ -53,6 +55,10 @@ pub struct Blueprint {
     pub subinstallation_executions: Vec<TemplateExecution>,
     /// The sub-installations that need no rendering.
     pub subinstallations: Vec<InstallationTemplate>,
+    /// What a failed deploy item does to the others, where the installation does not say it (C-01).
+    pub failure_policy: Option<FailurePolicy>,
+    /// How many deploy items may be under way at once, where the installation does not say it (WF-15).
+    pub max_parallel: Option<NonZeroU32>,
 }
 
 /// One template of a blueprint (`TemplateExecutor` in the original).

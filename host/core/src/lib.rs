@@ -35,4 +35,5 @@ pub mod sibling;
 pub mod step;
 pub mod template;
 pub mod walk;
+pub mod workflow;
 pub mod yaml;

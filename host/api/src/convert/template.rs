@@ -53,6 +53,8 @@ pub fn subinstallation(
         automatic_reconcile: None,
         reconcile_policy: ReconcilePolicy::Manual,
         import_policy: ImportPolicy::Fail,
+        failure_policy: parent.failure_policy,
+        max_parallel: parent.max_parallel,
     }
 }
 
@@ -67,10 +69,13 @@ pub fn deploy_item(template: &ItemTemplate, target: Option<&str>, namespace: &st
         depends_on: template.depends_on.clone(),
         timeout: template.timeout.clone().map(Duration),
         update_on_change_only: template.update_on_change_only,
-        on_delete: template
-            .skip_uninstall_if_cluster_removed
-            .then_some(OnDelete { skip_uninstall_if_cluster_removed: true }),
+        on_delete: on_delete(template),
     }
+}
+
+fn on_delete(template: &ItemTemplate) -> Option<OnDelete> {
+    let (skip_uninstall_if_cluster_removed, keep) = (template.skip_uninstall_if_cluster_removed, template.keep);
+    (skip_uninstall_if_cluster_removed || keep).then_some(OnDelete { skip_uninstall_if_cluster_removed, keep })
 }
 
 #[cfg(test)]
@@ -87,6 +92,8 @@ mod tests {
             "componentDescriptor": {"ref": {"componentName": "example.org/a", "version": "1.0.0"}},
             "blueprint": {"ref": {"resourceName": "blueprint"}},
             "automaticReconcile": {"succeededReconcile": {}},
+            "failurePolicy": "ContinueIndependent",
+            "maxParallel": 2,
         }))
         .unwrap()
     }
@@ -97,10 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_installation_has_context_and_verification_of_its_parent_and_a_blueprint_of_its_own() {
+    fn a_sub_installation_has_what_its_parent_asks_of_the_whole_tree_and_a_blueprint_of_its_own() {
         let expected = |component: Value, blueprint: Value| {
             json!({
                 "context": "private", "verification": {"signatureName": "ours"},
+                "failurePolicy": "ContinueIndependent", "maxParallel": 2,
                 "componentDescriptor": component, "blueprint": blueprint,
             })
         };

@@ -71,7 +71,7 @@ pub enum ItemsError {
 impl ExecutionSpec {
     /// A spec with these items, compressed on the wire.
     pub fn new(context: impl Into<String>, items: Vec<DeployItemTemplate>) -> Self {
-        let mut spec = Self { context: context.into(), deploy_items: Vec::new(), deploy_items_compressed: None };
+        let mut spec = Self { context: context.into(), ..Self::default() };
         spec.write_items(&items);
         spec
     }

@@ -58,12 +58,11 @@ impl Run<'_> {
             .zip(&names)
             .zip(&dependencies)
             .map(|((object, name), dependencies)| ItemState {
-                name,
-                depends_on: dependencies.iter().map(String::as_str).collect(),
-                object: Some(state(object)),
+                keep: is_kept(object),
+                ..ItemState::new(name, dependencies.iter().map(String::as_str).collect(), Some(state(object)))
             })
             .collect();
-        let plan = plan::deleting(&states, &self.job);
+        let plan = plan::deleting(&states, &self.job, self.draft.spec.policy());
         let chosen = objects.iter().zip(&names).filter(|(_, name)| plan.trigger.contains(name));
         let mut triggered: Vec<&Arc<DeployItem>> = Vec::new();
         for (object, _) in chosen {
@@ -80,7 +79,7 @@ impl Run<'_> {
     /// Whether an item goes without being uninstalled. Our own items see to a removed cluster themselves, at each look;
     /// deployers elsewhere know nothing of it (`landscaper.md` §6.3, §6.5).
     async fn is_left(&self, item: &DeployItem) -> Step<bool> {
-        if item.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
+        if is_kept(item) {
             return Ok(true);
         }
         if !removed::may_skip(item) || self.host.plugins.deployer(&item.spec.type_).is_some() {
@@ -95,6 +94,12 @@ impl Run<'_> {
             Some(Err(_)) | None => Ok(false),
         }
     }
+}
+
+/// Whether what an item deployed stays: nobody is asked to uninstall it (INS-80, WF-27).
+fn is_kept(item: &DeployItem) -> bool {
+    item.flag(annotation::DELETE_WITHOUT_UNINSTALL)
+        || item.spec.on_delete.as_ref().is_some_and(|on_delete| on_delete.keep)
 }
 
 /// What an item depended on when it was written last: the spec may no longer have it (C-19).

@@ -177,15 +177,14 @@ impl Run<'_> {
         let mut objects = self.objects();
         objects.retain(|object| !object.is_deleting());
         let named: Vec<(String, &Arc<DeployItem>)> = objects.iter().map(|object| (item_name(object), object)).collect();
-        let of_spec = self.items.iter().map(|item| ItemState {
-            name: &item.name,
-            depends_on: item.depends_on.iter().map(String::as_str).collect(),
-            object: named.iter().find(|(name, _)| *name == item.name).map(|(_, object)| state(object)),
+        let of_spec = self.items.iter().map(|item| {
+            let object = named.iter().find(|(name, _)| *name == item.name).map(|(_, object)| state(object));
+            ItemState::new(&item.name, item.depends_on.iter().map(String::as_str).collect(), object)
         });
         let lost = named.iter().filter(|(name, _)| !self.items.iter().any(|item| item.name == *name));
-        let lost = lost.map(|(name, object)| ItemState { name, depends_on: Vec::new(), object: Some(state(object)) });
+        let lost = lost.map(|(name, object)| ItemState::new(name, Vec::new(), Some(state(object))));
         let states: Vec<ItemState<'_>> = of_spec.chain(lost.filter(|item| item.is_running(&self.job))).collect();
-        let plan::Plan { trigger: names, outcome } = plan::progressing(&states, &self.job);
+        let plan::Plan { trigger: names, outcome } = plan::progressing(&states, &self.job, self.draft.spec.policy());
         let triggered = objects.iter().filter(|object| names.contains(&item_name(object)));
         trigger(self.host, triggered, &self.job, ItemPhase::INIT).await?;
         outcome

@@ -9,6 +9,7 @@ use orangery_api::{
     reference::ObjectReference,
 };
 use orangery_core::{
+    blueprint::Blueprint,
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     step::{Halt, Step, Until},
 };
@@ -21,7 +22,7 @@ use crate::object::{controller_reference, hold};
 impl Run<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
     /// items with it (`golden/zero-items-after-update`).
-    pub(super) async fn ensure_execution(&mut self, items: &[DeployItem]) -> Step<()> {
+    pub(super) async fn ensure_execution(&mut self, blueprint: &Blueprint, items: &[DeployItem]) -> Step<()> {
         let templates: Vec<DeployItemTemplate> = items
             .iter()
             .map(|DeployItem { template, target }| convert::deploy_item(template, target.as_deref(), &self.namespace()))
@@ -39,14 +40,15 @@ impl Run<'_> {
         let written = match present {
             Some(before) => {
                 let mut after = Execution::clone(&before);
-                after.spec.context.clone_from(&self.draft.spec.context);
                 after.spec.set_items(&templates);
+                self.specify(blueprint, &mut after.spec);
                 self.annotate(&mut after);
                 hold(&mut after);
                 writer.update(&before, &after).await.map(drop)
             }
             None => {
                 let mut execution = self.new_execution(templates);
+                self.specify(blueprint, &mut execution.spec);
                 self.annotate(&mut execution);
                 match writer.create(&execution).await {
                     Ok(_) => Ok(()),
@@ -75,6 +77,14 @@ impl Run<'_> {
             spec: ExecutionSpec::new(self.draft.spec.context.clone(), templates),
             status: None,
         }
+    }
+
+    /// What the Installation asks for comes before what its blueprint does (C-01).
+    fn specify(&self, blueprint: &Blueprint, execution: &mut ExecutionSpec) {
+        let asked = &self.draft.spec;
+        execution.context.clone_from(&asked.context);
+        execution.failure_policy = asked.failure_policy.or(blueprint.failure_policy.map(Into::into));
+        execution.max_parallel = asked.max_parallel.or(blueprint.max_parallel);
     }
 
     /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it.

@@ -31,6 +31,8 @@ pub struct ItemTemplate {
     pub update_on_change_only: bool,
     /// Nothing is uninstalled where the target cluster is removed ([`crate::plan::removed`]).
     pub skip_uninstall_if_cluster_removed: bool,
+    /// Whether what it deployed stays when it is deleted (WF-27).
+    pub keep: bool,
     /// Where to deploy.
     pub target: Option<TargetChoice>,
 }
@@ -146,6 +148,7 @@ struct ItemForm {
 #[serde(rename_all = "camelCase", default)]
 struct OnDeleteForm {
     skip_uninstall_if_cluster_removed: bool,
+    keep: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -195,6 +198,7 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
         timeout: form.timeout,
         update_on_change_only: form.update_on_change_only,
         skip_uninstall_if_cluster_removed: form.on_delete.skip_uninstall_if_cluster_removed,
+        keep: form.on_delete.keep,
         target,
     })
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    num::NonZeroU32,
 };
 
 use serde::Deserialize;
@@ -17,6 +18,7 @@ use super::{
 use crate::{
     lenient::{self, DecodeError},
     port::Files,
+    workflow::FailurePolicy,
     yaml::{self, YamlError},
 };
 
@@ -154,6 +156,10 @@ pub enum Fault {
     FileOrTemplate,
     /// `file` beside other fields of a sub-installation.
     FileOrInline,
+    /// A failure policy that does not exist.
+    UnknownPolicy(String),
+    /// No item may be under way.
+    NoneParallel,
     /// No component stands where an execution of type `Wasm` names one.
     Component(ReferenceError),
 }
@@ -177,6 +183,11 @@ impl fmt::Display for Fault {
                 f.write_str("are conditional imports, which an import has only under required: false")
             }
             Fault::FileOrTemplate => f.write_str("needs exactly one of `file` and `template`"),
+            Fault::UnknownPolicy(found) => {
+                let known = FailurePolicy::ALL.map(FailurePolicy::name).join(" or ");
+                write!(f, "{found:?} does not exist; write {known}")
+            }
+            Fault::NoneParallel => f.write_str("has to be 1 or more; leave it out for any number"),
             Fault::Component(error) => error.fmt(f),
             Fault::FileOrInline => f.write_str("needs either `file` alone or an installation template written out"),
         }
@@ -201,6 +212,8 @@ struct Form {
     export_executions: Vec<ExecutionForm>,
     subinstallation_executions: Vec<ExecutionForm>,
     subinstallations: Vec<Value>,
+    failure_policy: String,
+    max_parallel: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -280,6 +293,8 @@ impl Reading {
         let mut faults = Vec::new();
         let imports = definition::imports(form.imports, "imports", &mut self.imports, &mut faults);
         let exports = definition::exports(form.exports, &mut self.exports, &mut faults);
+        let failure_policy = failure_policy(&form.failure_policy, &mut faults);
+        let max_parallel = max_parallel(form.max_parallel, &mut faults);
         let field = |(field, fault)| BlueprintError::Field { path: FILE.to_owned(), field, fault };
         self.faults.extend(faults.into_iter().map(field));
         self.blueprint = Blueprint {
@@ -296,6 +311,8 @@ impl Reading {
                 form.subinstallation_executions,
             ),
             subinstallations: Vec::new(),
+            failure_policy,
+            max_parallel,
         };
         for (index, value) in form.subinstallations.iter().enumerate() {
             match self.subinstallation(files, &format!("subinstallations[{index}]"), value) {
@@ -358,6 +375,23 @@ impl Reading {
             }
         }
     }
+}
+
+fn failure_policy(name: &str, faults: &mut Vec<(String, Fault)>) -> Option<FailurePolicy> {
+    let policy = FailurePolicy::named(name);
+    if policy.is_none() && !name.is_empty() {
+        faults.push(("failurePolicy".to_owned(), Fault::UnknownPolicy(name.to_owned())));
+    }
+    policy
+}
+
+fn max_parallel(most: Option<i64>, faults: &mut Vec<(String, Fault)>) -> Option<NonZeroU32> {
+    // More than can be counted is any number.
+    let count = NonZeroU32::new(u32::try_from(most?.max(0)).unwrap_or(u32::MAX));
+    if count.is_none() {
+        faults.push(("maxParallel".to_owned(), Fault::NoneParallel));
+    }
+    count
 }
 
 /// The content of a file that is named by a field of another one.

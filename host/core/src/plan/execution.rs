@@ -1,5 +1,5 @@
-//! What an Execution does next: the five classes and the two policies that follow from them (EXE-16 … EXE-30,
-//! EXE-45 … EXE-51).
+//! What an Execution does next: its items as a workflow, the six classes and the two policies (EXE-16 … EXE-30,
+//! EXE-45 … EXE-51, C-01).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,7 @@ use crate::{
     job::JobIds,
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
+    workflow::{Aim, Class, Ending, Facts, Look, Policy, State, Workflow},
 };
 
 /// What is known of one deploy item of the spec.
@@ -20,13 +21,44 @@ pub struct ItemState<'a> {
     pub depends_on: Vec<&'a str>,
     /// The object; `None` where it does not exist.
     pub object: Option<ObjectState>,
+    /// Whether what it deployed stays when it is deleted (WF-27).
+    pub keep: bool,
 }
 
-impl ItemState<'_> {
+impl<'a> ItemState<'a> {
+    /// An item of which nothing stays when it is deleted.
+    pub fn new(name: &'a str, depends_on: Vec<&'a str>, object: Option<ObjectState>) -> Self {
+        Self { name, depends_on, object, keep: false }
+    }
+
     /// Whether its object works for this job now. One that the spec lost during the job counts as long as it does: nothing
     /// ends before it has (INS-08).
     pub fn is_running(&self, job: &str) -> bool {
         self.object.as_ref().is_some_and(|object| object.ids.running() == Some(job))
+    }
+
+    fn facts(&self, job: &str, direction: Direction) -> Facts {
+        Facts { keep: self.keep, ..Facts::of(self.state(job, direction)) }
+    }
+
+    /// What became of it in this job.
+    fn state(&self, job: &str, direction: Direction) -> State {
+        let Some(object) = &self.object else {
+            return match direction {
+                // It vanished in the middle of the job (C-30).
+                Direction::Forward => State::ReconcileFailed,
+                Direction::Backward => State::Absent,
+            };
+        };
+        match (direction, object.phase) {
+            _ if object.ids.job.as_deref() != Some(job) => State::Idle,
+            (Direction::Forward, _) if !object.ids.has_finished(job) => State::Reconciling,
+            (Direction::Backward, _) if !object.ids.has_finished(job) => State::Deleting,
+            // One that was deployed in this very job before it was to go gets the job once more.
+            (_, Some(ItemPhase::Succeeded)) => State::Reconciled,
+            (Direction::Forward, _) => State::ReconcileFailed,
+            (Direction::Backward, _) => State::DeleteFailed,
+        }
     }
 }
 
@@ -43,21 +75,6 @@ pub struct ObjectState {
     pub failure: Option<Failure>,
 }
 
-/// Which of the five classes an item is in. Every item is in exactly one (EXE-23).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// A: triggered, finished, well (EXE-19). Going backward success is absence (EXE-46).
-    Succeeded,
-    /// B: triggered, finished, failed (EXE-20, EXE-46), or vanished in the middle of a job (C-30).
-    Failed,
-    /// C: triggered, not finished (EXE-21).
-    Running,
-    /// D: not triggered, nothing pending before it (EXE-22, EXE-47).
-    Runnable,
-    /// E: not triggered, something pending before it (EXE-22, EXE-47).
-    Pending,
-}
-
 /// What to do with the items now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -67,85 +84,67 @@ pub struct Plan {
     pub outcome: Result<Verdict, Halt>,
 }
 
-/// Classifies one item (C-02: satisfied means finished and succeeded).
-fn class(item: &ItemState<'_>, job: &str, direction: Direction, settled: &BTreeSet<&str>, dag: &Dag) -> Class {
-    let Some(object) = &item.object else {
-        return match direction {
-            Direction::Forward => Class::Failed,
-            Direction::Backward => Class::Succeeded,
-        };
-    };
-    // One that was deployed in this very job before it was to go gets the job once more.
-    let deployed =
-        direction == Direction::Backward && object.phase == Some(ItemPhase::Succeeded) && object.ids.has_finished(job);
-    if deployed || object.ids.job.as_deref() != Some(job) {
-        let free = dag.before(item.name, direction).all(|before| settled.contains(before));
-        return if free { Class::Runnable } else { Class::Pending };
+/// The first item of each name. Duplicate names are refused when the items are rendered.
+fn unique<'i, 'a>(items: &'i [ItemState<'a>]) -> BTreeMap<&'a str, &'i ItemState<'a>> {
+    let mut unique = BTreeMap::new();
+    for item in items {
+        unique.entry(item.name).or_insert(item);
     }
-    if !object.ids.has_finished(job) {
-        return Class::Running;
-    }
-    match (direction, object.phase) {
-        (Direction::Forward, Some(ItemPhase::Succeeded)) => Class::Succeeded,
-        (Direction::Forward | Direction::Backward, _) => Class::Failed,
-    }
+    unique
+}
+
+fn workflow(items: &[ItemState<'_>]) -> Workflow {
+    let mut seen = BTreeSet::new();
+    let first = items.iter().filter(|item| seen.insert(item.name));
+    let dag = Dag::unchecked(first.map(|item| (item.name, item.depends_on.clone()))).unwrap_or_default();
+    Workflow::from(&dag)
 }
 
 /// The classes of all items, in the order of the spec.
-pub fn classify<'a>(items: &'a [ItemState<'a>], job: &str, direction: Direction) -> Vec<(&'a str, Class)> {
-    // Duplicate names are refused when the items are rendered; here the first one counts.
-    let mut seen = BTreeSet::new();
-    let unique: Vec<&ItemState<'_>> = items.iter().filter(|item| seen.insert(item.name)).collect();
-    let dag = Dag::unchecked(unique.iter().map(|item| (item.name, item.depends_on.clone()))).unwrap_or_default();
-    let settled = settled(&unique, job, direction);
-    unique.iter().map(|item| (item.name, class(item, job, direction, &settled, &dag))).collect()
+pub fn classify<'a>(
+    items: &'a [ItemState<'a>],
+    job: &str,
+    direction: Direction,
+    policy: Policy,
+) -> Vec<(&'a str, Class)> {
+    let (by_name, workflow) = (unique(items), workflow(items));
+    let look = look(&workflow, &by_name, job, direction, policy);
+    let classes = look.items().iter().filter_map(|item| Some((by_name.get(item.name)?.name, item.class)));
+    classes.collect()
 }
 
-/// The items that do not hold up what comes after them.
-fn settled<'a>(items: &[&ItemState<'a>], job: &str, direction: Direction) -> BTreeSet<&'a str> {
-    items
-        .iter()
-        .filter(|item| match (direction, &item.object) {
-            (Direction::Forward, Some(object)) => {
-                object.ids.has_finished(job) && object.phase == Some(ItemPhase::Succeeded)
-            }
-            (Direction::Forward, None) => false,
-            (Direction::Backward, object) => object.is_none(),
-        })
-        .map(|item| item.name)
-        .collect()
+fn look<'w>(
+    workflow: &'w Workflow,
+    items: &BTreeMap<&str, &ItemState<'_>>,
+    job: &str,
+    direction: Direction,
+    policy: Policy,
+) -> Look<'w> {
+    let facts = |name: &str| items.get(name).map_or(Facts::of(State::Absent), |item| item.facts(job, direction));
+    workflow.look(direction, policy, facts)
 }
 
 /// `Progressing`: which items to trigger, or how the phase ends.
-pub fn progressing(items: &[ItemState<'_>], job: &str) -> Plan {
-    decide(items, job, Direction::Forward)
+pub fn progressing(items: &[ItemState<'_>], job: &str, policy: Policy) -> Plan {
+    decide(items, job, Direction::Forward, policy)
 }
 
 /// `Deleting`: the same, backward (EXE-45 … EXE-51).
-pub fn deleting(items: &[ItemState<'_>], job: &str) -> Plan {
-    decide(items, job, Direction::Backward)
+pub fn deleting(items: &[ItemState<'_>], job: &str, policy: Policy) -> Plan {
+    decide(items, job, Direction::Backward, policy)
 }
 
-fn decide(items: &[ItemState<'_>], job: &str, direction: Direction) -> Plan {
-    let classes = classify(items, job, direction);
-    let of = |wanted: Class| classes.iter().filter(move |(_, class)| *class == wanted).map(|(name, _)| *name);
-    let ended = |outcome| Plan { trigger: Vec::new(), outcome };
-    let failed: Vec<&str> = of(Class::Failed).collect();
-    let running: Vec<&str> = of(Class::Running).collect();
-    if !failed.is_empty() {
-        // EXE-25, EXE-49: not one further item is triggered; EXE-26: the running ones are waited for.
-        return ended(match waiting(items, &running, direction) {
-            Some(halt) => Err(halt),
-            None => Ok(Verdict::Failed(failures(items, &failed, direction))),
-        });
-    }
-    let runnable: Vec<&str> = of(Class::Runnable).collect();
-    let waited_for: Vec<&str> = running.iter().chain(&runnable).copied().collect();
-    if let Some(halt) = waiting(items, &waited_for, direction) {
-        return Plan { outcome: Err(halt), trigger: runnable.into_iter().map(str::to_owned).collect() };
-    }
-    let pending: Vec<&str> = of(Class::Pending).collect();
-    ended(Ok(if pending.is_empty() { Verdict::Done } else { Verdict::Failed(stuck(items, &pending, direction)) }))
+fn decide(items: &[ItemState<'_>], job: &str, direction: Direction, policy: Policy) -> Plan {
+    let (by_name, workflow) = (unique(items), workflow(items));
+    let look = look(&workflow, &by_name, job, direction, policy);
+    let outcome = match (look.ending(), awaited(&look, &by_name)) {
+        (None, Some(wait)) => Err(Halt::Wait(wait)),
+        // A look that goes on waits for something (ORC-08).
+        (None, None) | (Some(Ending::Done), _) => Ok(Verdict::Done),
+        (Some(Ending::Failed), _) => Ok(Verdict::Failed(failures(&look, &by_name, direction))),
+        (Some(Ending::Stuck), _) => Ok(Verdict::Failed(stuck(items, &look, direction))),
+    };
+    Plan { trigger: look.starts().into_iter().map(str::to_owned).collect(), outcome }
 }
 
 fn operation(direction: Direction) -> &'static str {
@@ -155,39 +154,38 @@ fn operation(direction: Direction) -> &'static str {
     }
 }
 
-/// The wait for these items; `None` where there are none.
-fn waiting(items: &[ItemState<'_>], names: &[&str], direction: Direction) -> Option<Halt> {
-    let until = match direction {
-        Direction::Forward => Until::Finished,
-        Direction::Backward => Until::Gone,
-    };
-    let object_name = |name: &str| {
-        let object = items.iter().find(|item| item.name == name).and_then(|item| item.object.as_ref());
-        object.map_or_else(|| name.to_owned(), |object| object.object_name.clone())
-    };
-    let waiting = |name: &&str| Waiting { kind: "DeployItem".to_owned(), name: object_name(name), until };
-    Wait::each(names.iter().map(waiting)).map(Halt::Wait)
+/// What is under way and what starts now; `None` where nothing is waited for.
+fn awaited(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>) -> Option<Wait> {
+    let starts: BTreeSet<&str> = look.starts().into_iter().collect();
+    let awaited = look.items().iter().filter(|item| item.class == Class::Running || starts.contains(item.name));
+    let waits = awaited.map(|item| {
+        let object = items.get(item.name).and_then(|state| state.object.as_ref());
+        let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.clone());
+        let until = if item.aim == Aim::Delete { Until::Gone } else { Until::Finished };
+        Waiting { kind: "DeployItem".to_owned(), name, until }
+    });
+    Wait::each(waits)
 }
 
-/// Names every failed item with its own cause; the codes of all of them (WF-44).
-fn failures(items: &[ItemState<'_>], failed: &[&str], direction: Direction) -> Failure {
+/// Names every failed item with its own cause, and what they hold up; the codes of all of them (WF-44).
+fn failures(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: Direction) -> Failure {
     let mut codes = BTreeSet::new();
-    let causes: Vec<String> = failed
-        .iter()
-        .map(|name| {
-            let object = items.iter().find(|item| item.name == *name).and_then(|item| item.object.as_ref());
-            match object {
-                None => format!("deploy item {name} is missing: its object was deleted during the job; reconcile the root installation again"),
-                Some(object) => match &object.failure {
-                    Some(failure) => {
-                        codes.extend(failure.codes.iter().cloned());
-                        format!("deploy item {name} failed: {}", failure.message)
-                    }
-                    None => format!("deploy item {name} failed; see DeployItem {}", object.object_name),
-                },
-            }
-        })
-        .collect();
+    let mut causes: Vec<String> = Vec::new();
+    for name in look.in_class(Class::Failed) {
+        let object = items.get(name).and_then(|item| item.object.as_ref());
+        let failure = object.and_then(|object| object.failure.as_ref());
+        codes.extend(failure.iter().flat_map(|failure| failure.codes.iter().cloned()));
+        causes.push(match (object, failure) {
+            (None, _) => format!("deploy item {name} is missing: its object was deleted during the job; reconcile the root installation again"),
+            (Some(_), Some(failure)) => format!("deploy item {name} failed: {}", failure.message),
+            (Some(object), None) => format!("deploy item {name} failed; see DeployItem {}", object.object_name),
+        });
+    }
+    let blocked: Vec<&str> = look.in_class(Class::Blocked).collect();
+    if !blocked.is_empty() {
+        let left = if direction == Direction::Forward { "started" } else { "deleted" };
+        causes.push(format!("not {left} for that reason: {}", blocked.join(", ")));
+    }
     Failure {
         operation: operation(direction).to_owned(),
         reason: "DeployItemsFailed".to_owned(),
@@ -197,12 +195,13 @@ fn failures(items: &[ItemState<'_>], failed: &[&str], direction: Direction) -> F
 }
 
 /// EXE-29, EXE-30: items that nothing can start any more.
-fn stuck(items: &[ItemState<'_>], pending: &[&str], direction: Direction) -> Failure {
+fn stuck(items: &[ItemState<'_>], look: &Look<'_>, direction: Direction) -> Failure {
     let edges = items.iter().map(|item| (item.name, item.depends_on.clone()));
     let why = match Dag::new(edges) {
         Err(error) => error.to_string(),
         Ok(_) => "what they depend on does not exist".to_owned(),
     };
+    let pending: Vec<&str> = look.in_class(Class::Pending).collect();
     Failure::new(
         operation(direction),
         "DeployItemsStuck",

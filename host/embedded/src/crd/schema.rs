@@ -147,7 +147,7 @@ fn plain(schema: &Value) -> Value {
             "allOf" | "anyOf" | "oneOf" => value.as_array().into_iter().flatten().map(self::plain).collect(),
             "type" if flag(schema, INT_OR_STRING) => continue,
             "type" if flag(schema, "nullable") => json!([value, "null"]),
-            "enum" if flag(schema, "nullable") => with_null(value),
+            // Null is none of the values where it is not listed, whatever `nullable` says.
             "type" | "enum" | "required" | "pattern" | "multipleOf" | "uniqueItems" | "minimum" | "maximum"
             | "exclusiveMinimum" | "exclusiveMaximum" | "minLength" | "maxLength" | "minItems" | "maxItems"
             | "minProperties" | "maxProperties" => value.clone(),
@@ -161,14 +161,6 @@ fn plain(schema: &Value) -> Value {
     Value::Object(plain)
 }
 
-fn with_null(options: &Value) -> Value {
-    let mut options = options.as_array().cloned().unwrap_or_default();
-    if !options.contains(&Value::Null) {
-        options.push(Value::Null);
-    }
-    Value::Array(options)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +172,7 @@ mod tests {
                 "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
                 "port": {"x-kubernetes-int-or-string": true},
                 "none": {"type": "string", "nullable": true},
+                "choice": {"type": "string", "enum": ["a", "b"], "nullable": true},
                 "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
                 "map": {"type": "object", "additionalProperties": {"type": "string"}},
                 "list": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer", "default": 7}}}},
@@ -198,6 +191,10 @@ mod tests {
     fn broken_rules_are_told_in_the_sentences_of_kubernetes() {
         check(json!({"size": 1, "port": "http", "none": null}), &[]);
         check(json!({}), &["spec.size: Required value"]);
+        check(
+            json!({"size": 1, "choice": null}),
+            &["spec.choice: Unsupported value: null: supported values: \"a\", \"b\""],
+        );
         check(
             json!({"size": "many"}),
             &["spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\""],

@@ -17,7 +17,7 @@ fn deploy_items_are_decoded_with_all_their_fields() {
         "dependson": ["b"],
         "timeout": "5m0s",
         "updateOnChangeOnly": true,
-        "onDelete": {"skipUninstallIfClusterRemoved": true},
+        "onDelete": {"skipUninstallIfClusterRemoved": true, "keep": true},
         "target": {"import": "c"},
     });
     assert_eq!(
@@ -31,6 +31,7 @@ fn deploy_items_are_decoded_with_all_their_fields() {
             timeout: Some("5m0s".to_owned()),
             update_on_change_only: true,
             skip_uninstall_if_cluster_removed: true,
+            keep: true,
             target: Some(TargetChoice::Import("c".to_owned())),
         }])
     );

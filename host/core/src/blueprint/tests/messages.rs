@@ -86,6 +86,11 @@ fn faults_of_blueprints() {
             field(Fault::ConditionalOnRequired),
             format!("{invalid}are conditional imports, which an import has only under required: false"),
         ),
+        (
+            field(Fault::UnknownPolicy(text("Sometimes"))),
+            format!("{invalid}\"Sometimes\" does not exist; write StopTriggering or ContinueIndependent"),
+        ),
+        (field(Fault::NoneParallel), format!("{invalid}has to be 1 or more; leave it out for any number")),
         (field(Fault::FileOrTemplate), format!("{invalid}needs exactly one of `file` and `template`")),
         (
             field(Fault::FileOrInline),

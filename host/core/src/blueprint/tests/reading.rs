@@ -157,6 +157,24 @@ proptest! {
 }
 
 #[test]
+fn c_01_wf_15_a_blueprint_says_how_its_items_are_run() {
+    let read = |text: &str| {
+        let reading = Reading::of(&files(json!({"blueprint.yaml": text})));
+        let faults: Vec<String> = reading.faults.iter().map(BlueprintError::field).collect();
+        (reading.blueprint.failure_policy, reading.blueprint.max_parallel.map(std::num::NonZeroU32::get), faults)
+    };
+    assert_eq!(read("kind: Blueprint"), (None, None, vec![]));
+    let both = read("failurePolicy: ContinueIndependent\nmaxParallel: 2\n");
+    assert_eq!(both, (Some(FailurePolicy::ContinueIndependent), Some(2), vec![]));
+    assert_eq!(read("failurePolicy: StopTriggering").0, Some(FailurePolicy::StopTriggering));
+    assert_eq!(read("maxParallel: 5000000000").1, Some(u32::MAX));
+    let faults = vec!["failurePolicy".to_owned(), "maxParallel".to_owned()];
+    for none in ["0", "-1"] {
+        assert_eq!(read(&format!("failurePolicy: sometimes\nmaxParallel: {none}")), (None, None, faults.clone()));
+    }
+}
+
+#[test]
 fn everything_that_is_wrong_is_found_at_once_and_the_rest_is_read() {
     let text = concat!(
         "odd: 1\n",

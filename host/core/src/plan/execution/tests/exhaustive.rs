@@ -15,13 +15,10 @@ struct Case {
 impl Case {
     fn items(&self) -> Vec<ItemState<'static>> {
         (0..self.states.len())
-            .map(|item| ItemState {
-                name: NAMES[item],
-                depends_on: (0..self.states.len())
-                    .filter(|other| self.depends(item, *other))
-                    .map(|other| NAMES[other])
-                    .collect(),
-                object: object(NAMES[item], self.states[item]),
+            .map(|item| {
+                let others = (0..self.states.len()).filter(|other| self.depends(item, *other));
+                let depends_on = others.map(|other| NAMES[other]).collect();
+                ItemState::new(NAMES[item], depends_on, object(NAMES[item], self.states[item]))
             })
             .collect()
     }
@@ -92,8 +89,8 @@ fn cases(items: u32) -> impl Iterator<Item = Case> {
 fn compare(case: &Case, direction: Direction) {
     let items = case.items();
     let plan = match direction {
-        Direction::Forward => progressing(&items, "new"),
-        Direction::Backward => deleting(&items, "new"),
+        Direction::Forward => progressing(&items, "new", Policy::default()),
+        Direction::Backward => deleting(&items, "new", Policy::default()),
     };
     let (waited, ending) = match &plan.outcome {
         Ok(Verdict::Done) => (BTreeSet::new(), "done"),

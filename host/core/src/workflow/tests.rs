@@ -1,0 +1,109 @@
+mod exhaustive;
+mod vectors;
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// A workflow that is played to its end: whatever is started finishes at once, as the flags of the item say.
+struct Play {
+    items: Vec<(String, Vec<String>, Vec<String>)>,
+    states: BTreeMap<String, State>,
+}
+
+impl Play {
+    /// `1 2(1) 3(1)=off,there`: items with what they depend on and their flags. `there` and `gone` are what an item is at the
+    /// beginning; `off`, `inactive`, `doubtful`, `unclear`, `unready` and `lingers` are answers of its conditions; `fails` and
+    /// `undeletable` are what becomes of it; `keep` is what stays.
+    fn new(text: &str, at_first: State) -> Self {
+        let list = |text: &str| text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let item = |word: &str| {
+            let (head, flags) = word.split_once('=').unwrap_or((word, ""));
+            let (name, depends_on) = head.split_once('(').unwrap_or((head, ""));
+            (name.to_owned(), list(depends_on.trim_end_matches(')')), list(flags))
+        };
+        let items: Vec<(String, Vec<String>, Vec<String>)> = text.split_whitespace().map(item).collect();
+        let state = |flags: &Vec<String>| match flags {
+            flags if flags.iter().any(|flag| flag == "there") => State::Idle,
+            flags if flags.iter().any(|flag| flag == "gone") => State::Absent,
+            _ => at_first,
+        };
+        let states = items.iter().map(|(name, _, flags)| (name.clone(), state(flags))).collect();
+        Self { items, states }
+    }
+
+    fn has(&self, name: &str, flag: &str) -> bool {
+        self.items.iter().any(|(of, _, flags)| of == name && flags.iter().any(|other| other == flag))
+    }
+
+    fn facts(&self, name: &str) -> Facts {
+        let answer = |no: &str, unknown: &str| match (self.has(name, no), self.has(name, unknown)) {
+            (true, _) => Answer::NotMet,
+            (_, true) => Answer::Unknown,
+            _ => Answer::Met,
+        };
+        let answers = Answers {
+            activate: answer("inactive", "unclear"),
+            when: answer("off", "doubtful"),
+            ready: answer("unready", ""),
+            deleted: answer("lingers", ""),
+        };
+        Facts { state: self.states[name], answers, keep: self.has(name, "keep") }
+    }
+
+    fn workflow(&self) -> Workflow {
+        let edges = self.items.iter().map(|(name, on, _)| (name.as_str(), on.iter().map(String::as_str).collect()));
+        Workflow::from(&Dag::unchecked(edges).unwrap())
+    }
+
+    /// What is started in each step, `+` to be reconciled and `-` to be deleted, and how it ends.
+    fn play(&mut self, direction: Direction, policy: Policy) -> String {
+        let workflow = self.workflow();
+        let mut steps = Vec::new();
+        loop {
+            let look = workflow.look(direction, policy, |name| self.facts(name));
+            let aims = look.starts().into_iter().map(|name| {
+                (name.to_owned(), look.items().iter().find(|item| item.name == name).unwrap().aim == Aim::Delete)
+            });
+            let started: Vec<(String, bool)> = aims.collect();
+            if started.is_empty() {
+                let end = look.ending().map_or("waits".to_owned(), |ending| format!("{ending:?}").to_lowercase());
+                steps.push(end);
+                return steps.join(" | ");
+            }
+            let signed = started.iter().map(|(name, goes)| format!("{}{name}", if *goes { '-' } else { '+' }));
+            steps.push(signed.collect::<Vec<_>>().join(" "));
+            for (name, goes) in started {
+                let state = match goes {
+                    true if self.has(&name, "undeletable") => State::DeleteFailed,
+                    true => State::Absent,
+                    false if self.has(&name, "fails") => State::ReconcileFailed,
+                    false => State::Reconciled,
+                };
+                self.states.insert(name, state);
+            }
+        }
+    }
+
+    /// The names of what is there.
+    fn there(&self) -> Vec<&str> {
+        self.states.iter().filter(|(_, state)| **state != State::Absent).map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+const CONTINUE: Policy = Policy { failure: FailurePolicy::ContinueIndependent, max_parallel: None };
+
+#[track_caller]
+fn check_with(policy: Policy, text: &str, expected: &str) {
+    assert_eq!(Play::new(text, State::Absent).play(Direction::Forward, policy), expected, "{text}");
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    check_with(CONTINUE, text, expected);
+}
+
+#[track_caller]
+fn check_deletion(text: &str, expected: &str) {
+    assert_eq!(Play::new(text, State::Idle).play(Direction::Backward, CONTINUE), expected, "{text}");
+}
