@@ -1,9 +1,10 @@
 //! Runs the scripts of `tests/scenarios/*.txt` over the pure core and compares what is printed with the `.out` beside
 //! each. Adding a case is writing a text file; `UPDATE=1` writes the answers anew, to be read before they are committed.
 //!
-//! A script plays an Execution and its deploy items: `item NAME [after A B …]` declares one, `job ID` and
-//! `delete ID` trigger the Execution, `policy continue` and `policy parallel N` say how it is run, `tick` lets it decide, `finish NAME ok` or `finish NAME failed MESSAGE` is a
-//! deployer's answer, `gone NAME` an object that vanished. Lines that begin with `#` are copied.
+//! A script plays an Execution and its deploy items: `item NAME [after A B …]` declares one, `policy continue` and
+//! `policy parallel N` say how they are run, `job ID` and `delete ID` trigger the Execution, `tick` lets it decide,
+//! `finish NAME ok` or `finish NAME failed MESSAGE` is a deployer's answer, `gone NAME` an object that vanished. Lines that
+//! begin with `#` are copied.
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 

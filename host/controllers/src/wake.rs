@@ -57,8 +57,8 @@ fn wire_imports<K: Watched>(imported: &Store<K>, stores: &Stores, queues: &Queue
         let Some(object) = change.after.or(change.before) else { return };
         let namespace = object.namespace().unwrap_or_default();
         let name = on_change::observed_as::<K>(&object.name_any());
-        for importer in installations.indexed(index::OBSERVED, &namespace, &name) {
-            queue.wake(key(importer.as_ref(), &importer.name_any()));
+        for importer in installations.indexed_keys(index::OBSERVED, &namespace, &name) {
+            queue.wake(importer);
         }
     });
 }
@@ -73,8 +73,8 @@ fn wire_installations(stores: &Stores, queues: &Queues) {
         if change.after.is_none() {
             // What it leaves behind deletes itself.
             let own = key(installation.as_ref(), &installation.name_any());
-            for child in store.indexed(index::PARENT, &own.namespace, &own.name) {
-                queue.wake(key(child.as_ref(), &child.name_any()));
+            for child in store.indexed_keys(index::PARENT, &own.namespace, &own.name) {
+                queue.wake(child);
             }
             executions.wake(own);
         }
@@ -89,8 +89,8 @@ fn wire_installations(stores: &Stores, queues: &Queues) {
         let importers = sibling::exports(installation).into_iter().map(|edge| (index::IMPORTS, edge));
         let exporters = sibling::imports(installation).into_iter().map(|edge| (index::EXPORTS, edge));
         for (index, edge) in importers.chain(exporters) {
-            for other in store.indexed(index, &namespace, &edge) {
-                queue.wake(key(other.as_ref(), &other.name_any()));
+            for other in store.indexed_keys(index, &namespace, &edge) {
+                queue.wake(other);
             }
         }
     });

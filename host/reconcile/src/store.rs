@@ -131,6 +131,11 @@ impl<K: Watched> Store<K> {
         held.iter().filter_map(Form::object).collect()
     }
 
+    /// The keys of what [`indexed`](Self::indexed) finds: for who has them called and does not look at them himself.
+    pub fn indexed_keys(&self, index: &'static str, namespace: &str, value: &str) -> Vec<Key> {
+        self.read().indexed_keys(index, namespace, value)
+    }
+
     /// Calls `f` after each change from now on, in the task that caused it. `f` may read every store, must not block,
     /// and takes the change as a hint: two changes of one object may reach it in either order, while the store itself
     /// always knows the newest.

@@ -5,6 +5,22 @@ use std::collections::BTreeMap;
 
 use super::*;
 
+/// An item in this state, with the answers that its flags stand for.
+fn flagged(state: State, has: impl Fn(&str) -> bool) -> Facts {
+    let answer = |no: &str, unknown: &str| match (has(no), has(unknown)) {
+        (true, _) => Answer::NotMet,
+        (_, true) => Answer::Unknown,
+        _ => Answer::Met,
+    };
+    let answers = Answers {
+        activate: answer("inactive", "unclear"),
+        when: answer("off", "doubtful"),
+        ready: answer("unready", ""),
+        deleted: answer("lingers", ""),
+    };
+    Facts { state, answers, keep: has("keep") }
+}
+
 /// A workflow that is played to its end: whatever is started finishes at once, as the flags of the item say.
 struct Play {
     items: Vec<(String, Vec<String>, Vec<String>)>,
@@ -37,18 +53,7 @@ impl Play {
     }
 
     fn facts(&self, name: &str) -> Facts {
-        let answer = |no: &str, unknown: &str| match (self.has(name, no), self.has(name, unknown)) {
-            (true, _) => Answer::NotMet,
-            (_, true) => Answer::Unknown,
-            _ => Answer::Met,
-        };
-        let answers = Answers {
-            activate: answer("inactive", "unclear"),
-            when: answer("off", "doubtful"),
-            ready: answer("unready", ""),
-            deleted: answer("lingers", ""),
-        };
-        Facts { state: self.states[name], answers, keep: self.has(name, "keep") }
+        flagged(self.states[name], |flag| self.has(name, flag))
     }
 
     fn workflow(&self) -> Workflow {

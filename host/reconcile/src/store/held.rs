@@ -13,7 +13,7 @@ pub(super) struct Held<K> {
     form: Form<K>,
 }
 
-/// The form in which an object is held. Cheap to clone, so that nothing is unfolded under a lock.
+/// The form in which an object is held. Cheap to clone, so that no reader unfolds under the lock.
 pub(super) enum Form<K> {
     Whole(Arc<K>),
     /// As JSON. The many small maps of an object need three times as much memory as its text.

@@ -84,8 +84,12 @@ impl<K: Watched> Known<K> {
     }
 
     pub(super) fn indexed(&self, index: &str, namespace: &str, value: &str) -> Vec<Form<K>> {
+        self.indexed_keys(index, namespace, value).iter().filter_map(|key| self.get(key)).collect()
+    }
+
+    pub(super) fn indexed_keys(&self, index: &str, namespace: &str, value: &str) -> Vec<Key> {
         let Some(index) = self.indices.iter().find(|candidate| candidate.name == index) else { return Vec::new() };
-        index.find(namespace, value).filter_map(|name| self.get(&Key::new(namespace, name))).collect()
+        index.find(namespace, value).map(|name| Key::new(namespace, name)).collect()
     }
 
     /// Whether a version would change what is known.

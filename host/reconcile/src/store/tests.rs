@@ -202,7 +202,12 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
         colours.map(|colours| colours.split('-').map(str::to_owned).collect()).unwrap_or_default()
     });
     let found = |colour: &str| -> Vec<String> {
-        store.indexed("colour", "ns", colour).iter().filter_map(|object| object.metadata.name.clone()).collect()
+        let keys = store.indexed_keys("colour", "ns", colour);
+        assert_eq!(
+            store.indexed("colour", "ns", colour).iter().map(|found| Key::of(found.as_ref())).collect::<Vec<_>>(),
+            keys
+        );
+        keys.into_iter().map(|key| key.name).collect()
     };
     store.absorb(coloured("b", 1, "red-green"));
     store.absorb(coloured("a", 1, "red"));

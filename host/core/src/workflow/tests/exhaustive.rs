@@ -34,19 +34,7 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 fn facts(case: usize) -> Facts {
     let (state, flags) = EVERY[case];
-    let has = |flag: &str| flags.split_whitespace().any(|other| other == flag);
-    let answer = |no: &str, unknown: &str| match (has(no), has(unknown)) {
-        (true, _) => Answer::NotMet,
-        (_, true) => Answer::Unknown,
-        _ => Answer::Met,
-    };
-    let answers = Answers {
-        activate: answer("inactive", "unclear"),
-        when: answer("off", "doubtful"),
-        ready: answer("unready", ""),
-        deleted: answer("lingers", ""),
-    };
-    Facts { state, answers, keep: has("keep") }
+    flagged(state, |flag| flags.split_whitespace().any(|other| other == flag))
 }
 
 /// The rules once more, item by item and as they are written, over masks of who depends on whom.
