@@ -19,6 +19,9 @@ mod cases;
 #[path = "cluster/components.rs"]
 mod components;
 #[cfg(test)]
+#[path = "cluster/conditions.rs"]
+mod conditions;
+#[cfg(test)]
 #[path = "cluster/crashes.rs"]
 mod crashes;
 #[cfg(test)]

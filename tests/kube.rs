@@ -11,6 +11,9 @@ mod automatic;
 #[path = "cluster/cases.rs"]
 mod cases;
 #[cfg(test)]
+#[path = "cluster/conditions.rs"]
+mod conditions;
+#[cfg(test)]
 #[path = "cluster/crashes.rs"]
 mod crashes;
 #[cfg(test)]

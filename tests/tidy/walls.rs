@@ -24,8 +24,13 @@ mod tests {
     const ROOMS: &[Room] = &[
         Room { name: "orangery", ours: &["orangery-cli", "orangery-runtime"], never: &["wasmtime", "kube", "axum"] },
         Room {
-            name: "orangery-core",
+            name: "orangery-expression",
             ours: &[],
+            never: &["kube", "k8s-openapi", "tokio", "futures", "wasmtime", "anyhow", "tracing"],
+        },
+        Room {
+            name: "orangery-core",
+            ours: &["orangery-expression"],
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
         },
         Room { name: "orangery-api", ours: &["orangery-core"], never: &["tokio", "wasmtime", "anyhow", "futures"] },
@@ -44,7 +49,7 @@ mod tests {
         Room { name: "orangery-plugin", ours: &["orangery-core"], never: &["kube", "k8s-openapi", "anyhow", "axum"] },
         Room {
             name: "orangery-embedded",
-            ours: &[],
+            ours: &["orangery-expression"],
             never: &["kube", "kube-client", "k8s-openapi", "wasmtime", "anyhow"],
         },
         Room {

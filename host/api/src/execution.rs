@@ -1,16 +1,21 @@
 //! Execution (`landscaper.md` §1.2).
 
+mod conditions;
 mod items;
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use k8s_openapi::{ByteString, apimachinery::pkg::apis::meta::v1::Time};
 use kube::CustomResource;
 use orangery_core::workflow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-pub use crate::execution::items::{DeployItemTemplate, ItemsError};
+pub use crate::execution::{
+    conditions::{ConditionSpec, ItemCondition, ItemStatus, Records, records, write_records},
+    items::{DeployItemTemplate, ItemsError},
+};
 use crate::{
     condition::Condition,
     error::LastError,
@@ -53,6 +58,10 @@ pub struct ExecutionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::positive")]
     pub max_parallel: Option<NonZeroU32>,
+    /// Import values that conditions of the items read. Not in the original.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::map_of_any")]
+    pub imports: BTreeMap<String, Value>,
     /// The plain list. The compressed one wins where both stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deploy_items: Vec<DeployItemTemplate>,
@@ -137,6 +146,9 @@ pub struct ExecutionStatus {
     /// The deploy items known; absent means that they are listed by label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deploy_item_cache: Option<DeployItemCache>,
+    /// What the conditions of the items answered in the last job. Not in the original.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<ItemStatus>,
     /// When the job passed its stations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transition_times: Option<TransitionTimes>,

@@ -7,12 +7,13 @@ use std::{
 
 use orangery_core::{
     port::ApiResource,
-    proposal::{ClusterRef, SecretContent, Selection},
+    proposal::{ClusterRef, ObjectKey, SecretContent, Selection},
     step::Step,
 };
+use serde_json::Value;
 
 use crate::{
-    Cluster, Connections,
+    Cluster, Connections, Error,
     connect::Holds,
     error::Setback,
     watch::{Hold, Place, Scope, Sight, Waiter},
@@ -58,6 +59,48 @@ impl ClusterSet {
         self.kept.replace(&self.waiter, holds);
     }
 
+    /// What is known of an object that nobody here deploys; it is watched from now on. Of a kind that the cluster does not
+    /// serve there is none, and definitions are watched until it does.
+    ///
+    /// # Errors
+    /// The cluster cannot be asked, or the object cannot be where it is said to be.
+    pub async fn look(&self, on: &ClusterRef, key: &ObjectKey) -> Step<Sight> {
+        let cluster = self.cluster(on).await?;
+        let resource = match cluster.served(&key.api_version, &key.kind).await {
+            Ok(resource) => resource,
+            Err(Error::NotServed { .. }) => {
+                return Ok(match self.definitions(on).await? {
+                    Ok(_) => Sight::Absent,
+                    Err(sight) => sight,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match (resource.namespaced, &key.namespace) {
+            (true, None) => Err(Error::Unlocated { key: Box::new(key.clone()) }.into()),
+            (false, Some(_)) => Err(Error::Misplaced { key: Box::new(key.clone()) }.into()),
+            (true, Some(_)) | (false, None) => {
+                let place = Place { namespace: key.namespace.clone(), name: key.name.clone() };
+                Ok(self.watch(&cluster, &resource, &place))
+            }
+        }
+    }
+
+    /// All CustomResourceDefinitions of a cluster, without their schemas; they are watched from now on. `Err` says why they
+    /// are not known.
+    ///
+    /// # Errors
+    /// The cluster cannot be asked.
+    pub async fn definitions(&self, on: &ClusterRef) -> Step<Result<Vec<Arc<Value>>, Sight>> {
+        let cluster = self.cluster(on).await?;
+        let resource = cluster.served("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
+        let scope = Scope { resource: resource.as_ref().clone(), namespace: None, labels: None, fields: None };
+        let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, None);
+        let all = hold.all();
+        self.add(hold);
+        Ok(all)
+    }
+
     /// Watches one object from now on, and says what is known of it.
     pub(crate) fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &Place) -> Sight {
         let scope =
@@ -74,7 +117,7 @@ impl ClusterSet {
         cluster: &Cluster,
         resource: &ApiResource,
         what: &Selection,
-    ) -> Result<Vec<Arc<serde_json::Value>>, Setback> {
+    ) -> Result<Vec<Arc<Value>>, Setback> {
         let scope = Scope {
             resource: resource.clone(),
             namespace: what.namespace.clone(),

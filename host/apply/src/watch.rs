@@ -21,9 +21,11 @@ use self::{follow::follow, known::Known};
 mod follow;
 mod known;
 
-/// Who waits: a deploy item, or an installation.
+/// Who waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiter {
+    /// Its kind.
+    pub kind: &'static str,
     /// Its namespace.
     pub namespace: String,
     /// Its name.

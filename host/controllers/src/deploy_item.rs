@@ -2,7 +2,7 @@
 //!
 //! It works only on types that a component claims; others belong to external deployers and are left untouched. What is
 //! to be done is the component's to say, and how it is carried out is `orangery_apply`'s: here the job begins, rests and
-//! ends. Files: `look` is one look at an item, `target` finds its clusters, `ledger` writes what has to survive,
+//! ends. Files: `look` is one look at an item, `ledger` writes what has to survive,
 //! `keep` stores proposals, `provider_status` is the form on the wire.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -40,10 +40,12 @@ mod ledger;
 mod look;
 mod pick_up;
 mod provider_status;
-mod target;
 
 /// How long an item without a timeout of its own may take (`landscaper.md` §1.3).
-const USUAL_TIMEOUT: Duration = Duration::from_secs(600);
+pub(crate) const USUAL_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Of what waits on clusters, those that are deploy items.
+pub(crate) const KIND: &str = "DeployItem";
 
 /// Drives DeployItems.
 pub struct DeployItemController {
@@ -54,13 +56,9 @@ pub struct DeployItemController {
 }
 
 impl DeployItemController {
-    /// Over a host. `queue` is the controller's own: watches on targets and deadlines wake items in it.
-    pub fn new(host: Arc<Host>, queue: Queue) -> Self {
-        let woken = queue.clone();
-        let pool = ClusterPool::new(move |waiter| {
-            woken.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
-        });
-        let controller = Self { host, pool: Arc::new(pool), queue, shelf: Arc::default() };
+    /// Over a host and its clusters. `queue` is the controller's own: deadlines wake items in it.
+    pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
+        let controller = Self { host, pool, queue, shelf: Arc::default() };
         controller.forget_the_gone();
         controller
     }
@@ -224,8 +222,9 @@ impl Controller for DeployItemController {
     }
 }
 
+/// The item that waits on its clusters.
 fn waiter(key: &Key) -> Waiter {
-    Waiter { namespace: key.namespace.clone(), name: key.name.clone() }
+    Waiter { kind: KIND, namespace: key.namespace.clone(), name: key.name.clone() }
 }
 
 /// How long the item may take; `None` for ever.

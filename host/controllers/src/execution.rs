@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use orangery_api::{
     deploy_item::DeployItem,
-    execution::{DeployItemTemplate, Execution},
+    execution::{Execution, Records, records, write_records},
     job::Job,
     label,
     marks::{Marks, Operation},
 };
+use orangery_apply::{ClusterPool, ClusterSet};
 use orangery_core::{
     job::{JobIds, Situation, Work, interrupted, work},
     phase::execution::Execution as Phase,
@@ -20,13 +21,16 @@ use orangery_core::{
 };
 use orangery_reconcile::{Controller, Next};
 
+use self::conditions::{Expressions, Items, waiter};
 use crate::{
     again,
     host::{Host, index, key_of},
     job::{self, JobStatus, standing_phase, walk},
     object::is_bereft,
+    target::TargetConnections,
 };
 
+mod conditions;
 mod deletion;
 mod exports;
 mod interrupt;
@@ -35,6 +39,8 @@ mod items;
 /// Drives Executions.
 pub struct ExecutionController {
     host: Arc<Host>,
+    pool: Arc<ClusterPool>,
+    expressions: Expressions,
 }
 
 /// One job's walk over an Execution: the object as it will be written where the walk rests.
@@ -42,14 +48,55 @@ struct Run<'a> {
     host: &'a Host,
     /// Spec and metadata as read; the status is the draft of the next write.
     draft: Execution,
-    items: Vec<DeployItemTemplate>,
+    /// Empty until a phase needs them.
+    items: Arc<Items>,
+    /// What conditions answered in this job.
+    records: Records,
+    /// The clusters that conditions look at.
+    clusters: ClusterSet,
+    expressions: &'a Expressions,
     job: String,
 }
 
 impl ExecutionController {
-    /// Over a host.
-    pub fn new(host: Arc<Host>) -> Self {
-        Self { host }
+    /// Over a host and its clusters.
+    pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>) -> Self {
+        // What conditions of an Execution look at is watched no longer than there is one.
+        let released = Arc::clone(&pool);
+        host.stores.executions.subscribe(move |change| {
+            if let (None, Some(key)) = (change.after, change.key()) {
+                released.release(&waiter(&key));
+            }
+        });
+        Self { host, pool, expressions: Expressions::default() }
+    }
+
+    async fn run(&self, before: &Execution, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
+        let key = key_of(before);
+        let whose = format!("Execution {}", key.name);
+        let connections = TargetConnections::named(&self.host, &self.pool, &key.namespace, whose);
+        let mut run = Run {
+            host: &self.host,
+            draft: before.clone(),
+            items: Arc::default(),
+            records: records(before.status.as_ref().map(|status| status.items.as_slice()).unwrap_or_default()),
+            clusters: self.pool.set(Arc::new(connections), waiter(&key)),
+            expressions: &self.expressions,
+            job,
+        };
+        if fresh {
+            let now = self.host.now();
+            let generation = before.metadata.generation;
+            let status = run.draft.status.get_or_insert_default();
+            status.begin(&now);
+            status.job_generation = generation;
+            run.records.clear();
+        }
+        let (phase, transition) = walk(&mut run, phase).await;
+        if !matches!(transition, Transition::Wait(_) | Transition::Retry(_)) {
+            self.pool.release(&waiter(&key));
+        }
+        run.rest(before, phase, transition).await
     }
 }
 
@@ -75,13 +122,14 @@ impl Controller for ExecutionController {
         match work(situation) {
             Work::None => Ok(Next::Settled),
             Work::Start => start_deletion(host, &execution).await,
-            Work::Continue { job } => run(host, &execution, job, standing_phase(phase, deleting)).await,
+            Work::Continue { job } => self.run(&execution, job, standing_phase(phase, deleting)).await,
         }
     }
 
-    /// Deployers elsewhere write to the items.
+    /// Deployers elsewhere write to the items, anybody to what conditions look at.
     async fn look_again(&self, execution: Arc<Execution>) -> Result<(), Halt> {
         let (host, key) = (self.host.as_ref(), key_of(execution.as_ref()));
+        self.pool.renew(&waiter(&key));
         again::read(host, &host.stores.executions, &key).await?;
         let items = &host.stores.deploy_items;
         let known = items.indexed(index::MANAGED_BY, &key.namespace, &key.name);
@@ -98,19 +146,6 @@ async fn start_deletion(host: &Host, before: &Execution) -> Result<Next, Halt> {
     let writer = host.writer(&host.stores.executions);
     writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
     Ok(Next::Again)
-}
-
-async fn run(host: &Host, before: &Execution, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
-    let mut run = Run { host, draft: before.clone(), items: Vec::new(), job };
-    if fresh {
-        let now = host.now();
-        let generation = before.metadata.generation;
-        let status = run.draft.status.get_or_insert_default();
-        status.begin(&now);
-        status.job_generation = generation;
-    }
-    let (phase, transition) = walk(&mut run, phase).await;
-    run.rest(before, phase, transition).await
 }
 
 impl job::Run for Run<'_> {
@@ -150,7 +185,9 @@ impl Run<'_> {
         };
         let generation = before.metadata.generation.unwrap_or_default();
         let now = self.host.now();
-        self.draft.status.get_or_insert_default().rest(&rest, generation, &now);
+        let status = self.draft.status.get_or_insert_default();
+        status.items = write_records(&self.records);
+        status.rest(&rest, generation, &now);
         let writer = self.host.writer(store);
         writer.update_status(before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
         job::next(transition, None)

@@ -23,4 +23,4 @@ pub mod installation;
 pub use host::{Host, PICK_UP_TIMEOUT, Stores};
 pub use seed::{HostKey, HostKeyError};
 pub use target::OwnAddress;
-pub use wake::{Queues, wire};
+pub use wake::{Queues, clusters, wire};

@@ -1,6 +1,7 @@
 //! Targets of a namespace: that they exist, what they hold, and their kubeconfigs (`landscaper.md` §1.4).
 
 mod account;
+mod connections;
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use orangery_reconcile::Key;
 use serde_json::{Map, Value, json};
 
 pub use self::account::OwnAddress;
-pub(crate) use self::account::Tokens;
+pub(crate) use self::{account::Tokens, connections::TargetConnections};
 use crate::{host::Host, installation::get};
 
 /// The targets that an object of this namespace may reach, by name.

@@ -1,21 +1,37 @@
 //! Who is woken by whose change: the reverse edges of every wait (ORC-29). Declared here once.
 
+use std::sync::Arc;
+
 use kube::ResourceExt;
 use orangery_api::{annotation, installation::Installation, job::Job, label, marks::Marks};
+use orangery_apply::ClusterPool;
 use orangery_reconcile::{Key, Queue, Store, Watched};
 
 use crate::{
+    deploy_item,
     host::{Stores, index},
     installation::{on_change, sibling},
 };
 
-/// The queues of the controllers that others wake.
+/// The queues of the controllers.
 #[derive(Clone)]
 pub struct Queues {
     /// Of Installations.
     pub installations: Queue,
     /// Of Executions.
     pub executions: Queue,
+    /// Of deploy items.
+    pub deploy_items: Queue,
+}
+
+/// The clusters behind targets: what changes there wakes the deploy items that deployed it, and the Executions whose
+/// conditions look at it. All of them share connections and watches (WF-07).
+pub fn clusters(queues: &Queues) -> Arc<ClusterPool> {
+    let (executions, deploy_items) = (queues.executions.clone(), queues.deploy_items.clone());
+    Arc::new(ClusterPool::new(move |waiter| {
+        let queue = if waiter.kind == deploy_item::KIND { &deploy_items } else { &executions };
+        queue.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
+    }))
 }
 
 /// Subscribes the queues to the stores: a change wakes who may wait for it. The object itself is woken by its own loop.

@@ -135,6 +135,18 @@ impl Dag {
         };
         edges.get(node).into_iter().flatten().map(String::as_str)
     }
+
+    /// All that has to come before a node going forward: its dependencies, theirs, and so on.
+    pub fn all_before(&self, node: &str) -> BTreeSet<&str> {
+        let mut found = BTreeSet::new();
+        let mut ahead: Vec<&str> = self.before(node, Direction::Forward).collect();
+        while let Some(next) = ahead.pop() {
+            if found.insert(next) {
+                ahead.extend(self.before(next, Direction::Forward));
+            }
+        }
+        found
+    }
 }
 
 #[cfg(test)]

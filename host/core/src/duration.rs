@@ -45,6 +45,15 @@ pub fn limit(text: &str) -> Result<Limit, InvalidDuration> {
     }
 }
 
+/// A length of time as a person writes it.
+pub fn shown(limit: Duration) -> String {
+    match limit.as_secs() {
+        0 => format!("{}ms", limit.as_millis()),
+        seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        seconds => format!("{seconds}s"),
+    }
+}
+
 fn nanoseconds(text: &str) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text);
     if text == "0" {

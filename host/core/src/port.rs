@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     blueprint::ComponentReference,
@@ -11,6 +11,7 @@ use crate::{
     grant::Grants,
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
     template::{Findings, RenderFailure, RenderRequest, Rendered},
+    workflow::condition::{Answered, Point},
 };
 
 /// A future that can be held behind a trait object.
@@ -247,7 +248,30 @@ pub trait Renderer: Send + Sync {
     }
 }
 
-/// Which component serves a deploy item type or a template type.
+/// What a condition asks of a component.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The deploy item.
+    pub item: String,
+    /// Which of its conditions.
+    pub point: Point,
+    /// What the condition tells the component.
+    pub config: Value,
+    /// The values that an expression would have as variables: imports, items, item and objects.
+    pub inputs: Map<String, Value>,
+    /// When it is asked.
+    pub now: jiff::Timestamp,
+}
+
+/// A component that answers conditions.
+pub trait Evaluator: Send + Sync {
+    /// Who it is.
+    fn identity(&self) -> &PluginIdentity;
+    /// Whether the condition holds. A trap, a limit met and an unusable component are faults.
+    fn evaluate<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Answered, Fault>>;
+}
+
+/// Which component serves a deploy item type, a template type or a condition type.
 pub trait Plugins: Send + Sync {
     /// The deployer of an item type; `None` where no component claims it: such items belong to external deployers.
     fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>>;
@@ -258,6 +282,14 @@ pub trait Plugins: Send + Sync {
     fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer>;
     /// The template types served, sorted, for messages.
     fn template_types(&self) -> Vec<String>;
+    /// The component of a condition type.
+    fn evaluator(&self, _condition_type: &str) -> Option<Arc<dyn Evaluator>> {
+        None
+    }
+    /// The condition types served, sorted, for messages.
+    fn condition_types(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The one source of time. Implemented in `runtime`.

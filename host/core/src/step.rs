@@ -50,6 +50,8 @@ pub enum Until {
     Finished,
     /// It is gone.
     Gone,
+    /// It is met, as a condition is.
+    Met,
 }
 
 impl fmt::Display for Until {
@@ -59,12 +61,13 @@ impl fmt::Display for Until {
             Until::Ready => "to become ready",
             Until::Finished => "to finish",
             Until::Gone => "to be gone",
+            Until::Met => "to be met",
         })
     }
 }
 
 impl Until {
-    const ALL: [Until; 4] = [Until::Exists, Until::Ready, Until::Finished, Until::Gone];
+    const ALL: [Until; 5] = [Until::Exists, Until::Ready, Until::Finished, Until::Gone, Until::Met];
 }
 
 impl Waiting {

@@ -23,8 +23,11 @@
 //! # Ok::<(), orangery_core::dag::DagError>(())
 //! ```
 
+pub mod condition;
+
 use std::{collections::BTreeMap, mem, num::NonZeroU32};
 
+use self::condition::Point;
 use crate::dag::{Dag, DagError, Direction};
 
 /// What a condition answers. Doubt is an answer of its own: it waits, and never deletes (C-07).
@@ -195,8 +198,9 @@ pub struct Item<'a> {
     pub aim: Aim,
     /// Its class.
     pub class: Class,
-    /// Whether nothing but a condition of its own is waited for: its class would be another one if that were known.
-    pub awaits_condition: bool,
+    /// The condition of its own that alone is waited for: its class would be another one if that were known. It is the one to
+    /// be asked now.
+    pub awaits: Option<Point>,
 }
 
 impl Workflow {
@@ -364,36 +368,44 @@ impl<'w> Sight<'w, '_> {
         }
     }
 
-    /// Whether only a condition of its own is waited for, and not what has to come before the item anyway.
-    fn awaits_condition(&self, item: usize) -> bool {
-        let Some(facts) = self.facts.get(item) else { return false };
+    /// The condition of its own that alone is waited for, and not what has to come before the item anyway. Nothing is decided
+    /// about items that are not started any more.
+    fn awaits(&self, item: usize, stops: bool) -> Option<Point> {
+        let facts = self.facts.get(item)?;
         match (self.aim(item), self.classes.get(item)) {
-            (Some(Aim::Undecided), Some(Class::Pending)) => {
+            (Some(Aim::Undecided), Some(Class::Pending)) if !stops => {
                 let goes = |other: &usize| matches!(self.aim(*other), Some(Aim::Delete | Aim::Leave));
                 let mut dependencies = self.workflow.dependencies.get(item).into_iter().flatten().flatten();
-                self.is_free(item) || dependencies.any(goes)
+                let point = if facts.answers.activate == Answer::Met { Point::When } else { Point::Activate };
+                (self.is_free(item) || dependencies.any(goes)).then_some(point)
             }
-            (_, Some(Class::Running)) => matches!(facts.state, State::Reconciled | State::Absent),
-            _ => false,
+            (_, Some(Class::Running)) => match facts.state {
+                State::Reconciled => Some(Point::Ready),
+                State::Absent => Some(Point::Deleted),
+                State::Idle | State::Reconciling | State::ReconcileFailed | State::Deleting | State::DeleteFailed => {
+                    None
+                }
+            },
+            (_, Some(_) | None) => None,
         }
     }
 
     fn decide(self, policy: Policy) -> Look<'w> {
         let every = || 0..self.classes.len();
         let has = |class| every().any(|item| self.is(item, class));
+        let stops = policy.failure == FailurePolicy::StopTriggering && has(Class::Failed);
         let items = every().zip(&self.workflow.names).map(|(item, name)| Item {
             name,
             aim: self.aim(item).unwrap_or(Aim::Undecided),
             class: self.classes.get(item).copied().unwrap_or(Class::Pending),
-            awaits_condition: self.awaits_condition(item),
+            awaits: self.awaits(item, stops),
         });
         let items: Vec<Item<'w>> = items.collect();
-        let stops = policy.failure == FailurePolicy::StopTriggering && has(Class::Failed);
         let mut starts: Vec<usize> = every().filter(|item| !stops && self.is(*item, Class::Runnable)).collect();
         let under_way = every().filter(|item| self.is(*item, Class::Running)).count();
         let room = policy.max_parallel.map_or(starts.len(), |most| count(most).saturating_sub(under_way));
         let queued = starts.split_off(room.min(starts.len()));
-        let waits = !stops && items.iter().any(|item| item.awaits_condition);
+        let waits = items.iter().any(|item| item.awaits.is_some());
         let ending = if under_way > 0 || !starts.is_empty() || waits {
             None
         } else if has(Class::Failed) {

@@ -4,17 +4,14 @@
 //! Warn. Parameters, audit annotations, deletions and what an expression may cost are not.
 
 mod constraints;
-mod expression;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use orangery_expression::{Expression, Scope};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use self::{
-    constraints::Constraints,
-    expression::{Expression, Scope},
-};
+use self::constraints::Constraints;
 use crate::{
     object::{self, at, items, text},
     operation::Part,

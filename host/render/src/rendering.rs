@@ -11,6 +11,7 @@ use orangery_core::{
     record::Scope,
     schema::{SchemaError, Schemas},
     template::{ExecutionKind, MAPPING_ENGINE},
+    workflow::condition::{self, Conditions},
 };
 use serde_json::{Map, Value};
 
@@ -45,6 +46,8 @@ pub struct DeployItem {
     pub template: ItemTemplate,
     /// The Target object that it deploys to.
     pub target: Option<String>,
+    /// Its conditions, with the Target objects that they look at.
+    pub conditions: Conditions,
 }
 
 /// One sub-installation.
@@ -172,10 +175,11 @@ impl<'a> Rendering<'a> {
                     .map_err(|error| document.error(ExecutionKind::Deploy, execution, ExecutionFault::Items(error)))?,
             );
         }
-        blueprint::check_items(&items).map_err(RenderError::Items)?;
+        let types = condition::import_types(&self.subject.blueprint.imports, imports);
+        blueprint::check_items(&items, &types).map_err(RenderError::Items)?;
         let resolved = |template: ItemTemplate| {
-            let target = template.resolve_target(imported)?;
-            Ok(DeployItem { template, target })
+            let (target, conditions) = (template.resolve_target(imported)?, template.resolve_conditions(imported)?);
+            Ok(DeployItem { template, target, conditions })
         };
         items.into_iter().map(resolved).collect::<Result<_, _>>().map_err(RenderError::Items)
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
 use kube::Client;
 use orangery_controllers::{
-    Host, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT, Queues, Stores,
+    Host, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT, Queues, Stores, clusters,
     context::{ensure_default_contexts, keep_default_contexts},
     deploy_item::DeployItemController,
     execution::ExecutionController,
@@ -175,15 +175,16 @@ impl Operator {
     }
 
     fn control_all(&mut self, host: &Arc<Host>, pace: &Pace) {
-        let queues = Queues { installations: Queue::new(), executions: Queue::new() };
+        let queues = Queues { installations: Queue::new(), executions: Queue::new(), deploy_items: Queue::new() };
         let stores = self.stores.clone();
         wire(&stores, &queues);
+        let pool = clusters(&queues);
         let controller = InstallationController::new(Arc::clone(host), queues.installations.clone());
         self.control(controller, stores.installations, queues.installations, pace);
-        self.control(ExecutionController::new(Arc::clone(host)), stores.executions, queues.executions, pace);
-        let items = Queue::new();
-        let controller = DeployItemController::new(Arc::clone(host), items.clone());
-        self.control(controller, stores.deploy_items, items, pace);
+        let controller = ExecutionController::new(Arc::clone(host), Arc::clone(&pool));
+        self.control(controller, stores.executions, queues.executions, pace);
+        let controller = DeployItemController::new(Arc::clone(host), pool, queues.deploy_items.clone());
+        self.control(controller, stores.deploy_items, queues.deploy_items, pace);
     }
 
     fn control<C: Controller>(&mut self, controller: C, store: Store<C::Object>, queue: Queue, pace: &Pace) {

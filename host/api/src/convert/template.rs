@@ -4,6 +4,7 @@
 use orangery_core::{
     blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint},
     component::Child,
+    workflow::condition::Conditions,
 };
 
 use crate::{
@@ -58,9 +59,15 @@ pub fn subinstallation(
     }
 }
 
-/// A deploy item as its Execution lists it; `target` is the Target object that it deploys to.
-pub fn deploy_item(template: &ItemTemplate, target: Option<&str>, namespace: &str) -> DeployItemTemplate {
-    DeployItemTemplate {
+/// A deploy item as its Execution lists it; `target` is the Target object that it deploys to, `conditions` are its own with
+/// their Target objects.
+pub fn deploy_item(
+    template: &ItemTemplate,
+    target: Option<&str>,
+    conditions: &Conditions,
+    namespace: &str,
+) -> DeployItemTemplate {
+    let item = DeployItemTemplate {
         name: template.name.clone(),
         type_: template.type_.clone(),
         target: target.map(|name| ObjectReference { name: name.to_owned(), namespace: namespace.to_owned() }),
@@ -70,7 +77,9 @@ pub fn deploy_item(template: &ItemTemplate, target: Option<&str>, namespace: &st
         timeout: template.timeout.clone().map(Duration),
         update_on_change_only: template.update_on_change_only,
         on_delete: on_delete(template),
-    }
+        ..DeployItemTemplate::default()
+    };
+    item.with_conditions(conditions)
 }
 
 fn on_delete(template: &ItemTemplate) -> Option<OnDelete> {

@@ -11,7 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{deploy_item::OnDelete, duration::Duration, execution::ExecutionSpec, reference::ObjectReference, schema};
+use crate::{
+    deploy_item::OnDelete,
+    duration::Duration,
+    execution::{
+        ExecutionSpec,
+        conditions::{ConditionSpec, condition_schema},
+    },
+    reference::ObjectReference,
+    schema,
+};
 
 /// The longest item list that is read, in bytes of JSON. An object of Kubernetes has at most 1.5 MiB; gzip makes a
 /// thousandth of a list made to harm.
@@ -48,6 +57,22 @@ pub struct DeployItemTemplate {
     /// What deletion does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_delete: Option<OnDelete>,
+    /// Whether the item takes part at all: one that does not is left as it is. Not in the original, like the next three.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "condition_schema")]
+    pub activate_when: Option<ConditionSpec>,
+    /// Whether the item is wanted: one that is not is deleted, with all that depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "condition_schema")]
+    pub when: Option<ConditionSpec>,
+    /// When the item is ready, after its deployer succeeded; what depends on it waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "condition_schema")]
+    pub ready_when: Option<ConditionSpec>,
+    /// When the item is gone, after its object is; what it depends on waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "condition_schema")]
+    pub deleted_when: Option<ConditionSpec>,
 }
 
 /// Why `spec.deployItemsCompressed` cannot be read.

@@ -179,10 +179,17 @@ impl Known {
     }
 }
 
-/// Without `managedFields`, which nobody here reads and which double an object's size.
+/// Without `managedFields`, which nobody here reads and which double an object's size, and without the schemas of a
+/// definition, which are nearly all of it: a watch on definitions knows all of them.
 fn stripped(mut object: Value) -> Value {
     if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         meta.remove("managedFields");
+    }
+    if object.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition") {
+        let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+        for version in versions.into_iter().flatten().filter_map(Value::as_object_mut) {
+            version.remove("schema");
+        }
     }
     object
 }

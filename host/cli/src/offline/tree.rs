@@ -224,8 +224,8 @@ impl Offline<'_> {
         };
         let warnings = rendering.take_warnings().into_iter().map(|Warning { place, text }| format!("{place}: {text}"));
         let warnings = warnings.collect();
-        let item = |DeployItem { template, target }: &DeployItem| {
-            convert::deploy_item(template, target.as_deref(), &namespace)
+        let item = |DeployItem { template, target, conditions }: &DeployItem| {
+            convert::deploy_item(template, target.as_deref(), conditions, &namespace)
         };
         Ok(Rendered {
             name: subject.name.clone(),

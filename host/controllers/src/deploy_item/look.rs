@@ -18,8 +18,8 @@ use orangery_core::{
     walk::Rest,
 };
 
-use super::{DeployItemController, keep, ledger, ledger::Book, provider_status, target::ItemTargets, waiter};
-use crate::{host::key_of, removed};
+use super::{DeployItemController, keep, ledger, ledger::Book, provider_status, waiter};
+use crate::{host::key_of, removed, target::TargetConnections};
 
 /// The Context of an item that names none.
 const USUAL_CONTEXT: &str = "default";
@@ -57,14 +57,14 @@ impl<'a> Look<'a> {
         limit: Option<Duration>,
     ) -> Self {
         let item = Arc::clone(&book.before);
-        let targets = ItemTargets::of(&controller.host, &controller.pool, &item);
+        let targets = TargetConnections::of(&controller.host, &controller.pool, &item);
         let clusters = Arc::new(controller.pool.set(Arc::new(targets), waiter(&key_of(item.as_ref()))));
         Self { controller, deployer, item, book, clusters, limit, page: None }
     }
 
     /// Brings the item about.
     pub(super) async fn install(&mut self, deadline: Option<Timestamp>) -> Step<Verdict> {
-        ItemTargets::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
+        TargetConnections::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
         let mut page = self.open()?;
         let result = self.carry_on(&mut page, deadline).await;
         self.page = Some(page);

@@ -39,10 +39,10 @@ impl Run<'_> {
     }
 
     async fn named_exports(&self, namespace: &str, object: &DeployItem) -> Step<(String, Value)> {
-        Ok((item_name(object), self.exports_of(namespace, object).await?))
+        Ok((item_name(object).to_owned(), self.exports_of(namespace, object).await?))
     }
 
-    async fn exports_of(&self, namespace: &str, object: &DeployItem) -> Step<Value> {
+    pub(super) async fn exports_of(&self, namespace: &str, object: &DeployItem) -> Step<Value> {
         let Some(reference) = object.status.as_ref().and_then(|status| status.export_ref.as_ref()) else {
             return Ok(Value::Null);
         };

@@ -13,16 +13,22 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_core::{
+    dag::Direction,
     error::{Code, Failure},
     job::JobIds,
     name,
     phase::{Phase, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemState, ObjectState},
-    step::{Halt, Step, Verdict},
+    step::{Halt, Step, Until, Verdict},
+    workflow::condition,
 };
-use orangery_reconcile::WriteError;
+use orangery_reconcile::{Key, WriteError};
 
-use super::Run;
+use super::{
+    Run,
+    conditions::{Asked, Item, Items},
+    deletion::states_of_objects,
+};
 use crate::{
     host::{Host, index},
     job::{JobStatus, failure_of},
@@ -40,33 +46,35 @@ impl Run<'_> {
     }
 
     /// The items of the spec, read once.
-    fn load_items(&mut self) -> Step<()> {
-        if self.items.is_empty() {
-            self.items = self.draft.spec.items().map_err(|error| {
+    pub(super) fn load_items(&mut self) -> Step<()> {
+        if self.items.list.is_empty() {
+            let templates = self.draft.spec.items().map_err(|error| {
                 Halt::Stall(
                     Failure::new("ReadDeployItems", "UnreadableDeployItems", error.to_string())
                         .with_code(Code::ConfigurationProblem),
                 )
             })?;
+            self.items = Arc::new(Items::of(templates));
         }
         Ok(())
     }
 
-    /// `Init`: every definition has its object, the others are orphans and are deleted (EXE-11 … EXE-15).
+    /// `Init`: every definition has its object, the others are orphans and are deleted (EXE-11 … EXE-15). Items that
+    /// conditions decide about are left as they are: `Progressing` makes what is wanted, and deletes what is not.
     pub(super) async fn init(&mut self) -> Step<Verdict> {
         self.load_items()?;
+        self.check_conditions()?;
         let objects = self.objects();
         let existing: BTreeMap<String, String> = objects
             .iter()
             .filter(|object| !object.is_deleting())
-            .map(|object| (object.name_any(), item_name(object)))
+            .map(|object| (object.name_any(), item_name(object).to_owned()))
             .collect();
-        let plan = plan::reconcile(self.items.iter().map(|item| item.name.as_str()), &existing);
+        let plan = plan::reconcile(self.items.list.iter().map(Item::name), &existing);
         let by_name = |name: &str| objects.iter().find(|object| object.name_any() == name);
-        let writes: Vec<_> = self
-            .items
-            .iter()
-            .map(|item| self.ensure(item, plan.update.get(&item.name).and_then(|name| by_name(name))))
+        let now = self.items.list.iter().filter(|item| !item.late);
+        let writes: Vec<_> = now
+            .map(|item| self.ensure(&item.template, plan.update.get(item.name()).and_then(|name| by_name(name))))
             .collect();
         let active = stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect::<Vec<NamePair>>().await?;
         for orphan in plan.orphans.iter().filter_map(|name| by_name(name)) {
@@ -167,33 +175,108 @@ impl Run<'_> {
     /// `Progressing`: orphans first, in reverse order (C-19); then the items in theirs.
     pub(super) async fn progressing(&mut self) -> Step<Verdict> {
         self.load_items()?;
-        let orphans = self.orphans();
+        let asked = self.ask_all(Direction::Forward, &self.objects()).await;
+        let outcome = self.progress(&asked).await;
+        self.with_conditions(outcome, asked)
+    }
+
+    async fn progress(&mut self, asked: &Asked) -> Step<Verdict> {
+        let objects = self.objects();
+        let leaving = plan::leaving(&self.states(&objects, Direction::Forward, asked), &self.job);
+        let mut orphans = self.orphans();
+        orphans.retain(|object| !leaving.contains(item_name(object)));
         if !orphans.is_empty() {
-            match self.carry_out_deletion(&orphans).await? {
+            match self.carry_out_deletion(&orphans, states_of_objects(&orphans)).await? {
                 Verdict::Done => {}
                 failed @ Verdict::Failed(_) => return Ok(failed),
             }
         }
-        let mut objects = self.objects();
-        objects.retain(|object| !object.is_deleting());
-        let named: Vec<(String, &Arc<DeployItem>)> = objects.iter().map(|object| (item_name(object), object)).collect();
-        let of_spec = self.items.iter().map(|item| {
-            let object = named.iter().find(|(name, _)| *name == item.name).map(|(_, object)| state(object));
-            ItemState::new(&item.name, item.depends_on.iter().map(String::as_str).collect(), object)
-        });
-        let lost = named.iter().filter(|(name, _)| !self.items.iter().any(|item| item.name == *name));
-        let lost = lost.map(|(name, object)| ItemState::new(name, Vec::new(), Some(state(object))));
-        let states: Vec<ItemState<'_>> = of_spec.chain(lost.filter(|item| item.is_running(&self.job))).collect();
-        let plan::Plan { trigger: names, outcome } = plan::progressing(&states, &self.job, self.draft.spec.policy());
-        let triggered = objects.iter().filter(|object| names.contains(&item_name(object)));
+        let objects = self.objects();
+        let states = self.states(&objects, Direction::Forward, asked);
+        let plan::Plan { trigger: names, delete, outcome } =
+            plan::progressing(&states, &self.job, self.draft.spec.policy());
+        drop(states);
+        let live = objects.iter().filter(|object| !object.is_deleting());
+        let live: BTreeMap<&str, &Arc<DeployItem>> = live.map(|object| (item_name(object), object)).collect();
+        let (late, early): (Vec<&String>, Vec<&String>) =
+            names.iter().partition(|name| self.items.find(name).is_some_and(|item| item.late));
+        let made = self.make(&late, &live).await?;
+        let triggered = early.into_iter().filter_map(|name| live.get(name.as_str()).copied()).chain(&made);
         trigger(self.host, triggered, &self.job, ItemPhase::INIT).await?;
+        self.take_away(&delete).await?;
         outcome
+    }
+
+    /// What the plan needs to know of all items.
+    pub(super) fn states<'s>(
+        &'s self,
+        objects: &'s [Arc<DeployItem>],
+        direction: Direction,
+        asked: &Asked,
+    ) -> Vec<ItemState<'s>> {
+        let named: BTreeMap<(bool, &str), &Arc<DeployItem>> =
+            objects.iter().rev().map(|object| ((object.is_deleting(), item_name(object)), object)).collect();
+        let none = BTreeMap::new();
+        let of_spec = self.items.list.iter().map(|item| {
+            let found = |deleting| named.get(&(deleting, item.name())).map(|object| state(object));
+            let records = self.records.get(item.name()).unwrap_or(&none);
+            ItemState {
+                going: if item.late { found(true) } else { None },
+                late: item.late,
+                answers: condition::answers(&item.conditions, records),
+                given_up: asked.given_up.get(item.name()).cloned(),
+                ..ItemState::new(item.name(), item.depends_on(), found(false))
+            }
+        });
+        match direction {
+            Direction::Forward => {
+                let lost = named.iter().filter(|((deleting, name), _)| !deleting && self.items.find(name).is_none());
+                let lost = lost.map(|((_, name), object)| ItemState::new(name, Vec::new(), Some(state(object))));
+                of_spec.chain(lost.filter(|item| item.is_running(&self.job))).collect()
+            }
+            Direction::Backward => self.states_of_deletion(objects, of_spec.collect()),
+        }
+    }
+
+    /// The objects of items that are made when they start, as the spec wants them.
+    async fn make(&mut self, names: &[&String], live: &BTreeMap<&str, &Arc<DeployItem>>) -> Step<Vec<Arc<DeployItem>>> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let items = Arc::clone(&self.items);
+        let wanted = names.iter().filter_map(|name| items.find(name));
+        let writes: Vec<_> = wanted.map(|item| self.ensure(&item.template, live.get(item.name()).copied())).collect();
+        let pairs = stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect::<Vec<NamePair>>().await?;
+        let namespace = self.draft.namespace().unwrap_or_default();
+        let cache = self.draft.status.get_or_insert_default().deploy_item_cache.get_or_insert_default();
+        let mut made = Vec::new();
+        for pair in pairs {
+            let Some(object) = self.host.stores.deploy_items.get(&Key::new(&namespace, &pair.object_name)) else {
+                // Made before a crash, and not seen yet.
+                return Err(Halt::wait("DeployItem", pair.object_name, Until::Exists));
+            };
+            made.push(object);
+            cache.active_items.retain(|known| known.spec_name != pair.spec_name);
+            cache.active_items.push(pair);
+        }
+        Ok(made)
+    }
+
+    /// Deletes what conditions do not want (WF-20, WF-21).
+    async fn take_away(&mut self, names: &[String]) -> Step<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let is_named = |object: &Arc<DeployItem>| names.iter().any(|name| name == item_name(object));
+        self.delete_calls(self.objects().into_iter().filter(is_named).collect(), false).await?;
+        let going: Vec<_> = self.orphans().into_iter().filter(is_named).collect();
+        self.hand_down_deletion(going.iter()).await
     }
 }
 
 /// The name of the item that an object stands for.
-pub(super) fn item_name(object: &DeployItem) -> String {
-    object.label(label::ITEM_NAME).unwrap_or_default().to_owned()
+pub(super) fn item_name(object: &DeployItem) -> &str {
+    object.label(label::ITEM_NAME).unwrap_or_default()
 }
 
 /// What the plan needs to know of an object.

@@ -1,6 +1,8 @@
 //! The Execution of an Installation: created, updated or removed with the rendered deploy items (INS-24, EXE-06,
 //! `landscaper.md` §6.1).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
     FINALIZER, annotation, convert,
@@ -15,6 +17,7 @@ use orangery_core::{
 };
 use orangery_reconcile::WriteError;
 use orangery_render::DeployItem;
+use serde_json::{Map, Value};
 
 use super::Run;
 use crate::object::{controller_reference, hold};
@@ -22,11 +25,21 @@ use crate::object::{controller_reference, hold};
 impl Run<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
     /// items with it (`golden/zero-items-after-update`).
-    pub(super) async fn ensure_execution(&mut self, blueprint: &Blueprint, items: &[DeployItem]) -> Step<()> {
-        let templates: Vec<DeployItemTemplate> = items
-            .iter()
-            .map(|DeployItem { template, target }| convert::deploy_item(template, target.as_deref(), &self.namespace()))
-            .collect();
+    pub(super) async fn ensure_execution(
+        &mut self,
+        blueprint: &Blueprint,
+        items: &[DeployItem],
+        imports: &Map<String, Value>,
+    ) -> Step<()> {
+        let item = |DeployItem { template, target, conditions }: &DeployItem| {
+            convert::deploy_item(template, target.as_deref(), conditions, &self.namespace())
+        };
+        let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
+        // Nobody but conditions reads imports there, so nothing else of them is written.
+        let read: BTreeSet<&str> = items.iter().flat_map(|item| item.conditions.imports(imports)).collect();
+        let read = |name: &String| read.contains(name.as_str());
+        let imports: BTreeMap<String, Value> =
+            imports.iter().filter(|(name, _)| read(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
         let present = self.execution();
         if templates.is_empty() {
             self.draft.status.get_or_insert_default().execution_ref = None;
@@ -41,14 +54,14 @@ impl Run<'_> {
             Some(before) => {
                 let mut after = Execution::clone(&before);
                 after.spec.set_items(&templates);
-                self.specify(blueprint, &mut after.spec);
+                self.specify(blueprint, imports, &mut after.spec);
                 self.annotate(&mut after);
                 hold(&mut after);
                 writer.update(&before, &after).await.map(drop)
             }
             None => {
                 let mut execution = self.new_execution(templates);
-                self.specify(blueprint, &mut execution.spec);
+                self.specify(blueprint, imports, &mut execution.spec);
                 self.annotate(&mut execution);
                 match writer.create(&execution).await {
                     Ok(_) => Ok(()),
@@ -80,11 +93,12 @@ impl Run<'_> {
     }
 
     /// What the Installation asks for comes before what its blueprint does (C-01).
-    fn specify(&self, blueprint: &Blueprint, execution: &mut ExecutionSpec) {
+    fn specify(&self, blueprint: &Blueprint, imports: BTreeMap<String, Value>, execution: &mut ExecutionSpec) {
         let asked = &self.draft.spec;
         execution.context.clone_from(&asked.context);
         execution.failure_policy = asked.failure_policy.or(blueprint.failure_policy.map(Into::into));
         execution.max_parallel = asked.max_parallel.or(blueprint.max_parallel);
+        execution.imports = imports;
     }
 
     /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it.

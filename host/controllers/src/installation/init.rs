@@ -59,7 +59,7 @@ impl Run<'_> {
             self.ensure_subinstallations(&templates).await?;
             let items = rendering.items(&values, &imported).await;
             let items = self.rendered(&mut rendering, &mut secrets, items).await?;
-            self.ensure_execution(&loaded.blueprint, &items).await
+            self.ensure_execution(&loaded.blueprint, &items, &values).await
         };
         let (copied, made) = tokio::join!(copies, subobjects);
         copied.and(made)?;

@@ -194,7 +194,11 @@ fn is_about_to_be_asked(name: &str, siblings: &[Arc<Installation>]) -> bool {
 }
 
 fn waiter(installation: &Installation) -> Waiter {
-    Waiter { namespace: installation.namespace().unwrap_or_default(), name: installation.name_any() }
+    Waiter {
+        kind: "Installation",
+        namespace: installation.namespace().unwrap_or_default(),
+        name: installation.name_any(),
+    }
 }
 
 /// Ends what an Installation has watched, if anybody watches anything.

@@ -20,7 +20,7 @@ use kube::{
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use orangery_api::{deploy_item::DeployItem, job::Job, target::Target};
-use orangery_controllers::{Host, HostKey, deploy_item::DeployItemController};
+use orangery_controllers::{Host, HostKey, Queues, clusters, deploy_item::DeployItemController};
 use orangery_core::{
     error::{Code, Fault},
     grant::Grants,
@@ -251,7 +251,8 @@ impl World {
         tokio::spawn(watch_all(self.client.clone(), items.clone(), self.stop.clone()));
         tokio::spawn(watch_all(self.client.clone(), targets, self.stop.clone()));
         let queue = Queue::new();
-        let controller = Arc::new(DeployItemController::new(host, queue.clone()));
+        let queues = Queues { installations: Queue::new(), executions: Queue::new(), deploy_items: queue.clone() };
+        let controller = Arc::new(DeployItemController::new(host, clusters(&queues), queue.clone()));
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
         let pace = Pace { concurrency: 4, chance: machine, panicked };
         tokio::spawn(run(controller, items, queue, pace, self.stop.clone()));

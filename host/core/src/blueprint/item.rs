@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use orangery_expression::Type;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,6 +11,7 @@ use crate::{
     duration::{self, InvalidDuration},
     import::{Imported, TargetObject},
     lenient::{self, DecodeError},
+    workflow::condition::{self, Condition, Conditions, Point, Surroundings},
 };
 
 /// One rendered deploy item.
@@ -35,6 +37,8 @@ pub struct ItemTemplate {
     pub keep: bool,
     /// Where to deploy.
     pub target: Option<TargetChoice>,
+    /// Whether it takes part, is wanted, is ready and is gone (WF-02 … WF-05).
+    pub conditions: Conditions<TargetChoice>,
 }
 
 /// How an item names its target.
@@ -77,6 +81,16 @@ pub enum ItemError {
     /// The order of the items is not sound.
     #[error("deploy items: {0}")]
     Order(DagError),
+    /// A condition cannot be asked.
+    #[error("deploy item {name:?}: {point}: {why}")]
+    Condition {
+        /// Its name.
+        name: String,
+        /// Which one.
+        point: Point,
+        /// What is wrong with it.
+        why: String,
+    },
     /// `target` says nothing.
     #[error("deploy item {name:?}: `target` is empty; set target.import or target.name, or leave target out")]
     EmptyTarget {
@@ -142,6 +156,10 @@ struct ItemForm {
     update_on_change_only: bool,
     on_delete: OnDeleteForm,
     target: Option<TargetForm>,
+    activate_when: Option<Value>,
+    when: Option<Value>,
+    ready_when: Option<Value>,
+    deleted_when: Option<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -182,13 +200,18 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
     }
     let target = match form.target {
         None => None,
-        // The index wins over the key, the import over the name.
-        Some(TargetForm { import, index: Some(index), .. }) => Some(TargetChoice::Element(import, index)),
-        Some(TargetForm { import, key: Some(key), .. }) => Some(TargetChoice::Entry(import, key)),
-        Some(TargetForm { import, .. }) if !import.is_empty() => Some(TargetChoice::Import(import)),
-        Some(TargetForm { name, .. }) if !name.is_empty() => Some(TargetChoice::Name(name)),
-        Some(_) => return Err(ItemError::EmptyTarget { name: form.name }),
+        Some(target) => Some(choice(target, &form.name)?),
     };
+    let written = [
+        (Point::Activate, form.activate_when),
+        (Point::When, form.when),
+        (Point::Ready, form.ready_when),
+        (Point::Deleted, form.deleted_when),
+    ];
+    let mut conditions = Vec::new();
+    for (point, written) in written {
+        conditions.push((point, written.map(|written| condition(&written, &form.name, point)).transpose()?));
+    }
     Ok(ItemTemplate {
         name: form.name,
         type_: form.type_,
@@ -200,23 +223,67 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
         skip_uninstall_if_cluster_removed: form.on_delete.skip_uninstall_if_cluster_removed,
         keep: form.on_delete.keep,
         target,
+        conditions: Conditions::of(conditions),
     })
 }
 
+fn choice(form: TargetForm, name: &str) -> Result<TargetChoice, ItemError> {
+    match form {
+        // The index wins over the key, the import over the name.
+        TargetForm { import, index: Some(index), .. } => Ok(TargetChoice::Element(import, index)),
+        TargetForm { import, key: Some(key), .. } => Ok(TargetChoice::Entry(import, key)),
+        TargetForm { import, .. } if !import.is_empty() => Ok(TargetChoice::Import(import)),
+        TargetForm { name, .. } if !name.is_empty() => Ok(TargetChoice::Name(name)),
+        TargetForm { .. } => Err(ItemError::EmptyTarget { name: name.to_owned() }),
+    }
+}
+
+/// A condition as templates write it; a text is an expression.
+fn condition(written: &Value, name: &str, point: Point) -> Result<Condition<TargetChoice>, ItemError> {
+    if let Value::String(source) = written {
+        return Ok(Condition::expression(source));
+    }
+    let form: Condition<TargetForm> = lenient::decode(written).map_err(|error| ItemError::Condition {
+        name: name.to_owned(),
+        point,
+        why: format!("it has a wrong form: {error}"),
+    })?;
+    form.try_map(|target| choice(target, name))
+}
+
 /// The rules over all items of an installation: unique names, known dependencies, no circle (EXE-30 guards what slips
-/// through).
-pub fn check_items(items: &[ItemTemplate]) -> Result<(), ItemError> {
+/// through), conditions that can be asked. `imports` are those of the blueprint, with their types.
+pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> Result<(), ItemError> {
     let edges = items.iter().map(|item| {
         let before = item.depends_on.iter().map(String::as_str).collect();
         (item.name.as_str(), before)
     });
-    Dag::new(edges).map(drop).map_err(ItemError::Order)
+    let dag = Dag::new(edges).map_err(ItemError::Order)?;
+    for item in items.iter().filter(|item| !item.conditions.is_empty()) {
+        let around = Surroundings { imports: imports.clone(), predecessors: dag.all_before(&item.name) };
+        condition::check_all(&item.conditions, &around).map_err(|(point, why)| ItemError::Condition {
+            name: item.name.clone(),
+            point,
+            why,
+        })?;
+    }
+    Ok(())
 }
 
 impl ItemTemplate {
     /// The name of the Target object it deploys to. An import means the imported object itself, not the copy that the
     /// installation keeps.
     pub fn resolve_target(&self, imports: &BTreeMap<String, Imported>) -> Result<Option<String>, ItemError> {
+        self.target.as_ref().map(|choice| self.resolve(choice, imports)).transpose()
+    }
+
+    /// Its conditions, with the Target objects that they look at.
+    pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<Conditions, ItemError> {
+        self.conditions.clone().try_map(|choice| self.resolve(&choice, imports))
+    }
+
+    /// The name of the Target object that a choice means.
+    fn resolve(&self, choice: &TargetChoice, imports: &BTreeMap<String, Imported>) -> Result<String, ItemError> {
         let name = || self.name.clone();
         let unknown = |kind: &'static str, import: &str, same: fn(&Imported) -> bool| {
             let known: Vec<&str> =
@@ -224,17 +291,16 @@ impl ItemTemplate {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             ItemError::UnknownImport { name: name(), kind, import: import.to_owned(), known }
         };
-        let object = |target: &TargetObject| Ok(Some(target.name.clone()));
-        match &self.target {
-            None => Ok(None),
-            Some(TargetChoice::Name(name)) => Ok(Some(name.clone())),
-            Some(TargetChoice::Import(import)) => match imports.get(import) {
+        let object = |target: &TargetObject| Ok(target.name.clone());
+        match choice {
+            TargetChoice::Name(name) => Ok(name.clone()),
+            TargetChoice::Import(import) => match imports.get(import) {
                 Some(Imported::Target(target)) => object(target),
                 Some(Imported::Data(_) | Imported::TargetList(_) | Imported::TargetMap(_)) | None => {
                     Err(unknown("target", import, |import| matches!(import, Imported::Target(_))))
                 }
             },
-            Some(TargetChoice::Element(import, index)) => match imports.get(import) {
+            TargetChoice::Element(import, index) => match imports.get(import) {
                 Some(Imported::TargetList(targets)) => {
                     match usize::try_from(*index).ok().and_then(|index| targets.get(index)) {
                         Some(target) => object(target),
@@ -248,7 +314,7 @@ impl ItemTemplate {
                     Err(unknown("target list", import, |import| matches!(import, Imported::TargetList(_))))
                 }
             },
-            Some(TargetChoice::Entry(import, key)) => match imports.get(import) {
+            TargetChoice::Entry(import, key) => match imports.get(import) {
                 Some(Imported::TargetMap(targets)) => match targets.get(key) {
                     Some(target) => object(target),
                     None => {

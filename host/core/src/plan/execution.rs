@@ -9,7 +9,7 @@ use crate::{
     job::JobIds,
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
-    workflow::{Aim, Class, Ending, Facts, Look, Policy, State, Workflow},
+    workflow::{Aim, Answers, Class, Ending, Facts, Item, Look, Policy, State, Workflow, condition::Point},
 };
 
 /// What is known of one deploy item of the spec.
@@ -21,14 +21,32 @@ pub struct ItemState<'a> {
     pub depends_on: Vec<&'a str>,
     /// The object; `None` where it does not exist.
     pub object: Option<ObjectState>,
+    /// An object of it that is being deleted, in a job that reconciles.
+    pub going: Option<ObjectState>,
     /// Whether what it deployed stays when it is deleted (WF-27).
     pub keep: bool,
+    /// Whether its object is made when it starts and not before: conditions of its own, or of what it depends on, decide
+    /// whether it is to be there.
+    pub late: bool,
+    /// What its conditions answer.
+    pub answers: Answers,
+    /// The condition that is not waited for any longer, and why ([`crate::workflow::condition::given_up`]).
+    pub given_up: Option<(Point, Failure)>,
 }
 
 impl<'a> ItemState<'a> {
-    /// An item of which nothing stays when it is deleted.
+    /// An item without conditions, of which nothing stays when it is deleted.
     pub fn new(name: &'a str, depends_on: Vec<&'a str>, object: Option<ObjectState>) -> Self {
-        Self { name, depends_on, object, keep: false }
+        Self {
+            name,
+            depends_on,
+            object,
+            going: None,
+            keep: false,
+            late: false,
+            answers: Answers::default(),
+            given_up: None,
+        }
     }
 
     /// Whether its object works for this job now. One that the spec lost during the job counts as long as it does: nothing
@@ -37,17 +55,24 @@ impl<'a> ItemState<'a> {
         self.object.as_ref().is_some_and(|object| object.ids.running() == Some(job))
     }
 
-    fn facts(&self, job: &str, direction: Direction) -> Facts {
-        Facts { keep: self.keep, ..Facts::of(self.state(job, direction)) }
+    /// `goes`: whether a job that reconciles has to delete it.
+    fn facts(&self, job: &str, direction: Direction, goes: bool) -> Facts {
+        let state = match &self.given_up {
+            Some((Point::Deleted, _)) => State::DeleteFailed,
+            Some((Point::Activate | Point::When | Point::Ready, _)) => State::ReconcileFailed,
+            None if goes => self.state(self.going.as_ref().or(self.object.as_ref()), job, Direction::Backward),
+            None => self.state(self.object.as_ref(), job, direction),
+        };
+        Facts { state, answers: self.answers, keep: self.keep }
     }
 
     /// What became of it in this job.
-    fn state(&self, job: &str, direction: Direction) -> State {
-        let Some(object) = &self.object else {
+    fn state(&self, object: Option<&ObjectState>, job: &str, direction: Direction) -> State {
+        let Some(object) = object else {
             return match direction {
                 // It vanished in the middle of the job (C-30).
-                Direction::Forward => State::ReconcileFailed,
-                Direction::Backward => State::Absent,
+                Direction::Forward if !self.late => State::ReconcileFailed,
+                Direction::Forward | Direction::Backward => State::Absent,
             };
         };
         match (direction, object.phase) {
@@ -80,6 +105,8 @@ pub struct ObjectState {
 pub struct Plan {
     /// Names of the items to be triggered now, in the order of the spec.
     pub trigger: Vec<String>,
+    /// Names of the items that a job which reconciles has to delete now: they are not wanted (WF-20, WF-21).
+    pub delete: Vec<String>,
     /// What the phase concluded, or what it waits for.
     pub outcome: Result<Verdict, Halt>,
 }
@@ -120,8 +147,43 @@ fn look<'w>(
     direction: Direction,
     policy: Policy,
 ) -> Look<'w> {
-    let facts = |name: &str| items.get(name).map_or(Facts::of(State::Absent), |item| item.facts(job, direction));
+    let going = match direction {
+        Direction::Forward => unwanted(workflow, items, job),
+        Direction::Backward => BTreeSet::new(),
+    };
+    let facts = |name: &str| match items.get(name) {
+        None => Facts::of(State::Absent),
+        Some(item) => item.facts(job, direction, going.contains(name)),
+    };
     workflow.look(direction, policy, facts)
+}
+
+/// The names of the items that conditions make go in a job that reconciles, as far as is known.
+fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, job: &str) -> BTreeSet<&'w str> {
+    if !items.values().any(|item| item.late) {
+        return BTreeSet::new();
+    }
+    let facts = |name: &str| match items.get(name) {
+        None => Facts::of(State::Absent),
+        Some(item) => item.facts(job, Direction::Forward, false),
+    };
+    let look = workflow.look(Direction::Forward, Policy::default(), facts);
+    look.items().iter().filter(|item| item.aim == Aim::Delete).map(|item| item.name).collect()
+}
+
+/// The names of the items that conditions make go in this job, as far as is known: objects of theirs that are being deleted
+/// are no leftovers of an earlier job.
+pub fn leaving(items: &[ItemState<'_>], job: &str) -> BTreeSet<String> {
+    let (by_name, workflow) = (unique(items), workflow(items));
+    unwanted(&workflow, &by_name, job).into_iter().map(str::to_owned).collect()
+}
+
+/// The conditions that are to be asked now: item by item, the one that alone holds it up.
+pub fn asks<'a>(items: &'a [ItemState<'a>], job: &str, direction: Direction, policy: Policy) -> Vec<(&'a str, Point)> {
+    let (by_name, workflow) = (unique(items), workflow(items));
+    let look = look(&workflow, &by_name, job, direction, policy);
+    let asks = look.items().iter().filter_map(|item| Some((by_name.get(item.name)?.name, item.awaits?)));
+    asks.collect()
 }
 
 /// `Progressing`: which items to trigger, or how the phase ends.
@@ -144,7 +206,13 @@ fn decide(items: &[ItemState<'_>], job: &str, direction: Direction, policy: Poli
         (Some(Ending::Failed), _) => Ok(Verdict::Failed(failures(&look, &by_name, direction))),
         (Some(Ending::Stuck), _) => Ok(Verdict::Failed(stuck(items, &look, direction))),
     };
-    Plan { trigger: look.starts().into_iter().map(str::to_owned).collect(), outcome }
+    let mut plan = Plan { trigger: Vec::new(), delete: Vec::new(), outcome };
+    for name in look.starts() {
+        let goes = look.items().iter().any(|item| item.name == name && item.aim == Aim::Delete);
+        let list = if goes && direction == Direction::Forward { &mut plan.delete } else { &mut plan.trigger };
+        list.push(name.to_owned());
+    }
+    plan
 }
 
 fn operation(direction: Direction) -> &'static str {
@@ -157,9 +225,13 @@ fn operation(direction: Direction) -> &'static str {
 /// What is under way and what starts now; `None` where nothing is waited for.
 fn awaited(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>) -> Option<Wait> {
     let starts: BTreeSet<&str> = look.starts().into_iter().collect();
-    let awaited = look.items().iter().filter(|item| item.class == Class::Running || starts.contains(item.name));
-    let waits = awaited.map(|item| {
-        let object = items.get(item.name).and_then(|state| state.object.as_ref());
+    let is_awaited =
+        |item: &&Item<'_>| item.class == Class::Running || item.awaits.is_some() || starts.contains(item.name);
+    let waits = look.items().iter().filter(is_awaited).map(|item| {
+        if let Some(point) = item.awaits {
+            return Waiting { kind: "Condition".to_owned(), name: format!("{}/{point}", item.name), until: Until::Met };
+        }
+        let object = items.get(item.name).and_then(|state| state.object.as_ref().or(state.going.as_ref()));
         let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.clone());
         let until = if item.aim == Aim::Delete { Until::Gone } else { Until::Finished };
         Waiting { kind: "DeployItem".to_owned(), name, until }
@@ -172,7 +244,13 @@ fn failures(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: 
     let mut codes = BTreeSet::new();
     let mut causes: Vec<String> = Vec::new();
     for name in look.in_class(Class::Failed) {
-        let object = items.get(name).and_then(|item| item.object.as_ref());
+        let item = items.get(name);
+        if let Some((_, failure)) = item.and_then(|item| item.given_up.as_ref()) {
+            codes.extend(failure.codes.iter().cloned());
+            causes.push(failure.message.clone());
+            continue;
+        }
+        let object = item.and_then(|item| item.object.as_ref().or(item.going.as_ref()));
         let failure = object.and_then(|object| object.failure.as_ref());
         codes.extend(failure.iter().flat_map(|failure| failure.codes.iter().cloned()));
         causes.push(match (object, failure) {
@@ -208,6 +286,25 @@ fn stuck(items: &[ItemState<'_>], look: &Look<'_>, direction: Direction) -> Fail
         format!("deploy items {} cannot be started: {why}", pending.join(", ")),
     )
     .with_code(Code::CyclicDependencies)
+}
+
+/// The names of the items whose objects are made when they start: those that a condition decides about, and all that
+/// depends on them. `items` are names with what they depend on, and whether a condition of their own decides.
+pub fn late<'a>(items: &[(&'a str, Vec<&'a str>, bool)]) -> BTreeSet<&'a str> {
+    let mut dependents: BTreeMap<&str, Vec<&'a str>> = BTreeMap::new();
+    for (name, depends_on, _) in items {
+        for dependency in depends_on {
+            dependents.entry(dependency).or_default().push(name);
+        }
+    }
+    let mut late = BTreeSet::new();
+    let mut ahead: Vec<&str> = items.iter().filter(|(.., decides)| *decides).map(|(name, ..)| *name).collect();
+    while let Some(name) = ahead.pop() {
+        if late.insert(name) {
+            ahead.extend(dependents.get(name).into_iter().flatten());
+        }
+    }
+    late
 }
 
 /// What `Init` does with one deploy item (EXE-12 … EXE-14).

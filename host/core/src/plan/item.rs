@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     check::key_of,
     digest::sha256,
+    duration,
     error::{Code, Failure, Fault},
     health::has_rule,
     inventory::Located,
@@ -164,20 +165,11 @@ pub fn timed_out(limit: Duration, halt: &Halt) -> Failure {
             (format!("the last problem was: {}", failure.message), failure.codes.clone())
         }
     };
-    let limit = shown(limit);
+    let limit = duration::shown(limit);
     let message = format!("the item did not finish within its timeout of {limit}; {last}");
     let mut failure = Failure::new("Progressing", "ProgressingTimeout", message).with_code(Code::Timeout);
     failure.codes.extend(codes);
     failure
-}
-
-/// A length of time as a person writes it.
-pub(super) fn shown(limit: Duration) -> String {
-    match limit.as_secs() {
-        0 => format!("{}ms", limit.as_millis()),
-        seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
-        seconds => format!("{seconds}s"),
-    }
 }
 
 /// Randomness for the component: the same for every call of the job.

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::item::{deadline, shown};
-use crate::error::{Code, Failure};
+use super::item::deadline;
+use crate::{
+    duration::shown,
+    error::{Code, Failure},
+};
 
 /// Whether somebody works on an item whose job is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

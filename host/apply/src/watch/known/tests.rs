@@ -11,7 +11,7 @@ fn place(name: &str) -> Place {
 }
 
 fn waiter(name: &str) -> Waiter {
-    Waiter { namespace: "n".into(), name: name.into() }
+    Waiter { kind: "DeployItem", namespace: "n".into(), name: name.into() }
 }
 
 fn present(name: &str, version: &str) -> Sight {

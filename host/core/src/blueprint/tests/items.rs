@@ -1,7 +1,11 @@
+use orangery_expression::Type;
 use serde_json::json;
 
 use super::*;
-use crate::import::{Imported, TargetObject};
+use crate::{
+    import::{Imported, TargetObject},
+    workflow::condition::Conditions,
+};
 
 fn items(json: Value) -> Result<Vec<ItemTemplate>, ItemError> {
     decode_items(&json!({"deployitems": json}))
@@ -32,6 +36,7 @@ fn deploy_items_are_decoded_with_all_their_fields() {
             update_on_change_only: true,
             skip_uninstall_if_cluster_removed: true,
             keep: true,
+            conditions: Conditions::default(),
             target: Some(TargetChoice::Import("c".to_owned())),
         }])
     );
@@ -73,7 +78,7 @@ fn faults_of_deploy_items_name_the_item() {
 #[test]
 fn exe_30_circles_and_unknown_dependencies_of_items_are_refused() {
     let item = |name: &str, before: &[&str]| json!({"name": name, "type": "t", "config": {}, "dependsOn": before});
-    let check = |list: Value| check_items(&items(list).unwrap()).map_err(|error| error.to_string());
+    let check = |list: Value| check_items(&items(list).unwrap(), &BTreeMap::new()).map_err(|error| error.to_string());
     assert_eq!(check(json!([item("a", &[]), item("b", &["a"])])), Ok(()));
     assert!(check(json!([item("a", &["b"]), item("b", &["a"])])).unwrap_err().contains("a -> b -> a"));
     assert!(check(json!([item("a", &["gone"])])).unwrap_err().contains("gone, which does not exist"));
@@ -123,5 +128,64 @@ fn targets_of_items_are_the_imported_objects_themselves() {
     assert_eq!(
         told(TargetChoice::Entry(text("map"), text("blue"))),
         "deploy item \"i\": the target map \"map\" has no key \"blue\"; its keys are: red"
+    );
+}
+
+#[test]
+fn conditions_of_items_are_read_and_their_targets_found() {
+    let item = json!({
+        "name": "web", "type": "t", "config": {}, "dependsOn": ["db"],
+        "when": "imports.web",
+        "activateWhen": {"crdPresent": {"group": "example.org", "kind": "Widget", "target": {"import": "one"}}},
+        "readyWhen": {
+            "component": {"type": "example.org/metric", "config": {"over": 3}},
+            "objects": {"cm": {"target": {"name": "own"}, "apiVersion": "v1", "kind": "ConfigMap", "namespace": "n", "name": "x"}},
+        },
+        "deletedWhen": null,
+    });
+    let db = json!({"name": "db", "type": "t", "config": {}});
+    let items = items(json!([db, item])).unwrap();
+    let types = BTreeMap::from([("web".to_owned(), Type::Bool)]);
+    assert_eq!(check_items(&items, &types), Ok(()));
+    let one = Imported::Target(TargetObject { name: "t-1".to_owned(), ..TargetObject::default() });
+    let conditions = items[1].resolve_conditions(&BTreeMap::from([("one".to_owned(), one)])).unwrap();
+    let written: BTreeMap<&str, Value> =
+        conditions.iter().map(|(point, condition)| (point.name(), serde_json::to_value(condition).unwrap())).collect();
+    let expected = BTreeMap::from([
+        ("when", json!({"expression": "imports.web"})),
+        ("activateWhen", json!({"crdPresent": {"group": "example.org", "kind": "Widget", "target": "t-1"}})),
+        (
+            "readyWhen",
+            json!({
+                "component": {"type": "example.org/metric", "config": {"over": 3}},
+                "objects": {"cm": {"target": "own", "apiVersion": "v1", "kind": "ConfigMap", "namespace": "n", "name": "x"}},
+            }),
+        ),
+    ]);
+    assert_eq!(written, expected);
+    assert_eq!(
+        items[1].resolve_conditions(&BTreeMap::new()).unwrap_err().to_string(),
+        "deploy item \"web\": there is no target import \"one\"; known are: none"
+    );
+}
+
+#[test]
+fn conditions_that_cannot_be_asked_are_refused_with_item_and_field() {
+    let told = |condition: Value| {
+        let list = json!([{"name": "web", "type": "t", "config": {}, "when": condition}]);
+        let read = items(list).map_err(|error| error.to_string());
+        read.and_then(|items| check_items(&items, &BTreeMap::new()).map_err(|error| error.to_string())).unwrap_err()
+    };
+    assert_eq!(
+        told(json!("imports.nothing")),
+        "deploy item \"web\": when: the expression `imports.nothing` cannot be used: there is no nothing in imports; there are none"
+    );
+    assert_eq!(
+        told(json!({})),
+        "deploy item \"web\": when: it needs exactly one of expression, component and crdPresent"
+    );
+    assert_eq!(
+        told(json!({"expression": 3})),
+        "deploy item \"web\": when: it has a wrong form: expression: expected a text; write it in quotes, found a number"
     );
 }

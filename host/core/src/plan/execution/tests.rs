@@ -1,3 +1,4 @@
+mod conditions;
 mod exhaustive;
 
 use proptest::prelude::*;

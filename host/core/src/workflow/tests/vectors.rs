@@ -93,7 +93,7 @@ fn c_01_what_is_blocked_by_a_failure_is_in_a_class_of_its_own() {
     let workflow = play.workflow();
     let look = workflow.look(Direction::Forward, CONTINUE, |name| play.facts(name));
     let classes: Vec<(&str, Class, bool)> =
-        look.items().iter().map(|item| (item.name, item.class, item.awaits_condition)).collect();
+        look.items().iter().map(|item| (item.name, item.class, item.awaits.is_some())).collect();
     assert_eq!(
         classes,
         [

@@ -1,4 +1,4 @@
-//! The clusters of an item: its target, other targets of its namespace, and the host's own (`landscaper.md` §1.4).
+//! The clusters that an object reaches: its target, other targets of its namespace, and the host's own (`landscaper.md` §1.4).
 
 use std::sync::Arc;
 
@@ -6,41 +6,43 @@ use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
 use orangery_apply::{Cluster, ClusterPool, Connections};
 use orangery_core::{
-    error::{Code, Failure},
     port::BoxFuture,
     proposal::{ClusterRef, SecretContent},
     step::{Halt, Step},
 };
 
-use crate::{host::Host, target::Targets};
+use super::{Targets, stall};
+use crate::host::Host;
 
-/// The targets that an item may reach, by name in its namespace.
-pub(super) struct ItemTargets {
+/// The targets that an object may reach, by name in its namespace.
+pub(crate) struct TargetConnections {
     host: Arc<Host>,
     pool: Arc<ClusterPool>,
     namespace: String,
     /// Who needs them, in messages.
-    item: String,
+    whose: String,
     own: Option<String>,
 }
 
-impl ItemTargets {
-    pub(super) fn of(host: &Arc<Host>, pool: &Arc<ClusterPool>, item: &DeployItem) -> Self {
-        Self {
-            host: Arc::clone(host),
-            pool: Arc::clone(pool),
-            namespace: item.namespace().unwrap_or_default(),
-            item: format!("DeployItem {}", item.name_any()),
-            own: item.spec.target.as_ref().map(|target| target.name.clone()),
-        }
+impl TargetConnections {
+    /// Those of a deploy item.
+    pub(crate) fn of(host: &Arc<Host>, pool: &Arc<ClusterPool>, item: &DeployItem) -> Self {
+        let whose = format!("DeployItem {}", item.name_any());
+        let own = item.spec.target.as_ref().map(|target| target.name.clone());
+        Self { own, ..Self::named(host, pool, &item.namespace().unwrap_or_default(), whose) }
+    }
+
+    /// Those of an object that has no target of its own.
+    pub(crate) fn named(host: &Arc<Host>, pool: &Arc<ClusterPool>, namespace: &str, whose: String) -> Self {
+        Self { host: Arc::clone(host), pool: Arc::clone(pool), namespace: namespace.to_owned(), whose, own: None }
     }
 
     fn targets(&self) -> Targets<'_> {
-        Targets { host: &self.host, namespace: &self.namespace, whose: &self.item }
+        Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose }
     }
 
     /// An item whose target does not exist fails at once (`landscaper.md` §3.5); one without a target is not asked.
-    pub(super) async fn exist(&self) -> Step<()> {
+    pub(crate) async fn exist(&self) -> Step<()> {
         match &self.own {
             Some(name) => self.targets().target(name).await.map(drop),
             None => Ok(()),
@@ -51,7 +53,7 @@ impl ItemTargets {
         match on {
             ClusterRef::Named(name) => Ok(name),
             ClusterRef::Target => self.own.as_deref().ok_or_else(|| {
-                let message = format!("{} has no target, but its plugin needs one; set spec.target", self.item);
+                let message = format!("{} has no target, but its plugin needs one; set spec.target", self.whose);
                 stall("NoTargetDefined", message)
             }),
             ClusterRef::Host => Err(stall(
@@ -62,7 +64,7 @@ impl ItemTargets {
     }
 }
 
-impl Connections for ItemTargets {
+impl Connections for TargetConnections {
     fn connect<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
         Box::pin(async move {
             if *on == ClusterRef::Host {
@@ -81,8 +83,4 @@ impl Connections for ItemTargets {
             }
         })
     }
-}
-
-fn stall(reason: &str, message: String) -> Halt {
-    Halt::Stall(Failure::new("ResolveTarget", reason, message).with_code(Code::ConfigurationProblem))
 }

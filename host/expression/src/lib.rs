@@ -1,5 +1,13 @@
-//! Expressions in CEL, with the functions of Kubernetes that policies use: the standard ones, those of strings, and
-//! `indexOf` and `lastIndexOf` of lists. What an expression may cost is not limited here.
+//! Expressions in CEL over JSON, with the functions of Kubernetes that policies use: the standard ones, those of strings,
+//! and `indexOf` and `lastIndexOf` of lists.
+//!
+//! [`Expression::holds`] evaluates in a [`Scope`] that may be used many times, without a limit.
+//! [`Expression::holds_of`] evaluates over one document: what the evaluation may cost at most is told before it begins,
+//! and one that could cost more than [`COST_LIMIT`] is refused. [`Expression::check`] finds what is wrong whatever the
+//! values are.
+
+mod cost;
+mod types;
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,7 +19,12 @@ use cel::{
     },
     extensions,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+pub use crate::{cost::COST_LIMIT, types::Type};
+
+/// The longest expression, in bytes.
+const LONGEST: usize = 16 << 10;
 
 /// What expressions are compiled in and evaluated in.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
@@ -45,7 +58,9 @@ fn places(args: &[CowVal<'_, '_>], function: &str) -> Result<Vec<i64>, Execution
 }
 
 /// One compiled expression.
-pub(super) struct Expression {
+///
+/// The errors of all that is asked of it are parts of a sentence, to be put behind what names the expression.
+pub struct Expression {
     source: String,
     program: Program,
 }
@@ -58,26 +73,52 @@ impl std::fmt::Debug for Expression {
 
 impl Expression {
     /// The expression of a text, or why it is none.
-    pub(super) fn compile(source: &str) -> Result<Self, String> {
+    pub fn compile(source: &str) -> Result<Self, String> {
+        if source.len() > LONGEST {
+            return Err(format!("it has {} bytes, {LONGEST} are allowed", source.len()));
+        }
         let program = ENVIRONMENT.compile(source).map_err(|errors| format!("compilation failed: {errors}"))?;
         Ok(Self { source: source.to_owned(), program })
     }
 
     /// What was compiled.
-    pub(super) fn source(&self) -> &str {
+    pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Whether it holds.
-    pub(super) fn holds(&self, scope: &Scope) -> Result<bool, String> {
+    pub fn holds(&self, scope: &Scope) -> Result<bool, String> {
         match self.value(scope)? {
             CelValue::Bool(holds) => Ok(holds),
             other => Err(format!("it is of type {} and not bool", other.type_of())),
         }
     }
 
+    /// Whether it holds of a document: each member is a variable. What the expression does not name is never looked at.
+    ///
+    /// An evaluation that could cost more than [`COST_LIMIT`] is not begun.
+    pub fn holds_of(&self, document: &Map<String, Value>) -> Result<bool, String> {
+        cost::within_limit(&self.program.expression().expr, document)?;
+        let mut scope = Scope::new();
+        scope.name_all(&self.reads(), document);
+        self.holds(&scope)
+    }
+
+    /// What is wrong whatever the values are: unknown variables, members and functions, operators between types that do not
+    /// go together, a result that is not a boolean. `variables` are all there are.
+    pub fn check(&self, variables: &[(&str, Type)]) -> Result<(), String> {
+        types::check(&self.program.expression().expr, variables)
+    }
+
+    /// The names that it reads, each as a path from a variable: `imports.size > 3` reads `["imports", "size"]`, and so does
+    /// `has(imports.size)`. What is computed, such as an index, ends a path. In the order of their first appearance, each
+    /// once.
+    pub fn reads(&self) -> Vec<Vec<&str>> {
+        types::paths(&self.program.expression().expr)
+    }
+
     /// The text that it makes.
-    pub(super) fn text(&self, scope: &Scope) -> Result<String, String> {
+    pub fn text(&self, scope: &Scope) -> Result<String, String> {
         match self.value(scope)? {
             CelValue::String(text) => Ok(text.to_string()),
             other => Err(format!("it is of type {} and not string", other.type_of())),
@@ -96,23 +137,54 @@ fn lower(sentence: &str) -> String {
 }
 
 /// What expressions can name.
-pub(super) struct Scope {
+pub struct Scope {
     context: Context<'static, 'static>,
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Scope {
     /// A scope in which nothing has a name yet.
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self { context: Context::with_env(Arc::clone(&ENVIRONMENT)) }
     }
 
     /// Gives a value a name.
-    pub(super) fn name(&mut self, name: &str, value: &Value) {
+    pub fn name(&mut self, name: &str, value: &Value) {
         self.context.add_variable_from_value(name, cel_value(value));
     }
 
+    /// Names the variables of a document, each with no more members than an expression reads.
+    fn name_all(&mut self, paths: &[Vec<&str>], document: &Map<String, Value>) {
+        for (name, value) in document {
+            let read = paths.iter().filter(|path| path.first() == Some(&name.as_str()));
+            let mut members = Vec::new();
+            let mut whole = false;
+            for path in read {
+                match path.get(1) {
+                    Some(member) => members.push(*member),
+                    None => whole = true,
+                }
+            }
+            match value {
+                Value::Object(of) if !whole => {
+                    let few = of.iter().filter(|(member, _)| members.contains(&member.as_str()));
+                    self.name(
+                        name,
+                        &Value::Object(few.map(|(member, value)| (member.clone(), value.clone())).collect()),
+                    );
+                }
+                value => self.name(name, value),
+            }
+        }
+    }
+
     /// Gives what an expression makes a name in `variables`. One that fails has none, so that whoever names it fails.
-    pub(super) fn define(&mut self, name: &str, expression: &Expression) {
+    pub fn define(&mut self, name: &str, expression: &Expression) {
         if let Ok(value) = expression.value(self) {
             self.context.add_variable_from_value(format!("variables.{name}"), value);
         }

@@ -1,0 +1,232 @@
+//! Conditions of deploy items on the wire: what is asked, and what was answered. Not in the original (`rules.md` WF-02 …
+//! WF-09).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use orangery_core::workflow::{
+    Answer,
+    condition::{Answered, Condition, Conditions, Point, Record},
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{execution::DeployItemTemplate, schema};
+
+/// What the conditions of one deploy item answered in the last job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemStatus {
+    /// The item's name in the spec.
+    pub name: String,
+    /// Those that were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ItemCondition>,
+}
+
+/// What a condition answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemCondition {
+    /// `activateWhen`, `when`, `readyWhen` or `deletedWhen`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `True`, `False`, or `Unknown` where nobody can tell: such a condition is waited for, and deletes nothing.
+    pub status: String,
+    /// A CamelCase word.
+    pub reason: String,
+    /// One sentence for people.
+    pub message: String,
+    /// More, for programs; only components give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::any")]
+    pub details: Option<Value>,
+    /// When the answer changed last.
+    pub last_transition_time: Time,
+    /// When it was asked first in the job; the item's timeout counts from here.
+    pub asked_time: Time,
+}
+
+impl ItemCondition {
+    fn of(point: Point, record: &Record) -> Self {
+        let Answered { answer, reason, message, details } = record.answered.clone();
+        Self {
+            type_: point.name().to_owned(),
+            status: status(answer).to_owned(),
+            reason,
+            message,
+            details,
+            last_transition_time: Time(record.since),
+            asked_time: Time(record.asked),
+        }
+    }
+
+    fn record(&self) -> Option<(Point, Record)> {
+        let answered = Answered {
+            answer: answer(&self.status)?,
+            reason: self.reason.clone(),
+            message: self.message.clone(),
+            details: self.details.clone(),
+        };
+        let record = Record { answered, since: self.last_transition_time.0, asked: self.asked_time.0 };
+        Some((Point::named(&self.type_)?, record))
+    }
+}
+
+/// An answer as conditions of Kubernetes have it.
+fn status(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Met => "True",
+        Answer::NotMet => "False",
+        Answer::Unknown => "Unknown",
+    }
+}
+
+fn answer(status: &str) -> Option<Answer> {
+    [Answer::Met, Answer::NotMet, Answer::Unknown].into_iter().find(|answer| self::status(*answer) == status)
+}
+
+/// What is remembered of the conditions of each item, by its name.
+pub type Records = BTreeMap<String, BTreeMap<Point, Record>>;
+
+/// What is remembered, from the status.
+pub fn records(items: &[ItemStatus]) -> Records {
+    let of = |item: &ItemStatus| item.conditions.iter().filter_map(ItemCondition::record).collect();
+    items.iter().map(|item| (item.name.clone(), of(item))).collect()
+}
+
+/// What is remembered, for the status.
+pub fn write_records(records: &Records) -> Vec<ItemStatus> {
+    let of = |records: &BTreeMap<Point, Record>| {
+        records.iter().map(|(point, record)| ItemCondition::of(*point, record)).collect()
+    };
+    let items = records.iter().filter(|(_, records)| !records.is_empty());
+    items.map(|(name, records)| ItemStatus { name: name.clone(), conditions: of(records) }).collect()
+}
+
+impl DeployItemTemplate {
+    /// Its conditions.
+    pub fn conditions(&self) -> Conditions {
+        Conditions::of([
+            (Point::Activate, self.activate_when.clone()),
+            (Point::When, self.when.clone()),
+            (Point::Ready, self.ready_when.clone()),
+            (Point::Deleted, self.deleted_when.clone()),
+        ])
+    }
+
+    /// The same item with these conditions.
+    pub fn with_conditions(mut self, conditions: &Conditions) -> Self {
+        let of = |point| conditions.get(point).cloned();
+        self.activate_when = of(Point::Activate);
+        self.when = of(Point::When);
+        self.ready_when = of(Point::Ready);
+        self.deleted_when = of(Point::Deleted);
+        self
+    }
+}
+
+/// The schema of a [`Condition`]: exactly one of three.
+pub(crate) fn condition_schema(_: &mut SchemaGenerator) -> Schema {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let target = text("The Target object of the cluster; the item's own target where it is not said.");
+    json_schema!({
+        "type": "object",
+        "description": "A condition: exactly one of expression, component and crdPresent. Its answer is yes, no or unknown; unknown waits, and never deletes.",
+        "properties": {
+            "expression": text("Holds where this expression in CEL does. It may name imports, items (what the item depends on), item (its own exports and status, in readyWhen) and objects."),
+            "component": {
+                "type": "object",
+                "description": "Holds where a component says so.",
+                "properties": {
+                    "type": text("The condition type that a registration claims."),
+                    "config": {"description": "What the component is told.", "x-kubernetes-preserve-unknown-fields": true},
+                },
+                "required": ["type"],
+            },
+            "crdPresent": {
+                "type": "object",
+                "description": "Holds where a cluster defines a kind.",
+                "properties": {
+                    "target": target.clone(),
+                    "group": text("The API group."),
+                    "kind": text("The kind."),
+                    "version": text("A version that has to be served; any where it is empty."),
+                },
+                "required": ["group", "kind"],
+            },
+            "objects": {
+                "type": "object",
+                "description": "Live objects, by the names that the expression or the component knows them by. One that does not exist is null. Secrets come without their data.",
+                "additionalProperties": {
+                    "type": "object",
+                    "properties": {
+                        "target": target,
+                        "apiVersion": text("Group and version."),
+                        "kind": text("The kind."),
+                        "namespace": text("The namespace; empty for a kind that has none."),
+                        "name": text("The name."),
+                    },
+                    "required": ["apiVersion", "kind", "name"],
+                },
+            },
+        },
+    })
+}
+
+/// A condition on the wire.
+pub type ConditionSpec = Condition<String>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wf_09_what_was_answered_is_read_back_from_the_status() {
+        let at = |second| jiff::Timestamp::from_second(second).unwrap();
+        let answered = Answered {
+            details: Some(json!({"value": 3})),
+            ..Answered::new(Answer::Unknown, "TooEarly", "the metric has no value yet")
+        };
+        let record = Record { answered, since: at(2), asked: at(1) };
+        let other = Record { answered: Answered::new(Answer::Met, "R", "m"), since: at(3), asked: at(3) };
+        let records: Records = [
+            ("db".to_owned(), [(Point::Ready, record), (Point::When, other)].into()),
+            ("web".to_owned(), BTreeMap::new()),
+        ]
+        .into();
+        let written = write_records(&records);
+        let expected = json!([{"name": "db", "conditions": [
+            {
+                "type": "when", "status": "True", "reason": "R", "message": "m",
+                "lastTransitionTime": "1970-01-01T00:00:03Z", "askedTime": "1970-01-01T00:00:03Z",
+            },
+            {
+                "type": "readyWhen", "status": "Unknown", "reason": "TooEarly", "message": "the metric has no value yet",
+                "details": {"value": 3},
+                "lastTransitionTime": "1970-01-01T00:00:02Z", "askedTime": "1970-01-01T00:00:01Z",
+            },
+        ]}]);
+        assert_eq!(serde_json::to_value(&written).unwrap(), expected);
+        let mut read = self::records(&written);
+        read.insert("web".to_owned(), BTreeMap::new());
+        assert_eq!(read, records);
+    }
+
+    #[test]
+    fn an_item_has_its_conditions_on_the_wire() {
+        let json = json!({
+            "name": "a", "type": "t",
+            "activateWhen": {"crdPresent": {"group": "g", "kind": "K"}},
+            "when": {"expression": "imports.a"},
+            "readyWhen": {
+                "component": {"type": "c", "config": {"x": 1}},
+                "objects": {"o": {"target": "t", "apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": "s"}},
+            },
+        });
+        let item: DeployItemTemplate = serde_json::from_value(json.clone()).unwrap();
+        let plain: DeployItemTemplate = serde_json::from_value(json!({"name": "a", "type": "t"})).unwrap();
+        assert_eq!(serde_json::to_value(plain.with_conditions(&item.conditions())).unwrap(), json);
+    }
+}

@@ -1,0 +1,137 @@
+//! Items that conditions decide about: their objects are made late, and go while the job reconciles.
+
+use super::*;
+use crate::workflow::Answer;
+
+/// An item that a condition decides about, whose object is in this state; `gone` where it has none.
+fn late<'a>(name: &'a str, after: &[&'a str], state: &str, answers: Answers) -> ItemState<'a> {
+    ItemState { late: true, answers, ..ItemState::new(name, after.to_vec(), object(name, state)) }
+}
+
+fn plain<'a>(name: &'a str, after: &[&'a str], state: &str) -> ItemState<'a> {
+    ItemState::new(name, after.to_vec(), object(name, state))
+}
+
+fn answers(when: Answer, ready: Answer) -> Answers {
+    Answers { when, ready, ..Answers::default() }
+}
+
+const WANTED: Answers = Answers { activate: Answer::Met, when: Answer::Met, ready: Answer::Met, deleted: Answer::Met };
+const UNWANTED: Answers = Answers { when: Answer::NotMet, ..WANTED };
+const UNASKED: Answers = Answers { when: Answer::Unknown, ready: Answer::Unknown, ..WANTED };
+
+/// The plan and what is to be asked.
+fn shown(items: &[ItemState<'_>]) -> String {
+    let plan = progressing(items, "new", Policy::default());
+    let asks = asks(items, "new", Direction::Forward, Policy::default());
+    let asks: Vec<String> = asks.into_iter().map(|(name, point)| format!("{name}/{point}")).collect();
+    format!("{}; delete [{}]; ask [{}]", show(&plan), plan.delete.join(" "), asks.join(" "))
+}
+
+#[test]
+fn wf_18_a_condition_is_asked_when_what_comes_before_its_item_is_ready() {
+    assert_eq!(
+        shown(&[plain("a", &[], "running"), late("b", &["a"], "gone", UNASKED)]),
+        "trigger []; waiting for DeployItem x-a to finish; delete []; ask []"
+    );
+    assert_eq!(
+        shown(&[plain("a", &[], "succeeded"), late("b", &["a"], "gone", UNASKED)]),
+        "trigger []; waiting for Condition b/when to be met; delete []; ask [b/when]"
+    );
+    assert_eq!(
+        shown(&[plain("a", &[], "succeeded"), late("b", &["a"], "gone", WANTED)]),
+        "trigger [b]; waiting for DeployItem b to finish; delete []; ask []"
+    );
+}
+
+#[test]
+fn c_21_an_item_that_is_not_wanted_leaves_the_desired_set_and_so_do_its_dependents() {
+    assert_eq!(
+        shown(&[late("a", &[], "old", UNWANTED), late("b", &["a"], "old", WANTED)]),
+        "trigger []; waiting for DeployItem x-b to be gone; delete [b]; ask []"
+    );
+    assert_eq!(
+        shown(&[late("a", &[], "old", UNWANTED), late("b", &["a"], "gone", WANTED)]),
+        "trigger []; waiting for DeployItem x-a to be gone; delete [a]; ask []"
+    );
+    assert_eq!(
+        shown(&[late("a", &[], "gone", UNWANTED), late("b", &["a"], "gone", WANTED)]),
+        "trigger []; done; delete []; ask []"
+    );
+}
+
+#[test]
+fn c_02_an_item_is_satisfied_when_it_succeeded_and_is_ready() {
+    let unready = answers(Answer::Met, Answer::NotMet);
+    assert_eq!(
+        shown(&[late("a", &[], "succeeded", unready), late("b", &["a"], "gone", WANTED)]),
+        "trigger []; waiting for Condition a/readyWhen to be met; delete []; ask [a/readyWhen]"
+    );
+    assert_eq!(
+        shown(&[late("a", &[], "failed", WANTED), late("b", &["a"], "gone", WANTED)]),
+        "trigger []; failed: deploy item a failed: boom; delete []; ask []"
+    );
+}
+
+#[test]
+fn c_03_an_item_that_is_not_ready_is_under_way_until_its_time_is_up() {
+    let unready = || late("a", &[], "succeeded", answers(Answer::Met, Answer::Unknown));
+    let classes = |item| classify(&[item], "new", Direction::Forward, Policy::default()).pop().map(|(_, class)| class);
+    assert_eq!(classes(unready()), Some(Class::Running));
+    let failure =
+        Failure::new("Progressing", "ConditionTimeout", "readyWhen of a was not met").with_code(Code::Timeout);
+    let overdue = ItemState { given_up: Some((Point::Ready, failure.clone())), ..unready() };
+    assert_eq!(classes(overdue.clone()), Some(Class::Failed));
+    let plan = progressing(&[overdue], "new", Policy::default());
+    let Ok(Verdict::Failed(told)) = plan.outcome else { panic!("{plan:?}") };
+    assert_eq!((told.message, told.codes), (failure.message, failure.codes));
+}
+
+#[test]
+fn an_item_that_goes_is_judged_by_its_object_that_goes() {
+    let going = |state: &str| ItemState { going: object("a", state), ..late("a", &[], "gone", UNWANTED) };
+    let shown = |state: &str| shown(&[going(state)]);
+    assert_eq!(shown("old"), "trigger []; waiting for DeployItem x-a to be gone; delete [a]; ask []");
+    assert_eq!(shown("running"), "trigger []; waiting for DeployItem x-a to be gone; delete []; ask []");
+    assert_eq!(
+        shown("delete-failed"),
+        "trigger []; failed: deploy item a failed; see DeployItem x-a; delete []; ask []"
+    );
+    // What goes for another reason is a leftover: nobody concludes from it that the item is not wanted.
+    let wanted = ItemState { answers: WANTED, ..going("running") };
+    assert!(leaving(&[wanted], "new").is_empty());
+    assert_eq!(leaving(&[going("running")], "new"), ["a".to_owned()].into());
+}
+
+#[test]
+fn wf_04_wf_28_an_item_without_an_object_is_gone_when_its_condition_says_so() {
+    let lingers = |deleted| ItemState { answers: Answers { deleted, ..WANTED }, ..plain("b", &["a"], "gone") };
+    let shown = |deleted| {
+        let items = [plain("a", &[], "old"), lingers(deleted)];
+        let asks = asks(&items, "new", Direction::Backward, Policy::default()).len();
+        format!("{}; asks {asks}", show(&deleting(&items, "new", Policy::default())))
+    };
+    assert_eq!(shown(Answer::NotMet), "trigger []; waiting for Condition b/deletedWhen to be met; asks 1");
+    assert_eq!(shown(Answer::Met), "trigger [a]; waiting for DeployItem x-a to be gone; asks 0");
+}
+
+#[test]
+fn nothing_is_asked_about_items_that_a_failure_keeps_from_starting() {
+    let failed = [plain("a", &[], "failed"), late("b", &[], "gone", UNASKED)];
+    assert_eq!(asks(&failed, "new", Direction::Forward, Policy::default()), []);
+    let goes_on = Policy { failure: crate::workflow::FailurePolicy::ContinueIndependent, max_parallel: None };
+    assert_eq!(asks(&failed, "new", Direction::Forward, goes_on), [("b", Point::When)]);
+}
+
+#[test]
+fn objects_are_made_late_where_a_condition_decides_and_after_that() {
+    let items = [
+        ("a", vec![], false),
+        ("b", vec!["a"], true),
+        ("c", vec!["b"], false),
+        ("d", vec!["c", "a"], false),
+        ("e", vec!["a"], false),
+    ];
+    assert_eq!(super::super::late(&items), BTreeSet::from(["b", "c", "d"]));
+    assert_eq!(super::super::late(&[("x", vec!["y"], true), ("y", vec!["x"], false)]), BTreeSet::from(["x", "y"]));
+}

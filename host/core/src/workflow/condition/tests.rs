@@ -1,0 +1,241 @@
+use serde_json::json;
+
+use super::*;
+
+fn condition(written: Value) -> Condition {
+    serde_json::from_value(written).unwrap()
+}
+
+fn around() -> Surroundings<'static> {
+    Surroundings {
+        imports: [("enabled".to_owned(), Type::Bool), ("replicas".to_owned(), Type::Number)].into(),
+        predecessors: ["db"].into(),
+    }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn document(json: Value) -> Map<String, Value> {
+    json.as_object().unwrap().clone()
+}
+
+#[test]
+fn what_can_be_asked_passes() {
+    for (point, written) in [
+        (Point::When, json!({"expression": "imports.enabled && items.db.exports.url != ''"})),
+        (Point::Ready, json!({"expression": "item.exports.ready == true && item.status.phase == 'Succeeded'"})),
+        (
+            Point::Deleted,
+            json!({"expression": "objects.data == null", "objects": {"data": {"apiVersion": "v1", "kind": "Secret", "name": "d"}}}),
+        ),
+        (Point::Activate, json!({"crdPresent": {"group": "example.org", "kind": "Widget"}})),
+        (Point::Ready, json!({"component": {"type": "example.org/metric", "config": {"over": 3}}})),
+    ] {
+        assert_eq!(check(&condition(written.clone()), point, &around()), Ok(()), "{written}");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_told_before_anything_runs() {
+    let crd = |group: &str, kind: &str| json!({"crdPresent": {"group": group, "kind": kind}});
+    for (point, written, told) in [
+        (Point::When, json!({}), "it needs exactly one of expression, component and crdPresent"),
+        (
+            Point::When,
+            json!({"expression": "true", "component": {"type": "x"}}),
+            "it needs exactly one of expression, component and crdPresent",
+        ),
+        (Point::When, json!({"component": {}}), "component has no type; set it"),
+        (Point::Activate, crd("", "Widget"), "crdPresent has no group; set it"),
+        (Point::Activate, crd("example.org", ""), "crdPresent has no kind; set it"),
+        (
+            Point::When,
+            json!({"expression": "true", "objects": {"a": {"kind": "Secret", "name": "d"}}}),
+            "objects.a has no apiVersion; set it",
+        ),
+        (
+            Point::When,
+            json!({"expression": "imports.enabled &&"}),
+            "the expression `imports.enabled &&` cannot be used: line 1, column 19: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}",
+        ),
+        (
+            Point::When,
+            json!({"expression": "imports.replicas == 'many'"}),
+            "the expression `imports.replicas == 'many'` cannot be used: == stands between a number and a string",
+        ),
+        (
+            Point::When,
+            json!({"expression": "items.web.exports.x == 1"}),
+            "the expression `items.web.exports.x == 1` cannot be used: there is no web in items; known are: db",
+        ),
+        (
+            Point::When,
+            json!({"expression": "item.exports.x == 1"}),
+            "the expression `item.exports.x == 1` cannot be used: there is no item; known are: imports, items, objects",
+        ),
+        (
+            Point::Deleted,
+            json!({"expression": "items.db.exports.x == 1"}),
+            "the expression `items.db.exports.x == 1` cannot be used: there is no items; known are: imports, objects",
+        ),
+    ] {
+        assert_eq!(check(&condition(written.clone()), point, &around()), Err(told.to_owned()), "{written}");
+    }
+}
+
+#[test]
+fn wf_08_an_answer_has_a_reason_and_a_sentence() {
+    let ask = |source: &str| evaluate(&compile(source).unwrap(), &document(json!({"imports": {"n": 3}})));
+    assert_eq!(ask("imports.n > 2"), Answered::new(Answer::Met, "ExpressionHolds", "`imports.n > 2` holds"),);
+    assert_eq!(
+        ask("imports.n > 3"),
+        Answered::new(Answer::NotMet, "ExpressionDoesNotHold", "`imports.n > 3` does not hold"),
+    );
+}
+
+#[test]
+fn c_07_an_evaluation_that_fails_answers_neither_yes_nor_no() {
+    let list: Vec<u32> = (0..2000).collect();
+    let values = document(json!({"imports": {"zero": 0, "list": list}}));
+    for (source, told) in [
+        ("imports.nothing > 1", "`imports.nothing > 1` cannot be evaluated: no such key: nothing"),
+        ("1 / imports.zero == 1", "`1 / imports.zero == 1` cannot be evaluated: "),
+        ("imports.zero", "`imports.zero` cannot be evaluated: it is of type int and not bool"),
+        ("imports.list.all(a, imports.list.all(b, imports.list.all(c, true)))", "it could cost "),
+    ] {
+        let answered = evaluate(&compile(source).unwrap(), &values);
+        assert_eq!((answered.answer, answered.reason.as_str()), (Answer::Unknown, "EvaluationFailed"), "{source}");
+        assert!(answered.message.contains(told), "{}", answered.message);
+    }
+}
+
+#[test]
+fn wf_06_a_kind_is_present_when_it_is_defined_served_and_established() {
+    let crd = |served: bool, established: &str| {
+        json!({
+            "spec": {"group": "example.org", "names": {"kind": "Widget"}, "versions": [{"name": "v1", "served": served}]},
+            "status": {"conditions": [{"type": "Established", "status": established}]},
+        })
+    };
+    let of = |version: &str| Definition {
+        target: None::<String>,
+        group: "example.org".to_owned(),
+        kind: "Widget".to_owned(),
+        version: version.to_owned(),
+    };
+    let ask = |definition: &Definition, known: &[Value]| {
+        let answered = is_defined(definition, known);
+        (answered.answer, answered.reason, answered.message)
+    };
+    let told = |answer, reason: &str, message: &str| (answer, reason.to_owned(), message.to_owned());
+    let absent = told(Answer::NotMet, "CrdAbsent", "no CustomResourceDefinition defines Widget.example.org");
+    assert_eq!(ask(&of(""), &[]), absent);
+    assert_eq!(ask(&Definition { kind: "Other".to_owned(), ..of("") }, &[crd(true, "True")]).0, Answer::NotMet);
+    assert_eq!(ask(&of(""), &[crd(true, "True")]), told(Answer::Met, "CrdPresent", "Widget.example.org is defined"));
+    assert_eq!(ask(&of("v1"), &[crd(true, "True")]).0, Answer::Met);
+    let unserved = "the definition of Widget.example.org does not serve v2";
+    assert_eq!(ask(&of("v2"), &[crd(true, "True")]), told(Answer::NotMet, "CrdVersionAbsent", unserved));
+    assert_eq!(ask(&of(""), &[crd(false, "True")]).0, Answer::NotMet);
+    assert_eq!(ask(&of(""), &[crd(true, "False")]).0, Answer::Unknown);
+}
+
+#[test]
+fn wf_09_a_record_keeps_when_it_was_asked_first_and_since_when_it_says_so() {
+    let say = |before: Option<&Record>, answer, second: i64| {
+        Record::following(before, Answered::new(answer, "R", second.to_string()), at(second))
+    };
+    let first = say(None, Answer::NotMet, 1);
+    let same = say(Some(&first), Answer::NotMet, 2);
+    let other = say(Some(&same), Answer::Unknown, 3);
+    let times = |record: &Record| (record.since, record.asked, record.answered.message.clone());
+    assert_eq!(times(&first), (at(1), at(1), "1".to_owned()));
+    assert_eq!(times(&same), (at(1), at(1), "2".to_owned()));
+    assert_eq!(times(&other), (at(3), at(1), "3".to_owned()));
+}
+
+#[test]
+fn a_condition_that_is_not_set_is_met_and_one_that_was_not_asked_is_unknown() {
+    let conditions = Conditions::of([
+        (Point::When, Some(Condition::<String>::expression("true"))),
+        (Point::Ready, Some(Condition::expression("true"))),
+        (Point::Deleted, None),
+    ]);
+    let record = Record::following(None, Answered::new(Answer::NotMet, "R", "m"), at(1));
+    let records = [(Point::Ready, record)].into();
+    let expected =
+        Answers { activate: Answer::Met, when: Answer::Unknown, ready: Answer::NotMet, deleted: Answer::Met };
+    assert_eq!(answers(&conditions, &records), expected);
+    assert!(conditions.decide() && !Conditions::<String>::default().decide());
+}
+
+#[test]
+fn what_decided_in_a_job_is_not_asked_again() {
+    let settled = |point, answer| is_settled(point, &Record::following(None, Answered::new(answer, "R", "m"), at(1)));
+    for point in [Point::Activate, Point::When] {
+        assert!(settled(point, Answer::Met) && settled(point, Answer::NotMet) && !settled(point, Answer::Unknown));
+    }
+    for point in [Point::Ready, Point::Deleted] {
+        assert!(settled(point, Answer::Met) && !settled(point, Answer::NotMet) && !settled(point, Answer::Unknown));
+    }
+}
+
+#[test]
+fn c_03_a_condition_is_given_up_when_the_time_of_its_item_is_up_and_not_before() {
+    let record = |answer| Record::following(None, Answered::new(answer, "R", "nobody knows"), at(10));
+    let give_up = |answer, limit, second| {
+        given_up("db", Point::Ready, &record(answer), true, limit, at(second)).map(|failure| failure.message)
+    };
+    let limit = Some(Duration::from_secs(60));
+    assert_eq!(give_up(Answer::NotMet, limit, 69), None);
+    let told = "readyWhen of deploy item db was not met within the item's timeout of 1m: nobody knows".to_owned();
+    assert_eq!(give_up(Answer::NotMet, limit, 70), Some(told.clone()));
+    assert_eq!(give_up(Answer::Unknown, limit, 70), Some(told));
+    assert_eq!(give_up(Answer::Met, limit, 70), None);
+    assert_eq!(give_up(Answer::NotMet, None, 1_000_000), None);
+}
+
+#[test]
+fn a_condition_that_cannot_change_is_not_waited_for() {
+    let of = |point, answer| {
+        let record = Record::following(None, Answered::new(answer, "R", "so it is"), at(1));
+        given_up("db", point, &record, false, None, at(1)).map(|failure| failure.message)
+    };
+    let told = "when of deploy item db cannot be told, and it looks at nothing that could change: so it is";
+    assert_eq!(of(Point::When, Answer::Unknown), Some(told.to_owned()));
+    let told = "readyWhen of deploy item db is not met, and it looks at nothing that could change: so it is";
+    assert_eq!(of(Point::Ready, Answer::NotMet), Some(told.to_owned()));
+    assert_eq!(of(Point::When, Answer::NotMet), None);
+}
+
+#[test]
+fn conditions_read_only_the_imports_that_they_name() {
+    let given = document(json!({"a": 1, "b": 2, "c": 3}));
+    let read = |written: Value| {
+        let conditions = Conditions::of([(Point::When, Some(condition(written)))]);
+        conditions.imports(&given).into_iter().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(read(json!({"expression": "imports.a == 1 && has(imports.c) && has(imports.other)"})), "a c");
+    assert_eq!(read(json!({"expression": "true"})), "");
+    assert_eq!(read(json!({"expression": "imports['b'] == 2"})), "a b c");
+    assert_eq!(read(json!({"component": {"type": "t"}})), "a b c");
+    assert_eq!(read(json!({"crdPresent": {"group": "g", "kind": "K"}})), "");
+}
+
+#[test]
+fn targets_of_a_condition_can_be_named_otherwise() {
+    let written = json!({
+        "expression": "true",
+        "objects": {
+            "a": {"target": "one", "apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": "d"},
+            "b": {"apiVersion": "v1", "kind": "Node", "name": "e"},
+        },
+    });
+    let renamed =
+        condition(written.clone()).try_map(|name| if name == "one" { Ok("two".to_owned()) } else { Err(name) });
+    let mut expected = written.clone();
+    expected["objects"]["a"]["target"] = json!("two");
+    assert_eq!(serde_json::to_value(renamed.unwrap()).unwrap(), expected);
+    assert_eq!(condition(written).try_map(|_| Err::<String, _>("no such")), Err("no such"));
+}

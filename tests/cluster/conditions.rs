@@ -1,0 +1,460 @@
+//! Conditions of deploy items: whether one takes part, is wanted, is ready and is gone (WF-02 … WF-09, WF-18 … WF-28, C-03,
+//! C-07, C-21).
+
+use orangery_tests::{
+    history::History,
+    objects::{NAMESPACE, Objects},
+    theirs::{self, Theirs},
+    tree::{any, asks, blueprint, config, executions, imports_cluster, in_phase, installation, on_cluster, settle},
+};
+use serde_json::{Map, Value, json};
+
+/// An item that the test plays; `fields` are its conditions, and whatever else it has.
+fn item(name: &str, after: &[&str], fields: Value) -> Value {
+    let mut item = json!({
+        "name": name, "type": theirs::TYPE, "dependsOn": after, "config": config("x"), "target": {"import": "cluster"},
+    });
+    let (Some(item), Some(fields)) = (item.as_object_mut(), fields.as_object()) else { return Value::Null };
+    item.extend(fields.clone());
+    Value::Object(item.clone())
+}
+
+/// The tree of these items, which imports `wanted` from a DataObject of that name.
+fn tree(items: &[Value]) -> Value {
+    let mut imports = imports_cluster();
+    if let Some(imports) = imports.as_array_mut() {
+        imports.push(json!({"name": "wanted", "type": "data", "schema": {"type": "boolean"}}));
+    }
+    let mut tree = on_cluster(installation(
+        "tree",
+        &blueprint(json!({"imports": imports, "deployExecutions": executions(items)})),
+    ));
+    tree["spec"]["imports"]["data"] = json!([{"name": "wanted", "dataRef": "wanted"}]);
+    tree
+}
+
+async fn want(cluster: &Objects, wanted: bool) {
+    let metadata = json!({"name": "wanted"});
+    cluster
+        .apply(&json!({
+            "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DataObject", "metadata": metadata, "data": wanted,
+        }))
+        .await;
+}
+
+/// Asks for another job of the tree.
+async fn again(cluster: &Objects) {
+    let mut asking = any("Installation", "tree");
+    asking["metadata"]["annotations"] = asks();
+    cluster.merge(&asking).await;
+}
+
+fn config_map(name: &str, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}, "data": data})
+}
+
+/// A condition over the ConfigMap `metric`.
+fn over_metric(expression: &str) -> Value {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": NAMESPACE, "name": "metric"});
+    json!({"expression": expression, "objects": {"metric": object}})
+}
+
+/// The results of an item's conditions, without times: type to status, reason and message.
+async fn results(cluster: &Objects, name: &str) -> Map<String, Value> {
+    let execution = cluster.list(&any("Execution", "tree")).await.pop().unwrap_or_default();
+    let items = execution.pointer("/status/items").and_then(Value::as_array).cloned().unwrap_or_default();
+    let conditions = items.iter().filter(|item| item["name"] == name).flat_map(|item| item["conditions"].as_array());
+    let result = |one: &Value| {
+        (one["type"].as_str().unwrap_or_default().to_owned(), json!([one["status"], one["reason"], one["message"]]))
+    };
+    conditions.flatten().map(result).collect()
+}
+
+/// Waits until a condition of an item says this.
+async fn says(cluster: &Objects, name: &str, condition: &str, status: &str) {
+    let is = |execution: &Value| {
+        let items = execution.pointer("/status/items").and_then(Value::as_array);
+        items.into_iter().flatten().filter(|item| item["name"] == name).any(|item| {
+            let conditions = item["conditions"].as_array();
+            conditions.into_iter().flatten().any(|one| one["type"] == condition && one["status"] == status)
+        })
+    };
+    let execution = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution"});
+    cluster.expect_that(&execution, &format!("{condition} of {name} was never {status}"), is).await;
+}
+
+async fn failure(cluster: &Objects) -> String {
+    let execution = cluster.expect(&in_phase("Execution", "tree", "Failed")).await;
+    execution["status"]["lastError"]["message"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn wf_02_wf_20_to_22_an_item_that_is_not_wanted_goes_with_all_that_depends_on_it_in_reverse_order() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster
+        .apply(&tree(&[
+            item("base", &[], json!({})),
+            item("db", &["base"], json!({"when": "imports.wanted"})),
+            item("app", &["db"], json!({})),
+            item("other", &["base"], json!({})),
+        ]))
+        .await;
+    for name in ["base", "db", "app", "other"] {
+        theirs.succeed(name).await;
+    }
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    want(&cluster, false).await;
+    again(&cluster).await;
+    theirs.triggered("app").await;
+    assert!(theirs.find("db").await.is_some_and(|db| db["metadata"]["deletionTimestamp"].is_null()));
+    theirs.succeed("app").await;
+    for name in ["db", "base", "other"] {
+        theirs.succeed(name).await;
+    }
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    assert!(theirs.find("db").await.is_none() && theirs.find("app").await.is_none());
+    assert_eq!(
+        Value::Object(results(&cluster, "db").await),
+        json!({"when": ["False", "ExpressionDoesNotHold", "`imports.wanted` does not hold"]})
+    );
+}
+
+#[tokio::test]
+async fn wf_23_what_would_not_have_been_made_does_not_remain() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, false).await;
+    let items = [item("db", &[], json!({"when": "imports.wanted"})), item("app", &["db"], json!({}))];
+    cluster.apply(&tree(&items)).await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    assert!(cluster.list(&theirs::item()).await.is_empty(), "an item that was never wanted has no object");
+    let off = cluster.expect(&in_phase("Execution", "tree", "Succeeded")).await;
+    want(&cluster, true).await;
+    again(&cluster).await;
+    theirs.succeed("db").await;
+    theirs.succeed("app").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    want(&cluster, false).await;
+    again(&cluster).await;
+    theirs.succeed("app").await;
+    theirs.succeed("db").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    assert!(cluster.list(&theirs::item()).await.is_empty());
+    let on_off = cluster.expect(&in_phase("Execution", "tree", "Succeeded")).await;
+    assert_eq!(
+        on_off["spec"],
+        json!({"imports": {"wanted": false}, "context": "default", "deployItemsCompressed": off["spec"]["deployItemsCompressed"]})
+    );
+}
+
+#[tokio::test]
+async fn wf_02_wf_18_a_condition_reads_what_its_predecessors_export() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster
+        .apply(&tree(&[
+            item("db", &[], json!({})),
+            item("small", &["db"], json!({"when": "items.db.exports.size < 10"})),
+            item("large", &["db"], json!({"when": "items.db.exports.size >= 10"})),
+        ]))
+        .await;
+    theirs.export("db", json!({"size": 12})).await;
+    theirs.succeed("db").await;
+    theirs.succeed("large").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    assert!(theirs.find("small").await.is_none());
+}
+
+#[tokio::test]
+async fn wf_03_wf_19_c_03_what_depends_on_an_item_waits_until_it_is_ready() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster
+        .apply(&tree(&[
+            item(
+                "canary",
+                &[],
+                json!({"readyWhen": over_metric("objects.metric != null && int(objects.metric.data.healthy) > 90")}),
+            ),
+            item("rest", &["canary"], json!({})),
+        ]))
+        .await;
+    theirs.succeed("canary").await;
+    says(&cluster, "canary", "readyWhen", "False").await;
+    cluster.apply(&config_map("metric", &json!({"healthy": "17"}))).await;
+    settle(&cluster).await;
+    assert!(theirs.find("rest").await.is_some_and(|rest| rest.pointer("/status/jobID").is_none()));
+    let waits = cluster.expect(&in_phase("Execution", "tree", "Progressing")).await;
+    let waits = waits["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|one| one["type"] == "Progressing")
+        .cloned();
+    assert_eq!(waits.unwrap_or_default()["message"], "waiting for Condition canary/readyWhen to be met");
+    cluster.apply(&config_map("metric", &json!({"healthy": "97"}))).await;
+    theirs.succeed("rest").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    says(&cluster, "canary", "readyWhen", "True").await;
+}
+
+#[tokio::test]
+async fn wf_03_an_item_that_is_ready_once_is_ready_for_the_job_however_often_that_changes() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster.apply(&config_map("metric", &json!({"up": "yes"}))).await;
+    cluster
+        .apply(&tree(&[
+            item("db", &[], json!({"readyWhen": over_metric("objects.metric.data.up == 'yes'")})),
+            item("app", &["db"], json!({})),
+        ]))
+        .await;
+    theirs.succeed("db").await;
+    theirs.triggered("app").await;
+    for up in ["no", "yes", "no"] {
+        cluster.apply(&config_map("metric", &json!({"up": up}))).await;
+    }
+    theirs.succeed("app").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn wf_04_wf_28_wf_40_what_an_item_depends_on_stays_until_it_is_gone_in_every_respect() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster.apply(&config_map("metric", &json!({}))).await;
+    cluster
+        .apply(&tree(&[
+            item("base", &[], json!({})),
+            item("data", &["base"], json!({"deletedWhen": over_metric("objects.metric == null")})),
+        ]))
+        .await;
+    theirs.succeed("base").await;
+    theirs.succeed("data").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    cluster.delete(&any("Installation", "tree")).await;
+    theirs.succeed("data").await;
+    says(&cluster, "data", "deletedWhen", "False").await;
+    let base = theirs.find("base").await.unwrap_or_default();
+    assert_eq!(base["status"]["jobIDFinished"], base["status"]["jobID"], "nobody has asked base to go");
+    cluster.delete(&config_map("metric", &json!({}))).await;
+    theirs.succeed("base").await;
+    cluster.expect_absent(&any("Installation", "tree")).await;
+}
+
+/// The definition of a kind.
+fn definition(kind: &str) -> Value {
+    let plural = format!("{}s", kind.to_lowercase());
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.org")},
+        "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+fn when_defined(kind: &str) -> Value {
+    json!({"activateWhen": {"crdPresent": {"group": "example.org", "kind": kind}}})
+}
+
+#[tokio::test]
+async fn wf_05_wf_06_wf_24_an_item_whose_kind_is_not_defined_takes_no_part() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let items = [item("plain", &[], json!({})), item("widget", &["plain"], when_defined("Widget"))];
+    cluster.apply(&tree(&items)).await;
+    theirs.succeed("plain").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    assert!(theirs.find("widget").await.is_none());
+    cluster.apply(&definition("Widget")).await;
+    again(&cluster).await;
+    theirs.succeed("plain").await;
+    theirs.succeed("widget").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    cluster.delete(&definition("Widget")).await;
+    cluster.expect_absent(&definition("Widget")).await;
+    let before = theirs.find("widget").await.unwrap_or_default();
+    again(&cluster).await;
+    theirs.succeed("plain").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    assert_eq!(theirs.find("widget").await.unwrap_or_default(), before, "it is left as it is");
+}
+
+#[tokio::test]
+async fn wf_25_what_depends_on_an_item_that_takes_no_part_goes() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster.apply(&definition("Gadget")).await;
+    cluster.apply(&tree(&[item("gadget", &[], when_defined("Gadget")), item("app", &["gadget"], json!({}))])).await;
+    theirs.succeed("gadget").await;
+    theirs.succeed("app").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    cluster.delete(&definition("Gadget")).await;
+    cluster.expect_absent(&definition("Gadget")).await;
+    again(&cluster).await;
+    theirs.succeed("app").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    assert!(theirs.find("gadget").await.is_some() && theirs.find("app").await.is_none());
+}
+
+#[tokio::test]
+async fn wf_07_wf_26_a_kind_that_its_predecessor_defines_is_seen_while_the_job_runs() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let mut waits = json!({"when": {
+        "expression": "objects.one != null && objects.one.spec.size == 3",
+        "objects": {"one": {"apiVersion": "example.org/v1", "kind": "Thing", "namespace": NAMESPACE, "name": "one"}},
+    }});
+    waits["activateWhen"] = when_defined("Thing")["activateWhen"].clone();
+    let gate = json!({"readyWhen": {
+        "expression": "objects.one != null",
+        "objects": {"one": {"apiVersion": "example.org/v1", "kind": "Thing", "namespace": NAMESPACE, "name": "one"}},
+    }});
+    cluster.apply(&tree(&[item("defines", &[], gate), item("uses", &["defines"], waits)])).await;
+    theirs.succeed("defines").await;
+    says(&cluster, "defines", "readyWhen", "False").await;
+    cluster.apply(&definition("Thing")).await;
+    let is_established = |definition: &Value| {
+        let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+        let is = |one: &Value| one["type"] == "Established" && one["status"] == "True";
+        definition["metadata"]["name"] == "things.example.org" && conditions.into_iter().flatten().any(is)
+    };
+    cluster.expect_that(&definition("Thing"), "the kind is not served", is_established).await;
+    let metadata = json!({"name": "one", "namespace": NAMESPACE});
+    cluster
+        .apply(&json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": metadata, "spec": {"size": 3}}))
+        .await;
+    theirs.succeed("uses").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn c_07_a_target_that_does_not_answer_deletes_nothing_and_is_named() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let kubeconfig = cluster
+        .kubeconfig()
+        .replace("server: https://", "server: https://127.0.0.1:9/")
+        .replace("server: http://", "server: http://127.0.0.1:9/");
+    let over = |expression: &str| {
+        let mut over = over_metric(expression);
+        over["objects"]["metric"]["target"] = json!({"name": "away"});
+        over
+    };
+    let away = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Target", "metadata": {"name": "away"},
+        "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": cluster.kubeconfig()}},
+    });
+    cluster.apply(&away).await;
+    cluster.apply(&config_map("metric", &json!({}))).await;
+    let items = [item("db", &[], json!({"when": over("objects.metric != null"), "timeout": "2s"}))];
+    cluster.apply(&tree(&items)).await;
+    theirs.succeed("db").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    let mut moved = away.clone();
+    moved["spec"]["config"]["kubeconfig"] = json!(kubeconfig);
+    cluster.apply(&moved).await;
+    again(&cluster).await;
+    let told = failure(&cluster).await;
+    assert!(told.starts_with("when of deploy item db was not met within the item's timeout of 2s: "), "{told}");
+    assert!(theirs.find("db").await.is_some_and(|db| db["metadata"]["deletionTimestamp"].is_null()));
+    assert_eq!(results(&cluster, "db").await["when"][0], "Unknown");
+}
+
+#[tokio::test]
+async fn c_03_a_condition_that_is_never_met_ends_the_job_at_the_timeout_of_its_item() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let mut fields = json!({"readyWhen": over_metric("objects.metric != null")});
+    fields["timeout"] = json!("1s");
+    cluster.apply(&tree(&[item("db", &[], fields), item("app", &["db"], json!({}))])).await;
+    theirs.succeed("db").await;
+    assert_eq!(
+        failure(&cluster).await,
+        "readyWhen of deploy item db was not met within the item's timeout of 1s: `objects.metric != null` does not hold"
+    );
+}
+
+#[tokio::test]
+async fn conditions_that_cannot_be_evaluated_fail_their_item_with_the_cause() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let list: Vec<u32> = (0..200).collect();
+    cluster
+        .apply(&tree(&[
+            item("db", &[], json!({})),
+            item("zero", &["db"], json!({"when": "1 / items.db.exports.zero == 1"})),
+        ]))
+        .await;
+    theirs.export("db", json!({"zero": 0, "list": list})).await;
+    theirs.succeed("db").await;
+    let told = failure(&cluster).await;
+    let begin = "when of deploy item zero cannot be told, and it looks at nothing that could change: `1 / items.db.exports.zero == 1` cannot be evaluated: ";
+    assert!(told.starts_with(begin), "{told}");
+    let long = "items.db.exports.list.all(a, items.db.exports.list.all(b, items.db.exports.list.all(c, items.db.exports.list.all(d, true))))";
+    cluster.apply(&tree(&[item("db", &[], json!({})), item("long", &["db"], json!({"when": long}))])).await;
+    theirs.export("db", json!({"list": list})).await;
+    theirs.succeed("db").await;
+    let is = |execution: &Value| {
+        let told = execution.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
+        told.contains("long") && told.contains("it could cost ")
+    };
+    let execution = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution"});
+    cluster.expect_that(&execution, "the cost was not told", is).await;
+}
+
+#[tokio::test]
+async fn conditions_that_cannot_be_asked_are_refused_before_anything_is_made() {
+    let cluster = crate::cluster().await;
+    want(&cluster, true).await;
+    cluster.apply(&tree(&[item("db", &[], json!({"when": "imports.wnted"}))])).await;
+    let failed = cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
+    assert_eq!(
+        failed["status"]["lastError"]["message"],
+        "deploy item \"db\": when: the expression `imports.wnted` cannot be used: there is no wnted in imports; known are: cluster, wanted"
+    );
+    cluster.expect_absent(&any("Execution", "tree")).await;
+}
+
+#[tokio::test]
+async fn what_is_wanted_again_after_a_deletion_that_was_not_over_is_made_anew() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster.apply(&tree(&[item("db", &[], json!({"when": "imports.wanted"})), item("app", &["db"], json!({}))])).await;
+    theirs.succeed("db").await;
+    theirs.succeed("app").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    want(&cluster, false).await;
+    again(&cluster).await;
+    theirs.succeed("app").await;
+    theirs.fail("db", "it has data").await;
+    assert_eq!(failure(&cluster).await, "deploy item db failed: it has data");
+    want(&cluster, true).await;
+    again(&cluster).await;
+    theirs.succeed("db").await;
+    let history = History::begin(cluster.client()).await;
+    theirs.succeed("db").await;
+    theirs.succeed("app").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    drop(history);
+}
