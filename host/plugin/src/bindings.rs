@@ -13,6 +13,15 @@ pub(crate) mod deployer {
     });
 }
 
+/// `orangery:condition`.
+pub(crate) mod condition {
+    wasmtime::component::bindgen!({
+        path: "../../wit/condition",
+        world: "condition-answerer",
+        exports: { default: async },
+    });
+}
+
 /// `orangery:template`.
 pub(crate) mod template {
     wasmtime::component::bindgen!({

@@ -44,6 +44,8 @@ pub(crate) enum Reach {
     Deployer(Arc<dyn port::Clusters>, u64),
     /// A blueprint and what belongs to it, and what is drawn.
     Template(port::Surroundings, ChanceState),
+    /// Nothing. All randomness follows from a number.
+    Condition(u64),
 }
 
 /// Runs `export` in a fresh instance of the component. Nothing of the instance outlives the answer.
@@ -58,10 +60,12 @@ pub(crate) async fn run<A>(
     let randomness = match &reach {
         Reach::Deployer(_, seed) => Randomness::of_number(*seed),
         Reach::Template(_, chance) => Randomness::of_chance(chance),
+        Reach::Condition(seed) => Randomness::of_number(*seed),
     };
     let (clusters, surroundings, chance) = match reach {
         Reach::Deployer(clusters, _) => (Some(clusters), None, None),
         Reach::Template(surroundings, chance) => (None, Some(surroundings), Some(chance)),
+        Reach::Condition(_) => (None, None, None),
     };
     let mut table = ResourceTable::new();
     table.set_max_capacity(usize::try_from(budget.handles).unwrap_or(usize::MAX));

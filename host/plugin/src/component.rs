@@ -10,6 +10,7 @@ use wasmtime::{
 
 use crate::{
     bindings::{
+        condition::exports::orangery::condition::condition,
         deployer::{
             exports::orangery::deployer::{deploy, uninstall},
             orangery::deployer::{plan::Proposal, types::Fault},
@@ -25,6 +26,7 @@ const DEPLOY: &str = "orangery:deployer/deploy";
 const UNINSTALL: &str = "orangery:deployer/uninstall";
 const TEMPLATE: &str = "orangery:template/template";
 const CHECK: &str = "orangery:template/check";
+const CONDITION: &str = "orangery:condition/condition";
 
 /// A component that can be called.
 pub struct Component {
@@ -34,6 +36,7 @@ pub struct Component {
     pub(crate) uninstall: Option<uninstall::GuestIndices>,
     pub(crate) template: Option<template::GuestIndices>,
     pub(crate) check: Option<check::GuestIndices>,
+    pub(crate) condition: Option<condition::GuestIndices>,
     /// Bytes of its machine code.
     code: usize,
 }
@@ -62,8 +65,16 @@ impl Component {
         let size = size.end.addr().saturating_sub(size.start.addr());
         let misfit = |error: wasmtime::Error| Error::Link { why: format!("{error:#}") };
         let pre = linker.instantiate_pre(&code).map_err(misfit)?;
-        let mut component =
-            Self { inspection, pre, deploy: None, uninstall: None, template: None, check: None, code: size };
+        let mut component = Self {
+            inspection,
+            pre,
+            deploy: None,
+            uninstall: None,
+            template: None,
+            check: None,
+            condition: None,
+            code: size,
+        };
         if component.inspection.exports_interface(DEPLOY) {
             component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(DEPLOY, "plan")?;
             component.deploy = Some(deploy::GuestIndices::new(&component.pre).map_err(misfit)?);
@@ -80,6 +91,10 @@ impl Component {
         if component.inspection.exports_interface(CHECK) {
             component.check::<(&template::Request,), (Option<check::Findings>,)>(CHECK, "check")?;
             component.check = Some(check::GuestIndices::new(&component.pre).map_err(misfit)?);
+        }
+        if component.inspection.exports_interface(CONDITION) {
+            component.check::<(&condition::Question,), (condition::Answer,)>(CONDITION, "evaluate")?;
+            component.condition = Some(condition::GuestIndices::new(&component.pre).map_err(misfit)?);
         }
         Ok(component)
     }

@@ -33,6 +33,8 @@ pub const WIT: &[(&str, &str)] = texts![
     "template/components.wit",
     "template/kubeconfigs.wit",
     "template/chance.wit",
+    "condition/world.wit",
+    "condition/condition.wit",
 ];
 
 /// One interface that a component may import.
@@ -69,6 +71,7 @@ pub(crate) const EXPORTS: &[Offered] = &[
     ours("orangery:deployer/validate"),
     ours("orangery:template/template"),
     ours("orangery:template/check"),
+    ours("orangery:condition/condition"),
 ];
 
 /// An interface name as a component writes it: `namespace:package/interface@version`.
@@ -106,7 +109,7 @@ mod tests {
     fn every_contract_file_is_printed() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         let mut found = BTreeSet::new();
-        for package in ["deployer", "template"] {
+        for package in ["deployer", "template", "condition"] {
             for entry in fs::read_dir(root.join(package)).unwrap() {
                 found.insert(format!("{package}/{}", entry.unwrap().file_name().to_string_lossy()));
             }

@@ -5,14 +5,18 @@ mod place;
 
 use orangery_core::{
     error::{Fault, Problem},
+    port::Question,
     proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure},
     template::{ExecutionKind, Findings, InputReference, RenderFailure, RenderRequest},
+    workflow::condition::Point,
 };
+use serde_json::Value;
 
-pub(crate) use answer::{proposal, rendered};
+pub(crate) use answer::{answered, proposal, rendered};
 
 use crate::{
     bindings::{
+        condition::exports::orangery::condition::condition,
         deployer::{exports::orangery::deployer::deploy, orangery::deployer::types as wire},
         template::exports::orangery::template::{check, template},
     },
@@ -74,6 +78,21 @@ pub(crate) fn request(of: &RenderRequest) -> template::Request {
 }
 
 /// A fault that a guest answers.
+/// What a condition asks.
+pub(crate) fn question(of: &Question) -> condition::Question {
+    condition::Question {
+        item: of.item.clone(),
+        point: match of.point {
+            Point::Activate => condition::Point::ActivateWhen,
+            Point::When => condition::Point::When,
+            Point::Ready => condition::Point::ReadyWhen,
+            Point::Deleted => condition::Point::DeletedWhen,
+        },
+        config: of.config.to_string(),
+        inputs: Value::Object(of.inputs.clone()).to_string(),
+    }
+}
+
 pub(crate) fn fault(of: wire::Fault) -> Fault {
     match of {
         wire::Fault::Invalid(of) => Fault::Invalid(problem(of)),

@@ -39,6 +39,8 @@ pub enum World {
     Deployer,
     /// Renders template executions.
     Templater,
+    /// Answers conditions.
+    Condition,
 }
 
 impl fmt::Display for World {
@@ -46,6 +48,7 @@ impl fmt::Display for World {
         f.write_str(match self {
             World::Deployer => "deployer",
             World::Templater => "templater",
+            World::Condition => "condition",
         })
     }
 }
@@ -110,6 +113,9 @@ impl Inspection {
         if self.exports_interface("orangery:template/template") {
             worlds.push(World::Templater);
         }
+        if self.exports_interface("orangery:condition/condition") {
+            worlds.push(World::Condition);
+        }
         worlds
     }
 
@@ -140,7 +146,9 @@ impl Inspection {
             }
         }
         match self.worlds().is_empty() {
-            true => Err(Error::Export { interface: "orangery:deployer/deploy or orangery:template/template" }),
+            true => Err(Error::Export {
+                interface: "orangery:deployer/deploy, orangery:template/template or orangery:condition/condition",
+            }),
             false => Ok(()),
         }
     }
@@ -253,7 +261,7 @@ mod tests {
             &[],
             &["run"],
             None,
-            "the component does not export orangery:deployer/deploy or orangery:template/template; build it against the world of `orangery wit` that has it",
+            "the component does not export orangery:deployer/deploy, orangery:template/template or orangery:condition/condition; build it against the world of `orangery wit` that has it",
         );
         check(
             &[],

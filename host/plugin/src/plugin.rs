@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use orangery_core::{
     error::Fault,
     grant::Grants,
-    port::{BoxFuture, Clusters, Deployer, PluginIdentity, Renderer, Surroundings},
+    port::{BoxFuture, Clusters, Deployer, Evaluator, PluginIdentity, Question, Renderer, Surroundings},
     proposal::{Item, Proposal},
     template::{Findings, RenderFailure, RenderRequest, Rendered},
+    workflow::condition::Answered,
 };
 
 use crate::{
@@ -212,6 +213,27 @@ impl Plugin {
         Ok(found.map(|found| convert::findings(found, &words)))
     }
 
+    /// Whether a condition holds.
+    ///
+    /// # Errors
+    ///
+    /// The host's reason why there is no answer.
+    pub async fn evaluate(&self, question: &Question) -> Result<Answered, Arc<Error>> {
+        let component = self.component().await?;
+        let Some(condition) = component.condition.clone() else {
+            return Err(Arc::new(Error::Export { interface: "orangery:condition/condition" }));
+        };
+        // Same question, same answer: nothing is random, and the time is that of the question.
+        let call = self.call(Reach::Condition(0), since_epoch(question.now));
+        let transcript = call.transcript.clone();
+        let wire = convert::question(question);
+        let answer = call::run(&self.sandbox, &component, call, |store, instance| {
+            Box::pin(async move { condition.load(&mut *store, &instance)?.call_evaluate(store, &wire).await })
+        });
+        let answer = answer.await?;
+        Ok(convert::answered(answer, &self.budget, &locked(&transcript))?)
+    }
+
     fn renderer_call(&self, request: &RenderRequest, surroundings: &Surroundings) -> Call<'_> {
         let reach = Reach::Template(surroundings.clone(), ChanceState::new(&surroundings.chance, request));
         self.call(reach, since_epoch(surroundings.chance.now))
@@ -300,6 +322,16 @@ impl Deployer for Plugin {
         Box::pin(async move {
             Plugin::uninstall(self, item, clusters).await.map_err(|error| self.fault(&error))?.transpose()
         })
+    }
+}
+
+impl Evaluator for Plugin {
+    fn identity(&self) -> &PluginIdentity {
+        &self.identity
+    }
+
+    fn evaluate<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Answered, Fault>> {
+        Box::pin(async move { Plugin::evaluate(self, question).await.map_err(|error| self.fault(&error)) })
     }
 }
 

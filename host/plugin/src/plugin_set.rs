@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
     blueprint::OWN_ENGINE,
-    port::{Deployer, Plugins, Renderer},
+    port::{Deployer, Evaluator, Plugins, Renderer},
 };
 
 use crate::{own::OwnTerms, plugin::Plugin, registration::Registered, sandbox::Sandbox};
@@ -14,6 +14,7 @@ pub struct PluginSet {
     plugins: Vec<Arc<Plugin>>,
     deployers: BTreeMap<String, Arc<Plugin>>,
     renderers: BTreeMap<String, Arc<Plugin>>,
+    evaluators: BTreeMap<String, Arc<Plugin>>,
     own: OwnTerms,
     sandbox: Arc<Sandbox>,
 }
@@ -34,7 +35,7 @@ pub enum PluginSetError {
     /// Two registrations claim one type.
     #[error("the type {claimed} is claimed by two plugins, {first} and {second}; remove it from one of them")]
     Type {
-        /// The deploy item type or template type.
+        /// The deploy item type, template type or condition type.
         claimed: String,
         /// The name of the first.
         first: String,
@@ -54,6 +55,7 @@ impl PluginSet {
             plugins: Vec::new(),
             deployers: BTreeMap::new(),
             renderers: BTreeMap::new(),
+            evaluators: BTreeMap::new(),
             own: OwnTerms::default(),
             sandbox: sandbox.clone(),
         };
@@ -78,6 +80,9 @@ impl PluginSet {
             }
             for template_type in spec.template.map(|claim| claim.types).unwrap_or_default() {
                 claim(&mut set.renderers, template_type, &plugin)?;
+            }
+            for condition_type in spec.condition.map(|claim| claim.types).unwrap_or_default() {
+                claim(&mut set.evaluators, condition_type, &plugin)?;
             }
             set.plugins.push(plugin);
         }
@@ -126,5 +131,13 @@ impl Plugins for PluginSet {
         let mut types: Vec<String> = self.renderers.keys().cloned().chain([OWN_ENGINE.to_owned()]).collect();
         types.sort();
         types
+    }
+
+    fn evaluator(&self, condition_type: &str) -> Option<Arc<dyn Evaluator>> {
+        self.evaluators.get(condition_type).map(|plugin| plugin.clone() as Arc<dyn Evaluator>)
+    }
+
+    fn condition_types(&self) -> Vec<String> {
+        self.evaluators.keys().cloned().collect()
     }
 }

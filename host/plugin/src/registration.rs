@@ -73,6 +73,9 @@ pub struct RegistrationSpec {
     /// What it renders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<TemplateClaim>,
+    /// What conditions it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<ConditionClaim>,
     /// What it may reach; nothing unless it stands here.
     #[serde(default)]
     pub grants: Grants,
@@ -105,6 +108,14 @@ pub struct DeployerClaim {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateClaim {
     /// Template types, such as `Jinja`.
+    pub types: Vec<String>,
+}
+
+/// The conditions of a component.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConditionClaim {
+    /// Condition types, such as `example.org/metric`.
     pub types: Vec<String>,
 }
 
@@ -168,8 +179,10 @@ pub enum RegistrationError {
         /// What is wrong.
         why: String,
     },
-    /// The registration claims nothing, or both an item type and a template type.
-    #[error("{origin}: plugin {name} must have either `deployer` with item types or `template` with types")]
+    /// The registration claims nothing, or types of two sorts.
+    #[error(
+        "{origin}: plugin {name} must have exactly one of `deployer` with item types, `template` with types and `condition` with types"
+    )]
     Claim {
         /// The file.
         origin: String,
@@ -243,10 +256,11 @@ impl Registration {
         if spec.version.is_empty() {
             return Err(empty("spec.version"));
         }
-        let claim = match (&spec.deployer, &spec.template) {
-            (Some(deployer), None) => Some(("spec.deployer.itemTypes", &deployer.item_types)),
-            (None, Some(template)) => Some(("spec.template.types", &template.types)),
-            (None, None) | (Some(_), Some(_)) => None,
+        let claim = match (&spec.deployer, &spec.template, &spec.condition) {
+            (Some(deployer), None, None) => Some(("spec.deployer.itemTypes", &deployer.item_types)),
+            (None, Some(template), None) => Some(("spec.template.types", &template.types)),
+            (None, None, Some(condition)) => Some(("spec.condition.types", &condition.types)),
+            _ => None,
         };
         let Some((field, types)) = claim else {
             return Err(RegistrationError::Claim { origin: origin.to_owned(), name: name.clone() });
@@ -370,6 +384,7 @@ mod tests {
                 component: Some(ComponentSource { file: "a.wasm".into() }),
                 deployer: None,
                 template: Some(TemplateClaim { types: vec!["Mine".into()] }),
+                condition: None,
                 grants: Grants::default(),
                 limits: Budget { memory_mib: 8, ..Budget::default() },
             },
@@ -391,7 +406,10 @@ mod tests {
         );
         check(&format!("{HEAD}spec: {{version: 1.0.0"), "mine.yaml:4: unclosed bracket '{'");
         let spec = |rest: &str| format!("{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}{rest}}}");
-        check(&spec(""), "mine.yaml: plugin mine must have either `deployer` with item types or `template` with types");
+        check(
+            &spec(""),
+            "mine.yaml: plugin mine must have exactly one of `deployer` with item types, `template` with types and `condition` with types",
+        );
         check(&spec(", deployer: {itemTypes: []}"), "mine.yaml: `spec.deployer.itemTypes` is empty; give it a value");
         check(
             &spec(", template: {types: [A]}, limits: {memoryMiB: 1024}"),

@@ -1,4 +1,4 @@
-//! What a deployer or template author needs: one trait, one macro.
+//! What the author of a deployer, a template engine or a condition needs: one trait, one macro.
 //!
 //! A deployer never writes: it reads what it was granted, and answers a [`Proposal`]; the host carries it out. Its logic is
 //! plain Rust, tested natively against [`cases`]; [`export_deployer!`] makes a component of it on `wasm32-wasip2`.
@@ -26,6 +26,7 @@
 pub mod bindings;
 #[cfg(not(target_family = "wasm"))]
 pub mod cases;
+mod condition;
 mod deployer;
 mod json;
 pub mod lenient;
@@ -35,6 +36,7 @@ pub mod recorded;
 mod template;
 
 pub use bindings::{
+    condition::exports::orangery::condition::condition::{Answer, Point, Question, Verdict},
     deployer::{
         exports::orangery::deployer::deploy::{Failure as StageFailure, Item},
         orangery::deployer::{
@@ -53,6 +55,7 @@ pub use bindings::{
         template::{Execution, Failure as RenderFailure, Output, Rendered, Request as RenderRequest},
     },
 };
+pub use condition::Condition;
 pub use deployer::{Artifact, Artifacts, Cluster, Deployer, Host, Log};
 pub use proposal::{CONFIGURATION_PROBLEM, INTERNAL_PROBLEM};
 pub use template::{Chance, Components, Engine, Files, Kubeconfigs, TemplateHost};
@@ -66,6 +69,18 @@ macro_rules! export_deployer {
         $crate::contract_level!();
         #[cfg(target_family = "wasm")]
         $crate::bindings::deployer::export_deploy!($deployer with_types_in $crate::bindings::deployer);
+    };
+}
+
+/// Makes a component of a [`Condition`]: `export_condition!(Mine);` once per crate, whose type is `cdylib`.
+///
+/// On the build machine it expands to nothing, so that the crate links and tests like any other.
+#[macro_export]
+macro_rules! export_condition {
+    ($condition:ident) => {
+        $crate::contract_level!();
+        #[cfg(target_family = "wasm")]
+        $crate::bindings::condition::export_evaluate!($condition with_types_in $crate::bindings::condition);
     };
 }
 

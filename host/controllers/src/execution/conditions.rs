@@ -304,7 +304,7 @@ impl Run<'_> {
                 };
                 evaluator.evaluate(&question).await.map_err(|fault| {
                     let problem = fault.problem();
-                    let message = format!("component {}: {problem}", evaluator.identity());
+                    let message = format!("component {problem}");
                     let failure =
                         Failure::new("AskCondition", "ComponentFailed", message).with_code(problem.code.clone());
                     if matches!(fault, Fault::Later(_)) { Silence::Passing(failure) } else { Silence::Lasting(failure) }

@@ -7,6 +7,7 @@ use orangery_core::{
         SecretContent, Selection, Stage, Write,
     },
     template::{Output, Rendered},
+    workflow::{Answer, condition::Answered},
 };
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::{
     bindings::{
+        condition::exports::orangery::condition::condition,
         deployer::orangery::deployer::{plan, types},
         template::exports::orangery::template::template,
     },
@@ -64,6 +66,36 @@ pub(crate) fn rendered(of: template::Rendered, budget: &Budget, transcript: &Tra
             Ok(transcript.told(&warning, MOST_WARNING))
         })?,
     })
+}
+
+/// The longest reason of a condition.
+const MOST_REASON: usize = 64;
+
+/// The longest sentence of a condition.
+const MOST_MESSAGE: usize = 1 << 10;
+
+/// The longest details of a condition.
+const MOST_DETAILS: usize = 4 << 10;
+
+/// A condition's answer, checked: it is shown in a status.
+pub(crate) fn answered(of: condition::Answer, budget: &Budget, transcript: &Transcript) -> Result<Answered, Error> {
+    let allowance = Allowance::new(budget);
+    let root = &Place::root("", &allowance);
+    let condition::Answer { verdict, reason, message, details } = of;
+    let word = |c: char| c.is_ascii_alphanumeric();
+    if reason.is_empty() || reason.len() > MOST_REASON || !reason.chars().all(word) {
+        return Err(root.field("reason").nonsense(format!("is no CamelCase word of at most {MOST_REASON} letters")));
+    }
+    if details.as_ref().is_some_and(|details| details.len() > MOST_DETAILS) {
+        return Err(root.field("details").nonsense(format!("has more than {MOST_DETAILS} bytes")));
+    }
+    let answer = match verdict {
+        condition::Verdict::Met => Answer::Met,
+        condition::Verdict::NotMet => Answer::NotMet,
+        condition::Verdict::Unknown => Answer::Unknown,
+    };
+    let details = root.field("details").optional_json(details.as_deref())?;
+    Ok(Answered { answer, reason, message: transcript.told(&message, MOST_MESSAGE), details })
 }
 
 fn stage(at: &Place<'_>, of: plan::Stage) -> Result<Stage, Error> {
