@@ -26,6 +26,9 @@ mod foreign;
 #[path = "cluster/golden.rs"]
 mod golden;
 #[cfg(test)]
+#[path = "cluster/guards.rs"]
+mod guards;
+#[cfg(test)]
 #[path = "cluster/hostile.rs"]
 mod hostile;
 #[cfg(test)]

@@ -25,7 +25,17 @@ fn write(binary: &Binary, name: &str, text: &str) {
 
 #[tokio::test]
 async fn the_examples_that_deploy_have_no_findings() {
-    for name in ["hello-world", "data-flow", "sub-installations", "dependencies", "own-deployer"] {
+    for name in [
+        "hello-world",
+        "data-flow",
+        "sub-installations",
+        "dependencies",
+        "own-deployer",
+        "optional-database",
+        "crd-dependent",
+        "canary",
+        "continue-on-failure",
+    ] {
         let ended = check(&[&example(name)]).await;
         assert_eq!(ended.code, Some(0), "{name}: {}{}", ended.stdout, ended.stderr);
         assert!(ended.stdout.ends_with(" checked: 0 errors, 0 warnings\n"), "{name}: {}", ended.stdout);

@@ -94,6 +94,61 @@ async fn dependencies_deploy_into_the_namespace_that_comes_first() {
     check_deploys("dependencies", &[soil, orange, succeeded("garden")]).await;
 }
 
+#[tokio::test]
+async fn wf_02_an_optional_database_comes_and_goes_as_it_is_wanted() {
+    let folder = folder("optional-database");
+    let cluster = Cluster::start(&crate::binary().await, &["--ephemeral", &folder]).await;
+    let map = |name: &str, data: Value| config_map(&format!("optional-database-{name}"), "default", data);
+    let optional = [map("database", json!({"port": "5432"})), map("backup", json!({"every": "6 h"}))];
+    let application = map("application", json!({"greeting": "Hello"}));
+    for object in optional.iter().chain([&application, &succeeded("optional-database")]) {
+        cluster.expect(object).await;
+    }
+    cluster.apply(&data_object("wants-database", json!(false))).await;
+    let mut asking = succeeded("optional-database");
+    asking["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/operation": "reconcile"});
+    asking["status"] = Value::Null;
+    cluster.merge(&asking).await;
+    for object in &optional {
+        cluster.expect_absent(object).await;
+    }
+    cluster.expect(&application).await;
+}
+
+#[tokio::test]
+async fn wf_06_an_item_is_deployed_where_its_kind_is_defined() {
+    let application =
+        config_map("crd-dependent-application", "default", json!({"url": "https://garden.example/health"}));
+    check_deploys("crd-dependent", &[application, succeeded("crd-dependent")]).await;
+    let (folder, definition) = (folder("crd-dependent"), folder("crd-dependent/definition"));
+    let cluster = Cluster::start(&crate::binary().await, &["--ephemeral", &definition, &folder]).await;
+    let spec = json!({"everySeconds": 30, "url": "https://garden.example/health"});
+    let metadata = json!({"name": "crd-dependent-application"});
+    cluster
+        .expect(
+            &json!({"apiVersion": "monitoring.example.org/v1", "kind": "Probe", "metadata": metadata, "spec": spec}),
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn wf_03_a_canary_that_is_well_lets_the_rest_go_on() {
+    let map = |name: &str| config_map(name, "default", json!({"version": "2.0"}));
+    check_deploys("canary", &[map("canary-one"), map("canary-rest"), succeeded("canary")]).await;
+}
+
+#[tokio::test]
+async fn wf_13_a_diamond_goes_on_beside_a_failure() {
+    check_fails("continue-on-failure").await;
+    let folder = folder("continue-on-failure");
+    let cluster = Cluster::start(&crate::binary().await, &["--ephemeral", &folder]).await;
+    let map =
+        |name: &str, on: &str| config_map(&format!("continue-on-failure-{name}"), "default", json!({"standsOn": on}));
+    for object in [map("base", "the ground"), map("right", "base"), map("roof", "right")] {
+        cluster.expect(&object).await;
+    }
+}
+
 /// Builds the component as the README of the example says, into the folder that all guests share, and answers a folder
 /// with its registration.
 fn greeter() -> TempDir {

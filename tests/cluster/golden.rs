@@ -7,7 +7,6 @@ orangery_tests::cases! {
     blueprint_ref_without_component,
     data_mappings,
     delete_ignore_successors,
-    delete_target_missing,
     delete_without_uninstall,
     deployitem_chain,
     deployitem_cycle,
@@ -58,4 +57,17 @@ orangery_tests::cases! {
     template_error_func,
     timeout_invalid,
     update_on_change_only,
+}
+
+/// The original knows no guards: there a Target that is in use can be deleted.
+#[cfg(test)]
+mod without_guards {
+    use std::path::Path;
+
+    #[tokio::test]
+    async fn delete_target_missing() {
+        let cluster = crate::cluster_with(&["--guards=false"]).await;
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/delete-target-missing");
+        orangery_tests::case::run(&folder, &cluster).await;
+    }
 }

@@ -358,7 +358,7 @@ async fn c_31_jobs_of_an_older_leader_are_ended_or_replaced() {
 
 #[tokio::test]
 async fn a_target_that_vanished_is_named_and_its_return_is_enough() {
-    let cluster = crate::cluster().await;
+    let cluster = crate::cluster_with(&["--guards=false"]).await;
     let kept = cluster.expect(&any("Target", "cluster")).await;
     let content = json!({
         "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
@@ -455,7 +455,7 @@ async fn expect_skipped(cluster: &Objects, object: &Value, target: &str) {
 
 #[tokio::test]
 async fn c_28_without_its_target_an_item_goes_as_it_is_if_it_says_so_and_fails_if_not() {
-    let cluster = crate::cluster().await;
+    let cluster = crate::cluster_with(&["--guards=false"]).await;
     let kept = cluster.expect(&any("Target", "cluster")).await;
     let items = [deploys("held", &[], "1"), skipping(deploys("left", &[], "1"))];
     cluster.apply(&deploying("root", &items)).await;
@@ -484,7 +484,7 @@ async fn c_28_without_its_target_an_item_goes_as_it_is_if_it_says_so_and_fails_i
 
 #[tokio::test]
 async fn c_28_an_item_without_its_target_is_let_go_by_the_flag_or_the_annotation_afterwards() {
-    let cluster = crate::cluster().await;
+    let cluster = crate::cluster_with(&["--guards=false"]).await;
     cluster.apply(&deploying("root", &[deploys("flagged", &[], "1"), deploys("annotated", &[], "1")])).await;
     cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
     lose_target(&cluster, "cluster").await;
@@ -510,7 +510,7 @@ async fn c_28_an_item_without_its_target_is_let_go_by_the_flag_or_the_annotation
 /// A deployer elsewhere could only fail: the original does not ask it either.
 #[tokio::test]
 async fn c_28_an_item_of_another_deployer_goes_as_it_is_and_the_deployer_is_not_asked() {
-    let cluster = crate::cluster().await;
+    let cluster = crate::cluster_with(&["--guards=false"]).await;
     let theirs = |name: &str| json!({"name": name, "type": TYPE, "target": {"import": "cluster"}, "config": deploys(name, &[], "1")["config"]});
     cluster.apply(&deploying("root", &[skipping(theirs("left")), theirs("held")])).await;
     succeed(&cluster, &["left", "held"]).await;

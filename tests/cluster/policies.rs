@@ -81,6 +81,25 @@ async fn c_01_wf_41_under_continue_independent_a_deletion_goes_as_far_as_it_can(
 }
 
 #[tokio::test]
+async fn flx_33_a_failure_is_told_in_an_event_and_the_request_that_was_handled_in_the_status() {
+    let cluster = crate::cluster().await;
+    let mut tree = chains("StopTriggering", None);
+    tree["metadata"]["annotations"]["orangery.dev/trigger"] = json!("first");
+    tree["spec"]["blueprint"] = json!({"inline": {"filesystem": {"blueprint.yaml": "none"}}});
+    cluster.apply(&tree).await;
+    let failed = cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
+    let status = &failed["status"];
+    assert_eq!(status["lastHandledTrigger"], "first");
+    let told = |event: &Value| {
+        event["regarding"]["name"] == "tree"
+            && event["reason"] == status["lastError"]["reason"]
+            && event["note"] == status["lastError"]["message"]
+    };
+    let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
+    cluster.expect_that(&event, "does not tell of the failure", told).await;
+}
+
+#[tokio::test]
 async fn wf_15_no_more_items_are_under_way_than_are_allowed() {
     let cluster = crate::cluster().await;
     let history = History::begin(cluster.client()).await;

@@ -11,15 +11,14 @@ mod tests {
     /// The families of rules, and how many each has; `c` are the decisions where the sources contradict each other.
     const FAMILIES: [(&str, u32); 6] = [("exe", 51), ("ins", 83), ("wf", 55), ("orc", 42), ("flx", 37), ("c", 34)];
 
-    /// Of these families every rule is pinned but for those listed. They belong to conditions and policies of workflows and to
-    /// deletion guards, which are not built yet, and C-33 to the container deployer.
-    const COMPLETE: [(&str, &[u32]); 5] = [
-        ("exe", &[]),
-        ("ins", &[]),
-        ("orc", &[23, 24, 26, 27, 31, 32, 35, 36, 37, 38, 39, 40, 41, 42]),
-        ("flx", &[21, 25, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37]),
-        ("c", &[33]),
+    /// Rules that mean nothing here, each with the reason.
+    const MOOT: [(&str, u32, &str); 2] = [
+        ("flx", 21, "there is no helper with options: a writer has one behaviour"),
+        ("flx", 31, "there is no optional builder: one function judges the result of every call"),
     ];
+
+    /// Of these families every rule is pinned, is moot, or is listed here. C-33 belongs to the container deployer.
+    const COMPLETE: [(&str, &[u32]); 5] = [("exe", &[]), ("ins", &[]), ("orc", &[]), ("flx", &[32]), ("c", &[33])];
 
     /// The rules of one family that tests pin.
     fn pinned(family: &str) -> BTreeSet<u32> {
@@ -72,7 +71,13 @@ mod tests {
     fn every_rule_of_a_complete_family_is_pinned_by_a_test() {
         for (family, count) in FAMILIES {
             let pinned = pinned(family);
-            let missing: Vec<u32> = (1..=count).filter(|id| !pinned.contains(id)).collect();
+            let moot = |id: &u32| MOOT.iter().find(|(of, moot, _)| *of == family && moot == id);
+            let open = |id: &u32| !pinned.contains(id) && moot(id).is_none();
+            let missing: Vec<u32> = (1..=count).filter(open).collect();
+            for (_, id, why) in (1..=count).filter_map(|id| moot(&id)) {
+                assert!(!pinned.contains(id), "{family}-{id} is pinned, so it is not moot");
+                println!("{}-{id} is moot: {why}", family.to_uppercase());
+            }
             println!(
                 "{}: {} of {count} pinned; missing {missing:?}",
                 family.to_uppercase(),

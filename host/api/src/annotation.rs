@@ -33,6 +33,10 @@ pub const DEPENDS_ON: &str = "execution.landscaper.gardener.cloud/dependsOn";
 /// On a DataObject or Target that a controller wrote: the hash of its content (`landscaper.md` §2.4).
 pub const HASH: &str = "data.landscaper.gardener.cloud/hash";
 
+/// The finalizer, and the label, of what is in use and stays until nobody uses it any more (`rules.md` ORC-36 … ORC-42). Not in
+/// the original.
+pub const GUARD: &str = "orangery.dev/in-use";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -62,6 +62,9 @@ pub struct ExecutionSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::map_of_any")]
     pub imports: BTreeMap<String, Value>,
+    /// The names of the Targets that conditions of the items look at. Not in the original.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub condition_targets: Vec<String>,
     /// The plain list. The compressed one wins where both stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deploy_items: Vec<DeployItemTemplate>,

@@ -151,3 +151,43 @@ pub(crate) fn unseen(cluster: &Cluster, resource: &ApiResource, sight: Sight, na
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use kube::{Client, Config};
+    use orangery_core::port::BoxFuture;
+
+    use super::*;
+
+    /// Counts how often it is asked for a cluster.
+    #[derive(Default)]
+    struct Counted(AtomicU32);
+
+    impl Connections for Counted {
+        fn connect<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+            Box::pin(async move { Ok(Arc::new(Cluster::new(client, "x".to_owned(), Arc::new(|_| {})))) })
+        }
+
+        fn content<'a>(&'a self, _: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
+            unreachable!("no content is asked for")
+        }
+    }
+
+    #[tokio::test]
+    async fn orc_26_a_cluster_is_connected_when_it_is_first_asked_for_and_once() {
+        let counted = Arc::new(Counted::default());
+        let waiter = Waiter { kind: "DeployItem", namespace: "n".to_owned(), name: "a".to_owned() };
+        let connections: Arc<dyn Connections> = counted.clone();
+        let set = ClusterSet::new(connections, waiter, Arc::default());
+        let mut counts = vec![counted.0.load(Ordering::SeqCst)];
+        for on in [ClusterRef::Target, ClusterRef::Target, ClusterRef::Named("b".to_owned())] {
+            set.cluster(&on).await.unwrap();
+            counts.push(counted.0.load(Ordering::SeqCst));
+        }
+        assert_eq!(counts, [0, 1, 1, 2]);
+    }
+}

@@ -6,7 +6,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orangery_api::{deploy_item::DeployItem, execution::Execution, installation::Installation};
+use orangery_api::{
+    deploy_item::DeployItem,
+    execution::{Execution, ItemCondition},
+    installation::Installation,
+};
 use serde::{Serialize, Serializer};
 
 pub use crate::tree::{
@@ -157,6 +161,9 @@ pub struct Node {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Trouble>,
+    /// What the conditions of a deploy item answered in the last job.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ItemCondition>,
     /// What belongs to it, in the order of the blueprint.
     pub children: Vec<Node>,
 }

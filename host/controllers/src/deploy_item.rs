@@ -30,7 +30,7 @@ use orangery_reconcile::{Controller, Key, Next, Queue};
 
 use self::{keep::Shelf, ledger::Book, look::Look};
 use crate::{
-    again,
+    again, guard,
     host::{Host, key_of},
     job::{self, JobStatus, standing_phase},
 };
@@ -119,6 +119,9 @@ impl DeployItemController {
                 return self.end_unchanged(&item, book).await;
             }
             book.pick_up();
+            if !item.is_deleting() {
+                guard::before_deploying(&self.host, &item).await?;
+            }
         }
         let phase = if phase.is_deletion() { Phase::Deleting } else { Phase::Progressing };
         book.phase = phase;
@@ -165,7 +168,7 @@ impl DeployItemController {
         } else {
             look.clusters.keep_waiting()
         }
-        look.rest(&rest).await?;
+        look.rest(&rest).await.map_err(|write| job::unwritten(&transition, write))?;
         if let (Transition::Retry(_), Some(left)) = (&transition, left) {
             self.queue.wake_in(key, left);
         }

@@ -189,7 +189,8 @@ impl Run<'_> {
         status.items = write_records(&self.records);
         status.rest(&rest, generation, &now);
         let writer = self.host.writer(store);
-        writer.update_status(before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
+        let written = writer.update_status(before, &self.draft).await;
+        written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         job::next(transition, None)
     }
 }

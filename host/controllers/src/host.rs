@@ -18,6 +18,7 @@ use orangery_core::{
 use orangery_reconcile::{Key, Store, Term, Watched, Writer};
 
 use crate::{
+    guard::{self, ConfigMapMeta, SecretMeta},
     installation::{on_change, sibling},
     seed::HostKey,
     target::{OwnAddress, Tokens},
@@ -38,6 +39,10 @@ pub struct Stores {
     pub data_objects: Store<DataObject>,
     /// Contexts.
     pub contexts: Store<Context>,
+    /// Secrets that are guarded against deletion, without their content.
+    pub secrets: Store<SecretMeta>,
+    /// ConfigMaps that are guarded against deletion, without their content.
+    pub config_maps: Store<ConfigMapMeta>,
 }
 
 /// Names of the indexes of the stores.
@@ -56,6 +61,14 @@ pub(crate) mod index {
     pub(crate) const CONTEXT: &str = "context";
     /// Data objects and targets by who wrote them.
     pub(crate) const SOURCE: &str = "source";
+    /// Deploy items and Executions by the Targets that they use: see [`crate::guard`].
+    pub(crate) const TARGET: &str = "target";
+    /// Deploy items by their Context.
+    pub(crate) const ITEM_CONTEXT: &str = "item-context";
+    /// Targets by the Secret that they refer to.
+    pub(crate) const SECRET: &str = "secret";
+    /// Installations by the ConfigMaps that they import.
+    pub(crate) const CONFIG_MAP: &str = "config-map";
 }
 
 fn labelled<K: Marks>(object: &K, key: &str) -> Vec<String> {
@@ -76,20 +89,26 @@ impl Stores {
                 .with_index(index::PARENT, |installation| vec![sibling::parent(installation).to_owned()])
                 .with_index(index::EXPORTS, sibling::exports)
                 .with_index(index::IMPORTS, sibling::imports)
-                .with_index(index::OBSERVED, on_change::observed),
-            executions: Store::new().folding(rests),
+                .with_index(index::OBSERVED, on_change::observed)
+                .with_index(index::CONFIG_MAP, guard::config_maps_of),
+            executions: Store::new().folding(rests).with_index(index::TARGET, guard::looked_at),
             deploy_items: Store::new()
                 .folding(rests)
-                .with_index(index::MANAGED_BY, |item| labelled(item, label::MANAGED_BY)),
+                .with_index(index::MANAGED_BY, |item| labelled(item, label::MANAGED_BY))
+                .with_index(index::TARGET, guard::target_of)
+                .with_index(index::ITEM_CONTEXT, guard::context_of),
             targets: Store::new()
                 .folding(|_| true)
                 .with_index(index::CONTEXT, |target| labelled(target, label::CONTEXT))
-                .with_index(index::SOURCE, |target| labelled(target, label::SOURCE)),
+                .with_index(index::SOURCE, |target| labelled(target, label::SOURCE))
+                .with_index(index::SECRET, guard::secret_of),
             data_objects: Store::new()
                 .folding(|_| true)
                 .with_index(index::CONTEXT, |object| labelled(object, label::CONTEXT))
                 .with_index(index::SOURCE, |object| labelled(object, label::SOURCE)),
             contexts: Store::new(),
+            secrets: Store::new(),
+            config_maps: Store::new(),
         }
     }
 }
@@ -120,6 +139,8 @@ pub struct Host {
     pub recorder: Recorder,
     /// How long an item waits for a deployer elsewhere to begin; `None` for ever.
     pub pick_up_timeout: Option<Duration>,
+    /// Whether what is in use is guarded against deletion.
+    pub guards: bool,
     /// How the cluster of the client is reached; `None` where only this process can.
     pub own_address: Option<OwnAddress>,
     /// Until when anything may be written, on any cluster; `None` for ever (C-34).
@@ -153,6 +174,7 @@ impl Host {
             key,
             recorder,
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
+            guards: true,
             own_address: None,
             term: None,
             tokens: Tokens::default(),

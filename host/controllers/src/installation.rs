@@ -268,7 +268,8 @@ impl Run<'_> {
             self.blueprints.forget(before);
         }
         let writer = self.host.writer(store);
-        let written = writer.update_status(before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
+        let written = writer.update_status(before, &self.draft).await;
+        let written = written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         let next = job::next(transition, None)?;
         Ok(if rest.ended && (triggers || request::is_requested(&written)) { Next::Again } else { next })
     }

@@ -167,6 +167,16 @@ pub(crate) async fn release<K: Watched>(host: &Host, store: &Store<K>, object: &
     Ok(())
 }
 
+/// What is returned where the status could not be written: with it what the status was to tell (FLX-35). A conflict stays
+/// alone, for it is silent.
+pub(crate) fn unwritten<P>(transition: &Transition<P>, write: Halt) -> Halt {
+    match (transition, write) {
+        (_, Halt::Retry(conflict)) if conflict.reason == CONFLICT => Halt::Retry(conflict),
+        (Transition::Retry(failure), write) => Halt::Retry(failure.clone()).join(write),
+        (_, write) => write,
+    }
+}
+
 /// When the loop calls again after a walk that was written; `left` is the time until the job's deadline.
 pub(crate) fn next<P>(transition: Transition<P>, left: Option<Duration>) -> Result<Next, Halt> {
     match transition {
@@ -183,6 +193,8 @@ pub(crate) fn failure_of(last_error: Option<&LastError>) -> Option<Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use orangery_core::{
         phase::execution::Execution as Phase,
         step::{Until, Wait},
@@ -249,6 +261,18 @@ mod tests {
     }
 
     #[test]
+    fn flx_35_what_the_status_was_to_tell_is_returned_with_why_it_could_not_be_written() {
+        let failure = |message: &str| Failure::new("Op", "R", message);
+        let failed: Transition<Phase> = Transition::Retry(failure("the registry is away"));
+        let write = || Halt::Retry(failure("the server is away"));
+        let both = Halt::Retry(failure("the registry is away; the server is away"));
+        assert_eq!(unwritten(&failed, write()), both);
+        assert_eq!(unwritten(&Transition::Next(Phase::Init), write()), write());
+        let conflict = || Halt::Retry(Failure::new("Op", CONFLICT, "newer"));
+        assert_eq!(unwritten(&failed, conflict()), conflict());
+    }
+
+    #[test]
     fn resting_again_in_the_same_place_changes_nothing() {
         let wait = Wait::on("DeployItem", "a", Until::Finished);
         let rest = Rest { phase: Phase::Progressing, ended: false, failure: None, wait: Some(wait) };
@@ -266,5 +290,63 @@ mod tests {
         assert_eq!(standing_phase(Some(Phase::Succeeded), false), (Phase::Init, true));
         assert_eq!(standing_phase(Some(Phase::Failed), true), (Phase::InitDelete, true));
         assert_eq!(standing_phase(Some(Phase::Progressing), true), (Phase::Progressing, false));
+    }
+
+    /// A walk whose phases answer what the script says.
+    struct Scripted {
+        script: VecDeque<Step<Verdict>>,
+        phases: Vec<Phase>,
+    }
+
+    impl Run for Scripted {
+        type Phase = Phase;
+
+        async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
+            self.phases.push(phase);
+            self.script.pop_front().unwrap()
+        }
+    }
+
+    /// The phases of a scripted walk, then the conditions where it rests, then what is returned.
+    async fn walked(script: impl IntoIterator<Item = Step<Verdict>>) -> (Vec<Phase>, Vec<String>, Result<Next, Halt>) {
+        let mut status = ExecutionStatus::default();
+        status.trigger("a", Phase::Init, 1, &at(1));
+        let mut run = Scripted { script: script.into_iter().collect(), phases: Vec::new() };
+        let (phase, transition) = walk(&mut run, Phase::Init).await;
+        status.rest(&Rest::after(phase, &transition).unwrap(), 1, &at(2));
+        let told = |one: &Condition| format!("{}={} {} {}", one.type_, one.status, one.reason, one.message);
+        (run.phases, status.conditions.iter().map(told).collect(), next(transition, None))
+    }
+
+    #[tokio::test]
+    async fn flx_29_flx_30_conditions_sum_up_what_the_whole_walk_came_to() {
+        let wait = Halt::wait("DeployItem", "a", Until::Finished);
+        let (phases, conditions, returned) = walked([Ok(Verdict::Done), Err(wait)]).await;
+        assert_eq!(phases, [Phase::Init, Phase::Progressing]);
+        let expected = [
+            "Ready=Unknown Progressing waiting for DeployItem a to finish",
+            "Reconciling=True Progressing waiting for DeployItem a to finish",
+            "Progressing=True WaitingForDeployItem waiting for DeployItem a to finish",
+        ];
+        assert_eq!((conditions, returned), (expected.map(str::to_owned).to_vec(), Ok(Next::Waiting(None))));
+
+        let (phases, conditions, returned) = walked([(); 3].map(|()| Ok(Verdict::Done))).await;
+        assert_eq!(phases, [Phase::Init, Phase::Progressing, Phase::Completing]);
+        let expected = ["Ready=True Succeeded ", "Progressing=False Succeeded "];
+        assert_eq!((conditions, returned), (expected.map(str::to_owned).to_vec(), Ok(Next::Settled)));
+    }
+
+    #[test]
+    fn flx_36_what_is_returned_is_when_to_call_again_or_all_that_failed() {
+        let failed = |message: &str| Failure::new("Progressing", "Unreachable", message);
+        let wait = || Wait::on("DeployItem", "a", Until::Finished);
+        let (deadline, poll) = (Duration::from_secs(60), Duration::from_secs(5));
+        let returned = |result, left| next(advance(Phase::Progressing, result), left);
+        let both = Halt::Retry(failed("one")).join(Halt::Retry(failed("two")));
+        assert_eq!(returned(Err(both), Some(deadline)), Err(Halt::Retry(failed("one; two"))));
+        assert_eq!(returned(Err(Halt::Wait(wait())), None), Ok(Next::Waiting(None)));
+        assert_eq!(returned(Err(Halt::Wait(wait())), Some(deadline)), Ok(Next::Waiting(Some(deadline))));
+        assert_eq!(returned(Err(Halt::Wait(wait().within(poll))), Some(deadline)), Ok(Next::Waiting(Some(poll))));
+        assert_eq!(returned(Ok(Verdict::Failed(failed("one"))), Some(deadline)), Ok(Next::Settled));
     }
 }

@@ -5,7 +5,9 @@
 //! of the core.
 
 mod again;
+mod dependency;
 mod event;
+mod guard;
 mod host;
 mod job;
 mod object;
@@ -13,14 +15,14 @@ mod record;
 mod removed;
 mod seed;
 mod target;
-mod wake;
 
 pub mod context;
 pub mod deploy_item;
 pub mod execution;
 pub mod installation;
 
+pub use dependency::{DEPENDENCIES, Dependency, Queues, clusters, wire};
+pub use guard::{ConfigMapMeta, GuardController, GuardQueues, Guarded, SecretMeta};
 pub use host::{Host, PICK_UP_TIMEOUT, Stores};
 pub use seed::{HostKey, HostKeyError};
 pub use target::OwnAddress;
-pub use wake::{Queues, clusters, wire};

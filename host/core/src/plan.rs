@@ -1,6 +1,7 @@
 //! Deciding: from what was gathered to what is to be done. Pure, and the only place that decides.
 
 pub mod execution;
+pub mod guard;
 pub mod installation;
 pub mod item;
 pub mod pick_up;

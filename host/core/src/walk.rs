@@ -107,7 +107,7 @@ impl<P: Phase> Rest<P> {
 mod tests {
     use super::*;
     use crate::{
-        phase::{execution::Execution, installation::Installation},
+        phase::{execution::Execution, installation::Installation, item::Item},
         step::Until,
     };
 
@@ -228,5 +228,31 @@ mod tests {
         let transition = advance(Installation::Completing, Ok(Verdict::Done));
         let rest = Rest::after(Installation::Completing, &transition).unwrap();
         assert_eq!((rest.ended, rest.state()), (true, State::Succeeded));
+    }
+
+    #[test]
+    fn flx_37_the_model_knows_of_a_kind_its_phases_and_no_more() {
+        fn check<P: Phase>() {
+            let after = |phase: P, result: Step<Verdict>| {
+                let rest = Rest::after(phase, &advance(phase, result)).unwrap();
+                (rest.phase, rest.ended, rest.state())
+            };
+            let running = |phase: P, deletion, reason: &str, message: &str| {
+                let halted = Some(Halted { reason: reason.to_owned(), message: message.to_owned() });
+                (phase, false, State::Running { phase: phase.to_string(), halted, deletion })
+            };
+            let wait = || Err(Halt::wait("Lamp", "a", Until::Ready));
+            let waits = ("WaitingForLamp", "waiting for Lamp a to become ready");
+            let stall = || Err(Halt::Stall(failure()));
+            assert_eq!(after(P::INIT, Err(Halt::Retry(failure()))), running(P::INIT, false, "TransientError", "boom"));
+            assert_eq!(after(P::INIT_DELETE, wait()), running(P::INIT_DELETE, true, waits.0, waits.1));
+            let failed = State::Failed { failure: failure(), retry: false };
+            assert_eq!(after(P::INIT, stall()), (P::FAILED, true, failed));
+            let delete_failed = State::DeleteFailed { failure: failure() };
+            assert_eq!(after(P::INIT_DELETE, stall()), (P::DELETE_FAILED, true, delete_failed));
+        }
+        check::<Installation>();
+        check::<Execution>();
+        check::<Item>();
     }
 }

@@ -397,7 +397,7 @@ mod tests {
         let misspelt = format!("{HEAD}spec:\n  version: 1.0.0\n  component: {{file: a.wasm}}\n  deployr: {{}}\n");
         check(
             &misspelt,
-            "mine.yaml:7: unknown field `deployr`, expected one of `version`, `component`, `deployer`, `template`, `grants`, `limits`",
+            "mine.yaml:7: unknown field `deployr`, expected one of `version`, `component`, `deployer`, `template`, `condition`, `grants`, `limits`",
         );
         check(&format!("{HEAD}spec:\n  version: [1]"), "mine.yaml:5: invalid type: sequence, expected a string");
         check(

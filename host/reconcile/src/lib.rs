@@ -27,6 +27,6 @@ pub use crate::{
     run::{Controller, Next, Pace, Panicked, run},
     store::{Change, Store},
     term::{Moment, Term},
-    watch::watch,
+    watch::{watch, watch_labelled},
     write::{CONFLICT, WriteError, Writer},
 };

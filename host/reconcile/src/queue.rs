@@ -144,6 +144,15 @@ impl Queue {
         self.plan().tally.clone()
     }
 
+    /// The keys that wait for their call, sorted.
+    pub fn queued(&self) -> Vec<Key> {
+        let plan = self.plan();
+        let waits = plan.entries.iter().filter(|(_, entry)| matches!(entry.state, State::Queued { .. }));
+        let mut keys: Vec<Key> = waits.map(|(key, _)| key.clone()).collect();
+        keys.sort();
+        keys
+    }
+
     /// Waits for the next key and marks it as being called, until [`finish`](Self::finish); says also what made the call.
     /// For one caller at a time; may be dropped without losing a key.
     pub(crate) async fn next(&self) -> (Key, Cause) {

@@ -23,6 +23,18 @@ use crate::{Key, Store, Watched};
 /// Never ends by itself: errors are logged and backed off (0.8 s to 30 s), an expired resource version lists again,
 /// and an object that does not decode is logged and left as it was last known.
 pub async fn watch<K: Watched>(client: Client, namespaces: &[String], store: Store<K>, stop: CancellationToken) {
+    watch_labelled(client, namespaces, None, store, stop).await;
+}
+
+/// The same for the objects that have a label alone.
+pub async fn watch_labelled<K: Watched>(
+    client: Client,
+    namespaces: &[String],
+    label: Option<&str>,
+    store: Store<K>,
+    stop: CancellationToken,
+) {
+    let config = watcher::Config { label_selector: label.map(str::to_owned), ..watcher::Config::default() };
     let scopes = if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(Some).collect() };
     let mut unlisted: BTreeSet<usize> = (0..scopes.len()).collect();
     let streams = scopes.iter().enumerate().map(|(number, namespace)| {
@@ -30,7 +42,7 @@ pub async fn watch<K: Watched>(client: Client, namespaces: &[String], store: Sto
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
         };
-        let events = watcher(api, watcher::Config::default()).default_backoff();
+        let events = watcher(api, config.clone()).default_backoff();
         events.map(move |event| (number, event)).boxed()
     });
     let mut events = pin!(select_all(streams).take_until(stop.cancelled_owned()));

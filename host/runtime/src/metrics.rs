@@ -85,7 +85,16 @@ impl Figures {
 
     fn ready(&self) -> (StatusCode, &'static str) {
         let Some(active) = self.active.get() else { return (StatusCode::OK, "waits for the lease") };
-        let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = &active.stores;
+        let Stores {
+            installations,
+            executions,
+            deploy_items,
+            targets,
+            data_objects,
+            contexts,
+            secrets: _,
+            config_maps: _,
+        } = &active.stores;
         let synced = [
             installations.is_synced(),
             executions.is_synced(),

@@ -3,8 +3,10 @@
 use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
 
 use kube::Client;
+use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_controllers::{
-    Host, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT, Queues, Stores, clusters,
+    ConfigMapMeta, GuardController, Guarded, Host, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT, Queues,
+    SecretMeta, Stores, clusters,
     context::{ensure_default_contexts, keep_default_contexts},
     deploy_item::DeployItemController,
     execution::ExecutionController,
@@ -15,7 +17,7 @@ use orangery_core::{
     component::ComponentVersions,
     port::{Chance, Clock, Nothing, Plugins},
 };
-use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Term, Watched, run, watch};
+use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Term, Watched, run, watch_labelled};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +51,8 @@ pub struct OperatorConfig {
     pub own_address: Option<OwnAddress>,
     /// Until when the operator may write, on any cluster; `None` where there cannot be another one.
     pub term: Option<Term>,
+    /// Whether what is in use is guarded against deletion.
+    pub guards: bool,
     /// Whose panics it writes down: the name of its pod or machine.
     pub pod: String,
 }
@@ -68,6 +72,7 @@ impl OperatorConfig {
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
             own_address: None,
             term: None,
+            guards: true,
             pod: machine::name(),
         }
     }
@@ -111,6 +116,7 @@ impl Operator {
         host.pick_up_timeout = config.pick_up_timeout;
         host.own_address = config.own_address;
         host.term = config.term;
+        host.guards = config.guards;
         let host = Arc::new(host);
         let mut operator = Self {
             stores: host.stores.clone(),
@@ -160,22 +166,36 @@ impl Operator {
     }
 
     fn watch_all(&mut self, client: &Client, namespaces: &[String]) {
-        let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = self.stores.clone();
+        let Stores { installations, executions, deploy_items, targets, data_objects, contexts, secrets, config_maps } =
+            self.stores.clone();
         self.watch(client, namespaces, installations);
         self.watch(client, namespaces, executions);
         self.watch(client, namespaces, deploy_items);
         self.watch(client, namespaces, targets);
         self.watch(client, namespaces, data_objects);
         self.watch(client, namespaces, contexts);
+        // Of these two kinds nothing else is of interest.
+        self.watch_labelled(client, namespaces, Some(GUARD), secrets);
+        self.watch_labelled(client, namespaces, Some(GUARD), config_maps);
     }
 
     fn watch<K: Watched>(&mut self, client: &Client, namespaces: &[String], store: Store<K>) {
+        self.watch_labelled(client, namespaces, None, store);
+    }
+
+    fn watch_labelled<K: Watched>(
+        &mut self,
+        client: &Client,
+        namespaces: &[String],
+        label: Option<&'static str>,
+        store: Store<K>,
+    ) {
         let (client, namespaces, stop) = (client.clone(), namespaces.to_vec(), self.stop.clone());
-        self.tasks.spawn(async move { watch(client, &namespaces, store, stop).await });
+        self.tasks.spawn(async move { watch_labelled(client, &namespaces, label, store, stop).await });
     }
 
     fn control_all(&mut self, host: &Arc<Host>, pace: &Pace) {
-        let queues = Queues { installations: Queue::new(), executions: Queue::new(), deploy_items: Queue::new() };
+        let queues = Queues::default();
         let stores = self.stores.clone();
         wire(&stores, &queues);
         let pool = clusters(&queues);
@@ -185,6 +205,16 @@ impl Operator {
         self.control(controller, stores.executions, queues.executions, pace);
         let controller = DeployItemController::new(Arc::clone(host), pool, queues.deploy_items.clone());
         self.control(controller, stores.deploy_items, queues.deploy_items, pace);
+        let guards = queues.guards;
+        self.guard::<Target>(host, guards.targets, pace);
+        self.guard::<SecretMeta>(host, guards.secrets, pace);
+        self.guard::<Context>(host, guards.contexts, pace);
+        self.guard::<ConfigMapMeta>(host, guards.config_maps, pace);
+    }
+
+    fn guard<K: Guarded>(&mut self, host: &Arc<Host>, queue: Queue, pace: &Pace) {
+        let store = K::store(&self.stores).clone();
+        self.control(GuardController::<K>::new(Arc::clone(host)), store, queue, pace);
     }
 
     fn control<C: Controller>(&mut self, controller: C, store: Store<C::Object>, queue: Queue, pace: &Pace) {
@@ -210,7 +240,9 @@ impl Operator {
 
 /// Waits until the first list of every kind is in.
 async fn synced(stores: &Stores) {
-    let Stores { installations, executions, deploy_items, targets, data_objects, contexts } = stores;
+    // Only the guards need the others.
+    let Stores { installations, executions, deploy_items, targets, data_objects, contexts, secrets: _, config_maps: _ } =
+        stores;
     tokio::join!(
         installations.synced(),
         executions.synced(),

@@ -103,6 +103,7 @@ pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
         pick_up_timeout: arguments.pickup_timeout.after(),
         own_address,
         term: Some(lease.term().clone()),
+        guards: arguments.guards,
         ..OperatorConfig::new(client, plugins)
     };
     let working = async {

@@ -53,8 +53,13 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     let pick_up_timeout = arguments.pickup_timeout.after();
     let authority = data_encoding::BASE64.encode(server.ca_pem().as_bytes());
     let own_address = Some(OwnAddress { server: server.url(), authority: Some(authority) });
-    let config =
-        OperatorConfig { components, pick_up_timeout, own_address, ..OperatorConfig::new(client.clone(), plugins) };
+    let config = OperatorConfig {
+        components,
+        pick_up_timeout,
+        own_address,
+        guards: arguments.guards,
+        ..OperatorConfig::new(client.clone(), plugins)
+    };
     let operator = Operator::start(config).await?;
     target::put(&client, &server.kubeconfig()).await?;
     place.write_kubeconfig(&server.kubeconfig())?;

@@ -116,6 +116,17 @@ impl DeployItemTemplate {
         ])
     }
 
+    /// The Targets that its conditions look at, its own where they name none.
+    pub fn condition_targets(&self) -> impl Iterator<Item = &String> {
+        let own = self.target.as_ref().map(|target| &target.name);
+        let conditions = [&self.activate_when, &self.when, &self.ready_when, &self.deleted_when];
+        conditions.into_iter().flatten().flat_map(move |condition| {
+            let objects = condition.objects.values().map(|object| object.target.as_ref());
+            let definition = condition.crd_present.iter().map(|definition| definition.target.as_ref());
+            objects.chain(definition).filter_map(move |target| target.or(own))
+        })
+    }
+
     /// The same item with these conditions.
     pub fn with_conditions(mut self, conditions: &Conditions) -> Self {
         let of = |point| conditions.get(point).cloned();

@@ -33,6 +33,9 @@ pub struct Run {
     /// How long a deploy item that no component claims waits for a deployer elsewhere, such as 90s or 1h30m, or none
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub pickup_timeout: Timeout,
+    /// Whether Targets, the Secrets behind them, Contexts and imported ConfigMaps stay as long as they are in use
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub guards: bool,
     /// Name of the Lease, in the operator's namespace, whose holder is active: of several operators of one name one works
     #[arg(long, value_name = "NAME", default_value = "orangery", help_heading = "Cluster")]
     pub lease: String,

@@ -49,6 +49,9 @@ pub struct Up {
     /// How long a deploy item that no component claims waits for a deployer elsewhere, such as 90s or 1h30m, or none
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub pickup_timeout: Timeout,
+    /// Whether Targets, the Secrets behind them, Contexts and imported ConfigMaps stay as long as they are in use
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub guards: bool,
     /// Where component versions come from; the applied folders count like those of --components.
     #[command(flatten)]
     pub repositories: RepositoryFlags,

@@ -11,7 +11,7 @@ use orangery_api::{
     condition::{self, Condition},
     deploy_item::DeployItem,
     error::LastError,
-    execution::Execution,
+    execution::{Execution, ItemStatus},
     installation::Installation,
     job::{Job, TransitionTimes},
     label,
@@ -155,8 +155,31 @@ impl<'a> Family<'a> {
         });
         node.children = items.into_iter().map(|item| deploy_item(item, Some(below))).collect();
         name_predecessors(&mut node.children, &self.items.get(&id(execution)).cloned().unwrap_or_default());
+        let status = execution.status.as_ref();
+        let conditional = status.map(|status| status.items.as_slice()).unwrap_or_default();
+        for item in conditional {
+            show_conditions(&mut node.children, item, execution, &below);
+        }
+        if !conditional.is_empty() && node.standing == Standing::Succeeded {
+            // What depends on what is not wanted was never asked, and has no object.
+            let known: BTreeSet<&str> = node.children.iter().map(|item| item.title.as_str()).collect();
+            let left: Vec<&String> = order.iter().filter(|name| !known.contains(name.as_str())).collect();
+            let places: Vec<Node> = left
+                .into_iter()
+                .map(|name| Node {
+                    waits_for: Some("not wanted: what it depends on is not there".to_owned()),
+                    ..without_object(execution, name, Standing::Idle)
+                })
+                .collect();
+            node.children.extend(places);
+        }
+        node.children.sort_by_key(|item| order.iter().position(|name| *name == item.title).unwrap_or(usize::MAX));
         let done = node.children.iter().filter(|item| item.standing == Standing::Succeeded).count();
-        node.items = Some(Progress { done, total: node.children.len() });
+        // An item that is not wanted is none of those to be done.
+        let left_out =
+            |item: &&Node| item.job.is_empty() && item.standing == Standing::Idle && item.waits_for.is_some();
+        let total = node.children.len() - node.children.iter().filter(left_out).count();
+        node.items = Some(Progress { done, total });
         node
     }
 }
@@ -198,6 +221,59 @@ fn name_predecessors(nodes: &mut [Node], items: &[&DeployItem]) {
     }
 }
 
+/// Says of a deploy item what its conditions hold up. One without an object, which is not wanted or not decided upon, gets a
+/// place of its own.
+fn show_conditions(nodes: &mut Vec<Node>, status: &ItemStatus, execution: &Execution, parent: &Parent<'_>) {
+    // The one that holds it up is the last that was asked.
+    let unmet = status.conditions.iter().rfind(|condition| condition.status != "True");
+    let held = unmet.map(|condition| match (condition.type_.as_str(), condition.status.as_str()) {
+        ("when", "False") => format!("not wanted: {}", condition.message),
+        ("activateWhen", "False") => format!("takes no part: {}", condition.message),
+        (field, "False") => format!("{field} is not met: {}", condition.message),
+        (field, _) => format!("{field} cannot be told: {}", condition.message),
+    });
+    let decided = unmet.is_some_and(|it| it.status == "False" && matches!(it.type_.as_str(), "when" | "activateWhen"));
+    match nodes.iter_mut().find(|node| node.title == status.name) {
+        Some(node) => {
+            node.conditions.clone_from(&status.conditions);
+            node.waits_for = held.or(node.waits_for.take());
+        }
+        None => {
+            let standing = if decided || !parent.is_at_work { Standing::Idle } else { Standing::Pending };
+            nodes.push(Node {
+                since: unmet.map(|condition| condition.last_transition_time.0.to_string()),
+                waits_for: held,
+                conditions: status.conditions.clone(),
+                ..without_object(execution, &status.name, standing)
+            });
+        }
+    }
+}
+
+/// The place of an item that has no object.
+fn without_object(execution: &Execution, name: &str, standing: Standing) -> Node {
+    let (namespace, _) = id(execution);
+    Node {
+        kind: Kind::DeployItem,
+        namespace,
+        name: name.to_owned(),
+        title: name.to_owned(),
+        phase: String::new(),
+        standing,
+        job: String::new(),
+        item_type: None,
+        target: None,
+        plugin: None,
+        items: None,
+        took: None,
+        since: None,
+        waits_for: None,
+        error: None,
+        conditions: Vec::new(),
+        children: Vec::new(),
+    }
+}
+
 /// What is asked of an object, beside its own status.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
@@ -224,6 +300,7 @@ fn node<K: Marks + Job>(object: &K, kind: Kind, times: Option<&TransitionTimes>,
         since: since(object, standing, times).map(|since| since.0.to_string()),
         waits_for: (standing == Standing::Running).then(|| waits_for(object)).flatten(),
         error: (standing == Standing::Failed).then(|| object.last_error().map_or_else(untold, trouble)),
+        conditions: Vec::new(),
         children: Vec::new(),
     }
 }

@@ -1,6 +1,10 @@
 //! A drawing that follows the tree: redrawn in place on a terminal, one line a change everywhere else.
 
-use std::{collections::BTreeMap, io, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    time::Duration,
+};
 
 use crate::{
     terminal::{Size, Terminal},
@@ -107,7 +111,11 @@ impl Live {
             let home = if root.namespace == self.home { String::new() } else { format!("{}/", root.namespace) };
             self.tell(root, &home, &mut said, &mut lines);
         }
-        for ((kind, _, name), _) in self.said.iter().filter(|(id, _)| !said.contains_key(*id)) {
+        let mut titles = BTreeSet::new();
+        tree.roots.iter().for_each(|root| collect_titles(root, &mut titles));
+        // An item that had no object is no other one when it gets it.
+        let gone = self.said.iter().filter(|(id, _)| !said.contains_key(*id) && !titles.contains(id.2.as_str()));
+        for ((kind, _, name), _) in gone {
             lines.push(format!("{:<12}  {name}  gone", kind.as_str()));
         }
         self.said = said;
@@ -161,4 +169,8 @@ fn fitting(tree: &Tree, view: View<'_>, rows: usize) -> Vec<String> {
         lines.push(format!("… and {more} lines more"));
     }
     lines
+}
+fn collect_titles<'a>(node: &'a Node, titles: &mut BTreeSet<&'a str>) {
+    titles.insert(&node.title);
+    node.children.iter().for_each(|child| collect_titles(child, titles));
 }

@@ -124,6 +124,8 @@ impl<'a> Link<'a> {
 
     fn subject(&self) -> String {
         match self.kind {
+            // One that has no object has no name of its own.
+            Kind::DeployItem if self.title == self.name => format!("deploy item {}", self.title),
             Kind::Installation => format!("installation {}", self.name),
             Kind::Execution => format!("execution {}", self.name),
             Kind::DeployItem => format!("deploy item {} ({})", self.title, self.name),
@@ -206,7 +208,14 @@ impl<'a> Places<'a> {
 
     fn running(&self, node: &'a Node) -> Step<'a> {
         if let Some(wait) = node.waits_for.as_deref().and_then(Wait::read) {
-            let on = wait.objects().iter().filter_map(|on| self.node(&(kind(&on.kind)?, &node.namespace, &on.name)));
+            let on = wait.objects().iter().filter_map(|on| match kind(&on.kind) {
+                Some(kind) => self.node(&(kind, &node.namespace, &on.name)),
+                // `item/readyWhen`: a condition of one of its items.
+                None => {
+                    let (item, _) = on.name.rsplit_once('/').filter(|_| on.kind == "Condition")?;
+                    node.children.iter().find(|child| child.title == item)
+                }
+            });
             return first(on.collect());
         }
         first(
@@ -242,10 +251,12 @@ fn says(node: &Node, next: Option<&Node>) -> String {
     let phase = if node.phase.is_empty() { String::new() } else { format!(" in phase {}", node.phase) };
     match (node.standing, &node.waits_for) {
         (Standing::Failed, _) => "failed".to_owned(),
-        (Standing::Succeeded, _) => "waits for nothing: its last job succeeded".to_owned(),
+        (Standing::Succeeded, Some(condition)) => format!("succeeded, but {condition}"),
+        (Standing::Succeeded, None) => "waits for nothing: its last job succeeded".to_owned(),
         (Standing::Idle, Some(trigger)) => trigger.clone(),
         (Standing::Idle, None) => "has nothing to do: no job that reached it has asked for it".to_owned(),
-        (Standing::Pending, Some(after)) => format!("has not begun: it comes {after}"),
+        (Standing::Pending, Some(after)) if after.starts_with("after ") => format!("has not begun: it comes {after}"),
+        (Standing::Pending, Some(condition)) => format!("has not begun: {condition}"),
         (Standing::Pending, None) => "has not begun: the job has not come to it yet".to_owned(),
         (Standing::Running, _) if is_untaken(node) => {
             let item_type = node.item_type.as_deref().unwrap_or_default();

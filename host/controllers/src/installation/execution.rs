@@ -40,6 +40,8 @@ impl Run<'_> {
         let read = |name: &String| read.contains(name.as_str());
         let imports: BTreeMap<String, Value> =
             imports.iter().filter(|(name, _)| read(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+        let targets: BTreeSet<&String> = templates.iter().flat_map(DeployItemTemplate::condition_targets).collect();
+        let targets: Vec<String> = targets.into_iter().cloned().collect();
         let present = self.execution();
         if templates.is_empty() {
             self.draft.status.get_or_insert_default().execution_ref = None;
@@ -54,14 +56,14 @@ impl Run<'_> {
             Some(before) => {
                 let mut after = Execution::clone(&before);
                 after.spec.set_items(&templates);
-                self.specify(blueprint, imports, &mut after.spec);
+                self.specify(blueprint, (imports, targets), &mut after.spec);
                 self.annotate(&mut after);
                 hold(&mut after);
                 writer.update(&before, &after).await.map(drop)
             }
             None => {
                 let mut execution = self.new_execution(templates);
-                self.specify(blueprint, imports, &mut execution.spec);
+                self.specify(blueprint, (imports, targets), &mut execution.spec);
                 self.annotate(&mut execution);
                 match writer.create(&execution).await {
                     Ok(_) => Ok(()),
@@ -92,13 +94,20 @@ impl Run<'_> {
         }
     }
 
-    /// What the Installation asks for comes before what its blueprint does (C-01).
-    fn specify(&self, blueprint: &Blueprint, imports: BTreeMap<String, Value>, execution: &mut ExecutionSpec) {
+    /// What the Installation asks for comes before what its blueprint does (C-01). `imports` and `targets` are what conditions
+    /// read.
+    fn specify(
+        &self,
+        blueprint: &Blueprint,
+        (imports, targets): (BTreeMap<String, Value>, Vec<String>),
+        execution: &mut ExecutionSpec,
+    ) {
         let asked = &self.draft.spec;
         execution.context.clone_from(&asked.context);
         execution.failure_policy = asked.failure_policy.or(blueprint.failure_policy.map(Into::into));
         execution.max_parallel = asked.max_parallel.or(blueprint.max_parallel);
         execution.imports = imports;
+        execution.condition_targets = targets;
     }
 
     /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it.

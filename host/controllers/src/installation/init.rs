@@ -17,7 +17,7 @@ use orangery_core::{
 use orangery_reconcile::Key;
 use orangery_render::Loaded;
 
-use crate::{object::owner_reference, record};
+use crate::{guard, object::owner_reference, record};
 
 use super::{
     Run,
@@ -41,6 +41,7 @@ impl Run<'_> {
         self.delete_old_exports().await?;
         let mark = self.on_change.mark(self.host, &self.draft).await;
         self.draft.status.get_or_insert_default().triggered_imports_hash = mark;
+        guard::before_rendering(self.host, &self.draft).await?;
         let imported = self.read_imports().await?;
         let names = self.names();
         let lists = [ExecutionKind::Subinstallation, ExecutionKind::Deploy];

@@ -251,7 +251,7 @@ impl World {
         tokio::spawn(watch_all(self.client.clone(), items.clone(), self.stop.clone()));
         tokio::spawn(watch_all(self.client.clone(), targets, self.stop.clone()));
         let queue = Queue::new();
-        let queues = Queues { installations: Queue::new(), executions: Queue::new(), deploy_items: queue.clone() };
+        let queues = Queues { deploy_items: queue.clone(), ..Queues::default() };
         let controller = Arc::new(DeployItemController::new(host, clusters(&queues), queue.clone()));
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
         let pace = Pace { concurrency: 4, chance: machine, panicked };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     phase::installation::Installation as Phase,
-    step::{Halt, Step, Until, Verdict},
+    step::{Halt, Step, Until, Verdict, all},
     walk::{Rest, advance},
 };
 
@@ -139,5 +139,58 @@ fn flx_15_flx_26_what_is_bad_or_passing_is_there_while_it_is_true_and_never_both
         let (reconciling, stalled) = (is(&conditions, "Reconciling"), is(&conditions, "Stalled"));
         assert!(reconciling.is_none() || stalled.is_none(), "{state:?}");
         assert!([reconciling, stalled].into_iter().flatten().all(|status| status == Status::True), "{state:?}");
+    }
+}
+
+#[test]
+fn flx_25_two_owners_of_conditions_share_one_list_whichever_comes_last() {
+    let failed = State::Failed { failure: failure(), retry: false };
+    let foreign =
+        Condition { kind: "EnsureSubInstallations".to_owned(), ..conditions(&failed, 1, &[], at(1)).remove(0) };
+    let before = conditions(&failed, 1, std::slice::from_ref(&foreign), at(1));
+    let before = with_overwrite(Some(Ok("a -> b")), 1, &before, at(1));
+    let progress = |list: &[Condition]| conditions(&State::Succeeded, 2, list, at(2));
+    let overwrite = |list: &[Condition]| with_overwrite(Some(Err("no rule matches")), 2, list, at(2));
+    let after = progress(&overwrite(&before));
+    assert_eq!(overwrite(&progress(&before)), after);
+    let kinds = |list: &[Condition]| list.iter().map(|condition| condition.kind.clone()).collect::<Vec<_>>();
+    assert_eq!(kinds(&after), ["Ready", "Progressing", "EnsureSubInstallations", OVERWRITE]);
+    let without = with_overwrite(None, 2, &progress(&before), at(2));
+    assert_eq!(kinds(&without), ["Ready", "Progressing", "EnsureSubInstallations"]);
+    assert_eq!(without.last(), Some(&foreign));
+}
+
+#[test]
+fn flx_27_of_several_reasons_ready_tells_the_gravest_whatever_their_order() {
+    let wait = || Halt::wait("Target", "a", Until::Exists);
+    let retry = || Halt::Retry(Failure::new("Deploy", "Unreachable", "nobody answers"));
+    let stall = || Halt::Stall(failure());
+    let ready = |one: Halt, other: Halt| {
+        let [forth, back] = [[one.clone(), other.clone()], [other, one]].map(|halts| {
+            let result = all(halts.map(Err::<(), _>)).map(|_| Verdict::Done);
+            told(&after(Phase::Init, result), "Ready")
+        });
+        assert_eq!(forth, back);
+        forth
+    };
+    let says = |status, reason: &str, message: &str| Some((status, reason.to_owned(), message.to_owned()));
+    assert_eq!(ready(wait(), wait()), says(Status::Unknown, "Init", "waiting for Target a to exist"));
+    assert_eq!(ready(wait(), retry()), says(Status::Unknown, "Init", "nobody answers"));
+    assert_eq!(ready(wait(), stall()), says(Status::False, "Broken", "the disk is full"));
+    assert_eq!(ready(retry(), stall()), says(Status::False, "Broken", "the disk is full"));
+}
+
+#[test]
+fn flx_28_ready_and_progressing_both_sum_up_the_one_state() {
+    for state in states() {
+        let expected = match &state {
+            State::AwaitingTrigger => AWAITING,
+            State::Running { halted, .. } => halted.as_ref().map_or("", |halted| halted.message.as_str()),
+            State::Succeeded => "",
+            State::Failed { failure, .. } | State::DeleteFailed { failure } => failure.message.as_str(),
+        };
+        let conditions = conditions(&state, 1, &[], at(0));
+        let messages = ["Ready", "Progressing"].map(|kind| of(&conditions, kind).map(|found| found.message.as_str()));
+        assert_eq!(messages, [Some(expected); 2], "{state:?}");
     }
 }

@@ -472,9 +472,15 @@ impl Record {
                 Self { answered, since: before.since, asked: before.asked }
             }
             Some(before) => Self { answered, since: now, asked: before.asked },
-            None => Self { answered, since: now, asked: now },
+            // The status has whole seconds: rounded up, nobody is given up before his time.
+            None => Self { answered, since: now, asked: whole_second(now) },
         }
     }
+}
+
+fn whole_second(time: Timestamp) -> Timestamp {
+    let second = if time.subsec_nanosecond() > 0 { time.as_second() + 1 } else { time.as_second() };
+    Timestamp::from_second(second).unwrap_or(time)
 }
 
 /// What an item's conditions say in this job: those that are set and were not asked are unknown.

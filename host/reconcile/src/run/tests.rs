@@ -356,3 +356,27 @@ fn c_12_backoff_doubles_up_to_a_minute_and_has_full_jitter() {
     assert_eq!(times(0.5), [50, 100, 200, 25_600, 30_000, 30_000, 30_000]);
     assert_eq!(times(0.0), [0; 7]);
 }
+
+#[tokio::test]
+async fn orc_23_who_waits_holds_up_nobody_and_goes_on_as_soon_as_it_is_woken() {
+    let script = vec![Err(Halt::wait("ConfigMap", "b", Until::Finished))];
+    let mut stage = stage(&["a", "b"], 2, 0, script);
+    // As an edge between two kinds does: what becomes of b wakes a.
+    let queue = stage.queue.clone();
+    stage.store.subscribe(move |change| {
+        if change.key() == Some(Key::new("ns", "b")) {
+            queue.wake(Key::new("ns", "a"));
+        }
+    });
+    assert_eq!([stage.called().await, stage.called().await], ["a 1", "b 1"]);
+    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2);
+    stage.controller.gate.add_permits(1);
+    tally_after(&stage.queue, 2).await;
+    stage.store.absorb(object("b", 2));
+    let mut woken = [stage.called().await, stage.called().await];
+    woken.sort_unstable();
+    assert_eq!(woken, ["a 1", "b 2"]);
+    // No timer had a part in it.
+    assert_eq!(tally_after(&stage.queue, 4).await, Tally { settled: 4, by_event: 4, ..Tally::default() });
+    assert_eq!(stage.end().await, Vec::<String>::new());
+}

@@ -218,3 +218,23 @@ fn ins_50_a_conflict_is_named_so_that_it_stays_silent() {
     let message = "ConfigMap ns/a has changed since it was read; it is read again";
     assert_eq!(halt, Halt::Retry(Failure::new("Update", CONFLICT, message)));
 }
+
+#[tokio::test]
+async fn flx_34_what_is_gone_fails_every_write_but_its_delete() {
+    let pod = |phase: &str, node: &str| -> Pod {
+        serde_json::from_value(json!({"metadata": {"namespace": "ns", "name": "a", "resourceVersion": "1"},
+            "spec": {"containers": [], "nodeName": node}, "status": {"phase": phase}}))
+        .unwrap()
+    };
+    let gone = || Server::new([refusal(404, "NotFound")]).writer::<Pod>();
+    let (before, after) = (pod("Pending", ""), pod("Running", "n"));
+    let answers = [
+        gone().update(&before, &after).await.map(drop),
+        gone().update_status(&before, &after).await.map(drop),
+        gone().delete(&before).await,
+    ];
+    let message = "Pod ns/a cannot be written because it, its namespace or its kind does not exist: as scripted";
+    let failed = || Err(Halt::Retry(Failure::new("Write", "NotFound", message)));
+    let answers = answers.map(|answer| answer.map_err(|error| error.halt("Write")));
+    assert_eq!(answers, [failed(), failed(), Ok(())]);
+}

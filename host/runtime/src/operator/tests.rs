@@ -126,7 +126,18 @@ async fn an_operator_of_one_namespace_leaves_the_others_alone_and_stops_when_tol
     let places: Vec<Key> = made.items.iter().map(Key::of).collect();
     assert_eq!(places, [Key::new("mine", "default")]);
     let names: Vec<&str> = operator.queues().iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, ["installation", "execution", "deploy-item"]);
+    assert_eq!(
+        names,
+        [
+            "installation",
+            "execution",
+            "deploy-item",
+            "target-guard",
+            "secret-guard",
+            "context-guard",
+            "config-map-guard",
+        ]
+    );
     tokio::time::timeout(PATIENCE, operator.stop()).await.expect("it stops");
     server.stop().await;
 }

@@ -191,3 +191,47 @@ fn the_json_form_of_a_chain_is_stable() {
         })
     );
 }
+
+/// An execution whose canary succeeded and is not ready, and one item each that waits, is not wanted and takes no part.
+fn canary() -> Given {
+    let time = "2026-11-21T08:00:00Z";
+    let says = |name: &str, field: &str, status: &str, message: &str| {
+        json!({"name": name, "conditions": [{
+            "type": field, "status": status, "reason": "R", "message": message, "lastTransitionTime": time, "askedTime": time,
+        }]})
+    };
+    let mut waits = waiting("Progressing", "waiting for Condition canary/readyWhen to be met");
+    waits["items"] = json!([
+        says("canary", "readyWhen", "False", "`objects.metric != null` does not hold"),
+        says("db", "when", "False", "`imports.db` does not hold"),
+        says("late", "when", "Unknown", "ConfigMap default/late is not known yet"),
+    ]);
+    Given::default()
+        .installation("app", json!({}), waiting("Progressing", "waiting for Execution app to finish"))
+        .execution("app", &["canary", "late", "db"], waits)
+        .item("app", "canary", json!({}), status("Succeeded", true, json!({})))
+}
+
+#[test]
+fn wf_09_a_condition_that_holds_an_item_up_is_where_the_reason_lies() {
+    check(
+        canary(),
+        Kind::Installation,
+        "app",
+        "
+installation app is at work in phase Progressing: waiting for Execution app to finish (since 2026-11-21T08:00:00Z)
+  because execution app is at work in phase Progressing: waiting for Condition canary/readyWhen to be met (since 2026-11-21T08:00:00Z)
+    because deploy item canary (app-canary-x7f) succeeded, but readyWhen is not met: `objects.metric != null` does not hold
+",
+    );
+    assert_eq!(
+        plain(&canary().tree()),
+        "
+app                                           Installation  Progressing  waiting for Execution app to finish
+└─ app                                        Execution     Progressing  1/2  waiting for Condition canary/readyWhen to be met
+   ├─ canary (kubernetes-manifest → cluster)  DeployItem    Succeeded    readyWhen is not met: `objects.metric != null` does not hold
+   ├─ late                                    DeployItem    Pending      when cannot be told: ConfigMap default/late is not known yet
+   └─ db                                      DeployItem    Idle         not wanted: `imports.db` does not hold
+"
+    );
+}

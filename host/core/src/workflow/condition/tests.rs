@@ -153,6 +153,9 @@ fn wf_09_a_record_keeps_when_it_was_asked_first_and_since_when_it_says_so() {
     assert_eq!(times(&first), (at(1), at(1), "1".to_owned()));
     assert_eq!(times(&same), (at(1), at(1), "2".to_owned()));
     assert_eq!(times(&other), (at(3), at(1), "3".to_owned()));
+    let between = Timestamp::from_millisecond(1001).unwrap();
+    let answered = Answered::unknown("R", "m");
+    assert_eq!(Record::following(None, answered, between).asked, at(2), "the status has whole seconds");
 }
 
 #[test]
