@@ -4,6 +4,7 @@
 //! are theirs alone.
 
 mod calls;
+mod conditions;
 mod engines;
 mod figures;
 mod latency;
@@ -35,7 +36,7 @@ struct Arguments {
     /// What is measured
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::value_variants().to_vec())]
     parts: Vec<Part>,
-    /// On a real kube-apiserver, built by tests/kube/build.sh: latency, triples and namespaces
+    /// On a real kube-apiserver, built by tests/kube/build.sh: latency, conditions, triples and namespaces
     #[arg(long)]
     kube: bool,
 }
@@ -51,6 +52,8 @@ enum Part {
     Engines,
     /// How long one thing takes.
     Latency,
+    /// Conditions of deploy items.
+    Conditions,
     /// Many triples at once.
     Triples,
     /// The same in one namespace and in ten.
@@ -77,6 +80,11 @@ async fn measure(arguments: &Arguments) {
             Part::Latency => {
                 latency::hello_world(&place, &mut figures).await;
                 latency::wake_up(&place, &mut figures).await;
+            }
+            Part::Conditions => {
+                conditions::classify(&mut figures);
+                conditions::wake_up(&place, &mut figures).await;
+                conditions::watches(&place, &mut figures).await;
             }
             Part::Triples => {
                 let mut costs = Vec::new();

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use http::StatusCode;
 use orangery_tests::{
     history::{History, Version},
     objects::NAMESPACE,
@@ -167,4 +168,26 @@ async fn orc_10_c_11_with_timers_frozen_it_still_converges() {
     assert_eq!((world.calls("timer").await, world.calls("silence").await), (0, 0), "{}", world.log());
     assert!(world.calls("event").await > 0);
     world.end().await;
+}
+
+/// An API server that takes no events.
+struct Mute;
+
+impl Fates for Mute {
+    fn request(&self, asked: &Asked) -> Fate {
+        if asked.path.contains("/events") { Fate::Refuse(StatusCode::FORBIDDEN) } else { Fate::Pass }
+    }
+}
+
+#[tokio::test]
+async fn flx_32_an_event_that_cannot_be_published_fails_no_reconcile() {
+    let mut world = World::on(&crate::ground(), crate::binary().await, Arc::new(Mute) as Arc<dyn Fates>).await;
+    world.start();
+    let cluster = &world.objects;
+    let fails = mocks("item", &[], "Failed", "x");
+    cluster.apply(&tree("tree", &[fails], &[])).await;
+    let failed = cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
+    assert!(failed["status"]["lastError"]["message"].to_string().contains("phase Failed"), "{failed:#}");
+    cluster.apply(&tree("tree", &[mocks("item", &[], "Succeeded", "x")], &[])).await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
 }

@@ -3,7 +3,7 @@
 //!
 //! It renders nothing, starts no job by itself, and never touches what a deployer made.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use orangery_api::{
     deploy_item::DeployItem,
@@ -19,7 +19,7 @@ use orangery_core::{
     step::{Halt, Step, Verdict},
     walk::{Transition, beside_children},
 };
-use orangery_reconcile::{Controller, Next};
+use orangery_reconcile::{Controller, Next, Queue};
 
 use self::conditions::{Expressions, Items, waiter};
 use crate::{
@@ -40,6 +40,7 @@ mod items;
 pub struct ExecutionController {
     host: Arc<Host>,
     pool: Arc<ClusterPool>,
+    queue: Queue,
     expressions: Expressions,
 }
 
@@ -55,12 +56,14 @@ struct Run<'a> {
     /// The clusters that conditions look at.
     clusters: ClusterSet,
     expressions: &'a Expressions,
+    /// The time until the first condition that is waited for is given up.
+    left: Option<Duration>,
     job: String,
 }
 
 impl ExecutionController {
-    /// Over a host and its clusters.
-    pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>) -> Self {
+    /// Over a host and its clusters. `queue` is the controller's own: deadlines of conditions wake Executions in it.
+    pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
         // What conditions of an Execution look at is watched no longer than there is one.
         let released = Arc::clone(&pool);
         host.stores.executions.subscribe(move |change| {
@@ -68,7 +71,7 @@ impl ExecutionController {
                 released.release(&waiter(&key));
             }
         });
-        Self { host, pool, expressions: Expressions::default() }
+        Self { host, pool, queue, expressions: Expressions::default() }
     }
 
     async fn run(&self, before: &Execution, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
@@ -82,6 +85,7 @@ impl ExecutionController {
             records: records(before.status.as_ref().map(|status| status.items.as_slice()).unwrap_or_default()),
             clusters: self.pool.set(Arc::new(connections), waiter(&key)),
             expressions: &self.expressions,
+            left: None,
             job,
         };
         if fresh {
@@ -95,6 +99,10 @@ impl ExecutionController {
         let (phase, transition) = walk(&mut run, phase).await;
         if !matches!(transition, Transition::Wait(_) | Transition::Retry(_)) {
             self.pool.release(&waiter(&key));
+        }
+        // What is tried again comes later and later; a deadline does not.
+        if let (Transition::Retry(_), Some(left)) = (&transition, run.left) {
+            self.queue.wake_in(key, left);
         }
         run.rest(before, phase, transition).await
     }

@@ -403,7 +403,8 @@ impl Run<'_> {
     }
 
     /// What a look that goes on has to say beside what it waits for: when a condition is given up, and what did not go well.
-    pub(super) fn with_conditions<T>(&self, outcome: Step<T>, asked: Asked) -> Step<T> {
+    pub(super) fn with_conditions<T>(&mut self, outcome: Step<T>, asked: Asked) -> Step<T> {
+        self.left = asked.left;
         match (outcome, asked.again) {
             (Err(Halt::Wait(wait)), again) => {
                 let wait = asked.left.into_iter().fold(wait, |wait, left| wait.within(left));
