@@ -124,6 +124,7 @@ async fn wf_06_an_item_is_deployed_where_its_kind_is_defined() {
     let cluster = Cluster::start(&crate::binary().await, &["--ephemeral", &definition, &folder]).await;
     let spec = json!({"everySeconds": 30, "url": "https://garden.example/health"});
     let metadata = json!({"name": "crd-dependent-application"});
+    cluster.expect(&succeeded("crd-dependent")).await;
     cluster
         .expect(
             &json!({"apiVersion": "monitoring.example.org/v1", "kind": "Probe", "metadata": metadata, "spec": spec}),
@@ -208,4 +209,27 @@ async fn a_wrong_schema_prints_what_was_expected() {
 #[tokio::test]
 async fn a_missing_import_prints_which_object_is_missing() {
     check_fails("errors/missing-import").await;
+}
+
+#[tokio::test]
+async fn wf_11_what_imports_alone_leave_out_is_told_without_a_cluster() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let copy = |name: &str, wanted: &str| {
+        let text = fs::read_to_string(repository().join("examples/optional-database").join(name));
+        let text = text.expect("the example can be read").replace("data: true", wanted);
+        fs::write(folder.path().join(name), text).expect("a copy of it");
+    };
+    let target = json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Target", "metadata": {"name": "cluster"},
+        "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {}},
+    });
+    fs::write(folder.path().join("target.yaml"), target.to_string()).expect("a Target");
+    copy("2-installation.yaml", "");
+    let path = folder.path().to_string_lossy().into_owned();
+    for (wanted, expected) in [("data: false", json!(["database", "backup"])), ("data: true", Value::Null)] {
+        copy("1-wants-database.yaml", wanted);
+        let ended = crate::binary().await.run(&["render", "-o", "json", &path]).await;
+        let rendered: Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
+        assert_eq!((ended.code, &rendered["installations"][0]["notWanted"]), (Some(0), &expected), "{}", ended.stderr);
+    }
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use self::{
     definition::{ExportDefinition, ExportKind, ImportDefinition, ImportKind},
     file_system::{FileSystem, FileSystemError},
-    item::{ItemError, ItemTemplate, TargetChoice, check_items, decode_items},
+    item::{ItemError, ItemTemplate, TargetChoice, check_condition, check_items, decode_items},
     output::{
         ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
     },

@@ -13,12 +13,17 @@ use orangery_api::{
 use orangery_core::{
     binding::{Exports, Imports},
     blueprint::{Blueprint, ImportDefinition},
+    dag::Direction,
     export,
     import::{self, Imported},
     port::{Files, JobChance, Plugins},
     record::{Record, Scope},
     sibling::{self, Sibling},
     template::ExecutionKind,
+    workflow::{
+        Aim, Answers, Facts, Policy, State, Workflow,
+        condition::{self, Point},
+    },
 };
 use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
 use serde::Serialize;
@@ -67,6 +72,9 @@ pub struct Rendered {
     pub waits_for: Option<String>,
     /// Its deploy items as its Execution has them.
     pub deploy_items: Vec<DeployItemTemplate>,
+    /// The deploy items that the imports alone leave out: not wanted, or depending on one that is not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_wanted: Vec<String>,
     /// Its sub-installations, in the order rendered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subinstallations: Vec<Rendered>,
@@ -231,6 +239,7 @@ impl Offline<'_> {
             name: subject.name.clone(),
             waits_for: None,
             deploy_items: items.iter().map(item).collect(),
+            not_wanted: not_wanted(&items, &values),
             subinstallations,
             exports,
             state: kept(rendering.states()),
@@ -382,4 +391,29 @@ fn kept(states: &States) -> BTreeMap<&'static str, BTreeMap<String, Value>> {
         }
     }
     kept
+}
+
+/// What the workflow of these items would delete, and never make, for what their conditions say of the imports. Conditions that
+/// read more than imports may hold.
+fn not_wanted(items: &[DeployItem], imports: &Map<String, Value>) -> Vec<String> {
+    let document = Map::from_iter([(condition::IMPORTS.to_owned(), Value::Object(imports.clone()))]);
+    let says = |item: &DeployItem, point: Point| {
+        let condition = item.conditions.get(point)?;
+        let expression = condition::compile(condition.expression.as_ref()?).ok()?;
+        let alone = condition::reads_imports_alone(condition, &expression);
+        alone.then(|| condition::evaluate(&expression, &document).answer)
+    };
+    let edges = items.iter().map(|DeployItem { template, .. }| {
+        (template.name.as_str(), template.depends_on.iter().map(String::as_str).collect())
+    });
+    let Ok(workflow) = Workflow::new(edges) else { return Vec::new() };
+    let mut asked = items.iter();
+    let look = workflow.look(Direction::Forward, Policy::default(), |_| {
+        let says = |point| asked.as_slice().first().and_then(|item| says(item, point)).unwrap_or_default();
+        let answers = Answers { activate: says(Point::Activate), when: says(Point::When), ..Answers::default() };
+        asked.next();
+        Facts { answers, ..Facts::of(State::Absent) }
+    });
+    let left = look.items().iter().filter(|item| matches!(item.aim, Aim::Delete | Aim::Leave));
+    left.map(|item| item.name.to_owned()).collect()
 }

@@ -172,11 +172,8 @@ impl Run<'_> {
     }
 
     fn reads_imports_alone(&self, condition: &Condition) -> bool {
-        let Some(source) = condition.expression.as_ref().filter(|_| !condition.looks_at_clusters()) else {
-            return false;
-        };
-        let expression = self.expressions.get(source);
-        expression.is_ok_and(|it| it.reads().iter().all(|path| path.first() == Some(&condition::IMPORTS)))
+        let expression = condition.expression.as_ref().and_then(|source| self.expressions.get(source).ok());
+        expression.is_some_and(|expression| condition::reads_imports_alone(condition, &expression))
     }
 
     /// Asks what holds items up, until nothing more is to be asked. What was settled in this job is not asked again.

@@ -251,6 +251,13 @@ fn condition(written: &Value, name: &str, point: Point) -> Result<Condition<Targ
     form.try_map(|target| choice(target, name))
 }
 
+/// What is wrong with a condition as templates write it, if anything is: one sentence that names item and field.
+pub fn check_condition(written: &Value, name: &str, point: Point, around: &Surroundings<'_>) -> Result<(), String> {
+    let told = |why| ItemError::Condition { name: name.to_owned(), point, why }.to_string();
+    let condition = condition(written, name, point).map_err(|error| error.to_string())?;
+    condition::check(&condition, point, around).map_err(told)
+}
+
 /// The rules over all items of an installation: unique names, known dependencies, no circle (EXE-30 guards what slips
 /// through), conditions that can be asked. `imports` are those of the blueprint, with their types.
 pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> Result<(), ItemError> {

@@ -6,15 +6,17 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Finding, Review, Severity, Text, origin::Source};
 use crate::{
-    blueprint::{FILE, FileSystem, ImportDefinition, Reading, TemplateExecution},
+    blueprint::{FILE, FileSystem, ImportDefinition, Reading, TemplateExecution, check_condition},
+    dag::Dag,
     digest,
     port::Files,
     template::{ExecutionKind, Findings, InputReference, MAPPING_ENGINE},
-    yaml::{Embedded, Place, Places},
+    workflow::condition::{self, Point, Type},
+    yaml::{self, Embedded, Located, Place, Places},
 };
 
 /// A template that an engine is to look at.
@@ -33,6 +35,8 @@ pub struct ToCheck {
     texts: super::Origin,
     /// The imports there are; `None` where import executions may add some.
     imports: Option<BTreeSet<String>>,
+    /// Their types, as far as conditions of deploy items go.
+    types: BTreeMap<String, Type>,
 }
 
 impl fmt::Debug for ToCheck {
@@ -70,6 +74,7 @@ pub(super) fn of(
                 template: source.text(FILE).within(places.text(&format!("{field}.template"))),
                 texts: source.origin().clone(),
                 imports: (!may_be_bound).then(|| imports.clone()),
+                types: condition::import_types(&blueprint.imports, &Map::new()),
             });
         }
     }
@@ -101,6 +106,7 @@ pub(super) fn of_mappings<'a>(
                 template: document.within(Embedded::At(place)),
                 texts: super::Origin::Files(String::new()),
                 imports: None,
+                types: BTreeMap::new(),
             });
         }
     }
@@ -146,6 +152,50 @@ impl ToCheck {
         Finding { spot: text.spot(place), severity, message }
     }
 
+    /// What is wrong with the conditions of the deploy items that the template makes, as far as they stand there as they will
+    /// be rendered: an item, a condition or a dependency that the engine computes is left to the rendering.
+    pub fn conditions(&self) -> Vec<Finding> {
+        let (ExecutionKind::Deploy, Some(_)) = (self.list, &self.imports) else { return Vec::new() };
+        let text = match &self.execution.file {
+            None => self.execution.template.clone(),
+            Some(file) => match self.files.read(file) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Err(_) => return Vec::new(),
+            },
+        };
+        let Ok(Located { value, places }) = yaml::locate(&text) else { return Vec::new() };
+        let items = value.get("deployItems").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let text = |value: &Value| value.as_str().filter(|text| is_literal(text)).map(str::to_owned);
+        let dependencies = |item: &Value| -> Option<Vec<String>> {
+            item.get("dependsOn").and_then(Value::as_array).into_iter().flatten().map(text).collect()
+        };
+        let named: BTreeMap<String, Vec<String>> =
+            items.iter().filter_map(|item| Some((text(item.get("name")?)?, dependencies(item)?))).collect();
+        let edges = named.iter().map(|(name, before)| (name.as_str(), before.iter().map(String::as_str).collect()));
+        let Ok(dag) = Dag::unchecked(edges) else { return Vec::new() };
+        let mut findings = Vec::new();
+        for (number, item) in items.iter().enumerate() {
+            let Some(name) = item.get("name").and_then(text) else { continue };
+            for point in Point::ALL {
+                let Some(written) = item.get(point.name()).filter(|written| is_literal(&written.to_string())) else {
+                    continue;
+                };
+                let predecessors = dag.all_before(&name);
+                // Of one that is computed nobody knows what comes before it.
+                if predecessors.iter().any(|before| !named.contains_key(*before)) || !named.contains_key(&name) {
+                    continue;
+                }
+                let around = condition::Surroundings { imports: self.types.clone(), predecessors };
+                if let Err(why) = check_condition(written, &name, point, &around) {
+                    let Place { line, column } = places.find(&format!("deployItems[{number}].{}", point.name()));
+                    let at = |number: usize| u32::try_from(number).ok();
+                    findings.push(self.at(Severity::Error, None, (at(line), at(column)), why));
+                }
+            }
+        }
+        findings
+    }
+
     /// What is wrong with a reference to an input, if anything is.
     fn unknown(&self, reference: &InputReference) -> Option<String> {
         let mut path = reference.path.iter().map(String::as_str);
@@ -166,6 +216,11 @@ impl ToCheck {
             "the blueprint has no import {name:?}, so `imports.{name}` never has a value; correct the name, or add it to the imports; known are: {known}"
         ))
     }
+}
+
+/// Whether no engine changes a text: it has no mark of Jinja, GoTemplate or Spiff.
+fn is_literal(text: &str) -> bool {
+    !["{{", "{%", "{#", "(("].iter().any(|mark| text.contains(mark))
 }
 
 /// What the findings of an engine say to the author of the blueprint.

@@ -317,6 +317,38 @@ exportExecutions: [{name: e, type: Jinja, template: x}]
     assert_eq!(told, [2, 1, 0]);
 }
 
+#[test]
+fn conditions_that_stand_there_as_they_will_be_rendered_are_checked_at_their_place() {
+    let review = reviewed(json!({"blueprint.yaml": "\
+imports: [{name: size, schema: {type: integer}}]
+deployExecutions:
+- name: d
+  type: Jinja
+  template: |
+    deployItems:
+    - name: db
+      when: imports.size > 3
+    - name: app
+      dependsOn: [db]
+      when: imports.size == 'large'
+      readyWhen: {expression: items.other.exports.x == 1}
+    - name: computed
+      dependsOn: ['{{ imports.size }}']
+      when: items.anything.exports.x == 1
+      activateWhen: imports.{{ imports.size }}
+- {name: loop, type: Jinja, template: '{% for x in [] %}'}
+"}));
+    let told: Vec<String> =
+        review.templates.iter().flat_map(ToCheck::conditions).map(|finding| finding.to_string()).collect();
+    assert_eq!(
+        told,
+        [
+            "b/blueprint.yaml:11:7: error: deploy item \"app\": when: the expression `imports.size == 'large'` cannot be used: == stands between a number and a string",
+            "b/blueprint.yaml:12:7: error: deploy item \"app\": readyWhen: the expression `items.other.exports.x == 1` cannot be used: there is no other in items; known are: db",
+        ]
+    );
+}
+
 /// What is said of an Installation with these imports and exports and this blueprint.
 fn bound(spec: &str, blueprint: &str) -> Vec<String> {
     let indented: String = blueprint.lines().map(|line| format!("          {line}\n")).collect();

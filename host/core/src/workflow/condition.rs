@@ -411,6 +411,11 @@ impl Answered {
     }
 }
 
+/// Whether an expression is answered by imports alone: whatever happens in a job, it says the same.
+pub fn reads_imports_alone<T>(condition: &Condition<T>, expression: &Expression) -> bool {
+    !condition.looks_at_clusters() && expression.reads().iter().all(|path| path.first() == Some(&IMPORTS))
+}
+
 /// What an expression says of a document. An evaluation that fails answers nothing (C-07).
 pub fn evaluate(expression: &Expression, document: &Map<String, Value>) -> Answered {
     let source = shown(expression.source());

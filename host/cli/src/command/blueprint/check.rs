@@ -131,6 +131,7 @@ async fn findings(found: &[Found], plugins: &dyn Plugins) -> Vec<Finding> {
         findings.extend(of_structure);
         for template in &templates {
             findings.extend(of_template(template, plugins).await);
+            findings.extend(template.conditions());
         }
     }
     findings
