@@ -157,7 +157,7 @@ async fn exe_25_to_27_a_failure_lets_the_running_ones_end_and_fails() {
 }
 
 #[tokio::test]
-async fn exe_31_completing_collects_the_exports_before_success() {
+async fn exe_31_wf_10_completing_collects_the_exports_before_success() {
     let cluster = crate::cluster().await;
     let theirs = Theirs(&cluster);
     cluster.apply(&tree(&[("a", &[]), ("b", &[])], "1")).await;
@@ -194,7 +194,7 @@ async fn exe_35_exe_37_exe_38_c_20_only_a_new_job_of_the_root_begins_again_and_n
 }
 
 #[tokio::test]
-async fn exe_36_a_changed_spec_alone_starts_nothing() {
+async fn exe_36_wf_49_wf_50_a_changed_spec_alone_starts_nothing() {
     let cluster = crate::cluster().await;
     cluster.apply(&tree(&[("a", &[])], "1")).await;
     finish(&cluster, &["a"]).await;

@@ -293,12 +293,12 @@ async fn what_a_root_without_its_finalizer_leaves_behind_deletes_itself() {
 }
 
 #[tokio::test]
-async fn c_23_cascade_foreground_deletes_the_tree_through_its_deployers() {
+async fn c_23_wf_48_wf_55_cascade_foreground_deletes_the_tree_through_its_deployers() {
     cascades(PropagationPolicy::Foreground).await;
 }
 
 #[tokio::test]
-async fn c_23_cascade_background_deletes_the_tree_through_its_deployers() {
+async fn c_23_wf_48_wf_55_cascade_background_deletes_the_tree_through_its_deployers() {
     cascades(PropagationPolicy::Background).await;
 }
 

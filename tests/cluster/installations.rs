@@ -363,7 +363,7 @@ async fn ins_52_ins_53_a_changed_spec_waits_for_a_request_and_says_so() {
 }
 
 #[tokio::test]
-async fn ins_56_to_58_ins_60_a_deletion_begins_by_itself_after_the_running_job() {
+async fn ins_56_to_58_ins_60_wf_51_a_deletion_begins_by_itself_after_the_running_job() {
     let cluster = crate::cluster().await;
     let theirs = Theirs(&cluster);
     cluster.apply(&link("a", &[], "1")).await;

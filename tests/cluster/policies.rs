@@ -36,7 +36,7 @@ async fn was_triggered(cluster: &Objects, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn c_01_wf_13_under_continue_independent_a_failure_holds_up_only_what_depends_on_it() {
+async fn c_01_wf_13_wf_45_under_continue_independent_a_failure_holds_up_only_what_depends_on_it() {
     let cluster = crate::cluster().await;
     let theirs = Theirs(&cluster);
     cluster.apply(&chains("ContinueIndependent", None)).await;

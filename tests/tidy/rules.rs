@@ -18,7 +18,8 @@ mod tests {
     ];
 
     /// Of these families every rule is pinned, is moot, or is listed here. C-33 belongs to the container deployer.
-    const COMPLETE: [(&str, &[u32]); 5] = [("exe", &[]), ("ins", &[]), ("orc", &[]), ("flx", &[]), ("c", &[33])];
+    const COMPLETE: [(&str, &[u32]); 6] =
+        [("exe", &[]), ("ins", &[]), ("wf", &[]), ("orc", &[]), ("flx", &[]), ("c", &[33])];
 
     /// The rules of one family that tests pin.
     fn pinned(family: &str) -> BTreeSet<u32> {

@@ -156,7 +156,7 @@ fn exe_45_an_item_is_deleted_after_all_that_depends_on_it() {
 }
 
 #[test]
-fn exe_46_c_22_success_of_a_deletion_is_absence() {
+fn exe_46_c_22_wf_46_wf_47_success_of_a_deletion_is_absence() {
     check_deleting("a=gone", "trigger []; done");
     // It was deployed in this very job before it was to go.
     check_deleting("a=succeeded", "trigger [a]; waiting for DeployItem x-a to be gone");
