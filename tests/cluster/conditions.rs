@@ -516,3 +516,49 @@ async fn a_component_that_traps_or_is_not_there_fails_its_item_with_the_cause() 
     let execution = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution"});
     cluster.expect_that(&execution, "the type was not told", is).await;
 }
+
+#[tokio::test]
+async fn an_interrupt_ends_a_job_that_waits_for_a_condition() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let never = json!({"readyWhen": over_metric("objects.metric != null"), "timeout": "none"});
+    let waits = json!({"when": over_metric("objects.metric != null"), "timeout": "none"});
+    cluster.apply(&tree(&[item("db", &[], never), item("app", &["db"], json!({})), item("other", &[], waits)])).await;
+    theirs.succeed("db").await;
+    says(&cluster, "db", "readyWhen", "False").await;
+    let mut asking = any("Installation", "tree");
+    asking["metadata"]["annotations"] = json!({"landscaper.gardener.cloud/operation": "interrupt"});
+    cluster.merge(&asking).await;
+    cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
+}
+
+#[tokio::test]
+async fn an_item_that_takes_no_part_is_not_asked_whether_it_is_wanted() {
+    let cluster = crate::cluster().await;
+    want(&cluster, true).await;
+    let fields = json!({"activateWhen": "!imports.wanted", "when": "1 / 0 == 1"});
+    cluster.apply(&tree(&[item("db", &[], fields)])).await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn wf_27_an_item_whose_deployment_is_kept_is_not_waited_for_to_be_gone() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster.apply(&config_map("metric", &json!({}))).await;
+    let mut fields = json!({"when": "imports.wanted", "onDelete": {"keep": true}});
+    fields["deletedWhen"] = over_metric("objects.metric == null");
+    cluster.apply(&tree(&[item("db", &[], fields)])).await;
+    theirs.succeed("db").await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    want(&cluster, false).await;
+    again(&cluster).await;
+    let without = |execution: &Value| {
+        let status = &execution["status"];
+        status["phase"] == "Succeeded" && status["items"][0]["conditions"][0]["status"] == "False"
+    };
+    cluster.expect_that(&any("Execution", "tree"), "the job waits for what is kept", without).await;
+    assert!(theirs.find("db").await.is_none());
+}

@@ -11,6 +11,7 @@
 //! | Context | a DeployItem is of it | DeployItem |
 //! | ConfigMap | an Installation imports it | Installation |
 //!
+//! Targets that only conditions look at are not guarded by them; once another has, they keep it.
 //! Copies and exports are written by jobs and deleted by them in order, so they have none (ORC-39).
 
 use std::{collections::BTreeSet, marker::PhantomData, sync::Arc};
@@ -203,7 +204,7 @@ pub(crate) async fn before_rendering(host: &Host, installation: &Installation) -
 /// The same for an object that is watched only where it is guarded.
 async fn put_on_plain<K: Guarded>(host: &Host, namespace: &str, name: &str) -> Step<()> {
     let known = K::store(&host.stores).get(&Key::new(namespace, name));
-    if known.is_some_and(|known| known.has_finalizer(GUARD)) {
+    if known.is_some_and(|known| is_guarded(known.as_ref())) {
         return Ok(());
     }
     match get::<K>(&host.client, namespace, name).await? {
@@ -213,14 +214,22 @@ async fn put_on_plain<K: Guarded>(host: &Host, namespace: &str, name: &str) -> S
     }
 }
 
+/// Whether an object has the guard, and the label by which its kind is watched.
+fn is_guarded<K: Guarded>(object: &K) -> bool {
+    object.has_finalizer(GUARD) && object.label(GUARD).is_some()
+}
+
 /// Puts the guard on an object, unless it is there or the object is to go. One that may not be written stays as it is:
 /// guards protect, and stand in nobody's way.
 async fn put<K: Guarded>(host: &Host, mut object: Arc<K>) -> Step<()> {
     let store = K::store(&host.stores);
-    while !object.has_finalizer(GUARD) && !object.is_deleting() {
+    while !is_guarded(object.as_ref()) && !object.is_deleting() {
         let mut guarded = K::clone(&object);
         let meta = guarded.meta_mut();
-        meta.finalizers.get_or_insert_default().push(GUARD.to_owned());
+        let finalizers = meta.finalizers.get_or_insert_default();
+        if !finalizers.iter().any(|name| name == GUARD) {
+            finalizers.push(GUARD.to_owned());
+        }
         meta.labels.get_or_insert_default().insert(GUARD.to_owned(), "true".to_owned());
         match host.writer(store).update(&object, &guarded).await {
             Ok(_) | Err(WriteError::NotFound { .. }) => break,

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 /// What an evaluation may cost at most.
 pub const COST_LIMIT: u64 = 1_000_000;
 
+/// What compiling a pattern may cost.
+const MATCHING: u64 = 50_000;
+
 /// What is known of a value before it is computed.
 #[derive(Clone, Copy)]
 enum Extent<'a> {
@@ -165,6 +168,7 @@ impl<'a> Estimate<'a> {
             bound.each = bound.each.max(weight);
             bound.weight = add(bound.weight, weight);
         }
+        self.pay(bound.weight);
         Extent::Bound(bound)
     }
 
@@ -208,7 +212,15 @@ impl<'a> Estimate<'a> {
                 self.pay(weight);
                 Bound::scalar(weight)
             }
+            // A number has up to 326 letters.
+            "string" => {
+                let weight = add(sum, 330);
+                self.pay(weight);
+                Bound::scalar(weight)
+            }
+            // The pattern is compiled at each call.
             "matches" => {
+                self.pay(MATCHING);
                 self.pay(of(0).weight.saturating_mul(of(1).weight));
                 Bound::scalar(1)
             }
@@ -225,6 +237,8 @@ impl<'a> Estimate<'a> {
 
     fn comprehension<'e>(&mut self, of: &'e ComprehensionExpr, locals: &mut Locals<'e, 'a>) -> Bound {
         let range = self.extent(&of.iter_range.expr, locals).bound();
+        // Its elements are copied.
+        self.pay(range.weight);
         let begin = self.extent(&of.accu_init.expr, locals).bound();
         let element = Extent::Bound(Bound::within(range.each.max(1)));
         let depth = locals.len();
@@ -288,6 +302,9 @@ mod tests {
             "imports.text.replace('', imports.text).replace('', imports.text).size() > 0",
             "imports.list.all(a, imports.text.matches('(x*)*y'))",
             "imports.text.split('').map(a, imports.text).join('').size() > 0",
+            "imports.list.all(a, 'x'.matches('((a{50}){20})?x'))",
+            "imports.list.all(a, imports.list.all(b, [imports.text].all(x, true)))",
+            "imports.list.map(x, string(1e308)).join('').replace('0', imports.list.map(x, string(1e308)).join('')) != ''",
         ] {
             let told = holds(source).unwrap_err();
             assert!(told.starts_with("it could cost ") && told.contains("1000000 are allowed"), "{source}: {told}");

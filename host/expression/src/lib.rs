@@ -88,10 +88,7 @@ impl Expression {
 
     /// Whether it holds.
     pub fn holds(&self, scope: &Scope) -> Result<bool, String> {
-        match self.value(scope)? {
-            CelValue::Bool(holds) => Ok(holds),
-            other => Err(format!("it is of type {} and not bool", other.type_of())),
-        }
+        boolean(self.value(scope)?)
     }
 
     /// Whether it holds of a document: each member is a variable. What the expression does not name is never looked at.
@@ -101,7 +98,18 @@ impl Expression {
         cost::within_limit(&self.program.expression().expr, document)?;
         let mut scope = Scope::new();
         scope.name_all(&self.reads(), document);
-        self.holds(&scope)
+        // What the library says of an error may have values in it, which may be secrets, of any length.
+        let value = self.program.execute(&scope.context).map_err(|error| match error {
+            ExecutionError::NoSuchKey(key) if self.source.contains(key.as_str()) => format!("no such key: {key}"),
+            ExecutionError::NoSuchKey(_) => "there is no such key".to_owned(),
+            ExecutionError::DivisionByZero(_) => "it divides by zero".to_owned(),
+            ExecutionError::NoSuchOverload(_) => {
+                "an operator or a function does not take values of these types".to_owned()
+            }
+            ExecutionError::FunctionError { function, .. } => format!("{function} cannot be computed of this value"),
+            _ => "a value is not of the expected type, or out of range".to_owned(),
+        })?;
+        boolean(value)
     }
 
     /// What is wrong whatever the values are: unknown variables, members and functions, operators between types that do not
@@ -127,6 +135,13 @@ impl Expression {
 
     fn value(&self, scope: &Scope) -> Result<CelValue, String> {
         self.program.execute(&scope.context).map_err(|error| lower(&error.to_string()))
+    }
+}
+
+fn boolean(value: CelValue) -> Result<bool, String> {
+    match value {
+        CelValue::Bool(holds) => Ok(holds),
+        other => Err(format!("it is of type {} and not bool", other.type_of())),
     }
 }
 
@@ -238,6 +253,22 @@ mod tests {
         check("[true, false].exists_one(b, b)", Ok(true));
         check("'b' in object.list", Ok(true));
         check("size(object.list) == 3", Ok(true));
+    }
+
+    #[test]
+    fn an_expression_that_fails_shows_no_value() {
+        let document = json!({"items": {"password": "hunter2", "map": {"a": 1}, "zero": 0}});
+        for source in [
+            "items.password + 1 == 2",
+            "items.map[items.password] == 1",
+            "'a'.matches(items.password + '(')",
+            "int(items.password) == 1",
+            "1 / items.zero == 1",
+            "items.password < 3",
+        ] {
+            let told = Expression::compile(source).unwrap().holds_of(document.as_object().unwrap()).unwrap_err();
+            assert!(!told.contains("hunter2") && told.len() < 100, "{source}: {told}");
+        }
     }
 
     #[test]

@@ -89,7 +89,7 @@ const FUNCTIONS: &[(&str, Type)] = &[
 
 /// Names that CEL gives to types.
 const TYPE_NAMES: &[&str] =
-    &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"];
+    &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"];
 
 /// Names of libraries, which stand before a function as a variable would.
 const LIBRARIES: &[&str] = &["optional", "strings"];
@@ -298,8 +298,8 @@ fn comprehension<'e>(of: &'e ComprehensionExpr, scope: &mut Scope<'e>, declared:
     let range = infer(&of.iter_range.expr, scope, declared)?;
     let each = match range {
         Type::List(each) => *each,
-        Type::Map | Type::Members(_) => Type::Text,
-        Type::Any => Type::Any,
+        Type::Members(_) => Type::Text,
+        Type::Any | Type::Map => Type::Any,
         other => return Err(format!("all, exists, map and filter are asked of a {}", other.name())),
     };
     for name in [Some(of.iter_var.as_str()), of.iter_var2.as_deref()].into_iter().flatten() {

@@ -118,7 +118,9 @@ impl DeployItemTemplate {
 
     /// The Targets that its conditions look at, its own where they name none.
     pub fn condition_targets(&self) -> impl Iterator<Item = &String> {
-        let own = self.target.as_ref().map(|target| &target.name);
+        // Deleting the Target of an item that may skip is how a user says that the cluster is gone.
+        let skips = self.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
+        let own = self.target.as_ref().filter(|_| !skips).map(|target| &target.name);
         let conditions = [&self.activate_when, &self.when, &self.ready_when, &self.deleted_when];
         conditions.into_iter().flatten().flat_map(move |condition| {
             let objects = condition.objects.values().map(|object| object.target.as_ref());

@@ -14,12 +14,17 @@ use orangery_core::{
     dag::{Dag, Direction},
     duration::Limit,
     error::{Code, Failure, Fault},
+    job::interrupted,
     plan::{execution as plan, item::deadline},
     port::Question,
     proposal::{ClusterRef, ObjectKey},
     step::{Halt, Step},
-    workflow::condition::{
-        self, Answered, Condition, Conditions, Definition, Expression, NamedObject, Point, Record, Surroundings, Test,
+    workflow::{
+        Answer,
+        condition::{
+            self, Answered, Condition, Conditions, Definition, Expression, NamedObject, Point, Record, Surroundings,
+            Test,
+        },
     },
 };
 use orangery_reconcile::Key;
@@ -145,7 +150,7 @@ impl Run<'_> {
         let edges = self.items.list.iter().map(|item| (item.name(), item.depends_on()));
         let Ok(dag) = Dag::unchecked(edges) else { return Ok(()) };
         let types = self.draft.spec.imports.iter().map(|(name, value)| (name.clone(), condition::type_of(value)));
-        let mut around = Surroundings { imports: types.collect(), predecessors: BTreeSet::new() };
+        let mut around = Surroundings { imports: types.collect(), open: true, predecessors: BTreeSet::new() };
         for item in self.items.list.iter().filter(|item| !item.conditions.is_empty()) {
             around.predecessors = dag.all_before(item.name());
             condition::check_all(&item.conditions, &around).map_err(|(point, why)| {
@@ -164,11 +169,27 @@ impl Run<'_> {
         for item in items.list.iter().filter(|item| item.conditions.decide()) {
             for point in [Point::Activate, Point::When] {
                 let Some(condition) = item.conditions.get(point) else { continue };
+                // Whether it takes part comes first.
+                let answers =
+                    self.records.get(item.name()).map(|records| condition::answers(&item.conditions, records));
+                let takes_part = answers
+                    .map_or(item.conditions.get(Point::Activate).is_none(), |answers| answers.activate == Answer::Met);
+                if point == Point::When && !takes_part {
+                    continue;
+                }
                 if self.reads_imports_alone(condition) {
                     self.ask(item, point, asked).await;
                 }
             }
         }
+        // What failed here fails its item when it alone holds it up: another condition may leave the item out before.
+        asked.given_up.clear();
+        asked.points.clear();
+    }
+
+    /// Whether the job was interrupted: nothing is waited for any longer, and nothing more is made.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.draft.status.as_ref().is_some_and(|status| status.interrupted_job == self.job)
     }
 
     fn reads_imports_alone(&self, condition: &Condition) -> bool {
@@ -213,6 +234,10 @@ impl Run<'_> {
             || !asked.points.insert((item.name().to_owned(), point))
         {
             return false;
+        }
+        if self.is_interrupted() {
+            asked.given_up.insert(item.name().to_owned(), (point, interrupted()));
+            return true;
         }
         let (answered, silence) = match self.answer(item, point, condition, asked).await {
             Ok(answered) => (answered, None),

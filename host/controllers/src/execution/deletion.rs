@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use orangery_api::{annotation, deploy_item::DeployItem, marks::Marks};
+use orangery_api::{annotation, deploy_item::DeployItem, execution::DeployItemTemplate, marks::Marks};
 use orangery_core::{
     dag::Direction,
     phase::{Phase, item::Item as ItemPhase},
@@ -11,6 +11,7 @@ use orangery_core::{
     step::{Step, Verdict},
     workflow::condition::Point,
 };
+use orangery_reconcile::Key;
 
 use super::{
     Run,
@@ -72,12 +73,21 @@ impl Run<'_> {
         let asks = |item: &&ItemState<'_>| {
             let of_spec = self.items.find(item.name);
             let kept = of_spec.is_some_and(|item| item.template.on_delete.as_ref().is_some_and(|it| it.keep));
-            of_spec.is_some_and(|item| item.conditions.get(Point::Deleted).is_some()) && !kept
+            let removed = of_spec.is_some_and(|item| self.is_cluster_removed(&item.template));
+            of_spec.is_some_and(|item| item.conditions.get(Point::Deleted).is_some()) && !kept && !removed
         };
         let gone: Vec<ItemState<'_>> =
             of_spec.into_iter().filter(|item| asks(&item) && !there.contains(item.name)).collect();
         states.extend(gone.into_iter().map(|item| ItemState { object: None, going: None, ..item }));
         states
+    }
+
+    /// Whether an item goes with its cluster, and the cluster counts as removed: nothing there can be asked any more.
+    fn is_cluster_removed(&self, item: &DeployItemTemplate) -> bool {
+        let skips = item.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
+        let namespace = self.draft.metadata.namespace.as_deref().unwrap_or_default();
+        let is_gone = |name: &str| self.host.stores.targets.get(&Key::new(namespace, name)).is_none();
+        skips && item.target.as_ref().is_some_and(|target| is_gone(&target.name))
     }
 
     /// Triggers what may be deleted now.

@@ -15,12 +15,15 @@ use orangery_api::{
 use orangery_core::{
     dag::Direction,
     error::{Code, Failure},
-    job::JobIds,
+    job::{JobIds, interrupted},
     name,
     phase::{Phase, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemState, ObjectState},
     step::{Halt, Step, Until, Verdict},
-    workflow::condition,
+    workflow::{
+        Answer,
+        condition::{self, Point},
+    },
 };
 use orangery_reconcile::{Key, WriteError};
 
@@ -220,11 +223,20 @@ impl Run<'_> {
         let of_spec = self.items.list.iter().map(|item| {
             let found = |deleting| named.get(&(deleting, item.name())).map(|object| state(object));
             let records = self.records.get(item.name()).unwrap_or(&none);
+            let keep = item.template.on_delete.as_ref().is_some_and(|on_delete| on_delete.keep);
+            let mut answers = condition::answers(&item.conditions, records);
+            if keep {
+                // What it deployed stays: nobody waits for that to be gone.
+                answers.deleted = Answer::Met;
+            }
+            let never_made = item.late && found(false).is_none() && found(true).is_none();
+            let interrupted = (never_made && self.is_interrupted()).then(|| (Point::When, interrupted()));
             ItemState {
                 going: if item.late { found(true) } else { None },
+                keep,
                 late: item.late,
-                answers: condition::answers(&item.conditions, records),
-                given_up: asked.given_up.get(item.name()).cloned(),
+                answers,
+                given_up: asked.given_up.get(item.name()).cloned().or(interrupted),
                 ..ItemState::new(item.name(), item.depends_on(), found(false))
             }
         });

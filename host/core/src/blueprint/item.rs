@@ -267,7 +267,7 @@ pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> 
     });
     let dag = Dag::new(edges).map_err(ItemError::Order)?;
     for item in items.iter().filter(|item| !item.conditions.is_empty()) {
-        let around = Surroundings { imports: imports.clone(), predecessors: dag.all_before(&item.name) };
+        let around = Surroundings { imports: imports.clone(), open: false, predecessors: dag.all_before(&item.name) };
         condition::check_all(&item.conditions, &around).map_err(|(point, why)| ItemError::Condition {
             name: item.name.clone(),
             point,

@@ -185,7 +185,7 @@ impl ToCheck {
                 if predecessors.iter().any(|before| !named.contains_key(*before)) || !named.contains_key(&name) {
                     continue;
                 }
-                let around = condition::Surroundings { imports: self.types.clone(), predecessors };
+                let around = condition::Surroundings { imports: self.types.clone(), open: false, predecessors };
                 if let Err(why) = check_condition(written, &name, point, &around) {
                     let Place { line, column } = places.find(&format!("deployItems[{number}].{}", point.name()));
                     let at = |number: usize| u32::try_from(number).ok();

@@ -265,6 +265,8 @@ pub const OBJECTS: &str = "objects";
 pub struct Surroundings<'a> {
     /// The imports with their types.
     pub imports: BTreeMap<String, Type>,
+    /// Whether there may be more imports: those that an installation does not give are not known everywhere.
+    pub open: bool,
     /// The names of the items that have to be ready before this one.
     pub predecessors: BTreeSet<&'a str>,
 }
@@ -311,8 +313,17 @@ pub fn import_types(definitions: &[ImportDefinition], values: &Map<String, Value
     types
 }
 
+/// The most operators of an expression.
+const MOST_OPERATORS: usize = 300;
+
 /// An expression, or why it is none, in one sentence.
 pub fn compile(source: &str) -> Result<Expression, String> {
+    // Each operator may be a level of the tree, which is walked on the stack.
+    let operators = source.bytes().filter(|byte| b"+-*/%.[(<>=!&|?:".contains(byte)).count();
+    let operators = operators + source.split_whitespace().filter(|word| *word == "in").count();
+    if operators > MOST_OPERATORS {
+        return Err(format!("it has {operators} operators, {MOST_OPERATORS} are allowed"));
+    }
     Expression::compile(source).map_err(|told| {
         // Of several errors the first; `ERROR: <input>:1:5: …`
         let first = told.lines().next().unwrap_or_default();
@@ -373,7 +384,8 @@ fn shown(source: &str) -> String {
 fn variables<T>(condition: &Condition<T>, point: Point, around: &Surroundings<'_>) -> Vec<(&'static str, Type)> {
     let any = |name: &str| (name.to_owned(), Type::Any);
     let results = || Type::Members([any("exports"), any("status")].into());
-    let mut variables = vec![(IMPORTS, Type::Members(around.imports.clone()))];
+    let imports = if around.open { Type::Map } else { Type::Members(around.imports.clone()) };
+    let mut variables = vec![(IMPORTS, imports)];
     // In a deletion nobody's exports are known any more.
     if point != Point::Deleted {
         let items = around.predecessors.iter().map(|name| ((*name).to_owned(), results()));

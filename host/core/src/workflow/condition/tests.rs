@@ -9,6 +9,7 @@ fn condition(written: Value) -> Condition {
 fn around() -> Surroundings<'static> {
     Surroundings {
         imports: [("enabled".to_owned(), Type::Bool), ("replicas".to_owned(), Type::Number)].into(),
+        open: false,
         predecessors: ["db"].into(),
     }
 }
@@ -241,4 +242,17 @@ fn targets_of_a_condition_can_be_named_otherwise() {
     expected["objects"]["a"]["target"] = json!("two");
     assert_eq!(serde_json::to_value(renamed.unwrap()).unwrap(), expected);
     assert_eq!(condition(written).try_map(|_| Err::<String, _>("no such")), Err("no such"));
+}
+
+#[test]
+fn an_expression_with_more_operators_than_the_stack_bears_is_refused() {
+    assert_eq!(compile(&format!("1{} == 1", "+1".repeat(8000))).unwrap_err(), "it has 8002 operators, 300 are allowed");
+    assert!(compile(&format!("1{} == 101", "+1".repeat(100))).is_ok());
+}
+
+#[test]
+fn imports_that_an_installation_does_not_give_may_be_asked_for() {
+    let when = condition(json!({"expression": "has(imports.db) && imports.db.enabled"}));
+    assert!(check(&when, Point::When, &around()).is_err());
+    assert_eq!(check(&when, Point::When, &Surroundings { open: true, ..around() }), Ok(()));
 }
