@@ -71,6 +71,9 @@ mod real_registry;
 #[path = "cluster/registry.rs"]
 mod registry;
 #[cfg(test)]
+#[path = "cluster/removed.rs"]
+mod removed;
+#[cfg(test)]
 #[path = "cluster/requests.rs"]
 mod requests;
 #[cfg(test)]

@@ -50,6 +50,9 @@ mod panics;
 #[path = "cluster/policies.rs"]
 mod policies;
 #[cfg(test)]
+#[path = "cluster/removed.rs"]
+mod removed;
+#[cfg(test)]
 #[path = "cluster/schedules.rs"]
 mod schedules;
 #[cfg(test)]

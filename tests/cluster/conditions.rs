@@ -2,12 +2,21 @@
 //! C-07, C-21).
 
 use orangery_tests::{
-    history::History,
     objects::{NAMESPACE, Objects},
     theirs::{self, Theirs},
-    tree::{any, asks, blueprint, config, executions, imports_cluster, in_phase, installation, on_cluster, settle},
+    tree::{any, ask, blueprint, config, executions, imports_cluster, in_phase, installation, on_cluster, settle},
 };
 use serde_json::{Map, Value, json};
+
+#[cfg(test)]
+#[path = "conditions/components.rs"]
+mod components;
+#[cfg(test)]
+#[path = "conditions/definitions.rs"]
+mod definitions;
+#[cfg(test)]
+#[path = "conditions/subinstallations.rs"]
+mod subinstallations;
 
 /// An item that the test plays; `fields` are its conditions, and whatever else it has.
 fn item(name: &str, after: &[&str], fields: Value) -> Value {
@@ -21,14 +30,17 @@ fn item(name: &str, after: &[&str], fields: Value) -> Value {
 
 /// The tree of these items, which imports `wanted` from a DataObject of that name.
 fn tree(items: &[Value]) -> Value {
+    tree_with(json!({"deployExecutions": executions(items)}))
+}
+
+/// The same of a blueprint with these fields.
+fn tree_with(mut fields: Value) -> Value {
     let mut imports = imports_cluster();
     if let Some(imports) = imports.as_array_mut() {
         imports.push(json!({"name": "wanted", "type": "data", "schema": {"type": "boolean"}}));
     }
-    let mut tree = on_cluster(installation(
-        "tree",
-        &blueprint(json!({"imports": imports, "deployExecutions": executions(items)})),
-    ));
+    fields["imports"] = imports;
+    let mut tree = on_cluster(installation("tree", &blueprint(fields)));
     tree["spec"]["imports"]["data"] = json!([{"name": "wanted", "dataRef": "wanted"}]);
     tree
 }
@@ -40,13 +52,6 @@ async fn want(cluster: &Objects, wanted: bool) {
             "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DataObject", "metadata": metadata, "data": wanted,
         }))
         .await;
-}
-
-/// Asks for another job of the tree.
-async fn again(cluster: &Objects) {
-    let mut asking = any("Installation", "tree");
-    asking["metadata"]["annotations"] = asks();
-    cluster.merge(&asking).await;
 }
 
 fn config_map(name: &str, data: &Value) -> Value {
@@ -106,7 +111,7 @@ async fn wf_02_wf_20_to_22_an_item_that_is_not_wanted_goes_with_all_that_depends
     }
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     want(&cluster, false).await;
-    again(&cluster).await;
+    ask(&cluster, "tree").await;
     theirs.triggered("app").await;
     assert!(theirs.find("db").await.is_some_and(|db| db["metadata"]["deletionTimestamp"].is_null()));
     theirs.succeed("app").await;
@@ -132,12 +137,12 @@ async fn wf_23_what_would_not_have_been_made_does_not_remain() {
     assert!(cluster.list(&theirs::item()).await.is_empty(), "an item that was never wanted has no object");
     let off = cluster.expect(&in_phase("Execution", "tree", "Succeeded")).await;
     want(&cluster, true).await;
-    again(&cluster).await;
+    ask(&cluster, "tree").await;
     theirs.succeed("db").await;
     theirs.succeed("app").await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     want(&cluster, false).await;
-    again(&cluster).await;
+    ask(&cluster, "tree").await;
     theirs.succeed("app").await;
     theirs.succeed("db").await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
@@ -248,102 +253,6 @@ async fn wf_04_wf_28_wf_40_what_an_item_depends_on_stays_until_it_is_gone_in_eve
     cluster.expect_absent(&any("Installation", "tree")).await;
 }
 
-/// The definition of a kind.
-fn definition(kind: &str) -> Value {
-    let plural = format!("{}s", kind.to_lowercase());
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.example.org")},
-        "spec": {
-            "group": "example.org", "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
-        },
-    })
-}
-
-fn when_defined(kind: &str) -> Value {
-    json!({"activateWhen": {"crdPresent": {"group": "example.org", "kind": kind}}})
-}
-
-#[tokio::test]
-async fn wf_05_wf_06_wf_24_an_item_whose_kind_is_not_defined_takes_no_part() {
-    let cluster = crate::cluster().await;
-    let theirs = Theirs(&cluster);
-    want(&cluster, true).await;
-    let items = [item("plain", &[], json!({})), item("widget", &["plain"], when_defined("Widget"))];
-    cluster.apply(&tree(&items)).await;
-    theirs.succeed("plain").await;
-    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-    assert!(theirs.find("widget").await.is_none());
-    cluster.apply(&definition("Widget")).await;
-    again(&cluster).await;
-    theirs.succeed("plain").await;
-    theirs.succeed("widget").await;
-    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-    cluster.delete(&definition("Widget")).await;
-    cluster.expect_absent(&definition("Widget")).await;
-    let before = theirs.find("widget").await.unwrap_or_default();
-    again(&cluster).await;
-    theirs.succeed("plain").await;
-    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-    assert_eq!(theirs.find("widget").await.unwrap_or_default(), before, "it is left as it is");
-}
-
-#[tokio::test]
-async fn wf_25_what_depends_on_an_item_that_takes_no_part_goes() {
-    let cluster = crate::cluster().await;
-    let theirs = Theirs(&cluster);
-    want(&cluster, true).await;
-    cluster.apply(&definition("Gadget")).await;
-    cluster.apply(&tree(&[item("gadget", &[], when_defined("Gadget")), item("app", &["gadget"], json!({}))])).await;
-    theirs.succeed("gadget").await;
-    theirs.succeed("app").await;
-    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-    cluster.delete(&definition("Gadget")).await;
-    cluster.expect_absent(&definition("Gadget")).await;
-    again(&cluster).await;
-    theirs.succeed("app").await;
-    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-    assert!(theirs.find("gadget").await.is_some() && theirs.find("app").await.is_none());
-}
-
-#[tokio::test]
-async fn wf_07_wf_26_a_kind_that_its_predecessor_defines_is_seen_while_the_job_runs() {
-    let cluster = crate::cluster().await;
-    let theirs = Theirs(&cluster);
-    want(&cluster, true).await;
-    let mut waits = json!({"when": {
-        "expression": "objects.one != null && objects.one.spec.size == 3",
-        "objects": {"one": {"apiVersion": "example.org/v1", "kind": "Thing", "namespace": NAMESPACE, "name": "one"}},
-    }});
-    waits["activateWhen"] = when_defined("Thing")["activateWhen"].clone();
-    let gate = json!({"readyWhen": {
-        "expression": "objects.one != null",
-        "objects": {"one": {"apiVersion": "example.org/v1", "kind": "Thing", "namespace": NAMESPACE, "name": "one"}},
-    }});
-    cluster.apply(&tree(&[item("defines", &[], gate), item("uses", &["defines"], waits)])).await;
-    theirs.succeed("defines").await;
-    says(&cluster, "defines", "readyWhen", "False").await;
-    cluster.apply(&definition("Thing")).await;
-    let is_established = |definition: &Value| {
-        let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
-        let is = |one: &Value| one["type"] == "Established" && one["status"] == "True";
-        definition["metadata"]["name"] == "things.example.org" && conditions.into_iter().flatten().any(is)
-    };
-    cluster.expect_that(&definition("Thing"), "the kind is not served", is_established).await;
-    let metadata = json!({"name": "one", "namespace": NAMESPACE});
-    cluster
-        .apply(&json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": metadata, "spec": {"size": 3}}))
-        .await;
-    theirs.succeed("uses").await;
-    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-}
-
 #[tokio::test]
 async fn c_07_a_target_that_does_not_answer_deletes_nothing_and_is_named() {
     let cluster = crate::cluster().await;
@@ -371,9 +280,9 @@ async fn c_07_a_target_that_does_not_answer_deletes_nothing_and_is_named() {
     let mut moved = away.clone();
     moved["spec"]["config"]["kubeconfig"] = json!(kubeconfig);
     cluster.apply(&moved).await;
-    again(&cluster).await;
+    ask(&cluster, "tree").await;
     let told = failure(&cluster).await;
-    assert!(told.starts_with("when of deploy item db was not met within the item's timeout of 2s: "), "{told}");
+    assert!(told.starts_with("when of deploy item db was not met within its timeout of 2s: "), "{told}");
     assert!(theirs.find("db").await.is_some_and(|db| db["metadata"]["deletionTimestamp"].is_null()));
     assert_eq!(results(&cluster, "db").await["when"][0], "Unknown");
 }
@@ -389,7 +298,7 @@ async fn c_03_a_condition_that_is_never_met_ends_the_job_at_the_timeout_of_its_i
     theirs.succeed("db").await;
     assert_eq!(
         failure(&cluster).await,
-        "readyWhen of deploy item db was not met within the item's timeout of 1s: `objects.metric != null` does not hold"
+        "readyWhen of deploy item db was not met within its timeout of 1s: `objects.metric != null` does not hold"
     );
 }
 
@@ -445,76 +354,16 @@ async fn what_is_wanted_again_after_a_deletion_that_was_not_over_is_made_anew() 
     theirs.succeed("app").await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     want(&cluster, false).await;
-    again(&cluster).await;
+    ask(&cluster, "tree").await;
     theirs.succeed("app").await;
     theirs.fail("db", "it has data").await;
     assert_eq!(failure(&cluster).await, "deploy item db failed: it has data");
     want(&cluster, true).await;
-    again(&cluster).await;
+    ask(&cluster, "tree").await;
     theirs.succeed("db").await;
-    let history = History::begin(cluster.client()).await;
     theirs.succeed("db").await;
     theirs.succeed("app").await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
-    drop(history);
-}
-
-/// A folder with a component that answers conditions of type `example.org/judges`.
-fn judges() -> tempfile::TempDir {
-    let folder = tempfile::TempDir::new().expect("a temporary folder");
-    let component = std::path::Path::new(env!("OUT_DIR")).join("judges.wasm");
-    std::fs::copy(component, folder.path().join("judges.wasm")).expect("the guest was built");
-    let registration = json!({
-        "apiVersion": "orangery.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "judges"},
-        "spec": {"version": "1.0.0", "component": {"file": "judges.wasm"}, "condition": {"types": ["example.org/judges"]}},
-    });
-    std::fs::write(folder.path().join("judges.yaml"), registration.to_string())
-        .expect("the registration can be written");
-    folder
-}
-
-#[tokio::test]
-async fn wf_08_wf_09_a_component_answers_and_its_answer_is_shown() {
-    let plugins = judges();
-    let cluster = crate::cluster_with(&["--plugins", &plugins.path().to_string_lossy()]).await;
-    let theirs = Theirs(&cluster);
-    want(&cluster, true).await;
-    let mut live = over_metric("");
-    live["expression"] = Value::Null;
-    live["component"] = json!({"type": "example.org/judges", "config": "live"});
-    cluster
-        .apply(&tree(&[
-            item("db", &[], json!({"readyWhen": live})),
-            item("app", &["db"], json!({"when": {"component": {"type": "example.org/judges", "config": "met"}}})),
-        ]))
-        .await;
-    theirs.succeed("db").await;
-    says(&cluster, "db", "readyWhen", "False").await;
-    cluster.apply(&config_map("metric", &json!({"level": "high"}))).await;
-    theirs.succeed("app").await;
-    let execution = cluster.expect(&in_phase("Execution", "tree", "Succeeded")).await;
-    let ready = execution.pointer("/status/items/1/conditions/0").cloned().unwrap_or_default();
-    assert_eq!(
-        (&ready["type"], &ready["status"], &ready["details"]),
-        (&json!("readyWhen"), &json!("True"), &json!({"level": 3}))
-    );
-}
-
-#[tokio::test]
-async fn a_component_that_traps_or_is_not_there_fails_its_item_with_the_cause() {
-    let plugins = judges();
-    let cluster = crate::cluster_with(&["--plugins", &plugins.path().to_string_lossy()]).await;
-    want(&cluster, true).await;
-    let asks = |type_: &str| json!({"when": {"component": {"type": type_, "config": "trap"}}});
-    cluster.apply(&tree(&[item("db", &[], asks("example.org/judges"))])).await;
-    let told = failure(&cluster).await;
-    let begin = "when of deploy item db cannot be told: component judges 1.0.0: the component crashed: ";
-    assert!(told.starts_with(begin) && told.contains("nobody knows trap"), "{told}");
-    cluster.apply(&tree(&[item("db", &[], asks("example.org/nobody"))])).await;
-    let expected = "when of deploy item db cannot be told: no component serves the condition type \"example.org/nobody\"; known are: example.org/judges; register one or correct the type";
-    let is = |execution: &Value| execution.pointer("/status/lastError/message").is_some_and(|told| told == expected);
-    let execution = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution"});
-    cluster.expect_that(&execution, "the type was not told", is).await;
 }
 
 #[tokio::test]
@@ -554,7 +403,7 @@ async fn wf_27_an_item_whose_deployment_is_kept_is_not_waited_for_to_be_gone() {
     theirs.succeed("db").await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     want(&cluster, false).await;
-    again(&cluster).await;
+    ask(&cluster, "tree").await;
     let without = |execution: &Value| {
         let status = &execution["status"];
         status["phase"] == "Succeeded" && status["items"][0]["conditions"][0]["status"] == "False"

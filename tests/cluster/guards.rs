@@ -4,7 +4,7 @@ use orangery_tests::{
     objects::{NAMESPACE, Objects},
     theirs::Theirs,
     tree::{
-        API, any, asks, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster, settle,
+        API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster, settle,
         subinstallation,
     },
 };
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 const GUARD: &str = "orangery.dev/in-use";
 
-/// A Target of the cluster itself whose kubeconfig stands in a Secret, and the Secret.
-fn behind_a_secret(cluster: &Objects, name: &str, namespace: &str) -> [Value; 2] {
+/// Applies a Target of the cluster itself whose kubeconfig stands in a Secret, and the Secret.
+async fn behind_a_secret(cluster: &Objects, name: &str, namespace: &str) -> [Value; 2] {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace},
         "stringData": {"kubeconfig": cluster.kubeconfig()},
@@ -25,6 +25,8 @@ fn behind_a_secret(cluster: &Objects, name: &str, namespace: &str) -> [Value; 2]
             "secretRef": {"name": name, "key": "kubeconfig"},
         },
     });
+    cluster.apply(&secret).await;
+    cluster.apply(&target).await;
     [secret, target]
 }
 
@@ -61,10 +63,7 @@ async fn is_going(cluster: &Objects, kind: &str, name: &str) {
 #[tokio::test]
 async fn orc_36_to_38_orc_40_orc_41_what_an_item_deploys_with_stays_until_the_item_is_gone() {
     let cluster = crate::cluster().await;
-    let objects = behind_a_secret(&cluster, "garden", NAMESPACE);
-    for object in &objects {
-        cluster.apply(object).await;
-    }
+    let objects = behind_a_secret(&cluster, "garden", NAMESPACE).await;
     settle(&cluster).await;
     assert_eq!(is_guarded(&cluster, "Target", "garden").await, Some(false), "nobody uses it yet");
     cluster.apply(&tree_on("garden")).await;
@@ -89,16 +88,11 @@ async fn orc_36_to_38_orc_40_orc_41_what_an_item_deploys_with_stays_until_the_it
 #[tokio::test]
 async fn orc_35_orc_39_what_nobody_uses_any_more_goes_at_once() {
     let cluster = crate::cluster().await;
-    let objects = behind_a_secret(&cluster, "garden", NAMESPACE);
-    for object in &objects {
-        cluster.apply(object).await;
-    }
+    let objects = behind_a_secret(&cluster, "garden", NAMESPACE).await;
     cluster.apply(&tree_on("garden")).await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     cluster.apply(&tree_on("cluster")).await;
-    let mut asking = any("Installation", "tree");
-    asking["metadata"]["annotations"] = asks();
-    cluster.merge(&asking).await;
+    ask(&cluster, "tree").await;
     let moved = |item: &Value| item["spec"]["target"]["name"] == "cluster" && item["status"]["phase"] == "Succeeded";
     cluster.expect_that(&any("DeployItem", ""), "the item has not moved", moved).await;
     for object in &objects {
@@ -129,9 +123,7 @@ async fn orc_39_what_jobs_write_themselves_is_not_guarded() {
 async fn orc_42_a_chain_that_failed_half_way_is_deleted_by_deletes_alone_whatever_their_order() {
     let cluster = crate::cluster().await;
     for first in ["Target", "Secret", "Installation"] {
-        let [secret, target] = behind_a_secret(&cluster, "garden", NAMESPACE);
-        cluster.apply(&secret).await;
-        cluster.apply(&target).await;
+        behind_a_secret(&cluster, "garden", NAMESPACE).await;
         let mut fields = json!({"imports": imports_cluster()});
         let mut fails = deploys("fails", &["cm"], "x");
         fails["type"] = json!("landscaper.gardener.cloud/mock");
@@ -175,10 +167,7 @@ async fn orc_38_a_config_map_that_is_imported_stays_until_its_importer_is_gone()
 #[tokio::test]
 async fn orc_40_a_guard_that_was_removed_by_hand_comes_back_with_the_next_job() {
     let cluster = crate::cluster().await;
-    let objects = behind_a_secret(&cluster, "garden", NAMESPACE);
-    for object in &objects {
-        cluster.apply(object).await;
-    }
+    behind_a_secret(&cluster, "garden", NAMESPACE).await;
     cluster.apply(&tree_on("garden")).await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     for kind in ["Target", "Secret"] {
@@ -186,9 +175,7 @@ async fn orc_40_a_guard_that_was_removed_by_hand_comes_back_with_the_next_job() 
         freed["metadata"]["finalizers"] = Value::Null;
         cluster.merge(&freed).await;
     }
-    let mut asking = any("Installation", "tree");
-    asking["metadata"]["annotations"] = asks();
-    cluster.merge(&asking).await;
+    ask(&cluster, "tree").await;
     for kind in ["Target", "Secret"] {
         let held = |object: &Value| {
             let finalizers = object["metadata"]["finalizers"].as_array();
@@ -204,9 +191,7 @@ async fn orc_27_orc_42_a_namespace_that_terminates_takes_guarded_objects_along()
     let cluster = crate::cluster().await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "short"}});
     cluster.apply(&namespace).await;
-    for object in behind_a_secret(&cluster, "garden", "short") {
-        cluster.apply(&object).await;
-    }
+    behind_a_secret(&cluster, "garden", "short").await;
     let mut tree = tree_on("garden");
     tree["metadata"]["namespace"] = json!("short");
     cluster.apply(&tree).await;
@@ -221,9 +206,7 @@ async fn orc_27_orc_42_a_namespace_that_terminates_takes_guarded_objects_along()
 #[tokio::test]
 async fn without_guards_nothing_is_held_and_what_is_held_goes() {
     let cluster = crate::cluster_with(&["--guards=false"]).await;
-    let [secret, mut target] = behind_a_secret(&cluster, "garden", NAMESPACE);
-    cluster.apply(&secret).await;
-    cluster.apply(&target).await;
+    let [_, mut target] = behind_a_secret(&cluster, "garden", NAMESPACE).await;
     cluster.apply(&tree_on("garden")).await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     assert_eq!(is_guarded(&cluster, "Target", "garden").await, Some(false));

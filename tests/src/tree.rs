@@ -25,6 +25,11 @@ pub fn asks() -> Value {
     json!({"landscaper.gardener.cloud/operation": "reconcile"})
 }
 
+/// Asks for another job of an Installation.
+pub async fn ask(objects: &Objects, name: &str) {
+    objects.annotate(&any("Installation", name), asks()).await;
+}
+
 /// A blueprint with these fields.
 pub fn blueprint(fields: Value) -> Value {
     let mut blueprint = json!({"apiVersion": API, "kind": "Blueprint"});

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use crate::execution::conditions::{condition_schema, read_answers, write_answers};
 pub use crate::execution::{
     conditions::{ConditionSpec, ItemCondition, ItemStatus, Records, records, write_records},
     items::{DeployItemTemplate, ItemsError},

@@ -1,5 +1,7 @@
 //! Installation (`landscaper.md` §1.1).
 
+mod workflow;
+
 use std::{collections::BTreeMap, num::NonZeroU32};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -8,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::workflow::{SubinstallationStatus, SubinstallationWorkflow};
 use crate::{
     condition::Condition,
     duration::Duration,
@@ -387,6 +390,9 @@ pub struct InstallationStatus {
     /// The sub-installations known; absent means that they are listed by label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_inst_cache: Option<SubinstallationCache>,
+    /// The sub-installations of the job, where conditions have a say in them. Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<SubinstallationWorkflow>,
     /// The hash of the imports of the job (`landscaper.md` §5.6).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imports_hash: String,

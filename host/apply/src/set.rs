@@ -76,14 +76,7 @@ impl ClusterSet {
             }
             Err(error) => return Err(error.into()),
         };
-        match (resource.namespaced, &key.namespace) {
-            (true, None) => Err(Error::Unlocated { key: Box::new(key.clone()) }.into()),
-            (false, Some(_)) => Err(Error::Misplaced { key: Box::new(key.clone()) }.into()),
-            (true, Some(_)) | (false, None) => {
-                let place = Place { namespace: key.namespace.clone(), name: key.name.clone() };
-                Ok(self.watch(&cluster, &resource, &place))
-            }
-        }
+        Ok(self.watch(&cluster, &resource, &Place::of(&resource, key)?))
     }
 
     /// All CustomResourceDefinitions of a cluster, without their schemas; they are watched from now on. `Err` says why they
@@ -95,10 +88,7 @@ impl ClusterSet {
         let cluster = self.cluster(on).await?;
         let resource = cluster.served("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
         let scope = Scope { resource: resource.as_ref().clone(), namespace: None, labels: None, fields: None };
-        let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, None);
-        let all = hold.all();
-        self.add(hold);
-        Ok(all)
+        Ok(self.watch_scope(&cluster, scope))
     }
 
     /// Watches one object from now on, and says what is known of it.
@@ -124,10 +114,15 @@ impl ClusterSet {
             labels: what.labels.clone(),
             fields: what.fields.clone(),
         };
+        self.watch_scope(cluster, scope).map_err(|sight| unseen(cluster, resource, sight, "all"))
+    }
+
+    /// Watches a scope from now on, and says what is known of its objects; `Err` says why that is nothing.
+    fn watch_scope(&self, cluster: &Cluster, scope: Scope) -> Result<Vec<Arc<Value>>, Sight> {
         let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, None);
         let all = hold.all();
         self.add(hold);
-        all.map_err(|sight| unseen(cluster, resource, sight, "all"))
+        all
     }
 
     fn add(&self, hold: Hold) {

@@ -87,11 +87,8 @@ impl<'a> Site<'a> {
     pub(crate) async fn spot(&self, located: &Located) -> Result<Spot, Setback> {
         let Located { on, key } = located;
         let (cluster, resource) = self.resource(on, &key.api_version, &key.kind).await?;
-        match (resource.namespaced, &key.namespace) {
-            (true, None) => Err(Error::Unlocated { key: Box::new(key.clone()) }.into()),
-            (false, Some(_)) => Err(Error::Misplaced { key: Box::new(key.clone()) }.into()),
-            (true, Some(_)) | (false, None) => Ok(Spot { cluster, resource, key: key.clone() }),
-        }
+        Place::of(&resource, key)?;
+        Ok(Spot { cluster, resource, key: key.clone() })
     }
 
     /// Whether an object that was seen is still there, as far as is known; watches it from now on.

@@ -11,12 +11,13 @@ use std::{
 };
 
 use kube::Client;
-use orangery_core::port::ApiResource;
+use orangery_core::{port::ApiResource, proposal::ObjectKey};
 use serde_json::Value;
 use tokio::time::Instant;
 
 pub use self::known::Sight;
 use self::{follow::follow, known::Known};
+use crate::Error;
 
 mod follow;
 mod known;
@@ -40,6 +41,17 @@ pub type Wake = Arc<dyn Fn(&Waiter) + Send + Sync>;
 pub(crate) struct Place {
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
+}
+
+impl Place {
+    /// The place of an object; one that is not where its kind lives is refused.
+    pub(crate) fn of(resource: &ApiResource, key: &ObjectKey) -> Result<Self, Error> {
+        match (resource.namespaced, &key.namespace) {
+            (true, None) => Err(Error::Unlocated { key: Box::new(key.clone()) }),
+            (false, Some(_)) => Err(Error::Misplaced { key: Box::new(key.clone()) }),
+            (true, Some(_)) | (false, None) => Ok(Self { namespace: key.namespace.clone(), name: key.name.clone() }),
+        }
+    }
 }
 
 /// What is watched.

@@ -12,7 +12,7 @@ use crate::{
     deploy_item,
     guard::{self, GuardQueues},
     host::{Stores, index},
-    installation::{on_change, sibling},
+    installation::{self, on_change, sibling},
 };
 
 /// The queues of the controllers.
@@ -160,6 +160,17 @@ pub const DEPENDENCIES: &[Dependency] = &[
         },
     },
     Dependency {
+        of: "Target",
+        on: "Installation",
+        group: OURS,
+        what: "to be gone, before its guard goes",
+        through: "the Targets that conditions of its sub-installations look at",
+        wire: |stores, queues| {
+            let leave = guard::leave_target(stores, &queues.guards);
+            guard::leaves(&stores.installations, guard::looked_at_by_installation, leave);
+        },
+    },
+    Dependency {
         of: "Secret",
         on: "Target",
         group: OURS,
@@ -194,12 +205,16 @@ pub fn wire(stores: &Stores, queues: &Queues) {
     }
 }
 
-/// The clusters behind targets: what changes there wakes the deploy items that deployed it, and the Executions whose
-/// conditions look at it. All of them share connections and watches (WF-07).
+/// The clusters behind targets: what changes there wakes the deploy items that deployed it, and the Executions and Installations
+/// whose conditions look at it. All of them share connections and watches (WF-07).
 pub fn clusters(queues: &Queues) -> Arc<ClusterPool> {
-    let (executions, deploy_items) = (queues.executions.clone(), queues.deploy_items.clone());
+    let queues = queues.clone();
     Arc::new(ClusterPool::new(move |waiter| {
-        let queue = if waiter.kind == deploy_item::KIND { &deploy_items } else { &executions };
+        let queue = match waiter.kind {
+            deploy_item::KIND => &queues.deploy_items,
+            installation::KIND => &queues.installations,
+            _ => &queues.executions,
+        };
         queue.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
     }))
 }

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use orangery_api::{
     FINALIZER, annotation,
     deploy_item::DeployItem,
-    duration::Limit,
+    duration::{self, InvalidDuration, Limit},
     job::Job,
     label,
     marks::{Marks, Operation},
@@ -232,15 +232,19 @@ fn waiter(key: &Key) -> Waiter {
 
 /// How long the item may take; `None` for ever.
 fn limit(item: &DeployItem) -> Result<Option<Duration>, Failure> {
-    let Some(timeout) = &item.spec.timeout else { return Ok(Some(USUAL_TIMEOUT)) };
-    match timeout.limit() {
-        Ok(Limit::Unlimited) => Ok(None),
-        Ok(Limit::After(limit)) => Ok(Some(limit)),
-        Err(error) => {
-            let message = format!("spec.timeout of DeployItem {}: {error}", item.name_any());
-            Err(Failure::new("PickUp", "InvalidTimeout", message).with_code(Code::ConfigurationProblem))
-        }
-    }
+    limit_of(item.spec.timeout.as_ref()).map_err(|error| {
+        let message = format!("spec.timeout of DeployItem {}: {error}", item.name_any());
+        Failure::new("PickUp", "InvalidTimeout", message).with_code(Code::ConfigurationProblem)
+    })
+}
+
+/// What a timeout says, or the lack of one; `None` for ever.
+pub(crate) fn limit_of(timeout: Option<&duration::Duration>) -> Result<Option<Duration>, InvalidDuration> {
+    Ok(match timeout.map(duration::Duration::limit).transpose()? {
+        Some(Limit::Unlimited) => None,
+        Some(Limit::After(limit)) => Some(limit),
+        None => Some(USUAL_TIMEOUT),
+    })
 }
 
 /// Whether the item asks to be left alone while it is as it was when it succeeded.

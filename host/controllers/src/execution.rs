@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use orangery_api::{
     deploy_item::DeployItem,
-    execution::{Execution, Records, records, write_records},
+    execution::{DeployItemTemplate, Execution, Records, records, write_records},
     job::Job,
     label,
     marks::{Marks, Operation},
@@ -21,9 +21,9 @@ use orangery_core::{
 };
 use orangery_reconcile::{Controller, Next, Queue};
 
-use self::conditions::{Expressions, Items, waiter};
 use crate::{
     again,
+    conditions::{Expressions, Items, release_with, waiter},
     host::{Host, index, key_of},
     job::{self, JobStatus, standing_phase, walk},
     object::is_bereft,
@@ -35,6 +35,9 @@ mod deletion;
 mod exports;
 mod interrupt;
 mod items;
+
+/// Who waits on clusters.
+pub(crate) const KIND: &str = "Execution";
 
 /// Drives Executions.
 pub struct ExecutionController {
@@ -50,7 +53,7 @@ struct Run<'a> {
     /// Spec and metadata as read; the status is the draft of the next write.
     draft: Execution,
     /// Empty until a phase needs them.
-    items: Arc<Items>,
+    items: Arc<Items<DeployItemTemplate>>,
     /// What conditions answered in this job.
     records: Records,
     /// The clusters that conditions look at.
@@ -64,13 +67,7 @@ struct Run<'a> {
 impl ExecutionController {
     /// Over a host and its clusters. `queue` is the controller's own: deadlines of conditions wake Executions in it.
     pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
-        // What conditions of an Execution look at is watched no longer than there is one.
-        let released = Arc::clone(&pool);
-        host.stores.executions.subscribe(move |change| {
-            if let (None, Some(key)) = (change.after, change.key()) {
-                released.release(&waiter(&key));
-            }
-        });
+        release_with(&host.stores.executions, KIND, &pool);
         Self { host, pool, queue, expressions: Expressions::default() }
     }
 
@@ -83,7 +80,7 @@ impl ExecutionController {
             draft: before.clone(),
             items: Arc::default(),
             records: records(before.status.as_ref().map(|status| status.items.as_slice()).unwrap_or_default()),
-            clusters: self.pool.set(Arc::new(connections), waiter(&key)),
+            clusters: self.pool.set(Arc::new(connections), waiter(KIND, &key)),
             expressions: &self.expressions,
             left: None,
             job,
@@ -98,7 +95,7 @@ impl ExecutionController {
         }
         let (phase, transition) = walk(&mut run, phase).await;
         if !matches!(transition, Transition::Wait(_) | Transition::Retry(_)) {
-            self.pool.release(&waiter(&key));
+            self.pool.release(&waiter(KIND, &key));
         }
         // What is tried again comes later and later; a deadline does not.
         if let (Transition::Retry(_), Some(left)) = (&transition, run.left) {
@@ -137,7 +134,7 @@ impl Controller for ExecutionController {
     /// Deployers elsewhere write to the items, anybody to what conditions look at.
     async fn look_again(&self, execution: Arc<Execution>) -> Result<(), Halt> {
         let (host, key) = (self.host.as_ref(), key_of(execution.as_ref()));
-        self.pool.renew(&waiter(&key));
+        self.pool.renew(&waiter(KIND, &key));
         again::read(host, &host.stores.executions, &key).await?;
         let items = &host.stores.deploy_items;
         let known = items.indexed(index::MANAGED_BY, &key.namespace, &key.name);
@@ -160,11 +157,8 @@ impl job::Run for Run<'_> {
     type Phase = Phase;
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
-        let status = self.draft.status.as_ref();
         let result = match phase {
-            Phase::Init | Phase::InitDelete if status.is_some_and(|status| status.interrupted_job == self.job) => {
-                Ok(Verdict::Failed(interrupted()))
-            }
+            Phase::Init | Phase::InitDelete if self.is_interrupted() => Ok(Verdict::Failed(interrupted())),
             Phase::Init => self.init().await,
             Phase::Progressing => self.progressing().await,
             Phase::Completing => self.completing().await,

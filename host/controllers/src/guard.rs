@@ -6,12 +6,11 @@
 //!
 //! | guarded | as long as | guarded by |
 //! |---|---|---|
-//! | Target that no job of ours writes | a DeployItem deploys to it without `skipUninstallIfClusterRemoved`, or an Execution's conditions look at it | DeployItem |
-//! | Secret behind a Target | such a Target refers to it | DeployItem |
+//! | Target that no job of ours writes | a DeployItem deploys to it without `skipUninstallIfClusterRemoved`, or conditions of an Execution or an Installation look at it | DeployItem, Execution, Installation |
+//! | Secret behind a Target | such a Target refers to it | DeployItem, Execution, Installation |
 //! | Context | a DeployItem is of it | DeployItem |
 //! | ConfigMap | an Installation imports it | Installation |
 //!
-//! Targets that only conditions look at are not guarded by them; once another has, they keep it.
 //! Copies and exports are written by jobs and deleted by them in order, so they have none (ORC-39).
 
 use std::{collections::BTreeSet, marker::PhantomData, sync::Arc};
@@ -59,6 +58,7 @@ impl Guarded for Target {
     fn is_in_use(stores: &Stores, key: &Key) -> bool {
         !stores.deploy_items.indexed_keys(index::TARGET, &key.namespace, &key.name).is_empty()
             || !stores.executions.indexed_keys(index::TARGET, &key.namespace, &key.name).is_empty()
+            || !stores.installations.indexed_keys(index::TARGET, &key.namespace, &key.name).is_empty()
     }
 }
 
@@ -130,6 +130,12 @@ pub(crate) fn looked_at(execution: &Execution) -> Vec<String> {
     execution.spec.condition_targets.clone()
 }
 
+/// The Targets that the conditions of the sub-installations of an Installation look at.
+pub(crate) fn looked_at_by_installation(installation: &Installation) -> Vec<String> {
+    let workflow = installation.status.as_ref().and_then(|status| status.workflow.as_ref());
+    workflow.map(|workflow| workflow.condition_targets.clone()).unwrap_or_default()
+}
+
 /// Takes guards away. Keeps no state of its own.
 pub struct GuardController<K> {
     host: Arc<Host>,
@@ -178,7 +184,17 @@ pub(crate) async fn before_deploying(host: &Host, item: &DeployItem) -> Step<()>
             put(host, context).await?;
         }
     }
-    for name in target_of(item) {
+    guard_targets(host, namespace, &target_of(item)).await
+}
+
+/// Guards the Targets that conditions look at, before the first of them is asked.
+pub(crate) async fn before_asking(host: &Host, namespace: &str, targets: &[String]) -> Step<()> {
+    if host.guards { guard_targets(host, namespace, targets).await } else { Ok(()) }
+}
+
+/// Guards Targets, and the Secrets behind them.
+async fn guard_targets(host: &Host, namespace: &str, names: &[String]) -> Step<()> {
+    for name in names {
         let Some(target) = host.stores.targets.get(&Key::new(namespace, name)) else { continue };
         for secret in secret_of(&target) {
             put_on_plain::<SecretMeta>(host, namespace, &secret).await?;

@@ -90,7 +90,8 @@ impl Stores {
                 .with_index(index::EXPORTS, sibling::exports)
                 .with_index(index::IMPORTS, sibling::imports)
                 .with_index(index::OBSERVED, on_change::observed)
-                .with_index(index::CONFIG_MAP, guard::config_maps_of),
+                .with_index(index::CONFIG_MAP, guard::config_maps_of)
+                .with_index(index::TARGET, guard::looked_at_by_installation),
             executions: Store::new().folding(rests).with_index(index::TARGET, guard::looked_at),
             deploy_items: Store::new()
                 .folding(rests)

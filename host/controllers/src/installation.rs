@@ -2,16 +2,18 @@
 //!
 //! It deploys nothing and calls no deployer; templates are rendered through the port of the core.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use orangery_api::{
     annotation,
     context::DEFAULT_CONTEXT,
-    installation::{AutomaticReconcileStatus, Installation},
+    execution::Records,
+    installation::{AutomaticReconcileStatus, Installation, SubinstallationWorkflow},
     job::Job,
     marks::Marks,
 };
+use orangery_apply::{ClusterPool, ClusterSet};
 use orangery_core::{
     job::{JobIds, Situation, Work, interrupted, work},
     phase::installation::Installation as Phase,
@@ -23,9 +25,11 @@ use orangery_reconcile::{Controller, Key, Next, Queue};
 use self::{idle::Idle, on_change::OnChange};
 use crate::{
     again,
+    conditions::{self, Expressions, Items, waiter},
     host::{Host, key_of},
     job::{self, JobStatus, standing_phase, walk},
     object::{hold, is_bereft},
+    target::TargetConnections,
 };
 
 mod artifacts;
@@ -46,15 +50,22 @@ pub(crate) mod sibling;
 mod sources;
 mod state;
 mod subinstallations;
+mod workflow;
 
 pub(crate) use self::{blueprints::Blueprints, sources::get};
 
 /// Drives Installations.
 pub struct InstallationController {
     host: Arc<Host>,
+    pool: Arc<ClusterPool>,
+    queue: Queue,
     blueprints: Blueprints,
     on_change: OnChange,
+    expressions: Expressions,
 }
+
+/// Who waits on clusters.
+pub(crate) const KIND: &str = "Installation";
 
 /// One job's walk over an Installation: the object as it will be written where the walk rests.
 struct Run<'a> {
@@ -63,14 +74,26 @@ struct Run<'a> {
     on_change: &'a OnChange,
     /// Spec and metadata as read; the status is the draft of the next write.
     draft: Installation,
+    /// The sub-installations, where conditions have a say in them.
+    items: Arc<Items<()>>,
+    /// What conditions answered in this job.
+    records: Records,
+    /// The clusters that conditions look at.
+    clusters: ClusterSet,
+    expressions: &'a Expressions,
+    /// The time until the first condition that is waited for is given up.
+    left: Option<Duration>,
     job: String,
 }
 
 impl InstallationController {
-    /// Over a host. `queue` is the controller's own: watches on what is imported wake installations in it.
-    pub fn new(host: Arc<Host>, queue: Queue) -> Self {
-        let on_change = OnChange::new(&host, queue);
-        Self { host, blueprints: Blueprints::default(), on_change }
+    /// Over a host and its clusters. `queue` is the controller's own: watches on what is imported and deadlines of conditions
+    /// wake installations in it.
+    pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
+        conditions::release_with(&host.stores.installations, KIND, &pool);
+        let on_change = OnChange::new(&host, queue.clone());
+        let (blueprints, expressions) = (Blueprints::default(), Expressions::default());
+        Self { host, pool, queue, blueprints, on_change, expressions }
     }
 }
 
@@ -112,6 +135,7 @@ impl Controller for InstallationController {
         let (host, stores) = (self.host.as_ref(), &self.host.stores);
         let key = key_of(installation.as_ref());
         let near = |name: &str| Key::new(key.namespace.clone(), name);
+        self.pool.renew(&waiter(KIND, &key));
         again::read(host, &stores.installations, &key).await?;
         again::read(host, &stores.contexts, &near(&installation.spec.context)).await?;
         let siblings =
@@ -189,6 +213,14 @@ impl InstallationController {
     async fn run(&self, before: &Installation, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
         let mut run = self.walk_from(before.clone(), job, fresh);
         let (phase, transition) = walk(&mut run, phase).await;
+        let key = key_of(before);
+        if !matches!(transition, Transition::Wait(_) | Transition::Retry(_)) {
+            self.pool.release(&waiter(KIND, &key));
+        }
+        // What is tried again comes later and later; a deadline does not.
+        if let (Transition::Retry(_), Some(left)) = (&transition, run.left) {
+            self.queue.wake_in(key, left);
+        }
         run.rest(before, phase, transition).await
     }
 
@@ -197,7 +229,24 @@ impl InstallationController {
         if fresh {
             draft.status.get_or_insert_default().begin(&self.host.now());
         }
-        Run { host: &self.host, blueprints: &self.blueprints, on_change: &self.on_change, draft, job }
+        let workflow = draft.status.as_ref().and_then(|status| status.workflow.as_ref());
+        let records = workflow.filter(|_| !fresh).map(SubinstallationWorkflow::records).unwrap_or_default();
+        let items = Arc::new(workflow::items(workflow, &records, &self.expressions));
+        let key = key_of(&draft);
+        let whose = format!("Installation {}", key.name);
+        let connections = TargetConnections::named(&self.host, &self.pool, &key.namespace, whose);
+        Run {
+            host: &self.host,
+            blueprints: &self.blueprints,
+            on_change: &self.on_change,
+            items,
+            records,
+            clusters: self.pool.set(Arc::new(connections), waiter(KIND, &key)),
+            expressions: &self.expressions,
+            left: None,
+            draft,
+            job,
+        }
     }
 }
 
@@ -212,7 +261,7 @@ impl job::Run for Run<'_> {
             Phase::Init => self.init().await,
             Phase::CleanupOrphaned => self.cleanup_orphaned().await,
             Phase::ObjectsCreated => self.objects_created().await,
-            Phase::Progressing => self.progressing(),
+            Phase::Progressing => self.progressing().await,
             Phase::Completing => self.completing().await,
             Phase::InitDelete => self.init_delete().await,
             Phase::TriggerDelete => self.trigger_delete().await,
@@ -262,6 +311,9 @@ impl Run<'_> {
         let generation = self.draft.metadata.generation.unwrap_or_default();
         let now = self.host.now();
         let status = self.draft.status.get_or_insert_default();
+        if let Some(workflow) = &mut status.workflow {
+            workflow.write_records(&self.records);
+        }
         status.rest(&rest, generation, &now);
         status.dependents_to_trigger = dependents;
         if rest.ended {

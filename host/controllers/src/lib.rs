@@ -5,6 +5,7 @@
 //! of the core.
 
 mod again;
+mod conditions;
 mod dependency;
 mod event;
 mod guard;

@@ -2,6 +2,7 @@
 //!
 //! A blueprint is read once for a job. Whether an engine exists is asked when it is needed, not here.
 
+mod choice;
 mod definition;
 mod file_system;
 mod item;
@@ -15,17 +16,18 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use serde_json::Value;
 
 pub use self::{
+    choice::{ChoiceError, TargetChoice, check_condition},
     definition::{ExportDefinition, ExportKind, ImportDefinition, ImportKind},
     file_system::{FileSystem, FileSystemError},
-    item::{ItemError, ItemTemplate, TargetChoice, check_condition, check_items, decode_items},
+    item::{ItemError, ItemTemplate, check_items, decode_items},
     output::{
         ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
     },
     own::{ComponentReference, OWN_ENGINE, OwnComponent, ReferenceError},
     read::{BlueprintError, Fault, Reading},
     template::{
-        InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, faults_of_templates,
-        without_unsatisfied,
+        InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, edges_of_templates,
+        faults_of_conditions, faults_of_templates, without_unsatisfied,
     },
 };
 

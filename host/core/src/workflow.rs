@@ -430,7 +430,12 @@ impl<'a> Look<'a> {
         self.items.iter().filter(move |item| item.class == class).map(|item| item.name)
     }
 
-    /// The names of the items to be started now, each towards its aim, in the order of declaration.
+    /// The items to be started now, each towards its aim, in the order of declaration.
+    pub fn starting(&self) -> impl Iterator<Item = &Item<'a>> {
+        self.starts.iter().filter_map(|item| self.items.get(*item))
+    }
+
+    /// The names of the items to be started now.
     pub fn starts(&self) -> Vec<&'a str> {
         self.names(&self.starts)
     }

@@ -58,6 +58,8 @@ pub struct Subinstallation {
     /// The component version and resource of its blueprint; `None` where the blueprint is written out, and then the
     /// component version is that of the parent.
     pub child: Option<Child>,
+    /// Its conditions, with the Target objects that they look at.
+    pub conditions: Conditions,
 }
 
 /// Something to be told that fails nothing.
@@ -128,6 +130,7 @@ impl<'a> Rendering<'a> {
     pub async fn subinstallations(
         &mut self,
         imports: &Map<String, Value>,
+        imported: &BTreeMap<String, Imported>,
     ) -> Result<Vec<Subinstallation>, RenderError> {
         let blueprint = self.subject.blueprint;
         let inputs = self.subject.definitions.inputs(imports);
@@ -142,11 +145,20 @@ impl<'a> Rendering<'a> {
         let given: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
         blueprint::without_unsatisfied(&mut templates, &blueprint.imports, &given);
         blueprint::check_templates(&templates, &blueprint.imports).map_err(RenderError::Subinstallations)?;
-        templates.into_iter().map(|template| self.subinstallation(template)).collect()
+        let types = condition::import_types(&blueprint.imports, imports);
+        if let Some(fault) = blueprint::faults_of_conditions(&templates, Some(&types)).into_iter().next() {
+            return Err(RenderError::Subinstallations(fault));
+        }
+        templates.into_iter().map(|template| self.subinstallation(template, imported)).collect()
     }
 
-    /// Where the blueprint of a sub-installation comes from.
-    fn subinstallation(&self, template: InstallationTemplate) -> Result<Subinstallation, RenderError> {
+    /// Where the blueprint of a sub-installation comes from, and what its conditions look at.
+    fn subinstallation(
+        &self,
+        template: InstallationTemplate,
+        imported: &BTreeMap<String, Imported>,
+    ) -> Result<Subinstallation, RenderError> {
+        let conditions = template.resolve_conditions(imported).map_err(RenderError::Subinstallations)?;
         let child = match (&template.blueprint, self.subject.component) {
             (TemplateBlueprint::Inline(_), _) => None,
             (TemplateBlueprint::Reference(reference), Some(component)) => {
@@ -157,7 +169,7 @@ impl<'a> Rendering<'a> {
                 return Err(RenderError::NoComponent { name, reference });
             }
         };
-        Ok(Subinstallation { template, child })
+        Ok(Subinstallation { template, child, conditions })
     }
 
     /// The deploy items, checked together, each with its target.

@@ -288,7 +288,7 @@ fn ins_24_rendered_sub_installations_come_before_those_of_the_blueprint() {
     let world = World::blueprint(&format!(
         "subinstallations: [{{name: static, blueprint: {{filesystem: {{}}}}}}]\nsubinstallationExecutions: [{{name: one, type: Echo, template: 'subinstallations: [{template}]'}}]"
     ));
-    let templates = block_on(world.rendering().subinstallations(&serde_json::Map::new())).unwrap();
+    let templates = block_on(world.rendering().subinstallations(&serde_json::Map::new(), &BTreeMap::new())).unwrap();
     assert_eq!(templates.iter().map(|sub| sub.template.name.as_str()).collect::<Vec<_>>(), ["rendered", "static"]);
 }
 

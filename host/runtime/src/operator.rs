@@ -199,7 +199,7 @@ impl Operator {
         let stores = self.stores.clone();
         wire(&stores, &queues);
         let pool = clusters(&queues);
-        let controller = InstallationController::new(Arc::clone(host), queues.installations.clone());
+        let controller = InstallationController::new(Arc::clone(host), Arc::clone(&pool), queues.installations.clone());
         self.control(controller, stores.installations, queues.installations, pace);
         let controller = ExecutionController::new(Arc::clone(host), Arc::clone(&pool), queues.executions.clone());
         self.control(controller, stores.executions, queues.executions, pace);

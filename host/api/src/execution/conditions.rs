@@ -92,17 +92,23 @@ pub type Records = BTreeMap<String, BTreeMap<Point, Record>>;
 
 /// What is remembered, from the status.
 pub fn records(items: &[ItemStatus]) -> Records {
-    let of = |item: &ItemStatus| item.conditions.iter().filter_map(ItemCondition::record).collect();
-    items.iter().map(|item| (item.name.clone(), of(item))).collect()
+    items.iter().map(|item| (item.name.clone(), read_answers(&item.conditions))).collect()
+}
+
+/// What is remembered of the conditions of one item.
+pub(crate) fn read_answers(conditions: &[ItemCondition]) -> BTreeMap<Point, Record> {
+    conditions.iter().filter_map(ItemCondition::record).collect()
+}
+
+/// What is remembered of the conditions of one item, for a status.
+pub(crate) fn write_answers(records: &BTreeMap<Point, Record>) -> Vec<ItemCondition> {
+    records.iter().map(|(point, record)| ItemCondition::of(*point, record)).collect()
 }
 
 /// What is remembered, for the status.
 pub fn write_records(records: &Records) -> Vec<ItemStatus> {
-    let of = |records: &BTreeMap<Point, Record>| {
-        records.iter().map(|(point, record)| ItemCondition::of(*point, record)).collect()
-    };
     let items = records.iter().filter(|(_, records)| !records.is_empty());
-    items.map(|(name, records)| ItemStatus { name: name.clone(), conditions: of(records) }).collect()
+    items.map(|(name, records)| ItemStatus { name: name.clone(), conditions: write_answers(records) }).collect()
 }
 
 impl DeployItemTemplate {

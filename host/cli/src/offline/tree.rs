@@ -12,7 +12,7 @@ use orangery_api::{
 };
 use orangery_core::{
     binding::{Exports, Imports},
-    blueprint::{Blueprint, ImportDefinition},
+    blueprint::{Blueprint, ImportDefinition, edges_of_templates},
     dag::Direction,
     export,
     import::{self, Imported},
@@ -22,7 +22,7 @@ use orangery_core::{
     template::ExecutionKind,
     workflow::{
         Aim, Answers, Facts, Policy, State, Workflow,
-        condition::{self, Point},
+        condition::{self, Conditions, Point},
     },
 };
 use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
@@ -75,6 +75,9 @@ pub struct Rendered {
     /// The deploy items that the imports alone leave out: not wanted, or depending on one that is not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_wanted: Vec<String>,
+    /// The sub-installations that the imports alone leave out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_wanted_subinstallations: Vec<String>,
     /// Its sub-installations, in the order rendered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subinstallations: Vec<Rendered>,
@@ -213,9 +216,16 @@ impl Offline<'_> {
         let values = rendering.imports(&imported, &spec.import_data_mappings).await?;
         let copies = import::copies(&loaded.blueprint.imports, &values, &scope)?;
         self.world.write(&copies, &namespace, &object);
-        let templates = rendering.subinstallations(&values).await?;
+        let mut templates = rendering.subinstallations(&values, &imported).await?;
         let items = rendering.items(&values, &imported).await?;
         subject.given.check(&items, &templates)?;
+        let not_wanted_subinstallations = {
+            let edges = edges_of_templates(templates.iter().map(|of| &of.template));
+            let known = edges.into_iter().zip(&templates);
+            let known: Vec<_> = known.map(|((name, before), of)| (name, before, &of.conditions)).collect();
+            not_wanted(&known, &values)
+        };
+        templates.retain(|of| !not_wanted_subinstallations.contains(&of.template.name));
         let children = templates.iter().map(|template| child(template, &subject)).collect();
         let parent = Parent { object: &object, path, above: above.or(spec.component_descriptor.as_ref()) };
         let subinstallations = self.siblings(children, Some(parent)).await?;
@@ -239,7 +249,14 @@ impl Offline<'_> {
             name: subject.name.clone(),
             waits_for: None,
             deploy_items: items.iter().map(item).collect(),
-            not_wanted: not_wanted(&items, &values),
+            not_wanted: {
+                let known = items.iter().map(|DeployItem { template, conditions, .. }| {
+                    let before = template.depends_on.iter().map(String::as_str).collect();
+                    (template.name.as_str(), before, conditions)
+                });
+                not_wanted(&known.collect::<Vec<_>>(), &values)
+            },
+            not_wanted_subinstallations,
             subinstallations,
             exports,
             state: kept(rendering.states()),
@@ -394,24 +411,21 @@ fn kept(states: &States) -> BTreeMap<&'static str, BTreeMap<String, Value>> {
 }
 
 /// What the workflow of these items would delete, and never make, for what their conditions say of the imports. Conditions that
-/// read more than imports may hold.
-fn not_wanted(items: &[DeployItem], imports: &Map<String, Value>) -> Vec<String> {
+/// read more than imports may hold. Each item has what it depends on, and its conditions.
+fn not_wanted(items: &[(&str, Vec<&str>, &Conditions)], imports: &Map<String, Value>) -> Vec<String> {
     let document = Map::from_iter([(condition::IMPORTS.to_owned(), Value::Object(imports.clone()))]);
-    let says = |item: &DeployItem, point: Point| {
-        let condition = item.conditions.get(point)?;
+    let says = |conditions: &Conditions, point: Point| {
+        let condition = conditions.get(point)?;
         let expression = condition::compile(condition.expression.as_ref()?).ok()?;
         let alone = condition::reads_imports_alone(condition, &expression);
         alone.then(|| condition::evaluate(&expression, &document).answer)
     };
-    let edges = items.iter().map(|DeployItem { template, .. }| {
-        (template.name.as_str(), template.depends_on.iter().map(String::as_str).collect())
-    });
+    let edges = items.iter().map(|(name, before, _)| (*name, before.clone()));
     let Ok(workflow) = Workflow::new(edges) else { return Vec::new() };
-    let mut asked = items.iter();
-    let look = workflow.look(Direction::Forward, Policy::default(), |_| {
-        let says = |point| asked.as_slice().first().and_then(|item| says(item, point)).unwrap_or_default();
+    let by_name: BTreeMap<&str, &Conditions> = items.iter().map(|(name, _, conditions)| (*name, *conditions)).collect();
+    let look = workflow.look(Direction::Forward, Policy::default(), |name| {
+        let says = |point| by_name.get(name).and_then(|conditions| says(conditions, point)).unwrap_or_default();
         let answers = Answers { activate: says(Point::Activate), when: says(Point::When), ..Answers::default() };
-        asked.next();
         Facts { answers, ..Facts::of(State::Absent) }
     });
     let left = look.items().iter().filter(|item| matches!(item.aim, Aim::Delete | Aim::Leave));

@@ -11,7 +11,7 @@ use orangery_api::{
     condition::{self, Condition},
     deploy_item::DeployItem,
     error::LastError,
-    execution::{Execution, ItemStatus},
+    execution::{Execution, ItemCondition},
     installation::Installation,
     job::{Job, TransitionTimes},
     label,
@@ -135,9 +135,22 @@ impl<'a> Family<'a> {
         }
         let mut subinstallations = self.subinstallations.get(&own_id).cloned().unwrap_or_default();
         subinstallations.sort_by_key(|sub| (sub.annotation(annotation::SUBINSTALLATION_NAME), id(*sub)));
+        let mut children: Vec<Node> = Vec::new();
         for sub in subinstallations {
-            node.children.extend(self.installation(sub, Some(below)));
+            children.extend(self.installation(sub, Some(below)));
         }
+        if let Some(workflow) = status.and_then(|status| status.workflow.as_ref()) {
+            let mut whose = Whose { kind: Kind::Installation, of: &own_id, nodes: children };
+            for of in workflow.subinstallations.iter().filter(|of| !of.conditions.is_empty()) {
+                whose.show_conditions((&of.name, &of.conditions), &below);
+            }
+            if node.standing == Standing::Succeeded {
+                whose.show_left(workflow.subinstallations.iter().map(|of| &of.name));
+            }
+            children = whose.nodes;
+            children.sort_by(|one, other| one.title.cmp(&other.title));
+        }
+        node.children.extend(children);
         Some(node)
     }
 
@@ -157,21 +170,15 @@ impl<'a> Family<'a> {
         name_predecessors(&mut node.children, &self.items.get(&id(execution)).cloned().unwrap_or_default());
         let status = execution.status.as_ref();
         let conditional = status.map(|status| status.items.as_slice()).unwrap_or_default();
-        for item in conditional {
-            show_conditions(&mut node.children, item, execution, &below);
-        }
-        if !conditional.is_empty() && node.standing == Standing::Succeeded {
-            // What depends on what is not wanted was never asked, and has no object.
-            let known: BTreeSet<&str> = node.children.iter().map(|item| item.title.as_str()).collect();
-            let left: Vec<&String> = order.iter().filter(|name| !known.contains(name.as_str())).collect();
-            let places: Vec<Node> = left
-                .into_iter()
-                .map(|name| Node {
-                    waits_for: Some("not wanted: what it depends on is not there".to_owned()),
-                    ..without_object(execution, name, Standing::Idle)
-                })
-                .collect();
-            node.children.extend(places);
+        if !conditional.is_empty() {
+            let mut whose = Whose { kind: Kind::DeployItem, of: &id(execution), nodes: node.children };
+            for item in conditional {
+                whose.show_conditions((&item.name, &item.conditions), &below);
+            }
+            if node.standing == Standing::Succeeded {
+                whose.show_left(order.iter());
+            }
+            node.children = whose.nodes;
         }
         node.children.sort_by_key(|item| order.iter().position(|name| *name == item.title).unwrap_or(usize::MAX));
         let done = node.children.iter().filter(|item| item.standing == Standing::Succeeded).count();
@@ -180,7 +187,21 @@ impl<'a> Family<'a> {
             |item: &&Node| item.job.is_empty() && item.standing == Standing::Idle && item.waits_for.is_some();
         let total = node.children.len() - node.children.iter().filter(left_out).count();
         node.items = Some(Progress { done, total });
+        tell_stopped(&mut node);
         node
+    }
+}
+
+/// Says of what a failed job did not come to that it was another's failure that kept it.
+fn tell_stopped(node: &mut Node) {
+    let why = match node.phase.as_str() {
+        "Failed" => "not started: another one failed",
+        "DeleteFailed" => "not deleted: another one could not be",
+        _ => return,
+    };
+    let left = node.children.iter_mut().filter(|child| child.standing == Standing::Idle && child.waits_for.is_none());
+    for child in left {
+        child.waits_for = Some(why.to_owned());
     }
 }
 
@@ -221,56 +242,77 @@ fn name_predecessors(nodes: &mut [Node], items: &[&DeployItem]) {
     }
 }
 
-/// Says of a deploy item what its conditions hold up. One without an object, which is not wanted or not decided upon, gets a
-/// place of its own.
-fn show_conditions(nodes: &mut Vec<Node>, status: &ItemStatus, execution: &Execution, parent: &Parent<'_>) {
-    // The one that holds it up is the last that was asked.
-    let unmet = status.conditions.iter().rfind(|condition| condition.status != "True");
-    let held = unmet.map(|condition| match (condition.type_.as_str(), condition.status.as_str()) {
-        ("when", "False") => format!("not wanted: {}", condition.message),
-        ("activateWhen", "False") => format!("takes no part: {}", condition.message),
-        (field, "False") => format!("{field} is not met: {}", condition.message),
-        (field, _) => format!("{field} cannot be told: {}", condition.message),
-    });
-    let decided = unmet.is_some_and(|it| it.status == "False" && matches!(it.type_.as_str(), "when" | "activateWhen"));
-    match nodes.iter_mut().find(|node| node.title == status.name) {
-        Some(node) => {
-            node.conditions.clone_from(&status.conditions);
-            node.waits_for = held.or(node.waits_for.take());
+/// The items of an object that conditions have a say in.
+struct Whose<'a> {
+    kind: Kind,
+    /// The object.
+    of: &'a Id,
+    nodes: Vec<Node>,
+}
+
+impl Whose<'_> {
+    /// Says of an item what its conditions hold up. One without an object, which is not wanted or not decided upon, gets a place of
+    /// its own.
+    fn show_conditions(&mut self, (name, conditions): (&str, &[ItemCondition]), parent: &Parent<'_>) {
+        // The one that holds it up is the last that was asked.
+        let unmet = conditions.iter().rfind(|condition| condition.status != "True");
+        let held = unmet.map(|condition| match (condition.type_.as_str(), condition.status.as_str()) {
+            ("when", "False") => format!("not wanted: {}", condition.message),
+            ("activateWhen", "False") => format!("takes no part: {}", condition.message),
+            (field, "False") => format!("{field} is not met: {}", condition.message),
+            (field, _) => format!("{field} cannot be told: {}", condition.message),
+        });
+        let decides = |condition: &ItemCondition| matches!(condition.type_.as_str(), "when" | "activateWhen");
+        let decided = unmet.is_some_and(|condition| condition.status == "False" && decides(condition));
+        match self.nodes.iter_mut().find(|node| node.title == name) {
+            Some(node) => {
+                node.conditions = conditions.to_vec();
+                node.waits_for = held.or(node.waits_for.take());
+            }
+            None => {
+                let standing = if decided || !parent.is_at_work { Standing::Idle } else { Standing::Pending };
+                self.nodes.push(Node {
+                    since: unmet.map(|condition| condition.last_transition_time.0.to_string()),
+                    waits_for: held,
+                    conditions: conditions.to_vec(),
+                    ..self.without_object(name, standing)
+                });
+            }
         }
-        None => {
-            let standing = if decided || !parent.is_at_work { Standing::Idle } else { Standing::Pending };
-            nodes.push(Node {
-                since: unmet.map(|condition| condition.last_transition_time.0.to_string()),
-                waits_for: held,
-                conditions: status.conditions.clone(),
-                ..without_object(execution, &status.name, standing)
+    }
+
+    /// What depends on what is not wanted was never asked, and has no object.
+    fn show_left<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
+        let known: BTreeSet<String> = self.nodes.iter().map(|node| node.title.clone()).collect();
+        for name in names.filter(|name| !known.contains(*name)) {
+            self.nodes.push(Node {
+                waits_for: Some("not wanted: what it depends on is not there".to_owned()),
+                ..self.without_object(name, Standing::Idle)
             });
         }
     }
-}
 
-/// The place of an item that has no object.
-fn without_object(execution: &Execution, name: &str, standing: Standing) -> Node {
-    let (namespace, _) = id(execution);
-    Node {
-        kind: Kind::DeployItem,
-        namespace,
-        name: name.to_owned(),
-        title: name.to_owned(),
-        phase: String::new(),
-        standing,
-        job: String::new(),
-        item_type: None,
-        target: None,
-        plugin: None,
-        items: None,
-        took: None,
-        since: None,
-        waits_for: None,
-        error: None,
-        conditions: Vec::new(),
-        children: Vec::new(),
+    /// The place of an item that has no object.
+    fn without_object(&self, name: &str, standing: Standing) -> Node {
+        Node {
+            kind: self.kind,
+            namespace: self.of.0.clone(),
+            name: name.to_owned(),
+            title: name.to_owned(),
+            phase: String::new(),
+            standing,
+            job: String::new(),
+            item_type: None,
+            target: None,
+            plugin: None,
+            items: None,
+            took: None,
+            since: None,
+            waits_for: None,
+            error: None,
+            conditions: Vec::new(),
+            children: Vec::new(),
+        }
     }
 }
 

@@ -58,8 +58,9 @@ impl Run<'_> {
         }
         let objects = self.objects();
         let asked = self.ask_all(Direction::Backward, &objects).await;
-        let outcome = self.carry_out_deletion(&objects, self.states(&objects, Direction::Backward, &asked)).await;
-        self.with_conditions(outcome, asked)
+        let states = self.states(&objects, Direction::Backward, (&self.records, &asked));
+        let outcome = self.carry_out_deletion(&objects, states).await;
+        asked.with(outcome)
     }
 
     /// What a deletion needs to know: the objects there are, and items without one that have to be gone in every respect.

@@ -7,7 +7,7 @@ use kube::{ResourceExt, core::ObjectMeta};
 use orangery_api::{
     FINALIZER, annotation,
     deploy_item::{DeployItem, DeployItemSpec},
-    execution::{DeployItemCache, DeployItemTemplate},
+    execution::{DeployItemCache, DeployItemTemplate, Records},
     job::{Job, NamePair},
     label,
     marks::Marks,
@@ -27,12 +27,10 @@ use orangery_core::{
 };
 use orangery_reconcile::{Key, WriteError};
 
-use super::{
-    Run,
-    conditions::{Asked, Item, Items},
-    deletion::states_of_objects,
-};
+use super::{Run, conditions, deletion::states_of_objects};
 use crate::{
+    conditions::Asked,
+    guard,
     host::{Host, index},
     job::{JobStatus, failure_of},
     object::{controller_reference, hold},
@@ -57,7 +55,7 @@ impl Run<'_> {
                         .with_code(Code::ConfigurationProblem),
                 )
             })?;
-            self.items = Arc::new(Items::of(templates));
+            self.items = Arc::new(conditions::items(templates));
         }
         Ok(())
     }
@@ -67,17 +65,19 @@ impl Run<'_> {
     pub(super) async fn init(&mut self) -> Step<Verdict> {
         self.load_items()?;
         self.check_conditions()?;
+        let namespace = self.draft.namespace().unwrap_or_default();
+        guard::before_asking(self.host, &namespace, &self.draft.spec.condition_targets).await?;
         let objects = self.objects();
         let existing: BTreeMap<String, String> = objects
             .iter()
             .filter(|object| !object.is_deleting())
             .map(|object| (object.name_any(), item_name(object).to_owned()))
             .collect();
-        let plan = plan::reconcile(self.items.list.iter().map(Item::name), &existing);
+        let plan = plan::reconcile(self.items.list.iter().map(|item| item.name.as_str()), &existing);
         let by_name = |name: &str| objects.iter().find(|object| object.name_any() == name);
         let now = self.items.list.iter().filter(|item| !item.late);
         let writes: Vec<_> = now
-            .map(|item| self.ensure(&item.template, plan.update.get(item.name()).and_then(|name| by_name(name))))
+            .map(|item| self.ensure(&item.template, plan.update.get(&item.name).and_then(|name| by_name(name))))
             .collect();
         let active = stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect::<Vec<NamePair>>().await?;
         for orphan in plan.orphans.iter().filter_map(|name| by_name(name)) {
@@ -180,22 +180,23 @@ impl Run<'_> {
         self.load_items()?;
         let asked = self.ask_all(Direction::Forward, &self.objects()).await;
         let outcome = self.progress(&asked).await;
-        self.with_conditions(outcome, asked)
+        asked.with(outcome)
     }
 
     async fn progress(&mut self, asked: &Asked) -> Step<Verdict> {
-        let objects = self.objects();
-        let leaving = plan::leaving(&self.states(&objects, Direction::Forward, asked), &self.job);
-        let mut orphans = self.orphans();
-        orphans.retain(|object| !leaving.contains(item_name(object)));
+        let mut objects = self.objects();
+        let mut orphans: Vec<_> = objects.iter().filter(|object| object.is_deleting()).cloned().collect();
+        if !orphans.is_empty() {
+            let leaving = plan::leaving(&self.states(&objects, Direction::Forward, (&self.records, asked)), &self.job);
+            orphans.retain(|object| !leaving.contains(item_name(object)));
+        }
         if !orphans.is_empty() {
             match self.carry_out_deletion(&orphans, states_of_objects(&orphans)).await? {
-                Verdict::Done => {}
+                Verdict::Done => objects = self.objects(),
                 failed @ Verdict::Failed(_) => return Ok(failed),
             }
         }
-        let objects = self.objects();
-        let states = self.states(&objects, Direction::Forward, asked);
+        let states = self.states(&objects, Direction::Forward, (&self.records, asked));
         let plan::Plan { trigger: names, delete, outcome } =
             plan::progressing(&states, &self.job, self.draft.spec.policy());
         drop(states);
@@ -215,14 +216,14 @@ impl Run<'_> {
         &'s self,
         objects: &'s [Arc<DeployItem>],
         direction: Direction,
-        asked: &Asked,
+        (records, asked): (&Records, &Asked),
     ) -> Vec<ItemState<'s>> {
         let named: BTreeMap<(bool, &str), &Arc<DeployItem>> =
             objects.iter().rev().map(|object| ((object.is_deleting(), item_name(object)), object)).collect();
         let none = BTreeMap::new();
         let of_spec = self.items.list.iter().map(|item| {
-            let found = |deleting| named.get(&(deleting, item.name())).map(|object| state(object));
-            let records = self.records.get(item.name()).unwrap_or(&none);
+            let found = |deleting| named.get(&(deleting, item.name.as_str())).map(|object| state(object));
+            let records = records.get(&item.name).unwrap_or(&none);
             let keep = item.template.on_delete.as_ref().is_some_and(|on_delete| on_delete.keep);
             let mut answers = condition::answers(&item.conditions, records);
             if keep {
@@ -236,8 +237,8 @@ impl Run<'_> {
                 keep,
                 late: item.late,
                 answers,
-                given_up: asked.given_up.get(item.name()).cloned().or(interrupted),
-                ..ItemState::new(item.name(), item.depends_on(), found(false))
+                given_up: asked.given_up.get(&item.name).cloned().or(interrupted),
+                ..ItemState::new(&item.name, item.depends_on(), found(false))
             }
         });
         match direction {
@@ -257,7 +258,8 @@ impl Run<'_> {
         }
         let items = Arc::clone(&self.items);
         let wanted = names.iter().filter_map(|name| items.find(name));
-        let writes: Vec<_> = wanted.map(|item| self.ensure(&item.template, live.get(item.name()).copied())).collect();
+        let writes: Vec<_> =
+            wanted.map(|item| self.ensure(&item.template, live.get(item.name.as_str()).copied())).collect();
         let pairs = stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect::<Vec<NamePair>>().await?;
         let namespace = self.draft.namespace().unwrap_or_default();
         let cache = self.draft.status.get_or_insert_default().deploy_item_cache.get_or_insert_default();

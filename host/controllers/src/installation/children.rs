@@ -9,7 +9,7 @@ use orangery_core::{
     job::JobIds,
     phase::{Phase as _, execution::Execution as ExecutionPhase, installation::Installation as Phase},
     plan::installation::{self as plan, Peer, Standing},
-    step::{Step, Verdict},
+    step::{Halt, Step, Until, Verdict},
 };
 use orangery_reconcile::Key;
 
@@ -60,9 +60,11 @@ impl Run<'_> {
     }
 
     pub(super) fn peers(&self) -> Vec<Peer> {
-        let subs = self.subinstallations();
-        let execution = self.execution();
-        subs.iter().map(|sub| peer(sub)).chain(execution.iter().map(|execution| execution_peer(execution))).collect()
+        self.subinstallations().iter().map(|sub| peer(sub)).chain(self.execution_peer()).collect()
+    }
+
+    pub(super) fn execution_peer(&self) -> Option<Peer> {
+        self.execution().map(|execution| execution_peer(&execution))
     }
 
     /// `CleanupOrphaned`: orphans get the job and are waited for until they are gone.
@@ -87,8 +89,8 @@ impl Run<'_> {
 
     /// `ObjectsCreated`: the job goes to all subobjects (INS-32).
     pub(super) async fn objects_created(&mut self) -> Step<Verdict> {
-        for sub in self.subinstallations() {
-            self.trigger_subinstallation(&sub, Phase::INIT).await?;
+        for sub in self.subinstallations().iter().filter(|sub| !self.is_late(sub)) {
+            self.trigger_subinstallation(sub, Phase::INIT).await?;
         }
         if let Some(execution) = self.execution() {
             self.trigger_execution(&execution, ExecutionPhase::INIT).await?;
@@ -97,7 +99,10 @@ impl Run<'_> {
     }
 
     /// `Progressing`: all subobjects finished, and well?
-    pub(super) fn progressing(&self) -> Step<Verdict> {
+    pub(super) async fn progressing(&mut self) -> Step<Verdict> {
+        if self.is_conditional() {
+            return self.progressing_by_conditions().await;
+        }
         plan::progressing(&self.peers(), &self.missing(), &self.job)
     }
 
@@ -107,32 +112,55 @@ impl Run<'_> {
         let subs: Vec<String> = self.subinstallations().iter().map(|sub| sub.name_any()).collect();
         let made = status.sub_inst_cache.iter().flat_map(|cache| &cache.active_subs);
         let lost = made.filter(|made| !subs.contains(&made.object_name));
-        let execution = status.execution_ref.iter().filter(|_| self.execution().is_none());
         let lost = lost.map(|lost| format!("installation {}", lost.object_name));
-        lost.chain(execution.map(|lost| format!("execution {}", lost.name))).collect()
+        lost.chain(self.missing_execution()).collect()
+    }
+
+    /// The Execution, with its kind, if this job made it and it is there no more.
+    pub(super) fn missing_execution(&self) -> Vec<String> {
+        let made = self.draft.status.iter().filter_map(|status| status.execution_ref.as_ref());
+        made.filter(|_| self.execution().is_none()).map(|lost| format!("execution {}", lost.name)).collect()
     }
 
     /// `TriggerDelete`: the job goes to all subobjects and so starts their deletion (INS-65).
     pub(super) async fn trigger_delete(&mut self) -> Step<Verdict> {
-        for sub in self.subinstallations() {
-            self.trigger_subinstallation(&sub, Phase::INIT_DELETE).await?;
+        // Where a condition says when something is gone, what comes after it is asked to go then.
+        if !self.is_deletion_conditional() {
+            for sub in self.subinstallations() {
+                self.trigger_subinstallation(&sub, Phase::INIT_DELETE).await?;
+            }
         }
-        if let Some(execution) = self.execution() {
-            self.trigger_execution(&execution, ExecutionPhase::INIT_DELETE).await?;
-        }
+        self.delete_by_execution().await?;
         Ok(Verdict::Done)
+    }
+
+    /// The job goes to the Execution and so starts its deletion.
+    pub(super) async fn delete_by_execution(&self) -> Step<()> {
+        match self.execution() {
+            Some(execution) => self.trigger_execution(&execution, ExecutionPhase::INIT_DELETE).await,
+            None => Ok(()),
+        }
     }
 
     /// `Deleting`: all subobjects gone? One that was still deploying in this very job when it was to go gets the job once
     /// more as soon as it has ended.
     pub(super) async fn deleting(&mut self) -> Step<Verdict> {
+        if self.is_deletion_conditional() {
+            return self.deleting_by_conditions().await;
+        }
         self.trigger_delete().await?;
         self.until_gone()
     }
 
     /// Whether all subobjects are gone, and if not, for which it waits.
     pub(super) fn until_gone(&self) -> Step<Verdict> {
-        plan::deleting(&self.peers(), &self.job)
+        match plan::deleting(&self.peers(), &self.job) {
+            // Conditions are asked at the next look.
+            Ok(Verdict::Done) if self.is_deletion_conditional() => {
+                Err(Halt::wait("Condition", "deletedWhen", Until::Met))
+            }
+            outcome => outcome,
+        }
     }
 
     pub(super) async fn trigger_subinstallation(&self, sub: &Arc<Installation>, first: Phase) -> Step<()> {

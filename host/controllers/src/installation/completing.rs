@@ -16,10 +16,7 @@ impl Run<'_> {
         self.delete_stale_objects().await?;
         let loaded = self.blueprints.load(self.host, &self.draft, &self.job).await?;
         let imported = self.read_imports().await?;
-        let generation = self.draft.metadata.generation.unwrap_or_default();
-        let status = self.draft.status.clone().unwrap_or_default();
-        let hash = import::imports_hash(&imported);
-        plan::unchanged((status.job_generation.unwrap_or_default(), generation), (&status.imports_hash, &hash))?;
+        self.check_unchanged(&import::imports_hash(&imported))?;
         if loaded.blueprint.export_executions.is_empty() && self.draft.spec.exports.is_empty() {
             return Ok(Verdict::Done);
         }
@@ -38,5 +35,15 @@ impl Run<'_> {
         self.check_owners(&records)?;
         self.write_records(&records).await?;
         Ok(Verdict::Done)
+    }
+
+    /// Nothing that `Init` saw may have changed: the spec, or an import.
+    pub(super) fn check_unchanged(&self, imports_hash: &str) -> Step<()> {
+        let generation = self.draft.metadata.generation.unwrap_or_default();
+        let (job_generation, at_init) = match &self.draft.status {
+            Some(status) => (status.job_generation.unwrap_or_default(), status.imports_hash.as_str()),
+            None => (0, ""),
+        };
+        plan::unchanged((job_generation, generation), (at_init, imports_hash))
     }
 }

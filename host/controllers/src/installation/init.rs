@@ -55,8 +55,9 @@ impl Run<'_> {
         // No subobject works before it has the job, so nobody reads a copy yet: they are written beside the subobjects.
         let copies = record::write(host, &namespace, &owner, &records);
         let subobjects = async {
-            let templates = rendering.subinstallations(&values).await;
+            let templates = rendering.subinstallations(&values, &imported).await;
             let templates = self.rendered(&mut rendering, &mut secrets, templates).await?;
+            self.begin_workflow(&loaded.blueprint, &templates, &values).await?;
             self.ensure_subinstallations(&templates).await?;
             let items = rendering.items(&values, &imported).await;
             let items = self.rendered(&mut rendering, &mut secrets, items).await?;

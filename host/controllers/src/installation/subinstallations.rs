@@ -24,9 +24,12 @@ use super::Run;
 use crate::object::{controller_reference, hold};
 
 impl Run<'_> {
-    /// Brings the sub-installation objects to their templates.
+    /// Brings the sub-installation objects to their templates. Those that are made when they start are left as they are.
     pub(super) async fn ensure_subinstallations(&mut self, wanted: &[Subinstallation]) -> Step<()> {
-        let objects = self.subinstallations();
+        let wanted: Vec<&Subinstallation> =
+            wanted.iter().filter(|sub| !self.is_made_late(&sub.template.name)).collect();
+        let mut objects = self.subinstallations();
+        objects.retain(|object| !self.is_late(object));
         let existing: Vec<Existing> = objects
             .iter()
             .map(|object| Existing {
@@ -63,7 +66,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn ensure_subinstallation(&self, sub: &Subinstallation, present: Option<&Arc<Installation>>) -> Step<String> {
+    pub(super) async fn ensure_subinstallation(
+        &self,
+        sub: &Subinstallation,
+        present: Option<&Arc<Installation>>,
+    ) -> Step<String> {
         let writer = self.host.writer(&self.host.stores.installations);
         let template = &sub.template;
         let spec = convert::subinstallation(&self.draft.spec, template, sub.child.as_ref());

@@ -6,12 +6,13 @@ use orangery_expression::Type;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::choice::{ChoiceError, TargetChoice, TargetForm, choice, conditions};
 use crate::{
     dag::{Dag, DagError},
     duration::{self, InvalidDuration},
-    import::{Imported, TargetObject},
+    import::Imported,
     lenient::{self, DecodeError},
-    workflow::condition::{self, Condition, Conditions, Point, Surroundings},
+    workflow::condition::{self, Conditions, Point, Surroundings},
 };
 
 /// One rendered deploy item.
@@ -39,19 +40,6 @@ pub struct ItemTemplate {
     pub target: Option<TargetChoice>,
     /// Whether it takes part, is wanted, is ready and is gone (WF-02 … WF-05).
     pub conditions: Conditions<TargetChoice>,
-}
-
-/// How an item names its target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TargetChoice {
-    /// A Target object of the namespace, used as it is.
-    Name(String),
-    /// A target import.
-    Import(String),
-    /// An element of a target list import.
-    Element(String, i64),
-    /// An entry of a target map import.
-    Entry(String, String),
 }
 
 /// Why rendered items cannot be used.
@@ -91,49 +79,13 @@ pub enum ItemError {
         /// What is wrong with it.
         why: String,
     },
-    /// `target` says nothing.
-    #[error("deploy item {name:?}: `target` is empty; set target.import or target.name, or leave target out")]
-    EmptyTarget {
+    /// No such target.
+    #[error("deploy item {name:?}: {source}")]
+    Target {
         /// Its name.
         name: String,
-    },
-    /// No such import, or of another kind.
-    #[error("deploy item {name:?}: there is no {kind} import {import:?}; known are: {known}")]
-    UnknownImport {
-        /// Its name.
-        name: String,
-        /// `target`, `target list`, `target map`.
-        kind: &'static str,
-        /// The import.
-        import: String,
-        /// The imports of that kind.
-        known: String,
-    },
-    /// No such element.
-    #[error(
-        "deploy item {name:?}: index {index} is out of bounds; the target list {import:?} has {length} elements, counted from 0"
-    )]
-    Index {
-        /// Its name.
-        name: String,
-        /// The import.
-        import: String,
-        /// The index.
-        index: i64,
-        /// How many elements there are.
-        length: usize,
-    },
-    /// No such entry.
-    #[error("deploy item {name:?}: the target map {import:?} has no key {key:?}; its keys are: {known}")]
-    Key {
-        /// Its name.
-        name: String,
-        /// The import.
-        import: String,
-        /// The key.
-        key: String,
-        /// The keys there are.
-        known: String,
+        /// Why.
+        source: ChoiceError,
     },
 }
 
@@ -169,15 +121,6 @@ struct OnDeleteForm {
     keep: bool,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct TargetForm {
-    name: String,
-    import: String,
-    index: Option<i64>,
-    key: Option<String>,
-}
-
 /// The items of one deploy execution.
 pub fn decode_items(output: &Value) -> Result<Vec<ItemTemplate>, ItemError> {
     let form: Form = lenient::decode(output).map_err(ItemError::Form)?;
@@ -200,7 +143,7 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
     }
     let target = match form.target {
         None => None,
-        Some(target) => Some(choice(target, &form.name)?),
+        Some(target) => Some(choice(target).map_err(|source| ItemError::Target { name: form.name.clone(), source })?),
     };
     let written = [
         (Point::Activate, form.activate_when),
@@ -208,10 +151,8 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
         (Point::Ready, form.ready_when),
         (Point::Deleted, form.deleted_when),
     ];
-    let mut conditions = Vec::new();
-    for (point, written) in written {
-        conditions.push((point, written.map(|written| condition(&written, &form.name, point)).transpose()?));
-    }
+    let conditions =
+        conditions(written).map_err(|(point, why)| ItemError::Condition { name: form.name.clone(), point, why })?;
     Ok(ItemTemplate {
         name: form.name,
         type_: form.type_,
@@ -223,39 +164,8 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
         skip_uninstall_if_cluster_removed: form.on_delete.skip_uninstall_if_cluster_removed,
         keep: form.on_delete.keep,
         target,
-        conditions: Conditions::of(conditions),
+        conditions,
     })
-}
-
-fn choice(form: TargetForm, name: &str) -> Result<TargetChoice, ItemError> {
-    match form {
-        // The index wins over the key, the import over the name.
-        TargetForm { import, index: Some(index), .. } => Ok(TargetChoice::Element(import, index)),
-        TargetForm { import, key: Some(key), .. } => Ok(TargetChoice::Entry(import, key)),
-        TargetForm { import, .. } if !import.is_empty() => Ok(TargetChoice::Import(import)),
-        TargetForm { name, .. } if !name.is_empty() => Ok(TargetChoice::Name(name)),
-        TargetForm { .. } => Err(ItemError::EmptyTarget { name: name.to_owned() }),
-    }
-}
-
-/// A condition as templates write it; a text is an expression.
-fn condition(written: &Value, name: &str, point: Point) -> Result<Condition<TargetChoice>, ItemError> {
-    if let Value::String(source) = written {
-        return Ok(Condition::expression(source));
-    }
-    let form: Condition<TargetForm> = lenient::decode(written).map_err(|error| ItemError::Condition {
-        name: name.to_owned(),
-        point,
-        why: format!("it has a wrong form: {error}"),
-    })?;
-    form.try_map(|target| choice(target, name))
-}
-
-/// What is wrong with a condition as templates write it, if anything is: one sentence that names item and field.
-pub fn check_condition(written: &Value, name: &str, point: Point, around: &Surroundings<'_>) -> Result<(), String> {
-    let told = |why| ItemError::Condition { name: name.to_owned(), point, why }.to_string();
-    let condition = condition(written, name, point).map_err(|error| error.to_string())?;
-    condition::check(&condition, point, around).map_err(told)
 }
 
 /// The rules over all items of an installation: unique names, known dependencies, no circle (EXE-30 guards what slips
@@ -267,7 +177,7 @@ pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> 
     });
     let dag = Dag::new(edges).map_err(ItemError::Order)?;
     for item in items.iter().filter(|item| !item.conditions.is_empty()) {
-        let around = Surroundings { imports: imports.clone(), open: false, predecessors: dag.all_before(&item.name) };
+        let around = Surroundings { imports: Some(imports.clone()), predecessors: Some(dag.all_before(&item.name)) };
         condition::check_all(&item.conditions, &around).map_err(|(point, why)| ItemError::Condition {
             name: item.name.clone(),
             point,
@@ -281,59 +191,15 @@ impl ItemTemplate {
     /// The name of the Target object it deploys to. An import means the imported object itself, not the copy that the
     /// installation keeps.
     pub fn resolve_target(&self, imports: &BTreeMap<String, Imported>) -> Result<Option<String>, ItemError> {
-        self.target.as_ref().map(|choice| self.resolve(choice, imports)).transpose()
+        self.target.as_ref().map(|choice| choice.resolve(imports)).transpose().map_err(|source| self.no_target(source))
     }
 
     /// Its conditions, with the Target objects that they look at.
     pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<Conditions, ItemError> {
-        self.conditions.clone().try_map(|choice| self.resolve(&choice, imports))
+        self.conditions.clone().try_map(|choice| choice.resolve(imports)).map_err(|source| self.no_target(source))
     }
 
-    /// The name of the Target object that a choice means.
-    fn resolve(&self, choice: &TargetChoice, imports: &BTreeMap<String, Imported>) -> Result<String, ItemError> {
-        let name = || self.name.clone();
-        let unknown = |kind: &'static str, import: &str, same: fn(&Imported) -> bool| {
-            let known: Vec<&str> =
-                imports.iter().filter(|(_, import)| same(import)).map(|(name, _)| name.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            ItemError::UnknownImport { name: name(), kind, import: import.to_owned(), known }
-        };
-        let object = |target: &TargetObject| Ok(target.name.clone());
-        match choice {
-            TargetChoice::Name(name) => Ok(name.clone()),
-            TargetChoice::Import(import) => match imports.get(import) {
-                Some(Imported::Target(target)) => object(target),
-                Some(Imported::Data(_) | Imported::TargetList(_) | Imported::TargetMap(_)) | None => {
-                    Err(unknown("target", import, |import| matches!(import, Imported::Target(_))))
-                }
-            },
-            TargetChoice::Element(import, index) => match imports.get(import) {
-                Some(Imported::TargetList(targets)) => {
-                    match usize::try_from(*index).ok().and_then(|index| targets.get(index)) {
-                        Some(target) => object(target),
-                        None => {
-                            let (import, length) = (import.clone(), targets.len());
-                            Err(ItemError::Index { name: name(), import, index: *index, length })
-                        }
-                    }
-                }
-                Some(Imported::Data(_) | Imported::Target(_) | Imported::TargetMap(_)) | None => {
-                    Err(unknown("target list", import, |import| matches!(import, Imported::TargetList(_))))
-                }
-            },
-            TargetChoice::Entry(import, key) => match imports.get(import) {
-                Some(Imported::TargetMap(targets)) => match targets.get(key) {
-                    Some(target) => object(target),
-                    None => {
-                        let known: Vec<&str> = targets.keys().map(String::as_str).collect();
-                        let (import, known) = (import.clone(), known.join(", "));
-                        Err(ItemError::Key { name: name(), import, key: key.clone(), known })
-                    }
-                },
-                Some(Imported::Data(_) | Imported::Target(_) | Imported::TargetList(_)) | None => {
-                    Err(unknown("target map", import, |import| matches!(import, Imported::TargetMap(_))))
-                }
-            },
-        }
+    fn no_target(&self, source: ChoiceError) -> ItemError {
+        ItemError::Target { name: self.name.clone(), source }
     }
 }

@@ -3,16 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use orangery_expression::Type;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::ImportDefinition;
+use super::{
+    ImportDefinition,
+    choice::{ChoiceError, TargetChoice, conditions},
+};
 use crate::{
     binding::{self, BindingError, BindingFault, DataSource, Exports, Imports, TargetSource},
-    dag::DagError,
+    dag::{Dag, DagError},
+    duration::{self, InvalidDuration},
+    import::Imported,
     lenient::{self, DecodeError},
     name,
     sibling::{self, Reference, Sibling},
+    workflow::condition::{self, Conditions, Point, Surroundings},
 };
 
 /// A sub-installation before it is an object.
@@ -32,6 +39,10 @@ pub struct InstallationTemplate {
     pub export_data_mappings: BTreeMap<String, Value>,
     /// Promises that spare looking at siblings.
     pub optimization: Option<Optimization>,
+    /// How long each of its conditions is waited for, in Go's notation, checked.
+    pub timeout: Option<String>,
+    /// Whether it takes part, is wanted, is ready and is gone (WF-02 … WF-05).
+    pub conditions: Conditions<TargetChoice>,
 }
 
 /// Where the blueprint of a template comes from.
@@ -134,6 +145,32 @@ pub enum TemplateError {
         /// What there is.
         known: String,
     },
+    /// The timeout of its conditions cannot be read.
+    #[error("the sub-installation {name:?}: timeout {source}")]
+    Timeout {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: InvalidDuration,
+    },
+    /// A condition cannot be asked.
+    #[error("the sub-installation {name:?}: {point}: {why}")]
+    Condition {
+        /// Its name.
+        name: String,
+        /// Which one.
+        point: Point,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A condition looks at no target.
+    #[error("the sub-installation {name:?}: {source}")]
+    Target {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: ChoiceError,
+    },
     /// Templates wait for each other.
     #[error("the sub-installations import from each other: {0}")]
     Order(DagError),
@@ -151,6 +188,9 @@ impl TemplateError {
             TemplateError::Binding { source, .. } => below(&source.path),
             TemplateError::SeveralExporters { .. } | TemplateError::ExportIsImport { .. } => below("exports"),
             TemplateError::Unsatisfied { .. } | TemplateError::Order(_) => below("imports"),
+            TemplateError::Timeout { .. } => below("timeout"),
+            TemplateError::Condition { point, .. } => below(point.name()),
+            TemplateError::Target { .. } => place.to_owned(),
         }
     }
 
@@ -164,6 +204,9 @@ impl TemplateError {
             | TemplateError::Binding { name, .. }
             | TemplateError::Duplicate { name }
             | TemplateError::ExportIsImport { name, .. }
+            | TemplateError::Timeout { name, .. }
+            | TemplateError::Condition { name, .. }
+            | TemplateError::Target { name, .. }
             | TemplateError::Unsatisfied { name, .. } => Some(name),
             TemplateError::SeveralExporters { exporters, .. } => exporters.last().map(String::as_str),
             TemplateError::Order(DagError::Cycle { members }) => members.first().map(String::as_str),
@@ -186,6 +229,11 @@ struct Form {
     exports: Exports,
     export_data_mappings: BTreeMap<String, Value>,
     optimization: Option<Optimization>,
+    timeout: Option<String>,
+    activate_when: Option<Value>,
+    when: Option<Value>,
+    ready_when: Option<Value>,
+    deleted_when: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -239,6 +287,20 @@ impl InstallationTemplate {
                 Some(DataSource::DataObject(_)) | None => {}
             }
         }
+        if let Some(timeout) = &form.timeout {
+            duration::limit(timeout).map_err(|source| TemplateError::Timeout { name: form.name.clone(), source })?;
+        }
+        let written = [
+            (Point::Activate, form.activate_when),
+            (Point::When, form.when),
+            (Point::Ready, form.ready_when),
+            (Point::Deleted, form.deleted_when),
+        ];
+        let conditions = conditions(written).map_err(|(point, why)| TemplateError::Condition {
+            name: form.name.clone(),
+            point,
+            why,
+        })?;
         Ok(Self {
             name: form.name,
             blueprint,
@@ -247,6 +309,8 @@ impl InstallationTemplate {
             exports: form.exports,
             export_data_mappings: form.export_data_mappings,
             optimization: form.optimization,
+            timeout: form.timeout,
+            conditions,
         })
     }
 }
@@ -290,10 +354,7 @@ pub fn faults_of_templates(templates: &[InstallationTemplate], parent: &[ImportD
             faults.push(TemplateError::Duplicate { name: template.name.clone() });
         }
     }
-    let siblings: Vec<Sibling<'_>> = templates
-        .iter()
-        .map(|template| Sibling { name: &template.name, imports: &template.imports, exports: &template.exports })
-        .collect();
+    let siblings = siblings(templates);
     let exporters = sibling::exporters(&siblings);
     for (reference, names) in exporters.iter().filter(|(_, names)| names.len() > 1) {
         let exporters = names.iter().map(|name| (*name).to_owned()).collect();
@@ -312,6 +373,61 @@ pub fn faults_of_templates(templates: &[InstallationTemplate], parent: &[ImportD
         faults.extend(sibling::order(&siblings).err().map(TemplateError::Order));
     }
     faults
+}
+
+fn siblings<'a>(templates: impl IntoIterator<Item = &'a InstallationTemplate>) -> Vec<Sibling<'a>> {
+    templates
+        .into_iter()
+        .map(|InstallationTemplate { name, imports, exports, .. }| Sibling { name, imports, exports })
+        .collect()
+}
+
+/// The names of the templates, each with those that it imports from: what it depends on.
+pub fn edges_of_templates<'a>(
+    templates: impl IntoIterator<Item = &'a InstallationTemplate>,
+) -> Vec<(&'a str, Vec<&'a str>)> {
+    let siblings = siblings(templates);
+    siblings.iter().map(|of| (of.name, sibling::predecessors(*of, &siblings))).collect()
+}
+
+/// The conditions of templates that cannot be asked. `imports` are those of the blueprint, with their types; `None` where
+/// it is not known which there are.
+pub fn faults_of_conditions(
+    templates: &[InstallationTemplate],
+    imports: Option<&BTreeMap<String, Type>>,
+) -> Vec<TemplateError> {
+    if templates.iter().all(|template| template.conditions.is_empty()) {
+        return Vec::new();
+    }
+    let Ok(dag) = Dag::unchecked(edges_of_templates(templates)) else { return Vec::new() };
+    let mut faults = Vec::new();
+    for InstallationTemplate { name, conditions, .. } in templates {
+        let around = Surroundings { imports: imports.cloned(), predecessors: Some(dag.all_before(name)) };
+        let checked = condition::check_all(conditions, &around);
+        if let Err((point, why)) = checked.and_then(|()| without_target(conditions).map_or(Ok(()), Err)) {
+            faults.push(TemplateError::Condition { name: name.clone(), point, why });
+        }
+    }
+    faults
+}
+
+/// The first condition that looks at a cluster and does not say at which: a sub-installation has no target of its own.
+fn without_target(conditions: &Conditions<TargetChoice>) -> Option<(Point, String)> {
+    conditions.iter().find_map(|(point, condition)| {
+        let named = condition.objects.iter().find(|(_, object)| object.target.is_none());
+        let object = named.map(|(name, _)| format!("objects.{name}"));
+        let definition = condition.crd_present.as_ref().filter(|definition| definition.target.is_none());
+        let what = object.or(definition.map(|_| "crdPresent".to_owned()))?;
+        Some((point, format!("{what} names no target, and a sub-installation has none of its own; set target")))
+    })
+}
+
+impl InstallationTemplate {
+    /// Its conditions, with the Target objects that they look at.
+    pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<Conditions, TemplateError> {
+        let told = |source| TemplateError::Target { name: self.name.clone(), source };
+        self.conditions.clone().try_map(|choice| choice.resolve(imports)).map_err(told)
+    }
 }
 
 /// What a template imports from nowhere.

@@ -1,5 +1,5 @@
 //! What an Execution does next: its items as a workflow, the six classes and the two policies (EXE-16 … EXE-30,
-//! EXE-45 … EXE-51, C-01).
+//! EXE-45 … EXE-51, C-01). The sub-installations of an Installation are such items too, where conditions have a say in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,53 @@ use crate::{
     workflow::{Aim, Answers, Class, Ending, Facts, Item, Look, Policy, State, Workflow, condition::Point},
 };
 
+/// What stands behind an item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ItemKind {
+    /// A DeployItem of an Execution.
+    #[default]
+    DeployItem,
+    /// An Installation of an Installation.
+    Subinstallation,
+}
+
+impl ItemKind {
+    /// The kind of its object.
+    pub fn object(self) -> &'static str {
+        match self {
+            Self::DeployItem => "DeployItem",
+            Self::Subinstallation => "Installation",
+        }
+    }
+
+    /// As messages name it.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::DeployItem => "deploy item",
+            Self::Subinstallation => "sub-installation",
+        }
+    }
+
+    fn failed(self) -> &'static str {
+        match self {
+            Self::DeployItem => "DeployItemsFailed",
+            Self::Subinstallation => "SubobjectsFailed",
+        }
+    }
+
+    fn stuck(self) -> &'static str {
+        match self {
+            Self::DeployItem => "DeployItemsStuck",
+            Self::Subinstallation => "SubobjectsStuck",
+        }
+    }
+}
+
 /// What is known of one deploy item of the spec.
 #[derive(Clone, Debug)]
 pub struct ItemState<'a> {
+    /// What stands behind it; the same for all items of a workflow.
+    pub kind: ItemKind,
     /// Its name in the spec.
     pub name: &'a str,
     /// The names it depends on.
@@ -38,6 +82,7 @@ impl<'a> ItemState<'a> {
     /// An item without conditions, of which nothing stays when it is deleted.
     pub fn new(name: &'a str, depends_on: Vec<&'a str>, object: Option<ObjectState>) -> Self {
         Self {
+            kind: ItemKind::default(),
             name,
             depends_on,
             object,
@@ -207,10 +252,10 @@ fn decide(items: &[ItemState<'_>], job: &str, direction: Direction, policy: Poli
         (Some(Ending::Stuck), _) => Ok(Verdict::Failed(stuck(items, &look, direction))),
     };
     let mut plan = Plan { trigger: Vec::new(), delete: Vec::new(), outcome };
-    for name in look.starts() {
-        let goes = look.items().iter().any(|item| item.name == name && item.aim == Aim::Delete);
-        let list = if goes && direction == Direction::Forward { &mut plan.delete } else { &mut plan.trigger };
-        list.push(name.to_owned());
+    for item in look.starting() {
+        let goes = item.aim == Aim::Delete && direction == Direction::Forward;
+        let list = if goes { &mut plan.delete } else { &mut plan.trigger };
+        list.push(item.name.to_owned());
     }
     plan
 }
@@ -220,6 +265,10 @@ fn operation(direction: Direction) -> &'static str {
         Direction::Forward => "Progressing",
         Direction::Backward => "Deleting",
     }
+}
+
+fn kind_of(items: &BTreeMap<&str, &ItemState<'_>>) -> ItemKind {
+    items.values().next().map(|item| item.kind).unwrap_or_default()
 }
 
 /// What is under way and what starts now; `None` where nothing is waited for.
@@ -234,13 +283,15 @@ fn awaited(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>) -> Option<Wa
         let object = items.get(item.name).and_then(|state| state.object.as_ref().or(state.going.as_ref()));
         let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.clone());
         let until = if item.aim == Aim::Delete { Until::Gone } else { Until::Finished };
-        Waiting { kind: "DeployItem".to_owned(), name, until }
+        Waiting { kind: kind_of(items).object().to_owned(), name, until }
     });
     Wait::each(waits)
 }
 
 /// Names every failed item with its own cause, and what they hold up; the codes of all of them (WF-44).
 fn failures(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: Direction) -> Failure {
+    let kind = kind_of(items);
+    let noun = kind.noun();
     let mut codes = BTreeSet::new();
     let mut causes: Vec<String> = Vec::new();
     for name in look.in_class(Class::Failed) {
@@ -254,9 +305,11 @@ fn failures(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: 
         let failure = object.and_then(|object| object.failure.as_ref());
         codes.extend(failure.iter().flat_map(|failure| failure.codes.iter().cloned()));
         causes.push(match (object, failure) {
-            (None, _) => format!("deploy item {name} is missing: its object was deleted during the job; reconcile the root installation again"),
-            (Some(_), Some(failure)) => format!("deploy item {name} failed: {}", failure.message),
-            (Some(object), None) => format!("deploy item {name} failed; see DeployItem {}", object.object_name),
+            (None, _) => format!(
+                "{noun} {name} is missing: its object was deleted during the job; reconcile the root installation again"
+            ),
+            (Some(_), Some(failure)) => format!("{noun} {name} failed: {}", failure.message),
+            (Some(object), None) => format!("{noun} {name} failed; see {} {}", kind.object(), object.object_name),
         });
     }
     let blocked: Vec<&str> = look.in_class(Class::Blocked).collect();
@@ -266,7 +319,7 @@ fn failures(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: 
     }
     Failure {
         operation: operation(direction).to_owned(),
-        reason: "DeployItemsFailed".to_owned(),
+        reason: kind.failed().to_owned(),
         message: causes.join("; "),
         codes,
     }
@@ -280,10 +333,11 @@ fn stuck(items: &[ItemState<'_>], look: &Look<'_>, direction: Direction) -> Fail
         Ok(_) => "what they depend on does not exist".to_owned(),
     };
     let pending: Vec<&str> = look.in_class(Class::Pending).collect();
+    let kind = items.first().map(|item| item.kind).unwrap_or_default();
     Failure::new(
         operation(direction),
-        "DeployItemsStuck",
-        format!("deploy items {} cannot be started: {why}", pending.join(", ")),
+        kind.stuck(),
+        format!("{}s {} cannot be started: {why}", kind.noun(), pending.join(", ")),
     )
     .with_code(Code::CyclicDependencies)
 }

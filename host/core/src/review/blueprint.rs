@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Origin, Review, Severity, binding::Bound, origin::Source, schemas, templates};
 use crate::{
     blueprint::{
         Blueprint, BlueprintError, FILE, FileSystem, InstallationTemplate, Reading, TemplateBlueprint,
-        faults_of_templates,
+        faults_of_conditions, faults_of_templates,
     },
     port::Files,
+    workflow::condition,
     yaml::Place,
 };
 
@@ -71,7 +72,11 @@ impl Review {
         let templates = &blueprint.subinstallations;
         // Those that are rendered may export what is missing here.
         if blueprint.subinstallation_executions.is_empty() {
-            for fault in faults_of_templates(templates, &blueprint.imports) {
+            // Import executions may add some.
+            let types = blueprint.import_executions.is_empty();
+            let types = types.then(|| condition::import_types(&blueprint.imports, &Map::new()));
+            let faults = faults_of_templates(templates, &blueprint.imports);
+            for fault in faults.into_iter().chain(faults_of_conditions(templates, types.as_ref())) {
                 let index = fault.template().and_then(|name| templates.iter().rposition(|of| of.name == name));
                 let (file, field) = match index.and_then(|index| sites.get(index)) {
                     Some((file, field)) => (file.as_str(), field.as_str()),

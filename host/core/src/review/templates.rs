@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use super::{Finding, Review, Severity, Text, origin::Source};
 use crate::{
     blueprint::{FILE, FileSystem, ImportDefinition, Reading, TemplateExecution, check_condition},
-    dag::Dag,
     digest,
     port::Files,
     template::{ExecutionKind, Findings, InputReference, MAPPING_ENGINE},
@@ -152,48 +151,47 @@ impl ToCheck {
         Finding { spot: text.spot(place), severity, message }
     }
 
-    /// What is wrong with the conditions of the deploy items that the template makes, as far as they stand there as they will
-    /// be rendered: an item, a condition or a dependency that the engine computes is left to the rendering.
+    /// What is wrong with the conditions of what the template makes, as far as they stand there as they will be rendered: what
+    /// the engine computes is left to the rendering.
     pub fn conditions(&self) -> Vec<Finding> {
-        let (ExecutionKind::Deploy, Some(_)) = (self.list, &self.imports) else { return Vec::new() };
-        let text = match &self.execution.file {
-            None => self.execution.template.clone(),
-            Some(file) => match self.files.read(file) {
-                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-                Err(_) => return Vec::new(),
-            },
+        let (list, noun) = match self.list {
+            ExecutionKind::Deploy => ("deployItems", "deploy item"),
+            ExecutionKind::Subinstallation => ("subinstallations", "the sub-installation"),
+            ExecutionKind::Import
+            | ExecutionKind::Export
+            | ExecutionKind::ImportMapping
+            | ExecutionKind::ExportMapping => return Vec::new(),
         };
-        let Ok(Located { value, places }) = yaml::locate(&text) else { return Vec::new() };
-        let items = value.get("deployItems").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let text = |value: &Value| value.as_str().filter(|text| is_literal(text)).map(str::to_owned);
-        let dependencies = |item: &Value| -> Option<Vec<String>> {
-            item.get("dependsOn").and_then(Value::as_array).into_iter().flatten().map(text).collect()
-        };
-        let named: BTreeMap<String, Vec<String>> =
-            items.iter().filter_map(|item| Some((text(item.get("name")?)?, dependencies(item)?))).collect();
-        let edges = named.iter().map(|(name, before)| (name.as_str(), before.iter().map(String::as_str).collect()));
-        let Ok(dag) = Dag::unchecked(edges) else { return Vec::new() };
+        let Some(Located { value, places }) = self.document() else { return Vec::new() };
+        let items = value.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let before = if list == "deployItems" { Before::of(items) } else { Before::default() };
         let mut findings = Vec::new();
         for (number, item) in items.iter().enumerate() {
-            let Some(name) = item.get("name").and_then(text) else { continue };
+            let Some(name) = item.get("name").and_then(literal) else { continue };
             for point in Point::ALL {
                 let Some(written) = item.get(point.name()).filter(|written| is_literal(&written.to_string())) else {
                     continue;
                 };
-                let predecessors = dag.all_before(&name);
-                // Of one that is computed nobody knows what comes before it.
-                if predecessors.iter().any(|before| !named.contains_key(*before)) || !named.contains_key(&name) {
-                    continue;
-                }
-                let around = condition::Surroundings { imports: self.types.clone(), open: false, predecessors };
-                if let Err(why) = check_condition(written, &name, point, &around) {
-                    let Place { line, column } = places.find(&format!("deployItems[{number}].{}", point.name()));
+                let imports = self.imports.is_some().then(|| self.types.clone());
+                let around = condition::Surroundings { imports, predecessors: before.all(&name) };
+                if let Err(why) = check_condition(written, point, &around) {
+                    let Place { line, column } = places.find(&format!("{list}[{number}].{}", point.name()));
                     let at = |number: usize| u32::try_from(number).ok();
-                    findings.push(self.at(Severity::Error, None, (at(line), at(column)), why));
+                    let told = format!("{noun} {name:?}: {point}: {why}");
+                    findings.push(self.at(Severity::Error, None, (at(line), at(column)), told));
                 }
             }
         }
         findings
+    }
+
+    /// The template as the document that it makes, where it is one before it is rendered.
+    fn document(&self) -> Option<Located> {
+        let text = match &self.execution.file {
+            None => self.execution.template.clone(),
+            Some(file) => String::from_utf8_lossy(&self.files.read(file).ok()?).into_owned(),
+        };
+        yaml::locate(&text).ok()
     }
 
     /// What is wrong with a reference to an input, if anything is.
@@ -216,6 +214,38 @@ impl ToCheck {
             "the blueprint has no import {name:?}, so `imports.{name}` never has a value; correct the name, or add it to the imports; known are: {known}"
         ))
     }
+}
+
+/// What comes before deploy items, as far as it stands there.
+#[derive(Default)]
+struct Before {
+    named: BTreeMap<String, Vec<String>>,
+}
+
+impl Before {
+    fn of(items: &[Value]) -> Self {
+        let dependencies = |item: &Value| -> Option<Vec<String>> {
+            item.get("dependsOn").and_then(Value::as_array).into_iter().flatten().map(literal).collect()
+        };
+        let named = items.iter().filter_map(|item| Some((item.get("name").and_then(literal)?, dependencies(item)?)));
+        Self { named: named.collect() }
+    }
+
+    /// All that comes before an item; `None` where some of it is computed.
+    fn all(&self, name: &str) -> Option<BTreeSet<&str>> {
+        let mut all = BTreeSet::new();
+        let mut ahead: Vec<&String> = self.named.get(name)?.iter().collect();
+        while let Some(before) = ahead.pop() {
+            if all.insert(before.as_str()) {
+                ahead.extend(self.named.get(before)?);
+            }
+        }
+        Some(all)
+    }
+}
+
+fn literal(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| is_literal(text)).map(str::to_owned)
 }
 
 /// Whether no engine changes a text: it has no mark of Jinja, GoTemplate or Spiff.

@@ -349,6 +349,56 @@ deployExecutions:
     );
 }
 
+#[test]
+fn conditions_of_sub_installations_are_checked_at_their_place() {
+    let review = reviewed(json!({"blueprint.yaml": "\
+imports: [{name: size, schema: {type: integer}}]
+subinstallations:
+- apiVersion: landscaper.gardener.cloud/v1alpha1
+  kind: InstallationTemplate
+  name: db
+  blueprint: {filesystem: {blueprint.yaml: 'deployExecutions: []'}}
+  when: imports.size == 'large'
+- apiVersion: landscaper.gardener.cloud/v1alpha1
+  kind: InstallationTemplate
+  name: app
+  blueprint: {filesystem: {blueprint.yaml: 'deployExecutions: []'}}
+  readyWhen: {expression: objects.one != null, objects: {one: {apiVersion: v1, kind: Secret, name: one}}}
+"}));
+    let told: Vec<String> = review.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "b/blueprint.yaml:7:3: error: the sub-installation \"db\": when: the expression `imports.size == 'large'` cannot be used: == stands between a number and a string",
+            "b/blueprint.yaml:12:3: error: the sub-installation \"app\": readyWhen: objects.one names no target, and a sub-installation has none of its own; set target",
+        ]
+    );
+}
+
+#[test]
+fn conditions_of_rendered_sub_installations_are_checked_as_far_as_they_stand_there() {
+    let review = reviewed(json!({"blueprint.yaml": "\
+imports: [{name: size, schema: {type: integer}}]
+subinstallationExecutions:
+- name: s
+  type: Jinja
+  template: |
+    subinstallations:
+    - name: db
+      when: imports.big
+    - name: app
+      when: items.db.exports.x == 1 && items.other.exports.x == 1
+"}));
+    let told: Vec<String> =
+        review.templates.iter().flat_map(ToCheck::conditions).map(|finding| finding.to_string()).collect();
+    assert_eq!(
+        told,
+        [
+            "b/blueprint.yaml:8:7: error: the sub-installation \"db\": when: the expression `imports.big` cannot be used: there is no big in imports; known are: size",
+        ]
+    );
+}
+
 /// What is said of an Installation with these imports and exports and this blueprint.
 fn bound(spec: &str, blueprint: &str) -> Vec<String> {
     let indented: String = blueprint.lines().map(|line| format!("          {line}\n")).collect();

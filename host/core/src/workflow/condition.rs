@@ -230,6 +230,14 @@ impl<T> Conditions<T> {
         Ok(Conditions { by_point })
     }
 
+    /// The targets that they name.
+    pub fn targets(&self) -> impl Iterator<Item = &T> {
+        self.by_point.values().flat_map(|condition| {
+            let objects = condition.objects.values().filter_map(|object| object.target.as_ref());
+            objects.chain(condition.crd_present.iter().filter_map(|definition| definition.target.as_ref()))
+        })
+    }
+
     /// The imports that they read by name, of those there are; all of them where one is read that cannot be told, or by a
     /// component.
     pub fn imports<'a>(&self, given: &'a Map<String, Value>) -> BTreeSet<&'a str> {
@@ -263,12 +271,10 @@ pub const OBJECTS: &str = "objects";
 /// What can be said of the values that conditions of one item read, before there are any.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings<'a> {
-    /// The imports with their types.
-    pub imports: BTreeMap<String, Type>,
-    /// Whether there may be more imports: those that an installation does not give are not known everywhere.
-    pub open: bool,
-    /// The names of the items that have to be ready before this one.
-    pub predecessors: BTreeSet<&'a str>,
+    /// The imports with their types; `None` where it is not known which there are.
+    pub imports: Option<BTreeMap<String, Type>>,
+    /// The names of the items that have to be ready before this one; `None` where it is not known which these are.
+    pub predecessors: Option<BTreeSet<&'a str>>,
 }
 
 /// The type of a value, as far as another one at its place will have it too: of maps only that they are maps.
@@ -384,12 +390,14 @@ fn shown(source: &str) -> String {
 fn variables<T>(condition: &Condition<T>, point: Point, around: &Surroundings<'_>) -> Vec<(&'static str, Type)> {
     let any = |name: &str| (name.to_owned(), Type::Any);
     let results = || Type::Members([any("exports"), any("status")].into());
-    let imports = if around.open { Type::Map } else { Type::Members(around.imports.clone()) };
+    let imports = around.imports.clone().map_or(Type::Map, Type::Members);
     let mut variables = vec![(IMPORTS, imports)];
     // In a deletion nobody's exports are known any more.
     if point != Point::Deleted {
-        let items = around.predecessors.iter().map(|name| ((*name).to_owned(), results()));
-        variables.push((ITEMS, Type::Members(items.collect())));
+        let items = around.predecessors.as_ref().map_or(Type::Map, |names| {
+            Type::Members(names.iter().map(|name| ((*name).to_owned(), results())).collect())
+        });
+        variables.push((ITEMS, items));
     }
     if point == Point::Ready {
         variables.push((ITEM, results()));
@@ -526,7 +534,8 @@ pub fn is_settled(point: Point, record: &Record) -> bool {
 }
 
 /// Why a condition that does not let its item go on is not waited for any longer; `None` while it is. `may_change`: whether
-/// its answer can become another one without anything of the item's own job. `limit` is the item's timeout.
+/// its answer can become another one without anything of the item's own job. `item` names it, as in `deploy item web`; `limit`
+/// is its timeout.
 pub fn given_up(
     item: &str,
     point: Point,
@@ -539,9 +548,8 @@ pub fn given_up(
         return None;
     }
     let said = &record.answered.message;
-    let failure = |reason: &str, why: String| {
-        Failure::new("Progressing", reason, format!("{point} of deploy item {item} {why}: {said}"))
-    };
+    let failure =
+        |reason: &str, why: String| Failure::new("Progressing", reason, format!("{point} of {item} {why}: {said}"));
     if !may_change {
         let why = match record.answered.answer {
             Answer::Unknown => "cannot be told, and it looks at nothing that could change",
@@ -553,7 +561,7 @@ pub fn given_up(
     if now < deadline(record.asked, Some(limit))? {
         return None;
     }
-    let why = format!("was not met within the item's timeout of {}", duration::shown(limit));
+    let why = format!("was not met within its timeout of {}", duration::shown(limit));
     Some(failure("ConditionTimeout", why).with_code(Code::Timeout))
 }
 

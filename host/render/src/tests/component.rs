@@ -143,7 +143,7 @@ fn a_sub_installation_takes_its_blueprint_from_the_component_version() {
             "subinstallations: [{{name: one, blueprint: {{ref: '{reference}'}}}}, {{name: two, blueprint: {{filesystem: {{}}}}}}]"
         ));
         world.component = component;
-        let subs = block_on(world.rendering().subinstallations(&serde_json::Map::new()));
+        let subs = block_on(world.rendering().subinstallations(&serde_json::Map::new(), &BTreeMap::new()));
         subs.map(|subs| subs.into_iter().map(|sub| sub.child).collect::<Vec<_>>())
     };
     let child = Child { component: ComponentSource::Inline(json!({"name": "child"})), resource: "r".to_owned() };

@@ -69,7 +69,7 @@ fn executions_of_one_name_in_different_lists_have_states_of_their_own() {
     assert_eq!(States::keys(&world.blueprint).collect::<Vec<_>>(), lists.map(|list| key(list, "one")));
     let mut rendering = world.rendering();
     let imports = block_on(rendering.imports(&BTreeMap::new(), &BTreeMap::new())).unwrap();
-    block_on(rendering.subinstallations(&imports)).unwrap();
+    block_on(rendering.subinstallations(&imports, &BTreeMap::new())).unwrap();
     block_on(rendering.items(&imports, &BTreeMap::new())).unwrap();
     block_on(rendering.exports(&imports, ExportValues::default(), &BTreeMap::new())).unwrap();
     let kept: BTreeMap<_, _> = rendering.states().values().map(|(key, value)| (key.clone(), value.clone())).collect();

@@ -192,6 +192,59 @@ fn the_json_form_of_a_chain_is_stable() {
     );
 }
 
+#[test]
+fn an_item_that_a_failure_kept_from_starting_says_so() {
+    let failed = error("DeployItemsFailed", "deploy item a failed: boom; not started for that reason: b", &[]);
+    let given = Given::default()
+        .execution("app", &["a", "b"], status("Failed", true, failed))
+        .item("app", "a", json!({}), status("Failed", true, error("ApplyFailed", "boom", &[])))
+        .item("app", "b", json!({}), json!({}));
+    check(
+        given,
+        Kind::DeployItem,
+        "app-b-x7f",
+        "
+deploy item b (app-b-x7f) not started: another one failed
+",
+    );
+}
+
+/// An app with a sub-installation that succeeded and is not ready, one that waits and one that is not wanted.
+#[test]
+fn wf_09_a_condition_of_a_sub_installation_is_where_the_reason_lies() {
+    let time = "2026-11-21T08:00:00Z";
+    let says = |name: &str, field: &str, status: &str, message: &str| {
+        json!({"name": name, "conditions": [{
+            "type": field, "status": status, "reason": "R", "message": message, "lastTransitionTime": time, "askedTime": time,
+        }]})
+    };
+    let mut waits = waiting("Progressing", "waiting for Condition db/readyWhen to be met");
+    waits["workflow"] = json!({"subinstallations": [
+        says("db", "readyWhen", "False", "`objects.metric != null` does not hold"),
+        says("extra", "when", "False", "`imports.extra` does not hold"),
+        {"name": "front"},
+    ]});
+    let given = || {
+        Given::default().installation("app", json!({}), waits.clone()).installation(
+            "db-1",
+            sub("db"),
+            status("Succeeded", true, json!({})),
+        )
+    };
+    check(given(), Kind::Installation, "app", "
+installation app is at work in phase Progressing: waiting for Condition db/readyWhen to be met (since 2026-11-21T08:00:00Z)
+  because installation db-1 succeeded, but readyWhen is not met: `objects.metric != null` does not hold
+");
+    assert_eq!(
+        plain(&given().tree()),
+        "
+app       Installation  Progressing  waiting for Condition db/readyWhen to be met
+├─ db     Installation  Succeeded    readyWhen is not met: `objects.metric != null` does not hold
+└─ extra  Installation  Idle         not wanted: `imports.extra` does not hold
+"
+    );
+}
+
 /// An execution whose canary succeeded and is not ready, and one item each that waits, is not wanted and takes no part.
 fn canary() -> Given {
     let time = "2026-11-21T08:00:00Z";

@@ -55,7 +55,7 @@ fn a_target_is_chosen_by_index_then_key_then_import_then_name() {
     assert_eq!(chosen(json!({"import": "i", "key": "k"})), Ok(Some(TargetChoice::Entry(text("i"), text("k")))));
     assert_eq!(chosen(json!({"import": "i", "index": 0, "key": "k"})), Ok(Some(TargetChoice::Element(text("i"), 0))));
     assert_eq!(chosen(Value::Null), Ok(None));
-    assert_eq!(chosen(json!({})), Err(ItemError::EmptyTarget { name: text("a") }));
+    assert_eq!(chosen(json!({})), Err(ItemError::Target { name: text("a"), source: ChoiceError::Empty }));
 }
 
 #[test]

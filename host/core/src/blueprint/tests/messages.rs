@@ -162,11 +162,14 @@ fn faults_of_deploy_items() {
             "deploy items: item is defined twice; give every one its own name",
         ),
         (
-            ItemError::EmptyTarget { name: name() },
+            ItemError::Target { name: name(), source: ChoiceError::Empty },
             "deploy item \"item\": `target` is empty; set target.import or target.name, or leave target out",
         ),
         (
-            ItemError::UnknownImport { name: name(), kind: "target list", import: text("i"), known: text("none") },
+            ItemError::Target {
+                name: name(),
+                source: ChoiceError::UnknownImport { kind: "target list", import: text("i"), known: text("none") },
+            },
             "deploy item \"item\": there is no target list import \"i\"; known are: none",
         ),
     ]);
