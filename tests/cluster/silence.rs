@@ -11,12 +11,11 @@ use std::{
 use http::StatusCode;
 use orangery_tests::{
     history::{History, Version},
-    objects::NAMESPACE,
     proxy::{Asked, Echo, Fate, Fates},
     theirs::{TYPE, Theirs},
     tree::{
-        any, asks, blueprint, config, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster,
-        subinstallation,
+        any, asks, becomes_ready, blueprint, config, deploys, executions, imports_cluster, in_phase, installation,
+        mocks, on_cluster, subinstallation,
     },
     world::World,
 };
@@ -41,16 +40,6 @@ impl Fates for Deaf {
 
 fn theirs(name: &str, after: &[&str]) -> Value {
     json!({"name": name, "type": TYPE, "dependsOn": after, "config": config("1")})
-}
-
-/// An item whose ConfigMap has to say that it is ready.
-fn becomes_ready(name: &str, after: &[&str]) -> Value {
-    let mut item = deploys(name, after, "1");
-    let selector = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "namespace": NAMESPACE});
-    let requirement = json!({"jsonPath": ".data.ready", "operator": "==", "values": [{"value": "yes"}]});
-    item["config"]["readinessChecks"] =
-        json!({"custom": [{"name": "says-so", "resourceSelector": selector, "requirements": [requirement]}]});
-    item
 }
 
 /// An Installation of these items on the Target `cluster`, with the sub-installations.

@@ -5,8 +5,11 @@ use std::fs;
 use orangery_tests::{
     binary::Binary,
     cluster::Cluster,
-    theirs::Theirs,
-    tree::{any, blueprint, in_phase, installation, items, settle, subinstallation},
+    theirs::{Theirs, item},
+    tree::{
+        any, becomes_ready, blueprint, executions, imports_cluster, in_phase, installation, items, on_cluster, settle,
+        subinstallation,
+    },
 };
 use serde_json::{Value, json};
 
@@ -16,9 +19,9 @@ fn nested(leaf: Value) -> Value {
     installation("root", &blueprint(json!({"subinstallations": [subinstallation("mid", &mid)]})))
 }
 
-async fn server() -> (Binary, Cluster) {
+async fn server(arguments: &[&str]) -> (Binary, Cluster) {
     let binary = crate::binary().await;
-    let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
+    let cluster = Cluster::start(&binary, &[&["--ephemeral"], arguments].concat()).await;
     fs::write(binary.folder().join("kubeconfig"), cluster.kubeconfig()).expect("the file can be written");
     (binary, cluster)
 }
@@ -32,7 +35,7 @@ async fn why(binary: &Binary, of: &str) -> String {
 
 #[tokio::test]
 async fn the_root_names_the_leaf_that_failed_with_its_cause_code_and_template_line() {
-    let (binary, cluster) = server().await;
+    let (binary, cluster) = server(&[]).await;
     let template = "deployItems:\n- name: a\n  type: {{ nowhere.to.be.found }}\n";
     let broken = json!({"deployExecutions": [{"name": "broken", "type": "Jinja", "template": template}]});
     cluster.apply(&nested(broken)).await;
@@ -55,7 +58,7 @@ async fn the_root_names_the_leaf_that_failed_with_its_cause_code_and_template_li
 
 #[tokio::test]
 async fn what_waits_and_what_failed_leads_to_the_item() {
-    let (binary, cluster) = server().await;
+    let (binary, cluster) = server(&[]).await;
     cluster.apply(&nested(json!({"deployExecutions": items(&[("s", &[])], "1")}))).await;
     Theirs(&cluster).triggered("s").await;
     settle(&cluster).await;
@@ -74,7 +77,7 @@ async fn what_waits_and_what_failed_leads_to_the_item() {
 
 #[tokio::test]
 async fn c_05_a_spec_that_changed_starts_a_job_under_the_policy() {
-    let (_binary, cluster) = server().await;
+    let (_binary, cluster) = server(&[]).await;
     let root = |content: &str| {
         let mut root = installation("root", &blueprint(json!({"deployExecutions": items(&[("r", &[])], content)})));
         root["metadata"]["annotations"] = json!({});
@@ -94,4 +97,43 @@ async fn c_05_a_spec_that_changed_starts_a_job_under_the_policy() {
     let mut bad = root("3");
     bad["spec"]["reconcilePolicy"] = json!("Sometimes");
     assert!(matches!(cluster.try_apply(&bad).await, Err(kube::Error::Api(status)) if status.code == 422));
+}
+
+#[tokio::test]
+async fn wf_15_c_08_items_above_the_limit_of_the_host_wait_for_a_place_and_say_so() {
+    let (binary, cluster) = server(&["--max-parallel=1"]).await;
+    let tree = |name: &str| {
+        let items = executions(&[becomes_ready(name, &[])]);
+        on_cluster(installation(name, &blueprint(json!({"imports": imports_cluster(), "deployExecutions": items}))))
+    };
+    let says = |message: &'static str| {
+        move |item: &Value| {
+            let conditions = item["status"]["conditions"].as_array();
+            conditions.into_iter().flatten().any(|one| one["type"] == "Progressing" && one["message"] == message)
+        }
+    };
+    let ready = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"ready": "yes"}});
+    cluster.apply(&tree("one")).await;
+    cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}})).await;
+    cluster.apply(&tree("two")).await;
+    let waits = says("waiting for Host maxParallel=1 to have room");
+    let two = cluster.expect_that(&item(), "nobody waits for a place", &waits).await;
+    assert_eq!(
+        (&two["metadata"]["labels"]["execution.landscaper.gardener.cloud/name"], &two["status"]["lastReconcileTime"]),
+        (&json!("two"), &Value::Null),
+        "the clock of its timeout has not begun"
+    );
+    let chain = why(&binary, "inst/two").await;
+    assert!(chain.contains(") has not begun: waiting for Host maxParallel=1 to have room (since "), "{chain}");
+    cluster.expect_absent(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}})).await;
+    cluster.merge(&ready("one")).await;
+    cluster.expect(&in_phase("Installation", "one", "Succeeded")).await;
+    cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}})).await;
+    // Deletions need a place too, and an item that is gone gives its own back.
+    cluster.delete(&any("Installation", "one")).await;
+    cluster.expect_that(&item(), "the deletion does not wait for a place", &waits).await;
+    cluster.merge(&ready("two")).await;
+    cluster.expect_absent(&any("Installation", "one")).await;
+    cluster.delete(&any("Installation", "two")).await;
+    cluster.expect_absent(&any("Installation", "two")).await;
 }

@@ -104,6 +104,18 @@ pub fn deploys(name: &str, after: &[&str], content: &str) -> Value {
     })
 }
 
+/// An item whose ConfigMap has to say that it is ready.
+pub fn becomes_ready(name: &str, after: &[&str]) -> Value {
+    let mut item = deploys(name, after, "1");
+    let selector = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "namespace": NAMESPACE});
+    let requirement = json!({"jsonPath": ".data.ready", "operator": "==", "values": [{"value": "yes"}]});
+    let check = json!({"name": "says-so", "resourceSelector": selector, "requirements": [requirement]});
+    if let Some(config) = item.get_mut("config").and_then(Value::as_object_mut) {
+        config.insert("readinessChecks".to_owned(), json!({"custom": [check]}));
+    }
+    item
+}
+
 /// An item that deploys nothing: `phase` is how it ends, and then it exports `content`.
 pub fn mocks(name: &str, after: &[&str], phase: &str, content: &str) -> Value {
     let config = json!({

@@ -23,12 +23,12 @@ use orangery_core::{
     phase::{Phase as _, item::Item as Phase},
     plan::item::{deadline, timed_out},
     port::Deployer,
-    step::{Halt, Step, Verdict},
+    step::{Halt, Step, Verdict, Wait},
     walk::{Rest, Transition, advance},
 };
 use orangery_reconcile::{Controller, Key, Next, Queue};
 
-use self::{keep::Shelf, ledger::Book, look::Look};
+use self::{keep::Shelf, ledger::Book, look::Look, places::Places};
 use crate::{
     again, guard,
     host::{Host, key_of},
@@ -39,6 +39,7 @@ mod keep;
 mod ledger;
 mod look;
 mod pick_up;
+mod places;
 mod provider_status;
 
 /// How long an item without a timeout of its own may take (`landscaper.md` §1.3).
@@ -53,23 +54,26 @@ pub struct DeployItemController {
     pool: Arc<ClusterPool>,
     queue: Queue,
     shelf: Arc<Shelf>,
+    places: Arc<Places>,
 }
 
 impl DeployItemController {
     /// Over a host and its clusters. `queue` is the controller's own: deadlines wake items in it.
     pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
-        let controller = Self { host, pool, queue, shelf: Arc::default() };
+        let places = Arc::new(Places::new(host.max_parallel, queue.clone()));
+        let controller = Self { host, pool, queue, shelf: Arc::default(), places };
         controller.forget_the_gone();
         controller
     }
 
     /// An item that others released is not looked at again: what it holds goes with it.
     fn forget_the_gone(&self) {
-        let (pool, shelf) = (Arc::clone(&self.pool), Arc::clone(&self.shelf));
+        let (pool, shelf, places) = (Arc::clone(&self.pool), Arc::clone(&self.shelf), Arc::clone(&self.places));
         self.host.stores.deploy_items.subscribe(move |change| {
             if let (None, Some(key)) = (change.after, change.key()) {
                 pool.release(&waiter(&key));
                 shelf.forget(&key);
+                places.leave(&key);
             }
         });
     }
@@ -78,6 +82,7 @@ impl DeployItemController {
     fn forget(&self, key: &Key) {
         self.pool.release(&waiter(key));
         self.shelf.forget(key);
+        self.places.leave(key);
     }
 
     /// `operation: test-reconcile`: a job without an Execution (`landscaper.md` §2.1).
@@ -118,10 +123,15 @@ impl DeployItemController {
             if is_unchanged(&item) {
                 return self.end_unchanged(&item, book).await;
             }
+            if let Err(wait) = self.places.enter(&key_of(item.as_ref())) {
+                return self.queue_up(&item, book, wait).await;
+            }
             book.pick_up();
             if !item.is_deleting() {
                 guard::before_deploying(&self.host, &item).await?;
             }
+        } else {
+            self.places.stay(&key_of(item.as_ref()));
         }
         let phase = if phase.is_deletion() { Phase::Deleting } else { Phase::Progressing };
         book.phase = phase;
@@ -173,6 +183,15 @@ impl DeployItemController {
             self.queue.wake_in(key, left);
         }
         job::next(transition, left)
+    }
+
+    /// The item waits for a place; its job has not begun.
+    async fn queue_up(&self, item: &DeployItem, book: Book, wait: Wait) -> Result<Next, Halt> {
+        let transition = Transition::Wait(wait);
+        if let Some(rest) = job::resting(&self.host, item, Phase::Progressing, &transition)? {
+            book.queue_up(&rest).await?;
+        }
+        job::next(transition, None)
     }
 
     /// `updateOnChangeOnly`: the job ends with nothing done (`landscaper.md` §3.6).

@@ -1,6 +1,6 @@
 //! What every controller is given: the client, the stores, the components, the clock and the randomness.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{
@@ -140,6 +140,8 @@ pub struct Host {
     pub recorder: Recorder,
     /// How long an item waits for a deployer elsewhere to begin; `None` for ever.
     pub pick_up_timeout: Option<Duration>,
+    /// How many deploy items of components may be under way at once; `None` for any number (WF-15).
+    pub max_parallel: Option<NonZeroU32>,
     /// Whether what is in use is guarded against deletion.
     pub guards: bool,
     /// How the cluster of the client is reached; `None` where only this process can.
@@ -175,6 +177,7 @@ impl Host {
             key,
             recorder,
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
+            max_parallel: None,
             guards: true,
             own_address: None,
             term: None,

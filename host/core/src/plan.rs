@@ -6,3 +6,4 @@ pub mod installation;
 pub mod item;
 pub mod pick_up;
 pub mod removed;
+pub mod room;

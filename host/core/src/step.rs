@@ -52,6 +52,8 @@ pub enum Until {
     Gone,
     /// It is met, as a condition is.
     Met,
+    /// It has room for one more.
+    Room,
 }
 
 impl fmt::Display for Until {
@@ -62,12 +64,13 @@ impl fmt::Display for Until {
             Until::Finished => "to finish",
             Until::Gone => "to be gone",
             Until::Met => "to be met",
+            Until::Room => "to have room",
         })
     }
 }
 
 impl Until {
-    const ALL: [Until; 5] = [Until::Exists, Until::Ready, Until::Finished, Until::Gone, Until::Met];
+    const ALL: [Until; 6] = [Until::Exists, Until::Ready, Until::Finished, Until::Gone, Until::Met, Until::Room];
 }
 
 impl Waiting {

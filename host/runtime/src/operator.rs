@@ -1,6 +1,6 @@
 //! The operator: stores, watches and controllers, made and joined.
 
-use std::{collections::BTreeSet, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, future::Future, num::NonZeroU32, sync::Arc, time::Duration};
 
 use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
@@ -53,6 +53,8 @@ pub struct OperatorConfig {
     pub term: Option<Term>,
     /// Whether what is in use is guarded against deletion.
     pub guards: bool,
+    /// How many deploy items of components may be under way at once; `None` for any number.
+    pub max_parallel: Option<NonZeroU32>,
     /// Whose panics it writes down: the name of its pod or machine.
     pub pod: String,
 }
@@ -73,6 +75,7 @@ impl OperatorConfig {
             own_address: None,
             term: None,
             guards: true,
+            max_parallel: None,
             pod: machine::name(),
         }
     }
@@ -117,6 +120,7 @@ impl Operator {
         host.own_address = config.own_address;
         host.term = config.term;
         host.guards = config.guards;
+        host.max_parallel = config.max_parallel;
         let host = Arc::new(host);
         let mut operator = Self {
             stores: host.stores.clone(),

@@ -104,6 +104,7 @@ pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
         own_address,
         term: Some(lease.term().clone()),
         guards: arguments.guards,
+        max_parallel: arguments.max_parallel,
         ..OperatorConfig::new(client, plugins)
     };
     let working = async {

@@ -58,6 +58,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         pick_up_timeout,
         own_address,
         guards: arguments.guards,
+        max_parallel: arguments.max_parallel,
         ..OperatorConfig::new(client.clone(), plugins)
     };
     let operator = Operator::start(config).await?;

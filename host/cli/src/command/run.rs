@@ -1,6 +1,6 @@
 //! `orangery run`: its arguments. Carried out by `runtime`.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, value_parser};
 
@@ -36,6 +36,9 @@ pub struct Run {
     /// Whether Targets, the Secrets behind them, Contexts and imported ConfigMaps stay as long as they are in use
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub guards: bool,
+    /// How many deploy items of components may be under way at once; the others wait for a place [default: any number]
+    #[arg(long, value_name = "NUMBER")]
+    pub max_parallel: Option<NonZeroU32>,
     /// Name of the Lease, in the operator's namespace, whose holder is active: of several operators of one name one works
     #[arg(long, value_name = "NAME", default_value = "orangery", help_heading = "Cluster")]
     pub lease: String,

@@ -1,6 +1,6 @@
 //! `orangery up`: its arguments. Carried out by `runtime`.
 
-use std::path::PathBuf;
+use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::Args;
 
@@ -52,6 +52,9 @@ pub struct Up {
     /// Whether Targets, the Secrets behind them, Contexts and imported ConfigMaps stay as long as they are in use
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub guards: bool,
+    /// How many deploy items of components may be under way at once; the others wait for a place [default: any number]
+    #[arg(long, value_name = "NUMBER")]
+    pub max_parallel: Option<NonZeroU32>,
     /// Where component versions come from; the applied folders count like those of --components.
     #[command(flatten)]
     pub repositories: RepositoryFlags,

@@ -262,10 +262,17 @@ fn says(node: &Node, next: Option<&Node>) -> String {
             let item_type = node.item_type.as_deref().unwrap_or_default();
             format!("has not begun: nobody has taken it, neither a component for {item_type} nor another deployer")
         }
+        (Standing::Running, Some(wait)) if awaits_room(node) => format!("has not begun: {wait}"),
         (Standing::Running, Some(wait)) => format!("is at work{phase}: {wait}"),
         (Standing::Running, None) if next.is_some() => format!("is at work{phase}"),
         (Standing::Running, None) => format!("is at work{phase}, and waits for nobody"),
     }
+}
+
+/// Whether it waits for its turn among all that the host works on.
+fn awaits_room(node: &Node) -> bool {
+    let wait = node.waits_for.as_deref().and_then(Wait::read);
+    wait.is_some_and(|wait| wait.objects().iter().any(|on| on.until == Until::Room))
 }
 
 /// Whether nobody has begun with a deploy item that is asked for.

@@ -105,6 +105,17 @@ impl Book {
         self.write(page).await
     }
 
+    /// What is waited for before the job begins: the item keeps the phase of its last job.
+    pub(super) async fn queue_up(mut self, rest: &Rest<Phase>) -> Step<()> {
+        let now = self.host.now();
+        let generation = self.before.metadata.generation.unwrap_or_default();
+        let status = self.draft.status.get_or_insert_default();
+        let phase = status.phase.clone();
+        status.rest(rest, generation, &now);
+        status.phase = phase;
+        if self.draft == *self.before { Ok(()) } else { self.write(None).await }
+    }
+
     async fn write(&mut self, page: Option<&Page>) -> Step<()> {
         let before = self.kept();
         if let Some(page) = page {

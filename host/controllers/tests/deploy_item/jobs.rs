@@ -204,7 +204,8 @@ async fn c_08_a_clock_that_jumps_back_ends_nothing_and_one_that_jumps_on_ends_wh
     world.patch("item", json!({"metadata": {"annotations": {"look": "again"}}})).await;
     let told = failed(&world.finished("item", "two").await, "ProgressingTimeout", "ERR_TIMEOUT");
     // The cause is the object that it waits for, whether its watch has shown it by then or not.
-    let cause = told.strip_prefix("the item did not finish within its timeout of 60m; waiting for ConfigMap default/a ");
+    let cause =
+        told.strip_prefix("the item did not finish within its timeout of 60m; waiting for ConfigMap default/a ");
     let causes = ["(.data.k == \"ready\" does not hold) to become ready", "(not seen yet) to become ready"];
     assert!(cause.is_some_and(|cause| causes.contains(&cause)), "{told}");
 }
