@@ -256,6 +256,34 @@ impl<T: Sync> Inquiry<'_, T> {
         asked
     }
 
+    /// The answers of the last job that are others now, of conditions that decided about items and look at clusters: `item/point`
+    /// with the answer. Doubt is no other answer. What they look at is watched from now on.
+    pub(crate) async fn changed(&self, runner: &impl Runner, records: &Records) -> Step<Vec<String>> {
+        let (mut changed, mut asked) = (Vec::new(), Asked::default());
+        for item in &self.items.list {
+            for point in [Point::Activate, Point::When] {
+                let condition = item.conditions.get(point).filter(|condition| condition.looks_at_clusters());
+                let before = records.get(&item.name).and_then(|records| records.get(&point));
+                let (Some(condition), Some(before)) = (condition, before) else { continue };
+                match self.answer(runner, item, point, condition, &mut asked).await {
+                    Ok(now) if now.answer != Answer::Unknown && now.answer != before.answered.answer => {
+                        changed.push(format!("{}/{point} {:?}", item.name, now.answer));
+                    }
+                    Ok(_) => {}
+                    Err(Silence::Passing(failure)) => asked.again = Some(failure),
+                    // The next job says so.
+                    Err(Silence::Lasting(_)) => {}
+                }
+            }
+        }
+        self.clusters.keep_waiting();
+        // What is known to have changed need not wait for what is not known.
+        match asked.again {
+            Some(failure) if changed.is_empty() => Err(Halt::Retry(failure)),
+            Some(_) | None => Ok(changed),
+        }
+    }
+
     /// Asks one condition, once in a look; whether it was asked.
     async fn ask(
         &self,
@@ -461,11 +489,19 @@ pub(crate) fn waiter(kind: &'static str, key: &Key) -> Waiter {
 }
 
 /// What conditions of an object look at is watched no longer than there is the object.
-pub(crate) fn release_with<K: Watched>(store: &Store<K>, kind: &'static str, pool: &Arc<ClusterPool>) {
-    let pool = Arc::clone(pool);
+pub(crate) fn release_with<K: Watched>(
+    host: &Arc<Host>,
+    store: &Store<K>,
+    kind: &'static str,
+    pool: &Arc<ClusterPool>,
+) {
+    let (pool, known) = (Arc::clone(pool), Arc::downgrade(host));
     store.subscribe(move |change| {
         if let (None, Some(key)) = (change.after, change.key()) {
             pool.release(&waiter(kind, &key));
+            if let Some(host) = known.upgrade() {
+                host.outdated.set(&(kind, key), Vec::new());
+            }
         }
     });
 }

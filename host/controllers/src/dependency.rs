@@ -13,6 +13,7 @@ use crate::{
     guard::{self, GuardQueues},
     host::{Stores, index},
     installation::{self, on_change, sibling},
+    outdated,
 };
 
 /// The queues of the controllers.
@@ -203,6 +204,7 @@ pub fn wire(stores: &Stores, queues: &Queues) {
     for dependency in DEPENDENCIES {
         (dependency.wire)(stores, queues);
     }
+    outdated::wire_policy(stores, queues);
 }
 
 /// The clusters behind targets: what changes there wakes the deploy items that deployed it, and the Executions and Installations

@@ -27,6 +27,7 @@ use crate::{
     host::{Host, index, key_of},
     job::{self, JobStatus, standing_phase, walk},
     object::is_bereft,
+    outdated::observing_root,
     target::TargetConnections,
 };
 
@@ -44,6 +45,7 @@ pub struct ExecutionController {
     host: Arc<Host>,
     pool: Arc<ClusterPool>,
     queue: Queue,
+    installations: Queue,
     expressions: Expressions,
 }
 
@@ -65,17 +67,19 @@ struct Run<'a> {
 }
 
 impl ExecutionController {
-    /// Over a host and its clusters. `queue` is the controller's own: deadlines of conditions wake Executions in it.
-    pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
-        release_with(&host.stores.executions, KIND, &pool);
-        Self { host, pool, queue, expressions: Expressions::default() }
+    /// Over a host and its clusters. `queue` is the controller's own: deadlines of conditions wake Executions in it. In that of the
+    /// installations conditions that answer otherwise wake the root.
+    pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue, installations: Queue) -> Self {
+        release_with(&host, &host.stores.executions, KIND, &pool);
+        Self { host, pool, queue, installations, expressions: Expressions::default() }
     }
 
-    async fn run(&self, before: &Execution, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
+    /// A walk over an Execution.
+    fn walk_from(&self, before: &Execution, job: String) -> Run<'_> {
         let key = key_of(before);
         let whose = format!("Execution {}", key.name);
         let connections = TargetConnections::named(&self.host, &self.pool, &key.namespace, whose);
-        let mut run = Run {
+        Run {
             host: &self.host,
             draft: before.clone(),
             items: Arc::default(),
@@ -84,7 +88,12 @@ impl ExecutionController {
             expressions: &self.expressions,
             left: None,
             job,
-        };
+        }
+    }
+
+    async fn run(&self, before: &Execution, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
+        let key = key_of(before);
+        let mut run = self.walk_from(before, job);
         if fresh {
             let now = self.host.now();
             let generation = before.metadata.generation;
@@ -94,7 +103,8 @@ impl ExecutionController {
             run.records.clear();
         }
         let (phase, transition) = walk(&mut run, phase).await;
-        if !matches!(transition, Transition::Wait(_) | Transition::Retry(_)) {
+        let goes_on = matches!(transition, Transition::Wait(_) | Transition::Retry(_));
+        if !goes_on && observing_root(&self.host.stores, &key).is_none() {
             self.pool.release(&waiter(KIND, &key));
         }
         // What is tried again comes later and later; a deadline does not.
@@ -102,6 +112,29 @@ impl ExecutionController {
             self.queue.wake_in(key, left);
         }
         run.rest(before, phase, transition).await
+    }
+}
+
+impl ExecutionController {
+    /// An Execution at rest whose root starts jobs by changes: what decided about its items is watched, and the root is woken where
+    /// that answers otherwise now.
+    async fn rest_look(&self, execution: &Execution) -> Result<Next, Halt> {
+        let (host, key) = (&self.host, key_of(execution));
+        let answered = execution.status.as_ref().is_some_and(|status| !status.items.is_empty());
+        let root = if answered && !execution.is_deleting() { observing_root(&host.stores, &key) } else { None };
+        let changed = match &root {
+            Some(_) => self.walk_from(execution, execution.job_id().to_owned()).changed().await?,
+            None => {
+                self.pool.release(&waiter(KIND, &key));
+                Vec::new()
+            }
+        };
+        if host.outdated.set(&(KIND, key), changed)
+            && let Some(root) = root
+        {
+            self.installations.wake(key_of(root.as_ref()));
+        }
+        Ok(Next::Settled)
     }
 }
 
@@ -125,7 +158,7 @@ impl Controller for ExecutionController {
             in_deletion: phase.is_some_and(orangery_core::phase::Phase::is_deletion),
         };
         match work(situation) {
-            Work::None => Ok(Next::Settled),
+            Work::None => self.rest_look(&execution).await,
             Work::Start => start_deletion(host, &execution).await,
             Work::Continue { job } => self.run(&execution, job, standing_phase(phase, deleting)).await,
         }

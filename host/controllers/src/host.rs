@@ -20,6 +20,7 @@ use orangery_reconcile::{Key, Store, Term, Watched, Writer};
 use crate::{
     guard::{self, ConfigMapMeta, SecretMeta},
     installation::{on_change, sibling},
+    outdated::Outdated,
     seed::HostKey,
     target::{OwnAddress, Tokens},
 };
@@ -150,6 +151,8 @@ pub struct Host {
     pub term: Option<Term>,
     /// Tokens for targets that name a service account.
     pub(crate) tokens: Tokens,
+    /// What conditions answer otherwise than in the last job.
+    pub(crate) outdated: Outdated,
 }
 
 /// How long an item waits for a deployer elsewhere unless told otherwise, as in the code of the original
@@ -182,6 +185,7 @@ impl Host {
             own_address: None,
             term: None,
             tokens: Tokens::default(),
+            outdated: Outdated::default(),
         }
     }
 

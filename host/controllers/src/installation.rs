@@ -29,6 +29,7 @@ use crate::{
     host::{Host, key_of},
     job::{self, JobStatus, standing_phase, walk},
     object::{hold, is_bereft},
+    outdated::observing_root,
     target::TargetConnections,
 };
 
@@ -90,7 +91,7 @@ impl InstallationController {
     /// Over a host and its clusters. `queue` is the controller's own: watches on what is imported and deadlines of conditions
     /// wake installations in it.
     pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
-        conditions::release_with(&host.stores.installations, KIND, &pool);
+        conditions::release_with(&host, &host.stores.installations, KIND, &pool);
         let on_change = OnChange::new(&host, queue.clone());
         let (blueprints, expressions) = (Blueprints::default(), Expressions::default());
         Self { host, pool, queue, blueprints, on_change, expressions }
@@ -118,7 +119,7 @@ impl Controller for InstallationController {
             in_deletion: phase.is_some_and(orangery_core::phase::Phase::is_deletion),
         };
         match work(situation) {
-            Work::None => match idle::look(host, &self.on_change, &installation).await? {
+            Work::None => match self.rest_look(&installation).await? {
                 Idle::Rest(next) => Ok(next),
                 Idle::Start(record) => self.start(&installation, record).await,
             },
@@ -144,6 +145,35 @@ impl Controller for InstallationController {
             again::read(host, &stores.installations, &key_of(sibling.as_ref())).await?;
         }
         Ok(())
+    }
+}
+
+impl InstallationController {
+    /// An Installation at rest. Where its root starts jobs by changes, what decided about its sub-installations is watched.
+    async fn rest_look(&self, installation: &Installation) -> Result<Idle, Halt> {
+        let (host, key) = (&self.host, key_of(installation));
+        let workflow = installation.status.as_ref().and_then(|status| status.workflow.as_ref());
+        let root = workflow.filter(|_| !installation.is_deleting()).and_then(|_| observing_root(&host.stores, &key));
+        let changed = match &root {
+            Some(_) => self.walk_from(installation.clone(), installation.job_id().to_owned(), false).changed().await,
+            None => {
+                if workflow.is_some() {
+                    self.pool.release(&waiter(KIND, &key));
+                }
+                Ok(Vec::new())
+            }
+        };
+        if let Ok(changed) = &changed
+            && host.outdated.set(&(KIND, key.clone()), changed.clone())
+            && let Some(root) = root.filter(|root| key_of(root.as_ref()) != key)
+        {
+            self.queue.wake(key_of(root.as_ref()));
+        }
+        let idle = idle::look(host, &self.on_change, installation).await?;
+        match (idle, changed) {
+            (Idle::Rest(_), Err(halt)) => Err(halt),
+            (idle, _) => Ok(idle),
+        }
     }
 }
 
@@ -187,7 +217,7 @@ impl InstallationController {
         status.trigger(&job, first, generation, &host.now());
         before.annotation(annotation::TRIGGER).unwrap_or_default().clone_into(&mut status.last_handled_trigger);
         status.pending_operation.clear();
-        status.triggered_imports_hash = mark;
+        mark.put(status);
         if record.is_some() || !request::is_retry(before) {
             status.automatic_reconcile_status = record;
         }
@@ -214,7 +244,8 @@ impl InstallationController {
         let mut run = self.walk_from(before.clone(), job, fresh);
         let (phase, transition) = walk(&mut run, phase).await;
         let key = key_of(before);
-        if !matches!(transition, Transition::Wait(_) | Transition::Retry(_)) {
+        let goes_on = matches!(transition, Transition::Wait(_) | Transition::Retry(_));
+        if !goes_on && observing_root(&self.host.stores, &key).is_none() {
             self.pool.release(&waiter(KIND, &key));
         }
         // What is tried again comes later and later; a deadline does not.
@@ -230,7 +261,9 @@ impl InstallationController {
             draft.status.get_or_insert_default().begin(&self.host.now());
         }
         let workflow = draft.status.as_ref().and_then(|status| status.workflow.as_ref());
-        let records = workflow.filter(|_| !fresh).map(SubinstallationWorkflow::records).unwrap_or_default();
+        // A job that comes to its sub-installations forgets what was answered before, a deletion does at once.
+        let forgets = fresh && draft.is_deleting();
+        let records = workflow.filter(|_| !forgets).map(SubinstallationWorkflow::records).unwrap_or_default();
         let items = Arc::new(workflow::items(workflow, &records, &self.expressions));
         let key = key_of(&draft);
         let whose = format!("Installation {}", key.name);

@@ -12,6 +12,7 @@ mod guard;
 mod host;
 mod job;
 mod object;
+mod outdated;
 mod record;
 mod removed;
 mod seed;

@@ -204,8 +204,13 @@ impl Operator {
         wire(&stores, &queues);
         let pool = clusters(&queues);
         let controller = InstallationController::new(Arc::clone(host), Arc::clone(&pool), queues.installations.clone());
-        self.control(controller, stores.installations, queues.installations, pace);
-        let controller = ExecutionController::new(Arc::clone(host), Arc::clone(&pool), queues.executions.clone());
+        self.control(controller, stores.installations, queues.installations.clone(), pace);
+        let controller = ExecutionController::new(
+            Arc::clone(host),
+            Arc::clone(&pool),
+            queues.executions.clone(),
+            queues.installations,
+        );
         self.control(controller, stores.executions, queues.executions, pace);
         let controller = DeployItemController::new(Arc::clone(host), pool, queues.deploy_items.clone());
         self.control(controller, stores.deploy_items, queues.deploy_items, pace);

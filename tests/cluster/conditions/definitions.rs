@@ -1,13 +1,14 @@
 //! Conditions over definitions of kinds, which come and go while the operator runs (WF-05 … WF-07, WF-24 … WF-26).
 
 use orangery_tests::{
-    objects::NAMESPACE,
+    history::{History, Seen, Version},
+    objects::{NAMESPACE, Objects},
     theirs::Theirs,
-    tree::{ask, in_phase},
+    tree::{any, ask, in_phase, settle},
 };
 use serde_json::{Value, json};
 
-use super::{item, says, tree, want};
+use super::{item, says, subinstallations::sub, tree, tree_with, want};
 
 /// The definition of a kind.
 pub(super) fn definition(kind: &str) -> Value {
@@ -103,4 +104,94 @@ async fn wf_07_wf_26_a_kind_that_its_predecessor_defines_is_seen_while_the_job_r
         .await;
     theirs.succeed("uses").await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+}
+
+/// The jobs of the tree so far.
+fn jobs(seen: &Seen) -> usize {
+    jobs_in(seen.versions())
+}
+
+fn jobs_in(seen: &[Version]) -> usize {
+    let of_tree = seen.iter().filter(|version| version.kind == "Installation" && version.name == "tree");
+    let mut jobs: Vec<&str> = of_tree.map(|version| version.jobs().0).collect();
+    jobs.dedup();
+    jobs.retain(|job| !job.is_empty());
+    jobs.len()
+}
+
+/// What was last seen of the object of the tree: all of its jobs have ended well.
+async fn rests(cluster: &Objects, theirs: &Theirs<'_>, name: &str) {
+    theirs.succeed(name).await;
+    cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn orc_33_wf_26_a_definition_that_comes_or_goes_after_the_job_starts_one_each_under_on_change() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let definition = definition("Gizmo");
+    let mut tree = tree(&[item("plain", &[], json!({})), item("gizmo", &["plain"], when_defined("Gizmo"))]);
+    tree["spec"]["reconcilePolicy"] = json!("OnChange");
+    cluster.apply(&tree).await;
+    let history = History::begin(cluster.client()).await;
+    rests(&cluster, &theirs, "plain").await;
+    settle(&cluster).await;
+    assert_eq!(jobs(&history.until_now().await), 1, "nothing has changed");
+    let history = History::begin(cluster.client()).await;
+    cluster.apply(&definition).await;
+    theirs.succeed("plain").await;
+    rests(&cluster, &theirs, "gizmo").await;
+    settle(&cluster).await;
+    assert_eq!(jobs(&history.until_now().await), 2, "one change, one job beside the last");
+    cluster.delete(&definition).await;
+    rests(&cluster, &theirs, "plain").await;
+    settle(&cluster).await;
+    assert_eq!(jobs(&history.until_now().await), 3);
+    let mut manual = any("Installation", "tree");
+    manual["spec"] = json!({"reconcilePolicy": "Manual"});
+    cluster.merge(&manual).await;
+    settle(&cluster).await;
+    cluster.expect_absent(&definition).await;
+    cluster.apply(&definition).await;
+    settle(&cluster).await;
+    assert_eq!(jobs(&history.until_now().await), 3, "who gives the policy up hears no more");
+}
+
+#[tokio::test]
+async fn orc_33_wf_26_conditions_deep_in_a_tree_start_jobs_of_its_root() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let definition = definition("Gear");
+    let present = json!({"target": {"import": "cluster"}, "group": "example.org", "kind": "Gear"});
+    let subs = [sub("plain", &[], json!({})), sub("gear", &[], json!({"activateWhen": {"crdPresent": present}}))];
+    let mut tree = tree_with(json!({"subinstallations": subs}));
+    tree["spec"]["reconcilePolicy"] = json!("OnChange");
+    cluster.apply(&tree).await;
+    rests(&cluster, &theirs, "plain").await;
+    let history = History::begin(cluster.client()).await;
+    cluster.apply(&definition).await;
+    theirs.succeed("plain").await;
+    rests(&cluster, &theirs, "gear").await;
+    settle(&cluster).await;
+    assert_eq!(jobs(&history.until_now().await), 2);
+    // A job that fails before it asks is not started again by the same answer; the change of the spec started one as well.
+    let broken = json!({"when": "imports.wnted"});
+    let mut tree = tree_with(json!({"subinstallations": [sub("plain", &[], broken), subs[1].clone()]}));
+    tree["spec"]["reconcilePolicy"] = json!("OnChange");
+    tree["metadata"]["annotations"] = json!({});
+    cluster.apply(&tree).await;
+    cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
+    settle(&cluster).await;
+    assert_eq!(jobs(&history.until_now().await), 3);
+    cluster.delete(&definition).await;
+    cluster.expect_absent(&definition).await;
+    let failed_again = |seen: &[Version]| {
+        let last = seen.iter().rfind(|version| version.kind == "Installation" && version.name == "tree");
+        last.is_some_and(|tree| tree.phase() == "Failed") && jobs_in(seen) == 4
+    };
+    history.wait_until(failed_again).await;
+    settle(&cluster).await;
+    assert_eq!(jobs(&history.until_now().await), 4);
 }

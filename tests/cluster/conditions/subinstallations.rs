@@ -11,7 +11,7 @@ use super::{config_map, definitions::definition, over_metric, tree_with, want};
 
 /// A sub-installation with one item of its name, which exports its name and imports what these export; `fields` are its
 /// conditions, and whatever else it has.
-fn sub(name: &str, after: &[&str], fields: Value) -> Value {
+pub(super) fn sub(name: &str, after: &[&str], fields: Value) -> Value {
     let string = |name: &&str| json!({"name": name, "type": "data", "schema": {"type": "string"}});
     let imports: Vec<Value> = after.iter().map(string).collect();
     let mut sub = subinstallation(

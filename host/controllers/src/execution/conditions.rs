@@ -85,6 +85,16 @@ impl Run<'_> {
         self.draft.status.as_ref().is_some_and(|status| status.interrupted_job == self.job)
     }
 
+    /// The answers of the last job that are others now.
+    pub(super) async fn changed(&mut self) -> Step<Vec<String>> {
+        self.load_items()?;
+        let objects = self.objects();
+        let live = objects.iter().rev().filter(|object| !object.is_deleting());
+        let live = live.map(|object| (item_name(object), object)).collect();
+        let look = Look { run: self, direction: Direction::Forward, objects: &objects, live };
+        self.inquiry().changed(&look, &self.records).await
+    }
+
     /// Asks what holds items up.
     pub(super) async fn ask_all(&mut self, direction: Direction, objects: &[Arc<DeployItem>]) -> Asked {
         if !self.items.conditional {

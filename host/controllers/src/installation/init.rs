@@ -40,7 +40,7 @@ impl Run<'_> {
         self.check_predecessors()?;
         self.delete_old_exports().await?;
         let mark = self.on_change.mark(self.host, &self.draft).await;
-        self.draft.status.get_or_insert_default().triggered_imports_hash = mark;
+        mark.put(self.draft.status.get_or_insert_default());
         guard::before_rendering(self.host, &self.draft).await?;
         let imported = self.read_imports().await?;
         let names = self.names();

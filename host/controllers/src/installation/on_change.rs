@@ -1,5 +1,6 @@
-//! Roots under the policy `OnChange`: a job starts when what they import has changed (C-05, ORC-33). Roots under the import
-//! policy `Wait`: a job goes on when what they import exists (C-10).
+//! Roots under the policy `OnChange`: a job starts when what they import has changed, or when conditions that decided about
+//! items or sub-installations of their tree answer otherwise (C-05, ORC-33, WF-26). Roots under the import policy `Wait`: a job
+//! goes on when what they import exists (C-10).
 //!
 //! A job is marked with the hash of the imports as it begins, and once more before it reads them; a root at rest whose imports
 //! are all there with another hash starts the next job. DataObjects and Targets are known by their stores; Secrets and
@@ -13,7 +14,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kube::ResourceExt;
 use orangery_api::{
     data_object::DataObject,
-    installation::{ImportPolicy, Installation, ReconcilePolicy},
+    installation::{ImportPolicy, Installation, InstallationStatus},
     job::Job as _,
     marks::Marks,
     target::Target,
@@ -35,11 +36,25 @@ use super::{
     request, sibling,
     sources::{Gathered, Plain, PlainName},
 };
-use crate::{event, host::Host};
+use crate::{event, host::Host, outdated::observes};
 
 /// What roots import beside our own kinds.
 pub(super) struct OnChange {
     lookout: Arc<Lookout>,
+}
+
+/// What a job begins with, for its root to tell what is new afterwards.
+#[derive(Default)]
+pub(super) struct Mark {
+    imports: String,
+    answers: String,
+}
+
+impl Mark {
+    pub(super) fn put(self, status: &mut InstallationStatus) {
+        status.triggered_imports_hash = self.imports;
+        status.triggered_answers_hash = self.answers;
+    }
 }
 
 /// What is known of the imports of a root.
@@ -68,7 +83,17 @@ impl OnChange {
 
     /// The mark of a job that begins, or is about to read its imports: the hash of the imports, empty where they do not
     /// bind. Empty as well for who does not start jobs by them.
-    pub(super) async fn mark(&self, host: &Host, installation: &Installation) -> String {
+    pub(super) async fn mark(&self, host: &Host, installation: &Installation) -> Mark {
+        let imports = self.mark_imports(host, installation).await;
+        let answers = if observes(installation) {
+            host.outdated.hash(&host.stores, &Key::of(installation))
+        } else {
+            String::new()
+        };
+        Mark { imports, answers }
+    }
+
+    async fn mark_imports(&self, host: &Host, installation: &Installation) -> String {
         if !observes(installation) {
             return String::new();
         }
@@ -99,16 +124,23 @@ impl OnChange {
     /// Whether what is known of the imports of a root under the policy starts a job; `asked` are the roots after it for which
     /// that was asked already.
     fn starts(&self, host: &Host, root: &Installation, view: View, asked: &mut BTreeSet<String>) -> bool {
-        let View::Known(Some(now)) = view else { return false };
-        let marked = root.status.as_ref().map_or("", |status| &status.triggered_imports_hash);
-        if now == marked || !asked.insert(root.name_any()) {
+        let View::Known(imports) = view else { return false };
+        let answers = host.outdated.hash(&host.stores, &Key::of(root));
+        let status = root.status.as_ref();
+        let changes = plan::Changes {
+            marked: status.map_or("", |status| &status.triggered_imports_hash),
+            imports: imports.as_deref(),
+            marked_answers: status.map_or("", |status| &status.triggered_answers_hash),
+            answers: &answers,
+        };
+        if !changes.tell() || !asked.insert(root.name_any()) {
             return false;
         }
         let before = sibling::predecessors(host, root);
         let peers: Vec<_> = before.iter().map(|sibling| peer(sibling)).collect();
         let wanted = is_about_to_be_asked(&root.name_any(), &before)
             || before.iter().any(|sibling| self.is_about_to_start(host, sibling, asked));
-        plan::imports_start(marked, Some(&now), &peers, wanted)
+        plan::changes_start(changes, &peers, wanted)
     }
 
     /// Whether a root at rest starts a job as soon as its turn comes. Who imports from it waits for that: of one change that
@@ -154,13 +186,6 @@ impl OnChange {
         let imported = import::read(&imports, &Names::of(installation, "").scope(), &gathered);
         View::Known(imported.ok().map(|imported| import::content_hash(&imported)))
     }
-}
-
-/// Whether jobs of an Installation start by what it imports.
-fn observes(installation: &Installation) -> bool {
-    installation.spec.reconcile_policy == ReconcilePolicy::OnChange
-        && installation.is_root()
-        && !installation.is_deleting()
 }
 
 /// Whether jobs of an Installation wait for imports that do not exist.

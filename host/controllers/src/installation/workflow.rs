@@ -225,6 +225,13 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The answers of the last job that are others now.
+    pub(super) async fn changed(&self) -> Step<Vec<String>> {
+        let (subs, imports) = (self.subinstallations(), self.condition_imports());
+        let look = Look { run: self, direction: Direction::Forward, subs: &subs };
+        self.inquiry(&imports).changed(&look, &self.records).await
+    }
+
     /// Asks what holds sub-installations up.
     async fn ask_all(&mut self, direction: Direction) -> Asked {
         let mut records = mem::take(&mut self.records);

@@ -125,13 +125,34 @@ pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
     )))
 }
 
-/// Under the policy `OnChange`: does a root whose last job has ended start one because of what it imports (C-05, ORC-33)?
+/// What a root under the policy `OnChange` may start a job by: the hashes of its last job, and those of now.
+#[derive(Clone, Copy, Debug)]
+pub struct Changes<'a> {
+    /// Of its imports ([`content_hash`](crate::import::content_hash)), when its last job began or read them.
+    pub marked: &'a str,
+    /// The same of now; `None` where they are not all there or not known, and then nothing starts.
+    pub imports: Option<&'a str>,
+    /// Of the answers of conditions that were out of date when its last job began.
+    pub marked_answers: &'a str,
+    /// The same of now; empty where all are as they were in the last job.
+    pub answers: &'a str,
+}
+
+impl Changes<'_> {
+    /// Whether there is anything new.
+    pub fn tell(&self) -> bool {
+        let answered = !self.answers.is_empty() && self.answers != self.marked_answers;
+        self.imports.is_some_and(|now| now != self.marked || answered)
+    }
+}
+
+/// Under the policy `OnChange`: does a root whose last job has ended start one because of what it imports, or what conditions
+/// look at (C-05, ORC-33)?
 ///
-/// `now` is the [`content_hash`](crate::import::content_hash) of its imports, `None` where they are not all there or not known;
-/// `marked` is that of its last job. As long as `Init` would not go past the predecessors nothing starts, nor once one of
-/// them is about to ask for a job (`asked`): their success asks for one anyway (INS-43).
-pub fn imports_start(marked: &str, now: Option<&str>, peers: &[Peer], asked: bool) -> bool {
-    now.is_some_and(|now| now != marked) && !asked && predecessors(peers, true, "").is_ok()
+/// As long as `Init` would not go past the predecessors nothing starts, nor once one of them is about to ask for a job
+/// (`asked`): their success asks for one anyway (INS-43).
+pub fn changes_start(changes: Changes<'_>, peers: &[Peer], asked: bool) -> bool {
+    changes.tell() && !asked && predecessors(peers, true, "").is_ok()
 }
 
 /// `Init`: roots that import each other's exports in a circle would wait for each other for ever (C-17).
@@ -381,16 +402,31 @@ mod tests {
 
     #[test]
     fn c_05_orc_33_imports_start_a_job_when_they_bind_to_something_else() {
-        assert!(imports_start("one", Some("two"), &[], false));
-        assert!(imports_start("", Some("one"), &[], false), "what was missing is there");
-        assert!(!imports_start("one", Some("one"), &[], false));
-        assert!(!imports_start("one", None, &[], false), "something is missing");
-        assert!(!imports_start("", None, &[], false));
+        let start =
+            |marked, imports| changes_start(Changes { marked, imports, marked_answers: "", answers: "" }, &[], false);
+        assert!(start("one", Some("two")));
+        assert!(start("", Some("one")), "what was missing is there");
+        assert!(!start("one", Some("one")));
+        assert!(!start("one", None), "something is missing");
+        assert!(!start("", None));
+    }
+
+    #[test]
+    fn orc_33_wf_26_other_answers_of_conditions_start_one_job_each() {
+        let start = |imports, marked_answers, answers| {
+            changes_start(Changes { marked: "one", imports, marked_answers, answers }, &[], false)
+        };
+        assert!(start(Some("one"), "", "a"));
+        assert!(start(Some("one"), "a", "b"));
+        assert!(!start(Some("one"), "a", "a"), "the job that these started has failed");
+        assert!(!start(Some("one"), "a", ""), "all is as in the last job");
+        assert!(!start(None, "", "a"), "an import is missing");
     }
 
     #[test]
     fn orc_33_imports_start_nothing_before_those_that_are_imported_from_have_succeeded() {
-        let start = |before: &str, asked| imports_start("one", Some("two"), &peers(before), asked);
+        let changes = Changes { marked: "one", imports: Some("two"), marked_answers: "", answers: "" };
+        let start = |before: &str, asked| changes_start(changes, &peers(before), asked);
         assert!(start("a=succeeded/old! b=succeeded/new", false));
         assert!(!start("a=succeeded/old!", true), "its success asks for a job");
         for held in ["a=working/old", "a=failed/new", "a=new/!", "requested=succeeded/old!", "leaving=succeeded/new"] {
