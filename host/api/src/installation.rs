@@ -400,10 +400,10 @@ pub struct InstallationStatus {
     /// was missing. Other imports than these start a job (`rules.md` ORC-33).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub triggered_imports_hash: String,
-    /// Under the policy `OnChange`, the hash of the answers of conditions that were others than in the job before when the last
-    /// job began; empty where there were none. Other answers than these start a job.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub triggered_answers_hash: String,
+    /// Under the policy `OnChange`, hashes of the answers of conditions that were others than in the job before when the last job
+    /// began, one for each object that has such. Other answers than these start a job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggered_answers: Vec<String>,
     /// The record of automatic jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub automatic_reconcile_status: Option<AutomaticReconcileStatus>,

@@ -34,6 +34,9 @@ use serde_json::{Map, Value};
 
 use crate::host::Host;
 
+/// The reason of a look at an object whose watch has only begun.
+const NOT_KNOWN_YET: &str = "ObjectNotKnownYet";
+
 /// One item, as far as its conditions go.
 pub(crate) struct Item<T> {
     /// What else is known of it.
@@ -257,17 +260,19 @@ impl<T: Sync> Inquiry<'_, T> {
     }
 
     /// The answers of the last job that are others now, of conditions that decided about items and look at clusters: `item/point`
-    /// with the answer. Doubt is no other answer. What they look at is watched from now on.
+    /// with the time at which it was asked in that job and the answer of now. Doubt is no other answer. What they look at is watched from now on.
     pub(crate) async fn changed(&self, runner: &impl Runner, records: &Records) -> Step<Vec<String>> {
         let (mut changed, mut asked) = (Vec::new(), Asked::default());
         for item in &self.items.list {
             for point in [Point::Activate, Point::When] {
                 let condition = item.conditions.get(point).filter(|condition| condition.looks_at_clusters());
                 let before = records.get(&item.name).and_then(|records| records.get(&point));
+                // A look that came before its watch has said nothing.
+                let before = before.filter(|record| record.answered.reason != NOT_KNOWN_YET);
                 let (Some(condition), Some(before)) = (condition, before) else { continue };
                 match self.answer(runner, item, point, condition, &mut asked).await {
                     Ok(now) if now.answer != Answer::Unknown && now.answer != before.answered.answer => {
-                        changed.push(format!("{}/{point} {:?}", item.name, now.answer));
+                        changed.push(format!("{}/{point} {} {:?}", item.name, before.asked, now.answer));
                     }
                     Ok(_) => {}
                     Err(Silence::Passing(failure)) => asked.again = Some(failure),
@@ -460,7 +465,7 @@ impl<T: Sync> Inquiry<'_, T> {
         Ok(match self.clusters.look(&on, &key).await.map_err(silence)? {
             Sight::Present(object) => Ok(without_secrets(&object)),
             Sight::Absent => Ok(Value::Null),
-            Sight::Unknown => Err(Answered::unknown("ObjectNotKnownYet", format!("{kind} {shown} is not known yet"))),
+            Sight::Unknown => Err(Answered::unknown(NOT_KNOWN_YET, format!("{kind} {shown} is not known yet"))),
             Sight::Blind(why) => {
                 let message = format!("{kind} {shown} cannot be watched on {on}: {why}", on = on_name(&on));
                 Err(Answered::unknown("ObjectNotVisible", message))
@@ -477,7 +482,7 @@ impl<T: Sync> Inquiry<'_, T> {
                 Answered::unknown("ObjectNotVisible", message)
             }
             Err(Sight::Unknown | Sight::Absent | Sight::Present(_)) => {
-                Answered::unknown("ObjectNotKnownYet", "the definitions of the cluster are not known yet")
+                Answered::unknown(NOT_KNOWN_YET, "the definitions of the cluster are not known yet")
             }
         })
     }

@@ -123,6 +123,7 @@ impl DeployItemController {
             if is_unchanged(&item) {
                 return self.end_unchanged(&item, book).await;
             }
+            self.places.count(&self.host);
             if let Err(wait) = self.places.enter(&key_of(item.as_ref())) {
                 return self.queue_up(&item, book, wait).await;
             }
@@ -188,7 +189,8 @@ impl DeployItemController {
     /// The item waits for a place; its job has not begun.
     async fn queue_up(&self, item: &DeployItem, book: Book, wait: Wait) -> Result<Next, Halt> {
         let transition = Transition::Wait(wait);
-        if let Some(rest) = job::resting(&self.host, item, Phase::Progressing, &transition)? {
+        let phase = if item.is_deleting() { Phase::Deleting } else { Phase::Progressing };
+        if let Some(rest) = job::resting(&self.host, item, phase, &transition)? {
             book.queue_up(&rest).await?;
         }
         job::next(transition, None)

@@ -101,6 +101,8 @@ impl ExecutionController {
             status.begin(&now);
             status.job_generation = generation;
             run.records.clear();
+            // The root has counted them.
+            self.host.outdated.set(&(KIND, key.clone()), Vec::new());
         }
         let (phase, transition) = walk(&mut run, phase).await;
         let goes_on = matches!(transition, Transition::Wait(_) | Transition::Retry(_));

@@ -157,9 +157,7 @@ impl InstallationController {
         let changed = match &root {
             Some(_) => self.walk_from(installation.clone(), installation.job_id().to_owned(), false).changed().await,
             None => {
-                if workflow.is_some() {
-                    self.pool.release(&waiter(KIND, &key));
-                }
+                self.pool.release(&waiter(KIND, &key));
                 Ok(Vec::new())
             }
         };

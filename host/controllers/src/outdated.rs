@@ -42,20 +42,17 @@ impl Outdated {
         all.insert(holder.clone(), answers.clone()) != Some(answers)
     }
 
-    /// The hash of the answers that are others now in the tree of a root; empty where there are none.
-    pub(crate) fn hash(&self, stores: &Stores, root: &Key) -> String {
+    /// Hashes of the answers that are others now in the tree of a root, one for each object that has such.
+    pub(crate) fn hashes(&self, stores: &Stores, root: &Key) -> Vec<String> {
         let known: Vec<(Holder, Vec<String>)> = {
             let all = self.answers();
             let near = all.iter().filter(|((_, key), _)| key.namespace == root.namespace);
             near.map(|(holder, answers)| (holder.clone(), answers.clone())).collect()
         };
-        let mut of_tree = Vec::new();
-        for ((kind, key), answers) in known {
-            if root_of(stores, &key).is_some_and(|of| Key::of(of.as_ref()) == *root) {
-                of_tree.push(json!([kind, key.name, answers]));
-            }
-        }
-        if of_tree.is_empty() { String::new() } else { digest::data_hash(&json!(of_tree)) }
+        let of_tree = known
+            .into_iter()
+            .filter(|((_, key), _)| root_of(stores, key).is_some_and(|of| Key::of(of.as_ref()) == *root));
+        of_tree.map(|((kind, key), answers)| digest::data_hash(&json!([kind, key.name, answers]))).collect()
     }
 }
 
@@ -87,8 +84,10 @@ pub(crate) fn wire_policy(stores: &Stores, queues: &Queues) {
     let (executions, installations, store) =
         (queues.executions.clone(), queues.installations.clone(), stores.installations.clone());
     stores.installations.subscribe(move |change| {
-        let observed = |of: Option<&Arc<Installation>>| of.is_some_and(|installation| observes(installation));
-        let (Some(after), false) = (change.after, observed(change.before) == observed(change.after)) else { return };
+        let (Some(before), Some(after)) = (change.before, change.after) else { return };
+        if observes(before) == observes(after) {
+            return;
+        }
         let mut ahead = vec![Key::of(after.as_ref())];
         while let Some(key) = ahead.pop() {
             ahead.extend(store.indexed_keys(crate::host::index::PARENT, &key.namespace, &key.name));
@@ -109,13 +108,16 @@ mod tests {
 
     use super::*;
 
+    fn version(policy: &str) -> &'static str {
+        if policy == "OnChange" { "2" } else { "1" }
+    }
+
     fn installation(stores: &Stores, name: &str, parent: Option<&str>, policy: &str) {
         let owners: Vec<Value> = parent
             .iter()
             .map(|name| json!({"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": name, "uid": "u"}))
             .collect();
-        let metadata =
-            json!({"namespace": "n", "name": name, "uid": name, "resourceVersion": "1", "ownerReferences": owners});
+        let metadata = json!({"namespace": "n", "name": name, "uid": name, "resourceVersion": version(policy), "ownerReferences": owners});
         let object = json!({"metadata": metadata, "spec": {"blueprint": {}, "reconcilePolicy": policy}});
         stores.installations.absorb(serde_json::from_value(object).unwrap());
     }
@@ -131,14 +133,15 @@ mod tests {
         let (below, beside) = (("Execution", Key::new("n", "mid")), ("Execution", other.clone()));
         assert!(outdated.set(&below, vec!["db/when=True".to_owned()]));
         assert!(!outdated.set(&below, vec!["db/when=True".to_owned()]), "nothing new");
-        let one = outdated.hash(&stores, &root);
+        let one = outdated.hashes(&stores, &root);
+        assert_eq!(one.len(), 1);
         assert!(outdated.set(&beside, vec!["db/when=True".to_owned()]));
-        assert_eq!(outdated.hash(&stores, &root), one);
-        assert_ne!(outdated.hash(&stores, &other), one);
+        assert_eq!(outdated.hashes(&stores, &root), one);
+        assert_ne!(outdated.hashes(&stores, &other), one);
         assert!(outdated.set(&below, vec!["db/when=False".to_owned()]));
-        assert_ne!(outdated.hash(&stores, &root), one);
+        assert_ne!(outdated.hashes(&stores, &root), one);
         assert!(outdated.set(&below, Vec::new()) && !outdated.set(&below, Vec::new()));
-        assert_eq!(outdated.hash(&stores, &root), "");
+        assert_eq!(outdated.hashes(&stores, &root), [""; 0]);
         let observed = |name: &str| observing_root(&stores, &Key::new("n", name)).map(|root| Key::of(root.as_ref()));
         assert_eq!((observed("mid"), observed("other"), observed("absent")), (Some(root), None, None));
     }
@@ -154,7 +157,7 @@ mod tests {
         let names = |queue: &Queue| queue.queued().into_iter().map(|key| key.name).collect::<Vec<_>>();
         assert_eq!(
             (names(&queues.executions), names(&queues.installations)),
-            (vec!["root".to_owned(), "mid".to_owned()], vec!["root".to_owned(), "mid".to_owned()])
+            (vec!["mid".to_owned(), "root".to_owned()], vec!["mid".to_owned(), "root".to_owned()])
         );
     }
 }

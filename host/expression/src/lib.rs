@@ -26,6 +26,26 @@ pub use crate::{cost::COST_LIMIT, types::Type};
 /// The longest expression, in bytes.
 const LONGEST: usize = 16 << 10;
 
+/// What a level of an expression needs of the stack at most to be parsed, in bytes, where nothing is optimised: the parser calls
+/// itself for each rank of operators.
+const STACK_TO_PARSE: usize = 320 << 10;
+
+/// The same to be walked.
+const STACK_TO_WALK: usize = 64 << 10;
+
+/// How many operators a text has, brackets and commas among them: each may be a level of the tree that is made of it.
+pub fn operators(source: &str) -> usize {
+    let signs = source.bytes().filter(|byte| b"+-*/%.[(<>=!&|?:{,".contains(byte)).count();
+    signs + source.split_whitespace().filter(|word| *word == "in").count()
+}
+
+/// Works on a tree of so many levels, which is walked on the stack: on one of its own where what is left of the thread's might
+/// not do.
+fn within<T>(levels: usize, of_level: usize, work: impl FnOnce() -> T) -> T {
+    let needed = (levels + 1) * of_level;
+    stacker::maybe_grow(needed, needed, work)
+}
+
 /// What expressions are compiled in and evaluated in.
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
     let mut env = Env::stdlib();
@@ -63,6 +83,8 @@ fn places(args: &[CowVal<'_, '_>], function: &str) -> Result<Vec<i64>, Execution
 pub struct Expression {
     source: String,
     program: Program,
+    /// As many as its tree has at most.
+    levels: usize,
 }
 
 impl std::fmt::Debug for Expression {
@@ -77,8 +99,10 @@ impl Expression {
         if source.len() > LONGEST {
             return Err(format!("it has {} bytes, {LONGEST} are allowed", source.len()));
         }
-        let program = ENVIRONMENT.compile(source).map_err(|errors| format!("compilation failed: {errors}"))?;
-        Ok(Self { source: source.to_owned(), program })
+        let levels = operators(source);
+        let program = within(levels, STACK_TO_PARSE, || ENVIRONMENT.compile(source));
+        let program = program.map_err(|errors| format!("compilation failed: {errors}"))?;
+        Ok(Self { source: source.to_owned(), program, levels })
     }
 
     /// What was compiled.
@@ -95,6 +119,10 @@ impl Expression {
     ///
     /// An evaluation that could cost more than [`COST_LIMIT`] is not begun.
     pub fn holds_of(&self, document: &Map<String, Value>) -> Result<bool, String> {
+        within(self.levels, STACK_TO_WALK, || self.evaluate(document))
+    }
+
+    fn evaluate(&self, document: &Map<String, Value>) -> Result<bool, String> {
         cost::within_limit(&self.program.expression().expr, document)?;
         let mut scope = Scope::new();
         scope.name_all(&self.reads(), document);
@@ -115,14 +143,14 @@ impl Expression {
     /// What is wrong whatever the values are: unknown variables, members and functions, operators between types that do not
     /// go together, a result that is not a boolean. `variables` are all there are.
     pub fn check(&self, variables: &[(&str, Type)]) -> Result<(), String> {
-        types::check(&self.program.expression().expr, variables)
+        within(self.levels, STACK_TO_WALK, || types::check(&self.program.expression().expr, variables))
     }
 
     /// The names that it reads, each as a path from a variable: `imports.size > 3` reads `["imports", "size"]`, and so does
     /// `has(imports.size)`. What is computed, such as an index, ends a path. In the order of their first appearance, each
     /// once.
     pub fn reads(&self) -> Vec<Vec<&str>> {
-        types::paths(&self.program.expression().expr)
+        within(self.levels, STACK_TO_WALK, || types::paths(&self.program.expression().expr))
     }
 
     /// The text that it makes.
@@ -134,7 +162,8 @@ impl Expression {
     }
 
     fn value(&self, scope: &Scope) -> Result<CelValue, String> {
-        self.program.execute(&scope.context).map_err(|error| lower(&error.to_string()))
+        within(self.levels, STACK_TO_WALK, || self.program.execute(&scope.context))
+            .map_err(|error| lower(&error.to_string()))
     }
 }
 
@@ -238,6 +267,35 @@ mod tests {
         scope.define("broken", &Expression::compile("object.absent").unwrap());
         let found = Expression::compile(source).unwrap().holds(&scope);
         assert_eq!(found, expected.map_err(str::to_owned), "{source}");
+    }
+
+    /// What came of an expression on a thread with the stack of a worker, half of which is in use.
+    fn on_a_worker(source: String) -> Result<bool, String> {
+        let work = move || {
+            let expression = Expression::compile(&source)?;
+            let document = json!({"a": true, "list": [1]});
+            expression.check(&[("a", Type::Bool), ("list", Type::List(Box::new(Type::Any)))])?;
+            expression.holds_of(document.as_object().unwrap())
+        };
+        std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap().join().unwrap()
+    }
+
+    #[test]
+    fn deep_expressions_have_a_stack_that_bears_them() {
+        // The parser itself bears no more than 96 levels of brackets.
+        for (source, expected) in [
+            (format!("1{} == 301", "+1".repeat(300)), Ok(true)),
+            (format!("{}a{}", "(".repeat(90), ")".repeat(90)), Ok(true)),
+            (format!("{}a", "!".repeat(300)), Ok(true)),
+            (format!("{}a", "a && ".repeat(300)), Ok(true)),
+            (format!("{}a", "a ? a : ".repeat(40)), Ok(true)),
+            (format!("{}1{} == []", "[".repeat(90), "]".repeat(90)), Ok(false)),
+            (format!("size([{}1]) == 301", "1,".repeat(300)), Ok(true)),
+            (format!("{}a{}", "list.all(x, ".repeat(15), ")".repeat(15)), Ok(true)),
+        ] {
+            let shown: String = source.chars().take(40).collect();
+            assert_eq!(on_a_worker(source), expected, "{shown}");
+        }
     }
 
     #[test]

@@ -275,3 +275,46 @@ async fn an_interrupt_ends_a_job_that_waits_for_a_condition() {
     cluster.merge(&asking).await;
     failure(&cluster).await;
 }
+
+#[tokio::test]
+async fn ins_36_what_changed_during_the_job_fails_what_is_made_late() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    let ready = json!({"readyWhen": over_its_metric("objects.metric != null")});
+    cluster.apply(&tree(&[sub("db", &[], ready), sub("app", &["db"], json!({}))])).await;
+    theirs.succeed("db").await;
+    says(&cluster, "db", "readyWhen", "False").await;
+    let mut changed = any("Installation", "tree");
+    changed["spec"] = json!({"maxParallel": 7});
+    cluster.merge(&changed).await;
+    cluster.apply(&config_map("metric", &json!({}))).await;
+    assert_eq!(
+        failure(&cluster).await,
+        "its spec changed while the job was running; reconcile the root installation to take the change into account"
+    );
+    assert!(find(&cluster, "app").await.is_none());
+    ask(&cluster, "tree").await;
+    theirs.succeed("db").await;
+    theirs.succeed("app").await;
+    done(&cluster).await;
+}
+
+#[tokio::test]
+async fn one_that_a_user_deletes_during_the_job_that_made_it_goes_and_is_made_anew() {
+    let cluster = crate::cluster().await;
+    let theirs = Theirs(&cluster);
+    want(&cluster, true).await;
+    cluster.apply(&config_map("metric", &json!({}))).await;
+    cluster.apply(&tree(&[sub("app", &[], json!({"when": over_its_metric("objects.metric != null")}))])).await;
+    theirs.triggered("app").await;
+    let app = find(&cluster, "app").await.unwrap_or_default();
+    cluster.delete(&any("Installation", app["metadata"]["name"].as_str().unwrap_or_default())).await;
+    // It ends the job that it is at, goes, and is made and deployed again.
+    for _ in 0..3 {
+        theirs.succeed("app").await;
+    }
+    done(&cluster).await;
+    let anew = find(&cluster, "app").await.unwrap_or_default();
+    assert_ne!(anew["metadata"]["uid"], app["metadata"]["uid"]);
+}

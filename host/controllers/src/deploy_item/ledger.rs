@@ -110,9 +110,9 @@ impl Book {
         let now = self.host.now();
         let generation = self.before.metadata.generation.unwrap_or_default();
         let status = self.draft.status.get_or_insert_default();
-        let phase = status.phase.clone();
+        let (phase, last_error) = (status.phase.clone(), status.last_error.clone());
         status.rest(rest, generation, &now);
-        status.phase = phase;
+        (status.phase, status.last_error) = (phase, last_error);
         if self.draft == *self.before { Ok(()) } else { self.write(None).await }
     }
 

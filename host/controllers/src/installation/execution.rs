@@ -14,6 +14,7 @@ use orangery_core::{
     blueprint::Blueprint,
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     step::{Halt, Step, Until},
+    workflow::condition,
 };
 use orangery_reconcile::WriteError;
 use orangery_render::DeployItem;
@@ -36,10 +37,7 @@ impl Run<'_> {
         };
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
         // Nobody but conditions reads imports there, so nothing else of them is written.
-        let read: BTreeSet<&str> = items.iter().flat_map(|item| item.conditions.imports(imports)).collect();
-        let read = |name: &String| read.contains(name.as_str());
-        let imports: BTreeMap<String, Value> =
-            imports.iter().filter(|(name, _)| read(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+        let imports = condition::read_imports(items.iter().map(|item| &item.conditions), imports, &blueprint.imports);
         let targets: BTreeSet<&String> = templates.iter().flat_map(DeployItemTemplate::condition_targets).collect();
         let targets: Vec<String> = targets.into_iter().cloned().collect();
         let present = self.execution();

@@ -47,13 +47,13 @@ pub(super) struct OnChange {
 #[derive(Default)]
 pub(super) struct Mark {
     imports: String,
-    answers: String,
+    answers: Vec<String>,
 }
 
 impl Mark {
     pub(super) fn put(self, status: &mut InstallationStatus) {
         status.triggered_imports_hash = self.imports;
-        status.triggered_answers_hash = self.answers;
+        status.triggered_answers = self.answers;
     }
 }
 
@@ -86,9 +86,9 @@ impl OnChange {
     pub(super) async fn mark(&self, host: &Host, installation: &Installation) -> Mark {
         let imports = self.mark_imports(host, installation).await;
         let answers = if observes(installation) {
-            host.outdated.hash(&host.stores, &Key::of(installation))
+            host.outdated.hashes(&host.stores, &Key::of(installation))
         } else {
-            String::new()
+            Vec::new()
         };
         Mark { imports, answers }
     }
@@ -125,12 +125,12 @@ impl OnChange {
     /// that was asked already.
     fn starts(&self, host: &Host, root: &Installation, view: View, asked: &mut BTreeSet<String>) -> bool {
         let View::Known(imports) = view else { return false };
-        let answers = host.outdated.hash(&host.stores, &Key::of(root));
+        let answers = host.outdated.hashes(&host.stores, &Key::of(root));
         let status = root.status.as_ref();
         let changes = plan::Changes {
             marked: status.map_or("", |status| &status.triggered_imports_hash),
             imports: imports.as_deref(),
-            marked_answers: status.map_or("", |status| &status.triggered_answers_hash),
+            marked_answers: status.map(|status| status.triggered_answers.as_slice()).unwrap_or_default(),
             answers: &answers,
         };
         if !changes.tell() || !asked.insert(root.name_any()) {

@@ -7,7 +7,7 @@ use orangery_render::{Loaded, RenderError, Rendering, States};
 use super::{Run, objects::Names, state::StateSecrets};
 
 /// How a failed rendering ends the walk.
-fn halt(error: &RenderError) -> Halt {
+pub(super) fn halt(error: &RenderError) -> Halt {
     let failure = error.failure();
     if error.is_transient() { Halt::Retry(failure) } else { Halt::Stall(failure) }
 }

@@ -12,8 +12,8 @@ use kube::ResourceExt;
 use orangery_api::{
     annotation,
     duration::Duration,
-    execution::Records,
-    installation::{Installation, SubinstallationStatus, SubinstallationWorkflow},
+    execution::{FailurePolicy, Records},
+    installation::{Installation, InstallationStatus, SubinstallationStatus, SubinstallationWorkflow},
     job::{Job, NamePair},
     marks::Marks,
 };
@@ -38,7 +38,7 @@ use orangery_reconcile::Key;
 use orangery_render::Subinstallation;
 use serde_json::{Map, Value, json};
 
-use super::{Run, children::peer};
+use super::{Run, children::peer, render::halt as rendering_halt};
 use crate::{
     conditions::{Asked, Expressions, Inquiry, Item, Items, Runner},
     deploy_item::{USUAL_TIMEOUT, limit_of},
@@ -75,17 +75,16 @@ pub(super) fn items(workflow: Option<&SubinstallationWorkflow>, records: &Record
 
 /// The templates of a job as a workflow; `None` where no condition has a say in it.
 fn workflow(
+    blueprint: &Blueprint,
     wanted: &[Subinstallation],
     imports: &Map<String, Value>,
-    failure_policy: Option<orangery_api::execution::FailurePolicy>,
+    failure_policy: Option<FailurePolicy>,
 ) -> Option<SubinstallationWorkflow> {
     if wanted.iter().all(|sub| sub.conditions.is_empty()) {
         return None;
     }
     let edges: BTreeMap<&str, Vec<&str>> =
         edges_of_templates(wanted.iter().map(|sub| &sub.template)).into_iter().collect();
-    let read: BTreeSet<&str> = wanted.iter().flat_map(|sub| sub.conditions.imports(imports)).collect();
-    let imports = imports.iter().filter(|(name, _)| read.contains(name.as_str()));
     let targets: BTreeSet<String> = wanted.iter().flat_map(|sub| sub.conditions.targets()).cloned().collect();
     let subinstallation = |Subinstallation { template, conditions, .. }: &Subinstallation| SubinstallationStatus {
         name: template.name.clone(),
@@ -96,7 +95,7 @@ fn workflow(
     };
     Some(SubinstallationWorkflow {
         failure_policy,
-        imports: imports.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        imports: condition::read_imports(wanted.iter().map(|sub| &sub.conditions), imports, &blueprint.imports),
         condition_targets: targets.into_iter().collect(),
         subinstallations: wanted.iter().map(subinstallation).collect(),
     })
@@ -144,7 +143,9 @@ impl Runner for Look<'_> {
         let exports = sub.spec.exports.data.iter();
         let exports: Map<String, Value> =
             exports.filter_map(|export| Some((export.name.clone(), data.get(&export.data_ref)?.clone()))).collect();
-        Ok(json!({"exports": exports, "status": sub.status}))
+        // What its own conditions read stays with it.
+        let status = sub.status.clone().map(|status| InstallationStatus { workflow: None, ..status });
+        Ok(json!({"exports": exports, "status": status}))
     }
 }
 
@@ -207,7 +208,7 @@ impl Run<'_> {
         values: &Map<String, Value>,
     ) -> Step<()> {
         let failure_policy = self.draft.spec.failure_policy.or(blueprint.failure_policy.map(Into::into));
-        let workflow = workflow(wanted, values, failure_policy);
+        let workflow = workflow(blueprint, wanted, values, failure_policy);
         self.records.clear();
         self.items = Arc::new(items(workflow.as_ref(), &self.records, self.expressions));
         self.draft.status.get_or_insert_default().workflow = workflow;
@@ -256,8 +257,9 @@ impl Run<'_> {
         let of_items = self.items.list.iter().map(|item| {
             let found = |deleting| named.get(&(deleting, item.name.as_str())).map(|sub| state(sub));
             let (live, going) = (found(false), found(true));
-            let never_made = item.late && live.is_none() && going.is_none();
-            let interrupted = (never_made && self.is_interrupted()).then(|| (Point::When, interrupted()));
+            let triggered = live.as_ref().or(going.as_ref()).is_some_and(|sub| sub.ids.job.as_ref() == Some(&self.job));
+            let stopped = item.late && !triggered && self.is_interrupted();
+            let interrupted = stopped.then(|| (Point::When, interrupted()));
             let follows = item.late && direction == Direction::Forward;
             let (object, going) = if follows { (live, going) } else { (live.or(going), None) };
             ItemState {
@@ -281,15 +283,19 @@ impl Run<'_> {
 
     /// `Progressing`, where conditions have a say.
     pub(super) async fn progressing_by_conditions(&mut self) -> Step<Verdict> {
-        let asked = self.ask_all(Direction::Forward).await;
-        let outcome = self.progress(&asked).await;
+        let mut asked = self.ask_all(Direction::Forward).await;
+        let outcome = self.progress(&mut asked).await;
         asked.with(outcome)
     }
 
-    async fn progress(&mut self, asked: &Asked) -> Step<Verdict> {
+    async fn progress(&mut self, asked: &mut Asked) -> Step<Verdict> {
+        match self.clear_away(asked).await? {
+            Verdict::Done => {}
+            failed @ Verdict::Failed(_) => return Ok(failed),
+        }
         let subs = self.subinstallations();
         let states = self.states(&subs, Direction::Forward, (&self.records, asked));
-        let plan::Plan { trigger, delete, outcome } = plan::progressing(&states, &self.job, self.policy());
+        let plan::Plan { trigger, delete, mut outcome } = plan::progressing(&states, &self.job, self.policy());
         drop(states);
         let live = subs.iter().filter(|sub| !sub.is_deleting());
         let live: BTreeMap<&str, &Arc<Installation>> = live.map(|sub| (template_of(sub), sub)).collect();
@@ -297,10 +303,37 @@ impl Run<'_> {
         for sub in early.into_iter().filter_map(|name| live.get(name.as_str())) {
             self.trigger_subinstallation(sub, Phase::INIT).await?;
         }
-        self.make(&late, &live).await?;
+        match self.make(&late, &live).await {
+            // Nothing mends that in this job: what could not be made has failed, and the job ends when nothing works any more.
+            Err(Halt::Stall(failure)) => {
+                let begun: Vec<Arc<Installation>> = self.subinstallations();
+                let has_begun = |name: &&String| {
+                    begun.iter().any(|sub| sub.job_id() == self.job && template_of(sub) == name.as_str())
+                };
+                for name in late.into_iter().filter(|name| !has_begun(name)) {
+                    asked.given_up.insert(name.clone(), (Point::When, failure.clone()));
+                }
+                let states = self.states(&subs, Direction::Forward, (&self.records, asked));
+                outcome = plan::progressing(&states, &self.job, self.policy()).outcome;
+            }
+            made => made?,
+        }
         self.take_away(&delete).await?;
         let others = installation::progressing(&self.others(), &self.missing_execution(), &self.job);
         installation::together([outcome, others])
+    }
+
+    /// What is made when it starts and is being deleted for another reason than this job's conditions, as by a user, goes first.
+    async fn clear_away(&self, asked: &Asked) -> Step<Verdict> {
+        let mut subs = self.subinstallations();
+        let leaving = plan::leaving(&self.states(&subs, Direction::Forward, (&self.records, asked)), &self.job);
+        subs.retain(|sub| sub.is_deleting() && self.is_late(sub) && !leaving.contains(template_of(sub)));
+        let peers: Vec<Peer> = subs.iter().map(|sub| peer(sub)).collect();
+        let (trigger, outcome) = installation::orphans(&peers, &self.job);
+        for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
+            self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
+        }
+        outcome
     }
 
     /// Makes the objects of sub-installations that start, and hands the job to them.
@@ -331,12 +364,13 @@ impl Run<'_> {
         let imported = self.read_imports().await?;
         self.check_unchanged(&import::imports_hash(&imported))?;
         let names = self.names();
-        let (states, mut secrets) = self.read_states(&loaded.blueprint, &[ExecutionKind::Subinstallation]).await?;
+        // The states are those that `Init` stored, and stay so, however often this is done.
+        let (states, _) = self.read_states(&loaded.blueprint, &[ExecutionKind::Subinstallation]).await?;
         let mut rendering = self.rendering(&loaded, &names, states);
         let bound = rendering.imports(&imported, &self.draft.spec.import_data_mappings).await;
-        let values = self.rendered(&mut rendering, &mut secrets, bound).await?;
+        let values = bound.map_err(|error| rendering_halt(&error))?;
         let templates = rendering.subinstallations(&values, &imported).await;
-        self.rendered(&mut rendering, &mut secrets, templates).await
+        templates.map_err(|error| rendering_halt(&error))
     }
 
     /// Deletes what conditions do not want (WF-20, WF-21): the workflow says in which order.

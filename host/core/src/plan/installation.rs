@@ -132,16 +132,16 @@ pub struct Changes<'a> {
     pub marked: &'a str,
     /// The same of now; `None` where they are not all there or not known, and then nothing starts.
     pub imports: Option<&'a str>,
-    /// Of the answers of conditions that were out of date when its last job began.
-    pub marked_answers: &'a str,
+    /// Of the answers of conditions that were out of date when its last job began, one for each object that has such.
+    pub marked_answers: &'a [String],
     /// The same of now; empty where all are as they were in the last job.
-    pub answers: &'a str,
+    pub answers: &'a [String],
 }
 
 impl Changes<'_> {
     /// Whether there is anything new.
     pub fn tell(&self) -> bool {
-        let answered = !self.answers.is_empty() && self.answers != self.marked_answers;
+        let answered = self.answers.iter().any(|hash| !self.marked_answers.contains(hash));
         self.imports.is_some_and(|now| now != self.marked || answered)
     }
 }
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn c_05_orc_33_imports_start_a_job_when_they_bind_to_something_else() {
         let start =
-            |marked, imports| changes_start(Changes { marked, imports, marked_answers: "", answers: "" }, &[], false);
+            |marked, imports| changes_start(Changes { marked, imports, marked_answers: &[], answers: &[] }, &[], false);
         assert!(start("one", Some("two")));
         assert!(start("", Some("one")), "what was missing is there");
         assert!(!start("one", Some("one")));
@@ -413,19 +413,24 @@ mod tests {
 
     #[test]
     fn orc_33_wf_26_other_answers_of_conditions_start_one_job_each() {
-        let start = |imports, marked_answers, answers| {
+        let start = |imports, marked: &[&str], answers: &[&str]| {
+            let [marked_answers, answers] =
+                [marked, answers].map(|list| list.iter().map(|hash| (*hash).to_owned()).collect::<Vec<_>>());
+            let (marked_answers, answers) = (marked_answers.as_slice(), answers.as_slice());
             changes_start(Changes { marked: "one", imports, marked_answers, answers }, &[], false)
         };
-        assert!(start(Some("one"), "", "a"));
-        assert!(start(Some("one"), "a", "b"));
-        assert!(!start(Some("one"), "a", "a"), "the job that these started has failed");
-        assert!(!start(Some("one"), "a", ""), "all is as in the last job");
-        assert!(!start(None, "", "a"), "an import is missing");
+        assert!(start(Some("one"), &[], &["a"]));
+        assert!(start(Some("one"), &["a"], &["b"]));
+        assert!(start(Some("one"), &["a"], &["a", "b"]));
+        assert!(!start(Some("one"), &["a"], &["a"]), "the job that these started has failed");
+        assert!(!start(Some("one"), &["a", "b"], &["b"]), "not all have looked yet");
+        assert!(!start(Some("one"), &["a"], &[]), "all is as in the last job");
+        assert!(!start(None, &[], &["a"]), "an import is missing");
     }
 
     #[test]
     fn orc_33_imports_start_nothing_before_those_that_are_imported_from_have_succeeded() {
-        let changes = Changes { marked: "one", imports: Some("two"), marked_answers: "", answers: "" };
+        let changes = Changes { marked: "one", imports: Some("two"), marked_answers: &[], answers: &[] };
         let start = |before: &str, asked| changes_start(changes, &peers(before), asked);
         assert!(start("a=succeeded/old! b=succeeded/new", false));
         assert!(!start("a=succeeded/old!", true), "its success asks for a job");

@@ -11,6 +11,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use orangery_expression::operators;
 pub use orangery_expression::{Expression, Type};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -238,25 +239,98 @@ impl<T> Conditions<T> {
         })
     }
 
-    /// The imports that they read by name, of those there are; all of them where one is read that cannot be told, or by a
-    /// component.
-    pub fn imports<'a>(&self, given: &'a Map<String, Value>) -> BTreeSet<&'a str> {
-        let mut read = BTreeSet::new();
+    /// The paths below the imports that they read, each from its name on; an empty one stands for all of them, as a component
+    /// or an expression reads them that does not name what it reads.
+    fn import_paths(&self) -> Vec<Vec<String>> {
+        let mut all = Vec::new();
         for (_, condition) in self.iter() {
-            let expression = condition.expression.as_deref().map(compile);
-            let paths = match &expression {
-                Some(Ok(expression)) => expression.reads(),
-                Some(Err(_)) => continue,
-                None if condition.component.is_some() => vec![vec![IMPORTS]],
-                None => continue,
-            };
-            for path in paths.iter().filter(|path| path.first() == Some(&IMPORTS)) {
-                let named = |name: &&str| path.get(1).is_none_or(|wanted| wanted == name);
-                read.extend(given.keys().map(String::as_str).filter(named));
+            if condition.component.is_some() {
+                all.push(Vec::new());
+            }
+            let Some(Ok(expression)) = condition.expression.as_deref().map(compile) else { continue };
+            let paths = expression.reads().into_iter().filter(|path| path.first() == Some(&IMPORTS));
+            all.extend(paths.map(|path| path.into_iter().skip(1).map(str::to_owned).collect()));
+        }
+        all
+    }
+}
+
+/// What conditions read of import values, and no more: others see where it is kept. Of Targets never the configuration, by
+/// which their clusters are reached (C-26).
+pub fn read_imports<'c>(
+    conditions: impl IntoIterator<Item = &'c Conditions>,
+    given: &Map<String, Value>,
+    definitions: &[ImportDefinition],
+) -> BTreeMap<String, Value> {
+    let paths: Vec<Vec<String>> = conditions.into_iter().flat_map(Conditions::import_paths).collect();
+    let paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
+    let targets = target_imports(definitions);
+    let of_targets = |value: &mut Value| {
+        if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.remove("config");
+        }
+    };
+    let mut read = BTreeMap::new();
+    for (name, value) in given {
+        let below = paths.iter().filter(|path| path.first().is_none_or(|first| first == name));
+        let below: Vec<&[String]> = below.map(|path| path.get(1..).unwrap_or_default()).collect();
+        if below.is_empty() {
+            continue;
+        }
+        let mut kept = only(value, &below);
+        match targets.get(name.as_str()) {
+            Some(TargetForm::One) => of_targets(&mut kept),
+            Some(TargetForm::Several) => match &mut kept {
+                Value::Array(list) => list.iter_mut().for_each(of_targets),
+                Value::Object(map) => map.values_mut().for_each(of_targets),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            },
+            None => {}
+        }
+        read.insert(name.clone(), kept);
+    }
+    read
+}
+
+/// The members of a value that paths lead to.
+fn only(value: &Value, paths: &[&[String]]) -> Value {
+    match value {
+        Value::Object(members) if paths.iter().all(|path| !path.is_empty()) => {
+            let mut kept = Map::new();
+            for (name, value) in members {
+                let below: Vec<&[String]> = paths
+                    .iter()
+                    .filter(|path| path.first() == Some(name))
+                    .map(|path| path.get(1..).unwrap_or_default())
+                    .collect();
+                if !below.is_empty() {
+                    kept.insert(name.clone(), only(value, &below));
+                }
+            }
+            Value::Object(kept)
+        }
+        value => value.clone(),
+    }
+}
+
+enum TargetForm {
+    One,
+    Several,
+}
+
+fn target_imports(definitions: &[ImportDefinition]) -> BTreeMap<&str, TargetForm> {
+    let mut targets = BTreeMap::new();
+    for ImportDefinition { name, kind, conditional, .. } in definitions {
+        match kind {
+            ImportKind::Data { .. } => {}
+            ImportKind::Target { .. } => drop(targets.insert(name.as_str(), TargetForm::One)),
+            ImportKind::TargetList { .. } | ImportKind::TargetMap { .. } => {
+                targets.insert(name.as_str(), TargetForm::Several);
             }
         }
-        read
+        targets.extend(target_imports(conditional));
     }
+    targets
 }
 
 /// The variable with the imports of the blueprint.
@@ -324,9 +398,7 @@ const MOST_OPERATORS: usize = 300;
 
 /// An expression, or why it is none, in one sentence.
 pub fn compile(source: &str) -> Result<Expression, String> {
-    // Each operator may be a level of the tree, which is walked on the stack.
-    let operators = source.bytes().filter(|byte| b"+-*/%.[(<>=!&|?:".contains(byte)).count();
-    let operators = operators + source.split_whitespace().filter(|word| *word == "in").count();
+    let operators = operators(source);
     if operators > MOST_OPERATORS {
         return Err(format!("it has {operators} operators, {MOST_OPERATORS} are allowed"));
     }

@@ -214,17 +214,42 @@ fn a_condition_that_cannot_change_is_not_waited_for() {
 }
 
 #[test]
-fn conditions_read_only_the_imports_that_they_name() {
-    let given = document(json!({"a": 1, "b": 2, "c": 3}));
+fn c_26_conditions_keep_only_what_they_read_of_imports_and_nothing_by_which_a_cluster_is_reached() {
+    let target =
+        |name: &str| json!({"metadata": {"name": name}, "spec": {"type": "t", "config": {"kubeconfig": "secret"}}});
+    let given = document(json!({
+        "a": 1, "b": {"x": {"y": 1, "z": 2}, "w": [1]}, "t": target("t"), "l": [target("l")], "m": {"k": target("m")},
+    }));
+    let definition = |name: &str, kind| ImportDefinition {
+        name: name.to_owned(),
+        required: true,
+        default: None,
+        conditional: Vec::new(),
+        kind,
+    };
+    let definitions = [
+        definition("t", ImportKind::Target { target_type: "t".to_owned() }),
+        definition("l", ImportKind::TargetList { target_type: "t".to_owned() }),
+        definition("m", ImportKind::TargetMap { target_type: "t".to_owned() }),
+    ];
     let read = |written: Value| {
         let conditions = Conditions::of([(Point::When, Some(condition(written)))]);
-        conditions.imports(&given).into_iter().collect::<Vec<_>>().join(" ")
+        json!(read_imports([&conditions], &given, &definitions))
     };
-    assert_eq!(read(json!({"expression": "imports.a == 1 && has(imports.c) && has(imports.other)"})), "a c");
-    assert_eq!(read(json!({"expression": "true"})), "");
-    assert_eq!(read(json!({"expression": "imports['b'] == 2"})), "a b c");
-    assert_eq!(read(json!({"component": {"type": "t"}})), "a b c");
-    assert_eq!(read(json!({"crdPresent": {"group": "g", "kind": "K"}})), "");
+    let expression = |source: &str| read(json!({"expression": source}));
+    assert_eq!(expression("imports.a == 1 && has(imports.other)"), json!({"a": 1}));
+    assert_eq!(expression("imports.b.x.y == 1"), json!({"b": {"x": {"y": 1}}}));
+    assert_eq!(expression("imports.b.x.y == 1 && imports.b.x != null"), json!({"b": {"x": {"y": 1, "z": 2}}}));
+    assert_eq!(expression("has(imports.b.none)"), json!({"b": {}}));
+    assert_eq!(expression("imports.b.w[0] == 1"), json!({"b": {"w": [1]}}));
+    assert_eq!(expression("true"), json!({}));
+    assert_eq!(read(json!({"crdPresent": {"group": "g", "kind": "K"}})), json!({}));
+    assert_eq!(expression("imports.t.spec.type == 't'"), json!({"t": {"spec": {"type": "t"}}}));
+    assert_eq!(expression("imports.t.spec.config != null"), json!({"t": {"spec": {}}}));
+    let plain = |name: &str| json!({"metadata": {"name": name}, "spec": {"type": "t"}});
+    let all = json!({"a": 1, "b": given["b"], "t": plain("t"), "l": [plain("l")], "m": {"k": plain("m")}});
+    assert_eq!(expression("imports['a'] == 1"), all);
+    assert_eq!(read(json!({"component": {"type": "c"}})), all);
 }
 
 #[test]
