@@ -135,3 +135,33 @@ fn objects_are_made_late_where_a_condition_decides_and_after_that() {
     assert_eq!(super::super::late(&items), BTreeSet::from(["b", "c", "d"]));
     assert_eq!(super::super::late(&[("x", vec!["y"], true), ("y", vec!["x"], false)]), BTreeSet::from(["x", "y"]));
 }
+
+#[test]
+fn sub_installations_are_told_in_words_of_their_own() {
+    let sub = |item: ItemState<'static>| ItemState { kind: ItemKind::Subinstallation, ..item };
+    let goes_on = Policy { failure: crate::workflow::FailurePolicy::ContinueIndependent, max_parallel: None };
+    let outcome = |plan: Plan| match plan.outcome {
+        Ok(Verdict::Failed(failure)) => format!("{}: {}", failure.reason, failure.message),
+        other => panic!("{other:?}"),
+    };
+    let running = [sub(plain("a", &[], "running"))];
+    assert_eq!(show(&progressing(&running, "new", goes_on)), "trigger []; waiting for Installation x-a to finish");
+    let failed = [sub(plain("a", &[], "failed")), sub(late("b", &["a"], "gone", WANTED))];
+    assert_eq!(
+        outcome(progressing(&failed, "new", goes_on)),
+        "SubobjectsFailed: sub-installation a failed: boom; not started for that reason: b"
+    );
+    let undeleted = [sub(plain("a", &[], "old")), sub(plain("b", &["a"], "delete-failed"))];
+    assert_eq!(
+        outcome(deleting(&undeleted, "new", goes_on)),
+        "SubobjectsFailed: sub-installation b failed; see Installation x-b; not deleted for that reason: a"
+    );
+    let circle = |kind| {
+        let of = |name, after: [&'static str; 1]| ItemState { kind, ..late(name, &after, "gone", WANTED) };
+        outcome(progressing(&[of("a", ["b"]), of("b", ["a"])], "new", goes_on))
+    };
+    let told = circle(ItemKind::Subinstallation);
+    assert!(told.starts_with("SubobjectsStuck: sub-installations a, b cannot be started: "), "{told}");
+    let told = circle(ItemKind::DeployItem);
+    assert!(told.starts_with("DeployItemsStuck: deploy items a, b cannot be started: "), "{told}");
+}
