@@ -285,3 +285,31 @@ fn imports_that_an_installation_does_not_give_may_be_asked_for() {
     assert_eq!(check(&when, Point::When, &around()), Err(told));
     assert_eq!(check(&when, Point::When, &Surroundings { imports: None, ..around() }), Ok(()));
 }
+
+#[test]
+fn a_point_is_found_by_its_field_and_by_no_other_word() {
+    assert_eq!(Point::ALL.map(|point| Point::named(point.name())), Point::ALL.map(Some));
+    assert_eq!(Point::ALL.map(Point::name), ["activateWhen", "when", "readyWhen", "deletedWhen"]);
+    assert_eq!(Point::named("whenever"), None);
+}
+
+#[test]
+fn conditions_say_where_they_look_and_what_they_decide() {
+    let expression = condition(json!({"expression": "true"}));
+    let object = json!({"target": "one", "apiVersion": "v1", "kind": "ConfigMap", "name": "c"});
+    let objects = condition(json!({"expression": "true", "objects": {"c": object}}));
+    let defined = condition(json!({"crdPresent": {"target": "two", "group": "g", "kind": "K"}}));
+    assert_eq!([&expression, &objects, &defined].map(Condition::looks_at_clusters), [false, true, true]);
+    let conditions = |set: &[(Point, &Condition)]| {
+        Conditions::of(set.iter().map(|(point, condition)| (*point, Some((*condition).clone()))))
+    };
+    let none = conditions(&[]);
+    let later = conditions(&[(Point::Ready, &objects), (Point::Deleted, &defined)]);
+    assert_eq!((none.is_empty(), none.decide(), none.targets().count()), (true, false, 0));
+    assert_eq!((later.is_empty(), later.decide()), (false, false));
+    assert_eq!(later.targets().collect::<Vec<_>>(), ["one", "two"]);
+    for point in [Point::Activate, Point::When] {
+        let decides = conditions(&[(point, &expression)]);
+        assert!(decides.decide() && !decides.is_empty());
+    }
+}
