@@ -272,6 +272,8 @@ fn targets_of_a_condition_can_be_named_otherwise() {
 #[test]
 fn an_expression_with_more_operators_than_the_stack_bears_is_refused() {
     assert_eq!(compile(&format!("1{} == 1", "+1".repeat(8000))).unwrap_err(), "it has 8002 operators, 300 are allowed");
+    assert!(compile(&format!("1{} == 299", "+1".repeat(298))).is_ok(), "300 operators");
+    assert_eq!(compile(&format!("1{} == 300", "+1".repeat(299))).unwrap_err(), "it has 301 operators, 300 are allowed");
     let short = compile(&format!("1{} == 101", "+1".repeat(100))).unwrap();
     assert_eq!(evaluate(&short, &Map::new()).answer, Answer::Met);
 }
@@ -312,4 +314,19 @@ fn conditions_say_where_they_look_and_what_they_decide() {
         let decides = conditions(&[(point, &expression)]);
         assert!(decides.decide() && !decides.is_empty());
     }
+}
+
+#[test]
+fn c_21_an_expression_over_imports_alone_is_known_as_such() {
+    let alone = |written: Value| {
+        let condition = condition(written);
+        let expression = compile(condition.expression.as_deref().unwrap()).unwrap();
+        reads_imports_alone(&condition, &expression)
+    };
+    assert!(alone(json!({"expression": "imports.a && imports.b > 3"})));
+    assert!(alone(json!({"expression": "true"})));
+    assert!(!alone(json!({"expression": "imports.a && items.b.exports.c == 1"})));
+    assert!(!alone(json!({"expression": "items.b.exports.c == 1"})));
+    let objects = json!({"c": {"apiVersion": "v1", "kind": "ConfigMap", "name": "c"}});
+    assert!(!alone(json!({"expression": "imports.a", "objects": objects})));
 }
