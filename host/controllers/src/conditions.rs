@@ -9,7 +9,7 @@ use std::{
 };
 
 use orangery_api::execution::Records;
-use orangery_apply::{ClusterPool, ClusterSet, Sight, Waiter};
+use orangery_apply::{ClusterPool, ClusterSet, Sight};
 use orangery_core::{
     dag::{Dag, Direction},
     error::{Code, Failure, Fault},
@@ -21,6 +21,7 @@ use orangery_core::{
     port::Question,
     proposal::{ClusterRef, ObjectKey},
     step::{Halt, Step},
+    walk::Transition,
     workflow::{
         Answer,
         condition::{
@@ -29,10 +30,13 @@ use orangery_core::{
         },
     },
 };
-use orangery_reconcile::{Key, Store, Watched};
+use orangery_reconcile::{Key, Queue, Store, Watched};
 use serde_json::{Map, Value};
 
-use crate::host::Host;
+use crate::{
+    host::{Host, waiter},
+    outdated::observing_root,
+};
 
 /// The reason of a look at an object whose watch has only begun.
 const NOT_KNOWN_YET: &str = "ObjectNotKnownYet";
@@ -260,7 +264,8 @@ impl<T: Sync> Inquiry<'_, T> {
     }
 
     /// The answers of the last job that are others now, of conditions that decided about items and look at clusters: `item/point`
-    /// with the time at which it was asked in that job and the answer of now. Doubt is no other answer. What they look at is watched from now on.
+    /// with the time at which it was asked in that job and the answer of now. Doubt is no other answer. What they look at is
+    /// watched from now on.
     pub(crate) async fn changed(&self, runner: &impl Runner, records: &Records) -> Step<Vec<String>> {
         let (mut changed, mut asked) = (Vec::new(), Asked::default());
         for item in &self.items.list {
@@ -488,9 +493,23 @@ impl<T: Sync> Inquiry<'_, T> {
     }
 }
 
-/// Who waits on clusters because of conditions.
-pub(crate) fn waiter(kind: &'static str, key: &Key) -> Waiter {
-    Waiter { kind, namespace: key.namespace.clone(), name: key.name.clone() }
+/// The end of a walk over an object: what its conditions look at is watched as long as it waits, and at rest where its root starts
+/// jobs by changes. `left` is the time until the first condition that it waits for is given up.
+pub(crate) fn after_walk<P>(
+    host: &Host,
+    (pool, queue): (&ClusterPool, &Queue),
+    (kind, key): (&'static str, Key),
+    transition: &Transition<P>,
+    left: Option<Duration>,
+) {
+    let goes_on = matches!(transition, Transition::Wait(_) | Transition::Retry(_));
+    if !goes_on && observing_root(&host.stores, &key).is_none() {
+        pool.release(&waiter(kind, &key));
+    }
+    // What is tried again comes later and later; a deadline does not.
+    if let (Transition::Retry(_), Some(left)) = (transition, left) {
+        queue.wake_in(key, left);
+    }
 }
 
 /// What conditions of an object look at is watched no longer than there is the object.

@@ -16,7 +16,7 @@ use orangery_api::{
     label,
     marks::{Marks, Operation},
 };
-use orangery_apply::{ClusterPool, Waiter};
+use orangery_apply::ClusterPool;
 use orangery_core::{
     error::{Code, Failure},
     job::{JobIds, Situation, Work, work},
@@ -31,7 +31,7 @@ use orangery_reconcile::{Controller, Key, Next, Queue};
 use self::{keep::Shelf, ledger::Book, look::Look, places::Places};
 use crate::{
     again, guard,
-    host::{Host, key_of},
+    host::{Host, key_of, waiter},
     job::{self, JobStatus, standing_phase},
 };
 
@@ -71,7 +71,7 @@ impl DeployItemController {
         let (pool, shelf, places) = (Arc::clone(&self.pool), Arc::clone(&self.shelf), Arc::clone(&self.places));
         self.host.stores.deploy_items.subscribe(move |change| {
             if let (None, Some(key)) = (change.after, change.key()) {
-                pool.release(&waiter(&key));
+                pool.release(&waiter(KIND, &key));
                 shelf.forget(&key);
                 places.leave(&key);
             }
@@ -80,7 +80,7 @@ impl DeployItemController {
 
     /// Nothing is waited for any more: watches and what was kept in memory go.
     fn forget(&self, key: &Key) {
-        self.pool.release(&waiter(key));
+        self.pool.release(&waiter(KIND, key));
         self.shelf.forget(key);
         self.places.leave(key);
     }
@@ -237,18 +237,13 @@ impl Controller for DeployItemController {
     /// Its clusters; itself only where no Execution does it.
     async fn look_again(&self, item: Arc<DeployItem>) -> Result<(), Halt> {
         let (host, key) = (self.host.as_ref(), key_of(item.as_ref()));
-        self.pool.renew(&waiter(&key));
+        self.pool.renew(&waiter(KIND, &key));
         let execution = Key::new(key.namespace.clone(), item.label(label::MANAGED_BY).unwrap_or_default());
         if host.stores.executions.get(&execution).is_none() {
             again::read(host, &host.stores.deploy_items, &key).await?;
         }
         Ok(())
     }
-}
-
-/// The item that waits on its clusters.
-fn waiter(key: &Key) -> Waiter {
-    Waiter { kind: KIND, namespace: key.namespace.clone(), name: key.name.clone() }
 }
 
 /// How long the item may take; `None` for ever.

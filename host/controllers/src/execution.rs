@@ -23,8 +23,8 @@ use orangery_reconcile::{Controller, Next, Queue};
 
 use crate::{
     again,
-    conditions::{Expressions, Items, release_with, waiter},
-    host::{Host, index, key_of},
+    conditions::{Expressions, Items, after_walk, release_with},
+    host::{Host, index, key_of, waiter},
     job::{self, JobStatus, standing_phase, walk},
     object::is_bereft,
     outdated::observing_root,
@@ -105,14 +105,7 @@ impl ExecutionController {
             self.host.outdated.set(&(KIND, key.clone()), Vec::new());
         }
         let (phase, transition) = walk(&mut run, phase).await;
-        let goes_on = matches!(transition, Transition::Wait(_) | Transition::Retry(_));
-        if !goes_on && observing_root(&self.host.stores, &key).is_none() {
-            self.pool.release(&waiter(KIND, &key));
-        }
-        // What is tried again comes later and later; a deadline does not.
-        if let (Transition::Retry(_), Some(left)) = (&transition, run.left) {
-            self.queue.wake_in(key, left);
-        }
+        after_walk(&self.host, (&self.pool, &self.queue), (KIND, key), &transition, run.left);
         run.rest(before, phase, transition).await
     }
 }

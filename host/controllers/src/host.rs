@@ -11,6 +11,7 @@ use orangery_api::{
     context::Context, data_object::DataObject, deploy_item::DeployItem, execution::Execution,
     installation::Installation, job::Job, label, marks::Marks, target::Target,
 };
+use orangery_apply::Waiter;
 use orangery_core::{
     component::ComponentVersions,
     port::{Chance, Clock, Plugins},
@@ -204,6 +205,11 @@ impl Host {
         let now = self.clock.now();
         Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))
     }
+}
+
+/// Who waits for what is watched.
+pub(crate) fn waiter(kind: &'static str, key: &Key) -> Waiter {
+    Waiter { kind, namespace: key.namespace.clone(), name: key.name.clone() }
 }
 
 /// The key of an object.

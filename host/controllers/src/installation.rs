@@ -25,8 +25,8 @@ use orangery_reconcile::{Controller, Key, Next, Queue};
 use self::{idle::Idle, on_change::OnChange};
 use crate::{
     again,
-    conditions::{self, Expressions, Items, waiter},
-    host::{Host, key_of},
+    conditions::{Expressions, Items, after_walk, release_with},
+    host::{Host, key_of, waiter},
     job::{self, JobStatus, standing_phase, walk},
     object::{hold, is_bereft},
     outdated::observing_root,
@@ -91,7 +91,7 @@ impl InstallationController {
     /// Over a host and its clusters. `queue` is the controller's own: watches on what is imported and deadlines of conditions
     /// wake installations in it.
     pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
-        conditions::release_with(&host, &host.stores.installations, KIND, &pool);
+        release_with(&host, &host.stores.installations, KIND, &pool);
         let on_change = OnChange::new(&host, queue.clone());
         let (blueprints, expressions) = (Blueprints::default(), Expressions::default());
         Self { host, pool, queue, blueprints, on_change, expressions }
@@ -241,15 +241,7 @@ impl InstallationController {
     async fn run(&self, before: &Installation, job: String, (phase, fresh): (Phase, bool)) -> Result<Next, Halt> {
         let mut run = self.walk_from(before.clone(), job, fresh);
         let (phase, transition) = walk(&mut run, phase).await;
-        let key = key_of(before);
-        let goes_on = matches!(transition, Transition::Wait(_) | Transition::Retry(_));
-        if !goes_on && observing_root(&self.host.stores, &key).is_none() {
-            self.pool.release(&waiter(KIND, &key));
-        }
-        // What is tried again comes later and later; a deadline does not.
-        if let (Transition::Retry(_), Some(left)) = (&transition, run.left) {
-            self.queue.wake_in(key, left);
-        }
+        after_walk(&self.host, (&self.pool, &self.queue), (KIND, key_of(before)), &transition, run.left);
         run.rest(before, phase, transition).await
     }
 
@@ -314,13 +306,17 @@ impl Run<'_> {
 
     /// Whether the job was interrupted before it came to its subobjects, none of which works for it then (C-32).
     fn begins_nothing(&self, phase: Phase) -> bool {
-        let status = self.draft.status.as_ref();
         let begins = match phase {
             Phase::Init | Phase::ObjectsCreated | Phase::InitDelete | Phase::TriggerDelete => true,
             Phase::CleanupOrphaned | Phase::Progressing | Phase::Completing | Phase::Deleting => false,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => false,
         };
-        begins && status.is_some_and(|status| status.interrupted_job == self.job) && !self.has_working_children()
+        begins && self.is_interrupted() && !self.has_working_children()
+    }
+
+    /// Whether the job was interrupted: nothing is waited for any longer, and nothing more is made.
+    fn is_interrupted(&self) -> bool {
+        self.draft.status.as_ref().is_some_and(|status| status.interrupted_job == self.job)
     }
 
     /// Whether a subobject works for this job.

@@ -220,6 +220,21 @@ pub enum Verdict {
     Failed(Failure),
 }
 
+/// The outcome of several parts of one phase: what is waited for first, then all that failed.
+pub fn together(parts: impl IntoIterator<Item = Step<Verdict>>) -> Step<Verdict> {
+    let verdicts = all(parts)?;
+    let failures = verdicts.into_iter().filter_map(|verdict| match verdict {
+        Verdict::Done => None,
+        Verdict::Failed(failure) => Some(failure),
+    });
+    let together = failures.reduce(|mut all, failure| {
+        all.message = format!("{}; {}", all.message, failure.message);
+        all.codes.extend(failure.codes);
+        all
+    });
+    Ok(together.map_or(Verdict::Done, Verdict::Failed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,8 +18,12 @@ use orangery_core::{
     walk::Rest,
 };
 
-use super::{DeployItemController, keep, ledger, ledger::Book, provider_status, waiter};
-use crate::{host::key_of, removed, target::TargetConnections};
+use super::{DeployItemController, KIND, keep, ledger, ledger::Book, provider_status};
+use crate::{
+    host::{key_of, waiter},
+    removed,
+    target::TargetConnections,
+};
 
 /// The Context of an item that names none.
 const USUAL_CONTEXT: &str = "default";
@@ -58,7 +62,7 @@ impl<'a> Look<'a> {
     ) -> Self {
         let item = Arc::clone(&book.before);
         let targets = TargetConnections::of(&controller.host, &controller.pool, &item);
-        let clusters = Arc::new(controller.pool.set(Arc::new(targets), waiter(&key_of(item.as_ref()))));
+        let clusters = Arc::new(controller.pool.set(Arc::new(targets), waiter(KIND, &key_of(item.as_ref()))));
         Self { controller, deployer, item, book, clusters, limit, page: None }
     }
 

@@ -31,12 +31,17 @@ use orangery_core::{
 use orangery_reconcile::{Key, Queue, Watched};
 
 use super::{
+    KIND,
     children::peer,
     objects::{Names, read_imports},
     request, sibling,
     sources::{Gathered, Plain, PlainName},
 };
-use crate::{event, host::Host, outdated::observes};
+use crate::{
+    event,
+    host::{Host, waiter},
+    outdated::observes,
+};
 
 /// What roots import beside our own kinds.
 pub(super) struct OnChange {
@@ -44,7 +49,6 @@ pub(super) struct OnChange {
 }
 
 /// What a job begins with, for its root to tell what is new afterwards.
-#[derive(Default)]
 pub(super) struct Mark {
     imports: String,
     answers: Vec<String>,
@@ -159,7 +163,7 @@ impl OnChange {
 
     /// Watches the Secrets and ConfigMaps among the imports from now on. What is known of each.
     fn keep(&self, host: &Host, installation: &Installation, imports: &Imports) -> Vec<(PlainName, Sight)> {
-        let waiter = waiter(installation);
+        let waiter = waiter(KIND, &Key::of(installation));
         let named = Plain::named(imports);
         let objects: Vec<_> = named.iter().map(|(kind, name)| (kind.resource(), name.clone())).collect();
         let sights = self.lookout.keep(&waiter, &objects);
@@ -218,18 +222,10 @@ fn is_about_to_be_asked(name: &str, siblings: &[Arc<Installation>]) -> bool {
     asked.flat_map(|status| &status.dependents_to_trigger).any(|dependent| dependent.name == name)
 }
 
-fn waiter(installation: &Installation) -> Waiter {
-    Waiter {
-        kind: "Installation",
-        namespace: installation.namespace().unwrap_or_default(),
-        name: installation.name_any(),
-    }
-}
-
 /// Ends what an Installation has watched, if anybody watches anything.
 fn release(lookout: &Lookout, installation: &Installation) {
     if !lookout.is_empty() {
-        lookout.release(&waiter(installation));
+        lookout.release(&waiter(KIND, &Key::of(installation)));
     }
 }
 

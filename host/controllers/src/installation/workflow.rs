@@ -27,7 +27,7 @@ use orangery_core::{
         execution::{self as plan, ItemKind, ItemState, ObjectState},
         installation::{self, Peer, Standing},
     },
-    step::{Halt, Step, Until, Verdict},
+    step::{Halt, Step, Until, Verdict, together},
     template::ExecutionKind,
     workflow::{
         Answer, Policy,
@@ -176,28 +176,21 @@ impl Run<'_> {
         Policy { failure, max_parallel: None }
     }
 
-    fn inquiry<'i>(&'i self, imports: &'i BTreeMap<String, Value>) -> Inquiry<'i, ()> {
+    fn inquiry(&self) -> Inquiry<'_, ()> {
+        static NONE: BTreeMap<String, Value> = BTreeMap::new();
         Inquiry {
             host: self.host,
             expressions: self.expressions,
             clusters: &self.clusters,
             kind: ItemKind::Subinstallation,
             items: &self.items,
-            imports,
+            imports: self.workflow().map_or(&NONE, |workflow| &workflow.imports),
             interrupted: self.is_interrupted(),
         }
     }
 
-    fn is_interrupted(&self) -> bool {
-        self.draft.status.as_ref().is_some_and(|status| status.interrupted_job == self.job)
-    }
-
     fn workflow(&self) -> Option<&SubinstallationWorkflow> {
         self.draft.status.as_ref()?.workflow.as_ref()
-    }
-
-    fn condition_imports(&self) -> BTreeMap<String, Value> {
-        self.workflow().map(|workflow| workflow.imports.clone()).unwrap_or_default()
     }
 
     /// `Init`: what conditions ask is written down, and those that read imports alone are asked (C-21).
@@ -217,10 +210,9 @@ impl Run<'_> {
         }
         let targets = guard::looked_at_by_installation(&self.draft);
         guard::before_asking(self.host, &self.namespace(), &targets).await?;
-        let imports = self.condition_imports();
         let (mut records, mut asked) = (Records::new(), Asked::default());
         let look = Look { run: self, direction: Direction::Forward, subs: &[] };
-        self.inquiry(&imports).ask_of_imports(&look, &mut records, &mut asked).await;
+        self.inquiry().ask_of_imports(&look, &mut records, &mut asked).await;
         let items = items(self.workflow(), &records, self.expressions);
         (self.items, self.records) = (Arc::new(items), records);
         Ok(())
@@ -228,17 +220,17 @@ impl Run<'_> {
 
     /// The answers of the last job that are others now.
     pub(super) async fn changed(&self) -> Step<Vec<String>> {
-        let (subs, imports) = (self.subinstallations(), self.condition_imports());
+        let subs = self.subinstallations();
         let look = Look { run: self, direction: Direction::Forward, subs: &subs };
-        self.inquiry(&imports).changed(&look, &self.records).await
+        self.inquiry().changed(&look, &self.records).await
     }
 
     /// Asks what holds sub-installations up.
     async fn ask_all(&mut self, direction: Direction) -> Asked {
         let mut records = mem::take(&mut self.records);
-        let (subs, imports) = (self.subinstallations(), self.condition_imports());
+        let subs = self.subinstallations();
         let look = Look { run: self, direction, subs: &subs };
-        let asked = self.inquiry(&imports).ask_all(&look, &mut records, direction).await;
+        let asked = self.inquiry().ask_all(&look, &mut records, direction).await;
         self.records = records;
         self.left = asked.left;
         asked
@@ -320,7 +312,7 @@ impl Run<'_> {
         }
         self.take_away(&delete).await?;
         let others = installation::progressing(&self.others(), &self.missing_execution(), &self.job);
-        installation::together([outcome, others])
+        together([outcome, others])
     }
 
     /// What is made when it starts and is being deleted for another reason than this job's conditions, as by a user, goes first.
@@ -400,6 +392,6 @@ impl Run<'_> {
         }
         self.delete_by_execution().await?;
         let others = installation::deleting(&self.others(), &self.job);
-        asked.with(installation::together([outcome, others]))
+        asked.with(together([outcome, others]))
     }
 }

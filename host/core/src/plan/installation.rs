@@ -8,7 +8,7 @@ use crate::{
     error::{Code, Failure},
     job::JobIds,
     phase::Phase,
-    step::{Halt, Step, Until, Verdict, Wait, Waiting, all},
+    step::{Halt, Step, Until, Verdict, Wait, Waiting},
 };
 
 /// How a child, a sibling or an orphan stands, whatever its kind.
@@ -196,21 +196,6 @@ pub fn progressing(children: &[Peer], missing: &[String], job: &str) -> Step<Ver
     let causes = Some(failure.message).filter(|message| !message.is_empty());
     failure.message = causes.into_iter().chain(lost).collect::<Vec<_>>().join("; ");
     Ok(Verdict::Failed(failure))
-}
-
-/// The outcome of several parts of one phase: what is waited for first, then all that failed.
-pub fn together(parts: impl IntoIterator<Item = Step<Verdict>>) -> Step<Verdict> {
-    let verdicts = all(parts)?;
-    let failures = verdicts.into_iter().filter_map(|verdict| match verdict {
-        Verdict::Done => None,
-        Verdict::Failed(failure) => Some(failure),
-    });
-    let together = failures.reduce(|mut all, failure| {
-        all.message = format!("{}; {}", all.message, failure.message);
-        all.codes.extend(failure.codes);
-        all
-    });
-    Ok(together.map_or(Verdict::Done, Verdict::Failed))
 }
 
 /// `InitDelete`: may it go on, as far as its successors are concerned? (INS-61, C-15)
