@@ -13,8 +13,12 @@ use orangery_build::{Error, GoComponent, Request, What, digest, go_component, gu
 const PACKAGES: &[&str] = &["orangery-manifest", "orangery-mock", "orangery-jinja"];
 const NAMES: &[&str] = &["manifest", "mock", "jinja"];
 
-/// The engines that are written in Go: build tag, component, and template type.
-const ENGINES: &[(&str, &str)] = &[("gotemplate", "GoTemplate"), ("spiff", "Spiff")];
+/// The components that are written in Go, and what is not there without them.
+const IN_GO: &[(&str, &str)] = &[
+    ("gotemplate", "the template type GoTemplate"),
+    ("spiff", "the template type Spiff"),
+    ("helm", "the deployer of landscaper.gardener.cloud/helm"),
+];
 
 fn main() -> io::Result<()> {
     // Read now, not when this script was compiled: the repository may have been moved since.
@@ -31,11 +35,11 @@ fn main() -> io::Result<()> {
             return Ok(());
         }
     }
-    for (name, template_type) in ENGINES {
+    for (name, what) in IN_GO {
         match go(&here, name) {
             Ok(component) => embed(&mut constants, name, &component)?,
             Err(error) if error.is_of_the_machine() => {
-                let sentence = format!("the template type {template_type} is not part of this build: {error}");
+                let sentence = format!("{what} is not part of this build: {error}");
                 warn(&sentence);
                 lack(&mut constants, name, &sentence);
             }
@@ -61,14 +65,28 @@ fn rust(here: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
     let plugins = here.parent().unwrap_or(here);
-    let (engines, wit) = (plugins.join("go"), plugins.with_file_name("wit").join("template"));
+    let (engines, contracts) = (plugins.join("go"), plugins.with_file_name("wit"));
+    let packages = engines.join("pkg");
+    if name == "helm" {
+        let deployer = plugins.join("helm");
+        return go_component(&GoComponent {
+            name,
+            main: &deployer.join("component"),
+            with: &[&deployer, &packages],
+            standins: None,
+            tags: &[],
+            wit: &contracts.join("deployer"),
+            world: "deployer-with-uninstall",
+            snapshot: true,
+        });
+    }
     go_component(&GoComponent {
         name,
         main: &engines.join("component"),
-        with: &[&engines, &engines.join("pkg")],
+        with: &[&engines, &packages],
         standins: Some(&engines.join("standins")),
         tags: &[name],
-        wit: &wit,
+        wit: &contracts.join("template"),
         world: "templater-with-check",
         snapshot: true,
     })

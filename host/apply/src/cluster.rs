@@ -109,8 +109,28 @@ impl Cluster {
 
     /// Server-side apply. Fields of others that the object names are taken over, as controllers do.
     pub(crate) async fn apply(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), &params, &Patch::Apply(object));
+        self.apply_with(&PatchParams::apply(FIELD_MANAGER).force(), resource, key, object).await
+    }
+
+    /// Server-side apply in the name of another tool; fields of others stay theirs.
+    pub(crate) async fn apply_as(
+        &self,
+        manager: &str,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        object: &Value,
+    ) -> Result<Value, Error> {
+        self.apply_with(&PatchParams::apply(manager), resource, key, object).await
+    }
+
+    async fn apply_with(
+        &self,
+        params: &PatchParams,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        object: &Value,
+    ) -> Result<Value, Error> {
+        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), params, &Patch::Apply(object));
         self.written(resource, key, self.ask(key, request).await)
     }
 

@@ -42,6 +42,16 @@ pub enum Error {
         /// The object.
         key: Box<ObjectKey>,
     },
+    /// Others manage fields of the object with other values.
+    #[error(
+        "{key} is not written, because others manage some of its fields: {message}; have them give those up, or leave the fields out"
+    )]
+    Managed {
+        /// The object.
+        key: Box<ObjectKey>,
+        /// The server's words: managers and fields.
+        message: String,
+    },
     /// The object exists already.
     #[error("{key} exists already")]
     AlreadyExists {
@@ -126,6 +136,7 @@ impl Error {
             Error::Unlocated { key }
             | Error::Misplaced { key }
             | Error::Conflict { key }
+            | Error::Managed { key, .. }
             | Error::AlreadyExists { key }
             | Error::Missing { key, .. }
             | Error::Invalid { key, .. }
@@ -147,12 +158,14 @@ impl Error {
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
         let passing = causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
             || status.message.contains("exceeded quota");
+        let managed = causes.iter().any(|cause| cause.reason == "FieldManagerConflict");
         let message = told(&key, &status);
         match status.code {
             404 => Error::Missing { key, message },
             403 if passing => Error::Missing { key, message },
             401 | 403 => Error::Forbidden { cluster, key, message },
             409 if status.is_already_exists() => Error::AlreadyExists { key },
+            409 if managed => Error::Managed { key, message },
             409 => Error::Conflict { key },
             408 | 429 => Error::Unreachable { cluster, key, source: Box::new(kube::Error::Api(status)) },
             400..500 => Error::Invalid { key, message },
@@ -189,6 +202,7 @@ impl From<Error> for Halt {
             Error::Unlocated { .. } | Error::Misplaced { .. } | Error::Invalid { .. } | Error::Place { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))
             }
+            Error::Managed { .. } => Halt::Stall(failure("FieldsOfOthers").with_code(Code::ConfigurationProblem)),
             Error::Forbidden { .. } => Halt::Stall(failure("Forbidden").with_code(Code::Unauthorized)),
         }
     }

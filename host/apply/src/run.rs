@@ -34,6 +34,7 @@ pub(crate) const AT_ONCE: usize = 16;
 /// A wait for what a watch tells, a failure that may pass, or one that ends the job.
 pub async fn carry_out(job: &Job<'_>, ledger: &mut dyn Ledger, proposal: &Proposal, page: &mut Page) -> Step<Outcome> {
     let beginning = (At::Stage(Position::default()), job.clock.now());
+    let recovers_until = page.progress.as_ref().and_then(|progress| progress.recovers_until);
     let (entry, (at, since), planned) = match page.progress.take() {
         Some(Progress { at: At::Calling { .. } | At::Recovering(_) | At::Deleting, planned, .. }) => {
             (Entrance::NextCall, beginning, planned)
@@ -43,7 +44,7 @@ pub async fn carry_out(job: &Job<'_>, ledger: &mut dyn Ledger, proposal: &Propos
     };
     let kept = page.kept.take().filter(|_| entry == Entrance::Resumed);
     let site = Site::new(job, Some(proposal));
-    let mut run = Run { site, ledger, proposal, page, kept, at, since, planned };
+    let mut run = Run { site, ledger, proposal, page, kept, at, since, planned, recovers_until };
     let begun = match entry {
         Entrance::Resumed => Ok(()),
         Entrance::FirstCall => run.begin(must_be_kept(proposal)).await,
@@ -81,6 +82,8 @@ struct Run<'a> {
     since: Timestamp,
     /// What the proposals before this one have planned.
     planned: BTreeSet<Located>,
+    /// Until when the component may put things right; `None` while the item has time.
+    recovers_until: Option<Timestamp>,
 }
 
 impl Run<'_> {
@@ -307,6 +310,7 @@ impl Run<'_> {
             at: self.at.clone(),
             since: self.since,
             planned: self.planned.clone(),
+            recovers_until: self.recovers_until,
         })
     }
 }

@@ -75,6 +75,7 @@ impl Site<'_> {
                 cluster.apply(resource, key, &created).await?
             }
             Write::Apply => cluster.apply(resource, key, &desired).await?,
+            Write::ApplyAs(manager) => cluster.apply_as(manager, resource, key, &desired).await?,
             Write::Replace | Write::Patch | Write::Merge(_) | Write::Fill | Write::Overlay => {
                 return self.converge(&spot, write, (&desired, &created), known).await;
             }
@@ -175,7 +176,7 @@ fn change(live: &Value, desired: &Value, how: &Write) -> Change {
             }
         }
         // Neither depends on the live object.
-        Write::Apply | Write::Create => Change::Nothing,
+        Write::Apply | Write::ApplyAs(_) | Write::Create => Change::Nothing,
     }
 }
 

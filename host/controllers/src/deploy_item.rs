@@ -21,7 +21,7 @@ use orangery_core::{
     error::{Code, Failure},
     job::{JobIds, Situation, Work, work},
     phase::{Phase as _, item::Item as Phase},
-    plan::item::{deadline, timed_out},
+    plan::item::deadline,
     port::Deployer,
     step::{Halt, Step, Verdict, Wait},
     walk::{Rest, Transition, advance},
@@ -148,12 +148,11 @@ impl DeployItemController {
             return Ok(Next::Settled);
         }
         let now = self.host.clock.now();
-        let result = match (result, deadline, look.limit) {
-            (Err(halt @ (Halt::Wait(_) | Halt::Retry(_))), Some(deadline), Some(limit)) if now >= deadline => {
-                Err(Halt::Stall(timed_out(limit, &halt)))
-            }
-            (result, _, _) => result,
+        let result = match (result, look.ends(deadline)) {
+            (Err(halt @ (Halt::Wait(_) | Halt::Retry(_))), Some(end)) if now >= end => look.overdue(&halt).await,
+            (result, _) => result,
         };
+        let (now, deadline) = (self.host.clock.now(), look.ends(deadline));
         let left = deadline.and_then(|deadline| Duration::try_from(deadline.duration_since(now)).ok());
         self.rest(&item, look, phase, result, left).await
     }

@@ -7,6 +7,9 @@ use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
 
 use crate::health::same;
+pub use three_way::three_way;
+
+mod three_way;
 
 /// What only the server writes in `metadata`.
 const SERVER_OWNED: [&str; 8] = [
@@ -94,27 +97,6 @@ pub fn overlay(target: &mut Value, source: &Value) {
         (target, source) if !is_empty(source) || target.is_null() => source.clone_into(target),
         _ => {}
     }
-}
-
-/// Three-way merge: what `earlier` had and `desired` has no more goes from `live`, what `desired` has is put there, and
-/// what others put into `live` stays.
-pub fn three_way(earlier: &Value, live: &Value, desired: &Value) -> Value {
-    let (Value::Object(live), Value::Object(desired)) = (live, desired) else { return desired.clone() };
-    let mut merged = live.clone();
-    let nothing = Map::new();
-    let earlier = earlier.as_object().unwrap_or(&nothing);
-    for key in earlier.keys().filter(|key| !desired.contains_key(*key)) {
-        merged.remove(key);
-    }
-    for (key, value) in desired {
-        let before = earlier.get(key).unwrap_or(&Value::Null);
-        let value = match live.get(key) {
-            Some(live) => three_way(before, live, value),
-            None => value.clone(),
-        };
-        merged.insert(key.clone(), value);
-    }
-    Value::Object(merged)
 }
 
 /// The body that replaces `live` with `desired`, keeping what the server and its controllers own: the resource version,

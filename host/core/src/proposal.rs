@@ -102,7 +102,8 @@ pub enum Write {
     Replace,
     /// JSON merge patch between the live object and this one.
     Patch,
-    /// Three-way merge: from this earlier desired form, over the live object, to this one.
+    /// Three-way merge: from this earlier desired form, over the live object, to this one. Lists of built-in kinds whose
+    /// entries have a key are merged entry by entry.
     Merge(Value),
     /// Fill only what the live object leaves empty.
     Fill,
@@ -110,6 +111,8 @@ pub enum Write {
     Overlay,
     /// Create if absent, never update.
     Create,
+    /// Server-side apply under this field manager; a field that somebody else manages with another value fails the write.
+    ApplyAs(String),
 }
 
 /// What an object is to the item once it exists.

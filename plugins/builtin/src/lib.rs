@@ -37,6 +37,7 @@ pub fn components() -> &'static [Builtin] {
             builtin!("jinja", "jinja/plugin.yaml", JINJA),
             builtin!("gotemplate", "go/gotemplate.yaml", GOTEMPLATE),
             builtin!("spiff", "go/spiff.yaml", SPIFF),
+            builtin!("helm", "helm/plugin.yaml", HELM),
         ]
     }
 }
@@ -62,7 +63,7 @@ mod tests {
     fn a_component_that_was_not_built_says_how_to_get_it() {
         for builtin in components() {
             if let Err(sentence) = builtin.component {
-                assert!(["gotemplate", "spiff"].contains(&builtin.name), "{} needs Rust alone", builtin.name);
+                assert!(["gotemplate", "spiff", "helm"].contains(&builtin.name), "{} needs Rust alone", builtin.name);
                 assert!(sentence.contains("install Go"), "{sentence}");
             }
         }

@@ -11,7 +11,7 @@ use orangery_core::{
     check::{Bounds, check},
     error::{Failure, Problem},
     phase::item::Item as Phase,
-    plan::item::{At, Kept, Progress, judge, seed},
+    plan::item::{At, Kept, Progress, judge, seed, timed_out},
     port::{Clusters, Deployer},
     proposal::{Item, Next, Proposal, StageFailure},
     step::{Halt, Step, Verdict, Wait},
@@ -70,9 +70,41 @@ impl<'a> Look<'a> {
     pub(super) async fn install(&mut self, deadline: Option<Timestamp>) -> Step<Verdict> {
         TargetConnections::of(&self.controller.host, &self.controller.pool, &self.item).exist().await?;
         let mut page = self.open()?;
-        let result = self.carry_on(&mut page, deadline).await;
+        let until = page.progress.as_ref().and_then(|progress| progress.recovers_until).or(deadline);
+        let result = self.carry_on(&mut page, until).await;
         self.page = Some(page);
         result
+    }
+
+    /// The item's time is up. A component that puts things right after a failed stage is called for this one, too, and has as
+    /// much time again; else the item fails.
+    pub(super) async fn overdue(&mut self, halt: &Halt) -> Step<Verdict> {
+        let Some(limit) = self.limit else { return Err(halt.clone()) };
+        let failure = timed_out(limit, halt);
+        let Some(mut page) = self.page.take() else { return Err(Halt::Stall(failure)) };
+        let result = self.recover(&mut page, failure, limit).await;
+        self.page = Some(page);
+        result
+    }
+
+    async fn recover(&mut self, page: &mut Page, failure: Failure, limit: Duration) -> Step<Verdict> {
+        // What cannot be read now will not be asked for again: the time is up.
+        let proposal = self.kept(page.kept.as_ref()).await.unwrap_or_default();
+        let now = self.controller.host.clock.now();
+        let overdue = match (&page.progress, &proposal) {
+            (Some(progress), Some(proposal)) => progress.overdue(proposal, &failure, now, limit),
+            _ => None,
+        };
+        let Some(progress) = overdue else { return Err(Halt::Stall(failure)) };
+        let until = progress.recovers_until;
+        page.progress = Some(progress);
+        self.carry_on(page, until).await
+    }
+
+    /// When the time is up, and what is left of it counts to: for the item, or for what puts it right.
+    pub(super) fn ends(&self, deadline: Option<Timestamp>) -> Option<Timestamp> {
+        let progress = self.page.as_ref().and_then(|page| page.progress.as_ref());
+        progress.and_then(|progress| progress.recovers_until).or(deadline)
     }
 
     async fn carry_on(&mut self, page: &mut Page, deadline: Option<Timestamp>) -> Step<Verdict> {
@@ -124,8 +156,13 @@ impl<'a> Look<'a> {
                 return Ok(failed);
             }
             let since = self.controller.host.clock.now();
-            page.progress =
-                Some(Progress { job: self.book.job.clone(), at: At::Deleting, since, planned: Default::default() });
+            page.progress = Some(Progress {
+                job: self.book.job.clone(),
+                at: At::Deleting,
+                since,
+                planned: Default::default(),
+                recovers_until: None,
+            });
         }
         let current = self.fence();
         let job = Job {

@@ -10,7 +10,7 @@ use crate::{
     check::key_of,
     digest::sha256,
     duration,
-    error::{Code, Failure, Fault},
+    error::{Code, Failure, Fault, Problem},
     health::has_rule,
     inventory::Located,
     port::PluginIdentity,
@@ -41,6 +41,33 @@ pub struct Progress {
     /// What all proposals of the job so far have planned: the rest is pruned at its end.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub planned: BTreeSet<Located>,
+    /// Until when the component may put things right after the item's time was up; `None` before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovers_until: Option<Timestamp>,
+}
+
+impl Progress {
+    /// What a component that recovers is told when the item's time is up in a stage: then it has as much time again, once.
+    /// `None` where nothing is to be put right, or its time for that is up as well.
+    pub fn overdue(&self, proposal: &Proposal, failure: &Failure, now: Timestamp, limit: Duration) -> Option<Self> {
+        let (stages, afterwards) = stages(proposal);
+        let stage = match &self.at {
+            At::Stage(position) => stages.get(position.stage),
+            At::Afterwards(position) => afterwards.get(position.stage),
+            At::Pruning | At::Exporting | At::Tidying | At::Calling { .. } | At::Recovering(_) | At::Deleting => None,
+        }?;
+        if self.recovers_until.is_some() || proposal.recover.is_none() {
+            return None;
+        }
+        let code = failure.codes.first().cloned().unwrap_or(Code::Timeout);
+        let problem = Problem { code, message: failure.message.clone(), at: None };
+        Some(Self {
+            at: At::Recovering(StageFailure { stage: stage.name.clone(), key: None, problem }),
+            since: now,
+            recovers_until: deadline(now, Some(limit)),
+            ..self.clone()
+        })
+    }
 }
 
 /// Where in a proposal.
@@ -199,7 +226,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{error::Problem, step::Until};
+    use crate::step::Until;
 
     fn proposal(fields: Value) -> Proposal {
         let mut whole = json!({"stages": [], "next": {"finish": {}}});
@@ -258,6 +285,36 @@ mod tests {
     }
 
     #[test]
+    fn what_ran_out_of_time_in_a_stage_is_recovered_from_once_in_as_much_time_again() {
+        let waiting = proposal(json!({"recover": [1], "stages": [stage("X", json!("accepted"))]}));
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let begun = Progress {
+            job: "j".into(),
+            at: At::Stage(Position::default().step(StageStep::Waiting)),
+            since: at(1),
+            planned: BTreeSet::new(),
+            recovers_until: None,
+        };
+        let limit = Duration::from_secs(60);
+        let failure = timed_out(limit, &Halt::wait("Job", "a/x", Until::Finished));
+        let overdue = begun.overdue(&waiting, &failure, at(100), limit).unwrap();
+        let told = StageFailure {
+            stage: "s".into(),
+            key: None,
+            problem: Problem { code: Code::Timeout, message: failure.message.clone(), at: None },
+        };
+        let expected =
+            Progress { at: At::Recovering(told), since: at(100), recovers_until: Some(at(160)), ..begun.clone() };
+        assert_eq!(overdue, expected);
+        let again = Progress { at: begun.at.clone(), ..overdue };
+        assert_eq!(again.overdue(&waiting, &failure, at(170), limit), None);
+        let nothing = Proposal { recover: None, ..waiting.clone() };
+        assert_eq!(begun.overdue(&nothing, &failure, at(100), limit), None);
+        let exporting = Progress { at: At::Exporting, ..begun };
+        assert_eq!(exporting.overdue(&waiting, &failure, at(100), limit), None);
+    }
+
+    #[test]
     fn progress_survives_its_wire_form() {
         let key = Located {
             on: Default::default(),
@@ -268,6 +325,7 @@ mod tests {
             at: At::Stage(Position::stage(1).step(StageStep::Waiting)),
             since: Timestamp::from_second(0).unwrap(),
             planned: BTreeSet::from([key]),
+            recovers_until: None,
         };
         let wire = json!({"job": "j",
             "at": {"stage": {"stage": 1, "step": "waiting"}}, "since": "1970-01-01T00:00:00Z",

@@ -77,6 +77,7 @@ fn every_way_of_writing() {
         (Write::Fill, json!("fill")),
         (Write::Overlay, json!("overlay")),
         (Write::Create, json!("create")),
+        (Write::ApplyAs("helm".into()), json!({"applyAs": "helm"})),
     ] {
         check(how, wire);
     }

@@ -130,6 +130,7 @@ fn write(at: &Place<'_>, of: plan::ObjectWrite) -> Result<ObjectWrite, Error> {
             plan::Write::Fill => Write::Fill,
             plan::Write::Overlay => Write::Overlay,
             plan::Write::Create => Write::Create,
+            plan::Write::ApplyAs(manager) => Write::ApplyAs(manager),
         },
         owned: match owned {
             plan::Ownership::Managed => Ownership::Managed,

@@ -9,7 +9,7 @@ use std::{
 use crate::Error;
 
 /// The oldest Go that builds the engines. One of 1.21 or later that may download toolchains gets it by itself.
-pub(super) const OLDEST: &str = "1.26";
+pub(super) const OLDEST: &str = "1.26.0";
 
 /// Where Go lies on machines whose path does not have it.
 const USUAL: &str = "/usr/local/go/bin/go";

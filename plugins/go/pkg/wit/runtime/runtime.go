@@ -64,3 +64,34 @@ func cabiRealloc(old unsafe.Pointer, oldSize, align, size uintptr) unsafe.Pointe
 	}
 	return pointer
 }
+
+// Handle is a resource of the host. It counts for nothing once it is taken.
+type Handle struct{ value int32 }
+
+// MakeHandle holds a handle.
+func MakeHandle(value int32) *Handle { return &Handle{value} }
+
+// Take gives the handle away. It panics where it was given away before.
+func (h *Handle) Take() int32 {
+	value := h.Use()
+	h.value = 0
+	return value
+}
+
+// TakeOrNil gives the handle away; 0 where it was given away before.
+func (h *Handle) TakeOrNil() int32 {
+	value := h.value
+	h.value = 0
+	return value
+}
+
+// Set holds another handle.
+func (h *Handle) Set(value int32) { h.value = value }
+
+// Use is the handle. It panics where it was given away.
+func (h *Handle) Use() int32 {
+	if h.value == 0 {
+		panic("the handle of a resource was given away")
+	}
+	return h.value
+}

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"strings"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+
+	"orangery.dev/helm/release"
+	"orangery.dev/helm/render"
+	"orangery.dev/helm/wire"
+)
+
+// uninstall takes a release away as action.Uninstall of Helm does: hooks, objects kind after kind, hooks, revisions. A
+// release that does not exist is away.
+func (c *call) uninstall(history release.History) ([]wire.Stage, error) {
+	last := history.Last()
+	if last == nil {
+		return nil, nil
+	}
+	proposal := &wire.Proposal{}
+	if last.Status != common.StatusUninstalled {
+		of, err := last.Release()
+		if err != nil {
+			return nil, err
+		}
+		if err := c.takeAway(proposal, last, of); err != nil {
+			return nil, err
+		}
+	}
+	purge := wire.Stage{Name: "delete release"}
+	for _, revision := range history {
+		purge.Removals = append(purge.Removals, wire.Removal{Key: revision.Key})
+	}
+	return append(proposal.Stages, purge), nil
+}
+
+func (c *call) takeAway(proposal *wire.Proposal, last *release.Revision, of *helm.Release) error {
+	of.Info.Deleted = c.item.Now
+	of.SetStatus(common.StatusUninstalling, "Deletion in progress (or silently failed)")
+	secret, err := release.Secret(of, last.Job, last.Created, c.item.Now)
+	if err != nil {
+		return err
+	}
+	proposal.Stages = append(proposal.Stages, wire.Stage{
+		Name: "begin uninstall", Writes: []wire.Write{{Object: secret, How: wire.Replace, Owned: wire.Kept}},
+	})
+	// Helm applies the hooks of a deletion always on the server.
+	of.ApplyMethod = string(helm.ApplyMethodServerSideApply)
+	if err := c.hooks(proposal, of, helm.HookPreDelete); err != nil {
+		return err
+	}
+	keys, err := c.going(of)
+	if err != nil {
+		return err
+	}
+	for _, group := range byKind(keys) {
+		stage := wire.Stage{Name: unused(proposal, "delete "+group[0].Kind)}
+		for _, key := range group {
+			stage.Removals = append(stage.Removals, wire.Removal{Key: key})
+		}
+		proposal.Stages = append(proposal.Stages, stage)
+	}
+	return c.hooks(proposal, of, helm.HookPostDelete)
+}
+
+// going are the objects of a revision that go with it, in the order of Helm's uninstall.
+func (c *call) going(of *helm.Release) ([]wire.Key, error) {
+	_, manifests, err := releaseutil.SortManifests(releaseutil.SplitManifests(of.Manifest), nil, releaseutil.UninstallOrder)
+	if err != nil {
+		return nil, wire.Wrong("", "the manifest of revision %d of the release %s cannot be read: %s; delete its objects "+
+			"by hand, and the item with the annotation landscaper.gardener.cloud/delete-without-uninstall", of.Version, of.Name, err)
+	}
+	var sorted strings.Builder
+	for _, manifest := range manifests {
+		sorted.WriteString("\n---\n" + manifest.Content)
+	}
+	objects, err := render.Standing(sorted.String(), of.Namespace, c.cluster)
+	if err != nil {
+		return nil, err
+	}
+	var keys []wire.Key
+	for _, object := range objects {
+		if strings.ToLower(strings.TrimSpace(object.Annotation(policyAnnotation))) != keep {
+			keys = append(keys, object.Key())
+		}
+	}
+	return keys, nil
+}
