@@ -71,6 +71,9 @@ mod real_registry;
 #[path = "cluster/registry.rs"]
 mod registry;
 #[cfg(test)]
+#[path = "cluster/releases.rs"]
+mod releases;
+#[cfg(test)]
 #[path = "cluster/removed.rs"]
 mod removed;
 #[cfg(test)]

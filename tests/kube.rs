@@ -50,6 +50,9 @@ mod panics;
 #[path = "cluster/policies.rs"]
 mod policies;
 #[cfg(test)]
+#[path = "cluster/releases.rs"]
+mod releases;
+#[cfg(test)]
 #[path = "cluster/removed.rs"]
 mod removed;
 #[cfg(test)]

@@ -7,6 +7,7 @@
 pub mod binary;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod case;
+pub mod chart;
 pub mod cluster;
 pub mod dice;
 pub mod effects;

@@ -45,10 +45,15 @@ impl Site<'_> {
     }
 
     async fn completed(&self, key: &ObjectKey) -> Result<(), Setback> {
-        let spot = self.spot(&Located { on: ClusterRef::Target, key: key.clone() }).await?;
-        match self.watch(&spot)?.as_deref().map(run) {
-            None => Err(Halt::wait(key.kind.clone(), spot.name(), Until::Exists).into()),
-            Some(Run::Unfinished) => Err(Halt::wait(key.kind.clone(), spot.name(), Until::Finished).into()),
+        let located = Located { on: ClusterRef::Target, key: key.clone() };
+        let spot = self.spot(&located).await?;
+        let waits = |until: Until| Setback::from(Halt::wait(key.kind.clone(), spot.name(), until));
+        // What was just written exists, whether or not the watch has seen it.
+        let written = self.answers.contains_key(&located);
+        let before = || waits(if written { Until::Finished } else { Until::Exists });
+        match or_before(self.watch(&spot), before)?.as_deref().map(run) {
+            None => Err(waits(Until::Exists)),
+            Some(Run::Unfinished) => Err(waits(Until::Finished)),
             Some(Run::Succeeded) => Ok(()),
             Some(Run::Failed(why)) => Err(Setback {
                 halt: Halt::Stall(Failure::new("Wait", "RunFailed", format!("{key} has failed: {why}"))),

@@ -1,0 +1,205 @@
+//! Compares what the Helm deployer renders with what `helm template` of the stock command line prints, byte for byte: the
+//! objects, the hooks and their order. Prints a table with a line for each chart and set of values.
+
+mod component;
+mod stock;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use clap::Parser;
+use serde_json::Value;
+
+use self::{
+    component::Component,
+    stock::{Kinds, Stock},
+};
+
+/// How often a chart is rendered to tell how long it takes.
+const TIMES: usize = 5;
+
+/// Compares charts rendered by the component with `helm template` of the stock command line.
+#[derive(Parser)]
+struct Arguments {
+    /// A folder with a folder for each chart
+    charts: PathBuf,
+    /// Values: NAME.yaml is another set for the chart NAME, NAME.default.yaml goes below both
+    #[arg(long)]
+    values: Option<PathBuf>,
+    /// The stock helm
+    #[arg(long, default_value = "helm")]
+    helm: PathBuf,
+    /// The deployer as a native program (go build ./native in plugins/helm): tells how much slower the sandbox is
+    #[arg(long)]
+    native: Option<PathBuf>,
+    /// Only charts whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// What came of one chart with one set of values.
+struct Compared {
+    objects: usize,
+    hooks: usize,
+    /// How the two differ; `None` where they are equal.
+    difference: Option<String>,
+    /// Lines that the stock command line itself renders otherwise each time.
+    random: usize,
+    /// In fresh instances.
+    took: Duration,
+    /// The same natively, in the middle of several runs.
+    native: Option<Duration>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match compare(&Arguments::parse()).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all are equal.
+async fn compare(arguments: &Arguments) -> io::Result<bool> {
+    let mut charts: Vec<PathBuf> =
+        fs::read_dir(&arguments.charts)?.collect::<io::Result<Vec<_>>>()?.iter().map(fs::DirEntry::path).collect();
+    charts.retain(|chart| chart.join("Chart.yaml").is_file() && name(chart).contains(&arguments.only));
+    charts.sort();
+    let folder = tempfile::tempdir()?;
+    let stock = Stock::new(&arguments.helm, folder.path())?;
+    let component = Component::load()?;
+    println!("| chart | version | values | objects | hooks | result | sandbox | native | ratio |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let (mut equal, mut all, mut ratios, mut slowest) = (0, 0, Vec::new(), Duration::ZERO);
+    for chart in &charts {
+        let (packed, version) = match stock.package(chart) {
+            Ok(packed) => packed,
+            Err(error) => {
+                println!("| {} | | | | | cannot be packed: {error} | | | |", name(chart));
+                continue;
+            }
+        };
+        for (set, files) in sets(arguments, &name(chart)) {
+            let begin = format!("| {} | {version} | {set}", name(chart));
+            match one(arguments, &stock, &component, &packed, &files).await {
+                Ok(compared) => {
+                    all += 1;
+                    equal += usize::from(compared.difference.is_none());
+                    slowest = slowest.max(compared.took);
+                    ratios.extend(compared.native.map(|native| compared.took.as_secs_f64() / native.as_secs_f64()));
+                    println!("{begin} | {} |", line(&compared));
+                }
+                Err(error) => println!("{begin} | | | not compared: {} | | | |", error.to_string().replace('\n', " ")),
+            }
+        }
+    }
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios.get(ratios.len() / 2).map(|ratio| format!(", median {ratio:.1} times native"));
+    println!("\n{equal} of {all} are equal; the slowest took {:.0} ms{}", millis(slowest), median.unwrap_or_default());
+    Ok(equal == all)
+}
+
+fn name(chart: &Path) -> String {
+    chart.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The sets of values of a chart, each with its files.
+fn sets(arguments: &Arguments, chart: &str) -> Vec<(&'static str, Vec<PathBuf>)> {
+    let file = |ending: &str| {
+        let file = arguments.values.as_ref().map(|folder| folder.join(format!("{chart}{ending}")));
+        file.filter(|file| file.is_file())
+    };
+    let needed: Vec<PathBuf> = file(".default.yaml").into_iter().collect();
+    let other = file(".yaml").map(|other| ("other", needed.iter().cloned().chain([other]).collect()));
+    [("default", needed.clone())].into_iter().chain(other).collect()
+}
+
+fn line(of: &Compared) -> String {
+    let result = match (&of.difference, of.random) {
+        (Some(difference), _) => difference.replace('|', "\\|"),
+        (None, 0) => "equal".to_owned(),
+        (None, random) => format!("equal but for {random} random lines"),
+    };
+    let native = of.native.map_or_else(String::new, |native| format!("{:.1} ms", millis(native)));
+    let ratio = of.native.map_or_else(String::new, |native| format!("{:.1}", millis(of.took) / millis(native)));
+    format!("{} | {} | {result} | {:.0} ms | {native} | {ratio}", of.objects, of.hooks, millis(of.took))
+}
+
+async fn one(
+    arguments: &Arguments,
+    stock: &Stock,
+    component: &Component,
+    packed: &Path,
+    files: &[PathBuf],
+) -> io::Result<Compared> {
+    // What a chart renders may depend on the kinds that there are, and the deployer wants to know all kinds of its objects.
+    let mut kinds = Kinds::default();
+    let mut expected = stock.template(packed, files, &kinds)?;
+    for _ in 0..4 {
+        if !kinds.learn(&expected) {
+            break;
+        }
+        expected = stock.template(packed, files, &kinds)?;
+    }
+    let values = stock.values(files)?;
+    let cluster = stock.cluster(&kinds);
+    let item = component.item(&fs::read(packed)?, values);
+    let mut times = Vec::with_capacity(TIMES);
+    let mut rendered = None;
+    for _ in 0..TIMES {
+        let begin = Instant::now();
+        rendered = Some(component.render(&item, &cluster).await?);
+        times.push(begin.elapsed());
+    }
+    times.sort_unstable();
+    let rendered = rendered.unwrap_or_default();
+    let twice = stock.template(packed, files, &kinds)?;
+    let random = expected.lines().zip(twice.lines()).filter(|(one, other)| one != other).count();
+    let difference = first_difference(&expected, &twice, &rendered.text());
+    let native = arguments.native.as_ref().map(|program| component.native(program, &item, &cluster)).transpose()?;
+    Ok(Compared {
+        objects: rendered.objects,
+        hooks: rendered.hooks,
+        difference,
+        random,
+        took: times.get(TIMES / 2).copied().unwrap_or_default(),
+        native,
+    })
+}
+
+/// The first line that differs, but for those that are otherwise in each rendering; `None` where there is none.
+fn first_difference(expected: &str, twice: &str, rendered: &str) -> Option<String> {
+    if expected == rendered {
+        return None;
+    }
+    let (mut stock, mut again, mut ours) = (expected.lines(), twice.lines(), rendered.lines());
+    let mut number = 0;
+    loop {
+        number += 1;
+        match (stock.next(), again.next(), ours.next()) {
+            (None, _, None) => return None,
+            (Some(stock), again, Some(ours)) if stock == ours || again != Some(stock) => {}
+            (stock, _, ours) => {
+                let shown = |line: Option<&str>| line.map_or("nothing".to_owned(), |line| format!("`{line}`"));
+                return Some(format!("line {number}: {} and not {}", shown(ours), shown(stock)));
+            }
+        }
+    }
+}
+
+/// A document of JSON, for what is written to programs.
+fn json(of: &Value) -> Vec<u8> {
+    of.to_string().into_bytes()
+}
