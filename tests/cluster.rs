@@ -91,6 +91,9 @@ mod truth;
 #[cfg(test)]
 #[path = "cluster/usage.rs"]
 mod usage;
+#[cfg(test)]
+#[path = "cluster/workloads.rs"]
+mod workloads;
 
 /// The binary under test, in a folder of its own.
 #[cfg(test)]

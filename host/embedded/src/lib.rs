@@ -2,7 +2,7 @@
 //!
 //! It stores, validates, lists, watches, patches and deletes objects of the built-in kinds (a table of data) and of
 //! custom kinds (from their definitions), collects what deleted owners leave behind, and runs nothing: no pod starts,
-//! no deployment rolls out. It knows none of our kinds and imports no other room.
+//! no deployment rolls out, though both can be simulated. It knows none of our kinds and imports no other room.
 //!
 //! ```text
 //! http ─→ operation ─→ store ─→ disk

@@ -1,16 +1,19 @@
 //! What follows from changes: owned objects of deleted owners, contents of deleted namespaces, objects of deleted
 //! kinds, and what every new namespace contains.
 //!
-//! One task, woken by the notes of the store and by nothing else. It writes by the same operations as everybody.
+//! One task, woken by the notes of the store and by nothing else. It writes by the same operations as everybody. Beside it,
+//! where that is asked for, workloads are simulated.
 
 mod garbage;
 mod terminating;
+mod workloads;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+pub(crate) use self::workloads::simulate;
 use crate::{
     cluster::Cluster,
     crd, object,

@@ -181,6 +181,14 @@ impl Server {
         http::trusted(Arc::clone(&self.cluster))
     }
 
+    /// From now on workloads are marked as the controllers of Kubernetes and a kubelet would mark them: Deployments,
+    /// StatefulSets, DaemonSets, ReplicaSets and Pods ready, Jobs complete, claims bound, load balancers with an address.
+    /// No container runs. Annotations on the workload, else on its pod template, say `simulate.orangery.dev/delay` and
+    /// `simulate.orangery.dev/fail`. To be called once.
+    pub fn simulate_workloads(&mut self) {
+        self.tasks.push(tokio::spawn(lifecycle::simulate(Arc::clone(&self.cluster))));
+    }
+
     /// Stops: ends watches, finishes answers under way, writes all that is accepted.
     pub async fn stop(self) {
         self.cluster.stop.cancel();

@@ -67,6 +67,9 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     operator.ready().await;
     terminal.line(format_args!("Server and operator are ready at {} ({place}). To reach it:", server.url()))?;
     terminal.line(format_args!("  export KUBECONFIG={}", place.kubeconfig().display()))?;
+    if arguments.simulate_workloads {
+        terminal.line("Workloads are simulated: they are marked ready or complete, and no container runs.")?;
+    }
     let running = Running { arguments, client, operator };
     let outcome = tokio::select! {
         outcome = running.deploy(manifests, terminal) => outcome,
@@ -84,7 +87,11 @@ async fn serve(arguments: &Up, place: &Place) -> Result<Server, UpError> {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port)),
         clock: Arc::new(move || clock.now()),
     };
-    orangery_embedded::start(options).await.map_err(UpError::from)
+    let mut server = orangery_embedded::start(options).await?;
+    if arguments.simulate_workloads {
+        server.simulate_workloads();
+    }
+    Ok(server)
 }
 
 /// Server and operator are up.

@@ -34,6 +34,9 @@ pub struct Up {
     /// Keep all objects in memory; they are gone when the process ends
     #[arg(long, conflicts_with = "data")]
     pub ephemeral: bool,
+    /// Mark workloads ready or complete as a kubelet would; no container runs
+    #[arg(long)]
+    pub simulate_workloads: bool,
     /// Port of the server on 127.0.0.1; 0 takes a free one
     #[arg(long, default_value_t = 6444)]
     pub port: u16,

@@ -1,6 +1,11 @@
 //! The server over HTTP, as clients see it: through TLS with the kube client, and in process for what that hides.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the helpers of tests fail as tests do"
+)]
 
 mod custom;
 mod durable;
@@ -11,3 +16,4 @@ mod policies;
 mod scaffold;
 mod surface;
 mod watches;
+mod workloads;
