@@ -43,6 +43,18 @@ pub(crate) enum FieldValidation {
 pub(crate) enum Part {
     Main,
     Status,
+    Scale,
+}
+
+impl Part {
+    /// What paths, managed fields and policies call it; empty for the object itself.
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Scale => "scale",
+        }
+    }
 }
 
 /// One write request, but for its body.
@@ -77,10 +89,7 @@ impl Call {
         Author {
             manager: self.manager.clone(),
             api_version: self.served.api_version(),
-            subresource: match self.part {
-                Part::Main => "",
-                Part::Status => "status",
-            },
+            subresource: self.part.subresource(),
             now,
         }
     }

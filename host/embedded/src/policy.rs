@@ -265,16 +265,12 @@ impl Attempt<'_> {
         scope.name("object", self.new);
         scope.name("oldObject", self.old.unwrap_or(&Value::Null));
         scope.name("namespaceObject", self.namespace.unwrap_or(&Value::Null));
-        let subresource = match self.part {
-            Part::Main => "",
-            Part::Status => "status",
-        };
         scope.name(
             "request",
             &json!({
                 "kind": {"group": resource.group, "version": version, "kind": resource.kind},
                 "resource": {"group": resource.group, "version": version, "resource": resource.plural},
-                "subResource": subresource,
+                "subResource": self.part.subresource(),
                 "name": object::meta(self.new, "name"),
                 "namespace": object::meta(self.new, "namespace"),
                 "operation": self.operation(),

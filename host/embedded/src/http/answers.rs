@@ -43,7 +43,8 @@ pub(super) async fn subresource(asked: &Asked, subresource: &str, body: Body) ->
         (_, "scale", Method::GET) => Ok(respond::json(&asked.cluster.scale(&main, name)?)),
         (_, "scale", Method::PUT | Method::PATCH) if asked.served.version().scale.is_some() => {
             let body = asked.body(body).await?;
-            let (scale, outcome) = asked.cluster.set_scale(&main, name, &body).await?;
+            let call = Call { part: Part::Scale, ..main };
+            let (scale, outcome) = asked.cluster.set_scale(&call, name, &body).await?;
             let mut response = respond::json(&scale);
             respond::warn(&mut response, &outcome.warnings);
             Ok(response)

@@ -99,7 +99,7 @@ impl Cluster {
             Part::Main if call.served.version().status => {
                 object::take(&mut wanted, &["status"]);
             }
-            Part::Main => {}
+            Part::Main | Part::Scale => {}
             Part::Status => {
                 let status = |name: &String| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status");
                 object::fields(&mut wanted).retain(|name, _| status(name));

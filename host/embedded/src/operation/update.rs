@@ -93,7 +93,7 @@ impl Cluster {
         ] {
             object::carry(old, &mut new, &["metadata", kept]);
         }
-        if call.part == Part::Main && call.served.version().status && call.served.label() != "namespaces" {
+        if call.part != Part::Status && call.served.version().status && call.served.label() != "namespaces" {
             object::carry(old, &mut new, &["status"]);
         }
         if call.served.label() == "namespaces" {

@@ -1,6 +1,6 @@
 //! Sets of fields: who owns what of an object, in the form of `fieldsV1`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -117,12 +117,7 @@ impl FieldSet {
             paths.push(at.to_owned());
         }
         for (key, below) in &self.below {
-            let step = match key.split_once(':') {
-                Some(("f", name)) => format!(".{name}"),
-                Some(("k", keys)) => format!("[{}]", key_pairs(keys)),
-                Some((_, value)) => format!("[={value}]"),
-                None => key.clone(),
-            };
+            let step = shown(key);
             below.collect_paths(&format!("{at}{step}"), paths);
         }
     }
@@ -143,6 +138,36 @@ impl FieldSet {
         }
         fields.extend(self.below.iter().map(|(key, below)| (key.clone(), below.to_json())));
         Value::Object(fields)
+    }
+}
+
+/// A step as field paths have it.
+fn shown(key: &str) -> String {
+    match key.split_once(':') {
+        Some(("f", name)) => format!(".{name}"),
+        Some(("k", keys)) => format!("[{}]", key_pairs(keys)),
+        Some((_, value)) => format!("[={value}]"),
+        None => key.to_owned(),
+    }
+}
+
+/// The first list that has two entries for one key: its path, and the key.
+pub(super) fn doubled<'a>(value: &'a Value, shape: Shape<'a>, at: &str) -> Option<(String, String)> {
+    match value {
+        Value::Object(fields) if !shape.is_atomic_map() => {
+            fields.iter().find_map(|(name, value)| doubled(value, shape.field(name), &format!("{at}.{name}")))
+        }
+        Value::Array(entries) if shape.listing() != Listing::Atomic => {
+            let mut seen = BTreeSet::new();
+            keyed(entries, shape).into_iter().find_map(|(key, entry)| {
+                let step = shown(&key);
+                if !seen.insert(key) {
+                    return Some((at.to_owned(), step));
+                }
+                doubled(entry, shape.entry(), &format!("{at}{step}"))
+            })
+        }
+        _ => None,
     }
 }
 

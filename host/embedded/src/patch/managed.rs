@@ -60,8 +60,12 @@ impl Ownership {
     }
 }
 
-/// Reads `managedFields`.
+/// Reads the `managedFields` of an object.
 pub(super) fn read(object: &Value) -> Vec<Ownership> {
+    object::at(object, &["metadata", "managedFields"]).map(entries).unwrap_or_default()
+}
+
+fn entries(managed_fields: &Value) -> Vec<Ownership> {
     let entry = |entry: &Value| {
         let field = |name: &str| object::text(entry, &[name]).unwrap_or_default().to_owned();
         Ownership {
@@ -73,11 +77,7 @@ pub(super) fn read(object: &Value) -> Vec<Ownership> {
             fields: entry.get("fieldsV1").map(FieldSet::from_json).unwrap_or_default(),
         }
     };
-    object::items(object, &["metadata", "managedFields"])
-        .iter()
-        .filter(|e| e.get("fieldsV1").is_some())
-        .map(entry)
-        .collect()
+    object::items(managed_fields, &[]).iter().filter(|e| e.get("fieldsV1").is_some()).map(entry).collect()
 }
 
 /// Writes `managedFields`, without managers that own nothing any more.
@@ -144,22 +144,19 @@ pub(super) fn drop_server_fields(set: &mut FieldSet) {
     }
 }
 
-/// Notes in `new` who changed what compared with `old`. An update that empties `managedFields` resets them.
+/// Notes in `new` who changed what compared with `old`. Whoever writes the object itself may say who owns what, or, by one
+/// empty entry, that nobody owns anything.
 pub(crate) fn track_update(old: Option<&Value>, new: &mut Value, author: &Author, shape: Shape<'_>) {
-    let reset = object::at(new, &["metadata", "managedFields"]).is_some_and(|given| {
-        given.as_array().is_some_and(|entries| entries.iter().all(|entry| entry.get("fieldsV1").is_none()))
-    });
-    object::take(new, &["metadata", "managedFields"]);
+    let given = object::take(new, &["metadata", "managedFields"]).filter(|_| author.subresource.is_empty());
     let Some(old) = old else {
         let mut fields = FieldSet::of(new, shape);
         drop_server_fields(&mut fields);
         write(new, vec![updated(author, fields)]);
         return;
     };
-    if reset {
-        return;
-    }
-    let mut entries = read(old);
+    let resets = given == Some(json!([{}]));
+    let given = given.as_ref().map(entries).filter(|entries| resets || !entries.is_empty());
+    let mut entries = given.unwrap_or_else(|| read(old));
     let mut bare = old.clone();
     object::take(&mut bare, &["metadata", "managedFields"]);
     let mut changes = compare(&bare, new, shape);

@@ -92,10 +92,8 @@ impl Rule {
 /// `pods`, `pods/status`, `pods/*`, `*/status`, `*` (no subresource) and `*/*`.
 fn covers_resource(entry: &str, plural: &str, part: Part) -> bool {
     let (kind, subresource) = entry.split_once('/').unwrap_or((entry, ""));
-    let wanted = match part {
-        Part::Main => "",
-        Part::Status => "status",
-    };
     let whole = entry == "*/*";
-    whole || ((kind == "*" || kind == plural) && (subresource == wanted || (subresource == "*" && part != Part::Main)))
+    whole
+        || ((kind == "*" || kind == plural)
+            && (subresource == part.subresource() || (subresource == "*" && part != Part::Main)))
 }

@@ -93,3 +93,59 @@ async fn patches_at_the_same_time_are_all_made() {
     assert_eq!(maps.get("one").await.unwrap().data["data"].as_object().unwrap().len(), 20);
     server.stop().await;
 }
+
+/// As Helm and `kubectl` do to go over to server-side apply.
+#[tokio::test]
+async fn who_owns_what_can_be_said_and_forgotten() {
+    let (server, client) = serve().await;
+    let maps = config_maps(&client, "default");
+    let made = create(&maps, config_map("one", json!({"a": "1"}))).await.unwrap();
+    let by = PatchParams { field_manager: Some("updater".to_owned()), ..PatchParams::default() };
+    maps.patch("one", &by, &Patch::Merge(json!({"data": {"b": "2"}}))).await.unwrap();
+    let owners = |object: &kube::api::DynamicObject| -> Value {
+        let entries = object.metadata.managed_fields.clone().unwrap_or_default().into_iter();
+        entries.map(|entry| json!([entry.manager, entry.operation, entry.fields_v1])).collect()
+    };
+    let data = |names: &[&str]| -> Value {
+        json!({"f:data": names.iter().map(|name| (format!("f:{name}"), json!({}))).collect::<serde_json::Map<_, _>>()})
+    };
+    let version = maps.get("one").await.unwrap().metadata.resource_version;
+    let entry = json!({"manager": "applier", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
+        "time": "2026-01-01T00:00:00Z", "fieldsV1": data(&["a", "b"])});
+    let said: Patch<()> = Patch::Json(
+        serde_json::from_value(json!([
+            {"op": "replace", "path": "/metadata/managedFields", "value": [entry]},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+            {"op": "add", "path": "/data/c", "value": "3"},
+        ]))
+        .unwrap(),
+    );
+    let taken = maps.patch("one", &by, &said).await.unwrap();
+    let expected = json!([["applier", "Apply", data(&["a", "b"])], ["updater", "Update", data(&["c"])]]);
+    assert_eq!(owners(&taken), expected);
+    assert_ne!(taken.metadata.resource_version, made.metadata.resource_version);
+    // An empty list says nothing, an empty entry that nobody owns anything.
+    let says = |managed_fields: Value| Patch::Merge(json!({"metadata": {"managedFields": managed_fields}}));
+    assert_eq!(owners(&maps.patch("one", &by, &says(json!([]))).await.unwrap()), expected);
+    assert_eq!(owners(&maps.patch("one", &by, &says(json!([{}]))).await.unwrap()), json!([]));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn who_scales_owns_the_replicas() {
+    let (server, client) = serve().await;
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let deployment = |replicas: i64| {
+        let spec = json!({"replicas": replicas, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+        Patch::Apply(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}))
+    };
+    let deployments = dynamic(&client, "apps", "v1", "Deployment", Some("default"));
+    let by = PatchParams::apply("applier");
+    deployments.patch("d", &by, &deployment(1)).await.unwrap();
+    let scale = PatchParams { field_manager: Some("scaler".to_owned()), ..PatchParams::default() };
+    deployments.patch_scale("d", &scale, &Patch::Merge(json!({"spec": {"replicas": 3}}))).await.unwrap();
+    let conflict = refusal(deployments.patch("d", &by, &deployment(2)).await);
+    let why = "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using apps/v1: .spec.replicas";
+    assert_eq!(conflict, (409, why.to_owned()));
+    server.stop().await;
+}
