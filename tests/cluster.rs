@@ -40,6 +40,9 @@ mod golden;
 #[path = "cluster/guards.rs"]
 mod guards;
 #[cfg(test)]
+#[path = "cluster/helm_cli.rs"]
+mod helm_cli;
+#[cfg(test)]
 #[path = "cluster/hostile.rs"]
 mod hostile;
 #[cfg(test)]
@@ -118,4 +121,10 @@ async fn cluster() -> orangery_tests::cluster::Cluster {
 #[cfg(test)]
 async fn cluster_with(arguments: &[&str]) -> orangery_tests::cluster::Cluster {
     orangery_tests::cluster::Cluster::start(&binary().await, &[&["--ephemeral"], arguments].concat()).await
+}
+
+/// A server on which workloads come to their end, and what sees to that.
+#[cfg(test)]
+async fn cluster_with_workloads() -> (orangery_tests::cluster::Cluster, ()) {
+    (cluster_with(&["--simulate-workloads"]).await, ())
 }

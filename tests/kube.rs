@@ -29,6 +29,9 @@ mod golden;
 #[path = "cluster/guards.rs"]
 mod guards;
 #[cfg(test)]
+#[path = "cluster/helm_cli.rs"]
+mod helm_cli;
+#[cfg(test)]
 #[path = "cluster/hostile.rs"]
 mod hostile;
 #[cfg(test)]
@@ -96,4 +99,12 @@ async fn cluster() -> orangery_tests::cluster::Cluster {
 async fn cluster_with(arguments: &[&str]) -> orangery_tests::cluster::Cluster {
     let (binary, programs) = programs().await;
     orangery_tests::cluster::Cluster::start_on_kube(&binary, &programs, arguments).await
+}
+
+/// A server on which workloads come to their end, and what sees to that.
+#[cfg(test)]
+async fn cluster_with_workloads() -> (orangery_tests::cluster::Cluster, orangery_tests::kubelet::Kubelet) {
+    let cluster = cluster().await;
+    let kubelet = orangery_tests::kubelet::Kubelet::start(cluster.client()).await;
+    (cluster, kubelet)
 }

@@ -13,11 +13,13 @@ pub mod dice;
 pub mod effects;
 pub mod empty;
 pub mod end_state;
+pub mod helm;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod history;
 pub mod invariants;
 pub mod kstatus;
 pub mod kube;
+pub mod kubelet;
 pub mod matching;
 pub mod objects;
 pub mod own_template;

@@ -193,7 +193,8 @@ impl Objects {
     }
 }
 
-async fn connect(kubeconfig: &str) -> Client {
+/// A client of the server of a kubeconfig.
+pub(crate) async fn connect(kubeconfig: &str) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).expect("the kubeconfig is one");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     Client::try_from(config.expect("the kubeconfig is complete")).expect("a client can be made of it")
