@@ -97,7 +97,7 @@ async fn what_is_asked_of_a_release_is_answered() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
     let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
     helm.does(&["install", "w", "web", "-n", "shop", "--create-namespace", "--set", "replicas=3", "--wait"]).await;
-    let told = helm.does(&["test", "w", "-n", "shop"]).await;
+    let told = helm.does(&["test", "w", "-n", "shop", "--logs"]).await;
     assert!(told.contains("TEST SUITE:     w-reachable") && told.contains("Phase:          Succeeded"), "{told}");
     // The tables of the server, without ages.
     let status = helm.does(&["status", "w", "-n", "shop"]).await;

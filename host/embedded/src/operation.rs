@@ -10,6 +10,7 @@ mod list;
 mod patching;
 mod prepare;
 mod scale;
+mod typed;
 mod update;
 mod watch;
 

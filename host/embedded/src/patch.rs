@@ -8,7 +8,11 @@ mod strategic;
 
 use serde_json::Value;
 
-pub(crate) use self::{shape::Shape, strategic::strategic};
+pub(crate) use self::{
+    fields::{by_keys, doubled},
+    shape::Shape,
+    strategic::strategic,
+};
 use crate::refusal::{Reason, Refusal};
 
 /// The form a patch comes in.

@@ -80,6 +80,13 @@ impl Cause {
         Self { reason: "FieldValueInvalid", message, field: field.into() }
     }
 
+    /// A value that is none of those that there are.
+    pub(crate) fn unsupported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+        let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
+        let message = format!("Unsupported value: {value:?}: supported values: {}", supported.join(", "));
+        Self { reason: "FieldValueNotSupported", message, field: field.into() }
+    }
+
     pub(crate) fn forbidden(field: impl Into<String>, more: &str) -> Self {
         Self { reason: "FieldValueForbidden", message: format!("Forbidden: {more}"), field: field.into() }
     }

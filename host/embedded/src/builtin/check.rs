@@ -9,8 +9,22 @@ use super::fields::{Field, Kind, Many, fields_of, message_of};
 pub(crate) struct Misfits {
     /// The paths of fields that do not exist; they are removed.
     pub(crate) unknown: Vec<String>,
-    /// Sentences about values of the wrong type.
-    pub(crate) mistyped: Vec<String>,
+    pub(crate) mistyped: Vec<Mistyped>,
+}
+
+/// A value of the wrong type.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Mistyped {
+    pub(crate) path: String,
+    pub(crate) found: &'static str,
+    pub(crate) wanted: &'static str,
+}
+
+impl std::fmt::Display for Mistyped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, found, wanted } = self;
+        write!(f, "cannot unmarshal {found} into the field {path} of type {wanted}")
+    }
 }
 
 /// Removes the fields that a built-in kind does not have, and tells of values that are of another type.
@@ -90,7 +104,7 @@ fn check_value(value: &mut Value, kind: Kind, path: &str, misfits: &mut Misfits)
     mistyped(value, wanted, path, misfits);
 }
 
-fn mistyped(value: &Value, wanted: &str, path: &str, misfits: &mut Misfits) {
+fn mistyped(value: &Value, wanted: &'static str, path: &str, misfits: &mut Misfits) {
     let found = match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -99,7 +113,7 @@ fn mistyped(value: &Value, wanted: &str, path: &str, misfits: &mut Misfits) {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    misfits.mistyped.push(format!("cannot unmarshal {found} into the field {path} of type {wanted}"));
+    misfits.mistyped.push(Mistyped { path: path.to_owned(), found, wanted });
 }
 
 #[cfg(test)]
@@ -117,7 +131,7 @@ mod tests {
         let misfits = check(&mut pod);
         assert_eq!(misfits.unknown, ["spec.containers[0].imagee"]);
         assert_eq!(
-            misfits.mistyped,
+            misfits.mistyped.iter().map(Mistyped::to_string).collect::<Vec<_>>(),
             [
                 "cannot unmarshal string into the field spec.containers[0].ports[0].containerPort of type integer",
                 "cannot unmarshal number into the field spec.restartPolicy of type string",

@@ -31,6 +31,8 @@ fn column((title, of, source): &Described) -> Column {
         ("ready", "containers") => Cell::ReadyContainers,
         ("restarts", "containers") => Cell::Restarts,
         ("state", "pod") => Cell::PodState,
+        ("state", "job") => Cell::JobState,
+        ("address", "external") => Cell::ExternalAddress,
         ("ports", path) => Cell::Ports(fields(path)),
         ("object", path) => Cell::Reference(fields(path)),
         ("true", condition) => Cell::Condition(condition.to_owned()),
@@ -76,6 +78,7 @@ const COLUMNS: &[(&str, &[Described])] = &[
         &[
             ("Type", "string", "spec.type"),
             ("Cluster-IP", "string", "spec.clusterIP"),
+            ("External-IP", "string", "address external"),
             ("Port(s)", "string", "ports spec.ports"),
             ("Selector+", "string", "keys spec.selector"),
         ],
@@ -106,6 +109,9 @@ const COLUMNS: &[(&str, &[Described])] = &[
             ("Desired", "integer", "status.desiredNumberScheduled"),
             ("Current", "integer", "status.currentNumberScheduled"),
             ("Ready", "integer", "status.numberReady"),
+            ("Up-to-date", "integer", "status.updatedNumberScheduled"),
+            ("Available", "integer", "status.numberAvailable"),
+            ("Node Selector", "string", "keys spec.template.spec.nodeSelector"),
         ],
     ),
     (
@@ -116,10 +122,7 @@ const COLUMNS: &[(&str, &[Described])] = &[
             ("Ready", "integer", "status.readyReplicas"),
         ],
     ),
-    (
-        "Job",
-        &[("Status", "string", "true Complete"), ("Completions", "string", "ratio status.succeeded/spec.completions")],
-    ),
+    ("Job", &[("Status", "string", "state job"), ("Completions", "string", "ratio status.succeeded/spec.completions")]),
     (
         "CronJob",
         &[

@@ -2,8 +2,8 @@
 
 use axum::{
     body::Body,
-    http::{Method, StatusCode},
-    response::Response,
+    http::{Method, StatusCode, header},
+    response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -37,9 +37,7 @@ pub(super) async fn subresource(asked: &Asked, subresource: &str, body: Body) ->
             let deleted = asked.cluster.delete(&main, name, &Deletion::default()).await?;
             Ok(respond::bytes(StatusCode::CREATED, deleted.answer(&main, name)))
         }
-        ("Pod", "log", Method::GET) => Err(Refusal::bad_request(
-            "this server runs no containers, so a pod has no log; read it on a cluster that runs the pod",
-        )),
+        ("Pod", "log", Method::GET) => log(&asked.cluster.find(&asked.served, asked.namespace(), name)?.value()),
         (_, "scale", Method::GET) => Ok(respond::json(&asked.cluster.scale(&main, name)?)),
         (_, "scale", Method::PUT | Method::PATCH) if asked.served.version().scale.is_some() => {
             let body = asked.body(body).await?;
@@ -51,6 +49,16 @@ pub(super) async fn subresource(asked: &Asked, subresource: &str, body: Body) ->
         }
         _ => Err(Refusal::unknown_path()),
     }
+}
+
+/// What has not been put on a node has said nothing, as on a real server; and here nothing is on a node.
+fn log(pod: &Value) -> Result<Response, Refusal> {
+    if object::text(pod, &["spec", "nodeName"]).is_some_and(|node| !node.is_empty()) {
+        return Err(Refusal::bad_request(
+            "this server runs no containers, so a pod has no log; read it on a cluster that runs the pod",
+        ));
+    }
+    Ok(([(header::CONTENT_TYPE, "text/plain")], "").into_response())
 }
 
 fn token(asked: &Asked, account: &str, mut request: Value) -> Result<Response, Refusal> {

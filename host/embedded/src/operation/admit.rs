@@ -62,7 +62,10 @@ pub(super) fn builtin(
 ) -> Result<(), Refusal> {
     match kind {
         "Secret" => secret(cluster, new, causes)?,
-        "Service" => service(cluster, old, new),
+        "Service" => {
+            causes.extend(service_type(new));
+            service(cluster, old, new);
+        }
         "CustomResourceDefinition" => {
             crd::fill_defaults(new);
             causes.extend(crd::problems(new));
@@ -125,6 +128,12 @@ fn fill_token(cluster: &Cluster, secret: &mut Value) {
     object::set(secret, &["data", "token"], encode(&token));
     object::set(secret, &["data", "namespace"], encode(&namespace));
     object::set(secret, &["data", "ca.crt"], encode(cluster.identity.ca_pem()));
+}
+
+fn service_type(service: &Value) -> Option<Cause> {
+    const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    let given = text(service, &["spec", "type"]).filter(|given| !TYPES.contains(given))?;
+    Some(Cause::unsupported("spec.type", given, &TYPES))
 }
 
 fn service(cluster: &Cluster, old: Option<&Value>, service: &mut Value) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, Outcome, Part, prepare, update::Tracking};
+use super::{Call, Outcome, Part, prepare, typed, update::Tracking};
 use crate::{
     cluster::{Cluster, key},
     convert,
@@ -106,6 +106,7 @@ impl Cluster {
                 object::meta_mut(&mut wanted).retain(|name, _| matches!(name.as_str(), "name" | "namespace"));
             }
         }
+        typed::check(call, &wanted)?;
         let author = call.author(self.stamp());
         let mut merged = patch::apply::apply(live.as_ref(), &wanted, &author, patch.on_conflict, call.shape())?;
         for (field, value) in [("resourceVersion", version), ("uid", uid)] {

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{
-    fields::{FieldSet, compare, doubled, step},
+    fields::{FieldSet, compare, step},
     managed::{self, Author, Operation, Ownership},
     shape::{Listing, Shape},
 };
 use crate::{
     object,
-    refusal::{Cause, Reason, Refusal},
+    refusal::{Cause, Refusal},
 };
 
 /// What happens to fields that others own with another value.
@@ -29,12 +29,6 @@ pub(crate) fn apply(
 ) -> Result<Value, Refusal> {
     if !object::items(wanted, &["metadata", "managedFields"]).is_empty() {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
-    }
-    if let Some((list, key)) = doubled(wanted, shape, "") {
-        let meta = |field: &str| object::meta(wanted, field);
-        let of = format!("{}/{}; {}, Kind={}", meta("namespace"), meta("name"), author.api_version, kind(wanted));
-        let why = format!("failed to create typed patch object ({of}): {list}: duplicate entries for key {key}");
-        return Err(Refusal::new(Reason::InternalError, why));
     }
     let mut applied = FieldSet::of(wanted, shape);
     managed::drop_server_fields(&mut applied);
@@ -73,10 +67,6 @@ pub(crate) fn apply(
     });
     managed::write(&mut merged, entries);
     Ok(merged)
-}
-
-fn kind(object: &Value) -> &str {
-    object::text(object, &["kind"]).unwrap_or_default()
 }
 
 fn settle_conflicts(
@@ -246,17 +236,6 @@ mod tests {
             by("a", Some(&second), json!({"metadata": {}, "spec": {"containers": [container("y", "2")]}})).unwrap();
         let expected = json!({"metadata": {}, "spec": {"containers": [container("y", "2"), container("z", "1")]}});
         assert_eq!(bare(third), expected);
-    }
-
-    #[test]
-    fn two_entries_for_one_key_are_refused() {
-        let variable = |value: &str| json!({"name": "K", "value": value});
-        let container = json!({"name": "c", "env": [variable("1"), variable("2")]});
-        let wanted =
-            json!({"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [container]}});
-        let refusal = by("a", None, wanted).unwrap_err();
-        let why = "failed to create typed patch object (n/p; v1, Kind=Pod): .spec.containers[name=\"c\"].env: duplicate entries for key [name=\"K\"]";
-        assert_eq!((refusal.reason, refusal.message.as_str()), (Reason::InternalError, why));
     }
 
     #[test]

@@ -151,24 +151,45 @@ fn shown(key: &str) -> String {
     }
 }
 
-/// The first list that has two entries for one key: its path, and the key.
-pub(super) fn doubled<'a>(value: &'a Value, shape: Shape<'a>, at: &str) -> Option<(String, String)> {
+/// The lists that have several entries for one key: their paths, each with the key.
+pub(crate) fn doubled<'a>(value: &'a Value, shape: Shape<'a>, at: &str) -> Vec<(String, String)> {
     match value {
         Value::Object(fields) if !shape.is_atomic_map() => {
-            fields.iter().find_map(|(name, value)| doubled(value, shape.field(name), &format!("{at}.{name}")))
+            fields.iter().flat_map(|(name, value)| doubled(value, shape.field(name), &format!("{at}.{name}"))).collect()
         }
         Value::Array(entries) if shape.listing() != Listing::Atomic => {
             let mut seen = BTreeSet::new();
-            keyed(entries, shape).into_iter().find_map(|(key, entry)| {
+            let entries = keyed(entries, shape).into_iter();
+            let found = entries.flat_map(|(key, entry)| {
                 let step = shown(&key);
-                if !seen.insert(key) {
-                    return Some((at.to_owned(), step));
-                }
-                doubled(entry, shape.entry(), &format!("{at}{step}"))
-            })
+                let below = doubled(entry, shape.entry(), &format!("{at}{step}"));
+                let again = (!seen.insert(key)).then(|| (at.to_owned(), step));
+                again.into_iter().chain(below)
+            });
+            found.collect()
         }
-        _ => None,
+        _ => Vec::new(),
     }
+}
+
+/// A path of names and list places, such as `spec.containers[0].image`, with keys in the place of numbers. None where the
+/// value has no such place.
+pub(crate) fn by_keys<'a>(path: &'a str, value: &'a Value, shape: Shape<'a>) -> Option<String> {
+    let (mut at, mut value, mut shape) = (String::new(), value, shape);
+    for part in path.split('.') {
+        let (name, places) = part.split_once('[').unwrap_or((part, ""));
+        at = format!("{at}.{name}");
+        // What is missing at the end is the place that is spoken of.
+        let Some(field) = value.get(name) else { continue };
+        (value, shape) = (field, shape.field(name));
+        for place in places.split('[').filter(|place| !place.is_empty()) {
+            let number: usize = place.trim_end_matches(']').parse().ok()?;
+            value = value.get(number)?;
+            at += &step(value, shape).map_or_else(|| format!("[{number}]"), |key| shown(&key));
+            shape = shape.entry();
+        }
+    }
+    Some(at)
 }
 
 fn key_pairs(keys: &str) -> String {

@@ -83,7 +83,11 @@ fn entries(managed_fields: &Value) -> Vec<Ownership> {
 /// Writes `managedFields`, without managers that own nothing any more.
 pub(super) fn write(object: &mut Value, mut entries: Vec<Ownership>) {
     entries.retain(|entry| !entry.fields.is_empty());
-    entries.sort_by_key(|entry| entry.operation == Operation::Update);
+    let order = |entry: &Ownership| {
+        let update = entry.operation == Operation::Update;
+        (update, entry.time.clone(), entry.manager.clone(), entry.api_version.clone(), entry.subresource.clone())
+    };
+    entries.sort_by_key(order);
     forget_ancient(&mut entries);
     let entry = |entry: &Ownership| {
         let mut written = json!({

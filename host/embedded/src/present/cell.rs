@@ -53,6 +53,10 @@ pub(crate) enum Cell {
     Restarts,
     /// A pod's state in a word.
     PodState,
+    /// A Job's state in a word.
+    JobState,
+    /// Where a Service is reached from outside.
+    ExternalAddress,
 }
 
 impl Column {
@@ -84,7 +88,9 @@ impl Column {
                 json!(object::items(object, &["status", "containerStatuses"]).iter().map(restarts).sum::<i64>())
             }
             Cell::PodState if object::deleting(object) => json!("Terminating"),
-            Cell::PodState => json!(object::text(object, &["status", "phase"]).unwrap_or("Pending")),
+            Cell::PodState => json!(pod_state(object)),
+            Cell::JobState => json!(job_state(object)),
+            Cell::ExternalAddress => json!(external_address(object)),
         }
     }
 
@@ -160,15 +166,65 @@ fn reference(value: Option<&Value>) -> String {
     format!("{kind}/{}", field("name"))
 }
 
-fn condition(object: &Value, name: &str) -> String {
+fn condition_status<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     let conditions = object::items(object, &["status", "conditions"]);
-    let holds = |condition: &Value| object::text(condition, &["type"]) == Some(name);
-    let status = conditions.iter().find(|condition| holds(condition)).and_then(|c| object::text(c, &["status"]));
-    match (status, name) {
-        (Some("True"), name) => name.to_owned(),
-        (_, "Complete") => "Running".to_owned(),
-        (Some(_), name) => format!("Not{name}"),
-        (None, _) => "Unknown".to_owned(),
+    let found = conditions.iter().find(|condition| object::text(condition, &["type"]) == Some(name))?;
+    object::text(found, &["status"])
+}
+
+fn condition(object: &Value, name: &str) -> String {
+    match condition_status(object, name) {
+        Some("True") => name.to_owned(),
+        Some(_) => format!("Not{name}"),
+        None => "Unknown".to_owned(),
+    }
+}
+
+/// The phase, unless a container has a better word: the first one in the list is heard before the others.
+fn pod_state(pod: &Value) -> &str {
+    let phase = object::text(pod, &["status", "phase"]).unwrap_or("Pending");
+    let containers = object::items(pod, &["status", "containerStatuses"]);
+    let state = |container: &'_ Value, state: &str| object::at(container, &["state", state]).is_some();
+    let reason = containers.iter().find_map(|container| {
+        let of = |state: &str| object::text(container, &["state", state, "reason"]).filter(|word| !word.is_empty());
+        of("waiting").or_else(|| of("terminated"))
+    });
+    match reason {
+        Some("Completed") if containers.iter().any(|container| state(container, "running")) => {
+            if condition_status(pod, "Ready") == Some("True") { "Running" } else { "NotReady" }
+        }
+        Some(reason) => reason,
+        None => object::text(pod, &["status", "reason"]).filter(|word| !word.is_empty()).unwrap_or(phase),
+    }
+}
+
+fn job_state(job: &Value) -> &'static str {
+    let holds = |name: &str| condition_status(job, name) == Some("True");
+    if object::deleting(job) && !holds("Complete") && !holds("Failed") {
+        return "Terminating";
+    }
+    let states = ["Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"];
+    states.into_iter().find(|name| holds(name)).unwrap_or("Running")
+}
+
+fn external_address(service: &Value) -> String {
+    let texts = |path: &[&str]| {
+        let entries = object::items(service, path).iter();
+        entries.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let ingress = object::items(service, &["status", "loadBalancer", "ingress"]).iter();
+    let name =
+        |entry: &Value| object::text(entry, &["ip"]).or_else(|| object::text(entry, &["hostname"])).map(str::to_owned);
+    let mut addresses: Vec<String> = match object::text(service, &["spec", "type"]) {
+        Some("LoadBalancer") => ingress.filter_map(name).collect(),
+        Some("ExternalName") => return object::text(service, &["spec", "externalName"]).unwrap_or_default().to_owned(),
+        _ => Vec::new(),
+    };
+    addresses.extend(texts(&["spec", "externalIPs"]));
+    match (addresses.is_empty(), object::text(service, &["spec", "type"])) {
+        (false, _) => addresses.join(","),
+        (true, Some("LoadBalancer")) => "<pending>".to_owned(),
+        (true, _) => "<none>".to_owned(),
     }
 }
 

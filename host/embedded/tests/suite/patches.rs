@@ -149,3 +149,22 @@ async fn who_scales_owns_the_replicas() {
     assert_eq!(conflict, (409, why.to_owned()));
     server.stop().await;
 }
+
+#[tokio::test]
+async fn what_does_not_fit_its_kind_cannot_be_applied() {
+    let (server, client) = serve().await;
+    let variable = |value: &str| json!({"name": "K", "value": value});
+    let container =
+        json!({"name": "c", "image": 1, "env": [variable("1"), variable("2"), {"name": "L", "valeu": "3"}]});
+    let wanted = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {"replicas": "many", "template": {"spec": {"containers": [container]}}}});
+    let deployments = dynamic(&client, "apps", "v1", "Deployment", Some("default"));
+    let refused = refusal(deployments.patch("d", &PatchParams::apply("a"), &Patch::Apply(wanted)).await);
+    let why = "failed to create typed patch object (default/d; apps/v1, Kind=Deployment): errors:
+  .spec.template.spec.containers[name=\"c\"].env: duplicate entries for key [name=\"K\"]
+  .spec.template.spec.containers[name=\"c\"].env[name=\"L\"].valeu: field not declared in schema
+  .spec.replicas: expected numeric (int or float), got string
+  .spec.template.spec.containers[name=\"c\"].image: expected string, got number";
+    assert_eq!(refused, (500, why.to_owned()));
+    server.stop().await;
+}

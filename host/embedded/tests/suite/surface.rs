@@ -90,6 +90,80 @@ async fn a_table_shows_the_columns_of_the_kind() {
     server.stop().await;
 }
 
+/// The cells of the only row of a table, without the age.
+async fn row(server: &orangery_embedded::Server, path: &str) -> Vec<Value> {
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+    let table = get(&server.router(), path, accept).await;
+    let titles = table["columnDefinitions"].as_array().unwrap().iter();
+    let shown = titles.zip(table["rows"][0]["cells"].as_array().unwrap());
+    let shown = shown.filter(|(title, _)| title["priority"] == 0 && title["name"] != "Age");
+    shown.map(|(_, cell)| cell.clone()).collect()
+}
+
+#[tokio::test]
+async fn the_tables_of_workloads_say_what_has_become_of_them() {
+    let (mut server, client) = serve().await;
+    server.simulate_workloads();
+    let containers = json!([{"name": "c", "image": "i"}]);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "w"},
+        "spec": {"restartPolicy": "Never", "containers": containers}});
+    let pods = dynamic(&client, "", "v1", "Pod", Some("default"));
+    create(&pods, pod).await.unwrap();
+    becomes(&pods, "w", |pod| pod["status"]["phase"] == "Succeeded").await;
+    assert_eq!(
+        row(&server, "/api/v1/namespaces/default/pods").await,
+        ["w", "0/1", "Completed"].map(|cell| json!(cell)).into_iter().chain([json!(0)]).collect::<Vec<_>>()
+    );
+    let job = |annotations: Value| {
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "w", "annotations": annotations},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}})
+    };
+    let jobs = dynamic(&client, "batch", "v1", "Job", Some("default"));
+    create(&jobs, job(json!({"simulate.orangery.dev/fail": "no disk"}))).await.unwrap();
+    becomes(&jobs, "w", |job| job["status"]["failed"].is_number()).await;
+    assert_eq!(
+        row(&server, "/apis/batch/v1/namespaces/default/jobs").await,
+        ["w", "Failed", "0/1"].map(|cell| json!(cell))
+    );
+    let services = dynamic(&client, "", "v1", "Service", Some("default"));
+    let spec = json!({"type": "LoadBalancer", "clusterIP": "10.96.3.4", "ports": [{"port": 80}]});
+    create(&services, json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "w"}, "spec": spec}))
+        .await
+        .unwrap();
+    becomes(&services, "w", |service| service["status"].is_object()).await;
+    let shown = ["w", "LoadBalancer", "10.96.3.4", "198.18.3.4", "80/TCP"].map(|cell| json!(cell));
+    assert_eq!(row(&server, "/api/v1/namespaces/default/services").await, shown);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_on_no_node_has_said_nothing() {
+    let (server, client) = serve().await;
+    let pod = |name: &str, node: Value| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}})
+    };
+    let pods = dynamic(&client, "", "v1", "Pod", Some("default"));
+    create(&pods, pod("nowhere", json!(null))).await.unwrap();
+    create(&pods, pod("somewhere", json!("n"))).await.unwrap();
+    let log =
+        |name: &str| Request::get(format!("/api/v1/namespaces/default/pods/{name}/log")).body(Body::empty()).unwrap();
+    assert_eq!(ask(&server.router(), log("nowhere")).await, (StatusCode::OK, String::new()));
+    assert_eq!(ask(&server.router(), log("somewhere")).await.0, StatusCode::BAD_REQUEST);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_service_is_of_a_type_that_there_is() {
+    let (server, client) = serve().await;
+    let service =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"type": "Nonsense"}});
+    let refused = refusal(create(&dynamic(&client, "", "v1", "Service", Some("default")), service).await);
+    let why = "Service \"s\" is invalid: spec.type: Unsupported value: \"Nonsense\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"";
+    assert_eq!(refused, (422, why.to_owned()));
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn strict_validation_refuses_and_warnings_tell_of_unknown_fields() {
     let (server, _client) = serve_things().await;
