@@ -83,6 +83,9 @@ mod removed;
 #[path = "cluster/requests.rs"]
 mod requests;
 #[cfg(test)]
+#[path = "cluster/round_trips.rs"]
+mod round_trips;
+#[cfg(test)]
 #[path = "cluster/schedules.rs"]
 mod schedules;
 #[cfg(test)]

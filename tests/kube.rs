@@ -59,6 +59,9 @@ mod releases;
 #[path = "cluster/removed.rs"]
 mod removed;
 #[cfg(test)]
+#[path = "cluster/round_trips.rs"]
+mod round_trips;
+#[cfg(test)]
 #[path = "cluster/schedules.rs"]
 mod schedules;
 #[cfg(test)]

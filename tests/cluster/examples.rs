@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path, process::Command};
 
-use orangery_tests::{binary::Ended, cluster::Cluster, own_template, repository};
+use orangery_tests::{binary::Ended, chart, cluster::Cluster, own_template, repository};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -63,6 +63,33 @@ fn succeeded(name: &str) -> Value {
         "metadata": {"name": name},
         "status": {"phase": "Succeeded"},
     })
+}
+
+#[tokio::test]
+async fn helm_chart() {
+    let pages = config_map("greeter-pages", "web", json!({"index.html": "Good morning"}));
+    let mut deployed = chart::revision_of("greeter", 1, "deployed");
+    deployed["metadata"]["namespace"] = json!("web");
+    check_deploys_with("helm-chart", &["--simulate-workloads"], &[pages, deployed]).await;
+}
+
+#[test]
+fn the_packed_chart_of_the_example_is_its_folder() {
+    let installation = fs::read_to_string(folder("helm-chart") + "/installation.yaml").expect("it can be read");
+    let packed: String = installation
+        .lines()
+        .skip_while(|line| !line.contains("raw: |-"))
+        .skip(1)
+        .take_while(|line| !line.contains("values:"))
+        .map(str::trim)
+        .collect();
+    let packed = chart::files(&packed);
+    let chart = folder("helm-chart") + "/chart/";
+    for (name, content) in &packed {
+        let file = name.strip_prefix("greeter/").expect("all is in the chart's folder");
+        assert_eq!(fs::read(chart.clone() + file).ok().as_ref(), Some(content), "{file}; pack the chart again");
+    }
+    assert_eq!(packed.len(), 6);
 }
 
 #[tokio::test]

@@ -1,9 +1,13 @@
 //! Charts for tests, and deploy items of them.
 
-use std::io::Write as _;
+use std::{
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
+    path::Path,
+};
 
 use data_encoding::BASE64;
-use flate2::{Compression, write::GzEncoder};
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,10 +18,30 @@ use crate::{
 /// The type of items that are charts.
 pub const TYPE: &str = "landscaper.gardener.cloud/helm";
 
+type Archive = tar::Builder<GzEncoder<Vec<u8>>>;
+
+fn archive() -> Archive {
+    tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()))
+}
+
+fn encoded(archive: Archive) -> String {
+    let mut compressed = archive.into_inner().expect("a chart fits into memory");
+    compressed.flush().expect("a chart fits into memory");
+    BASE64.encode(&compressed.finish().expect("a chart fits into memory"))
+}
+
+/// A chart of `tests/charts`, packed, as `chart.archive.raw` takes it.
+pub fn of_folder(name: &str) -> String {
+    let mut archive = archive();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts").join(name);
+    archive.append_dir_all(name, folder).expect("the chart can be read");
+    encoded(archive)
+}
+
 /// A chart `app` of these templates, packed, as `chart.archive.raw` takes it.
 pub fn packed(version: &str, templates: &[(&str, &str)]) -> String {
     let chart = format!("apiVersion: v2\nname: app\nversion: {version}\n");
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut archive = archive();
     let templates = templates.iter().map(|(name, text)| (format!("app/templates/{name}"), *text));
     for (name, text) in [("app/Chart.yaml".to_owned(), chart.as_str())].into_iter().chain(templates) {
         let mut header = tar::Header::new_gnu();
@@ -25,9 +49,7 @@ pub fn packed(version: &str, templates: &[(&str, &str)]) -> String {
         header.set_mode(0o644);
         archive.append_data(&mut header, name, text.as_bytes()).expect("a chart fits into memory");
     }
-    let mut compressed = archive.into_inner().expect("a chart fits into memory");
-    compressed.flush().expect("a chart fits into memory");
-    BASE64.encode(&compressed.finish().expect("a chart fits into memory"))
+    encoded(archive)
 }
 
 /// A deploy item of its own that installs a packed chart as the release `rel`; it asks for a job.
@@ -53,13 +75,33 @@ pub async fn deploy(objects: &Objects, item: &Value) {
     objects.annotate(&any("DeployItem", "item"), asks).await;
 }
 
+/// The files of a packed chart, by their names in the archive.
+pub fn files(packed: &str) -> BTreeMap<String, Vec<u8>> {
+    let packed = BASE64.decode(packed.as_bytes()).expect("a packed chart is base64");
+    let mut archive = tar::Archive::new(GzDecoder::new(packed.as_slice()));
+    let mut files = BTreeMap::new();
+    for file in archive.entries().expect("a packed chart is an archive") {
+        let mut file = file.expect("the archive is whole");
+        let name = file.path().expect("files have names").to_string_lossy().into_owned();
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).expect("the archive is whole");
+        files.insert(name, content);
+    }
+    files
+}
+
 /// A revision of the release `rel` in a state, as its Secret says.
 pub fn revision(number: u32, status: &str) -> Value {
+    revision_of("rel", number, status)
+}
+
+/// A revision of a release in a state, as its Secret says.
+pub fn revision_of(release: &str, number: u32, status: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
         "metadata": {
-            "name": format!("sh.helm.release.v1.rel.v{number}"),
-            "labels": {"name": "rel", "owner": "helm", "status": status, "version": number.to_string()},
+            "name": format!("sh.helm.release.v1.{release}.v{number}"),
+            "labels": {"name": release, "owner": "helm", "status": status, "version": number.to_string()},
         },
     })
 }

@@ -1,6 +1,6 @@
-//! The Go engines pass their own tests, are formatted, and `go vet` finds nothing in them.
+//! What is written in Go passes its own tests, is formatted, and `go vet` finds nothing in it.
 //!
-//! Natively; the sandbox runs the same cases in `tests/wasm`. A machine without Go, or without the modules and a network to
+//! Natively; the sandbox runs the same cases of the engines in `tests/wasm`, and releases in `tests/cluster`. A machine without Go, or without the modules and a network to
 //! get them, says so and passes.
 
 use std::{
@@ -13,8 +13,8 @@ use std::{
 /// Where Go lies on machines whose path does not have it.
 const USUAL: &str = "/usr/local/go/bin";
 
-fn engines() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../go")
+fn module(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
 }
 
 /// Go's programs lie in one folder.
@@ -24,9 +24,9 @@ fn go() -> Option<PathBuf> {
     folders.find(|folder| folder.join("go").is_file() && folder.join("gofmt").is_file())
 }
 
-fn run(program: &Path, arguments: &[&str]) -> Output {
+fn run(program: &Path, name: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
-    command.current_dir(engines()).args(arguments).env_remove("GOOS").env_remove("GOARCH");
+    command.current_dir(module(name)).args(arguments).env_remove("GOOS").env_remove("GOARCH");
     command.output().expect("a program of Go starts")
 }
 
@@ -36,23 +36,33 @@ fn said(output: &Output) -> String {
 
 /// Not by `eprintln!`, which the test runner keeps to itself.
 fn skipped(why: &str) {
-    writeln!(stderr(), "\nNOT RUN: the tests of the Go engines: {why}\n").expect("standard error can be written");
+    writeln!(stderr(), "\nNOT RUN: the tests of what is written in Go: {why}\n")
+        .expect("standard error can be written");
 }
 
 #[test]
 fn the_go_engines_pass_their_own_tests() {
+    passes("go");
+}
+
+#[test]
+fn the_helm_deployer_passes_its_own_tests() {
+    passes("helm");
+}
+
+fn passes(name: &str) {
     let Some(programs) = go() else {
         return skipped("this machine has no Go; install Go >= 1.26 from https://go.dev/dl");
     };
     let go = programs.join("go");
-    let modules = run(&go, &["mod", "download"]);
+    let modules = run(&go, name, &["mod", "download"]);
     if !modules.status.success() {
         return skipped(&format!("their modules cannot be downloaded: {}", said(&modules).trim()));
     }
-    let unformatted = run(&programs.join("gofmt"), &["-l", "."]);
+    let unformatted = run(&programs.join("gofmt"), name, &["-l", "."]);
     assert!(unformatted.status.success() && unformatted.stdout.is_empty(), "run gofmt -w on: {}", said(&unformatted));
     for arguments in [["vet", "./..."], ["test", "./..."]] {
-        let done = run(&go, &arguments);
-        assert!(done.status.success(), "go {} in plugins/go:\n{}", arguments.join(" "), said(&done));
+        let done = run(&go, name, &arguments);
+        assert!(done.status.success(), "go {} in plugins/{name}:\n{}", arguments.join(" "), said(&done));
     }
 }

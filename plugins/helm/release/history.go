@@ -17,7 +17,8 @@ type Revision struct {
 	Status common.Status
 	// Job is the job of Orangery that made it; empty where Helm has written it.
 	Job string
-	// Created is when it was stored first; zero where nothing tells.
+	// Created is when it was stored first: the label of Helm, which loses it when it updates the Secret, or else what the
+	// API server noted. Zero where nothing tells.
 	Created time.Time
 	Key     wire.Key
 	secret  map[string]any
@@ -55,13 +56,24 @@ func Read(host wire.Host, namespace, name string) (History, error) {
 			Number: number, Status: common.Status(labels["status"]), Job: texts(secret, "annotations")[JobAnnotation],
 			Key: SecretKey(namespace, name, number), secret: secret,
 		}
-		if seconds, err := strconv.ParseInt(labels["createdAt"], 10, 64); err == nil {
-			revision.Created = time.Unix(seconds, 0).UTC()
-		}
+		revision.Created = created(secret)
 		history = append(history, revision)
 	}
 	sort.Slice(history, func(i, j int) bool { return history[i].Number < history[j].Number })
 	return history, nil
+}
+
+func created(secret map[string]any) time.Time {
+	if seconds, err := strconv.ParseInt(labels(secret)["createdAt"], 10, 64); err == nil {
+		return time.Unix(seconds, 0).UTC()
+	}
+	metadata, _ := secret["metadata"].(map[string]any)
+	stamp, _ := metadata["creationTimestamp"].(string)
+	noted, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return time.Time{}
+	}
+	return noted.UTC()
 }
 
 // Last is the newest revision; nil where there is none.

@@ -39,7 +39,7 @@ func SecretKey(namespace, name string, revision int) wire.Key {
 }
 
 // Secret is the Secret of a revision. `created` is when the revision began; the same for all its writes, so that they can
-// be repeated. Errors are of type *wire.Fault.
+// be repeated; a zero time is left out. Errors are of type *wire.Fault.
 func Secret(of *helm.Release, job string, created, modified time.Time) (map[string]any, error) {
 	packed, err := pack(of)
 	if err != nil {
@@ -57,7 +57,9 @@ func Secret(of *helm.Release, job string, created, modified time.Time) (map[stri
 	}
 	labels["name"], labels["owner"] = of.Name, "helm"
 	labels["status"], labels["version"] = of.Info.Status.String(), strconv.Itoa(of.Version)
-	labels["createdAt"] = strconv.FormatInt(created.Unix(), 10)
+	if !created.IsZero() {
+		labels["createdAt"] = strconv.FormatInt(created.Unix(), 10)
+	}
 	if !modified.IsZero() {
 		labels["modifiedAt"] = strconv.FormatInt(modified.Unix(), 10)
 	}
