@@ -16,6 +16,9 @@ mod blueprints;
 #[path = "cluster/cases.rs"]
 mod cases;
 #[cfg(test)]
+#[path = "cluster/chart_sources.rs"]
+mod chart_sources;
+#[cfg(test)]
 #[path = "cluster/components.rs"]
 mod components;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use orangery_core::{
-    port::{Plugins, Surroundings},
+    port::{Plugins, Reads, Surroundings},
     proposal::Item,
     template::{ExecutionKind, RenderRequest},
 };
@@ -70,7 +70,7 @@ pub(crate) async fn repeat(call: impl AsyncFn()) -> Vec<Duration> {
 
 async fn plan(plugins: &PluginSet, item_type: &str) {
     let deployer = plugins.deployer(item_type).expect("a built-in component serves the type");
-    deployer.plan(&item(item_type), Arc::new(Empty)).await.expect("the item is planned");
+    deployer.plan(&item(item_type), Reads::of_clusters(Arc::new(Empty))).await.expect("the item is planned");
 }
 
 fn item(item_type: &str) -> Item {

@@ -12,7 +12,7 @@ use std::{
 use data_encoding::BASE64;
 use flate2::read::GzDecoder;
 use orangery_core::{
-    port::{Clusters, Plugins as _},
+    port::{Plugins as _, Reads},
     proposal::{Item, Proposal},
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
@@ -89,8 +89,8 @@ impl Component {
     /// Renders it in a fresh instance.
     pub(crate) async fn render(&self, item: &Item, cluster: &Told) -> io::Result<Rendered> {
         let deployer = self.0.deployer(ITEM_TYPE).ok_or_else(|| io::Error::other("this build has no Helm deployer"))?;
-        let clusters: Arc<dyn Clusters> = Arc::new(Told(cluster.0.clone()));
-        let proposal = deployer.plan(item, clusters).await.map_err(|fault| io::Error::other(fault.to_string()))?;
+        let reads = Reads::of_clusters(Arc::new(Told(cluster.0.clone())));
+        let proposal = deployer.plan(item, reads).await.map_err(|fault| io::Error::other(fault.to_string()))?;
         rendered(&proposal)
     }
 

@@ -23,6 +23,10 @@ mkdir -p "$folder"
 cd "$folder"
 # A program tells its version, which the templates see as .Capabilities.HelmVersion.
 set=helm.sh/helm/v4/internal/version
+# It is built once: a cache of its parts would only take space.
+GOCACHE=$(mktemp -d)
+export GOCACHE
+trap 'rm -rf "$GOCACHE"' EXIT
 CGO_ENABLED=0 GOBIN=$folder GOFLAGS=-buildvcs=false \
     go install -trimpath -ldflags "-s -w -X $set.version=v$helm" "helm.sh/helm/v4/cmd/helm@v$helm" >&2
 touch "$folder/complete"

@@ -57,6 +57,10 @@ import (
 func main() { etcdmain.Main(os.Args) }
 GO
 
+# They are built once: a cache of their parts would only take space.
+GOCACHE=$(mktemp -d)
+export GOCACHE
+trap 'rm -rf "$GOCACHE"' EXIT
 {
     go mod tidy
     export CGO_ENABLED=0 GOFLAGS=-buildvcs=false

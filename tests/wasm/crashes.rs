@@ -1,6 +1,10 @@
 //! Guests that crash, end themselves or answer nonsense.
 
-use orangery_core::{error::Code, error::Fault, port::Deployer};
+use orangery_core::{
+    error::Code,
+    error::Fault,
+    port::{Deployer, Reads},
+};
 use orangery_plugin::Error;
 use serde_json::json;
 
@@ -55,7 +59,7 @@ async fn nonsense_is_named_with_its_place() {
 #[tokio::test]
 async fn an_item_gets_one_sentence_with_the_component_s_name() {
     let traps = deployer("traps", json!({}));
-    let fault = Deployer::plan(&traps, &item(), std::sync::Arc::new(Empty)).await.unwrap_err();
+    let fault = Deployer::plan(&traps, &item(), Reads::of_clusters(std::sync::Arc::new(Empty))).await.unwrap_err();
     assert_eq!(
         fault,
         Fault::invalid(

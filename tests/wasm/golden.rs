@@ -9,7 +9,7 @@ use std::{
 
 use orangery_core::{
     error::{Fault, Problem},
-    port::{ApiResource, BoxFuture, Clusters, Files, Surroundings},
+    port::{ApiResource, BoxFuture, Clusters, Files, Reads, Surroundings},
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
     template::{Findings, RenderFailure, RenderRequest, Rendered},
 };
@@ -123,7 +123,7 @@ async fn check_deployer(name: &str) {
     for (case, request, response) in cases(name) {
         let PlanRequest { item, reads } = serde_json::from_value(request).unwrap();
         let expected: PlanResponse = serde_json::from_value(response).unwrap();
-        let answer = match plugin.plan(&item, Arc::new(Recorded(reads))).await.unwrap() {
+        let answer = match plugin.plan(&item, Reads::of_clusters(Arc::new(Recorded(reads)))).await.unwrap() {
             Ok(proposal) => PlanResponse::Proposal(proposal),
             Err(Fault::Invalid(problem)) => PlanResponse::Fault(ToldFault::Invalid(problem)),
             Err(Fault::Later(problem)) => PlanResponse::Fault(ToldFault::Later(problem)),

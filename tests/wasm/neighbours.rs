@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orangery_core::port::Plugins;
+use orangery_core::port::{Plugins, Reads};
 use orangery_plugin::{Occupancy, PluginSet};
 use serde_json::json;
 
@@ -55,7 +55,7 @@ async fn a_broken_plugin_stalls_its_own_types_only() {
     let item = crate::stage::item();
     let plan = async |item_type: &str| {
         let deployer = set.deployer(item_type).unwrap();
-        deployer.plan(&item, Arc::new(orangery_tests::empty::Empty)).await
+        deployer.plan(&item, Reads::of_clusters(Arc::new(orangery_tests::empty::Empty))).await
     };
     assert!(plan("example.org/good").await.is_ok());
     assert_eq!(

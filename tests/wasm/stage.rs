@@ -8,6 +8,7 @@ use std::{
 
 use orangery_core::{
     error::Fault,
+    port::Reads,
     proposal::{Item, Proposal},
 };
 use orangery_plugin::{CompileCommand, Error, Plugin, Registered, Registration, Sandbox, SandboxConfig};
@@ -97,7 +98,7 @@ pub(crate) fn ended<T: std::fmt::Debug>(answer: Result<T, Arc<Error>>) -> Arc<Er
 
 /// Calls a guest.
 pub(crate) async fn plan(plugin: &Plugin) -> Result<Result<Proposal, Fault>, Arc<Error>> {
-    plugin.plan(&item(), Arc::new(Empty)).await
+    plugin.plan(&item(), Reads::of_clusters(Arc::new(Empty))).await
 }
 
 /// A WebAssembly section.

@@ -123,6 +123,20 @@ impl Cluster {
         self.apply_with(&PatchParams::apply(manager), resource, key, object).await
     }
 
+    /// What a server-side apply would answer, without one being done: of our own, or in the name of another tool.
+    pub(crate) async fn try_apply(
+        &self,
+        manager: Option<&str>,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        object: &Value,
+    ) -> Result<Value, Error> {
+        let params = manager.map_or_else(|| PatchParams::apply(FIELD_MANAGER).force(), PatchParams::apply);
+        let params = params.dry_run();
+        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), &params, &Patch::Apply(object));
+        self.ask(key, request).await
+    }
+
     async fn apply_with(
         &self,
         params: &PatchParams,

@@ -56,11 +56,7 @@ impl Clusters for ClusterSet {
         Box::pin(async move {
             let cluster = self.cluster(on).await.map_err(error::fault)?;
             let version: Value = ask(&cluster, "/version").await?;
-            let part = |name: &str| {
-                let text = version.get(name).and_then(Value::as_str).unwrap_or_default();
-                text.trim_end_matches('+').to_owned()
-            };
-            Ok(format!("{}.{}", part("major"), part("minor")))
+            Ok(version.get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned())
         })
     }
 

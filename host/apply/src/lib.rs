@@ -6,7 +6,7 @@
 //! - [`carry_out`]: takes a proposal as far as it goes without waiting; [`delete`]: does the same with an inventory.
 //! - [`Lookout`]: watches on single objects, for whoever depends on them without deploying them.
 //! - [`mint`]: credentials of a cluster for templates that ask for them.
-//! - [`drift`]: how far live objects are from a proposal.
+//! - [`drift`]: how far live objects are from a proposal; [`preview`]: what it would do to them.
 //!
 //! Nothing here sleeps or polls: what cannot go on answers `Halt::Wait`, and a watch wakes whoever waits. What has to
 //! survive a crash goes through the caller's [`Ledger`] before it counts.
@@ -23,6 +23,7 @@ mod job;
 mod kubeconfig;
 mod lookout;
 mod mint;
+mod preview;
 mod run;
 mod set;
 mod site;
@@ -39,6 +40,7 @@ pub use crate::{
     kubeconfig::KubeconfigError,
     lookout::Lookout,
     mint::{Credential, Minted, Subject, mint},
+    preview::{Action, Effect, preview},
     run::carry_out,
     set::ClusterSet,
     watch::{Sight, Waiter, Wake},

@@ -319,7 +319,7 @@ fn halt(setback: Setback) -> Halt {
     setback.halt
 }
 
-fn located(write: &ObjectWrite) -> Result<Located, Setback> {
+pub(crate) fn located(write: &ObjectWrite) -> Result<Located, Setback> {
     let key = key_of(&write.object).map_err(|message| Halt::Stall(Failure::new("Apply", "InvalidObject", message)))?;
     Ok(Located { on: write.on.clone(), key })
 }

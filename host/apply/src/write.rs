@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 3;
 
 /// What brings a live object to its desired form.
 #[derive(Debug, PartialEq)]
-enum Change {
+pub(crate) enum Change {
     /// Nothing does: it has it.
     Nothing,
     /// A PUT of this.
@@ -120,14 +120,20 @@ impl Site<'_> {
         Err(Error::Conflict { key: Box::new(key.clone()) }.into())
     }
 
-    /// The object as the component wants it, with the labels of the item and the content that the host places.
-    async fn desired(&self, spot: &Spot, write: &ObjectWrite) -> Result<Value, Setback> {
+    /// The object as the component wants it, with the labels of the item.
+    pub(crate) fn labelled(&self, write: &ObjectWrite) -> Value {
         let mut object = write.object.clone();
         if !self.job.labels.is_empty() {
             let labels: Map<String, Value> =
                 self.job.labels.iter().map(|label| (label.clone(), json!(self.job.owner))).collect();
             overlay(&mut object, &json!({"metadata": {"labels": labels}}));
         }
+        object
+    }
+
+    /// The same with the content that the host places.
+    async fn desired(&self, spot: &Spot, write: &ObjectWrite) -> Result<Value, Setback> {
+        let mut object = self.labelled(write);
         for Injection { at, content } in &write.inject {
             let content = self.job.clusters.content(content).await?;
             let encoded = spot.key.kind == "Secret" && at.starts_with("/data/");
@@ -139,14 +145,14 @@ impl Site<'_> {
     }
 }
 
-fn place(object: &mut Value, at: &str, text: String) -> Option<()> {
+pub(crate) fn place(object: &mut Value, at: &str, text: String) -> Option<()> {
     let (parent, name) = at.rsplit_once('/')?;
     let name = name.replace("~1", "/").replace("~0", "~");
     object.pointer_mut(parent)?.as_object_mut()?.insert(name, Value::String(text));
     Some(())
 }
 
-fn change(live: &Value, desired: &Value, how: &Write) -> Change {
+pub(crate) fn change(live: &Value, desired: &Value, how: &Write) -> Change {
     let put = |body: Value| if is_unchanged(live, &body) { Change::Nothing } else { Change::Put(body) };
     match how {
         Write::Replace => put(replacement(live, desired)),

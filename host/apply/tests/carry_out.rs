@@ -7,6 +7,9 @@ mod crash;
 #[path = "carry_out/deletion.rs"]
 mod deletion;
 #[cfg(test)]
+#[path = "carry_out/foretold.rs"]
+mod foretold;
+#[cfg(test)]
 #[path = "carry_out/gates.rs"]
 mod gates;
 #[cfg(test)]

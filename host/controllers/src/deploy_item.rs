@@ -41,6 +41,7 @@ mod look;
 mod pick_up;
 mod places;
 mod provider_status;
+mod resources;
 
 /// How long an item without a timeout of its own may take (`landscaper.md` §1.3).
 pub(crate) const USUAL_TIMEOUT: Duration = Duration::from_secs(600);

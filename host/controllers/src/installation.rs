@@ -33,11 +33,10 @@ use crate::{
     target::TargetConnections,
 };
 
-mod artifacts;
 mod blueprints;
 mod children;
 mod completing;
-mod component;
+pub(crate) mod component;
 mod deletion;
 mod execution;
 mod idle;

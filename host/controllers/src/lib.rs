@@ -5,6 +5,7 @@
 //! of the core.
 
 mod again;
+mod artifacts;
 mod conditions;
 mod dependency;
 mod event;

@@ -27,8 +27,8 @@ pub use self::{
     overwrite::{Overwrite, OverwriteSide, Replaced, replace},
     policy::{NotSigned, SignaturePolicy},
     port::{
-        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Content, Credentials, Secret,
-        Verification, VersionReference,
+        ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Content,
+        Credentials, Secret, Verification, VersionReference,
     },
     reference::{ReferenceError, ResourceReference},
     render::list,

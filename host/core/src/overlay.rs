@@ -7,8 +7,10 @@ use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
 
 use crate::health::same;
+pub use difference::{Difference, difference, shown};
 pub use three_way::three_way;
 
+mod difference;
 mod three_way;
 
 /// What only the server writes in `metadata`.

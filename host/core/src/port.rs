@@ -4,6 +4,9 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use serde_json::{Map, Value};
 
+mod artifact;
+
+pub use self::artifact::{Artifact, Found, KeyComponent, Reads, ResourceKey, Resources};
 use crate::{
     blueprint::ComponentReference,
     component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy},
@@ -42,7 +45,7 @@ pub trait Clusters: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Option<Value>>, Fault>>;
     /// All objects of a selection.
     fn list<'a>(&'a self, on: &'a ClusterRef, what: &'a Selection) -> BoxFuture<'a, Result<Vec<Value>, Fault>>;
-    /// The server's version as `major.minor` text.
+    /// The server's version as it says it, such as `v1.33.4` or `v1.33.4-gke.1`.
     fn version<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Result<String, Fault>>;
     /// The kinds that the cluster serves.
     fn discover<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Result<Vec<ApiResource>, Fault>>;
@@ -76,13 +79,9 @@ pub trait Deployer: Send + Sync {
     /// What the item needs. Same item, same reads, same proposal.
     ///
     /// A trap, a limit met and an unusable component are faults as well, each with its own sentence.
-    fn plan<'a>(&'a self, item: &'a Item, clusters: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Proposal, Fault>>;
+    fn plan<'a>(&'a self, item: &'a Item, reads: Reads) -> BoxFuture<'a, Result<Proposal, Fault>>;
     /// What must happen before the host deletes the inventory; `None` where the component does not export `uninstall`.
-    fn uninstall<'a>(
-        &'a self,
-        item: &'a Item,
-        clusters: Arc<dyn Clusters>,
-    ) -> BoxFuture<'a, Result<Option<Proposal>, Fault>>;
+    fn uninstall<'a>(&'a self, item: &'a Item, reads: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>>;
 }
 
 /// The files of one blueprint, by slash-separated path without a leading slash.
@@ -113,11 +112,17 @@ pub trait Components: Send + Sync {
     fn resource_content<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
 }
 
-/// Components in OCI registries, for executions of type `Wasm`. The registry's credentials are those of the job's Context.
+/// Content of registries and web servers, asked for with the credentials of one Context. Grants are checked by the caller.
 pub trait Artifacts: Send + Sync {
     /// The WebAssembly component of an artifact: its layer of media type `application/wasm`. The manifest has the digest
     /// of the reference, and the layer the digest that the manifest says, or the answer is a fault.
     fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
+    /// An artifact of a registry, as it is now: a chart where it has one, else its first layer.
+    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a>;
+    /// A file of a web server.
+    fn url<'a>(&'a self, url: &'a str) -> Found<'a>;
+    /// A chart of a classic repository, or of the registry where the address begins with `oci://`.
+    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> Found<'a>;
 }
 
 /// Credentials for the clusters behind targets (`wit/template/kubeconfigs.wit`). Grants are checked by the caller.
@@ -203,6 +208,18 @@ impl Artifacts for Nothing {
                 ),
             ))
         })
+    }
+
+    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a> {
+        Self::content(format!("the artifact {reference}"))
+    }
+
+    fn url<'a>(&'a self, _: &'a str) -> Found<'a> {
+        Self::content("a file of a web server".to_owned())
+    }
+
+    fn helm_repository<'a>(&'a self, _: &'a str, chart: &'a str, version: &'a str) -> Found<'a> {
+        Self::content(format!("the chart {chart} {version}"))
     }
 }
 

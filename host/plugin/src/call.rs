@@ -16,7 +16,7 @@ use wasmtime_wasi::I32Exit;
 
 use crate::{
     budget::{Budget, Limit},
-    capability::{Guest, chance::ChanceState, cluster::ClusterState, locked, postponed::Postponed},
+    capability::{Guest, chance::ChanceState, locked, postponed::Postponed},
     component::Component,
     error::{Error, Stop},
     meter::Meter,
@@ -40,8 +40,8 @@ pub(crate) struct Call<'a> {
 
 /// What is behind a call's imports.
 pub(crate) enum Reach {
-    /// Clusters, and a number that all randomness follows from.
-    Deployer(Arc<dyn port::Clusters>, u64),
+    /// Clusters and artifacts, and a number that all randomness follows from.
+    Deployer(port::Reads, u64),
     /// A blueprint and what belongs to it, and what is drawn.
     Template(port::Surroundings, ChanceState),
     /// Nothing. All randomness follows from a number.
@@ -62,8 +62,8 @@ pub(crate) async fn run<A>(
         Reach::Template(_, chance) => Randomness::of_chance(chance),
         Reach::Condition(seed) => Randomness::of_number(*seed),
     };
-    let (clusters, surroundings, chance) = match reach {
-        Reach::Deployer(clusters, _) => (Some(clusters), None, None),
+    let (reads, surroundings, chance) = match reach {
+        Reach::Deployer(reads, _) => (Some(reads), None, None),
         Reach::Template(surroundings, chance) => (None, Some(surroundings), Some(chance)),
         Reach::Condition(_) => (None, None, None),
     };
@@ -74,7 +74,7 @@ pub(crate) async fn run<A>(
         wasi: wasi::context(now, randomness, &transcript),
         transcript: transcript.clone(),
         grants,
-        cluster: ClusterState(clusters),
+        reads,
         surroundings,
         chance,
         postponed,

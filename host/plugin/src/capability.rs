@@ -11,7 +11,10 @@ pub(crate) mod postponed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orangery_core::{grant::Grants, port::Surroundings};
+use orangery_core::{
+    grant::Grants,
+    port::{Reads, Surroundings},
+};
 use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -22,7 +25,8 @@ pub(crate) struct Guest {
     pub(crate) meter: Meter,
     pub(crate) transcript: Arc<Mutex<Transcript>>,
     pub(crate) grants: Arc<Grants>,
-    pub(crate) cluster: cluster::ClusterState,
+    /// What a deployer may read; `None` for all others.
+    pub(crate) reads: Option<Reads>,
     /// What a template may reach; `None` for deployers.
     pub(crate) surroundings: Option<Surroundings>,
     /// What a template draws; `None` for deployers.

@@ -59,12 +59,6 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// The component asked for something that this host has no backend for.
-    #[error("the component uses {interface}, which this host does not serve yet")]
-    Unavailable {
-        /// The interface.
-        interface: &'static str,
-    },
     /// The component imports what is not offered.
     #[error(
         "the component imports {interface}, which is not offered to components; build it against the contracts that `orangery wit` prints"
@@ -203,7 +197,6 @@ impl Error {
             Error::Trap { .. }
             | Error::Exit { .. }
             | Error::Nonsense { .. }
-            | Error::Unavailable { .. }
             | Error::Version { .. }
             | Error::Level { .. }
             | Error::Export { .. }
@@ -225,7 +218,6 @@ impl Error {
             | Error::StackOverflow { .. }
             | Error::Exit { .. }
             | Error::Nonsense { .. }
-            | Error::Unavailable { .. }
             | Error::Import { .. }
             | Error::Version { .. }
             | Error::Level { .. }
@@ -251,9 +243,6 @@ pub(crate) enum Stop {
     /// A resource of the whole host.
     #[error("no {0} left")]
     Busy(&'static str),
-    /// An interface without a backend.
-    #[error("{0} is not served")]
-    Unavailable(&'static str),
 }
 
 impl Stop {
@@ -261,7 +250,6 @@ impl Stop {
         match self {
             Stop::Limit(limit) => Error::limit(limit, budget),
             Stop::Busy(what) => Error::Busy { what },
-            Stop::Unavailable(interface) => Error::Unavailable { interface },
         }
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use orangery_core::{
     error::Fault,
     grant::Grants,
-    port::{BoxFuture, Clusters, Deployer, Evaluator, PluginIdentity, Question, Renderer, Surroundings},
+    port::{BoxFuture, Deployer, Evaluator, PluginIdentity, Question, Reads, Renderer, Surroundings},
     proposal::{Item, Proposal},
     template::{Findings, RenderFailure, RenderRequest, Rendered},
     workflow::condition::Answered,
@@ -119,13 +119,13 @@ impl Plugin {
     /// # Errors
     ///
     /// The host's reason why there is no answer. The component's own fault is an answer.
-    pub async fn plan(&self, item: &Item, clusters: Arc<dyn Clusters>) -> Result<Result<Proposal, Fault>, Arc<Error>> {
+    pub async fn plan(&self, item: &Item, reads: Reads) -> Result<Result<Proposal, Fault>, Arc<Error>> {
         let component = self.component().await?;
         let Some(deploy) = component.deploy.clone() else {
             return Err(Arc::new(Error::Export { interface: "orangery:deployer/deploy" }));
         };
         let request = convert::item(item);
-        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, clusters), |store, instance| {
+        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), |store, instance| {
             Box::pin(async move { deploy.load(&mut *store, &instance)?.call_plan(store, &request).await })
         });
         self.proposal(answer.await?)
@@ -136,15 +136,11 @@ impl Plugin {
     /// # Errors
     ///
     /// The host's reason why there is no answer. The component's own fault is an answer.
-    pub async fn uninstall(
-        &self,
-        item: &Item,
-        clusters: Arc<dyn Clusters>,
-    ) -> Result<Option<Result<Proposal, Fault>>, Arc<Error>> {
+    pub async fn uninstall(&self, item: &Item, reads: Reads) -> Result<Option<Result<Proposal, Fault>>, Arc<Error>> {
         let component = self.component().await?;
         let Some(uninstall) = component.uninstall.clone() else { return Ok(None) };
         let request = convert::item(item);
-        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, clusters), |store, instance| {
+        let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), |store, instance| {
             Box::pin(async move { uninstall.load(&mut *store, &instance)?.call_plan(store, &request).await })
         });
         Ok(Some(self.proposal(answer.await?)?))
@@ -239,9 +235,9 @@ impl Plugin {
         self.call(reach, since_epoch(surroundings.chance.now))
     }
 
-    fn deployer_call(&self, item: &Item, clusters: Arc<dyn Clusters>) -> Call<'_> {
+    fn deployer_call(&self, item: &Item, reads: Reads) -> Call<'_> {
         let now: Option<Timestamp> = item.now.parse().ok();
-        self.call(Reach::Deployer(clusters, item.seed), now.map(since_epoch).unwrap_or_default())
+        self.call(Reach::Deployer(reads, item.seed), now.map(since_epoch).unwrap_or_default())
     }
 
     fn call(&self, reach: Reach, now: Duration) -> Call<'_> {
@@ -310,18 +306,14 @@ impl Deployer for Plugin {
         &self.ownership_labels
     }
 
-    fn plan<'a>(&'a self, item: &'a Item, clusters: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Proposal, Fault>> {
-        Box::pin(async move { Plugin::plan(self, item, clusters).await.map_err(|error| self.fault(&error))? })
+    fn plan<'a>(&'a self, item: &'a Item, reads: Reads) -> BoxFuture<'a, Result<Proposal, Fault>> {
+        Box::pin(async move { Plugin::plan(self, item, reads).await.map_err(|error| self.fault(&error))? })
     }
 
-    fn uninstall<'a>(
-        &'a self,
-        item: &'a Item,
-        clusters: Arc<dyn Clusters>,
-    ) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
-        Box::pin(async move {
-            Plugin::uninstall(self, item, clusters).await.map_err(|error| self.fault(&error))?.transpose()
-        })
+    fn uninstall<'a>(&'a self, item: &'a Item, reads: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
+        Box::pin(
+            async move { Plugin::uninstall(self, item, reads).await.map_err(|error| self.fault(&error))?.transpose() },
+        )
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
 };
 
 /// How a resource's content is reached.
+#[derive(Clone)]
 pub(crate) struct Reach {
     pub(crate) registries: Arc<Registries>,
     pub(crate) keyring: Arc<Keyring>,
@@ -82,7 +83,7 @@ impl Reach {
             }
             "ociBlob" | "ociBlobLayer" => blob(self.blob(&access).await?, access.media_type),
             "wget" | "Wget" => self.wget(written, digest).await.map(Fetched::Blob),
-            "helm" | "Helm" => self.helm(written, digest).await.map(Fetched::Blob),
+            "helm" | "Helm" | "helmChartRepository" => self.helm(written, digest).await.map(Fetched::Blob),
             "gitHub" | "github" | "GitHub" => self.github(written, digest).await.map(Fetched::Blob),
             other => Err(invalid(format!(
                 "its access type {other:?} is not supported; known are localBlob, ociArtifact, ociBlob, \

@@ -1,32 +1,171 @@
-//! WebAssembly components that are artifacts of a registry, for executions of type `Wasm`.
+//! Content by reference, for executions of type `Wasm` and for deployers: what one Context's credentials may read.
 
 use std::sync::Arc;
 
 use orangery_core::{
     blueprint::ComponentReference,
+    component::Content,
+    digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
-    port::{Artifacts, BoxFuture},
+    port::{Artifact, Artifacts, BoxFuture, Found},
 };
 
 use crate::{
-    oci::{Keyring, Reference},
-    registry::Registries,
+    access::Reach,
+    cache::Bytes,
+    oci::{CHART, Consumer, Descriptor, File, Manifest, Reference, Repository},
 };
 
-/// The components that one Context's credentials may read. What was fetched once is in the cache.
-pub(crate) struct WasmArtifacts {
-    pub(crate) registries: Arc<Registries>,
-    pub(crate) keyring: Keyring,
+/// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
+pub(crate) struct Remote(pub(crate) Reach);
+
+fn invalid(why: String) -> Fault {
+    Fault::invalid(Code::ConfigurationProblem, why)
 }
 
-impl Artifacts for WasmArtifacts {
+impl Remote {
+    fn reference(text: &str) -> Result<Reference, Fault> {
+        text.parse().map_err(|error| invalid(format!("{text} {error}")))
+    }
+
+    /// A chart of a registry, by the address that `helm pull` takes.
+    async fn in_registry(&self, url: &str, chart: &str, version: &str) -> Result<Arc<dyn Artifact>, Fault> {
+        // A tag cannot have the `+` of a version; helm writes `_`.
+        let address = url.trim_start_matches("oci://").trim_end_matches('/');
+        let reference = Self::reference(&format!("{address}/{chart}:{}", version.replace('+', "_")))?;
+        self.0.content_layer(&reference).await
+    }
+}
+
+impl Artifacts for Remote {
     fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
         Box::pin(async move {
-            let unusable = |why: String| Fault::invalid(Code::ConfigurationProblem, format!("{reference} {why}"));
-            let parsed: Reference = reference.to_string().parse().map_err(|error| unusable(format!("{error}")))?;
-            let manifest = self.registries.manifest(&parsed, &self.keyring).await?;
-            let layer = manifest.wasm_layer().map_err(unusable)?;
-            self.registries.blob(&parsed.repository, layer, &self.keyring).await.map(Arc::unwrap_or_clone)
+            let Reach { registries, keyring } = &self.0;
+            let parsed = Self::reference(&reference.to_string())?;
+            let manifest = registries.manifest(&parsed, keyring).await?;
+            let layer = manifest.wasm_layer().map_err(|why| invalid(format!("{reference} {why}")))?;
+            registries.blob(&parsed.repository, layer, keyring).await.map(Arc::unwrap_or_clone)
         })
+    }
+
+    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a> {
+        Box::pin(async move { self.0.content_layer(&Self::reference(reference)?).await })
+    }
+
+    fn url<'a>(&'a self, url: &'a str) -> Found<'a> {
+        Box::pin(async move {
+            let Reach { registries, keyring } = &self.0;
+            let file =
+                File::new(url, Consumer::Files).map_err(|why| invalid(format!("the address of the file {why}")))?;
+            let got = registries.client().file(&file, keyring).await?;
+            Ok(held(Content { media_type: got.media_type, bytes: Bytes::new(got.bytes) }))
+        })
+    }
+
+    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> Found<'a> {
+        Box::pin(async move {
+            if url.starts_with("oci://") {
+                return self.in_registry(url, chart, version).await;
+            }
+            if version.is_empty() {
+                let message = format!("the chart {chart} has no version; say which one, such as 1.2.3");
+                return Err(invalid(message));
+            }
+            let unusable = |why: String| invalid(format!("the address of the chart repository {why}"));
+            Ok(held(self.0.chart(url, chart, version, None, unusable).await?))
+        })
+    }
+}
+
+impl Reach {
+    /// The layer of an artifact that is its content.
+    async fn content_layer(&self, reference: &Reference) -> Result<Arc<dyn Artifact>, Fault> {
+        let manifest = self.registries.current_manifest(reference, &self.keyring).await?;
+        self.layer_of(reference, manifest)
+    }
+
+    /// The same of an artifact that is known.
+    pub(crate) fn layer_of(&self, reference: &Reference, manifest: Arc<Manifest>) -> Result<Arc<dyn Artifact>, Fault> {
+        let layer = manifest.content_layer().map_err(|why| invalid(format!("{reference} {why}")))?.clone();
+        Ok(Arc::new(Layer::new(self.clone(), reference.repository.clone(), manifest, layer)))
+    }
+}
+
+/// A layer of an artifact in a registry.
+struct Layer {
+    reach: Reach,
+    repository: Repository,
+    manifest: Arc<Manifest>,
+    layer: Descriptor,
+    digest: String,
+}
+
+impl Layer {
+    fn new(reach: Reach, repository: Repository, manifest: Arc<Manifest>, layer: Descriptor) -> Self {
+        let digest = layer.digest.to_string();
+        Self { reach, repository, manifest, layer, digest }
+    }
+}
+
+impl Artifact for Layer {
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn media_type(&self) -> &str {
+        &self.layer.media_type
+    }
+
+    fn size(&self) -> u64 {
+        self.layer.size
+    }
+
+    fn content(&self) -> BoxFuture<'_, Result<Bytes, Fault>> {
+        let Reach { registries, keyring } = &self.reach;
+        Box::pin(registries.blob(&self.repository, &self.layer, keyring))
+    }
+
+    fn layer(&self, media_type: &str) -> Option<Arc<dyn Artifact>> {
+        let other = self.manifest.layers.iter().find(|layer| layer.media_type == media_type)?;
+        let manifest = Arc::clone(&self.manifest);
+        Some(Arc::new(Self::new(self.reach.clone(), self.repository.clone(), manifest, other.clone())))
+    }
+}
+
+/// Content that is here already.
+struct Held {
+    digest: String,
+    content: Content,
+}
+
+/// An artifact of one layer.
+pub(crate) fn held(content: Content) -> Arc<dyn Artifact> {
+    Arc::new(Held { digest: ContentDigest::of(Algorithm::Sha256, &content.bytes).to_string(), content })
+}
+
+/// A chart that is here already.
+pub(crate) fn held_chart(bytes: Vec<u8>) -> Arc<dyn Artifact> {
+    held(Content { media_type: CHART.to_owned(), bytes: Bytes::new(bytes) })
+}
+
+impl Artifact for Held {
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    fn media_type(&self) -> &str {
+        &self.content.media_type
+    }
+
+    fn size(&self) -> u64 {
+        self.content.bytes.len() as u64
+    }
+
+    fn content(&self) -> BoxFuture<'_, Result<Bytes, Fault>> {
+        Box::pin(async { Ok(Bytes::clone(&self.content.bytes)) })
+    }
+
+    fn layer(&self, media_type: &str) -> Option<Arc<dyn Artifact>> {
+        (media_type == self.content.media_type).then(|| held(self.content.clone()))
     }
 }

@@ -9,6 +9,7 @@ pub mod archive;
 mod artifacts;
 mod blueprint;
 mod cache;
+mod charts;
 mod folder;
 mod graph;
 mod image;

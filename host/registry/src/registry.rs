@@ -1,6 +1,10 @@
 //! Component versions in OCI registries, and other artifacts there: asked once, then from memory and from the cache.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use orangery_core::{
     component::NameMapping,
@@ -8,16 +12,27 @@ use orangery_core::{
     error::{Code, Fault},
     port::BoxFuture,
 };
+use serde_json::Value;
 
 use crate::{
     cache::{Blob, Bytes, Cache},
+    charts::{self, Place},
     memory::Memory,
-    oci::{Client, Descriptor, Keyring, Manifest, Pull, Reference, Repository, Versions},
+    oci::{Client, Descriptor, File, Flights, Keyring, Manifest, Pull, Reference, Repository, Selector, Versions},
     source::{self, Blobs, Found, MOST_OF_A_BLOB, Source},
 };
 
 /// How many manifests and component versions are kept in memory.
 const MOST_KEPT: usize = 4096;
+/// Bytes of the index of a chart repository; the greatest known ones have about 20 MiB.
+const MOST_OF_AN_INDEX: u64 = 64 << 20;
+/// How long it counts where an index said that a chart is. A version that it does not have is looked for at once.
+const INDEX_COUNTS: Duration = Duration::from_secs(5 * 60);
+
+/// The error of what an index says.
+fn told(index: &File, why: &str) -> Fault {
+    Fault::invalid(Code::ConfigurationProblem, format!("the index {} {why}", index.shown()))
+}
 
 /// All registries.
 ///
@@ -32,6 +47,10 @@ pub(crate) struct Registries {
     versions: Memory<VersionKey, Found>,
     /// Blobs that were fetched by their digest alone: repository, credentials, digest.
     proven: Memory<(Repository, ContentDigest, ContentDigest), ()>,
+    /// Charts of classic repositories by index, chart and version, and by credentials.
+    charts: Memory<(String, ContentDigest), (Instant, Place)>,
+    /// Indexes that are being read.
+    indexes: Flights<(String, ContentDigest), Result<Arc<Value>, Fault>>,
 }
 
 /// Repository, credentials, component and version.
@@ -45,6 +64,8 @@ impl Registries {
             manifests: Memory::new(MOST_KEPT),
             versions: Memory::new(MOST_KEPT),
             proven: Memory::new(MOST_KEPT),
+            charts: Memory::new(MOST_KEPT),
+            indexes: Flights::new(),
         }
     }
 
@@ -56,6 +77,46 @@ impl Registries {
     /// The manifest of an artifact.
     pub(crate) async fn manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
         self.answered(reference, keyring, self.client.manifest(reference, keyring)).await
+    }
+
+    /// The manifest of an artifact as it is now: a tag may have moved since it was asked for.
+    pub(crate) async fn current_manifest(
+        &self,
+        reference: &Reference,
+        keyring: &Keyring,
+    ) -> Result<Arc<Manifest>, Fault> {
+        match reference.selector {
+            Selector::Digest(_) => self.manifest(reference, keyring).await,
+            Selector::Tag(_) => self.client.manifest(reference, keyring).await,
+        }
+    }
+
+    /// Where the chart of a classic repository is, as its index said lately or says now. Who asks for the same index at
+    /// the same time shares one.
+    pub(crate) async fn chart(
+        &self,
+        index: &File,
+        chart: &str,
+        version: &str,
+        keyring: &Keyring,
+    ) -> Result<Place, Fault> {
+        let asker = index.fingerprint(keyring);
+        let key = (format!("{} {chart}:{version}", index.identity()), asker.clone());
+        if let Some((since, place)) = self.charts.get(&key)
+            && since.elapsed() < INDEX_COUNTS
+        {
+            return Ok(place);
+        }
+        let read = || async {
+            let got = self.client.file(&index.clone().at_most(MOST_OF_AN_INDEX), keyring).await?;
+            let read = tokio::task::spawn_blocking(move || charts::read(&got.bytes)).await;
+            let read = read.map_err(|error| crate::interrupted(&index.shown(), &error))?;
+            read.map(Arc::new).map_err(|why| told(index, &why))
+        };
+        let found = self.indexes.join((index.identity(), asker), read).await?;
+        let place = charts::find(&found, chart, version).map_err(|why| told(index, &why))?;
+        self.charts.put(key, (Instant::now(), place.clone()));
+        Ok(place)
     }
 
     /// What was answered before to the same credentials, or what is answered now.

@@ -15,7 +15,7 @@ use orangery_core::{
 
 use crate::{
     access::Reach,
-    artifacts::WasmArtifacts,
+    artifacts::Remote,
     cache::Cache,
     graph::Graph,
     memory::Memory,
@@ -154,7 +154,8 @@ impl ComponentVersions for Repositories {
 
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
         let (keyring, _) = Keyring::of_context(credentials)?;
-        Ok(Arc::new(WasmArtifacts { registries: Arc::clone(&self.shared.registries), keyring }))
+        let registries = Arc::clone(&self.shared.registries);
+        Ok(Arc::new(Remote(Reach { registries, keyring: Arc::new(keyring) })))
     }
 
     fn signature_policy(&self) -> SignaturePolicy {

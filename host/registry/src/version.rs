@@ -1,6 +1,6 @@
 //! A component version that is open.
 
-use std::{io::Read, sync::Arc};
+use std::{collections::BTreeMap, io::Read, sync::Arc};
 
 use data_encoding::BASE64;
 use flate2::read::MultiGzDecoder;
@@ -12,16 +12,18 @@ use orangery_core::{
     },
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
-    port::{BoxFuture, Components, Files, Identity},
+    port::{Artifact, BoxFuture, Components, Files, Identity, ResourceKey},
 };
 use serde_json::Value;
 
 use crate::{
     access::{Fetched, Reach, is_binary, shown},
+    artifacts::{held, held_chart},
     blueprint::blueprint_layer,
     cache::Bytes,
     graph::{Graph, Node, unknown},
     image::{self, Packed},
+    oci::CHART,
     repositories::Shared,
 };
 
@@ -45,7 +47,11 @@ impl Version {
     /// A resource and the component version that has it.
     fn find(&self, reference: &ResourceReference) -> Result<(&Node, &Resource), Fault> {
         let node = self.graph.follow(&reference.reference_path)?;
-        let select: Vec<_> = reference.resource.clone().into_iter().collect();
+        Ok((node, Self::find_in(node, &reference.resource)?))
+    }
+
+    fn find_in<'n>(node: &'n Node, identity: &BTreeMap<String, String>) -> Result<&'n Resource, Fault> {
+        let select: Vec<_> = identity.clone().into_iter().collect();
         // `version` is part of an identity where names are not unique; as a selection it always counts.
         let (version, select): (Vec<_>, Vec<_>) = select.into_iter().partition(|(name, _)| name == "version");
         let mut found = resources(&node.signed, &select).map_err(|error| unknown(&error))?.into_iter();
@@ -55,10 +61,27 @@ impl Version {
             })
         };
         let missing = || {
-            let all: Vec<_> = reference.resource.clone().into_iter().collect();
+            let all: Vec<_> = identity.clone().into_iter().collect();
             unknown(&format!("the component {} has no resource with {all:?}", node.descriptor))
         };
-        Ok((node, found.find(is_version).ok_or_else(missing)?))
+        found.find(is_version).ok_or_else(missing)
+    }
+
+    /// A resource as deployers get it: of an artifact, its content.
+    async fn artifact(&self, node: &Node, resource: &Resource) -> Result<Arc<dyn Artifact>, Fault> {
+        match self.reach.fetch(node, resource).await? {
+            Fetched::Blob(content) if image::is_archive(&content.media_type) => {
+                let layer =
+                    Packed::open(&content.bytes).and_then(|packed| packed.layer(|media_type| media_type == CHART));
+                let layer = layer.map_err(|why| unknown(&format!("{}: {why}", shown(node, resource))))?;
+                Ok(held_chart(layer))
+            }
+            Fetched::Blob(content) => Ok(held(content)),
+            Fetched::Artifact { reference, manifest } => {
+                let layer = self.reach.layer_of(&reference, manifest);
+                layer.map_err(|fault| crate::within(fault, &shown(node, resource)))
+            }
+        }
     }
 
     async fn unpacked(&self, node: &Node, resource: &Resource) -> Result<Arc<FileSystem>, Fault> {
@@ -163,6 +186,17 @@ impl ComponentVersion for Version {
 
     fn content<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Content, Fault>> {
         Box::pin(self.fetched(resource))
+    }
+
+    fn keyed<'a>(&'a self, key: &'a ResourceKey) -> BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>> {
+        Box::pin(async move {
+            let wanted = &key.component;
+            let is_wanted =
+                |node: &&Node| node.descriptor.name == wanted.name && node.descriptor.version == wanted.version;
+            let Some(node) = self.graph.nodes.iter().find(is_wanted) else { return Ok(None) };
+            let resource = Self::find_in(node, &key.resource)?;
+            self.artifact(node, resource).await.map(Some)
+        })
     }
 
     fn child(&self, reference: &str) -> Result<Child, Fault> {

@@ -1,5 +1,7 @@
 //! The client of OCI registries against servers on this machine: hostile ones of our own, and a real one.
 
+#[path = "oci/artifacts.rs"]
+mod artifacts;
 #[cfg(test)]
 #[path = "oci/broken.rs"]
 mod broken;

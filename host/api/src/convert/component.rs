@@ -7,15 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
 use orangery_core::component::{
-    ComponentRequest, ComponentSource, Credentials, Overwrite, OverwriteSide, Secret, Verification, VersionReference,
+    ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, Overwrite, OverwriteSide, Secret,
+    Verification, VersionReference,
 };
 
+use self::charts::{Auth, auths};
 use crate::{
     context::Context,
     installation::{self, ComponentDescriptorSource, ComponentVersion},
     overwrites::{ComponentVersionOverwrites, OverwriteReference},
     reference::SecretReference,
 };
+
+mod charts;
 
 /// The key of an OCM configuration in its ConfigMap.
 const OCM_CONFIG: &str = ".ocmconfig";
@@ -88,6 +92,19 @@ pub enum ContextError {
         /// The key.
         key: String,
     },
+    /// A Secret without the header for a chart repository.
+    #[error(
+        "Secret {object}, which Context {context} names in helmChartRepoCredentials, has no key {key:?}; put the header there, \
+         such as Basic and user:password in base64"
+    )]
+    NoAuthHeader {
+        /// `namespace/name` of the Secret.
+        object: String,
+        /// The Context.
+        context: String,
+        /// The key.
+        key: String,
+    },
     /// A signature that the Context does not know.
     #[error(
         "spec.verification asks for the signature {signature:?}, but Context {context} has no verificationSignatures of that \
@@ -117,9 +134,10 @@ pub struct ContextNames {
 impl ContextNames {
     /// What is needed to reach repositories.
     pub fn of_credentials(context: &Context, namespace: &str) -> Self {
-        let secrets = context.spec.registry_pull_secrets.iter();
+        let secrets = context.spec.registry_pull_secrets.iter().map(|secret| secret.name.clone());
+        let of_charts = auths(context).unwrap_or_default().into_iter().filter_map(|auth| Some(auth.secret_ref?.name));
         Self {
-            secrets: secrets.map(|secret| (namespace.to_owned(), secret.name.clone())).collect(),
+            secrets: secrets.chain(of_charts).map(|name| (namespace.to_owned(), name)).collect(),
             ocm_config: context.spec.ocm_config.as_ref().map(|reference| reference.name.clone()),
             overwrites: None,
         }
@@ -205,7 +223,39 @@ impl ContextInputs<'_> {
                 .ok_or_else(|| ContextError::NoOcmConfig { object, context: self.context.name_any() })?;
             credentials.ocm_config = Some((reference.name.clone(), Secret(text.clone().into_bytes())));
         }
+        credentials.chart_repositories = self.chart_repositories();
         Ok(credentials)
+    }
+
+    /// `helmChartRepoCredentials`. What is wrong with them keeps nobody from reading elsewhere.
+    fn chart_repositories(&self) -> ChartRepositories {
+        let origin = format!("Context {}/{}", self.namespace, self.context.name_any());
+        let read = auths(self.context).map_err(|why| format!("helmChartRepoCredentials of {origin} {why}"));
+        let logins = read.and_then(|auths| {
+            let login = |auth: Auth| self.chart_login(auth, &origin).map_err(|error| error.to_string());
+            auths.into_iter().map(login).collect::<Result<Vec<_>, _>>()
+        });
+        match logins {
+            Ok(logins) => ChartRepositories { logins, unusable: None },
+            Err(why) => ChartRepositories { logins: Vec::new(), unusable: Some(why) },
+        }
+    }
+
+    fn chart_login(&self, auth: Auth, origin: &str) -> Result<ChartLogin, ContextError> {
+        let authorization = match auth.secret_ref {
+            None => {
+                Some(auth.auth_header).filter(|header| !header.is_empty()).map(|header| Secret(header.into_bytes()))
+            }
+            Some(reference) => {
+                let key = if reference.key.is_empty() { charts::USUAL_KEY.to_owned() } else { reference.key };
+                let (namespace, context) = (self.namespace.to_owned(), self.context.name_any());
+                let secret = self.secret(&(namespace, reference.name.clone()))?;
+                let object = format!("{}/{}", self.namespace, reference.name);
+                Some(secret.get(&key).cloned().ok_or(ContextError::NoAuthHeader { object, context, key })?)
+            }
+        };
+        let certificates = Some(auth.custom_ca_data).filter(|pem| !pem.is_empty());
+        Ok(ChartLogin { url: auth.url, authorization, certificates, origin: origin.to_owned() })
     }
 
     fn overwrites(&self) -> Result<Vec<Overwrite>, ContextError> {

@@ -13,8 +13,8 @@ use axum::{Router, body::Body};
 use jiff::Timestamp;
 use kube::Client;
 use orangery_apply::{
-    Cluster, ClusterPool, ClusterSet, Connections, Drifted, Job, Ledger, Outcome, Page, Purpose, Waiter, carry_out,
-    delete, drift,
+    Cluster, ClusterPool, ClusterSet, Connections, Drifted, Effect, Job, Ledger, Outcome, Page, Purpose, Waiter,
+    carry_out, delete, drift, preview,
 };
 use orangery_core::{
     digest::sha256,
@@ -333,6 +333,22 @@ impl World {
             is_current: &|| true,
         };
         drift(&job, proposal).await.unwrap()
+    }
+
+    /// What a proposal would do, with what the item has now.
+    pub(crate) async fn preview(&self, proposal: &Proposal) -> Vec<Effect> {
+        let clusters = self.clusters();
+        let labels = [LABEL.to_owned()];
+        let job = Job {
+            id: "preview",
+            purpose: Purpose::Install,
+            owner: "item",
+            labels: &labels,
+            clusters: &clusters,
+            clock: &self.clock,
+            is_current: &|| true,
+        };
+        preview(&job, proposal, &self.status.page.inventory).await.unwrap()
     }
 
     /// Waits until a watch has woken the item.

@@ -206,7 +206,7 @@ async fn components_read_through_the_same_clusters() {
             .iter()
             .any(|resource| resource.kind == "Deployment" && resource.api_version == "apps/v1" && resource.namespaced)
     );
-    assert!(clusters.version(&on).await.unwrap().starts_with("1."));
+    assert!(clusters.version(&on).await.unwrap().starts_with("v1."));
     let unknown = ObjectKey { kind: "Nope".into(), ..key("x") };
     assert!(matches!(Clusters::get(&clusters, &on, &unknown).await, Err(orangery_core::error::Fault::Invalid(_))));
 }

@@ -12,7 +12,7 @@ use orangery_core::{
     blueprint::ComponentReference,
     component::{ComponentSource, ComponentVersions},
     error::Fault,
-    port::{Artifacts, BoxFuture, Files, JobChance, Nothing},
+    port::{Artifacts, BoxFuture, Files, Found, JobChance, Nothing},
 };
 use orangery_render::{BlueprintSource, LoadError, Loaded, Opened, Reach};
 use serde_json::Value;
@@ -116,6 +116,18 @@ struct Refused(Fault);
 
 impl Artifacts for Refused {
     fn component<'a>(&'a self, _: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+
+    fn oci<'a>(&'a self, _: &'a str) -> Found<'a> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+
+    fn url<'a>(&'a self, _: &'a str) -> Found<'a> {
+        Box::pin(async { Err(self.0.clone()) })
+    }
+
+    fn helm_repository<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Found<'a> {
         Box::pin(async { Err(self.0.clone()) })
     }
 }

@@ -12,14 +12,16 @@ use orangery_core::{
     error::{Failure, Problem},
     phase::item::Item as Phase,
     plan::item::{At, Kept, Progress, judge, seed, timed_out},
-    port::{Clusters, Deployer},
+    port::{Deployer, Reads},
     proposal::{Item, Next, Proposal, StageFailure},
     step::{Halt, Step, Verdict, Wait},
     walk::Rest,
 };
+use orangery_reconcile::Key;
 
-use super::{DeployItemController, KIND, keep, ledger, ledger::Book, provider_status};
+use super::{DeployItemController, KIND, keep, ledger, ledger::Book, provider_status, resources::ItemResources};
 use crate::{
+    artifacts::ContextArtifacts,
     host::{key_of, waiter},
     removed,
     target::TargetConnections,
@@ -113,8 +115,7 @@ impl<'a> Look<'a> {
                 Todo::CarryOn(proposal) => proposal,
                 Todo::Ask(call) => {
                     let item = self.item(*call, page);
-                    let clusters: Arc<dyn Clusters> = Arc::clone(&self.clusters) as Arc<dyn Clusters>;
-                    let answer = self.deployer.plan(&item, clusters).await;
+                    let answer = self.deployer.plan(&item, self.reads()).await;
                     self.checked(answer.map_err(|fault| judge(fault, self.deployer.identity()))?)?
                 }
             };
@@ -185,8 +186,7 @@ impl<'a> Look<'a> {
             return;
         }
         let item = self.item(Call::default(), page);
-        let clusters: Arc<dyn Clusters> = Arc::clone(&self.clusters) as Arc<dyn Clusters>;
-        if let Ok(proposal) = self.deployer.plan(&item, clusters).await
+        if let Ok(proposal) = self.deployer.plan(&item, self.reads()).await
             && let Ok(proposal) = self.checked(proposal)
         {
             page.deletion_order.clone_from(&proposal.deletion_order);
@@ -200,8 +200,7 @@ impl<'a> Look<'a> {
                 Todo::CarryOn(proposal) => proposal,
                 Todo::Ask(call) => {
                     let item = self.item(*call, page);
-                    let clusters: Arc<dyn Clusters> = Arc::clone(&self.clusters) as Arc<dyn Clusters>;
-                    let answer = self.deployer.uninstall(&item, clusters).await;
+                    let answer = self.deployer.uninstall(&item, self.reads()).await;
                     match answer.map_err(|fault| judge(fault, self.deployer.identity()))? {
                         Some(proposal) => self.checked(proposal)?,
                         None => return Ok(Verdict::Done),
@@ -230,6 +229,23 @@ impl<'a> Look<'a> {
             page.progress = None;
         }
         self.book.rest(rest, page.as_ref()).await
+    }
+
+    /// The Context of the item.
+    fn context(&self) -> Key {
+        let named = &self.item.spec.context;
+        let name = if named.is_empty() { USUAL_CONTEXT.to_owned() } else { named.clone() };
+        Key { namespace: self.item.namespace().unwrap_or_default(), name }
+    }
+
+    /// What the component may ask, as far as it is granted.
+    fn reads(&self) -> Reads {
+        let host = &self.controller.host;
+        Reads {
+            clusters: self.clusters.clone(),
+            artifacts: Arc::new(ContextArtifacts::new(host, self.context())),
+            resources: Arc::new(ItemResources::new(host, &self.item, self.context())),
+        }
     }
 
     /// The page as the status has it.
@@ -326,7 +342,7 @@ impl<'a> Look<'a> {
             uid,
             item_type: spec.type_.clone(),
             generation: self.item.metadata.generation.and_then(|number| u64::try_from(number).ok()).unwrap_or_default(),
-            context: if spec.context.is_empty() { USUAL_CONTEXT.to_owned() } else { spec.context.clone() },
+            context: self.context().name,
             target: spec.target.as_ref().map(|target| target.name.clone()),
             job: self.book.job.clone(),
             config: spec.config.clone().unwrap_or_default(),

@@ -11,8 +11,8 @@ use orangery_core::step::{Halt, Step};
 use orangery_reconcile::Key;
 use orangery_render::{BlueprintSource, LoadError, Loaded, Reach};
 
-use super::{artifacts::ContextArtifacts, component, kubeconfigs::TargetKubeconfigs};
-use crate::host::Host;
+use super::{component, kubeconfigs::TargetKubeconfigs};
+use crate::{artifacts::ContextArtifacts, host::Host};
 
 /// The blueprints of the running jobs, by uid of the Installation.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use orangery_api::{
     overwrites::ComponentVersionOverwrites,
 };
 use orangery_core::{
-    component::{self, ComponentSource, Credentials},
+    component::{self, ComponentRequest, ComponentSource, Credentials},
     error::{Code, Failure},
     step::{Halt, Step},
 };
@@ -30,7 +30,7 @@ use crate::{host::Host, object::told};
 const DEEPEST: usize = 64;
 
 /// Opens the component version of an Installation; `None` where it names none.
-pub(super) async fn open(host: &Host, of: &Installation) -> Step<Option<Opened>> {
+pub(crate) async fn open(host: &Host, of: &Installation) -> Step<Option<Opened>> {
     let source = source_of(of)?;
     let policy = host.components.signature_policy();
     let verifies = policy.verifies(source.is_some(), of.spec.verification.is_some());
@@ -70,8 +70,19 @@ fn above(host: &Host, of: &Installation, namespace: &str) -> Step<Option<Compone
     Ok(above)
 }
 
+/// The request for a component version that no Installation names, by its Context alone. Where everything has to be signed,
+/// there is none: nothing says by whom.
+pub(crate) async fn request(host: &Host, key: &Key, source: ComponentSource) -> Step<ComponentRequest> {
+    let verifies = host.components.signature_policy().verifies(true, false);
+    verifies.map_err(|error| stall("NotSigned", &error))?;
+    let context: Context = host.stores.contexts.get(key).as_deref().cloned().unwrap_or_default();
+    let objects = gather(host, &ContextNames::of(&context, &key.namespace, None), &key.namespace).await?;
+    let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
+    inputs.request(source, None, None).map_err(|error| invalid(&error))
+}
+
 /// The credentials of a Context.
-pub(super) async fn credentials(host: &Host, key: &Key) -> Step<Credentials> {
+pub(crate) async fn credentials(host: &Host, key: &Key) -> Step<Credentials> {
     let context: Context = host.stores.contexts.get(key).as_deref().cloned().unwrap_or_default();
     let objects = gather(host, &ContextNames::of_credentials(&context, &key.namespace), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };

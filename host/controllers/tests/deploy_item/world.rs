@@ -24,7 +24,7 @@ use orangery_controllers::{Host, HostKey, Queues, clusters, deploy_item::DeployI
 use orangery_core::{
     error::{Code, Fault},
     grant::Grants,
-    port::{BoxFuture, Chance, Clock, Clusters, Deployer, Nothing, PluginIdentity, Plugins, Renderer},
+    port::{BoxFuture, Chance, Clock, Deployer, Nothing, PluginIdentity, Plugins, Reads, Renderer},
     proposal::{Item, Proposal},
 };
 use orangery_embedded::{Options, Server, Storage, start};
@@ -124,11 +124,11 @@ impl Deployer for Scripted {
         &self.labels
     }
 
-    fn plan<'a>(&'a self, item: &'a Item, _: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Proposal, Fault>> {
+    fn plan<'a>(&'a self, item: &'a Item, _: Reads) -> BoxFuture<'a, Result<Proposal, Fault>> {
         Box::pin(async move { self.answer(item) })
     }
 
-    fn uninstall<'a>(&'a self, _: &'a Item, _: Arc<dyn Clusters>) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
+    fn uninstall<'a>(&'a self, _: &'a Item, _: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
         Box::pin(async { Ok(None) })
     }
 }

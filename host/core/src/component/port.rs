@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Child, Descriptor, Overwrite, ResourceReference, Schema, SignaturePolicy, replace};
 use crate::{
     error::Fault,
-    port::{Artifacts, BoxFuture, Components, Files},
+    port::{Artifact, Artifacts, BoxFuture, Components, Files, ResourceKey},
 };
 
 /// A component version by name (`spec.componentDescriptor.ref`).
@@ -108,6 +108,30 @@ pub struct Credentials {
     pub pull_secrets: Vec<(String, BTreeMap<String, Secret>)>,
     /// `ocmConfig`: the name of the ConfigMap and its `.ocmconfig`.
     pub ocm_config: Option<(String, Secret)>,
+    /// `configurations.helmChartRepoCredentials`.
+    pub chart_repositories: ChartRepositories,
+}
+
+/// Credentials of classic chart repositories.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ChartRepositories {
+    /// Entry by entry.
+    pub logins: Vec<ChartLogin>,
+    /// Why they cannot be used: one sentence, told when such a repository is asked.
+    pub unusable: Option<String>,
+}
+
+/// How one chart repository is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ChartLogin {
+    /// What the address of its index and of its charts begins with; may be without a scheme.
+    pub url: String,
+    /// The content of the header `Authorization`.
+    pub authorization: Option<Secret>,
+    /// Certificate authorities in PEM that are trusted for it as well.
+    pub certificates: Option<String>,
+    /// Where it stands, for messages, such as `the Context team/usual`.
+    pub origin: String,
 }
 
 /// A signature that must hold (`spec.verification`, and `verificationSignatures` of the Context).
@@ -142,7 +166,7 @@ pub trait ComponentVersions: Send + Sync {
     /// repository may answer another time; each is one sentence that names component and repository.
     fn open<'a>(&'a self, request: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>>;
 
-    /// The WebAssembly components in registries that one Context's credentials may read. What was fetched before is not
+    /// What one Context's credentials may read in registries and on web servers. Content that a digest names is not
     /// fetched again.
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault>;
 
@@ -167,6 +191,8 @@ pub trait ComponentVersion: Send + Sync {
     fn json_schema<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Value, Fault>>;
     /// The content of any resource.
     fn content<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Content, Fault>>;
+    /// The content of a resource of this or of a component version it refers to; `None` where the key names another one.
+    fn keyed<'a>(&'a self, key: &'a ResourceKey) -> BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>>;
     /// What `blueprint.ref` of a sub-installation template means in the sub-installation.
     fn child(&self, reference: &str) -> Result<Child, Fault>;
     /// What templates of the blueprint may ask. Resource content of media type `application/octet-stream` is given in

@@ -1,7 +1,13 @@
-//! `orangery:deployer/artifacts`: granted or not, there is no backend yet, and every call says so.
+//! `orangery:deployer/artifacts`: content by reference. The grants are asked before the port is.
 
-use orangery_core::{error::Fault, grant::Grants};
-use wasmtime::component::{HasData, Linker, Resource};
+use std::sync::Arc;
+
+use orangery_core::{
+    error::{Code, Fault},
+    grant::{Grants, Refusal},
+    port::{self, Reads, ResourceKey},
+};
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use super::Guest;
 use crate::{
@@ -10,18 +16,23 @@ use crate::{
         types,
     },
     convert,
-    error::Stop,
     meter::Meter,
 };
 
-/// An artifact that a guest holds. There is none before there is a backend.
+/// An artifact that a guest holds.
 #[expect(unreachable_pub, reason = "the generated bindings name it again as public, inside this crate")]
-pub enum Artifact {}
+pub struct Artifact {
+    found: Arc<dyn port::Artifact>,
+    /// Its content, once it was read.
+    content: Option<Arc<Vec<u8>>>,
+}
 
 /// What `artifacts` can see of a guest.
 pub(crate) struct ArtifactsView<'a> {
+    reads: Option<&'a Reads>,
     grants: &'a Grants,
     meter: &'a mut Meter,
+    table: &'a mut ResourceTable,
 }
 
 struct HasArtifacts;
@@ -32,21 +43,17 @@ impl HasData for HasArtifacts {
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     artifacts::add_to_linker::<Guest, HasArtifacts>(linker, |guest| ArtifactsView {
+        reads: guest.reads.as_ref(),
         grants: &guest.grants,
         meter: &mut guest.meter,
+        table: &mut guest.table,
     })
 }
 
-const NAME: &str = "orangery:deployer/artifacts";
+type Answer<T> = wasmtime::Result<Result<T, types::Fault>>;
 
-type Answer = wasmtime::Result<Result<Resource<Artifact>, types::Fault>>;
-
-fn refused(fault: Fault) -> Answer {
+fn refused<T>(fault: Fault) -> Answer<T> {
     Ok(Err(convert::fault_for_guest(fault)))
-}
-
-fn unserved(what: &str) -> Fault {
-    Fault::denied(format!("{what} is granted, but this host does not fetch artifacts yet"))
 }
 
 /// The host of a URL: what stands between `//` and the next `/`, `?`, `#` or port, without credentials.
@@ -57,75 +64,121 @@ fn host_of(url: &str) -> &str {
     host.split_once(':').map_or(host, |(host, _)| host)
 }
 
-impl ArtifactsView<'_> {
-    fn by_reference(&mut self, reference: &str) -> Answer {
-        self.meter.host_call(reference.len())?;
-        match self.grants.artifact(reference) {
-            Ok(()) => refused(unserved(&format!("the artifact {reference}"))),
-            Err(refusal) => refused(Fault::denied(refusal.to_string())),
-        }
+impl<'a> ArtifactsView<'a> {
+    fn granted(&self, verdict: Result<(), Refusal>) -> Result<&'a Reads, Fault> {
+        verdict.map_err(|refusal| Fault::denied(refusal.to_string()))?;
+        self.reads.ok_or_else(|| Fault::denied("there is no content in this call; only deployers read artifacts"))
     }
 
-    fn by_url(&mut self, url: &str) -> Answer {
-        self.meter.host_call(url.len())?;
-        match self.grants.host(host_of(url)) {
-            Ok(()) => refused(unserved(&format!("the host {}", host_of(url)))),
-            Err(refusal) => refused(Fault::denied(refusal.to_string())),
+    /// Waits for what is looked for, and hands it out.
+    async fn find(&mut self, found: port::Found<'_>) -> Answer<Resource<Artifact>> {
+        match self.meter.wait(found).await {
+            Ok(found) => Ok(Ok(self.table.push(Artifact { found, content: None })?)),
+            Err(fault) => refused(fault),
         }
     }
 }
 
 impl Host for ArtifactsView<'_> {
-    async fn oci(&mut self, reference: String) -> Answer {
-        self.by_reference(&reference)
+    async fn oci(&mut self, reference: String) -> Answer<Resource<Artifact>> {
+        self.meter.host_call(reference.len())?;
+        match self.granted(self.grants.artifact(&reference)) {
+            Ok(reads) => self.find(reads.artifacts.oci(&reference)).await,
+            Err(fault) => refused(fault),
+        }
     }
 
-    async fn url(&mut self, url: String) -> Answer {
-        self.by_url(&url)
+    async fn url(&mut self, url: String) -> Answer<Resource<Artifact>> {
+        self.meter.host_call(url.len())?;
+        match self.granted(self.grants.host(host_of(&url))) {
+            Ok(reads) => self.find(reads.artifacts.url(&url)).await,
+            Err(fault) => refused(fault),
+        }
     }
 
-    async fn helm_repository(&mut self, url: String, _chart: String, _version: String) -> Answer {
-        self.by_url(&url)
+    async fn helm_repository(&mut self, url: String, chart: String, version: String) -> Answer<Resource<Artifact>> {
+        self.meter.host_call(url.len() + chart.len() + version.len())?;
+        // A repository in a registry is asked for an artifact.
+        let verdict = match url.strip_prefix("oci://") {
+            Some(place) => self.grants.artifact(&format!("{}/{chart}", place.trim_end_matches('/'))),
+            None => self.grants.host(host_of(&url)),
+        };
+        match self.granted(verdict) {
+            Ok(reads) => self.find(reads.artifacts.helm_repository(&url, &chart, &version)).await,
+            Err(fault) => refused(fault),
+        }
     }
 
-    async fn component_resource(&mut self, key: String) -> Answer {
-        self.by_reference(&key)
+    async fn component_resource(&mut self, key: String) -> Answer<Resource<Artifact>> {
+        self.meter.host_call(key.len())?;
+        let read = match ResourceKey::read(&key) {
+            Ok(read) => read,
+            Err(why) => return refused(Fault::invalid(Code::ConfigurationProblem, why)),
+        };
+        // By the name of the component, which is what an operator can write down.
+        match self.granted(self.grants.artifact(&read.component.name)) {
+            Ok(reads) => self.find(reads.resources.resource(&read)).await,
+            Err(fault) => refused(fault),
+        }
     }
 }
 
 impl HostArtifact for ArtifactsView<'_> {
-    async fn digest(&mut self, _artifact: Resource<Artifact>) -> wasmtime::Result<String> {
-        Err(Stop::Unavailable(NAME).into())
+    async fn digest(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<String> {
+        self.meter.host_call(0)?;
+        Ok(self.table.get(&artifact)?.found.digest().to_owned())
     }
 
-    async fn media_type(&mut self, _artifact: Resource<Artifact>) -> wasmtime::Result<String> {
-        Err(Stop::Unavailable(NAME).into())
+    async fn media_type(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<String> {
+        self.meter.host_call(0)?;
+        Ok(self.table.get(&artifact)?.found.media_type().to_owned())
     }
 
-    async fn size(&mut self, _artifact: Resource<Artifact>) -> wasmtime::Result<u64> {
-        Err(Stop::Unavailable(NAME).into())
+    async fn size(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<u64> {
+        self.meter.host_call(0)?;
+        Ok(self.table.get(&artifact)?.found.size())
     }
 
-    async fn read(
-        &mut self,
-        _artifact: Resource<Artifact>,
-        _offset: u64,
-        _length: u32,
-    ) -> wasmtime::Result<Result<Vec<u8>, types::Fault>> {
-        Err(Stop::Unavailable(NAME).into())
+    async fn read(&mut self, artifact: Resource<Artifact>, offset: u64, length: u32) -> Answer<Vec<u8>> {
+        self.meter.host_call(0)?;
+        let held = self.table.get(&artifact)?;
+        let content = match &held.content {
+            Some(content) => Arc::clone(content),
+            None => {
+                let found = Arc::clone(&held.found);
+                // The host holds all of it as long as the guest holds the artifact.
+                self.meter.carry(usize::try_from(found.size()).unwrap_or(usize::MAX))?;
+                match self.meter.wait(found.content()).await {
+                    Ok(content) => {
+                        self.table.get_mut(&artifact)?.content = Some(Arc::clone(&content));
+                        content
+                    }
+                    Err(fault) => return refused(fault),
+                }
+            }
+        };
+        let part = part(&content, offset, length);
+        self.meter.carry(part.len())?;
+        Ok(Ok(part.to_vec()))
     }
 
-    async fn layer(
-        &mut self,
-        _artifact: Resource<Artifact>,
-        _media_type: String,
-    ) -> wasmtime::Result<Result<Option<Resource<Artifact>>, types::Fault>> {
-        Err(Stop::Unavailable(NAME).into())
+    async fn layer(&mut self, artifact: Resource<Artifact>, media_type: String) -> Answer<Option<Resource<Artifact>>> {
+        self.meter.host_call(media_type.len())?;
+        let Some(found) = self.table.get(&artifact)?.found.layer(&media_type) else { return Ok(Ok(None)) };
+        Ok(Ok(Some(self.table.push(Artifact { found, content: None })?)))
     }
 
-    async fn drop(&mut self, _artifact: Resource<Artifact>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<()> {
+        self.table.delete(artifact)?;
         Ok(())
     }
+}
+
+/// At most `length` bytes from `offset` on; none behind the end.
+fn part(content: &[u8], offset: u64, length: u32) -> &[u8] {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
+    let rest = content.get(from..).unwrap_or_default();
+    rest.get(..usize::try_from(length).unwrap_or(usize::MAX)).unwrap_or(rest)
 }
 
 #[cfg(test)]
@@ -145,5 +198,15 @@ mod tests {
         ] {
             assert_eq!(host_of(url), "charts.example.org", "{url}");
         }
+    }
+
+    #[test]
+    fn a_part_ends_where_the_content_does() {
+        let content = b"0123456789";
+        assert_eq!(part(content, 0, 4), b"0123");
+        assert_eq!(part(content, 8, 4), b"89");
+        assert_eq!(part(content, 10, 4), b"");
+        assert_eq!(part(content, u64::MAX, u32::MAX), b"");
+        assert_eq!(part(content, 3, 0), b"");
     }
 }

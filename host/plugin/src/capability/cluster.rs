@@ -1,7 +1,5 @@
 //! `orangery:deployer/cluster`: reads of granted clusters. The grants are asked before the port is.
 
-use std::sync::Arc;
-
 use orangery_core::{
     error::Fault,
     grant::{Grants, Refusal},
@@ -24,9 +22,6 @@ use crate::{
 /// The most objects of one `get-many`.
 const MOST_KEYS: usize = 1_000;
 
-/// The clusters of a call; `None` where the call has none, as for templates.
-pub(crate) struct ClusterState(pub(crate) Option<Arc<dyn Clusters>>);
-
 /// What `cluster` can see of a guest.
 pub(crate) struct ClusterView<'a> {
     port: Option<&'a dyn Clusters>,
@@ -42,7 +37,7 @@ impl HasData for HasCluster {
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     cluster::add_to_linker::<Guest, HasCluster>(linker, |guest| ClusterView {
-        port: guest.cluster.0.as_deref(),
+        port: guest.reads.as_ref().map(|reads| reads.clusters.as_ref()),
         grants: &guest.grants,
         meter: &mut guest.meter,
     })
@@ -166,6 +161,8 @@ fn api_resource(of: ApiResource) -> cluster::ApiResource {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use orangery_core::port::BoxFuture;
     use serde_json::json;
 

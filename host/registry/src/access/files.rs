@@ -8,18 +8,17 @@ use orangery_core::{
     component::{Content, Digest, media},
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
-    lenient, yaml,
+    lenient,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Reach, algorithm};
-use crate::oci::{Consumer, File, Reference};
+use crate::{
+    charts::Place,
+    oci::{CHART, Consumer, File, Reference},
+};
 
-/// Bytes of the index of a chart repository; the greatest known ones have about 20 MiB.
-const MOST_OF_AN_INDEX: u64 = 64 << 20;
-/// A chart, as registries and the original call it.
-const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const TGZ: &str = "application/x-tgz";
 const GITHUB: &str = "github.com";
 
@@ -37,8 +36,11 @@ struct Wget {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Helm {
+    #[serde(alias = "helmChartRepoUrl")]
     helm_repository: String,
+    #[serde(alias = "helmChartName")]
     helm_chart: String,
+    #[serde(alias = "helmChartVersion")]
     version: String,
     ca_cert: String,
     keyring: String,
@@ -50,15 +52,6 @@ struct GitHub {
     repo_url: String,
     api_hostname: String,
     commit: String,
-}
-
-/// A version of a chart in the index of its repository.
-#[derive(Debug, PartialEq, Eq, Deserialize, Default)]
-#[serde(default)]
-struct Chart {
-    version: String,
-    urls: Vec<String>,
-    digest: String,
 }
 
 impl Reach {
@@ -82,25 +75,48 @@ impl Reach {
         if access.helm_repository.starts_with("oci://") {
             return self.chart_of_registry(&access.helm_repository, chart, version).await;
         }
-        let index = format!("{}/index.yaml", access.helm_repository.trim_end_matches('/'));
-        let index = File::new(&index, Consumer::Charts).map_err(|why| invalid(format!("its helmRepository {why}")))?;
-        // The chart is the same as long as its digest is: then nothing is asked.
-        let fetch = || async {
-            let found = self.registries.client().file(&index.clone().at_most(MOST_OF_AN_INDEX), &self.keyring).await?;
-            let shown = index.shown();
-            let (named, wanted) = (chart.to_owned(), version.to_owned());
-            let read = tokio::task::spawn_blocking(move || chart_in(&found.bytes, &named, &wanted)).await;
-            let read = read.map_err(|error| crate::interrupted(&shown, &error))?;
-            let told = |why: String| Fault::invalid(Code::ConfigurationProblem, format!("the index {shown} {why}"));
-            let (url, digest) = read.map_err(told)?;
-            let file =
-                index.beside(&url).map_err(|why| told(format!("has the address {url:?} for {chart}, which {why}")))?;
-            Ok(self.registries.client().file(&file.with_digest(digest), &self.keyring).await?.bytes)
-        };
+        let fault = |why: String| invalid(format!("its helmRepository {why}"));
+        self.chart(&access.helm_repository, chart, version, digest_of(digest), fault).await
+    }
+
+    /// A chart of a classic repository. `unusable` makes the fault of an address that is none, of the end of a sentence.
+    pub(crate) async fn chart(
+        &self,
+        repository: &str,
+        chart: &str,
+        version: &str,
+        digest: Option<ContentDigest>,
+        unusable: impl Fn(String) -> Fault,
+    ) -> Result<Content, Fault> {
+        self.keyring.can_ask_charts()?;
+        let index = format!("{}/index.yaml", repository.trim_end_matches('/'));
+        let index = File::new(&index, Consumer::Charts).map_err(unusable)?;
         let question = format!("{} {chart}:{version}", index.identity());
-        let bytes =
-            self.registries.file(&question, &index.fingerprint(&self.keyring), digest_of(digest), fetch).await?;
+        let asker = index.fingerprint(&self.keyring);
+        // Where the digest is known before, the cache may have the chart, and nothing is asked.
+        let place = match &digest {
+            Some(_) => None,
+            None => Some(self.registries.chart(&index, chart, version, &self.keyring).await?),
+        };
+        let digest = digest.or_else(|| place.as_ref()?.digest.clone());
+        let fetch = || async {
+            let place = match place {
+                Some(place) => place,
+                None => self.registries.chart(&index, chart, version, &self.keyring).await?,
+            };
+            self.chart_at(&index, chart, &place).await
+        };
+        let bytes = self.registries.file(&question, &asker, digest, fetch).await?;
         Ok(Content { media_type: CHART.to_owned(), bytes })
+    }
+
+    async fn chart_at(&self, index: &File, chart: &str, place: &Place) -> Result<Vec<u8>, Fault> {
+        let file = index.beside(&place.url).map_err(|why| {
+            let message =
+                format!("the index {} has the address {:?} for {chart}, which {why}", index.shown(), place.url);
+            invalid(message)
+        })?;
+        Ok(self.registries.client().file(&file.with_digest(place.digest.clone()), &self.keyring).await?.bytes)
     }
 
     async fn chart_of_registry(&self, repository: &str, chart: &str, version: &str) -> Result<Content, Fault> {
@@ -199,31 +215,6 @@ impl GitHub {
     }
 }
 
-/// Where a chart is, and its digest. The error is the end of a sentence about the index.
-fn chart_in(index: &[u8], chart: &str, version: &str) -> Result<(String, Option<ContentDigest>), String> {
-    let text = std::str::from_utf8(index).map_err(|_| "is no UTF-8".to_owned())?;
-    let index = yaml::decode(text).map_err(|error| format!("is no YAML: {error}"))?;
-    let versions = index.get("entries").and_then(|entries| entries.get(chart)).and_then(Value::as_array);
-    let versions = versions.ok_or_else(|| format!("has no chart {chart}; check its name"))?;
-    let mut known = Vec::new();
-    for entry in versions {
-        let Ok(entry) = lenient::decode::<Chart>(entry) else { continue };
-        if entry.version != version {
-            known.push(entry.version);
-            continue;
-        }
-        let url = entry.urls.into_iter().next().ok_or_else(|| format!("has no address for {chart}:{version}"))?;
-        let hex = entry.digest.trim_start_matches("sha256:");
-        let digest = (!hex.is_empty()).then(|| format!("sha256:{hex}").parse()).transpose();
-        return Ok((url, digest.map_err(|error| format!("has an unusable digest for {chart}:{version}: {error}"))?));
-    }
-    let shown = known.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
-    Err(format!(
-        "has no version {version} of the chart {chart}; it has {shown}{}",
-        if known.len() > 5 { ", …" } else { "" }
-    ))
-}
-
 /// The digest of the bytes themselves, where the descriptor has one.
 fn digest_of(digest: Option<&Digest>) -> Option<ContentDigest> {
     let digest = digest.filter(|digest| digest.normalisation_algorithm == "genericBlobDigest/v1")?;
@@ -242,32 +233,6 @@ fn invalid(why: String) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const INDEX: &str = "
-apiVersion: v1
-entries:
-  shop:
-  - {name: shop, version: 1.1.0, urls: [shop-1.1.0.tgz], digest: 4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a}
-  - {name: shop, version: 1.0.0, urls: ['https://elsewhere.example/shop.tgz', 'other']}
-  - {name: shop, version: 0.9.0, urls: []}
-  - {name: shop, version: 0.8.0, urls: [x], digest: abc}
-  - nonsense
-";
-
-    #[test]
-    fn a_chart_is_found_by_name_and_version_in_its_index() {
-        let found = |chart: &str, version: &str| chart_in(INDEX.as_bytes(), chart, version);
-        let digest = ContentDigest::of(Algorithm::Sha256, &[1]);
-        assert_eq!(found("shop", "1.1.0"), Ok(("shop-1.1.0.tgz".to_owned(), Some(digest))));
-        assert_eq!(found("shop", "1.0.0"), Ok(("https://elsewhere.example/shop.tgz".to_owned(), None)));
-        let told = |chart, version| found(chart, version).unwrap_err();
-        assert_eq!(told("other", "1"), "has no chart other; check its name");
-        assert_eq!(told("shop", "2"), "has no version 2 of the chart shop; it has 1.1.0, 1.0.0, 0.9.0, 0.8.0");
-        assert_eq!(told("shop", "0.9.0"), "has no address for shop:0.9.0");
-        assert!(told("shop", "0.8.0").starts_with("has an unusable digest for shop:0.8.0: "));
-        assert_eq!(chart_in(b"\xff", "a", "1"), Err("is no UTF-8".to_owned()));
-        assert!(chart_in(b"a: [", "a", "1").unwrap_err().starts_with("is no YAML: line 1"));
-    }
 
     #[test]
     fn a_chart_has_its_version_in_its_name_or_beside_it() {

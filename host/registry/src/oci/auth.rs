@@ -112,7 +112,7 @@ pub(super) async fn answer(
         (Challenge::Basic, Some(Login::Basic { user, password })) => {
             Ok(Some(Granted { header: basic(user, password)?, life: BASIC_LIFE }))
         }
-        (Challenge::Basic, None | Some(Login::Identity(_))) => Ok(None),
+        (Challenge::Basic, None | Some(Login::Identity(_) | Login::Anonymous)) => Ok(None),
         (Challenge::Bearer { realm, service, scope }, login) => {
             let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", repository.path));
             let ask = token_request(&realm, service, scope, login)?;

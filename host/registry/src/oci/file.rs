@@ -3,16 +3,17 @@
 //! Whoever writes a component chooses such an address freely. So it is asked with TLS only, except of hosts that the
 //! operator names, this machine included; credentials are for the host they were written for.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use orangery_core::{digest::content::ContentDigest, error::Fault};
+use rustls::pki_types::CertificateDer;
 use url::Url;
 
 use super::{
     auth,
     client::{Client, MOST_TRIED, pour},
-    connection::{Answer, Ask, Deadline},
+    connection::{Answer, Ask, Connections, Deadline},
     keyring::{self, Consumer, Key, Keyring, Login},
     refusal::Refusal,
 };
@@ -168,6 +169,14 @@ impl Client {
         Ok(Got { media_type, bytes })
     }
 
+    /// Connections that trust these authorities as well, for one file: nothing of theirs is used for another.
+    fn trusting(&self, certificates: &[CertificateDer<'static>]) -> Result<Connections, Refusal> {
+        let mut settings = self.settings().clone();
+        settings.certificates.extend_from_slice(certificates);
+        let unusable = |error| Refusal::Unreachable(format!("its customCAData cannot be used: {error}"));
+        Connections::new(Arc::new(settings)).map_err(unusable)
+    }
+
     /// Asks with each of the credentials for the file; without any, without.
     async fn answered(&self, file: &File, keyring: &Keyring, until: Deadline) -> Result<Answer, Refusal> {
         self.connections().named_only(&file.url)?;
@@ -180,9 +189,9 @@ impl Client {
             let authorization = match key.map(|key| &key.login) {
                 Some(Login::Basic { user, password }) => Some(auth::basic(user, password)?),
                 Some(Login::Bearer(token) | Login::Identity(token)) => Some(auth::bearer(token)?),
-                Some(Login::Elsewhere(_)) | None => None,
+                Some(Login::Elsewhere(_) | Login::Anonymous) | None => None,
             };
-            tried.extend(key.map(Key::told));
+            tried.extend(key.filter(|key| !matches!(key.login, Login::Anonymous)).map(Key::told));
             if matches!(key.map(|key| &key.login), Some(Login::Elsewhere(_))) {
                 continue;
             }
@@ -193,7 +202,10 @@ impl Client {
                 named_only: true,
                 ..Ask::get(file.url.clone(), "*/*")
             };
-            let answer = self.connections().follow(&ask, until).await?;
+            let answer = match key.map(|key| key.certificates.as_slice()) {
+                None | Some([]) => self.connections().follow(&ask, until).await?,
+                Some(trusted) => self.trusting(trusted)?.follow(&ask, until).await?,
+            };
             match answer.status {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => last = answer.status,
                 status if status.is_redirection() => {

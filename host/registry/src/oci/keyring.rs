@@ -3,13 +3,18 @@
 //! Reading is strict about what would be tried in vain and silent about content: a message names the Secret or ConfigMap,
 //! the key and the place in it, never what stands there.
 
+mod charts;
 mod context;
 mod docker;
 mod ocm;
 
 use std::sync::Arc;
 
-use orangery_core::digest::content::{Algorithm, ContentDigest, Hasher};
+use orangery_core::{
+    digest::content::{Algorithm, ContentDigest, Hasher},
+    error::{Code, Fault},
+};
+use rustls::pki_types::CertificateDer;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
@@ -35,6 +40,8 @@ pub(super) enum Login {
     Bearer(SecretString),
     /// Credentials that are kept elsewhere, by the name of their type: told where they would have been needed.
     Elsewhere(String),
+    /// Nobody in particular: the entry only says whose certificates are trusted.
+    Anonymous,
 }
 
 /// Where credentials are for.
@@ -81,12 +88,16 @@ pub(super) struct Key {
     pub(super) login: Login,
     /// Where it stands, such as `Secret team/pull`.
     pub(super) origin: Arc<str>,
+    /// Authorities that are trusted as well while it is used.
+    pub(super) certificates: Vec<CertificateDer<'static>>,
 }
 
 /// All credentials of one Context. Empty: everything is asked for without.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     keys: Vec<Key>,
+    /// Why there are no credentials for chart repositories though some are given.
+    unusable_charts: Option<Arc<str>>,
 }
 
 impl Keyring {
@@ -100,6 +111,12 @@ impl Keyring {
     pub fn with_ocm_config(mut self, config: &OcmConfig) -> Self {
         self.keys.extend(config.keys.iter().cloned());
         self
+    }
+
+    /// Whether chart repositories can be asked: not where what is given for them cannot be used.
+    pub(crate) fn can_ask_charts(&self) -> Result<(), Fault> {
+        let told = |why: &Arc<str>| Err(Fault::invalid(Code::ConfigurationProblem, why.to_string()));
+        self.unusable_charts.as_ref().map_or(Ok(()), told)
     }
 
     /// The entries for a repository, the closest first; of equally close ones the first that was added, and in one file the first by name.
@@ -156,10 +173,15 @@ impl Key {
             Login::Identity(token) => ["identity", "", token.expose_secret()],
             Login::Bearer(token) => ["bearer", "", token.expose_secret()],
             Login::Elsewhere(kind) => ["elsewhere", "", kind.as_str()],
+            Login::Anonymous => ["anonymous", "", ""],
         };
         for part in parts {
             hasher.update(&(part.len() as u64).to_be_bytes());
             hasher.update(part.as_bytes());
+        }
+        for certificate in &self.certificates {
+            hasher.update(&(certificate.len() as u64).to_be_bytes());
+            hasher.update(certificate);
         }
         hasher.finish()
     }

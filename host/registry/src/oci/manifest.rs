@@ -57,6 +57,9 @@ pub enum Document {
     Index(Vec<Descriptor>),
 }
 
+/// The layer of a chart, as Helm pushes it.
+pub const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
 /// Layers that are WebAssembly components, as `wkg`, `oras` and older tools push them.
 const WASM_LAYERS: [&str; 3] = [
     "application/wasm",
@@ -68,6 +71,13 @@ impl Manifest {
     /// The config and the layers.
     pub fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
         std::iter::once(&self.config).chain(&self.layers)
+    }
+
+    /// The layer that is the artifact's content: the chart where it has one, as Helm finds it, else the first. The error is
+    /// the rest of a sentence about the artifact.
+    pub fn content_layer(&self) -> Result<&Descriptor, String> {
+        let chart = self.layers.iter().find(|layer| layer.media_type == CHART);
+        chart.or_else(|| self.layers.first()).ok_or_else(|| "has no layer, so no content".to_owned())
     }
 
     /// The layer that is a WebAssembly component; the error is the rest of a sentence about the artifact.

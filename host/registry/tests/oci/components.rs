@@ -157,7 +157,7 @@ pub(crate) fn request(registry: &RealRegistry, name: &str, secrets: &[(&str, &st
         let content = Secret(registry.docker_config(password).into_bytes());
         ((*name).to_owned(), BTreeMap::from([(".dockerconfigjson".to_owned(), content)]))
     });
-    let credentials = Credentials { pull_secrets: pull_secrets.collect(), ocm_config: None };
+    let credentials = Credentials { pull_secrets: pull_secrets.collect(), ..Credentials::default() };
     ComponentRequest { credentials, ..ComponentRequest::of(ComponentSource::Reference(reference)) }
 }
 

@@ -3,7 +3,7 @@
 use orangery_core::{
     component::{Child, ComponentSource, Content, Descriptor, ResourceReference, VersionReference},
     error::Fault,
-    port::{Components, Files},
+    port::{Artifact, Components, Files, ResourceKey},
 };
 
 use super::*;
@@ -53,6 +53,10 @@ impl ComponentVersion for Version {
             Some(schema) => Box::pin(async { Ok(schema) }),
             None => no(),
         }
+    }
+
+    fn keyed<'a>(&'a self, _: &'a ResourceKey) -> BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>> {
+        no()
     }
 
     fn content<'a>(&'a self, _: &'a ResourceReference) -> BoxFuture<'a, Result<Content, Fault>> {

@@ -1,6 +1,10 @@
 //! Executions of type `Wasm`: the engine comes from the blueprint, in any of the lists.
 
-use orangery_core::{blueprint::ComponentReference, error::Fault, port::Artifacts};
+use orangery_core::{
+    blueprint::ComponentReference,
+    error::Fault,
+    port::{Artifacts, Found},
+};
 
 use super::*;
 
@@ -12,6 +16,18 @@ impl Artifacts for Registry {
         let slow = Fault::later(Code::Timeout, format!("{} is slow", reference.registry));
         let answer = self.0.map(|text| text.as_bytes().to_vec()).ok_or(slow);
         Box::pin(async { answer })
+    }
+
+    fn oci<'a>(&'a self, _: &'a str) -> Found<'a> {
+        unreachable!("blueprints read components alone")
+    }
+
+    fn url<'a>(&'a self, _: &'a str) -> Found<'a> {
+        unreachable!("blueprints read components alone")
+    }
+
+    fn helm_repository<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Found<'a> {
+        unreachable!("blueprints read components alone")
     }
 }
 

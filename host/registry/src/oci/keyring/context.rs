@@ -15,7 +15,7 @@ impl Keyring {
     /// looks for component versions that name no repository. A Secret with neither of the two keys is a fault: it would
     /// be tried in vain.
     pub fn of_context(credentials: &Credentials) -> Result<(Self, OcmConfig), Fault> {
-        let mut keyring = Self::default();
+        let mut keyring = Self::default().with_chart_repositories(&credentials.chart_repositories);
         for (name, data) in &credentials.pull_secrets {
             let (docker, ocm) = (data.get(DOCKER_CONFIG), data.get(OCM_CREDENTIALS));
             let origin = format!("the Secret {name}");
@@ -78,24 +78,27 @@ mod tests {
                 secret("b", OCM_CREDENTIALS, consumers.as_bytes()),
             ],
             ocm_config: Some(("c".to_owned(), Secret(consumers.clone().into_bytes()))),
+            ..Credentials::default()
         };
         let (keyring, config) = Keyring::of_context(&credentials).expect("credentials");
         let repository = "r.example/x".parse().expect("a repository");
         let origins: Vec<_> = keyring.matching(&repository).iter().map(|key| key.origin.to_string()).collect();
         assert_eq!(origins, ["the Secret a", "the Secret b", "the ConfigMap c"]);
         assert!(config.resolvers().is_empty());
-        let empty = Credentials { pull_secrets: Vec::new(), ocm_config: Some(("c".to_owned(), Secret::default())) };
+        let configured =
+            |content| Credentials { ocm_config: Some(("c".to_owned(), content)), ..Credentials::default() };
+        let empty = configured(Secret::default());
         let (none, config) = Keyring::of_context(&empty).expect("no credentials");
         assert_eq!((none.matching(&repository).len(), config.resolvers()), (0, &[][..]));
         let resolvers = ocm("ocm.config.ocm.software", "").into_bytes();
-        let found = Credentials { pull_secrets: Vec::new(), ocm_config: Some(("c".to_owned(), Secret(resolvers))) };
+        let found = configured(Secret(resolvers));
         assert_eq!(Keyring::of_context(&found).expect("resolvers").1.resolvers().len(), 1);
     }
 
     #[test]
     fn a_secret_that_would_be_tried_in_vain_is_told() {
         let broken = |pull_secret| {
-            let credentials = Credentials { pull_secrets: vec![pull_secret], ocm_config: None };
+            let credentials = Credentials { pull_secrets: vec![pull_secret], ..Credentials::default() };
             Keyring::of_context(&credentials).expect_err("unusable").to_string()
         };
         let error = broken(secret("a", "password", b"hunter2"));

@@ -56,7 +56,8 @@ impl DockerConfig {
         for (server, auth) in file.auths {
             let scope = scope(&server).ok_or_else(|| unusable(origin, &format!("{server:?} is no registry")))?;
             if let Some(login) = login(auth).map_err(|why| unusable(origin, &format!("the entry {server:?} {why}")))? {
-                keys.push(Key { consumer: Consumer::Registry, scope, login, origin: Arc::clone(&shared) });
+                let (consumer, origin) = (Consumer::Registry, Arc::clone(&shared));
+                keys.push(Key { consumer, scope, login, origin, certificates: Vec::new() });
             }
         }
         Ok(Self { keys })
@@ -130,6 +131,7 @@ mod tests {
             Login::Identity(token) => format!("identity {}", token.expose_secret()),
             Login::Bearer(token) => format!("bearer {}", token.expose_secret()),
             Login::Elsewhere(kind) => format!("elsewhere {kind}"),
+            Login::Anonymous => "anonymous".to_owned(),
         };
         DockerConfig::read(text, "Secret a/b").expect("a configuration").keys.iter().map(show).collect()
     }

@@ -166,7 +166,7 @@ impl Reading<'_> {
                 let login = self.login(consumer, consumer_kind, index)?;
                 let scope = self.scope(identity, index)?;
                 let origin = Arc::clone(&self.origin);
-                self.config.keys.push(Key { consumer: consumer_kind, scope, login, origin });
+                self.config.keys.push(Key { consumer: consumer_kind, scope, login, origin, certificates: Vec::new() });
             }
         }
         for entry in list(value, "repositories") {

@@ -1,0 +1,67 @@
+//! Content of registries and web servers, for executions of type `Wasm` and for deployers: read with the credentials of a
+//! Context, which are only looked up when something is asked for.
+
+use std::sync::Arc;
+
+use orangery_core::{
+    blueprint::ComponentReference,
+    error::{Code, Fault},
+    port::{Artifacts, BoxFuture, Found},
+    step::Halt,
+};
+use orangery_reconcile::Key;
+use tokio::sync::OnceCell;
+
+use crate::{host::Host, installation::component};
+
+/// What one object may read in one job.
+pub(crate) struct ContextArtifacts {
+    host: Arc<Host>,
+    context: Key,
+    opened: OnceCell<Arc<dyn Artifacts>>,
+}
+
+impl ContextArtifacts {
+    pub(crate) fn new(host: &Arc<Host>, context: Key) -> Self {
+        Self { host: Arc::clone(host), context, opened: OnceCell::new() }
+    }
+
+    async fn opened(&self) -> Result<&Arc<dyn Artifacts>, Fault> {
+        self.opened.get_or_try_init(|| self.open()).await
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Artifacts>, Fault> {
+        let credentials = component::credentials(&self.host, &self.context).await.map_err(|halt| fault(&halt))?;
+        self.host.components.artifacts(&credentials)
+    }
+}
+
+impl Artifacts for ContextArtifacts {
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
+        Box::pin(async move { self.opened().await?.component(reference).await })
+    }
+
+    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a> {
+        Box::pin(async move { self.opened().await?.oci(reference).await })
+    }
+
+    fn url<'a>(&'a self, url: &'a str) -> Found<'a> {
+        Box::pin(async move { self.opened().await?.url(url).await })
+    }
+
+    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> Found<'a> {
+        Box::pin(async move { self.opened().await?.helm_repository(url, chart, version).await })
+    }
+}
+
+/// What ends a walk, told to who asked on behalf of a component.
+pub(crate) fn fault(halt: &Halt) -> Fault {
+    let message = match halt.failure() {
+        Some(failure) => failure.message.clone(),
+        None => "the Context cannot be read yet".to_owned(),
+    };
+    match halt {
+        Halt::Stall(_) => Fault::invalid(Code::ConfigurationProblem, message),
+        Halt::Retry(_) | Halt::Wait(_) => Fault::later(Code::ConfigurationProblem, message),
+    }
+}

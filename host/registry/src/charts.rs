@@ -1,0 +1,88 @@
+//! Indexes of classic chart repositories: where a chart is.
+
+use orangery_core::{digest::content::ContentDigest, lenient, yaml};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Where a chart is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its address, which may be relative to that of the index.
+    pub(crate) url: String,
+    /// Its digest, where the index has it.
+    pub(crate) digest: Option<ContentDigest>,
+}
+
+/// A version of a chart.
+#[derive(Debug, PartialEq, Eq, Deserialize, Default)]
+#[serde(default)]
+struct Chart {
+    version: String,
+    urls: Vec<String>,
+    digest: String,
+}
+
+/// Reads an index. The error is the end of a sentence about it.
+pub(crate) fn read(index: &[u8]) -> Result<Value, String> {
+    let text = std::str::from_utf8(index).map_err(|_| "is no UTF-8".to_owned())?;
+    yaml::decode(text).map_err(|error| format!("is no YAML: {error}"))
+}
+
+/// Where a chart is. The error is the end of a sentence about the index.
+pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<Place, String> {
+    let versions = index.get("entries").and_then(|entries| entries.get(chart)).and_then(Value::as_array);
+    let versions = versions.ok_or_else(|| format!("has no chart {chart}; check its name"))?;
+    let mut known = Vec::new();
+    for entry in versions {
+        let Ok(entry) = lenient::decode::<Chart>(entry) else { continue };
+        if entry.version != version {
+            known.push(entry.version);
+            continue;
+        }
+        let url = entry.urls.into_iter().next().ok_or_else(|| format!("has no address for {chart}:{version}"))?;
+        let hex = entry.digest.trim_start_matches("sha256:");
+        let digest = (!hex.is_empty()).then(|| format!("sha256:{hex}").parse()).transpose();
+        let digest = digest.map_err(|error| format!("has an unusable digest for {chart}:{version}: {error}"))?;
+        return Ok(Place { url, digest });
+    }
+    let shown = known.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    Err(format!(
+        "has no version {version} of the chart {chart}; it has {shown}{}",
+        if known.len() > 5 { ", …" } else { "" }
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::digest::content::Algorithm;
+
+    use super::*;
+
+    const INDEX: &str = "
+apiVersion: v1
+entries:
+  shop:
+  - {name: shop, version: 1.1.0, urls: [shop-1.1.0.tgz], digest: 4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a}
+  - {name: shop, version: 1.0.0, urls: ['https://elsewhere.example/shop.tgz', 'other']}
+  - {name: shop, version: 0.9.0, urls: []}
+  - {name: shop, version: 0.8.0, urls: [x], digest: abc}
+  - nonsense
+";
+
+    #[test]
+    fn a_chart_is_found_by_name_and_version_in_its_index() {
+        let index = read(INDEX.as_bytes()).unwrap();
+        let found = |chart: &str, version: &str| find(&index, chart, version);
+        let digest = ContentDigest::of(Algorithm::Sha256, &[1]);
+        assert_eq!(found("shop", "1.1.0"), Ok(Place { url: "shop-1.1.0.tgz".to_owned(), digest: Some(digest) }));
+        let elsewhere = Place { url: "https://elsewhere.example/shop.tgz".to_owned(), digest: None };
+        assert_eq!(found("shop", "1.0.0"), Ok(elsewhere));
+        let told = |chart, version| found(chart, version).unwrap_err();
+        assert_eq!(told("other", "1"), "has no chart other; check its name");
+        assert_eq!(told("shop", "2"), "has no version 2 of the chart shop; it has 1.1.0, 1.0.0, 0.9.0, 0.8.0");
+        assert_eq!(told("shop", "0.9.0"), "has no address for shop:0.9.0");
+        assert!(told("shop", "0.8.0").starts_with("has an unusable digest for shop:0.8.0: "));
+        assert_eq!(read(b"\xff"), Err("is no UTF-8".to_owned()));
+        assert!(read(b"a: [").unwrap_err().starts_with("is no YAML: line 1"));
+    }
+}
