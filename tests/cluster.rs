@@ -67,6 +67,9 @@ mod on_change;
 #[path = "cluster/order.rs"]
 mod order;
 #[cfg(test)]
+#[path = "cluster/plans.rs"]
+mod plans;
+#[cfg(test)]
 #[path = "cluster/policies.rs"]
 mod policies;
 #[cfg(test)]

@@ -132,9 +132,40 @@ impl Cluster {
         object: &Value,
     ) -> Result<Value, Error> {
         let params = manager.map_or_else(|| PatchParams::apply(FIELD_MANAGER).force(), PatchParams::apply);
-        let params = params.dry_run();
-        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), &params, &Patch::Apply(object));
+        self.try_patch(params, resource, key, &Patch::Apply(object)).await
+    }
+
+    /// What a merge patch would answer, without one being done.
+    pub(crate) async fn try_merge(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        patch: &Value,
+    ) -> Result<Value, Error> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        self.try_patch(params, resource, key, &Patch::Merge(patch)).await
+    }
+
+    async fn try_patch(
+        &self,
+        params: PatchParams,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        patch: &Patch<&Value>,
+    ) -> Result<Value, Error> {
+        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), &params.dry_run(), patch);
         self.ask(key, request).await
+    }
+
+    /// What a replacement would answer, without one being done.
+    pub(crate) async fn try_replace(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        object: &Value,
+    ) -> Result<Value, Error> {
+        let (params, bytes) = (PostParams { dry_run: true, ..post() }, object.to_string().into_bytes());
+        self.ask(key, at(resource, key.namespace.as_deref()).replace(&segment(&key.name), &params, bytes)).await
     }
 
     async fn apply_with(

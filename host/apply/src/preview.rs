@@ -13,7 +13,7 @@ use orangery_core::{
 use serde_json::Value;
 
 use crate::{
-    Job,
+    Error, Job,
     error::{NOT_SERVED, Setback},
     run::{AT_ONCE, located},
     site::{Site, Spot},
@@ -54,7 +54,7 @@ pub struct Effect {
     pub ephemeral: bool,
 }
 
-/// What a proposal would do to each object, in the order in which it comes to them; reads alone, and applies that the server
+/// What a proposal would do to each object, in the order in which it comes to them; reads alone, and writes that the server
 /// only tries (`dryRun`). `known` is the item's inventory: what left the plan is told as deleted. Gates are not waited for:
 /// every stage is taken to succeed.
 ///
@@ -65,14 +65,20 @@ pub async fn preview(job: &Job<'_>, proposal: &Proposal, known: &Inventory) -> S
     let (before, afterwards) = stages(proposal);
     let all = || before.iter().chain(afterwards);
     let removed = all().flat_map(|stage| &stage.removals);
-    let removed = removed.map(|removal| Located { on: removal.on.clone(), key: removal.key.clone() });
-    let written = writes(proposal).map(|(located, _)| located);
-    let concerned: BTreeSet<Located> = known.0.keys().cloned().chain(removed).chain(written).collect();
+    let removed: Vec<_> = removed.map(|one| Located { on: one.on.clone(), key: one.key.clone() }).collect();
+    // The first write of each object: later ones find what it has left.
+    let mut written: BTreeMap<Located, &ObjectWrite> = BTreeMap::new();
+    for (located, write) in writes(proposal) {
+        written.entry(located).or_insert(write);
+    }
+    let concerned = known.0.keys().chain(&removed).chain(written.keys());
+    let concerned: BTreeSet<Located> = concerned.cloned().collect();
     let looks = concerned.into_iter().map(|located| look(&site, located));
     let live: Result<Vec<_>, Setback> = stream::iter(looks).buffered(AT_ONCE).try_collect().await;
     let live = live.map_err(|setback| setback.halt)?.into_iter().flatten().collect();
-    let applied = all().flat_map(|stage| &stage.writes).filter(|write| is_applied(write));
-    let tries = applied.map(|write| attempt(&site, write, &live));
+    let removed: BTreeSet<&Located> = removed.iter().collect();
+    let first = written.iter().filter(|(located, _)| !removed.contains(located));
+    let tries = first.map(|(_, write)| attempt(&site, write, &live));
     let tried: Result<Vec<_>, Setback> = stream::iter(tries).buffered(AT_ONCE).try_collect().await;
     let tried = tried.map_err(|setback| setback.halt)?.into_iter().flatten().collect();
 
@@ -108,23 +114,34 @@ fn is_applied(write: &ObjectWrite) -> bool {
     matches!(write.how, Write::Apply | Write::ApplyAs(_))
 }
 
-/// What a server-side apply would make of an object that exists.
+/// What the server answers to a write that it only tries, where the object exists and the write is none of somebody else's;
+/// `None` where nothing is to be written, or somebody in the server's way takes part in no tries.
 async fn attempt(
     site: &Site<'_>,
     write: &ObjectWrite,
     live: &BTreeMap<Located, Value>,
 ) -> Result<Option<(Located, Value)>, Setback> {
     let located = located(write)?;
-    if !live.contains_key(&located) {
+    let Some(before) = live.get(&located) else { return Ok(None) };
+    if is_going(before) || is_foreign(before, write, site.job) {
         return Ok(None);
     }
+    let desired = foreseen(site, write);
     let Spot { cluster, resource, key } = site.spot(&located).await?;
-    let manager = match &write.how {
-        Write::ApplyAs(manager) => Some(manager.as_str()),
-        _ => None,
+    let answer = match &write.how {
+        Write::Apply => cluster.try_apply(None, &resource, &key, &desired).await,
+        Write::ApplyAs(manager) => cluster.try_apply(Some(manager), &resource, &key, &desired).await,
+        how => match change(before, &desired, how) {
+            Change::Nothing => return Ok(None),
+            Change::Put(body) => cluster.try_replace(&resource, &key, &body).await,
+            Change::Patch(patch) => cluster.try_merge(&resource, &key, &patch).await,
+        },
     };
-    let after = cluster.try_apply(manager, &resource, &key, &foreseen(site, write)).await?;
-    Ok(Some((located, after)))
+    match answer {
+        Ok(after) => Ok(Some((located, after))),
+        Err(Error::Invalid { message, .. }) if message.contains("does not support dry run") => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The object as a write wants it, with a word in place of content that the host places and nobody is shown.
@@ -209,14 +226,15 @@ impl Forecast<'_> {
 
     /// What a write makes of an object that is there.
     fn changed(&mut self, located: &Located, write: &ObjectWrite, live: Value, desired: &Value) -> Value {
-        if is_applied(write) {
-            return self.tried.remove(located).unwrap_or_else(|| {
+        if let Some(tried) = self.tried.remove(located) {
+            return tried;
+        }
+        match change(&live, desired, &write.how) {
+            Change::Nothing if is_applied(write) => {
                 let mut after = live;
                 overlay(&mut after, desired);
                 after
-            });
-        }
-        match change(&live, desired, &write.how) {
+            }
             Change::Nothing => live,
             Change::Put(body) => body,
             Change::Patch(patch) => {

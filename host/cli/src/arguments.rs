@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     command::{
-        blueprint::Blueprint, completion::Completion, crd::Crd, inspect::Inspect, interrupt::Interrupt, plugin::Plugin,
-        reconcile::Reconcile, render::Render, run::Run, up::Up, why::Why, wit::Wit,
+        blueprint::Blueprint, completion::Completion, crd::Crd, inspect::Inspect, interrupt::Interrupt, plan::Plan,
+        plugin::Plugin, reconcile::Reconcile, render::Render, run::Run, up::Up, why::Why, wit::Wit,
     },
     exit::EXIT_CODES,
 };
@@ -42,6 +42,8 @@ pub enum Command {
     Up(Up),
     /// Run the operator against a cluster
     Run(Run),
+    /// Show what the next job of a deploy item would do
+    Plan(Box<Plan>),
     #[expect(missing_docs, reason = "a doc comment of a flattened variant would become the about text")]
     #[command(flatten)]
     Tool(Tool),

@@ -1,4 +1,4 @@
-//! The commands, one file each. `up` and `run` are described here and carried out by `runtime`, which alone may wire
+//! The commands, one file each. `up`, `run` and `plan` are described here and carried out by `runtime`, which alone may wire
 //! everything.
 
 use std::{io, path::PathBuf, process::ExitCode};
@@ -26,6 +26,7 @@ pub mod crd;
 pub mod inspect;
 pub mod interrupt;
 pub mod logging;
+pub mod plan;
 pub mod plugin;
 pub mod reconcile;
 pub mod render;

@@ -3,7 +3,8 @@
 //! It works only on types that a component claims; others belong to external deployers and are left untouched. What is
 //! to be done is the component's to say, and how it is carried out is `orangery_apply`'s: here the job begins, rests and
 //! ends. Files: `look` is one look at an item, `ledger` writes what has to survive,
-//! `keep` stores proposals, `provider_status` is the form on the wire.
+//! `keep` stores proposals, `provider_status` is the form on the wire, `request` what the component is called with;
+//! `foretell` asks it without a job.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -35,13 +36,17 @@ use crate::{
     job::{self, JobStatus, standing_phase},
 };
 
+mod foretell;
 mod keep;
 mod ledger;
 mod look;
 mod pick_up;
 mod places;
 mod provider_status;
+mod request;
 mod resources;
+
+pub use self::foretell::{Foretold, foretell};
 
 /// How long an item without a timeout of its own may take (`landscaper.md` §1.3).
 pub(crate) const USUAL_TIMEOUT: Duration = Duration::from_secs(600);

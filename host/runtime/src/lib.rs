@@ -3,7 +3,7 @@
 //! - [`execute`]: what the binary does with its command line.
 //! - [`Operator`]: stores, watches and controllers over one cluster.
 //! - [`machine`]: the clock, the randomness and the name, read nowhere else.
-//! - [`up`] and [`run`]: the two commands that need all rooms at once; all others are `orangery-cli`'s.
+//! - [`up`], [`run`] and [`plan`]: the commands that need all rooms at once; all others are `orangery-cli`'s.
 
 use std::{io, process::ExitCode};
 
@@ -21,6 +21,7 @@ pub mod lease;
 pub mod machine;
 pub mod metrics;
 pub mod operator;
+pub mod plan;
 pub mod requests;
 pub mod run;
 pub mod up;
@@ -37,6 +38,7 @@ pub fn execute(cli: Cli) -> ExitCode {
         Command::Tool(tool) => return tool.execute(&mut terminal),
         Command::Up(arguments) => on_event_loop(up::execute(arguments, &mut terminal)),
         Command::Run(arguments) => on_event_loop(run::execute(arguments)),
+        Command::Plan(arguments) => on_event_loop(plan::execute(*arguments, &mut terminal)),
     };
     match ended {
         Ok(exit) => exit.into(),
@@ -54,6 +56,8 @@ enum CommandError {
     Up(#[from] up::UpError),
     #[error(transparent)]
     Run(#[from] run::RunError),
+    #[error(transparent)]
+    Plan(#[from] plan::PlanError),
     #[error("the process cannot start its event loop: {0}; it may have reached its limit of threads or open files")]
     EventLoop(#[source] io::Error),
 }
@@ -63,6 +67,7 @@ impl CommandError {
         match self {
             CommandError::Up(error) => error.exit(),
             CommandError::Run(error) => error.exit(),
+            CommandError::Plan(error) => error.exit(),
             CommandError::EventLoop(_) => Exit::Failed,
         }
     }

@@ -11,24 +11,24 @@ use orangery_core::{
     check::{Bounds, check},
     error::{Failure, Problem},
     phase::item::Item as Phase,
-    plan::item::{At, Kept, Progress, judge, seed, timed_out},
+    plan::item::{At, Kept, Progress, judge, timed_out},
     port::{Deployer, Reads},
-    proposal::{Item, Next, Proposal, StageFailure},
+    proposal::{Item, Next, Proposal},
     step::{Halt, Step, Verdict, Wait},
     walk::Rest,
 };
-use orangery_reconcile::Key;
 
-use super::{DeployItemController, KIND, keep, ledger, ledger::Book, provider_status, resources::ItemResources};
+use super::{
+    DeployItemController, KIND, keep, ledger,
+    ledger::Book,
+    provider_status,
+    request::{self, Begin, Call},
+};
 use crate::{
-    artifacts::ContextArtifacts,
     host::{key_of, waiter},
     removed,
     target::TargetConnections,
 };
-
-/// The Context of an item that names none.
-const USUAL_CONTEXT: &str = "default";
 
 /// One look at an item in its job.
 pub(super) struct Look<'a> {
@@ -40,13 +40,6 @@ pub(super) struct Look<'a> {
     pub(super) limit: Option<Duration>,
     /// What has to survive; `None` until it is read.
     page: Option<Page>,
-}
-
-/// What the component is called with.
-#[derive(Default)]
-struct Call {
-    checkpoint: Option<Vec<u8>>,
-    failed: Option<StageFailure>,
 }
 
 /// What is to be done next.
@@ -231,21 +224,8 @@ impl<'a> Look<'a> {
         self.book.rest(rest, page.as_ref()).await
     }
 
-    /// The Context of the item.
-    fn context(&self) -> Key {
-        let named = &self.item.spec.context;
-        let name = if named.is_empty() { USUAL_CONTEXT.to_owned() } else { named.clone() };
-        Key { namespace: self.item.namespace().unwrap_or_default(), name }
-    }
-
-    /// What the component may ask, as far as it is granted.
     fn reads(&self) -> Reads {
-        let host = &self.controller.host;
-        Reads {
-            clusters: self.clusters.clone(),
-            artifacts: Arc::new(ContextArtifacts::new(host, self.context())),
-            resources: Arc::new(ItemResources::new(host, &self.item, self.context())),
-        }
+        request::reads(&self.controller.host, &self.item, &self.clusters)
     }
 
     /// The page as the status has it.
@@ -332,26 +312,8 @@ impl<'a> Look<'a> {
     }
 
     fn item(&self, call: Call, page: &Page) -> Item {
-        let uid = self.item.uid().unwrap_or_default();
-        let spec = &self.item.spec;
-        let timeout = self.limit.and_then(|limit| u64::try_from(limit.as_millis()).ok()).unwrap_or(u64::MAX);
-        Item {
-            namespace: self.item.namespace().unwrap_or_default(),
-            name: self.item.name_any(),
-            seed: seed(&uid, &self.book.job),
-            uid,
-            item_type: spec.type_.clone(),
-            generation: self.item.metadata.generation.and_then(|number| u64::try_from(number).ok()).unwrap_or_default(),
-            context: self.context().name,
-            target: spec.target.as_ref().map(|target| target.name.clone()),
-            job: self.book.job.clone(),
-            config: spec.config.clone().unwrap_or_default(),
-            status: page.status.clone(),
-            checkpoint: call.checkpoint,
-            failed: call.failed,
-            now: self.book.begun().to_string(),
-            timeout,
-        }
+        let begin = Begin { job: &self.book.job, now: self.book.begun(), limit: self.limit };
+        request::item(&self.item, &begin, call, page.status.as_ref())
     }
 }
 

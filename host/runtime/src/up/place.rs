@@ -107,7 +107,7 @@ mod tests {
     fn place(arguments: &[&str]) -> Place {
         match Cli::try_parse_from([&["orangery", "up"], arguments].concat()).unwrap().command {
             Command::Up(up) => Place::choose(&up).unwrap(),
-            Command::Run(_) | Command::Tool(_) => unreachable!("the command is up"),
+            Command::Run(_) | Command::Plan(_) | Command::Tool(_) => unreachable!("the command is up"),
         }
     }
 

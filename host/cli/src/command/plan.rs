@@ -1,0 +1,348 @@
+//! `orangery plan`: what the next job of a deploy item would do. Carried out by `runtime`; described and written here.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use orangery_core::{
+    overlay::{Difference, difference, shown},
+    proposal::{ClusterRef, ObjectKey},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    command::CommandError,
+    connection::{Connection, Scope},
+    form::{Form, yaml},
+    repositories::RepositoryFlags,
+    terminal::{Ink, Paint, Terminal},
+};
+
+const HELP: &str = "\
+Examples:
+  orangery plan web                     what the next job of the deploy item web would do
+  orangery plan -f item.yaml            the same for an item as it is written in a file, whether it exists or not
+  orangery plan -f item.yaml --brief    without the content of objects
+
+Nothing is written. The component is asked as in a job, and what it answers is held against the live objects. Waits are
+taken to succeed at once; what a component does after a later call is not known beforehand, and that is said.
+
+Signs:
+  +  is created          ~  is changed, field by field      -  is deleted
+  ±  is deleted, and created anew                           !  belongs to somebody else, and is left as it is
+Values of Secrets are hidden.
+
+Output of -o json and -o yaml (fields are added, never renamed or removed):
+  apiVersion  orangery.dev/v1alpha1
+  kind        Plan
+  item        {namespace, name}
+  plugin      the component that answered
+  objects     in the order in which they are come to, a list of
+              {action, cluster, apiVersion, kind, namespace, name, stage, ephemeral, changes, object}
+              action: create, change, replace, delete, none or foreign
+              changes: a list of {path, before, after}
+  unfinished  whether the component is called again afterwards
+  failure     why the item would fail then, where it would
+
+The exit code is 0 whatever there is to do.";
+
+/// Shows what the next job of a deploy item would do, before anything is written.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
+pub struct Plan {
+    /// The deploy item
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    pub name: Option<String>,
+    /// Take the deploy item as this file has it, or standard input where it is -
+    #[arg(short, long = "filename", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Leave the content of objects out
+    #[arg(long)]
+    pub brief: bool,
+    /// How it is written [default: lines]
+    #[arg(short, long, value_enum, value_name = "FORM")]
+    pub output: Option<Form>,
+    /// Folder with registrations of further components (YAML)
+    #[arg(long, value_name = "FOLDER")]
+    pub plugins: Option<PathBuf>,
+    /// Which namespace.
+    #[command(flatten)]
+    pub scope: Scope,
+    /// Which cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// Where component versions come from.
+    #[command(flatten)]
+    pub repositories: RepositoryFlags,
+}
+
+/// What would become of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Fate {
+    /// It is created.
+    Create,
+    /// It is changed.
+    Change,
+    /// It is deleted, and created anew.
+    Replace,
+    /// It is deleted.
+    Delete,
+    /// It is as it should be.
+    None,
+    /// It belongs to somebody else, and is left as it is.
+    Foreign,
+}
+
+/// One object of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedObject {
+    action: Fate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+    api_version: String,
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    name: String,
+    /// The stage that comes to it first; empty for what left the plan.
+    stage: String,
+    /// Whether it goes with the job that made it.
+    ephemeral: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<Difference>,
+    /// As it would be, where it is created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<Value>,
+}
+
+impl PlannedObject {
+    /// What would become of an object, from what it is and would be.
+    pub fn new(action: Fate, on: &ClusterRef, key: &ObjectKey, before: Option<&Value>, after: Option<&Value>) -> Self {
+        let changes = match (action, before, after) {
+            (Fate::Change | Fate::Replace, Some(before), Some(after)) => difference(before, after),
+            _ => Vec::new(),
+        };
+        Self {
+            action,
+            cluster: (*on != ClusterRef::Target).then(|| on.to_string()),
+            api_version: key.api_version.clone(),
+            kind: key.kind.clone(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            stage: String::new(),
+            ephemeral: false,
+            changes,
+            object: after.filter(|_| action == Fate::Create).map(shown),
+        }
+    }
+
+    /// The same in a stage; `ephemeral` where it goes with the job.
+    pub fn in_stage(self, stage: String, ephemeral: bool) -> Self {
+        Self { stage, ephemeral, ..self }
+    }
+
+    fn title(&self) -> String {
+        let place = self.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let cluster = self.cluster.as_ref().map(|cluster| format!(" on {cluster}")).unwrap_or_default();
+        let goes = if self.ephemeral { ", and goes with the job" } else { "" };
+        let stage = if self.stage.is_empty() { String::new() } else { format!("  ({}{goes})", self.stage) };
+        format!("{} {place}{}{cluster}{stage}", self.kind, self.name)
+    }
+}
+
+/// All of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanDocument {
+    api_version: &'static str,
+    kind: &'static str,
+    item: ItemName,
+    plugin: String,
+    objects: Vec<PlannedObject>,
+    unfinished: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct ItemName {
+    namespace: String,
+    name: String,
+}
+
+impl PlanDocument {
+    /// A plan for an item. `unfinished`: the component is called again afterwards. `failure`: what the item fails with then.
+    pub fn new(
+        (namespace, name): (String, String),
+        plugin: String,
+        objects: Vec<PlannedObject>,
+        unfinished: bool,
+        failure: Option<String>,
+    ) -> Self {
+        let item = ItemName { namespace, name };
+        Self { api_version: "orangery.dev/v1alpha1", kind: "Plan", item, plugin, objects, unfinished, failure }
+    }
+
+    /// Writes it as the command line asks for.
+    ///
+    /// # Errors
+    /// [`CommandError::Form`] and [`CommandError::Output`]
+    pub fn write(&self, arguments: &Plan, terminal: &mut Terminal) -> Result<(), CommandError> {
+        if let Some(form) = arguments.output {
+            return form.write(self, terminal);
+        }
+        for line in self.lines(terminal.ink(), arguments.brief)? {
+            terminal.line(line)?;
+        }
+        Ok(())
+    }
+
+    fn lines(&self, ink: Ink, brief: bool) -> Result<Vec<String>, CommandError> {
+        let mut lines = Vec::new();
+        for object in &self.objects {
+            let (sign, paint) = match object.action {
+                Fate::Create => ("+", Paint::Good),
+                Fate::Change => ("~", Paint::Busy),
+                Fate::Replace => ("±", Paint::Busy),
+                Fate::Delete => ("-", Paint::Bad),
+                Fate::Foreign => ("!", Paint::Dim),
+                Fate::None => continue,
+            };
+            lines.push(ink.paint(paint, &format!("{sign} {}", object.title())));
+            if brief {
+                continue;
+            }
+            lines.extend(object.changes.iter().map(changed));
+            if let Some(content) = &object.object {
+                lines.extend(yaml(content)?.lines().map(|line| ink.paint(Paint::Dim, &format!("    {line}"))));
+            }
+        }
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.push(self.summary());
+        Ok(lines)
+    }
+
+    fn summary(&self) -> String {
+        let counts = [
+            (Fate::Create, "to create"),
+            (Fate::Change, "to change"),
+            (Fate::Replace, "to create anew"),
+            (Fate::Delete, "to delete"),
+            (Fate::Foreign, "of somebody else"),
+            (Fate::None, "as they should be"),
+        ];
+        let counts = counts.map(|(fate, words)| (self.objects.iter().filter(|one| one.action == fate).count(), words));
+        let told: Vec<String> =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
+        let told = if told.is_empty() { "nothing to do".to_owned() } else { told.join(", ") };
+        let ItemName { namespace, name } = &self.item;
+        let mut summary = format!("deploy item {namespace}/{name}, by {}: {told}", self.plugin);
+        if self.unfinished {
+            summary.push_str("; the component is called again afterwards, and may ask for more");
+        }
+        if let Some(failure) = &self.failure {
+            summary.push_str(&format!("; then the item fails: {failure}"));
+        }
+        summary
+    }
+}
+
+/// The longest value in a line, in characters.
+const LONGEST: usize = 160;
+
+fn changed(one: &Difference) -> String {
+    let text = |value: &Option<Value>| match value {
+        None => "(absent)".to_owned(),
+        Some(value) => {
+            let text = value.to_string();
+            let short: String = text.chars().take(LONGEST).collect();
+            if short.len() < text.len() { format!("{short}…") } else { short }
+        }
+    };
+    format!("    {}: {} → {}", one.path, text(&one.before), text(&one.after))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {
+        ObjectKey {
+            api_version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        }
+    }
+
+    fn config_map(text: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "u"}, "data": {"text": text}})
+    }
+
+    fn document(objects: Vec<PlannedObject>) -> PlanDocument {
+        let item = ("default".to_owned(), "web".to_owned());
+        PlanDocument::new(item, "helm 0.1.0".to_owned(), objects, false, None)
+    }
+
+    #[test]
+    fn a_plan_tells_what_happens_to_each_object_and_counts() {
+        let target = ClusterRef::Target;
+        let (one, two) = (config_map("one"), config_map("two"));
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"password": "aHVudGVy"}});
+        let objects = vec![
+            PlannedObject::new(Fate::Create, &target, &key("Secret", Some("x"), "s"), None, Some(&secret))
+                .in_stage("write Secret".to_owned(), false),
+            PlannedObject::new(Fate::Change, &target, &key("ConfigMap", Some("x"), "a"), Some(&one), Some(&two)),
+            PlannedObject::new(Fate::Replace, &ClusterRef::Host, &key("Job", Some("x"), "j"), Some(&one), Some(&one))
+                .in_stage("hook".to_owned(), true),
+            PlannedObject::new(Fate::None, &target, &key("ConfigMap", Some("x"), "b"), Some(&one), Some(&one)),
+            PlannedObject::new(Fate::Foreign, &target, &key("Namespace", None, "x"), Some(&one), Some(&one)),
+            PlannedObject::new(Fate::Delete, &target, &key("ConfigMap", Some("x"), "c"), Some(&one), None),
+        ];
+        let document = document(objects);
+        let expected = [
+            "+ Secret x/s  (write Secret)",
+            "    apiVersion: v1",
+            "    kind: Secret",
+            "    data:",
+            "      password: (hidden)",
+            "~ ConfigMap x/a",
+            "    data.text: \"one\" → \"two\"",
+            "± Job x/j on the host cluster  (hook, and goes with the job)",
+            "! Namespace x",
+            "- ConfigMap x/c",
+            "",
+            "deploy item default/web, by helm 0.1.0: 1 to create, 1 to change, 1 to create anew, 1 to delete, 1 of somebody else, 1 as they should be",
+        ];
+        let mut lines = document.lines(Ink::Plain, false).unwrap();
+        // The order of fields is that of the map.
+        lines[1..5].sort();
+        let mut sorted = expected;
+        sorted[1..5].sort_unstable();
+        assert_eq!(lines, sorted);
+        assert_eq!(document.lines(Ink::Plain, true).unwrap().len(), 7);
+    }
+
+    #[test]
+    fn what_comes_afterwards_is_told() {
+        let plan = document(Vec::new());
+        assert_eq!(plan.summary(), "deploy item default/web, by helm 0.1.0: nothing to do");
+        let plan = PlanDocument { unfinished: true, failure: Some("no".to_owned()), ..plan };
+        assert_eq!(
+            plan.summary(),
+            "deploy item default/web, by helm 0.1.0: nothing to do; the component is called again afterwards, and may ask for more; then the item fails: no"
+        );
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        let one = Difference { path: "data.x".to_owned(), before: None, after: Some(json!("ä".repeat(500))) };
+        assert_eq!(changed(&one), format!("    data.x: (absent) → \"{}…", "ä".repeat(LONGEST - 1)));
+    }
+}

@@ -1,0 +1,198 @@
+//! `orangery plan`: what the next job of a deploy item would do, told by its component and its clusters.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use kube::{Api, Client, ResourceExt as _};
+use orangery_api::{GROUP, deploy_item::DeployItem};
+use orangery_apply::{Action, Effect};
+use orangery_cli::{
+    Exit, Plan, Terminal,
+    call::{CallError, Subject},
+    command::{
+        CommandError,
+        plan::{Fate, PlanDocument, PlannedObject},
+    },
+    connection::ConnectionError,
+    repositories::RepositoriesError,
+    terminal,
+};
+use orangery_controllers::{
+    Host, HostKey,
+    deploy_item::{Foretold, foretell},
+};
+use orangery_core::{
+    port::{Chance as _, Plugins},
+    step::Halt,
+    yaml,
+};
+
+use crate::{
+    components::ComponentsError,
+    machine::{OsChance, SystemClock},
+};
+
+/// Why there is no plan: one sentence, and an exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A component cannot be registered.
+    #[error(transparent)]
+    Components(#[from] ComponentsError),
+    /// Component versions cannot be had as the flags say.
+    #[error(transparent)]
+    Repositories(#[from] RepositoriesError),
+    /// No cluster is meant.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// The file cannot be read.
+    #[error("{} cannot be read: {cause}", shown(path))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The file has something else.
+    #[error("{} is no deploy item: {why}", shown(path))]
+    NotAnItem {
+        /// The file.
+        path: PathBuf,
+        /// Why, in a sentence with the fix.
+        why: String,
+    },
+    /// The cluster does not answer the item.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The component has no answer, or what it answered cannot be held against the clusters.
+    #[error("{0}")]
+    Refused(String),
+    /// The output.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+}
+
+impl PlanError {
+    /// The exit code that tells of it.
+    pub fn exit(&self) -> Exit {
+        match self {
+            PlanError::Components(_)
+            | PlanError::Repositories(_)
+            | PlanError::Connection(_)
+            | PlanError::Read { .. }
+            | PlanError::NotAnItem { .. } => Exit::Usage,
+            PlanError::Call(_) | PlanError::Refused(_) | PlanError::Command(_) => Exit::Failed,
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Carries `orangery plan` out.
+///
+/// # Errors
+/// [`PlanError`], whose [`exit`](PlanError::exit) is the exit code.
+pub async fn execute(arguments: Plan, terminal: &mut Terminal) -> Result<Exit, PlanError> {
+    let written = arguments.file.as_deref().map(read).transpose()?;
+    let plugins = orangery_cli::components::load(arguments.plugins.as_deref(), terminal::notice)?;
+    let components = arguments.repositories.open(&[])?;
+    let client = arguments.connection.client().await?;
+    let item = item(&client, arguments.scope.namespace(&client), &arguments, written).await?;
+    let name = (item.namespace().unwrap_or_default(), item.name_any());
+    let plugins: Arc<dyn Plugins> = plugins;
+    // Nothing is rendered here, so the key is nobody's.
+    let key = HostKey::new(&OsChance.secret());
+    let host = Host::new(client, plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
+    let told = foretell(&Arc::new(host), item).await.map_err(|halt| PlanError::Refused(refusal(&halt)))?;
+    document(name, told).write(&arguments, terminal)?;
+    Ok(Exit::Ok)
+}
+
+fn refusal(halt: &Halt) -> String {
+    match halt {
+        Halt::Wait(wait) => wait.to_string(),
+        Halt::Retry(failure) | Halt::Stall(failure) => failure.message.clone(),
+    }
+}
+
+fn read(path: &Path) -> Result<DeployItem, PlanError> {
+    let unread = |cause| PlanError::Read { path: path.to_owned(), cause };
+    let text = if is_stdin(path) {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map_err(unread)?;
+        text
+    } else {
+        fs::read_to_string(path).map_err(unread)?
+    };
+    let other = |why: String| PlanError::NotAnItem { path: path.to_owned(), why };
+    let value = yaml::decode(&text).map_err(|error| other(format!("it is no YAML: {error}")))?;
+    let kind = value.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    if kind != "DeployItem" {
+        let why = format!("it has the kind {kind:?}; name a file with one DeployItem");
+        return Err(other(why));
+    }
+    serde_json::from_value(value).map_err(|error| other(format!("{error}; correct it")))
+}
+
+/// The item as the cluster has it; of one that is written in a file, what the cluster knows of it.
+async fn item(
+    client: &Client,
+    namespace: &str,
+    arguments: &Plan,
+    written: Option<DeployItem>,
+) -> Result<DeployItem, PlanError> {
+    let own = written.as_ref().and_then(DeployItem::namespace);
+    let namespace = if arguments.scope.namespace.is_some() {
+        namespace.to_owned()
+    } else {
+        own.unwrap_or_else(|| namespace.to_owned())
+    };
+    let name = written.as_ref().map(DeployItem::name_any).or_else(|| arguments.name.clone()).unwrap_or_default();
+    let api: Api<DeployItem> = Api::namespaced(client.clone(), &namespace);
+    let subject = Subject { kind: "DeployItem", group: GROUP, namespace: &namespace, name: &name };
+    let live = api.get_opt(&name).await.map_err(|error| CallError::of(subject, error))?;
+    match (written, live) {
+        (None, Some(live)) => Ok(live),
+        (None, None) => {
+            let kind = "deploy item".to_owned();
+            Err(CallError::NotFound { kind, namespace, name }.into())
+        }
+        (Some(mut written), live) => {
+            written.metadata.namespace = Some(namespace);
+            if let Some(live) = live {
+                written.metadata.uid = live.metadata.uid;
+                written.metadata.labels = written.metadata.labels.or(live.metadata.labels);
+                written.status = live.status;
+            }
+            Ok(written)
+        }
+    }
+}
+
+fn document(name: (String, String), told: Foretold) -> PlanDocument {
+    let Foretold { plugin, effects, unfinished, failure } = told;
+    let objects = effects.into_iter().map(planned).collect();
+    PlanDocument::new(name, plugin, objects, unfinished, failure.map(|problem| problem.message))
+}
+
+fn planned(effect: Effect) -> PlannedObject {
+    let Effect { located, action, before, after, stage, ephemeral } = effect;
+    let fate = match action {
+        Action::Create => Fate::Create,
+        Action::Change => Fate::Change,
+        Action::Delete => Fate::Delete,
+        Action::Replace => Fate::Replace,
+        Action::Nothing => Fate::None,
+        Action::Foreign => Fate::Foreign,
+    };
+    PlannedObject::new(fate, &located.on, &located.key, before.as_ref(), after.as_ref()).in_stage(stage, ephemeral)
+}
