@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
@@ -18,6 +19,7 @@ use orangery_tests::{
     chart::{item, packed},
     cluster::Cluster,
     objects::Objects,
+    repository,
     tree::{API, any, in_phase},
 };
 use serde_json::{Value, json};
@@ -69,13 +71,20 @@ impl Shelf {
 
     /// Pushes a chart under a tag.
     fn push(&self, tag: &str, chart: &[u8]) {
+        self.push_signed(tag, chart, None);
+    }
+
+    /// The same with its provenance.
+    fn push_signed(&self, tag: &str, chart: &[u8], provenance: Option<&[u8]>) {
         let blob = |media_type: &str, content: &[u8]| {
             let digest = sha256(content);
             self.put(&format!("/v2/charts/app/blobs/{digest}"), content);
             json!({"mediaType": media_type, "digest": digest, "size": content.len()})
         };
         let config = blob("application/vnd.cncf.helm.config.v1+json", b"{}");
-        let manifest = json!({"schemaVersion": 2, "config": config, "layers": [blob(CHART, chart)]});
+        let provenance = provenance.map(|file| blob("application/vnd.cncf.helm.chart.provenance.v1.prov", file));
+        let layers: Vec<_> = [blob(CHART, chart)].into_iter().chain(provenance).collect();
+        let manifest = json!({"schemaVersion": 2, "config": config, "layers": layers});
         self.put(&format!("/v2/charts/app/manifests/{tag}"), manifest.to_string().as_bytes());
     }
 }
@@ -219,6 +228,29 @@ deployExecutions:
             "blueprint": {"inline": {"filesystem": {"blueprint.yaml": blueprint}}},
         },
     })
+}
+
+#[tokio::test]
+async fn a_chart_is_held_against_its_provenance_where_that_is_asked_for() {
+    let (shelf, cluster) = start().await;
+    let read = |file: &str| fs::read(repository().join("tests/charts/signed").join(file)).expect("the file is there");
+    let (packed, file) = (read("signed-1.0.0.tgz"), read("signed-1.0.0.tgz.prov"));
+    let keyring = String::from_utf8(read("keyring.asc")).expect("a keyring is text");
+    shelf.push_signed("signed", &packed, Some(&file));
+    shelf.push_signed("other", &chart("other"), Some(&file));
+    shelf.push("plain", &packed);
+    let of =
+        |tag: &str| json!({"ref": format!("{}/charts/app:{tag}", shelf.address), "provenance": {"keyring": keyring}});
+    for tag in ["signed", "other", "plain"] {
+        deploy_as(&cluster, tag, &of(tag)).await;
+    }
+    cluster.expect(&in_phase("DeployItem", "signed", "Succeeded")).await;
+    for (tag, expected) in [("other", "is not what its provenance file says: "), ("plain", "has no provenance file; ")]
+    {
+        let failed = cluster.expect(&in_phase("DeployItem", tag, "Failed")).await;
+        let told = failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
+        assert!(told.contains(expected), "{told}");
+    }
 }
 
 #[tokio::test]

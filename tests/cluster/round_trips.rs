@@ -121,6 +121,9 @@ async fn we_install_helm_upgrades_we_go_back_helm_uninstalls() {
         trip.deploys(&cluster, 0).await;
         trip.is(&cluster, 0).await;
         trip.states(&cluster, &["superseded", "superseded", "deployed"]).await;
+        // What has no hook `test` has nothing to test, and that is well.
+        let tested = helm.does(&["test", "rel"]).await;
+        assert_eq!(tested.contains("Phase:          Succeeded"), trip.chart == "web", "{tested}");
         helm.does(&["uninstall", "rel", "--wait"]).await;
         cluster.expect_absent(&trip.object).await;
         // Nothing is left to uninstall, and that is no failure.

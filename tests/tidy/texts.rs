@@ -25,10 +25,11 @@ mod tests {
     /// The folders that are applied; registrations of components lie in folders called `plugins`.
     fn examples() -> BTreeSet<PathBuf> {
         let folders = folders("examples", &[".yaml"]).into_iter().filter(|folder| !folder.ends_with("plugins"));
-        // The example is the folder around its blueprint.
+        // The example is the folder around its blueprint, or its chart.
         let around = |folder: PathBuf| {
-            let blueprint = folder.ancestors().find(|above| above.ends_with("blueprint"));
-            blueprint.and_then(Path::parent).map(Path::to_path_buf).unwrap_or(folder)
+            let is_part = |above: &&Path| above.ends_with("blueprint") || above.ends_with("chart");
+            let part = folder.ancestors().filter(is_part).last();
+            part.and_then(Path::parent).map(Path::to_path_buf).unwrap_or(folder)
         };
         folders.map(around).collect()
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 mod artifact;
 
-pub use self::artifact::{Artifact, Found, KeyComponent, Reads, ResourceKey, Resources};
+pub use self::artifact::{Artifact, Found, KeyComponent, Layer, Reads, ResourceKey, Resources};
 use crate::{
     blueprint::ComponentReference,
     component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy},

@@ -7,13 +7,13 @@ use orangery_core::{
     component::Content,
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
-    port::{Artifact, Artifacts, BoxFuture, Found},
+    port::{Artifact, Artifacts, BoxFuture, Found, Layer},
 };
 
 use crate::{
     access::Reach,
     cache::Bytes,
-    oci::{CHART, Consumer, Descriptor, File, Manifest, Reference, Repository},
+    oci::{CHART, Consumer, Descriptor, File, Manifest, PROVENANCE, Reference, Repository},
 };
 
 /// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
@@ -72,7 +72,13 @@ impl Artifacts for Remote {
                 return Err(invalid(message));
             }
             let unusable = |why: String| invalid(format!("the address of the chart repository {why}"));
-            Ok(held(self.0.chart(url, chart, version, None, unusable).await?))
+            let content = self.0.chart(url, chart, version, None, unusable).await?;
+            let (url, chart, version) = (url.to_owned(), chart.to_owned(), version.to_owned());
+            Ok(Arc::new(OfRepository {
+                chart: Held::new(content),
+                reach: self.0.clone(),
+                named: (url, chart, version),
+            }))
         })
     }
 }
@@ -87,12 +93,12 @@ impl Reach {
     /// The same of an artifact that is known.
     pub(crate) fn layer_of(&self, reference: &Reference, manifest: Arc<Manifest>) -> Result<Arc<dyn Artifact>, Fault> {
         let layer = manifest.content_layer().map_err(|why| invalid(format!("{reference} {why}")))?.clone();
-        Ok(Arc::new(Layer::new(self.clone(), reference.repository.clone(), manifest, layer)))
+        Ok(Arc::new(InRegistry::new(self.clone(), reference.repository.clone(), manifest, layer)))
     }
 }
 
 /// A layer of an artifact in a registry.
-struct Layer {
+struct InRegistry {
     reach: Reach,
     repository: Repository,
     manifest: Arc<Manifest>,
@@ -100,14 +106,14 @@ struct Layer {
     digest: String,
 }
 
-impl Layer {
+impl InRegistry {
     fn new(reach: Reach, repository: Repository, manifest: Arc<Manifest>, layer: Descriptor) -> Self {
         let digest = layer.digest.to_string();
         Self { reach, repository, manifest, layer, digest }
     }
 }
 
-impl Artifact for Layer {
+impl Artifact for InRegistry {
     fn digest(&self) -> &str {
         &self.digest
     }
@@ -125,10 +131,14 @@ impl Artifact for Layer {
         Box::pin(registries.blob(&self.repository, &self.layer, keyring))
     }
 
-    fn layer(&self, media_type: &str) -> Option<Arc<dyn Artifact>> {
-        let other = self.manifest.layers.iter().find(|layer| layer.media_type == media_type)?;
-        let manifest = Arc::clone(&self.manifest);
-        Some(Arc::new(Self::new(self.reach.clone(), self.repository.clone(), manifest, other.clone())))
+    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a> {
+        let other = self.manifest.layers.iter().find(|layer| layer.media_type == media_type);
+        let found = other.map(|other| {
+            let manifest = Arc::clone(&self.manifest);
+            let other = Self::new(self.reach.clone(), self.repository.clone(), manifest, other.clone());
+            Arc::new(other) as Arc<dyn Artifact>
+        });
+        Box::pin(async { Ok(found) })
     }
 }
 
@@ -138,9 +148,15 @@ struct Held {
     content: Content,
 }
 
+impl Held {
+    fn new(content: Content) -> Self {
+        Self { digest: ContentDigest::of(Algorithm::Sha256, &content.bytes).to_string(), content }
+    }
+}
+
 /// An artifact of one layer.
 pub(crate) fn held(content: Content) -> Arc<dyn Artifact> {
-    Arc::new(Held { digest: ContentDigest::of(Algorithm::Sha256, &content.bytes).to_string(), content })
+    Arc::new(Held::new(content))
 }
 
 /// A chart that is here already.
@@ -165,7 +181,42 @@ impl Artifact for Held {
         Box::pin(async { Ok(Bytes::clone(&self.content.bytes)) })
     }
 
-    fn layer(&self, media_type: &str) -> Option<Arc<dyn Artifact>> {
-        (media_type == self.content.media_type).then(|| held(self.content.clone()))
+    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a> {
+        let found = (media_type == self.content.media_type).then(|| held(self.content.clone()));
+        Box::pin(async { Ok(found) })
+    }
+}
+
+/// A chart of a classic repository, which has its provenance in a file beside it.
+struct OfRepository {
+    chart: Held,
+    reach: Reach,
+    /// Repository, chart and version.
+    named: (String, String, String),
+}
+
+impl Artifact for OfRepository {
+    fn digest(&self) -> &str {
+        self.chart.digest()
+    }
+
+    fn media_type(&self) -> &str {
+        self.chart.media_type()
+    }
+
+    fn size(&self) -> u64 {
+        self.chart.size()
+    }
+
+    fn content(&self) -> BoxFuture<'_, Result<Bytes, Fault>> {
+        self.chart.content()
+    }
+
+    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a> {
+        if media_type != PROVENANCE {
+            return self.chart.layer(media_type);
+        }
+        let (repository, chart, version) = &self.named;
+        Box::pin(async move { self.reach.provenance(repository, chart, version).await.map(held).map(Some) })
     }
 }

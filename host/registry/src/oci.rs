@@ -21,7 +21,7 @@ pub use file::{File, Got};
 pub use flight::Flights;
 pub use keyring::{Consumer, DockerConfig, Keyring, OcmConfig, Resolver};
 pub(crate) use manifest::read as manifest_document;
-pub use manifest::{CHART, Descriptor, Document, Manifest};
+pub use manifest::{CHART, Descriptor, Document, Manifest, PROVENANCE};
 pub use reference::{NotAReference, Reference, Registry, Repository, Scheme, Selector};
 pub use settings::{Limits, Settings};
 pub use versions::{Found, Versions};

@@ -22,6 +22,8 @@ type Chart struct {
 	Resource string
 	// Digest is what the archive has to have, `sha256:…`; empty asks for none.
 	Digest string
+	// Keyring has the public keys one of which has signed the chart, in ASCII armor; empty asks for no signature.
+	Keyring string
 }
 
 // Repository is a chart of a classic repository.
@@ -72,6 +74,9 @@ type chart struct {
 	ResourceRef   string          `json:"resourceRef"`
 	FromResource  json.RawMessage `json:"fromResource"`
 	Digest        string          `json:"digest"`
+	Provenance    *struct {
+		Keyring string `json:"keyring"`
+	} `json:"provenance"`
 }
 
 const sources = "one of chart.ref, chart.archive, chart.helmChartRepo and chart.resourceRef"
@@ -122,5 +127,16 @@ func (c *Configuration) readChart(written *document) error {
 		return wire.Wrong("/chart/digest", "chart.digest: %q is no digest; write sha256: and 64 hexadecimal digits", of.Digest)
 	}
 	c.Chart.Digest = strings.ToLower(of.Digest)
+	if of.Provenance != nil {
+		c.Chart.Keyring = of.Provenance.Keyring
+		switch {
+		case c.Chart.Keyring == "":
+			return wire.Wrong("/chart/provenance/keyring", "chart.provenance.keyring: it is empty; write public keys there, "+
+				"as gpg --armor --export gives them")
+		case c.Chart.Archive != nil:
+			return wire.Wrong("/chart/provenance", "chart.provenance: a chart in chart.archive.raw has no provenance file; "+
+				"use chart.digest")
+		}
+	}
 	return nil
 }

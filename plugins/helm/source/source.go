@@ -24,7 +24,7 @@ const largest = 32 << 20
 
 // Chart fetches, checks and reads a chart. Errors are of type *wire.Fault.
 func Chart(from config.Chart, host wire.Host) (*chart.Chart, error) {
-	packed, err := fetch(from, host)
+	packed, provenance, err := fetch(from, host)
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +34,22 @@ func Chart(from config.Chart, host wire.Host) (*chart.Chart, error) {
 				"the chart was replaced, or the digest is of another one", from, hex.EncodeToString(sum[:]), from.Digest)
 		}
 	}
-	return read(from, packed)
+	found, err := read(from, packed)
+	if err == nil && from.Keyring != "" {
+		err = verify(from, found, packed, provenance)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
-func fetch(from config.Chart, host wire.Host) ([]byte, error) {
+// fetch gets an archive, and its provenance file where that is asked for.
+func fetch(from config.Chart, host wire.Host) (packed, provenance []byte, err error) {
 	var artifact wire.Artifact
-	var err error
 	switch {
 	case from.Archive != nil:
-		return from.Archive, nil
+		return from.Archive, nil, nil
 	case from.Ref != "":
 		artifact, err = host.OCI(strings.TrimPrefix(from.Ref, "oci://"))
 	case from.URL != "":
@@ -53,12 +60,18 @@ func fetch(from config.Chart, host wire.Host) ([]byte, error) {
 		artifact, err = host.ComponentResource(from.Resource)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if artifact.Size() > largest {
-		return nil, wire.Wrong("/chart", "%s has %d MiB; at most %d MiB are read", from, artifact.Size()>>20, largest>>20)
+		return nil, nil, wire.Wrong("/chart", "%s has %d MiB; at most %d MiB are read", from, artifact.Size()>>20, largest>>20)
 	}
-	return artifact.Read()
+	if from.Keyring != "" {
+		if provenance, err = provenanceOf(from, artifact, host); err != nil {
+			return nil, nil, err
+		}
+	}
+	packed, err = artifact.Read()
+	return packed, provenance, err
 }
 
 // read reads an archive. What Helm would take without a word, such as a link, is an error here.

@@ -21,9 +21,12 @@ pub trait Artifact: Send + Sync {
     fn size(&self) -> u64;
     /// All of it, compared with its digest.
     fn content(&self) -> BoxFuture<'_, Result<Arc<Vec<u8>>, Fault>>;
-    /// Another layer of the same artifact; `None` where it has none of this media type.
-    fn layer(&self, media_type: &str) -> Option<Arc<dyn Artifact>>;
+    /// Another layer of the same artifact, such as the provenance of a chart; `None` where it has none of this media type.
+    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a>;
 }
+
+/// What a search for a layer ends with.
+pub type Layer<'a> = BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>>;
 
 /// What a search for content ends with.
 pub type Found<'a> = BoxFuture<'a, Result<Arc<dyn Artifact>, Fault>>;

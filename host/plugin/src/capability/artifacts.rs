@@ -164,8 +164,12 @@ impl HostArtifact for ArtifactsView<'_> {
 
     async fn layer(&mut self, artifact: Resource<Artifact>, media_type: String) -> Answer<Option<Resource<Artifact>>> {
         self.meter.host_call(media_type.len())?;
-        let Some(found) = self.table.get(&artifact)?.found.layer(&media_type) else { return Ok(Ok(None)) };
-        Ok(Ok(Some(self.table.push(Artifact { found, content: None })?)))
+        let of = Arc::clone(&self.table.get(&artifact)?.found);
+        match self.meter.wait(of.layer(&media_type)).await {
+            Ok(Some(found)) => Ok(Ok(Some(self.table.push(Artifact { found, content: None })?))),
+            Ok(None) => Ok(Ok(None)),
+            Err(fault) => refused(fault),
+        }
     }
 
     async fn drop(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<()> {

@@ -15,8 +15,9 @@ use serde_json::Value;
 
 use super::{Reach, algorithm};
 use crate::{
+    cache::Bytes,
     charts::Place,
-    oci::{CHART, Consumer, File, Reference},
+    oci::{CHART, Consumer, File, PROVENANCE, Reference},
 };
 
 const TGZ: &str = "application/x-tgz";
@@ -108,6 +109,16 @@ impl Reach {
         };
         let bytes = self.registries.file(&question, &asker, digest, fetch).await?;
         Ok(Content { media_type: CHART.to_owned(), bytes })
+    }
+
+    /// The provenance file beside a chart of a classic repository.
+    pub(crate) async fn provenance(&self, repository: &str, chart: &str, version: &str) -> Result<Content, Fault> {
+        let index = format!("{}/index.yaml", repository.trim_end_matches('/'));
+        let index = File::new(&index, Consumer::Charts).map_err(invalid)?;
+        let found = self.registries.chart(&index, chart, version, &self.keyring).await?;
+        let place = Place { url: format!("{}.prov", found.url), digest: None };
+        let bytes = Bytes::new(self.chart_at(&index, chart, &place).await?);
+        Ok(Content { media_type: PROVENANCE.to_owned(), bytes })
     }
 
     async fn chart_at(&self, index: &File, chart: &str, place: &Place) -> Result<Vec<u8>, Fault> {

@@ -60,6 +60,9 @@ pub enum Document {
 /// The layer of a chart, as Helm pushes it.
 pub const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
+/// The layer of a chart's provenance, as Helm pushes it.
+pub const PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
+
 /// Layers that are WebAssembly components, as `wkg`, `oras` and older tools push them.
 const WASM_LAYERS: [&str; 3] = [
     "application/wasm",

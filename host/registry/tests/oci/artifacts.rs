@@ -70,9 +70,9 @@ async fn a_chart_of_a_registry_is_its_chart_layer_and_a_tag_that_moved_is_seen()
     let reference = format!("{}/charts/shop:1.0.0", shelf.server.address);
     assert_eq!(read(artifacts.oci(&reference).await).await, chart("one"));
     let found = artifacts.oci(&reference).await.expect("found");
-    let signed = found.layer(PROVENANCE).expect("a layer");
+    let signed = found.layer(PROVENANCE).await.expect("an answer").expect("a layer");
     assert_eq!(read(Ok(signed)).await, Ok((PROVENANCE.to_owned(), "signed".to_owned())));
-    assert!(found.layer("text/plain").is_none());
+    assert!(found.layer("text/plain").await.expect("an answer").is_none());
 
     push(&shelf, "1.0.0", b"two");
     assert_eq!(read(artifacts.oci(&reference).await).await, chart("two"));
@@ -146,6 +146,7 @@ async fn guarded(token: &'static str, chart: &'static str) -> Server {
                 ),
             ),
             "/stable/shop.tgz" => status(200, chart),
+            "/stable/shop.tgz.prov" if chart == "ours" => status(200, "signed"),
             _ => status(404, ""),
         }
     })
@@ -170,6 +171,15 @@ async fn credentials_of_a_chart_repository_go_to_no_other() {
         let own = if text == "ours" { "Bearer one" } else { "Bearer two" };
         assert_eq!(sent, [own; 2]);
     }
+    let repository = format!("http://{}/stable", ours.address);
+    let found = artifacts.helm_repository(&repository, "shop", "1.0.0").await.expect("found");
+    let beside = found.layer(PROVENANCE).await.expect("an answer").expect("a layer");
+    assert_eq!(read(Ok(beside)).await, Ok((PROVENANCE.to_owned(), "signed".to_owned())));
+    let repository = format!("http://{}/stable", theirs.address);
+    let found = artifacts.helm_repository(&repository, "shop", "1.0.0").await.expect("found");
+    let missing = found.layer(PROVENANCE).await.err().expect("no such file").to_string();
+    assert!(missing.starts_with(&format!("cannot get the file {repository}/shop.tgz.prov: ")), "{missing}");
+
     let (without, _folder) = reading(&[&ours], &Credentials::default());
     let repository = format!("http://{}/stable", ours.address);
     let fault = without.helm_repository(&repository, "shop", "1.0.0").await.err().expect("no credentials");
