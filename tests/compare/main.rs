@@ -5,7 +5,8 @@ mod component;
 mod stock;
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
@@ -76,14 +77,15 @@ async fn compare(arguments: &Arguments) -> io::Result<bool> {
     let folder = tempfile::tempdir()?;
     let stock = Stock::new(&arguments.helm, folder.path())?;
     let component = Component::load()?;
-    println!("| chart | version | values | objects | hooks | result | sandbox | native | ratio |");
-    println!("|---|---|---|---|---|---|---|---|---|");
+    let mut out = io::stdout();
+    writeln!(out, "| chart | version | values | objects | hooks | result | sandbox | native | ratio |")?;
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|")?;
     let (mut equal, mut all, mut ratios, mut slowest) = (0, 0, Vec::new(), Duration::ZERO);
     for chart in &charts {
         let (packed, version) = match stock.package(chart) {
             Ok(packed) => packed,
             Err(error) => {
-                println!("| {} | | | | | cannot be packed: {error} | | | |", name(chart));
+                writeln!(out, "| {} | | | | | cannot be packed: {error} | | | |", name(chart))?;
                 continue;
             }
         };
@@ -95,15 +97,23 @@ async fn compare(arguments: &Arguments) -> io::Result<bool> {
                     equal += usize::from(compared.difference.is_none());
                     slowest = slowest.max(compared.took);
                     ratios.extend(compared.native.map(|native| compared.took.as_secs_f64() / native.as_secs_f64()));
-                    println!("{begin} | {} |", line(&compared));
+                    writeln!(out, "{begin} | {} |", line(&compared))?;
                 }
-                Err(error) => println!("{begin} | | | not compared: {} | | | |", error.to_string().replace('\n', " ")),
+                Err(error) => {
+                    let why = error.to_string().replace('\n', " ");
+                    writeln!(out, "{begin} | | | not compared: {why} | | | |")?;
+                }
             }
         }
     }
     ratios.sort_by(f64::total_cmp);
     let median = ratios.get(ratios.len() / 2).map(|ratio| format!(", median {ratio:.1} times native"));
-    println!("\n{equal} of {all} are equal; the slowest took {:.0} ms{}", millis(slowest), median.unwrap_or_default());
+    writeln!(
+        out,
+        "\n{equal} of {all} are equal; the slowest took {:.0} ms{}",
+        millis(slowest),
+        median.unwrap_or_default()
+    )?;
     Ok(equal == all)
 }
 
