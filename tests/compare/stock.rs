@@ -46,6 +46,13 @@ impl Kinds {
     }
 }
 
+/// All values as they were given: where nobody gives `global`, it is Helm that adds an empty one.
+const GIVEN: &str = "\
+{{- $given := .Values }}
+{{- if not .Values.global }}{{ $given = omit .Values \"global\" }}{{ end -}}
+values: {{ $given | toJson }}
+";
+
 impl Stock {
     /// Asks it what it knows.
     pub(crate) fn new(program: &Path, folder: &Path) -> io::Result<Self> {
@@ -101,7 +108,7 @@ impl Stock {
         let probe = self.folder.join("values");
         fs::create_dir_all(probe.join("templates"))?;
         fs::write(probe.join("Chart.yaml"), "apiVersion: v2\nname: values\nversion: 1.0.0\n")?;
-        fs::write(probe.join("templates/values.yaml"), "values: {{ omit .Values \"global\" | toJson }}\n")?;
+        fs::write(probe.join("templates/values.yaml"), GIVEN)?;
         let told = self.template(&probe, files, &Kinds::default())?;
         let values = told.lines().find_map(|line| line.strip_prefix("values: ")).unwrap_or("{}");
         serde_json::from_str(values).map_err(io::Error::other)

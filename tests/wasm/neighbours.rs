@@ -6,7 +6,7 @@ use orangery_core::port::{Plugins, Reads};
 use orangery_plugin::{Occupancy, PluginSet};
 use serde_json::json;
 
-use crate::stage::{bytes, cache, deployer_of, plan, registered, sandbox_with};
+use crate::stage::{bytes, cache, deployer_of, plan, registered, sandbox_of, sandbox_with};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neighbours_of_hostile_guests_notice_nothing() {
@@ -43,6 +43,29 @@ async fn a_call_that_is_given_up_leaves_nothing_behind() {
     let given_up = tokio::time::timeout(std::time::Duration::from_millis(30), plan(&waits)).await;
     assert!(given_up.is_err());
     assert_eq!(sandbox.occupancy(), Occupancy::default());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_may_take_much_memory_wait_for_each_other_and_for_nobody_else() {
+    let sandbox = sandbox_of(4);
+    let of = |guest: &str, memory: u64| {
+        deployer_of(sandbox.clone(), guest, bytes(guest), json!({"memoryMiB": memory, "wallMilliseconds": 60_000}))
+    };
+    let (waits, large, small) = (of("waits", 128), of("answers", 128), of("answers", 127));
+    for plugin in [&waits, &large, &small] {
+        plugin.component().await.unwrap();
+    }
+    let first = tokio::spawn(async move { plan(&waits).await.map(drop) });
+    while sandbox.occupancy().calls < 1 {
+        tokio::task::yield_now().await;
+    }
+    let second = tokio::spawn(async move { plan(&large).await.map(drop) });
+    for _ in 0..50 {
+        plan(&small).await.unwrap().unwrap();
+    }
+    assert!(!second.is_finished(), "only one of four rooms is for large calls");
+    first.abort();
+    second.await.unwrap().unwrap();
 }
 
 #[tokio::test]

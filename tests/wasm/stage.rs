@@ -22,8 +22,17 @@ pub(crate) fn cache() -> PathBuf {
 
 /// A sandbox of its own.
 pub(crate) fn sandbox_with(cache: PathBuf) -> Arc<Sandbox> {
+    Sandbox::start(config(cache)).unwrap()
+}
+
+/// A sandbox of its own, with room for so many calls.
+pub(crate) fn sandbox_of(calls: u32) -> Arc<Sandbox> {
+    Sandbox::start(SandboxConfig { calls, ..config(cache()) }).unwrap()
+}
+
+fn config(cache: PathBuf) -> SandboxConfig {
     let compiler = CompileCommand { program: env!("CARGO_BIN_EXE_compile-worker").into(), args: vec![] };
-    Sandbox::start(SandboxConfig::new(compiler, Some(cache))).unwrap()
+    SandboxConfig::new(compiler, Some(cache))
 }
 
 /// The sandbox that most tests share.

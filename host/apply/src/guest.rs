@@ -1,6 +1,10 @@
 //! Reading clusters on behalf of components: the port `core::port::Clusters`.
 
-use futures::{StreamExt, TryStreamExt, future::try_join_all, stream};
+use futures::{
+    StreamExt, TryStreamExt,
+    future::{try_join, try_join_all},
+    stream,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
 use orangery_core::{
     error::Fault,
@@ -63,15 +67,56 @@ impl Clusters for ClusterSet {
     fn discover<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Result<Vec<ApiResource>, Fault>> {
         Box::pin(async move {
             let cluster = self.cluster(on).await.map_err(error::fault)?;
-            let groups: APIGroupList = ask(&cluster, "/apis").await?;
-            let versions = groups.groups.into_iter().flat_map(|group| group.versions);
-            let paths = versions.map(|version| format!("/apis/{}", version.group_version));
-            let lists = paths.chain(["/api/v1".to_owned()]).map(|path| kinds(&cluster, path));
-            let mut resources: Vec<ApiResource> = try_join_all(lists).await?.into_iter().flatten().collect();
+            let (groups, core) =
+                try_join(ask_as(&cluster, "/apis", AGGREGATED), ask_as(&cluster, "/api", AGGREGATED)).await?;
+            let mut resources = match (aggregated(&groups), aggregated(&core)) {
+                (Some(groups), Some(core)) => [groups, core].concat(),
+                _ => one_by_one(&cluster, &groups).await?,
+            };
             resources.sort();
             Ok(resources)
         })
     }
+}
+
+/// Asks for all kinds in one answer, as servers give it since Kubernetes 1.30; others answer the list of groups.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+/// The kinds of an aggregated answer; `None` where it is another one. Of an API whose server is away there are none.
+fn aggregated(answer: &Value) -> Option<Vec<ApiResource>> {
+    if answer.get("kind").and_then(Value::as_str) != Some("APIGroupDiscoveryList") {
+        return None;
+    }
+    let list = |of: &Value, field: &str| of.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+    let text = |of: &Value, at: &str| of.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut resources = Vec::new();
+    for group in list(answer, "items") {
+        let name = text(&group, "/metadata/name");
+        for version in list(&group, "versions") {
+            let number = text(&version, "/version");
+            let api_version = if name.is_empty() { number } else { format!("{name}/{number}") };
+            let kinds = list(&version, "resources").into_iter().map(|resource| ApiResource {
+                api_version: api_version.clone(),
+                kind: text(&resource, "/responseKind/kind"),
+                plural: text(&resource, "/resource"),
+                namespaced: text(&resource, "/scope") == "Namespaced",
+            });
+            resources.extend(kinds.filter(|resource| !resource.kind.is_empty()));
+        }
+    }
+    Some(resources)
+}
+
+/// The kinds group by group.
+async fn one_by_one(cluster: &Cluster, groups: &Value) -> Result<Vec<ApiResource>, Fault> {
+    let groups: APIGroupList = serde_json::from_value(groups.clone()).map_err(|error| {
+        let message = format!("the groups that {} serves cannot be read: {error}", cluster.address());
+        Fault::invalid(orangery_core::error::Code::InternalProblem, message)
+    })?;
+    let versions = groups.groups.into_iter().flat_map(|group| group.versions);
+    let paths = versions.map(|version| format!("/apis/{}", version.group_version));
+    let lists = paths.chain(["/api/v1".to_owned()]).map(|path| kinds(cluster, path));
+    Ok(try_join_all(lists).await?.into_iter().flatten().collect())
 }
 
 async fn kinds(cluster: &Cluster, path: String) -> Result<Vec<ApiResource>, Fault> {
@@ -88,7 +133,43 @@ async fn kinds(cluster: &Cluster, path: String) -> Result<Vec<ApiResource>, Faul
 }
 
 async fn ask<T: serde::de::DeserializeOwned>(cluster: &Cluster, path: &str) -> Result<T, Fault> {
+    ask_as(cluster, path, "application/json").await
+}
+
+async fn ask_as<T: serde::de::DeserializeOwned>(cluster: &Cluster, path: &str, accept: &str) -> Result<T, Fault> {
     let key = ObjectKey { api_version: String::new(), kind: "API".to_owned(), namespace: None, name: path.to_owned() };
-    let request = http::Request::get(path).body(Vec::new()).map_err(kube::core::request::Error::BuildRequest);
+    let request = http::Request::get(path).header(http::header::ACCEPT, accept).body(Vec::new());
+    let request = request.map_err(kube::core::request::Error::BuildRequest);
     cluster.ask(&key, request).await.map_err(unread)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_aggregated_answer_has_all_kinds() {
+        let resource = |kind: &str, plural: &str, scope: &str| {
+            json!({"resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": scope,
+                "subresources": [{"subresource": "status"}], "verbs": ["get"]})
+        };
+        let answer = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": [
+            {"metadata": {"name": "apps"}, "versions": [
+                {"version": "v1", "freshness": "Current", "resources": [resource("Deployment", "deployments", "Namespaced")]}]},
+            {"metadata": {"name": "metrics.k8s.io"}, "versions": [{"version": "v1beta1", "freshness": "Stale"}]},
+            {"metadata": {}, "versions": [{"version": "v1", "resources": [resource("Node", "nodes", "Cluster"),
+                {"resource": "odd", "responseKind": null, "scope": "Cluster"}]}]},
+        ]});
+        let kind = |api_version: &str, kind: &str, plural: &str, namespaced| ApiResource {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            namespaced,
+        };
+        let expected = vec![kind("apps/v1", "Deployment", "deployments", true), kind("v1", "Node", "nodes", false)];
+        assert_eq!(aggregated(&answer), Some(expected));
+        assert_eq!(aggregated(&json!({"kind": "APIGroupList", "groups": []})), None);
+    }
 }

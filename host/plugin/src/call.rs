@@ -55,7 +55,7 @@ pub(crate) async fn run<A>(
     call: Call<'_>,
     export: impl for<'s> FnOnce(&'s mut Store<Guest>, Instance) -> BoxFuture<'s, wasmtime::Result<A>> + Send,
 ) -> Result<A, Error> {
-    let _room = sandbox.enter().await?;
+    let _room = sandbox.enter(call.budget).await?;
     let Call { budget, grants, reach, now, postponed, transcript } = call;
     let randomness = match &reach {
         Reach::Deployer(_, seed) => Randomness::of_number(*seed),

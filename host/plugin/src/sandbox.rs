@@ -18,6 +18,7 @@ pub(crate) use engine::settings;
 pub(crate) use ticker::{Epochs, Ticking};
 
 use crate::{
+    budget::Budget,
     cache::Cache,
     capability::{self, Guest},
     compile::{self, CompileCommand},
@@ -49,7 +50,7 @@ pub struct SandboxConfig {
 }
 
 impl SandboxConfig {
-    /// 64 calls at once, 1 GiB for all of them; notices go to the log.
+    /// 64 calls at once, 16 of them large ones, 1 GiB for all of them; notices go to the log.
     pub fn new(compiler: CompileCommand, cache: Option<PathBuf>) -> Self {
         let notice = |sentence: &str| tracing::warn!("{sentence}");
         Self { compiler, cache, calls: 64, memory: 1 << 30, notice }
@@ -93,6 +94,8 @@ pub struct Sandbox {
     linker: Linker<Guest>,
     memory: Arc<SharedMemory>,
     rooms: Semaphore,
+    /// Of these rooms, those for calls that may take much memory.
+    large_rooms: Semaphore,
     most_calls: u32,
     compiler: CompileCommand,
     notice: fn(&str),
@@ -119,6 +122,11 @@ struct Shelf {
     /// Where compiled components are kept, or why nowhere.
     cache: Result<Cache, CacheError>,
 }
+
+/// Memory from which on a call counts as large: engines in Go are allowed so much, components in Rust half of it.
+const LARGE_MEMORY_MIB: u64 = 128;
+/// One in so many rooms is for large calls.
+const LARGE_SHARE: u32 = 4;
 
 /// The folder below the cache for components of blueprints.
 const OF_BLUEPRINTS: &str = "of-blueprints";
@@ -161,6 +169,7 @@ impl Sandbox {
             allocator,
             memory: Arc::new(SharedMemory::new(memory)),
             rooms: Semaphore::new(calls as usize),
+            large_rooms: Semaphore::new((calls / LARGE_SHARE).max(1) as usize),
             most_calls: calls,
             compiler,
             registered,
@@ -258,10 +267,14 @@ impl Sandbox {
         Ok(compiled)
     }
 
-    /// Room for one call, when there is some.
-    pub(crate) async fn enter(&self) -> Result<Room<'_>, Error> {
-        let permit = self.rooms.acquire().await.map_err(|_| Error::Busy { what: "room" })?;
-        Ok(Room { _ticking: self.ticker.enter(), _permit: permit })
+    /// Room for one call, when there is some. Calls that may take much memory wait for each other first, and for nobody else:
+    /// more of them at once are no faster, and their memory is what the process needs most of.
+    pub(crate) async fn enter(&self, budget: &Budget) -> Result<Room<'_>, Error> {
+        let busy = |_| Error::Busy { what: "room" };
+        let is_large = budget.memory_mib >= LARGE_MEMORY_MIB;
+        let large = if is_large { Some(self.large_rooms.acquire().await.map_err(busy)?) } else { None };
+        let permit = self.rooms.acquire().await.map_err(busy)?;
+        Ok(Room { _ticking: self.ticker.enter(), _permit: permit, _large: large })
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -281,6 +294,7 @@ impl Sandbox {
 pub(crate) struct Room<'a> {
     _ticking: Ticking<'a>,
     _permit: SemaphorePermit<'a>,
+    _large: Option<SemaphorePermit<'a>>,
 }
 
 #[cfg(test)]

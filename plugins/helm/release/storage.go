@@ -24,6 +24,8 @@ const (
 	JobAnnotation = "orangery.dev/job"
 	// largest is what a Secret can hold.
 	largest = 1 << 20
+	// quick is the level of compression for what fits then. Helm takes the best one: twice the time for two percent.
+	quick = 5
 	// longest is the size of a revision that is unpacked.
 	longest = 64 << 20
 )
@@ -41,7 +43,10 @@ func SecretKey(namespace, name string, revision int) wire.Key {
 // Secret is the Secret of a revision. `created` is when the revision began; the same for all its writes, so that they can
 // be repeated; a zero time is left out. Errors are of type *wire.Fault.
 func Secret(of *helm.Release, job string, created, modified time.Time) (map[string]any, error) {
-	packed, err := pack(of)
+	packed, err := pack(of, quick)
+	if err == nil && len(packed) > largest {
+		packed, err = pack(of, gzip.BestCompression)
+	}
 	if err != nil {
 		return nil, wire.Wrong("", "revision %d of the release %s cannot be stored: %s", of.Version, of.Name, err)
 	}
@@ -75,13 +80,13 @@ func Secret(of *helm.Release, job string, created, modified time.Time) (map[stri
 	}, nil
 }
 
-func pack(of *helm.Release) ([]byte, error) {
+func pack(of *helm.Release, level int) ([]byte, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return nil, err
 	}
 	var packed bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	writer, err := gzip.NewWriterLevel(&packed, level)
 	if err != nil {
 		return nil, err
 	}

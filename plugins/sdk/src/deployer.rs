@@ -45,7 +45,7 @@ pub trait Cluster {
     ///
     /// See [`Cluster::get`].
     fn list(&self, on: &ClusterRef, what: &Selection) -> Result<Vec<Value>, Fault>;
-    /// The server's version, `major.minor`.
+    /// The server's version as it says it, such as `v1.33.4`.
     ///
     /// # Errors
     ///
