@@ -80,6 +80,9 @@ mod real_registry;
 #[path = "cluster/registry.rs"]
 mod registry;
 #[cfg(test)]
+#[path = "cluster/release_tests.rs"]
+mod release_tests;
+#[cfg(test)]
 #[path = "cluster/releases.rs"]
 mod releases;
 #[cfg(test)]

@@ -276,7 +276,9 @@ async fn the_examples_render_as_the_operator_renders_them() {
         let flags: Vec<&str> = plugins.iter().flat_map(|folder| ["--plugins", folder]).collect();
         let binary = crate::binary().await;
         let path = folder.to_string_lossy();
-        let cluster = Cluster::start(&binary, &[&["--ephemeral", &path], flags.as_slice()].concat()).await;
+        let cluster =
+            Cluster::start(&binary, &[&["--ephemeral", "--simulate-workloads", &path], flags.as_slice()].concat())
+                .await;
         check(&binary, &cluster, &documents, &flags).await;
         tested.push(name);
     }
@@ -295,7 +297,7 @@ async fn the_examples_of_errors_fail_with_the_sentence_of_the_operator() {
 }
 
 /// The recorded cases whose deploy items fail: there is nothing wrong with rendering them.
-const FAILED_TO_DEPLOY: [&str; 2] = ["subinst-failed", "target-bad-kubeconfig"];
+const FAILED_TO_DEPLOY: [&str; 4] = ["helm-no-chart", "helm-template-error", "subinst-failed", "target-bad-kubeconfig"];
 
 /// Whether a case is one job: applied, looked at, and nothing after that.
 fn is_one_job(case: &Path) -> bool {

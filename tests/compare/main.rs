@@ -155,7 +155,7 @@ async fn one(
     files: &[PathBuf],
 ) -> io::Result<Compared> {
     // What a chart renders may depend on the kinds that there are, and the deployer wants to know all kinds of its objects.
-    let mut kinds = Kinds::default();
+    let mut kinds = Kinds::usual();
     let mut expected = stock.template(packed, files, &kinds)?;
     for _ in 0..4 {
         if !kinds.learn(&expected) {

@@ -29,7 +29,28 @@ pub(crate) struct Stock {
 #[derive(Default)]
 pub(crate) struct Kinds(BTreeSet<(String, String)>);
 
+/// Kinds that every cluster serves and templates look up.
+const USUAL: [(&str, &str); 12] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Namespace"),
+    ("v1", "Node"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+];
+
 impl Kinds {
+    /// Those of a cluster that nobody has brought kinds to.
+    pub(crate) fn usual() -> Self {
+        Self(USUAL.map(|(version, kind)| (version.to_owned(), kind.to_owned())).into())
+    }
+
     /// Whether there were kinds in a manifest that were not known.
     pub(crate) fn learn(&mut self, manifest: &str) -> bool {
         let before = self.0.len();

@@ -167,7 +167,8 @@ impl Error {
             409 if status.is_already_exists() => Error::AlreadyExists { key },
             409 if managed => Error::Managed { key, message },
             409 => Error::Conflict { key },
-            408 | 429 => Error::Unreachable { cluster, key, source: Box::new(kube::Error::Api(status)) },
+            // 410: what it counted on has expired, and the next answer counts on something else.
+            408 | 410 | 429 => Error::Unreachable { cluster, key, source: Box::new(kube::Error::Api(status)) },
             400..500 => Error::Invalid { key, message },
             _ => Error::Unreachable { cluster, key, source: Box::new(kube::Error::Api(status)) },
         }

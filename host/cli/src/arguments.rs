@@ -7,7 +7,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::{
     command::{
         blueprint::Blueprint, completion::Completion, crd::Crd, inspect::Inspect, interrupt::Interrupt, plan::Plan,
-        plugin::Plugin, reconcile::Reconcile, render::Render, run::Run, up::Up, why::Why, wit::Wit,
+        plugin::Plugin, reconcile::Reconcile, release_tests::Test, render::Render, run::Run, up::Up, why::Why,
+        wit::Wit,
     },
     exit::EXIT_CODES,
 };
@@ -60,6 +61,8 @@ pub enum Tool {
     Reconcile(Reconcile),
     /// End the running job of an installation
     Interrupt(Interrupt),
+    /// Run the tests of a release of Helm
+    Test(Test),
     /// Render installations without a cluster
     Render(Box<Render>),
     /// Work on blueprints without a cluster

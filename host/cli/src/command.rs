@@ -29,6 +29,7 @@ pub mod logging;
 pub mod plan;
 pub mod plugin;
 pub mod reconcile;
+pub mod release_tests;
 pub mod render;
 pub mod run;
 #[cfg(test)]
@@ -74,6 +75,32 @@ pub enum CommandError {
         timeout: Timeout,
         /// The phase seen last; empty where none was seen.
         phase: String,
+    },
+    /// No revision of a release is deployed.
+    #[error("no revision of a release {name} is deployed in namespace {namespace}; helm list -A shows all there are")]
+    NoRelease {
+        /// The namespace looked into.
+        namespace: String,
+        /// The release.
+        name: String,
+    },
+    /// A revision, or a hook in it, that cannot be read.
+    #[error("{secret} cannot be used: {why}")]
+    NotARelease {
+        /// The Secret, or the file of the hook.
+        secret: String,
+        /// Why.
+        why: String,
+    },
+    /// Tests of a release did not end in time.
+    #[error("the tests of release {namespace}/{name} did not end within {timeout}; they go on by themselves")]
+    Untested {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// What `--timeout` says.
+        timeout: Timeout,
     },
     /// A file that the command names cannot be read.
     #[error("{} cannot be read: {cause}", path.display())]
@@ -178,7 +205,7 @@ impl CommandError {
     /// The exit code that tells of it.
     pub fn exit(&self) -> Exit {
         match self {
-            CommandError::TimedOut { .. } => Exit::TimedOut,
+            CommandError::TimedOut { .. } | CommandError::Untested { .. } => Exit::TimedOut,
             CommandError::NotRoot { .. }
             | CommandError::Read { .. }
             | CommandError::Registration(_)
@@ -193,6 +220,8 @@ impl CommandError {
             | CommandError::NoCache
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
+            | CommandError::NoRelease { .. }
+            | CommandError::NotARelease { .. }
             | CommandError::Offline(_)
             | CommandError::Write { .. }
             | CommandError::Component { .. }
@@ -214,6 +243,7 @@ impl Tool {
             Tool::Why(why) => wait_for(why.execute(terminal)),
             Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
             Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
+            Tool::Test(test) => wait_for(test.execute(terminal)),
             Tool::Render(render) => wait_for(render.execute(terminal)),
             Tool::Blueprint(blueprint) => match blueprint.command {
                 BlueprintCommand::Check(check) => wait_for(check.execute(terminal)),

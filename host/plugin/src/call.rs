@@ -82,7 +82,10 @@ pub(crate) async fn run<A>(
     };
     let mut store = store(sandbox, guest, budget);
     let answer = async {
-        let instance = component.pre.instantiate_async(&mut store).await?;
+        let instance = match component.pre.instantiate_async(&mut store).await {
+            Err(error) if is_sealing(&error) => component.pre.instantiate_async(&mut store).await,
+            instance => instance,
+        }?;
         export(&mut store, instance).await
     };
     match timeout(Duration::from_millis(budget.wall_milliseconds), answer).await {
@@ -90,6 +93,12 @@ pub(crate) async fn run<A>(
         Ok(Err(error)) => Err(judge(&error, budget, &transcript)),
         Err(_elapsed) => Err(Error::limit(Limit::Wall, budget)),
     }
+}
+
+/// Whether the machine has refused to seal the memory that instances of a component begin with. It does so where a page of it
+/// is in use for a moment (`F_SEAL_WRITE` of memfd, EBUSY), which was seen under load; the next try seals it.
+fn is_sealing(error: &wasmtime::Error) -> bool {
+    error.root_cause().to_string().ends_with("(os error 16)")
 }
 
 fn store(sandbox: &Sandbox, guest: Guest, budget: &Budget) -> Store<Guest> {
