@@ -1,9 +1,11 @@
 package release
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 
@@ -48,5 +50,19 @@ func TestARevisionTellsWhenItBeganAlsoWhereHelmHasDroppedItsLabel(t *testing.T) 
 	history, err := Read(stored{secrets: []map[string]any{updated}}, "demo", "web")
 	if err != nil || len(history) != 1 || !history[0].Created.Equal(began) {
 		t.Errorf("the history is %+v, %v", history, err)
+	}
+}
+
+func TestARevisionIsReadBackHoweverItWasPacked(t *testing.T) {
+	for _, size := range []int{0, small, 4 * small} {
+		of := &helm.Release{Name: "web", Chart: &chart.Chart{}, Manifest: strings.Repeat("a: b\n", size/5), Info: &helm.Info{}}
+		written, err := Secret(of, "", time.Time{}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := unpack(written)
+		if err != nil || read.Manifest != of.Manifest {
+			t.Errorf("%d bytes: %v", size, err)
+		}
 	}
 }

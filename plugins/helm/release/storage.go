@@ -24,8 +24,9 @@ const (
 	JobAnnotation = "orangery.dev/job"
 	// largest is what a Secret can hold.
 	largest = 1 << 20
-	// quick is the level of compression for what fits then. Helm takes the best one: twice the time for two percent.
-	quick = 5
+	// small is the size of a revision that is packed fast, which takes a fifth of the time and a fifth more room than what Helm
+	// does; others are packed at a level that takes a third of the time, and as Helm packs where they fit no other way.
+	small, usual = 1 << 20, 5
 	// longest is the size of a revision that is unpacked.
 	longest = 64 << 20
 )
@@ -43,10 +44,7 @@ func SecretKey(namespace, name string, revision int) wire.Key {
 // Secret is the Secret of a revision. `created` is when the revision began; the same for all its writes, so that they can
 // be repeated; a zero time is left out. Errors are of type *wire.Fault.
 func Secret(of *helm.Release, job string, created, modified time.Time) (map[string]any, error) {
-	packed, err := pack(of, quick)
-	if err == nil && len(packed) > largest {
-		packed, err = pack(of, gzip.BestCompression)
-	}
+	packed, err := pack(of)
 	if err != nil {
 		return nil, wire.Wrong("", "revision %d of the release %s cannot be stored: %s", of.Version, of.Name, err)
 	}
@@ -80,11 +78,23 @@ func Secret(of *helm.Release, job string, created, modified time.Time) (map[stri
 	}, nil
 }
 
-func pack(of *helm.Release, level int) ([]byte, error) {
+func pack(of *helm.Release) ([]byte, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return nil, err
 	}
+	level := usual
+	if len(text) <= small {
+		level = gzip.BestSpeed
+	}
+	packed, err := compress(text, level)
+	if err == nil && len(packed) > largest {
+		packed, err = compress(text, gzip.BestCompression)
+	}
+	return packed, err
+}
+
+func compress(text []byte, level int) ([]byte, error) {
 	var packed bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&packed, level)
 	if err != nil {
