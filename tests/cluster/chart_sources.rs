@@ -16,11 +16,10 @@ use axum::{
 use data_encoding::BASE64;
 use orangery_core::digest::sha256;
 use orangery_tests::{
-    chart::{item, packed},
+    chart::{deploy, item, packed},
     cluster::Cluster,
-    objects::Objects,
     repository,
-    tree::{API, any, in_phase},
+    tree::{API, in_phase},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -105,12 +104,6 @@ fn release(name: &str, chart: &Value) -> Value {
     item
 }
 
-async fn deploy_as(cluster: &Objects, name: &str, chart: &Value) {
-    cluster.apply(&release(name, chart)).await;
-    let asks = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
-    cluster.annotate(&any("DeployItem", name), asks).await;
-}
-
 async fn start() -> (Shelf, Cluster) {
     let shelf = Shelf::start().await;
     let named = shelf.address.to_string();
@@ -156,7 +149,7 @@ async fn a_chart_comes_from_a_registry_a_repository_a_web_server_and_a_component
         ("server", json!({"archive": {"remote": {"url": format!("http://{address}/open/app.tgz")}}})),
     ];
     for (name, source) in &sources {
-        deploy_as(&cluster, name, source).await;
+        deploy(&cluster, &release(name, source)).await;
     }
     cluster.apply(&of_component(&format!("{address}/charts/app:component"))).await;
     let version = cluster.client().apiserver_version().await.expect("a server has a version").git_version;
@@ -172,7 +165,7 @@ async fn a_chart_comes_from_a_registry_a_repository_a_web_server_and_a_component
 
     // A tag that moved is another chart for the next job, and none where a digest says which one is meant.
     shelf.push("1.0.0", &chart("moved"));
-    deploy_as(&cluster, "registry", &sources[0].1).await;
+    deploy(&cluster, &release("registry", &sources[0].1)).await;
     let failed = cluster.expect(&in_phase("DeployItem", "registry", "Failed")).await;
     let told = failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
     let expected = format!(
@@ -182,7 +175,7 @@ async fn a_chart_comes_from_a_registry_a_repository_a_web_server_and_a_component
         sha256(&chart("registry"))
     );
     assert_eq!(told.split(" (at ").next(), Some(expected.as_str()), "{told}");
-    deploy_as(&cluster, "registry", &json!({"ref": format!("{address}/charts/app:1.0.0")})).await;
+    deploy(&cluster, &release("registry", &json!({"ref": format!("{address}/charts/app:1.0.0")}))).await;
     cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "moved"}})).await;
 }
 
@@ -242,7 +235,7 @@ async fn a_chart_is_held_against_its_provenance_where_that_is_asked_for() {
     let of =
         |tag: &str| json!({"ref": format!("{}/charts/app:{tag}", shelf.address), "provenance": {"keyring": keyring}});
     for tag in ["signed", "other", "plain"] {
-        deploy_as(&cluster, tag, &of(tag)).await;
+        deploy(&cluster, &release(tag, &of(tag))).await;
     }
     cluster.expect(&in_phase("DeployItem", "signed", "Succeeded")).await;
     for (tag, expected) in [("other", "is not what its provenance file says: "), ("plain", "has no provenance file; ")]
@@ -260,7 +253,7 @@ async fn a_chart_that_cannot_be_had_is_one_sentence_and_nothing_is_written() {
     shelf.put("/open/large.tgz", &vec![0; (32 << 20) + 1]);
     shelf.put("/open/none.tgz", b"no archive");
     let told = async |name: &str, chart: &Value| {
-        deploy_as(&cluster, name, chart).await;
+        deploy(&cluster, &release(name, chart)).await;
         let failed = cluster.expect(&in_phase("DeployItem", name, "Failed")).await;
         failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default().to_owned()
     };

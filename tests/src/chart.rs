@@ -72,7 +72,8 @@ pub fn item(packed: &str, more: &Value) -> Value {
 pub async fn deploy(objects: &Objects, item: &Value) {
     objects.apply(item).await;
     let asks = json!({"landscaper.gardener.cloud/operation": "test-reconcile"});
-    objects.annotate(&any("DeployItem", "item"), asks).await;
+    let name = item.pointer("/metadata/name").and_then(Value::as_str).expect("an item has a name");
+    objects.annotate(&any("DeployItem", name), asks).await;
 }
 
 /// The files of a packed chart, by their names in the archive.

@@ -95,21 +95,17 @@ impl Cluster {
         key: &ObjectKey,
         object: &Value,
     ) -> Result<Value, Error> {
-        let bytes = object.to_string().into_bytes();
-        let request = at(resource, key.namespace.as_deref()).replace(&segment(&key.name), &post(), bytes);
-        self.written(resource, key, self.ask(key, request).await)
+        self.written(resource, key, self.put(&post(), resource, key, object).await)
     }
 
     /// A JSON merge patch.
     pub(crate) async fn patch(&self, resource: &ApiResource, key: &ObjectKey, patch: &Value) -> Result<Value, Error> {
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), &params, &Patch::Merge(patch));
-        self.written(resource, key, self.ask(key, request).await)
+        self.written(resource, key, self.patched(&merging(), resource, key, &Patch::Merge(patch)).await)
     }
 
     /// Server-side apply. Fields of others that the object names are taken over, as controllers do.
     pub(crate) async fn apply(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
-        self.apply_with(&PatchParams::apply(FIELD_MANAGER).force(), resource, key, object).await
+        self.written(resource, key, self.patched(&applying(None), resource, key, &Patch::Apply(object)).await)
     }
 
     /// Server-side apply in the name of another tool; fields of others stay theirs.
@@ -120,7 +116,7 @@ impl Cluster {
         key: &ObjectKey,
         object: &Value,
     ) -> Result<Value, Error> {
-        self.apply_with(&PatchParams::apply(manager), resource, key, object).await
+        self.written(resource, key, self.patched(&applying(Some(manager)), resource, key, &Patch::Apply(object)).await)
     }
 
     /// What a server-side apply would answer, without one being done: of our own, or in the name of another tool.
@@ -131,8 +127,7 @@ impl Cluster {
         key: &ObjectKey,
         object: &Value,
     ) -> Result<Value, Error> {
-        let params = manager.map_or_else(|| PatchParams::apply(FIELD_MANAGER).force(), PatchParams::apply);
-        self.try_patch(params, resource, key, &Patch::Apply(object)).await
+        self.patched(&applying(manager).dry_run(), resource, key, &Patch::Apply(object)).await
     }
 
     /// What a merge patch would answer, without one being done.
@@ -142,19 +137,7 @@ impl Cluster {
         key: &ObjectKey,
         patch: &Value,
     ) -> Result<Value, Error> {
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        self.try_patch(params, resource, key, &Patch::Merge(patch)).await
-    }
-
-    async fn try_patch(
-        &self,
-        params: PatchParams,
-        resource: &ApiResource,
-        key: &ObjectKey,
-        patch: &Patch<&Value>,
-    ) -> Result<Value, Error> {
-        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), &params.dry_run(), patch);
-        self.ask(key, request).await
+        self.patched(&merging().dry_run(), resource, key, &Patch::Merge(patch)).await
     }
 
     /// What a replacement would answer, without one being done.
@@ -164,19 +147,28 @@ impl Cluster {
         key: &ObjectKey,
         object: &Value,
     ) -> Result<Value, Error> {
-        let (params, bytes) = (PostParams { dry_run: true, ..post() }, object.to_string().into_bytes());
-        self.ask(key, at(resource, key.namespace.as_deref()).replace(&segment(&key.name), &params, bytes)).await
+        self.put(&PostParams { dry_run: true, ..post() }, resource, key, object).await
     }
 
-    async fn apply_with(
+    async fn put(
         &self,
-        params: &PatchParams,
+        params: &PostParams,
         resource: &ApiResource,
         key: &ObjectKey,
         object: &Value,
     ) -> Result<Value, Error> {
-        let request = at(resource, key.namespace.as_deref()).patch(&segment(&key.name), params, &Patch::Apply(object));
-        self.written(resource, key, self.ask(key, request).await)
+        let bytes = object.to_string().into_bytes();
+        self.ask(key, at(resource, key.namespace.as_deref()).replace(&segment(&key.name), params, bytes)).await
+    }
+
+    async fn patched(
+        &self,
+        params: &PatchParams,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        patch: &Patch<&Value>,
+    ) -> Result<Value, Error> {
+        self.ask(key, at(resource, key.namespace.as_deref()).patch(&segment(&key.name), params, patch)).await
     }
 
     /// Deletes an object, its dependents in the background. One that is not there is gone.
@@ -260,6 +252,15 @@ impl Cluster {
         }
         Ok(answer)
     }
+}
+
+/// Of our own, fields of others are taken over.
+fn applying(manager: Option<&str>) -> PatchParams {
+    manager.map_or_else(|| PatchParams::apply(FIELD_MANAGER).force(), PatchParams::apply)
+}
+
+fn merging() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 fn post() -> PostParams {

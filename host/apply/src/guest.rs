@@ -12,6 +12,7 @@ use orangery_core::{
     proposal::{ClusterRef, ObjectKey, Selection},
     step::Halt,
 };
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{Cluster, ClusterSet, Error, error};
@@ -109,7 +110,7 @@ fn aggregated(answer: &Value) -> Option<Vec<ApiResource>> {
 
 /// The kinds group by group.
 async fn one_by_one(cluster: &Cluster, groups: &Value) -> Result<Vec<ApiResource>, Fault> {
-    let groups: APIGroupList = serde_json::from_value(groups.clone()).map_err(|error| {
+    let groups: APIGroupList = Deserialize::deserialize(groups).map_err(|error| {
         let message = format!("the groups that {} serves cannot be read: {error}", cluster.address());
         Fault::invalid(orangery_core::error::Code::InternalProblem, message)
     })?;

@@ -2,6 +2,8 @@
 
 mod files;
 
+pub(crate) use self::files::pushed_as;
+
 use std::sync::Arc;
 
 use orangery_core::{

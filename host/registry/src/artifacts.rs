@@ -11,7 +11,7 @@ use orangery_core::{
 };
 
 use crate::{
-    access::Reach,
+    access::{Reach, pushed_as},
     cache::Bytes,
     oci::{CHART, Consumer, Descriptor, File, Manifest, PROVENANCE, Reference, Repository},
 };
@@ -30,10 +30,8 @@ impl Remote {
 
     /// A chart of a registry, by the address that `helm pull` takes.
     async fn in_registry(&self, url: &str, chart: &str, version: &str) -> Result<Arc<dyn Artifact>, Fault> {
-        // A tag cannot have the `+` of a version; helm writes `_`.
-        let address = url.trim_start_matches("oci://").trim_end_matches('/');
-        let reference = Self::reference(&format!("{address}/{chart}:{}", version.replace('+', "_")))?;
-        self.0.content_layer(&reference).await
+        let named = pushed_as(url.trim_start_matches("oci://"), chart, version);
+        self.0.content_layer(&Self::reference(&named)?).await
     }
 }
 

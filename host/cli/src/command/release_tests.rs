@@ -19,7 +19,6 @@ use orangery_core::{
     yaml,
 };
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::{
     call::{CallError, Subject},
@@ -211,13 +210,10 @@ async fn delete(api: &Api<DynamicObject>, name: &str) -> kube::Result<()> {
 /// How a test ended. What is neither a Job nor a Pod is done when it is there.
 async fn settled(api: &Api<DynamicObject>, name: &str, types: &TypeMeta) -> Result<Run, CommandError> {
     let of = types.clone();
+    // What a watch answers does not say its kind.
     let judged = move |object: &DynamicObject| {
-        let mut document = serde_json::to_value(object).unwrap_or_default();
-        if let Value::Object(fields) = &mut document {
-            fields.insert("apiVersion".to_owned(), of.api_version.clone().into());
-            fields.insert("kind".to_owned(), of.kind.clone().into());
-        }
-        run(&document)
+        let object = DynamicObject { types: Some(of.clone()), ..object.clone() };
+        run(&serde_json::to_value(object).unwrap_or_default())
     };
     let is_run = matches!((types.api_version.as_str(), types.kind.as_str()), ("batch/v1", "Job") | ("v1", "Pod"));
     if !is_run {
@@ -234,7 +230,7 @@ mod tests {
     use std::io::Write as _;
 
     use flate2::{Compression, write::GzEncoder};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -90,8 +90,7 @@ impl Reach {
         unusable: impl Fn(String) -> Fault,
     ) -> Result<Content, Fault> {
         self.keyring.can_ask_charts()?;
-        let index = format!("{}/index.yaml", repository.trim_end_matches('/'));
-        let index = File::new(&index, Consumer::Charts).map_err(unusable)?;
+        let index = index_of(repository).map_err(unusable)?;
         let question = format!("{} {chart}:{version}", index.identity());
         let asker = index.fingerprint(&self.keyring);
         // Where the digest is known before, the cache may have the chart, and nothing is asked.
@@ -113,8 +112,7 @@ impl Reach {
 
     /// The provenance file beside a chart of a classic repository.
     pub(crate) async fn provenance(&self, repository: &str, chart: &str, version: &str) -> Result<Content, Fault> {
-        let index = format!("{}/index.yaml", repository.trim_end_matches('/'));
-        let index = File::new(&index, Consumer::Charts).map_err(invalid)?;
+        let index = index_of(repository).map_err(invalid)?;
         let found = self.registries.chart(&index, chart, version, &self.keyring).await?;
         let place = Place { url: format!("{}.prov", found.url), digest: None };
         let bytes = Bytes::new(self.chart_at(&index, chart, &place).await?);
@@ -131,9 +129,8 @@ impl Reach {
     }
 
     async fn chart_of_registry(&self, repository: &str, chart: &str, version: &str) -> Result<Content, Fault> {
-        // A tag cannot have the `+` of a version; helm writes `_`.
-        let named = format!("{}/{chart}:{}", repository.trim_end_matches('/'), version.replace('+', "_"));
-        let reference: Reference = named.parse().map_err(|error| invalid(format!("{error}")))?;
+        let reference: Reference =
+            pushed_as(repository, chart, version).parse().map_err(|error| invalid(format!("{error}")))?;
         let manifest = self.registries.manifest(&reference, &self.keyring).await?;
         let bytes = self.layer(&reference, &manifest, |media_type| media_type == CHART).await?;
         Ok(Content { media_type: CHART.to_owned(), bytes })
@@ -158,6 +155,16 @@ impl Reach {
         let bytes = self.registries.file(&file.identity(), &asker, digest_of(digest), fetch).await?;
         Ok(Content { media_type: media_type.to_owned(), bytes })
     }
+}
+
+/// The index of a classic repository. The error is the end of a sentence about its address.
+fn index_of(repository: &str) -> Result<File, String> {
+    File::new(&format!("{}/index.yaml", repository.trim_end_matches('/')), Consumer::Charts)
+}
+
+/// What `helm push` calls a chart in a registry. A tag cannot have the `+` of a version; helm writes `_`.
+pub(crate) fn pushed_as(repository: &str, chart: &str, version: &str) -> String {
+    format!("{}/{chart}:{}", repository.trim_end_matches('/'), version.replace('+', "_"))
 }
 
 impl Helm {
