@@ -10,6 +10,9 @@ mod alike;
 #[path = "cluster/automatic.rs"]
 mod automatic;
 #[cfg(test)]
+#[path = "cluster/away.rs"]
+mod away;
+#[cfg(test)]
 #[path = "cluster/blueprints.rs"]
 mod blueprints;
 #[cfg(test)]
@@ -18,6 +21,9 @@ mod cases;
 #[cfg(test)]
 #[path = "cluster/chart_sources.rs"]
 mod chart_sources;
+#[cfg(test)]
+#[path = "cluster/charts.rs"]
+mod charts;
 #[cfg(test)]
 #[path = "cluster/components.rs"]
 mod components;
@@ -100,6 +106,9 @@ mod schedules;
 #[cfg(test)]
 #[path = "cluster/silence.rs"]
 mod silence;
+#[cfg(test)]
+#[path = "cluster/stock_charts.rs"]
+mod stock_charts;
 #[cfg(test)]
 #[path = "cluster/truth.rs"]
 mod truth;

@@ -8,8 +8,14 @@ mod admission;
 #[path = "cluster/automatic.rs"]
 mod automatic;
 #[cfg(test)]
+#[path = "cluster/away.rs"]
+mod away;
+#[cfg(test)]
 #[path = "cluster/cases.rs"]
 mod cases;
+#[cfg(test)]
+#[path = "cluster/charts.rs"]
+mod charts;
 #[cfg(test)]
 #[path = "cluster/conditions.rs"]
 mod conditions;

@@ -3,6 +3,9 @@
 //! Each test names its guest; `tidy` fails where a guest has no test.
 
 #[cfg(test)]
+#[path = "wasm/charts.rs"]
+mod charts;
+#[cfg(test)]
 #[path = "wasm/conditions.rs"]
 mod conditions;
 #[cfg(test)]

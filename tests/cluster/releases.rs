@@ -2,7 +2,7 @@
 //! `plugins/helm/plan`, whose tests have the rest.
 
 use orangery_tests::{
-    chart::{deploy, item, packed, revision},
+    chart::{deploy, end, hook, item, job, packed, revision},
     objects::Objects,
     tree::{any, in_phase},
 };
@@ -10,31 +10,6 @@ use serde_json::{Value, json};
 
 const CONFIG: &str =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {text: {{ .Values.text | quote }}}\n";
-
-fn hook(name: &str, at: &str) -> String {
-    format!(
-        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}, annotations: {{\"helm.sh/hook\": \"{at}\"}}}}\nspec: \
-         {{template: {{spec: {{restartPolicy: Never, containers: [{{name: a, image: a}}]}}}}}}\n"
-    )
-}
-
-fn job(name: &str) -> Value {
-    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}})
-}
-
-/// Ends a Job as its controller does.
-async fn end(cluster: &Objects, name: &str, how: &str) {
-    cluster.expect(&job(name)).await;
-    let now = "2026-11-23T08:00:00Z";
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Test", "message": "the test says so", "lastTransitionTime": now});
-    let before = if how == "Complete" { "SuccessCriteriaMet" } else { "FailureTarget" };
-    let mut status = json!({"startTime": now, "conditions": [condition(before), condition(how)]});
-    if let (true, Some(status)) = (how == "Complete", status.as_object_mut()) {
-        status.insert("completionTime".to_owned(), json!(now));
-        status.insert("succeeded".to_owned(), json!(1));
-    }
-    cluster.patch_status(&job(name), status).await;
-}
 
 fn config_map(text: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}, "data": {"text": text}})

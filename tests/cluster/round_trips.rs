@@ -1,7 +1,7 @@
 //! One release, two that work on it: the stock Helm CLI and the deployer take turns, on what the other one has left.
 
 use orangery_tests::{
-    chart::{deploy, item, of_folder, revision},
+    chart::{deploy_well, item, of_folder, revision},
     helm::Helm,
     objects::Objects,
     tree::{any, in_phase},
@@ -51,14 +51,7 @@ impl Trip {
     }
 
     async fn deploys(&self, cluster: &Objects, value: usize) {
-        deploy(cluster, &self.item(value)).await;
-        let succeeded = |item: &Value| {
-            let ended =
-                item["status"]["jobID"] == item["status"]["jobIDFinished"] && item["status"]["jobID"].is_string();
-            ended && item["metadata"]["annotations"].get("landscaper.gardener.cloud/operation").is_none()
-        };
-        let ended = cluster.expect_that(&any("DeployItem", "item"), "did not end its job", succeeded).await;
-        assert_eq!(ended["status"]["phase"], "Succeeded", "{}: {}", self.chart, ended["status"]);
+        deploy_well(cluster, &self.item(value)).await;
     }
 
     fn set(&self, value: usize) -> String {

@@ -3,7 +3,7 @@
 use std::{
     env, io,
     io::{Read as _, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -48,12 +48,13 @@ impl Rendered {
 }
 
 impl Component {
-    /// Loads the one that ships, which is compiled at the first call, into the cache beside this program.
-    pub(crate) fn load() -> io::Result<Self> {
+    /// Loads the one that ships, which is compiled at the first call, into this cache or into one beside this program.
+    pub(crate) fn load(cache: Option<PathBuf>) -> io::Result<Self> {
         let program = env::current_exe()?;
         let folder = program.parent().map(Path::to_path_buf).unwrap_or_default();
         let compiler = CompileCommand { program: folder.join("compile-worker"), args: Vec::new() };
-        let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(folder.join("compare-cache"))));
+        let cache = cache.unwrap_or_else(|| folder.join("compare-cache"));
+        let sandbox = Sandbox::start(SandboxConfig::new(compiler, Some(cache)));
         let builtin = orangery_builtin::components().iter().filter(|one| one.name == "helm");
         let registered = builtin.map(|one| Registered::builtin(one.name, one.registration, one.component));
         let registered = registered.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
@@ -86,12 +87,11 @@ impl Component {
         }
     }
 
-    /// Renders it in a fresh instance.
-    pub(crate) async fn render(&self, item: &Item, cluster: &Told) -> io::Result<Rendered> {
+    /// Plans it in a fresh instance.
+    pub(crate) async fn plan(&self, item: &Item, cluster: &Told) -> io::Result<Proposal> {
         let deployer = self.0.deployer(ITEM_TYPE).ok_or_else(|| io::Error::other("this build has no Helm deployer"))?;
         let reads = Reads::of_clusters(Arc::new(Told(cluster.0.clone())));
-        let proposal = deployer.plan(item, reads).await.map_err(|fault| io::Error::other(fault.to_string()))?;
-        rendered(&proposal)
+        deployer.plan(item, reads).await.map_err(|fault| io::Error::other(fault.to_string()))
     }
 
     /// How long the same takes natively.
@@ -114,7 +114,7 @@ impl Component {
 }
 
 /// What the first revision of the proposal says.
-fn rendered(proposal: &Proposal) -> io::Result<Rendered> {
+pub(crate) fn rendered(proposal: &Proposal) -> io::Result<Rendered> {
     let secret = proposal
         .stages
         .iter()

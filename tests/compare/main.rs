@@ -20,9 +20,6 @@ use self::{
     stock::{Kinds, Stock},
 };
 
-/// How often a chart is rendered to tell how long it takes.
-const TIMES: usize = 5;
-
 /// Compares charts rendered by the component with `helm template` of the stock command line.
 #[derive(Parser)]
 struct Arguments {
@@ -37,6 +34,12 @@ struct Arguments {
     /// The deployer as a native program (go build ./native in plugins/helm): tells how much slower the sandbox is
     #[arg(long)]
     native: Option<PathBuf>,
+    /// Where compiled components are kept [default: beside this program]
+    #[arg(long)]
+    cache: Option<PathBuf>,
+    /// How often each is rendered, to tell how long it takes
+    #[arg(long, default_value_t = 5)]
+    times: usize,
     /// Only charts whose name contains this
     #[arg(long, default_value = "")]
     only: String,
@@ -76,7 +79,7 @@ async fn compare(arguments: &Arguments) -> io::Result<bool> {
     charts.sort();
     let folder = tempfile::tempdir()?;
     let stock = Stock::new(&arguments.helm, folder.path())?;
-    let component = Component::load()?;
+    let component = Component::load(arguments.cache.clone())?;
     let mut out = io::stdout();
     writeln!(out, "| chart | version | values | objects | hooks | result | sandbox | native | ratio |")?;
     writeln!(out, "|---|---|---|---|---|---|---|---|---|")?;
@@ -166,15 +169,15 @@ async fn one(
     let values = stock.values(files)?;
     let cluster = stock.cluster(&kinds);
     let item = component.item(&fs::read(packed)?, values);
-    let mut times = Vec::with_capacity(TIMES);
-    let mut rendered = None;
-    for _ in 0..TIMES {
+    let mut times = Vec::with_capacity(arguments.times);
+    let mut planned = None;
+    for _ in 0..arguments.times {
         let begin = Instant::now();
-        rendered = Some(component.render(&item, &cluster).await?);
+        planned = Some(component.plan(&item, &cluster).await?);
         times.push(begin.elapsed());
     }
     times.sort_unstable();
-    let rendered = rendered.unwrap_or_default();
+    let rendered = planned.as_ref().map(component::rendered).transpose()?.unwrap_or_default();
     let twice = stock.template(packed, files, &kinds)?;
     let random = expected.lines().zip(twice.lines()).filter(|(one, other)| one != other).count();
     let difference = first_difference(&expected, &twice, &rendered.text());
@@ -184,7 +187,7 @@ async fn one(
         hooks: rendered.hooks,
         difference,
         random,
-        took: times.get(TIMES / 2).copied().unwrap_or_default(),
+        took: times.get(arguments.times / 2).copied().unwrap_or_default(),
         native,
     })
 }

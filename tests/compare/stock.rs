@@ -45,6 +45,9 @@ const USUAL: [(&str, &str); 12] = [
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
 ];
 
+/// Those among them that have no namespaces. What charts bring is taken to have some, which no rendered text shows.
+const CLUSTER_WIDE: [&str; 4] = ["CustomResourceDefinition", "MutatingWebhookConfiguration", "Namespace", "Node"];
+
 impl Kinds {
     /// Those of a cluster that nobody has brought kinds to.
     pub(crate) fn usual() -> Self {
@@ -141,7 +144,7 @@ impl Stock {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
             plural: kind.to_lowercase(),
-            namespaced: true,
+            namespaced: !CLUSTER_WIDE.contains(&kind),
         };
         let mut served: Vec<ApiResource> = kinds.0.iter().map(|(version, kind)| resource(version, kind)).collect();
         for version in &self.known {

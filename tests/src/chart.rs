@@ -76,6 +76,46 @@ pub async fn deploy(objects: &Objects, item: &Value) {
     objects.annotate(&any("DeployItem", name), asks).await;
 }
 
+/// The same, and waits until the job has ended, which has to be well.
+pub async fn deploy_well(objects: &Objects, item: &Value) {
+    deploy(objects, item).await;
+    let name = item.pointer("/metadata/name").and_then(Value::as_str).expect("an item has a name");
+    let over = |item: &Value| {
+        let job = item.pointer("/status/jobID").filter(|job| job.is_string());
+        let is_asked = item.pointer("/metadata/annotations/landscaper.gardener.cloud~1operation").is_some();
+        job.is_some() && job == item.pointer("/status/jobIDFinished") && !is_asked
+    };
+    let ended = objects.expect_that(&any("DeployItem", name), "did not end its job", over).await;
+    assert_eq!(ended.pointer("/status/phase"), Some(&json!("Succeeded")), "{ended:#}");
+}
+
+/// A template of a hook, which is a Job.
+pub fn hook(name: &str, at: &str) -> String {
+    format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}, annotations: {{\"helm.sh/hook\": \"{at}\"}}}}\nspec: \
+         {{template: {{spec: {{restartPolicy: Never, containers: [{{name: a, image: a}}]}}}}}}\n"
+    )
+}
+
+/// The Job of a hook.
+pub fn job(name: &str) -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": NAMESPACE}})
+}
+
+/// Ends a Job as its controller does: `Complete` or `Failed`.
+pub async fn end(objects: &Objects, name: &str, how: &str) {
+    objects.expect(&job(name)).await;
+    let now = "2026-11-23T08:00:00Z";
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Test", "message": "the test says so", "lastTransitionTime": now});
+    let before = if how == "Complete" { "SuccessCriteriaMet" } else { "FailureTarget" };
+    let mut status = json!({"startTime": now, "conditions": [condition(before), condition(how)]});
+    if let (true, Some(status)) = (how == "Complete", status.as_object_mut()) {
+        status.insert("completionTime".to_owned(), json!(now));
+        status.insert("succeeded".to_owned(), json!(1));
+    }
+    objects.patch_status(&job(name), status).await;
+}
+
 /// The files of a packed chart, by their names in the archive.
 pub fn files(packed: &str) -> BTreeMap<String, Vec<u8>> {
     let packed = BASE64.decode(packed.as_bytes()).expect("a packed chart is base64");

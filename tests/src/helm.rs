@@ -46,6 +46,11 @@ impl Helm {
         None
     }
 
+    /// The program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The folder for what it keeps, and for files of the test.
     pub fn home(&self) -> &Path {
         self.home.path()

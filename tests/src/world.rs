@@ -101,6 +101,16 @@ impl World {
 
     /// How many calls of its controllers the operator counts that were made by an `event`, by a `timer` or by `silence`.
     pub async fn calls(&self, by: &str) -> u64 {
+        let by = format!(r#"by="{by}""#);
+        self.sum("orangery_reconcile_called_total", |line| line.contains(&by)).await
+    }
+
+    /// The figure of this name that the operator shows, in all its samples together.
+    pub async fn figure(&self, name: &str) -> u64 {
+        self.sum(name, |_| true).await
+    }
+
+    async fn sum(&self, name: &str, counts: impl Fn(&str) -> bool) -> u64 {
         let log = self.log();
         let served = log.lines().rev().find(|line| line.contains("metrics and health are served"));
         let address =
@@ -110,10 +120,8 @@ impl World {
         let client = Client::try_from(config).expect("a client can be made of it");
         let request = http::Request::get("/metrics").body(Vec::new()).expect("a request");
         let text = client.request_text(request).await.expect("the operator answers its metrics");
-        let by = format!(r#"by="{by}""#);
-        let counts =
-            text.lines().filter(|line| line.starts_with("orangery_reconcile_called_total") && line.contains(&by));
-        counts.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+        let of_name = |line: &&str| line.split(['{', ' ']).next() == Some(name) && counts(line);
+        text.lines().filter(of_name).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
     }
 
     /// Ends the operator as a power cut does. Its Lease is taken away, as if its time had passed already.

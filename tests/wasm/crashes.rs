@@ -26,7 +26,7 @@ async fn a_recursion_ends_with_the_stack() {
 #[tokio::test]
 async fn a_panic_is_told_in_the_guests_own_words_escaped() {
     let error = end_of("panics").await;
-    let Error::Trap { reason, wrote: Some(wrote) } = &*error else { panic!("{error:?}") };
+    let Error::Trap { reason, wrote: Some(wrote), .. } = &*error else { panic!("{error:?}") };
     assert_eq!(reason, "wasm trap: wasm `unreachable` instruction executed");
     assert!(wrote.starts_with("thread '<unnamed>'") && wrote.ends_with("no plan for item\\u{1b}[2J"), "{wrote}");
     assert_eq!(error.to_string(), format!("the component crashed: {reason}; it wrote: {wrote}"));

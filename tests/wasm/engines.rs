@@ -50,8 +50,8 @@ fn shared() -> Arc<Sandbox> {
     SANDBOX.get_or_init(|| sandbox_with(cache())).clone()
 }
 
-/// A built-in engine, with other limits than its registration has; `None` where it was not built.
-fn engine_in(sandbox: Arc<Sandbox>, name: &str, limits: &Value) -> Option<Plugin> {
+/// A component that ships with the host, with other limits than its registration has; `None` where it was not built.
+pub(crate) fn builtin_in(sandbox: Arc<Sandbox>, name: &str, limits: &Value) -> Option<Plugin> {
     let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == name).unwrap();
     let registered = Registered::builtin(name, builtin.registration, builtin.component).unwrap();
     let mut registration: Registration = registered.registration().clone();
@@ -71,7 +71,7 @@ fn engine_in(sandbox: Arc<Sandbox>, name: &str, limits: &Value) -> Option<Plugin
 }
 
 fn engine(name: &str) -> Option<Plugin> {
-    engine_in(shared(), name, &json!({}))
+    builtin_in(shared(), name, &json!({}))
 }
 
 fn request(template: &str, inputs: Value) -> RenderRequest {
@@ -175,7 +175,7 @@ async fn two_renders_give_the_same_bytes() {
     let Some(gotemplate) = engine("gotemplate") else { return };
     let first = text(render(&gotemplate, template, inputs.clone()).await);
     assert!(first.ends_with("f: xyz\n"), "{first}");
-    let another = engine_in(sandbox_with(cache()), "gotemplate", &json!({})).unwrap();
+    let another = builtin_in(sandbox_with(cache()), "gotemplate", &json!({})).unwrap();
     for engine in [&gotemplate, &another] {
         assert_eq!(text(render(engine, template, inputs.clone()).await), first);
     }
@@ -183,7 +183,7 @@ async fn two_renders_give_the_same_bytes() {
 
 #[tokio::test]
 async fn a_typical_render_stays_below_sixteen_mebibytes() {
-    let Some(engine) = engine_in(shared(), "gotemplate", &json!({"memoryMiB": 16})) else { return };
+    let Some(engine) = builtin_in(shared(), "gotemplate", &json!({"memoryMiB": 16})) else { return };
     let rendered = text(render(&engine, TYPICAL, typical()).await);
     assert!(rendered.contains("name: shop-config") && rendered.contains("replicas: 3"), "{rendered}");
 }
@@ -192,8 +192,8 @@ async fn a_typical_render_stays_below_sixteen_mebibytes() {
 async fn bombs_of_templates_end_with_their_limit_and_neighbours_notice_nothing() {
     let sandbox = sandbox_with(cache());
     let limits = json!({"cpuMilliseconds": 500});
-    let Some(gotemplate) = engine_in(sandbox.clone(), "gotemplate", &limits) else { return };
-    let spiff = engine_in(sandbox.clone(), "spiff", &limits).unwrap();
+    let Some(gotemplate) = builtin_in(sandbox.clone(), "gotemplate", &limits) else { return };
+    let spiff = builtin_in(sandbox.clone(), "spiff", &limits).unwrap();
     let victim = deployer_of(sandbox.clone(), "answers", bytes("answers"), json!({}));
     let expected = plan(&victim).await.unwrap().unwrap();
     let doubling = "{{ define \"a\" }}{{ $x := printf \"%s%s\" . . }}{{ template \"a\" $x }}{{ end }}{{ template \"a\" (repeat 1000 \"x\") }}";
@@ -292,7 +292,7 @@ async fn bad_yaml_in_gotemplate_is_one_error_with_its_place() {
 
 #[tokio::test]
 async fn bad_yaml_in_spiff_is_one_error_with_its_place() {
-    let Some(engine) = engine_in(shared(), "spiff", &json!({"cpuMilliseconds": 2000})) else { return };
+    let Some(engine) = builtin_in(shared(), "spiff", &json!({"cpuMilliseconds": 2000})) else { return };
     let endless = ["a: (( b ))\nb: (( a ))\n".to_owned(), "f: (( |x|-> .f(x) ))\na: (( .f(1) ))\n".to_owned()];
     let mut came = Vec::new();
     for text in bad_yaml().into_iter().chain(endless) {
@@ -314,7 +314,7 @@ async fn bad_yaml_in_spiff_is_one_error_with_its_place() {
 
 #[tokio::test]
 async fn an_output_above_its_limit_is_one_error_that_names_the_limit() {
-    let Some(gotemplate) = engine_in(shared(), "gotemplate", &json!({"outputBytes": 1000})) else { return };
+    let Some(gotemplate) = builtin_in(shared(), "gotemplate", &json!({"outputBytes": 1000})) else { return };
     let too_long = request("{{ repeat 1001 \"x\" }}", json!({}));
     let error = ended(gotemplate.render(&too_long, &surroundings(&[])).await);
     let told = "the call was stopped: it needs more than 1000 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be";

@@ -7,12 +7,20 @@ use crate::stage::{bytes, deployer, deployer_of, ended, leb, plan, sandbox, sect
 
 #[track_caller]
 fn check(error: &Error, limit: Limit, message: &str) {
+    check_after(error, limit, message, "");
+}
+
+/// The error, of a guest that has logged something.
+#[track_caller]
+fn check_after(error: &Error, limit: Limit, message: &str, logged: &str) {
     let Error::Limit { limit: met, .. } = error else { panic!("{error:?}") };
     assert_eq!(*met, limit);
-    assert_eq!(
-        error.to_string(),
-        format!("the call was stopped: it needs more than {message} of its registration if that is meant to be")
-    );
+    assert_eq!(error.to_string(), format!("{}{logged}", stopped(message)));
+}
+
+/// What the error says of a limit, however it goes on.
+pub(crate) fn stopped(message: &str) -> String {
+    format!("the call was stopped: it needs more than {message} of its registration if that is meant to be")
 }
 
 async fn end_of(plugin: Plugin) -> std::sync::Arc<Error> {
@@ -102,7 +110,7 @@ async fn a_large_answer_ends_with_the_bytes_of_output() {
 #[tokio::test]
 async fn a_flood_of_log_lines_ends_with_their_number() {
     let error = end_of(deployer("floods_log", json!({"logLines": 10}))).await;
-    check(&error, Limit::LogLines, "10 lines of log; raise `limits.logLines`");
+    check_after(&error, Limit::LogLines, "10 lines of log; raise `limits.logLines`", "; it had last logged: again");
     let error = end_of(deployer("prints", json!({"logLines": 10}))).await;
     check(&error, Limit::LogLines, "10 lines of log; raise `limits.logLines`");
 }

@@ -15,9 +15,10 @@ use orangery_plugin::{CompileCommand, Error, Plugin, Registered, Registration, S
 use orangery_tests::empty::Empty;
 use serde_json::{Value, json};
 
-/// Where compiled guests are kept between runs.
+/// Where compiled components are kept between runs: where the binary under test has its own, so that each of those that ship
+/// with it is compiled once.
 pub(crate) fn cache() -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled-guests")
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache/orangery")
 }
 
 /// A sandbox of its own.

@@ -40,7 +40,7 @@ pub use crate::{
     kubeconfig::KubeconfigError,
     lookout::Lookout,
     mint::{Credential, Minted, Subject, mint},
-    preview::{Action, Effect, preview},
+    preview::{Effect, preview},
     run::carry_out,
     set::ClusterSet,
     watch::{Sight, Waiter, Wake},

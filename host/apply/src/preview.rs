@@ -7,7 +7,7 @@ use orangery_core::{
     inventory::{Inventory, Located},
     overlay::{apply_merge_patch, difference, overlay},
     plan::item::{stages, writes},
-    proposal::{Next, ObjectWrite, Ownership, Proposal, Stage, Write},
+    proposal::{Action, Next, ObjectWrite, Ownership, Proposal, Stage, Write},
     step::Step,
 };
 use serde_json::Value;
@@ -19,23 +19,6 @@ use crate::{
     site::{Site, Spot},
     write::{Change, change, is_going, is_of_item, place},
 };
-
-/// What would become of one object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// It does not exist, and is created.
-    Create,
-    /// It exists, and is another afterwards.
-    Change,
-    /// It goes: a stage removes it, or it left the plan.
-    Delete,
-    /// It is deleted, and created anew.
-    Replace,
-    /// It is as it should be.
-    Nothing,
-    /// It belongs to somebody else, and is left as it is.
-    Foreign,
-}
 
 /// One object of a proposal: what it is, and what it would be.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +164,7 @@ impl Forecast<'_> {
             let before = self.live.get(located).cloned();
             Effect {
                 located: located.clone(),
-                action: Action::Nothing,
+                action: Action::None,
                 after: before.clone().filter(|object| !is_going(object)),
                 before,
                 stage: stage.to_owned(),
@@ -262,10 +245,10 @@ impl Effect {
         self.action = match (self.action, &self.before, &self.after) {
             (Action::Foreign, _, _) => Action::Foreign,
             (_, None, Some(_)) => Action::Create,
-            (_, None, None) => Action::Nothing,
+            (_, None, None) => Action::None,
             (_, Some(_), None) => Action::Delete,
             (Action::Delete, Some(_), Some(_)) => Action::Replace,
-            (_, Some(before), Some(after)) if difference(before, after).is_empty() => Action::Nothing,
+            (_, Some(before), Some(after)) if difference(before, after).is_empty() => Action::None,
             (_, Some(_), Some(_)) => Action::Change,
         };
         self

@@ -10,6 +10,24 @@ use serde_json::Value;
 
 use crate::error::Problem;
 
+/// What would become of one object, were a proposal carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// It does not exist, and is created.
+    Create,
+    /// It exists, and is another afterwards.
+    Change,
+    /// It is deleted, and created anew.
+    Replace,
+    /// It goes: a stage removes it, or it left the proposal.
+    Delete,
+    /// It is as it should be.
+    None,
+    /// It belongs to somebody else, and is left as it is.
+    Foreign,
+}
+
 /// The identity of one Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -88,11 +88,12 @@ pub(crate) async fn run<A>(
         }?;
         export(&mut store, instance).await
     };
-    match timeout(Duration::from_millis(budget.wall_milliseconds), answer).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(judge(&error, budget, &transcript)),
-        Err(_elapsed) => Err(Error::limit(Limit::Wall, budget)),
-    }
+    let ended = match timeout(Duration::from_millis(budget.wall_milliseconds), answer).await {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(error)) => judge(&error, budget, &transcript),
+        Err(_elapsed) => Error::limit(Limit::Wall, budget),
+    };
+    Err(ended.after(locked(&transcript).last_logged()))
 }
 
 /// Whether the machine has refused to seal the memory that instances of a component begin with. It does so where a page of it
@@ -128,11 +129,11 @@ fn judge(error: &wasmtime::Error, budget: &Budget, transcript: &Mutex<Transcript
         return Error::Busy { what: "instances" };
     }
     if let Some(I32Exit(status)) = error.downcast_ref::<I32Exit>() {
-        return Error::Exit { status: *status, wrote: wrote() };
+        return Error::Exit { status: *status, wrote: wrote(), logged: None };
     }
     match error.downcast_ref::<Trap>() {
-        Some(Trap::StackOverflow) => return Error::StackOverflow { wrote: wrote() },
-        Some(trap) => return Error::Trap { reason: trap.to_string(), wrote: wrote() },
+        Some(Trap::StackOverflow) => return Error::StackOverflow { wrote: wrote(), logged: None },
+        Some(trap) => return Error::Trap { reason: trap.to_string(), wrote: wrote(), logged: None },
         None => {}
     }
     // These two have no type of their own in 48.0.8; a hostile guest tests each sentence.
@@ -145,5 +146,5 @@ fn judge(error: &wasmtime::Error, budget: &Budget, transcript: &Mutex<Transcript
     if reason.contains("store handle limit exceeded") {
         return Error::limit(Limit::Handles, budget);
     }
-    Error::Trap { reason, wrote: wrote() }
+    Error::Trap { reason, wrote: wrote(), logged: None }
 }

@@ -16,12 +16,14 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The call met one of its limits.
-    #[error("the call was stopped: it needs more than {allowed} {unit}; raise `limits.{limit}` of its registration if that is meant to be", unit = limit.unit())]
+    #[error("the call was stopped: it needs more than {allowed} {unit}; raise `limits.{limit}` of its registration if that is meant to be{}", said("had last logged", .logged), unit = limit.unit())]
     Limit {
         /// Which.
         limit: Limit,
         /// How much the budget allows, in the limit's unit.
         allowed: u64,
+        /// The message of its last line of log, which tells what it was at; escaped and cut.
+        logged: Option<String>,
     },
     /// The host has no room for the call at the moment.
     #[error("the host has no {what} left for another call; it is made again when there is")]
@@ -30,26 +32,32 @@ pub enum Error {
         what: &'static str,
     },
     /// The component trapped.
-    #[error("the component crashed: {reason}{}", said(.wrote))]
+    #[error("the component crashed: {reason}{}{}", said("wrote", .wrote), said("had last logged", .logged))]
     Trap {
         /// The trap, such as `wasm trap: integer divide by zero`.
         reason: String,
         /// The end of what it wrote to its standard error, such as a panic message; escaped.
         wrote: Option<String>,
+        /// The message of its last line of log; escaped and cut.
+        logged: Option<String>,
     },
     /// The component called itself too deep.
-    #[error("the component crashed: its calls are nested deeper than the stack of 2 MiB{}", said(.wrote))]
+    #[error("the component crashed: its calls are nested deeper than the stack of 2 MiB{}{}", said("wrote", .wrote), said("had last logged", .logged))]
     StackOverflow {
         /// The end of what it wrote to its standard error; escaped.
         wrote: Option<String>,
+        /// The message of its last line of log; escaped and cut.
+        logged: Option<String>,
     },
     /// The component ended itself instead of answering.
-    #[error("the component ended itself with status {status} instead of answering{}", said(.wrote))]
+    #[error("the component ended itself with status {status} instead of answering{}{}", said("wrote", .wrote), said("had last logged", .logged))]
     Exit {
         /// The exit status.
         status: i32,
         /// The end of what it wrote to its standard error; escaped.
         wrote: Option<String>,
+        /// The message of its last line of log; escaped and cut.
+        logged: Option<String>,
     },
     /// The answer makes no sense.
     #[error("the component's answer makes no sense: {at} {why}")]
@@ -171,14 +179,27 @@ pub struct CacheError {
     pub why: String,
 }
 
-fn said(wrote: &Option<String>) -> String {
-    wrote.as_ref().map(|text| format!("; it wrote: {text}")).unwrap_or_default()
+/// What it said before its end, and how.
+fn said(how: &str, text: &Option<String>) -> String {
+    text.as_ref().map(|text| format!("; it {how}: {text}")).unwrap_or_default()
 }
 
 impl Error {
     /// A limit of this budget.
     pub(crate) fn limit(limit: Limit, budget: &Budget) -> Self {
-        Error::Limit { limit, allowed: budget.allowed(limit) }
+        Error::Limit { limit, allowed: budget.allowed(limit), logged: None }
+    }
+
+    /// Where the call was when it was stopped or crashed: what the component had last logged.
+    pub(crate) fn after(mut self, last: Option<String>) -> Self {
+        if let Error::Limit { logged, .. }
+        | Error::Trap { logged, .. }
+        | Error::StackOverflow { logged, .. }
+        | Error::Exit { logged, .. } = &mut self
+        {
+            *logged = last;
+        }
+        self
     }
 
     /// What it means for the item: the component's name goes before the sentence.
@@ -269,7 +290,9 @@ mod tests {
                 "mine 1.2.3: the call was stopped: it needs more than 2000 ms of processor time; raise `limits.cpuMilliseconds` of its registration if that is meant to be"
             )
         );
-        assert!(matches!(Error::limit(Limit::Wall, &Budget::default()).fault(&who), Fault::Later(_)));
+        let wall = Error::limit(Limit::Wall, &Budget::default()).after(Some("rendering".into()));
+        assert!(wall.to_string().ends_with("if that is meant to be; it had last logged: rendering"), "{wall}");
+        assert!(matches!(wall.fault(&who), Fault::Later(_)));
         assert!(matches!(Error::Import { interface: "x:y/z".into() }.fault(&who), Fault::Denied(_)));
     }
 }

@@ -7,7 +7,12 @@ use orangery_core::{
     port::{Deployer, Evaluator, Plugins, Renderer},
 };
 
-use crate::{own::OwnTerms, plugin::Plugin, registration::Registered, sandbox::Sandbox};
+use crate::{
+    own::OwnTerms,
+    plugin::Plugin,
+    registration::Registered,
+    sandbox::{Occupancy, Sandbox},
+};
 
 /// The components of a host.
 pub struct PluginSet {
@@ -92,6 +97,11 @@ impl PluginSet {
     /// The components, in the order registered.
     pub fn plugins(&self) -> &[Arc<Plugin>] {
         &self.plugins
+    }
+
+    /// What calls of components hold at the moment.
+    pub fn occupancy(&self) -> Occupancy {
+        self.sandbox.occupancy()
     }
 
     /// Compiles and loads all of them, one after the other; a call meanwhile waits for its own. To be spawned at the start,

@@ -126,7 +126,7 @@ struct Shelf {
 /// Memory from which on a call counts as large: engines in Go are allowed so much, components in Rust half of it.
 const LARGE_MEMORY_MIB: u64 = 128;
 /// One in so many rooms is for large calls.
-const LARGE_SHARE: u32 = 4;
+const LARGE_SHARE: u32 = 8;
 
 /// The folder below the cache for components of blueprints.
 const OF_BLUEPRINTS: &str = "of-blueprints";

@@ -13,6 +13,8 @@ use crate::{
 const TAIL: usize = 4 << 10;
 /// The longest line that reaches the log.
 const LINE: usize = 8 << 10;
+/// How much of the last message is kept for the sentence about a limit.
+const LAST: usize = 256;
 
 /// The shortest word of a credential that is hidden: shorter ones stand in honest text as well.
 const SECRET: usize = 12;
@@ -46,6 +48,8 @@ pub(crate) struct Transcript {
     out: Vec<u8>,
     err: Vec<u8>,
     tail: VecDeque<u8>,
+    /// The last message that was logged.
+    last: String,
     /// Words of credentials that came through host calls, the longest first.
     secrets: Vec<String>,
 }
@@ -61,6 +65,7 @@ impl Transcript {
             out: Vec::new(),
             err: Vec::new(),
             tail: VecDeque::new(),
+            last: String::new(),
             secrets: Vec::new(),
         }
     }
@@ -99,11 +104,18 @@ impl Transcript {
         self.count(1, size)?;
         let safe = |text: &str| escaped(&self.without_secrets(text), LINE);
         let mut text = safe(message);
+        let last = escaped(&text, LAST);
         for (name, value) in fields {
             text.push_str(&format!(" {}={}", safe(name), safe(value)));
         }
         emit(level, &self.plugin, &text);
+        self.last = last;
         Ok(())
+    }
+
+    /// The message of the last line that was logged, escaped and cut; `None` where there was none.
+    pub(crate) fn last_logged(&self) -> Option<String> {
+        (!self.last.is_empty()).then(|| self.last.clone())
     }
 
     /// Bytes of a standard stream; whole lines go to the log.
@@ -227,6 +239,15 @@ mod tests {
     }
 
     #[test]
+    fn the_last_message_is_kept_without_its_fields() {
+        let mut some = transcript(100, 1 << 20);
+        assert_eq!(some.last_logged(), None);
+        some.line(Level::Warn, "first", &[]).unwrap();
+        some.line(Level::Trace, &format!("a\nb{}", "x".repeat(LAST)), &[("c".into(), "d".into())]).unwrap();
+        assert_eq!(some.last_logged().unwrap(), format!("a\\nb{}…", "x".repeat(LAST - 4)));
+    }
+
+    #[test]
     fn words_of_a_credential_are_blotted_out_of_all_that_is_said() {
         let mut some = transcript(100, 1 << 20);
         let token = "eyJhbGciOiJSUzI1NiJ9.payload";
@@ -241,6 +262,8 @@ mod tests {
         );
         some.write(Channel::Err, format!("panicked at {token}\n").as_bytes()).unwrap();
         assert_eq!(some.last_words().unwrap(), "panicked at [...]");
+        some.line(Level::Debug, &format!("with {token}"), &[]).unwrap();
+        assert_eq!(some.last_logged().unwrap(), "with [...]");
     }
 
     #[test]

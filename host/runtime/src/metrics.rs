@@ -13,6 +13,7 @@ use std::{
 use axum::{Router, http::StatusCode, http::header::CONTENT_TYPE, routing::get};
 use orangery_api::condition::Condition;
 use orangery_controllers::Stores;
+use orangery_plugin::Occupancy;
 use orangery_reconcile::{Queue, Tally};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,7 @@ pub struct Figures {
     /// Not there as long as this process waits for its lease.
     active: Arc<OnceLock<Active>>,
     requests: Requests,
+    occupancy: Arc<dyn Fn() -> Occupancy + Send + Sync>,
 }
 
 /// What an active operator has.
@@ -42,9 +44,9 @@ pub struct ServeError {
 }
 
 impl Figures {
-    /// Those of a client, and soon of an operator.
-    pub fn new(requests: Requests) -> Self {
-        Self { active: Arc::default(), requests }
+    /// Those of a client, of components by what their calls hold, and soon of an operator.
+    pub fn new(requests: Requests, occupancy: impl Fn() -> Occupancy + Send + Sync + 'static) -> Self {
+        Self { active: Arc::default(), requests, occupancy: Arc::new(occupancy) }
     }
 
     /// From now on the figures of the operator are shown, and it has to be ready. There is one in a process.
@@ -132,6 +134,7 @@ impl Figures {
             let labels = [("kind", kind), ("type", condition.as_str()), ("status", status.as_str())];
             page.sample("orangery_resource_condition", &labels, count)?;
         }
+        write_occupancy(page, (self.occupancy)())?;
         page.family("orangery_api_requests_total", "counter", "Requests to the API server by verb, kind and answer.")?;
         for (asked, count) in self.requests.counts() {
             let code = asked.status.to_string();
@@ -141,6 +144,14 @@ impl Figures {
         page.family("orangery_build_info", "gauge", "The version; always 1.")?;
         page.sample("orangery_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1)
     }
+}
+
+/// What waits holds nothing: between two calls there is no instance of a component.
+fn write_occupancy(page: &mut Page, held: Occupancy) -> fmt::Result {
+    page.family("orangery_plugin_calls", "gauge", "Calls of components that run.")?;
+    page.sample("orangery_plugin_calls", &[], held.calls)?;
+    page.family("orangery_plugin_memory_bytes", "gauge", "Linear memory that calls of components hold.")?;
+    page.sample("orangery_plugin_memory_bytes", &[], held.bytes)
 }
 
 fn conditions(stores: &Stores) -> BTreeMap<(&'static str, String, String), usize> {

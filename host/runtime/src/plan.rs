@@ -9,13 +9,13 @@ use std::{
 
 use kube::{Api, Client, ResourceExt as _};
 use orangery_api::{GROUP, deploy_item::DeployItem};
-use orangery_apply::{Action, Effect};
+use orangery_apply::Effect;
 use orangery_cli::{
     Exit, Plan, Terminal,
     call::{CallError, Subject},
     command::{
         CommandError,
-        plan::{Fate, PlanDocument, PlannedObject},
+        plan::{PlanDocument, PlannedObject},
     },
     connection::ConnectionError,
     repositories::RepositoriesError,
@@ -186,13 +186,5 @@ fn document(name: (String, String), told: Foretold) -> PlanDocument {
 
 fn planned(effect: Effect) -> PlannedObject {
     let Effect { located, action, before, after, stage, ephemeral } = effect;
-    let fate = match action {
-        Action::Create => Fate::Create,
-        Action::Change => Fate::Change,
-        Action::Delete => Fate::Delete,
-        Action::Replace => Fate::Replace,
-        Action::Nothing => Fate::None,
-        Action::Foreign => Fate::Foreign,
-    };
-    PlannedObject::new(fate, &located.on, &located.key, before.as_ref(), after.as_ref()).in_stage(stage, ephemeral)
+    PlannedObject::new(action, &located.on, &located.key, before.as_ref(), after.as_ref()).in_stage(stage, ephemeral)
 }

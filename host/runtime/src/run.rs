@@ -75,7 +75,8 @@ pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
     let cluster = arguments.connection.config().await?;
     let own_address = Some(own_address(&cluster));
     let components = arguments.repositories.open(&[])?;
-    let (figures, metrics) = (Figures::new(requests.clone()), CancellationToken::new());
+    let held = plugins.clone();
+    let (figures, metrics) = (Figures::new(requests.clone(), move || held.occupancy()), CancellationToken::new());
     let _served_until_the_end = metrics.clone().drop_guard();
     if let Some(address) = arguments.metrics_address {
         let bound = figures.clone().serve(address, metrics).await?;

@@ -38,6 +38,7 @@ func (told) HelmRepository(_, _, _ string) (wire.Artifact, error) {
 func (told) ComponentResource(string) (wire.Artifact, error) {
 	return nil, wire.Wrong("", "nothing is here")
 }
+func (told) Trace(string) {}
 
 func main() {
 	var asked request

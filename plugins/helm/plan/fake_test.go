@@ -25,6 +25,7 @@ type world struct {
 	t       *testing.T
 	objects map[wire.Key]map[string]any
 	jobs    int
+	traced  []string
 	status  any
 	config  map[string]any
 }
@@ -68,6 +69,8 @@ func texts(object map[string]any, field string) map[string]string {
 }
 
 func (w *world) Version() (string, error) { return "v1.33.4", nil }
+
+func (w *world) Trace(message string) { w.traced = append(w.traced, message) }
 
 func (w *world) Discover() ([]wire.APIResource, error) {
 	kinds := []wire.APIResource{

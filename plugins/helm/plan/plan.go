@@ -19,6 +19,7 @@ type call struct {
 	item    wire.Item
 	config  *config.Configuration
 	cluster *render.Cluster
+	secrets release.Secrets
 }
 
 // status is the provider status, beside what the host keeps there.

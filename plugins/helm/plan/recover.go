@@ -124,7 +124,7 @@ func (a *attempt) rollBackStages(proposal *wire.Proposal) error {
 	if err != nil {
 		return err
 	}
-	secret, err := release.Secret(a.next, a.item.Job, a.created, a.created)
+	secret, err := a.secrets.Secret(a.next, a.item.Job, a.created, a.created)
 	if err != nil {
 		return err
 	}

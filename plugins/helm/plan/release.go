@@ -263,7 +263,7 @@ func (a *attempt) define(proposal *wire.Proposal, definitions []render.Object) e
 // begin stores the revision as pending, and heals and forgets older ones. Whoever else stores a revision of this number
 // first has the release: the gate looks who it was.
 func (a *attempt) begin() (wire.Stage, error) {
-	secret, err := release.Secret(a.next, a.item.Job, a.created, time.Time{})
+	secret, err := a.secrets.Secret(a.next, a.item.Job, a.created, time.Time{})
 	if err != nil {
 		return wire.Stage{}, err
 	}
@@ -305,7 +305,7 @@ func (a *attempt) finish(superseded []*release.Revision) (wire.Stage, error) {
 		}
 		stage.Writes = append(stage.Writes, write)
 	}
-	secret, err := release.Secret(a.next, a.item.Job, a.created, a.item.Now)
+	secret, err := a.secrets.Secret(a.next, a.item.Job, a.created, a.item.Now)
 	if err != nil {
 		return wire.Stage{}, err
 	}
@@ -323,6 +323,6 @@ func (c *call) stored(revision *release.Revision, state common.Status, descripti
 		description = of.Info.Description
 	}
 	of.SetStatus(state, description)
-	secret, err := release.Secret(of, revision.Job, revision.Created, c.item.Now)
+	secret, err := c.secrets.Secret(of, revision.Job, revision.Created, c.item.Now)
 	return wire.Write{Object: secret, How: wire.Replace, Owned: wire.Kept}, err
 }

@@ -153,7 +153,7 @@ func (w *world) strand(number int, state common.Status, job string, at time.Time
 	of := &helm.Release{
 		Name: "rel", Namespace: "demo", Version: number, Chart: w.revisionOrNone(), Info: &helm.Info{Status: state, Description: "stranded"},
 	}
-	secret, err := release.Secret(of, job, at, time.Time{})
+	secret, err := new(release.Secrets).Secret(of, job, at, time.Time{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

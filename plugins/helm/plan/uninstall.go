@@ -39,7 +39,7 @@ func (c *call) uninstall(history release.History) ([]wire.Stage, error) {
 func (c *call) takeAway(proposal *wire.Proposal, last *release.Revision, of *helm.Release) error {
 	of.Info.Deleted = c.item.Now
 	of.SetStatus(common.StatusUninstalling, "Deletion in progress (or silently failed)")
-	secret, err := release.Secret(of, last.Job, last.Created, c.item.Now)
+	secret, err := c.secrets.Secret(of, last.Job, last.Created, c.item.Now)
 	if err != nil {
 		return err
 	}

@@ -155,6 +155,7 @@ func (nowhere) OCI(string) (wire.Artifact, error)                    { return ni
 func (nowhere) URL(string) (wire.Artifact, error)                    { return nil, errNowhere }
 func (nowhere) HelmRepository(_, _, _ string) (wire.Artifact, error) { return nil, errNowhere }
 func (nowhere) ComponentResource(string) (wire.Artifact, error)      { return nil, errNowhere }
+func (nowhere) Trace(string)                                         {}
 func (nowhere) Discover() ([]wire.APIResource, error) {
 	return []wire.APIResource{
 		{APIVersion: "v1", Kind: "ConfigMap", Namespaced: true}, {APIVersion: "v1", Kind: "Service", Namespaced: true},

@@ -1,12 +1,16 @@
 package release
 
 import (
+	"encoding/hex"
+	"encoding/json"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/release/common"
+	state "helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 
 	"orangery.dev/helm/wire"
@@ -22,8 +26,8 @@ func (s stored) List(wire.Selection) ([]map[string]any, error) { return s.secret
 
 func secret(t *testing.T, created time.Time) map[string]any {
 	t.Helper()
-	of := &helm.Release{Name: "web", Namespace: "demo", Version: 1, Info: &helm.Info{Status: common.StatusDeployed}}
-	written, err := Secret(of, "", created, time.Time{})
+	of := &helm.Release{Name: "web", Namespace: "demo", Version: 1, Info: &helm.Info{Status: state.StatusDeployed}}
+	written, err := new(Secrets).Secret(of, "", created, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,15 +58,36 @@ func TestARevisionTellsWhenItBeganAlsoWhereHelmHasDroppedItsLabel(t *testing.T) 
 }
 
 func TestARevisionIsReadBackHoweverItWasPacked(t *testing.T) {
-	for _, size := range []int{0, small, 4 * small} {
-		of := &helm.Release{Name: "web", Chart: &chart.Chart{}, Manifest: strings.Repeat("a: b\n", size/5), Info: &helm.Info{}}
-		written, err := Secret(of, "", time.Time{}, time.Time{})
-		if err != nil {
-			t.Fatal(err)
+	// The last one only fits as Helm packs.
+	random := make([]byte, 3<<18)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	for _, text := range []string{"", strings.Repeat("a: b\n", small/5), strings.Repeat("a: b\n", small), hex.EncodeToString(random)[:3<<18]} {
+		of := &helm.Release{
+			Name: "web", Namespace: "demo", Version: 3, Labels: map[string]string{"mine": "yes"},
+			Chart: &chart.Chart{
+				Metadata: &chart.Metadata{Name: "app", Version: "1.2.3"}, Values: map[string]any{"a": "b"},
+				Files: []*common.File{{Name: "text", Data: []byte(text)}},
+			},
+			Config: map[string]any{"c": "d"}, Manifest: "e: f\n", Info: &helm.Info{Status: state.StatusPendingInstall},
+			Hooks: []*helm.Hook{{Name: "migrate", Manifest: "g: h"}},
 		}
-		read, err := unpack(written)
-		if err != nil || read.Manifest != of.Manifest {
-			t.Errorf("%d bytes: %v", size, err)
+		// As an install does: the chart is compressed for the first one.
+		var secrets Secrets
+		for _, status := range []state.Status{state.StatusPendingInstall, state.StatusDeployed} {
+			of.Info.Status = status
+			written, err := secrets.Secret(of, "", time.Time{}, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read, err := unpack(written)
+			if err != nil {
+				t.Fatalf("%d bytes: %v", len(text), err)
+			}
+			expected, _ := json.Marshal(of)
+			found, _ := json.Marshal(read)
+			if string(found) != string(expected) || read.Labels["mine"] != "yes" {
+				t.Errorf("%d bytes, %s: it is not what was written", len(text), status)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"errors"
+	"runtime/debug"
 	"sort"
 	"strings"
 
@@ -100,6 +101,21 @@ func (c *Cluster) Serves(apiVersion, name string) bool {
 
 func (c *Cluster) scope(apiVersion, name string) scope { return c.kinds[kind{apiVersion, name}] }
 
+// engineVersion is that of Helm as this program was built with it, such as `v4.2.3`: what the stock command line is told by
+// its linker. Empty in tests, which know nothing of how they were built.
+var engineVersion = func() string {
+	built, _ := debug.ReadBuildInfo()
+	if built == nil {
+		return ""
+	}
+	for _, module := range built.Deps {
+		if module.Path == "helm.sh/helm/v4" {
+			return module.Version
+		}
+	}
+	return ""
+}()
+
 func (c *Cluster) capabilities() *common.Capabilities {
 	versions := map[string]bool{}
 	for of := range c.kinds {
@@ -113,6 +129,9 @@ func (c *Cluster) capabilities() *common.Capabilities {
 	sort.Strings(all)
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.KubeVersion, capabilities.APIVersions = *c.version, all
+	if engineVersion != "" {
+		capabilities.HelmVersion.Version = engineVersion
+	}
 	return capabilities
 }
 

@@ -125,19 +125,37 @@ func sourceOf(document, from string) string {
 	return from
 }
 
-// documents reads the objects of a text of one or more documents.
-func documents(from, text string) ([]Object, error) {
+// split takes the documents of a text apart, as Helm does. What Helm has put together itself is known by how each document
+// begins, which takes a tenth of the time.
+func split(text string) []string {
+	const begin = "---\n" + source
+	if rest, ours := strings.CutPrefix(text, begin); ours && strings.Count(rest, "\n---") == strings.Count(rest, "\n"+begin) {
+		documents := strings.Split(rest, "\n"+begin)
+		for i, document := range documents {
+			documents[i] = source + document
+		}
+		return documents
+	}
 	parts := releaseutil.SplitManifests(text)
 	names := make([]string, 0, len(parts))
 	for name := range parts {
 		names = append(names, name)
 	}
 	sort.Sort(releaseutil.BySplitManifestsOrder(names))
-	var objects []Object
+	documents := make([]string, 0, len(parts))
 	for _, name := range names {
-		from := sourceOf(parts[name], from)
+		documents = append(documents, parts[name])
+	}
+	return documents
+}
+
+// documents reads the objects of a text of one or more documents.
+func documents(from, text string) ([]Object, error) {
+	var objects []Object
+	for _, document := range split(text) {
+		from := sourceOf(document, from)
 		var content map[string]any
-		if err := yaml.Unmarshal([]byte(parts[name]), &content); err != nil {
+		if err := yaml.Unmarshal([]byte(document), &content); err != nil {
 			return nil, fmt.Errorf("%s: the rendered document is no object: %w", from, err)
 		}
 		if len(content) == 0 {

@@ -7,13 +7,11 @@ import (
 	"path"
 	"sort"
 	"strings"
-	"text/template"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/util"
-	"helm.sh/helm/v4/pkg/engine"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
@@ -69,16 +67,14 @@ func Chart(order Order, cluster *Cluster) (*Rendered, error) {
 	if err != nil {
 		return nil, order.wrong("/values", schemaError(err))
 	}
-	renderer := engine.Engine{CustomTemplateFuncs: template.FuncMap{
-		"lookup": cluster.lookup, "randInt": randInt, "shuffle": shuffle,
-	}}
-	files, err := renderer.Render(order.Chart, values)
+	files, err := templates(order.Chart, values, cluster)
 	if err != nil {
 		if cluster.fault != nil {
 			return nil, cluster.fault
 		}
 		return nil, order.wrong("", err)
 	}
+	cluster.host.Trace("sorting the objects of the chart " + order.Chart.Name())
 	rendered := &Rendered{Notes: takeNotes(files, order.Chart.Name()), Values: settled(values)}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {

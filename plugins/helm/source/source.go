@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -16,14 +17,17 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"orangery.dev/helm/config"
+	"orangery.dev/helm/gz"
 	"orangery.dev/helm/wire"
 )
 
-// largest is the size of an archive that is still read: what Helm unpacks at most is 100 MiB.
+// largest is the size of an archive that is still read, packed as unpacked: there is room for that in a call, and none for the
+// 100 MiB that Helm takes.
 const largest = 32 << 20
 
 // Chart fetches, checks and reads a chart. Errors are of type *wire.Fault.
 func Chart(from config.Chart, host wire.Host) (*chart.Chart, error) {
+	host.Trace(fmt.Sprintf("reading %s", from))
 	packed, provenance, err := fetch(from, host)
 	if err != nil {
 		return nil, err
@@ -79,10 +83,15 @@ func read(from config.Chart, packed []byte) (*chart.Chart, error) {
 	if len(packed) > largest {
 		return nil, wire.Wrong("/chart", "%s has %d MiB; at most %d MiB are read", from, len(packed)>>20, largest>>20)
 	}
-	if err := check(packed); err != nil {
+	files, err := unpack(packed)
+	if err == nil {
+		err = check(files)
+	}
+	if err != nil {
 		return nil, wire.Wrong("/chart", "%s cannot be used: %s", from, err)
 	}
-	read, err := loader.LoadArchive(bytes.NewReader(packed))
+	// Helm reads archives; this one costs nothing to unpack again.
+	read, err := loader.LoadArchive(bytes.NewReader(gz.Stored(files)))
 	if err != nil {
 		return nil, wire.Wrong("/chart", "%s cannot be read: %s", from, err)
 	}
@@ -92,12 +101,27 @@ func read(from config.Chart, packed []byte) (*chart.Chart, error) {
 	return read, nil
 }
 
-func check(packed []byte) error {
-	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+// unpack is the files of an archive, as tar has them.
+func unpack(packed []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return errors.New("it is no archive; pack it with helm package")
+		return nil, errors.New("it is no archive; pack it with helm package")
 	}
-	files := tar.NewReader(io.LimitReader(unpacked, 256<<20))
+	var files bytes.Buffer
+	// An archive ends with its size when unpacked, which nobody has to believe.
+	files.Grow(int(min(binary.LittleEndian.Uint32(packed[len(packed)-4:]), 1<<20)) + bytes.MinRead)
+	switch _, err := files.ReadFrom(io.LimitReader(reader, largest+1)); {
+	case err != nil:
+		return nil, fmt.Errorf("the archive is damaged: %w", err)
+	case files.Len() > largest:
+		return nil, fmt.Errorf("it has more than %d MiB when unpacked", largest>>20)
+	default:
+		return files.Bytes(), nil
+	}
+}
+
+func check(unpacked []byte) error {
+	files := tar.NewReader(bytes.NewReader(unpacked))
 	for {
 		file, err := files.Next()
 		switch {

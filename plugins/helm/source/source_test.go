@@ -21,6 +21,8 @@ type shelf struct {
 	packed, signed []byte
 }
 
+func (shelf) Trace(string) {}
+
 func (s shelf) OCI(string) (wire.Artifact, error) { return held(s), nil }
 
 func (s shelf) URL(url string) (wire.Artifact, error) {
@@ -135,6 +137,7 @@ func TestAChartIsHeldAgainstItsProvenanceWhereThatIsAskedFor(t *testing.T) {
 
 func TestWhatIsNoChartIsToldAndNotRead(t *testing.T) {
 	for expected, files := range map[string]map[string]string{
+		"it has more than 32 MiB when unpacked":   {"app/Chart.yaml": described, "app/long": strings.Repeat("x", 33<<20)},
 		"app/link is a link;":                     {"app/Chart.yaml": described, "app/link": "-> /etc/passwd"},
 		"app/../../x leads out of the chart":      {"app/Chart.yaml": described, "app/../../x": ""},
 		"Chart.yaml file is missing":              {"app/values.yaml": ""},

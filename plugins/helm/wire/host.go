@@ -87,6 +87,8 @@ type Host interface {
 	HelmRepository(url, chart, version string) (Artifact, error)
 	// ComponentResource finds a resource of a component version.
 	ComponentResource(key string) (Artifact, error)
+	// Trace says what the call is at, for the log, and for the user where the host has to stop the call at a limit.
+	Trace(message string)
 }
 
 // Failure is what went wrong in a stage of the proposal before.

@@ -1,9 +1,8 @@
 //! What a proposal would do, told without doing it.
 
-use orangery_apply::Action;
 use orangery_core::{
     overlay::difference,
-    proposal::{Next, Proposal},
+    proposal::{Action, Next, Proposal},
 };
 use serde_json::json;
 
@@ -56,15 +55,15 @@ async fn a_preview_says_what_is_created_changed_and_deleted_and_writes_nothing()
     ]}));
     let expected = [
         one("again", Action::Replace, &["data.k"]),
-        one("never", Action::Nothing, &[]),
+        one("never", Action::None, &[]),
         one("things.example.org", Action::Create, &[]),
         one("changes", Action::Change, &["data.k"]),
-        one("stays", Action::Nothing, &[]),
+        one("stays", Action::None, &[]),
         one("new", Action::Create, &[]),
         one("foreign", Action::Foreign, &[]),
         one("applied", Action::Change, &["data.k"]),
         one("merged", Action::Change, &["data.k"]),
-        one("twice", Action::Nothing, &[]),
+        one("twice", Action::None, &[]),
         one("thing", Action::Create, &[]),
         one("other", Action::Create, &[]),
         one("leaves", Action::Delete, &[]),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use orangery_core::{
     overlay::{Difference, difference, shown},
-    proposal::{ClusterRef, ObjectKey},
+    proposal::{Action, ClusterRef, ObjectKey},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -76,29 +76,11 @@ pub struct Plan {
     pub repositories: RepositoryFlags,
 }
 
-/// What would become of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Fate {
-    /// It is created.
-    Create,
-    /// It is changed.
-    Change,
-    /// It is deleted, and created anew.
-    Replace,
-    /// It is deleted.
-    Delete,
-    /// It is as it should be.
-    None,
-    /// It belongs to somebody else, and is left as it is.
-    Foreign,
-}
-
 /// One object of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedObject {
-    action: Fate,
+    action: Action,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<String>,
     api_version: String,
@@ -119,9 +101,15 @@ pub struct PlannedObject {
 
 impl PlannedObject {
     /// What would become of an object, from what it is and would be.
-    pub fn new(action: Fate, on: &ClusterRef, key: &ObjectKey, before: Option<&Value>, after: Option<&Value>) -> Self {
+    pub fn new(
+        action: Action,
+        on: &ClusterRef,
+        key: &ObjectKey,
+        before: Option<&Value>,
+        after: Option<&Value>,
+    ) -> Self {
         let changes = match (action, before, after) {
-            (Fate::Change | Fate::Replace, Some(before), Some(after)) => difference(before, after),
+            (Action::Change | Action::Replace, Some(before), Some(after)) => difference(before, after),
             _ => Vec::new(),
         };
         Self {
@@ -134,7 +122,7 @@ impl PlannedObject {
             stage: String::new(),
             ephemeral: false,
             changes,
-            object: after.filter(|_| action == Fate::Create).map(shown),
+            object: after.filter(|_| action == Action::Create).map(shown),
         }
     }
 
@@ -203,12 +191,12 @@ impl PlanDocument {
         let mut lines = Vec::new();
         for object in &self.objects {
             let (sign, paint) = match object.action {
-                Fate::Create => ("+", Paint::Good),
-                Fate::Change => ("~", Paint::Busy),
-                Fate::Replace => ("±", Paint::Busy),
-                Fate::Delete => ("-", Paint::Bad),
-                Fate::Foreign => ("!", Paint::Dim),
-                Fate::None => continue,
+                Action::Create => ("+", Paint::Good),
+                Action::Change => ("~", Paint::Busy),
+                Action::Replace => ("±", Paint::Busy),
+                Action::Delete => ("-", Paint::Bad),
+                Action::Foreign => ("!", Paint::Dim),
+                Action::None => continue,
             };
             lines.push(ink.paint(paint, &format!("{sign} {}", object.title())));
             if brief {
@@ -228,12 +216,12 @@ impl PlanDocument {
 
     fn summary(&self) -> String {
         let counts = [
-            (Fate::Create, "to create"),
-            (Fate::Change, "to change"),
-            (Fate::Replace, "to create anew"),
-            (Fate::Delete, "to delete"),
-            (Fate::Foreign, "of somebody else"),
-            (Fate::None, "as they should be"),
+            (Action::Create, "to create"),
+            (Action::Change, "to change"),
+            (Action::Replace, "to create anew"),
+            (Action::Delete, "to delete"),
+            (Action::Foreign, "of somebody else"),
+            (Action::None, "as they should be"),
         ];
         let counts = counts.map(|(fate, words)| (self.objects.iter().filter(|one| one.action == fate).count(), words));
         let told: Vec<String> =
@@ -296,14 +284,14 @@ mod tests {
         let (one, two) = (config_map("one"), config_map("two"));
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"password": "aHVudGVy"}});
         let objects = vec![
-            PlannedObject::new(Fate::Create, &target, &key("Secret", Some("x"), "s"), None, Some(&secret))
+            PlannedObject::new(Action::Create, &target, &key("Secret", Some("x"), "s"), None, Some(&secret))
                 .in_stage("write Secret".to_owned(), false),
-            PlannedObject::new(Fate::Change, &target, &key("ConfigMap", Some("x"), "a"), Some(&one), Some(&two)),
-            PlannedObject::new(Fate::Replace, &ClusterRef::Host, &key("Job", Some("x"), "j"), Some(&one), Some(&one))
+            PlannedObject::new(Action::Change, &target, &key("ConfigMap", Some("x"), "a"), Some(&one), Some(&two)),
+            PlannedObject::new(Action::Replace, &ClusterRef::Host, &key("Job", Some("x"), "j"), Some(&one), Some(&one))
                 .in_stage("hook".to_owned(), true),
-            PlannedObject::new(Fate::None, &target, &key("ConfigMap", Some("x"), "b"), Some(&one), Some(&one)),
-            PlannedObject::new(Fate::Foreign, &target, &key("Namespace", None, "x"), Some(&one), Some(&one)),
-            PlannedObject::new(Fate::Delete, &target, &key("ConfigMap", Some("x"), "c"), Some(&one), None),
+            PlannedObject::new(Action::None, &target, &key("ConfigMap", Some("x"), "b"), Some(&one), Some(&one)),
+            PlannedObject::new(Action::Foreign, &target, &key("Namespace", None, "x"), Some(&one), Some(&one)),
+            PlannedObject::new(Action::Delete, &target, &key("ConfigMap", Some("x"), "c"), Some(&one), None),
         ];
         let document = document(objects);
         let expected = [

@@ -212,7 +212,8 @@ fn item_title(item: &DeployItem) -> String {
 fn deploy_item(item: &DeployItem, parent: Option<Parent<'_>>) -> Node {
     let status = item.status.as_ref();
     let times = status.and_then(|status| status.transition_times.as_ref());
-    let mut node = node(item, Kind::DeployItem, times, Asked { parent, is_requested: false });
+    let is_requested = parent.is_none() && item.operation() == Some(Operation::TestReconcile);
+    let mut node = node(item, Kind::DeployItem, times, Asked { parent, is_requested });
     node.title = item_title(item);
     node.item_type = Some(item.spec.type_.clone());
     node.target = item.spec.target.as_ref().map(|target| target.name.clone());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn figures() -> Figures {
-    let figures = Figures::new(Requests::default());
+    let figures = Figures::new(Requests::default(), Occupancy::default);
     assert!(figures.active.set(Active { stores: Stores::new(), queues: vec![("installation", Queue::new())] }).is_ok());
     figures
 }
@@ -17,7 +17,7 @@ fn active(figures: &Figures) -> &Active {
 
 #[test]
 fn who_waits_for_the_lease_is_ready_and_says_that_another_is_active() {
-    let waiting = Figures::new(Requests::default());
+    let waiting = Figures::new(Requests::default(), Occupancy::default);
     assert_eq!(waiting.ready(), (StatusCode::OK, "waits for the lease"));
     assert_eq!(samples(&waiting.text(), "orangery_lease_held"), ["orangery_lease_held 0"]);
     assert_eq!(samples(&figures().text(), "orangery_lease_held"), ["orangery_lease_held 1"]);
@@ -51,6 +51,15 @@ fn objects_are_counted_by_kind_and_condition_at_the_moment_of_asking() {
             r#"orangery_resource_condition{kind="Execution",type="Ready",status="False"} 1"#,
             r#"orangery_resource_condition{kind="Installation",type="Ready",status="True"} 2"#,
         ]
+    );
+}
+
+#[test]
+fn what_calls_of_components_hold_is_told_as_it_is_at_the_moment_of_asking() {
+    let figures = Figures::new(Requests::default(), || Occupancy { calls: 2, bytes: 65_536, ..Occupancy::default() });
+    assert_eq!(
+        samples(&figures.text(), "orangery_plugin"),
+        ["orangery_plugin_calls 2", "orangery_plugin_memory_bytes 65536"]
     );
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, io, sync::Arc, time::Duration};
 
 use kube::{ResourceExt, api::DynamicObject};
+use orangery_api::marks::Operation;
 use orangery_cli::{
     Exit, Terminal,
     tree::{Kind, Node, Objects, Standing, Tree, live::Live},
@@ -154,9 +155,13 @@ fn deploys_nothing(root: &Node) -> bool {
 
 fn not_started(root: &Node) -> String {
     let (kind, namespace, name) = (root.kind.as_str(), &root.namespace, &root.name);
+    let (operation, command) = match root.kind {
+        Kind::DeployItem => (Operation::TestReconcile, String::new()),
+        _ => (Operation::Reconcile, format!(", or run orangery reconcile {name} -n {namespace}")),
+    };
     format!(
         "{kind} {namespace}/{name} was not started, because nothing triggers it; add the annotation \
-         landscaper.gardener.cloud/operation: reconcile to its manifest, or run orangery reconcile {name} -n {namespace}"
+         landscaper.gardener.cloud/operation: {operation} to its manifest{command}"
     )
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"wit_component/orangery_deployer_artifacts"
 	"wit_component/orangery_deployer_cluster"
+	"wit_component/orangery_deployer_log"
 	"wit_component/orangery_deployer_types"
 )
 
@@ -94,6 +95,10 @@ func (Host) Discover() ([]wire.APIResource, error) {
 		resources = append(resources, wire.APIResource{APIVersion: one.ApiVersion, Kind: one.Kind, Namespaced: one.Namespaced})
 	}
 	return resources, err
+}
+
+func (Host) Trace(message string) {
+	orangery_deployer_log.Log(orangery_deployer_log.Level_Trace, message, nil)
 }
 
 type found = wit_types.Result[*orangery_deployer_artifacts.Artifact, orangery_deployer_types.Fault]

@@ -1,6 +1,7 @@
 use std::sync::Mutex;
 
-use orangery_api::installation::Installation;
+use futures::FutureExt as _;
+use orangery_api::{deploy_item::DeployItem, installation::Installation};
 use orangery_cli::terminal::Appearance;
 use serde_json::{Value, json};
 
@@ -90,4 +91,32 @@ async fn what_nothing_triggers_is_told_with_the_way_to_start_it() {
         "error: Installation ns/mine was not started, because nothing triggers it; add the annotation \
          landscaper.gardener.cloud/operation: reconcile to its manifest, or run orangery reconcile mine -n ns\n"
     );
+}
+
+#[tokio::test]
+async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
+    let item = |version: u64, annotations: Value| {
+        serde_json::from_value::<DeployItem>(json!({
+            "metadata": {"namespace": "ns", "name": "item", "uid": "item", "resourceVersion": version.to_string(),
+                "annotations": annotations},
+            "spec": {"type": "t"},
+        }))
+        .unwrap()
+    };
+    let stores = Stores::new();
+    stores.deploy_items.absorb(item(1, json!({})));
+    let mut view = View::new(stores.clone(), Scope::All, "ns");
+    let (mut terminal, err) = terminal();
+    view.until_final(&mut terminal).await.unwrap();
+    assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
+    assert_eq!(
+        err.text(),
+        "error: DeployItem ns/item was not started, because nothing triggers it; add the annotation \
+         landscaper.gardener.cloud/operation: test-reconcile to its manifest\n"
+    );
+
+    // Who has been asked to start is not done.
+    stores.deploy_items.absorb(item(2, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})));
+    let mut view = View::new(stores, Scope::All, "ns");
+    assert!(view.until_final(&mut terminal).now_or_never().is_none());
 }

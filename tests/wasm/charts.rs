@@ -1,0 +1,65 @@
+//! The Helm deployer in its sandbox: what charts that never end or never stop growing come to, and what a call holds after it.
+//!
+//! A machine that cannot build Go has no Helm deployer; these tests then say so.
+
+use std::sync::Arc;
+
+use orangery_core::{
+    error::Fault,
+    port::Reads,
+    proposal::{Item, Proposal},
+};
+use orangery_plugin::{Error, Occupancy, Plugin};
+use orangery_tests::{
+    chart::{TYPE, packed},
+    empty::Empty,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    engines::builtin_in,
+    limits::stopped,
+    stage::{bytes, cache, deployer_of, ended, item, plan, sandbox_with},
+};
+
+/// An item that installs a chart with this template.
+fn of_template(template: &str, values: Value) -> Item {
+    let config = json!({
+        "apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
+        "name": "rel", "namespace": "demo", "values": values,
+        "chart": {"archive": {"raw": packed("1.0.0", &[("before.yaml", ""), ("bomb.yaml", template)])}},
+    });
+    Item { item_type: TYPE.to_owned(), config, ..item() }
+}
+
+async fn install(helm: &Plugin, item: &Item) -> Result<Result<Proposal, Fault>, Arc<Error>> {
+    helm.plan(item, Reads::of_clusters(Arc::new(Empty))).await
+}
+
+#[tokio::test]
+async fn a_bomb_in_a_chart_ends_with_its_limit_and_names_the_template() {
+    let sandbox = sandbox_with(cache());
+    let Some(helm) = builtin_in(sandbox.clone(), "helm", &json!({"cpuMilliseconds": 2000})) else { return };
+    let victim = deployer_of(sandbox.clone(), "answers", bytes("answers"), json!({}));
+    let expected = plan(&victim).await.unwrap().unwrap();
+    let itself = json!({"loop": "{{ tpl .Values.loop . }}"});
+    let loops = "{{ range until 100000 }}{{ range until 10000 }}{{ end }}{{ end }}";
+    let hundred_megabytes = "{{ range until 1000 }}{{ repeat 100000 \"x\" }}{{ end }}";
+    let memory = stopped("256 MiB of memory; raise `limits.memoryMiB`");
+    for (template, values, end) in [
+        (loops, json!({}), stopped("2000 ms of processor time; raise `limits.cpuMilliseconds`")),
+        (hundred_megabytes, json!({}), memory.clone()),
+        ("{{ repeat 1000000000 \"x\" }}", json!({}), memory),
+        (
+            "{{ tpl .Values.loop . }}",
+            itself,
+            "the component crashed: its calls are nested deeper than the stack of 2 MiB".to_owned(),
+        ),
+    ] {
+        let error = ended(install(&helm, &of_template(template, values)).await);
+        let expected_end = format!("{end}; it had last logged: rendering the template app/templates/bomb.yaml");
+        assert_eq!(error.to_string(), expected_end, "{template}");
+        assert_eq!(plan(&victim).await.unwrap().unwrap(), expected);
+    }
+    assert_eq!(sandbox.occupancy(), Occupancy::default());
+}
