@@ -26,7 +26,6 @@ const ITEM_TYPE: &str = "landscaper.gardener.cloud/helm";
 pub(crate) struct Component(PluginSet);
 
 /// What it has rendered, as the release says it.
-#[derive(Default)]
 pub(crate) struct Rendered {
     manifest: String,
     rendered_hooks: Vec<(String, String)>,
@@ -62,8 +61,8 @@ impl Component {
         Ok(Self(set))
     }
 
-    /// An item that installs a chart.
-    pub(crate) fn item(&self, packed: &[u8], values: Value) -> Item {
+    /// An item that installs a chart, as a release or as plain objects.
+    pub(crate) fn item(&self, packed: &[u8], values: &Value, release: bool) -> Item {
         Item {
             namespace: "default".to_owned(),
             name: "compared".to_owned(),
@@ -75,7 +74,7 @@ impl Component {
             job: "5d5ac0da-df31-4cb2-8a3c-003944f84db9".to_owned(),
             config: json!({
                 "apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
-                "name": "rel", "namespace": "demo", "values": values,
+                "name": "rel", "namespace": "demo", "values": values, "helmDeployment": release,
                 "chart": {"archive": {"raw": BASE64.encode(packed)}},
             }),
             status: None,

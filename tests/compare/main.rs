@@ -13,11 +13,12 @@ use std::{
 };
 
 use clap::Parser;
+use orangery_core::proposal::{Item, Proposal};
 use serde_json::Value;
 
 use self::{
     component::Component,
-    stock::{Kinds, Stock},
+    stock::{Kinds, Stock, Told},
 };
 
 /// Compares charts rendered by the component with `helm template` of the stock command line.
@@ -53,10 +54,30 @@ struct Compared {
     difference: Option<String>,
     /// Lines that the stock command line itself renders otherwise each time.
     random: usize,
-    /// In fresh instances.
-    took: Duration,
-    /// The same natively, in the middle of several runs.
+    /// What it takes to render: the item without a release.
+    render: Took,
+    /// What it takes to plan a release, which is packed for its Secrets, too.
+    release: Took,
+}
+
+/// How long a plan takes, all in: from the archive to the proposal that the host reads.
+struct Took {
+    /// In a fresh instance each, in the middle of several.
+    sandbox: Duration,
+    /// Natively, in the middle of several.
     native: Option<Duration>,
+}
+
+impl Took {
+    fn ratio(&self) -> Option<f64> {
+        self.native.map(|native| self.sandbox.as_secs_f64() / native.as_secs_f64())
+    }
+
+    fn cells(&self) -> String {
+        let native = self.native.map_or_else(String::new, |native| format!("{:.1} ms", millis(native)));
+        let ratio = self.ratio().map_or_else(String::new, |ratio| format!("{ratio:.1}"));
+        format!("{:.1} ms | {native} | {ratio}", millis(self.sandbox))
+    }
 }
 
 #[tokio::main]
@@ -81,14 +102,17 @@ async fn compare(arguments: &Arguments) -> io::Result<bool> {
     let stock = Stock::new(&arguments.helm, folder.path())?;
     let component = Component::load(arguments.cache.clone())?;
     let mut out = io::stdout();
-    writeln!(out, "| chart | version | values | objects | hooks | result | sandbox | native | ratio |")?;
-    writeln!(out, "|---|---|---|---|---|---|---|---|---|")?;
-    let (mut equal, mut all, mut ratios, mut slowest) = (0, 0, Vec::new(), Duration::ZERO);
+    writeln!(
+        out,
+        "| chart | version | values | objects | hooks | result | render | native | ratio | release | native | ratio |"
+    )?;
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|---|---|---|")?;
+    let (mut equal, mut all, mut renders, mut releases) = (0, 0, Vec::new(), Vec::new());
     for chart in &charts {
         let (packed, version) = match stock.package(chart) {
             Ok(packed) => packed,
             Err(error) => {
-                writeln!(out, "| {} | | | | | cannot be packed: {error} | | | |", name(chart))?;
+                writeln!(out, "| {} | | | | | cannot be packed: {error} | | | | | | |", name(chart))?;
                 continue;
             }
         };
@@ -98,25 +122,20 @@ async fn compare(arguments: &Arguments) -> io::Result<bool> {
                 Ok(compared) => {
                     all += 1;
                     equal += usize::from(compared.difference.is_none());
-                    slowest = slowest.max(compared.took);
-                    ratios.extend(compared.native.map(|native| compared.took.as_secs_f64() / native.as_secs_f64()));
                     writeln!(out, "{begin} | {} |", line(&compared))?;
+                    renders.push(compared.render);
+                    releases.push(compared.release);
                 }
                 Err(error) => {
                     let why = error.to_string().replace('\n', " ");
-                    writeln!(out, "{begin} | | | not compared: {why} | | | |")?;
+                    writeln!(out, "{begin} | | | not compared: {why} | | | | | | |")?;
                 }
             }
         }
     }
-    ratios.sort_by(f64::total_cmp);
-    let median = ratios.get(ratios.len() / 2).map(|ratio| format!(", median {ratio:.1} times native"));
-    writeln!(
-        out,
-        "\n{equal} of {all} are equal; the slowest took {:.0} ms{}",
-        millis(slowest),
-        median.unwrap_or_default()
-    )?;
+    writeln!(out, "\n{equal} of {all} are equal")?;
+    writeln!(out, "renders: {}", summary(&renders))?;
+    writeln!(out, "releases: {}", summary(&releases))?;
     Ok(equal == all)
 }
 
@@ -145,9 +164,16 @@ fn line(of: &Compared) -> String {
         (None, 0) => "equal".to_owned(),
         (None, random) => format!("equal but for {random} random lines"),
     };
-    let native = of.native.map_or_else(String::new, |native| format!("{:.1} ms", millis(native)));
-    let ratio = of.native.map_or_else(String::new, |native| format!("{:.1}", millis(of.took) / millis(native)));
-    format!("{} | {} | {result} | {:.0} ms | {native} | {ratio}", of.objects, of.hooks, millis(of.took))
+    format!("{} | {} | {result} | {} | {}", of.objects, of.hooks, of.render.cells(), of.release.cells())
+}
+
+/// The slowest, and the ratio in the middle.
+fn summary(all: &[Took]) -> String {
+    let slowest = all.iter().map(|took| took.sandbox).max().unwrap_or_default();
+    let mut ratios: Vec<f64> = all.iter().filter_map(Took::ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios.get(ratios.len() / 2).map(|ratio| format!(", in the middle {ratio:.1} times native"));
+    format!("the slowest took {:.0} ms{}", millis(slowest), median.unwrap_or_default())
 }
 
 async fn one(
@@ -168,28 +194,31 @@ async fn one(
     }
     let values = stock.values(files)?;
     let cluster = stock.cluster(&kinds);
-    let item = component.item(&fs::read(packed)?, values);
-    let mut times = Vec::with_capacity(arguments.times);
-    let mut planned = None;
-    for _ in 0..arguments.times {
-        let begin = Instant::now();
-        planned = Some(component.plan(&item, &cluster).await?);
-        times.push(begin.elapsed());
-    }
-    times.sort_unstable();
-    let rendered = planned.as_ref().map(component::rendered).transpose()?.unwrap_or_default();
+    let packed_chart = fs::read(packed)?;
+    let (proposal, release) = timed(arguments, component, &component.item(&packed_chart, &values, true), &cluster).await?;
+    let rendered = component::rendered(&proposal)?;
+    let (_, render) = timed(arguments, component, &component.item(&packed_chart, &values, false), &cluster).await?;
     let twice = stock.template(packed, files, &kinds)?;
     let random = expected.lines().zip(twice.lines()).filter(|(one, other)| one != other).count();
     let difference = first_difference(&expected, &twice, &rendered.text());
-    let native = arguments.native.as_ref().map(|program| component.native(program, &item, &cluster)).transpose()?;
-    Ok(Compared {
-        objects: rendered.objects,
-        hooks: rendered.hooks,
-        difference,
-        random,
-        took: times.get(arguments.times / 2).copied().unwrap_or_default(),
-        native,
-    })
+    Ok(Compared { objects: rendered.objects, hooks: rendered.hooks, difference, random, render, release })
+}
+
+/// What comes of an item, and how long that takes.
+async fn timed(arguments: &Arguments, component: &Component, item: &Item, cluster: &Told) -> io::Result<(Proposal, Took)> {
+    let mut times = Vec::with_capacity(arguments.times);
+    let proposal = loop {
+        let begin = Instant::now();
+        let proposal = component.plan(item, cluster).await?;
+        times.push(begin.elapsed());
+        if times.len() >= arguments.times {
+            break proposal;
+        }
+    };
+    times.sort_unstable();
+    let sandbox = times.get(times.len() / 2).copied().unwrap_or_default();
+    let native = arguments.native.as_ref().map(|program| component.native(program, item, cluster)).transpose()?;
+    Ok((proposal, Took { sandbox, native }))
 }
 
 /// The first line that differs, but for those that are otherwise in each rendering; `None` where there is none.

@@ -18,9 +18,9 @@ import (
 	"orangery.dev/helm/rehearsal"
 )
 
-// collectAbove is the heap at which the collector first runs: three quarters of the memory that plugin.yaml allows one
-// call. An instance answers one call, so what it leaves lying about below that is nobody's loss.
-const collectAbove = 192 << 20
+// collectAbove is the heap at which the collector first runs: half of the memory that plugin.yaml allows one call, since some
+// charts write texts of many mebibytes. An instance answers one call, so what it leaves lying about below that is nobody's loss.
+const collectAbove = 128 << 20
 
 func init() {
 	deploy.Plan_ = plan.Plan

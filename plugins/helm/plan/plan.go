@@ -110,7 +110,7 @@ func Uninstall(host wire.Host, item wire.Item) (*wire.Proposal, error) {
 
 // definitions are the objects of the folders crds/; the cluster is told of the kinds that they bring about.
 func (c *call) definitions(of *chart.Chart) ([]render.Object, error) {
-	definitions, err := render.Definitions(of)
+	definitions, err := render.Definitions(of, c.cluster)
 	c.cluster.Define(definitions)
 	return definitions, err
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 
 	"orangery.dev/helm/wire"
@@ -39,9 +38,9 @@ func SecretKey(namespace, name string, revision int) wire.Key {
 	}
 }
 
-// Secrets makes the Secrets of revisions. A chart that several of them have is compressed once.
+// Secrets makes the Secrets of revisions. What several of them have in common is compressed once.
 type Secrets struct {
-	charts map[*chart.Chart]*packedChart
+	packed map[contents]*packedContents
 }
 
 // Secret is the Secret of a revision. `created` is when the revision began; the same for all its writes, so that they can

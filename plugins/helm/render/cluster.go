@@ -11,7 +11,7 @@ import (
 	"orangery.dev/helm/wire"
 )
 
-// Cluster is what a chart sees of the cluster it goes to.
+// Cluster is what a chart sees of the cluster it goes to, and what was read of what goes there.
 type Cluster struct {
 	host    wire.Host
 	version *common.KubeVersion
@@ -20,6 +20,7 @@ type Cluster struct {
 	brought map[kind]bool
 	// fault is why a look into the cluster failed: the template's error only says where.
 	fault *wire.Fault
+	texts texts
 }
 
 type kind struct{ apiVersion, kind string }
@@ -46,7 +47,7 @@ func Look(host wire.Host) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Cluster{host: host, version: version, kinds: map[kind]scope{}, brought: map[kind]bool{}}
+	cluster := &Cluster{host: host, version: version, kinds: map[kind]scope{}, brought: map[kind]bool{}, texts: texts{}}
 	for _, resource := range served {
 		cluster.add(resource.APIVersion, resource.Kind, resource.Namespaced)
 	}
@@ -83,7 +84,7 @@ func (c *Cluster) Define(objects []Object) {
 // DefineIn adds the kinds that definitions in a manifest bring about. What cannot be read there is told of later.
 func (c *Cluster) DefineIn(manifest string) {
 	if strings.Contains(manifest, "CustomResourceDefinition") {
-		objects, _ := documents("the manifest", manifest)
+		objects, _ := c.texts.objects("the manifest", manifest)
 		c.Define(objects)
 	}
 }

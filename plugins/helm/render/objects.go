@@ -3,11 +3,7 @@ package render
 import (
 	"fmt"
 	"hash/fnv"
-	"sort"
 	"strings"
-
-	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
-	"sigs.k8s.io/yaml"
 
 	"orangery.dev/helm/wire"
 )
@@ -84,7 +80,7 @@ func copied(of map[string]any) map[string]any {
 // Objects are those of the manifest of a release, in its order: lists are taken apart, and namespaced objects without a
 // namespace are in that of the release. Errors are of type *wire.Fault.
 func Objects(manifest, namespace string, cluster *Cluster, seed uint64) ([]Object, error) {
-	objects, err := documents("the manifest", manifest)
+	objects, err := cluster.texts.objects("the manifest", manifest)
 	if err != nil {
 		return nil, wire.Wrong("", "%s", err)
 	}
@@ -99,7 +95,7 @@ func Objects(manifest, namespace string, cluster *Cluster, seed uint64) ([]Objec
 // Standing are the objects of a manifest that was deployed before, as far as they can be told: those of kinds that the
 // cluster does not know any more are gone, and the names that it generated are not known.
 func Standing(manifest, namespace string, cluster *Cluster) ([]Object, error) {
-	objects, err := documents("the manifest", manifest)
+	objects, err := cluster.texts.objects("the manifest", manifest)
 	if err != nil {
 		return nil, wire.Wrong("", "%s", err)
 	}
@@ -111,64 +107,6 @@ func Standing(manifest, namespace string, cluster *Cluster) ([]Object, error) {
 		}
 	}
 	return standing, nil
-}
-
-const source = "# Source: "
-
-// sourceOf is the template that Helm names above each document of a manifest; else where the text is from.
-func sourceOf(document, from string) string {
-	for line := range strings.Lines(document) {
-		if after, found := strings.CutPrefix(strings.TrimSpace(line), source); found {
-			return after
-		}
-	}
-	return from
-}
-
-// split takes the documents of a text apart, as Helm does. What Helm has put together itself is known by how each document
-// begins, which takes a tenth of the time.
-func split(text string) []string {
-	const begin = "---\n" + source
-	if rest, ours := strings.CutPrefix(text, begin); ours && strings.Count(rest, "\n---") == strings.Count(rest, "\n"+begin) {
-		documents := strings.Split(rest, "\n"+begin)
-		for i, document := range documents {
-			documents[i] = source + document
-		}
-		return documents
-	}
-	parts := releaseutil.SplitManifests(text)
-	names := make([]string, 0, len(parts))
-	for name := range parts {
-		names = append(names, name)
-	}
-	sort.Sort(releaseutil.BySplitManifestsOrder(names))
-	documents := make([]string, 0, len(parts))
-	for _, name := range names {
-		documents = append(documents, parts[name])
-	}
-	return documents
-}
-
-// documents reads the objects of a text of one or more documents.
-func documents(from, text string) ([]Object, error) {
-	var objects []Object
-	for _, document := range split(text) {
-		from := sourceOf(document, from)
-		var content map[string]any
-		if err := yaml.Unmarshal([]byte(document), &content); err != nil {
-			return nil, fmt.Errorf("%s: the rendered document is no object: %w", from, err)
-		}
-		if len(content) == 0 {
-			// Nothing but comments.
-			continue
-		}
-		taken, err := takeApart(Object{Content: content, Source: from})
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, taken...)
-	}
-	return objects, nil
 }
 
 // takeApart is the object, or the items of a list.

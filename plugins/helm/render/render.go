@@ -13,7 +13,6 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/util"
 	release "helm.sh/helm/v4/pkg/release/v1"
-	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"orangery.dev/helm/wire"
 )
@@ -76,7 +75,7 @@ func Chart(order Order, cluster *Cluster) (*Rendered, error) {
 	}
 	cluster.host.Trace("sorting the objects of the chart " + order.Chart.Name())
 	rendered := &Rendered{Notes: takeNotes(files, order.Chart.Name()), Values: settled(values)}
-	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	hooks, manifests, err := cluster.texts.sorted(files)
 	if err != nil {
 		return nil, order.wrong("", err)
 	}
@@ -127,13 +126,13 @@ func schemaError(err error) error {
 }
 
 // Definitions are the objects of the folders crds/, of the chart and its dependencies.
-func Definitions(of *chart.Chart) ([]Object, error) {
+func Definitions(of *chart.Chart, cluster *Cluster) ([]Object, error) {
 	var objects []Object
 	files := of.CRDObjects()
 	// As Helm reads them, which is the order of the archive: made the same for the same chart.
 	sort.SliceStable(files, func(i, j int) bool { return files[i].Filename < files[j].Filename })
 	for _, file := range files {
-		read, err := documents(file.Filename, string(file.File.Data))
+		read, err := cluster.texts.objects(file.Filename, string(file.File.Data))
 		if err != nil {
 			return nil, wire.Wrong("/chart", "chart %s %s: %s", of.Name(), of.Metadata.Version, err)
 		}

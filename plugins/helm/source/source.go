@@ -2,28 +2,17 @@
 package source
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"orangery.dev/helm/config"
-	"orangery.dev/helm/gz"
 	"orangery.dev/helm/wire"
 )
-
-// largest is the size of an archive that is still read, packed as unpacked: there is room for that in a call, and none for the
-// 100 MiB that Helm takes.
-const largest = 32 << 20
 
 // Chart fetches, checks and reads a chart. Errors are of type *wire.Fault.
 func Chart(from config.Chart, host wire.Host) (*chart.Chart, error) {
@@ -78,20 +67,15 @@ func fetch(from config.Chart, host wire.Host) (packed, provenance []byte, err er
 	return packed, provenance, err
 }
 
-// read reads an archive. What Helm would take without a word, such as a link, is an error here.
 func read(from config.Chart, packed []byte) (*chart.Chart, error) {
 	if len(packed) > largest {
 		return nil, wire.Wrong("/chart", "%s has %d MiB; at most %d MiB are read", from, len(packed)>>20, largest>>20)
 	}
 	files, err := unpack(packed)
-	if err == nil {
-		err = check(files)
-	}
 	if err != nil {
 		return nil, wire.Wrong("/chart", "%s cannot be used: %s", from, err)
 	}
-	// Helm reads archives; this one costs nothing to unpack again.
-	read, err := loader.LoadArchive(bytes.NewReader(gz.Stored(files)))
+	read, err := loader.LoadFiles(files)
 	if err != nil {
 		return nil, wire.Wrong("/chart", "%s cannot be read: %s", from, err)
 	}
@@ -99,54 +83,6 @@ func read(from config.Chart, packed []byte) (*chart.Chart, error) {
 		return nil, wire.Wrong("/chart", "%s cannot be installed: %s", from, err)
 	}
 	return read, nil
-}
-
-// unpack is the files of an archive, as tar has them.
-func unpack(packed []byte) ([]byte, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, errors.New("it is no archive; pack it with helm package")
-	}
-	var files bytes.Buffer
-	// An archive ends with its size when unpacked, which nobody has to believe.
-	files.Grow(int(min(binary.LittleEndian.Uint32(packed[len(packed)-4:]), 1<<20)) + bytes.MinRead)
-	switch _, err := files.ReadFrom(io.LimitReader(reader, largest+1)); {
-	case err != nil:
-		return nil, fmt.Errorf("the archive is damaged: %w", err)
-	case files.Len() > largest:
-		return nil, fmt.Errorf("it has more than %d MiB when unpacked", largest>>20)
-	default:
-		return files.Bytes(), nil
-	}
-}
-
-func check(unpacked []byte) error {
-	files := tar.NewReader(bytes.NewReader(unpacked))
-	for {
-		file, err := files.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("the archive is damaged: %w", err)
-		case file.Typeflag == tar.TypeSymlink || file.Typeflag == tar.TypeLink:
-			return fmt.Errorf("%s is a link; pack the chart with helm package, which puts the content there", file.Name)
-		case leaves(file.Name):
-			return fmt.Errorf("%s leads out of the chart", file.Name)
-		}
-	}
-}
-
-func leaves(name string) bool {
-	if strings.HasPrefix(name, "/") {
-		return true
-	}
-	for part := range strings.SplitSeq(strings.ReplaceAll(name, "\\", "/"), "/") {
-		if part == ".." {
-			return true
-		}
-	}
-	return false
 }
 
 // installable is what the command line of Helm checks before it installs (pkg/cmd/install.go).
