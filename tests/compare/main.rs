@@ -195,7 +195,8 @@ async fn one(
     let values = stock.values(files)?;
     let cluster = stock.cluster(&kinds);
     let packed_chart = fs::read(packed)?;
-    let (proposal, release) = timed(arguments, component, &component.item(&packed_chart, &values, true), &cluster).await?;
+    let (proposal, release) =
+        timed(arguments, component, &component.item(&packed_chart, &values, true), &cluster).await?;
     let rendered = component::rendered(&proposal)?;
     let (_, render) = timed(arguments, component, &component.item(&packed_chart, &values, false), &cluster).await?;
     let twice = stock.template(packed, files, &kinds)?;
@@ -205,7 +206,12 @@ async fn one(
 }
 
 /// What comes of an item, and how long that takes.
-async fn timed(arguments: &Arguments, component: &Component, item: &Item, cluster: &Told) -> io::Result<(Proposal, Took)> {
+async fn timed(
+    arguments: &Arguments,
+    component: &Component,
+    item: &Item,
+    cluster: &Told,
+) -> io::Result<(Proposal, Took)> {
     let mut times = Vec::with_capacity(arguments.times);
     let proposal = loop {
         let begin = Instant::now();

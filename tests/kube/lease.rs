@@ -34,6 +34,15 @@ fn tree(name: &str) -> Value {
     installation(name, &blueprint(json!({"deployExecutions": items(&[(&format!("{name}-item"), &[])], "1")})))
 }
 
+/// Waits until an object says what it waits for: the last that the operator writes before something else happens.
+async fn rests(objects: &Objects, kind: &str, name: &str, reason: &str) {
+    let says = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        object["metadata"]["name"] == name && conditions.into_iter().any(|condition| condition["reason"] == reason)
+    };
+    objects.expect_that(&any(kind, name), &format!("did not come to say {reason}"), says).await;
+}
+
 #[tokio::test]
 async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes_up() {
     let (binary, programs) = crate::programs().await;
@@ -47,6 +56,9 @@ async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes
     theirs.triggered("before-item").await;
     let second = server.operator(&binary, second_user, &QUICK);
 
+    // A request that is half sent is sent when it wakes up, and the server refuses what is outdated: none is under way here.
+    rests(&objects, "Execution", "before", "WaitingForDeployItem").await;
+    rests(&objects, "Installation", "before", "WaitingForExecution").await;
     signal(&first, "-STOP");
     // Both will see these when they are awake: as they were made, and not yet as the other one has gone on with them.
     objects.annotate(&any("Installation", "before"), asks()).await;
