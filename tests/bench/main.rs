@@ -4,6 +4,7 @@
 //! are theirs alone.
 
 mod calls;
+mod charts;
 mod conditions;
 mod engines;
 mod figures;
@@ -50,6 +51,8 @@ enum Part {
     Calls,
     /// Template engines.
     Engines,
+    /// Many Helm releases at once.
+    Charts,
     /// How long one thing takes.
     Latency,
     /// Conditions of deploy items.
@@ -95,10 +98,11 @@ async fn measure(arguments: &Arguments) {
                 triples::with_engine(&place, "GoTemplate", largest, &mut figures).await;
             }
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,
-            Part::Starts | Part::Calls | Part::Engines | Part::Restart if arguments.kube => {}
+            Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Restart if arguments.kube => {}
             Part::Starts => restart::starts(&mut figures).await,
             Part::Calls => calls::measure(&mut figures).await,
             Part::Engines => engines::measure(&mut figures).await,
+            Part::Charts => charts::releases(&mut figures).await,
             Part::Restart => restart::with_finished_triples(largest, &mut figures).await,
         }
     }
