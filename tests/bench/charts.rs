@@ -10,7 +10,7 @@ use orangery_tests::{
     chart::{TYPE, packed},
     cluster::Cluster,
     objects::NAMESPACE,
-    tree::{blueprint, installation},
+    tree::{API, asks, blueprint, inline},
 };
 use serde_json::json;
 
@@ -52,14 +52,15 @@ pub(crate) async fn releases(figures: &mut Figures) {
     });
     let item = json!({"name": "app-{{ number }}", "type": TYPE, "target": {"import": "cluster"}, "config": config});
     let template = format!("deployItems:\n{{% for number in range({SIZE}) %}}\n- {item}\n{{% endfor %}}\n");
-    let mut object = installation(
-        "charts",
-        &blueprint(json!({
-            "imports": [{"name": "cluster", "type": "target", "targetType": "landscaper.gardener.cloud/kubernetes-cluster"}],
-            "deployExecutions": [{"name": "default", "type": "Jinja", "template": template}],
-        })),
-    );
-    object["spec"]["imports"] = json!({"targets": [{"name": "cluster", "target": "cluster"}]});
+    let blueprint = blueprint(json!({
+        "imports": [{"name": "cluster", "type": "target", "targetType": "landscaper.gardener.cloud/kubernetes-cluster"}],
+        "deployExecutions": [{"name": "default", "type": "Jinja", "template": template}],
+    }));
+    let imports = json!({"targets": [{"name": "cluster", "target": "cluster"}]});
+    let object = json!({
+        "apiVersion": API, "kind": "Installation", "metadata": {"name": "charts", "annotations": asks()},
+        "spec": {"imports": imports, "blueprint": inline(&blueprint)},
+    });
     let object: DynamicObject = serde_json::from_value(object).expect("an installation is an object");
 
     let cluster = Cluster::start(&crate::binary(), &["--data", "state", "--simulate-workloads"]).await;
