@@ -7,8 +7,10 @@ use std::{
 };
 
 use orangery_core::{
-    port::{Plugins, Reads, Surroundings},
+    deployer::Reads,
+    plugins::Plugins,
     proposal::Item,
+    renderer::Surroundings,
     template::{ExecutionKind, RenderRequest},
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};

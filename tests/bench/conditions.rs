@@ -8,13 +8,14 @@ use kube::{
     runtime::watcher::{self, Event},
 };
 use orangery_core::{
+    gate::{self, Expression},
     job::JobIds,
     phase::item::Item,
-    plan::execution::{self as plan, ItemState, ObjectState},
-    workflow::{
-        Answers, Policy,
-        condition::{self, Expression},
+    plan::{
+        execution as plan,
+        execution::{ItemState, ObjectState},
     },
+    workflow::{Answers, Policy},
 };
 use orangery_tests::{
     cluster::Cluster,
@@ -42,7 +43,7 @@ const KINDS: [(&str, &str, &str); 5] = [
 
 /// One decision about a thousand items, each with a `when` and a `readyWhen` of its own: both evaluated, then classified.
 pub(crate) fn classify(figures: &mut Figures) {
-    let compiled = |source: String| condition::compile(&source).expect("an expression");
+    let compiled = |source: String| gate::compile(&source).expect("an expression");
     let names: Vec<String> = (0..ITEMS).map(|number| format!("item{number}")).collect();
     let wanted = |number: usize| compiled(format!("imports.size > {number} || 'item{number}' in imports.always"));
     let ready =
@@ -61,8 +62,8 @@ pub(crate) fn classify(figures: &mut Figures) {
             .map(|((name, [when, ready]), document)| ItemState {
                 late: true,
                 answers: Answers {
-                    when: condition::evaluate(when, document).answer,
-                    ready: condition::evaluate(ready, document).answer,
+                    when: gate::evaluate(when, document).answer,
+                    ready: gate::evaluate(ready, document).answer,
                     ..Answers::default()
                 },
                 ..ItemState::new(name, Vec::new(), Some(succeeded(name)))

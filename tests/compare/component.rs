@@ -12,7 +12,8 @@ use std::{
 use data_encoding::BASE64;
 use flate2::read::GzDecoder;
 use orangery_core::{
-    port::{Plugins as _, Reads},
+    deployer::Reads,
+    plugins::Plugins as _,
     proposal::{Item, Proposal},
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};

@@ -8,8 +8,9 @@ use std::{
 };
 
 use orangery_core::{
+    deployer::{ApiResource, Clusters},
     error::Fault,
-    port::{ApiResource, BoxFuture, Clusters},
+    port::BoxFuture,
     proposal::{ClusterRef, ObjectKey, Selection},
 };
 use serde_json::Value;

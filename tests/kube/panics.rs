@@ -9,7 +9,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use orangery_core::port::{Deployer, Plugins, Renderer};
+use orangery_core::{deployer::Deployer, plugins::Plugins, renderer::Renderer};
 use orangery_runtime::{Definitions, Operator, OperatorConfig};
 use orangery_tests::{
     kube::{HOST_NAMESPACE, Kube, OPERATOR},

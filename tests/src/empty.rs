@@ -1,8 +1,10 @@
 //! A cluster without objects and a blueprint without files.
 
 use orangery_core::{
+    component::Files,
+    deployer::{ApiResource, Clusters},
     error::Fault,
-    port::{ApiResource, BoxFuture, Clusters, Files},
+    port::BoxFuture,
     proposal::{ClusterRef, ObjectKey, Selection},
 };
 use serde_json::Value;

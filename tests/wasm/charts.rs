@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use orangery_core::{
+    deployer::Reads,
     error::Fault,
-    port::Reads,
     proposal::{Item, Proposal},
 };
 use orangery_plugin::{Error, Occupancy, Plugin};

@@ -1,11 +1,9 @@
 //! Components that answer conditions: what they say is taken over or refused, and what they do costs themselves only.
 
 use orangery_core::{
-    port::Question,
-    workflow::{
-        Answer,
-        condition::{Answered, Point},
-    },
+    gate::Answered,
+    plugins::Question,
+    workflow::{Answer, Point},
 };
 use orangery_plugin::{Error, Plugin};
 use serde_json::{Value, json};

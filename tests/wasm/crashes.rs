@@ -1,9 +1,8 @@
 //! Guests that crash, end themselves or answer nonsense.
 
 use orangery_core::{
-    error::Code,
-    error::Fault,
-    port::{Deployer, Reads},
+    deployer::{Deployer, Reads},
+    error::{Code, Fault},
 };
 use orangery_plugin::Error;
 use serde_json::json;

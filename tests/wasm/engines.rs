@@ -10,7 +10,8 @@ use std::{
 };
 
 use orangery_core::{
-    port::{Files, Surroundings},
+    component::Files,
+    renderer::Surroundings,
     template::{ExecutionKind, Findings, Output, RenderFailure, RenderRequest, Rendered},
 };
 use orangery_plugin::{Error, Limit, Occupancy, Plugin, Registered, Registration, Sandbox};

@@ -8,9 +8,12 @@ use std::{
 };
 
 use orangery_core::{
+    component::Files,
+    deployer::{ApiResource, Clusters, Reads},
     error::{Fault, Problem},
-    port::{ApiResource, BoxFuture, Clusters, Files, Reads, Surroundings},
+    port::BoxFuture,
     proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
+    renderer::Surroundings,
     template::{Findings, RenderFailure, RenderRequest, Rendered},
 };
 use orangery_plugin::{Plugin, Registered};

@@ -6,7 +6,8 @@ use std::{
 };
 
 use orangery_core::{
-    port::{Plugins, Surroundings},
+    plugins::Plugins,
+    renderer::Surroundings,
     template::{Output, RenderRequest},
 };
 use orangery_plugin::PluginSet;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orangery_core::port::{Plugins, Reads};
+use orangery_core::{deployer::Reads, plugins::Plugins};
 use orangery_plugin::{Occupancy, PluginSet};
 use serde_json::json;
 

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use orangery_core::{
-    port::{Plugins, Renderer, Surroundings},
+    plugins::Plugins,
+    renderer::{Renderer, Surroundings},
     template::{RenderFailure, Rendered},
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Registration, RegistrationError, Sandbox, SandboxConfig};

@@ -7,8 +7,8 @@ use std::{
 };
 
 use orangery_core::{
+    deployer::Reads,
     error::Fault,
-    port::Reads,
     proposal::{Item, Proposal},
 };
 use orangery_plugin::{CompileCommand, Error, Plugin, Registered, Registration, Sandbox, SandboxConfig};

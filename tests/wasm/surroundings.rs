@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use orangery_core::{
+    component::{Components, Files, Identity, Nothing},
     error::{Code, Fault},
-    port::{BoxFuture, Components, Files, Identity, JobChance, Kubeconfigs, Nothing, Surroundings},
+    port::BoxFuture,
+    renderer::{JobChance, Kubeconfigs, Surroundings},
     template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
 };
 use orangery_plugin::{Error, Limit, Plugin, Registered, Registration};

@@ -9,7 +9,7 @@ use kube::{
     core::Request,
 };
 use orangery_core::{
-    port::ApiResource,
+    deployer::ApiResource,
     proposal::{ObjectKey, Selection},
 };
 use serde::de::DeserializeOwned;

@@ -1,4 +1,4 @@
-//! Reading clusters on behalf of components: the port `core::port::Clusters`.
+//! Reading clusters on behalf of components: the port `core::deployer::Clusters`.
 
 use futures::{
     StreamExt, TryStreamExt,
@@ -7,8 +7,9 @@ use futures::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
 use orangery_core::{
+    deployer::{ApiResource, Clusters},
     error::Fault,
-    port::{ApiResource, BoxFuture, Clusters},
+    port::BoxFuture,
     proposal::{ClusterRef, ObjectKey, Selection},
     step::Halt,
 };

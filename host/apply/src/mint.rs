@@ -4,9 +4,9 @@
 use data_encoding::BASE64;
 use kube::config::{AuthInfo, Context, Kubeconfig, NamedAuthInfo, NamedContext};
 use orangery_core::{
+    deployer::ApiResource,
     error::{Code, Fault},
     name::is_path_segment,
-    port::ApiResource,
     proposal::ObjectKey,
     step::Halt,
 };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orangery_core::{
-    port::ApiResource,
+    deployer::ApiResource,
     proposal::{ClusterRef, ObjectKey, SecretContent, Selection},
     step::Step,
 };

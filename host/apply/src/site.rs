@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
+    deployer::ApiResource,
     inventory::{Located, is_definition},
     plan::item::writes,
-    port::ApiResource,
     proposal::{ClusterRef, ObjectKey, Proposal},
     step::Halt,
 };

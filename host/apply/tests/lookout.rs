@@ -13,7 +13,7 @@ mod tests {
         api::{DeleteParams, PostParams},
     };
     use orangery_apply::{Lookout, Sight, Waiter};
-    use orangery_core::port::ApiResource;
+    use orangery_core::deployer::ApiResource;
     use orangery_embedded::{Options, Storage, start};
     use serde_json::json;
     use tokio::{

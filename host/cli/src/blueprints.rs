@@ -11,7 +11,7 @@ use std::{
 
 use orangery_core::{
     blueprint::{FILE, FileSystem},
-    port::Files,
+    component::Files,
     review::{self, Finding, Origin, Review, Severity, Spot, Text},
     yaml::{self, Located, Place},
 };

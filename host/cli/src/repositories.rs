@@ -7,9 +7,9 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use orangery_core::{
-    component::{ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy},
+    component::{Artifacts, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy},
     error::Fault,
-    port::{Artifacts, BoxFuture},
+    port::BoxFuture,
 };
 use orangery_registry::{Repositories, Settings, oci};
 use tempfile::TempDir;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use orangery_core::{
-    blueprint::ComponentReference,
+    component::{Artifacts, ComponentReference, Found},
     error::{Code, Fault},
-    port::{Artifacts, BoxFuture, Found},
+    port::BoxFuture,
     step::Halt,
 };
 use orangery_reconcile::Key;

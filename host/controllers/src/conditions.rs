@@ -12,23 +12,16 @@ use orangery_api::execution::Records;
 use orangery_apply::{ClusterPool, ClusterSet, Sight};
 use orangery_core::{
     dag::{Dag, Direction},
+    duration::deadline,
     error::{Code, Failure, Fault},
+    gate::{self, Answered, Condition, Conditions, Definition, Expression, NamedObject, Record, Surroundings, Test},
     job::interrupted,
-    plan::{
-        execution::{self as plan, ItemKind},
-        item::deadline,
-    },
-    port::Question,
+    plan::execution::{self as plan, ItemKind},
+    plugins::Question,
     proposal::{ClusterRef, ObjectKey},
     step::{Halt, Step},
     walk::Transition,
-    workflow::{
-        Answer,
-        condition::{
-            self, Answered, Condition, Conditions, Definition, Expression, NamedObject, Point, Record, Surroundings,
-            Test,
-        },
-    },
+    workflow::{Answer, Point},
 };
 use orangery_reconcile::{Key, Queue, Store, Watched};
 use serde_json::{Map, Value};
@@ -118,7 +111,7 @@ impl Expressions {
         if let Some(known) = known {
             return Ok(known);
         }
-        let expression = Arc::new(condition::compile(source)?);
+        let expression = Arc::new(gate::compile(source)?);
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if compiled.len() >= Self::KEPT {
             compiled.clear();
@@ -130,7 +123,7 @@ impl Expressions {
     /// Whether imports alone answer a condition.
     pub(crate) fn reads_imports_alone(&self, condition: &Condition) -> bool {
         let expression = condition.expression.as_ref().and_then(|source| self.get(source).ok());
-        expression.is_some_and(|expression| condition::reads_imports_alone(condition, &expression))
+        expression.is_some_and(|expression| gate::reads_imports_alone(condition, &expression))
     }
 }
 
@@ -208,7 +201,7 @@ impl<T: Sync> Inquiry<'_, T> {
         let mut around = Surroundings { imports: None, predecessors: None };
         for item in self.items.list.iter().filter(|item| !item.conditions.is_empty()) {
             around.predecessors = Some(dag.all_before(&item.name));
-            condition::check_all(&item.conditions, &around).map_err(|(point, why)| {
+            gate::check_all(&item.conditions, &around).map_err(|(point, why)| {
                 let message = format!("{} {:?}: {point}: {why}", self.kind.noun(), item.name);
                 Halt::Stall(
                     Failure::new("CheckConditions", "InvalidCondition", message).with_code(Code::ConfigurationProblem),
@@ -224,7 +217,7 @@ impl<T: Sync> Inquiry<'_, T> {
             for point in [Point::Activate, Point::When] {
                 let Some(condition) = item.conditions.get(point) else { continue };
                 // Whether it takes part comes first.
-                let answers = records.get(&item.name).map(|records| condition::answers(&item.conditions, records));
+                let answers = records.get(&item.name).map(|records| gate::answers(&item.conditions, records));
                 let takes_part = answers
                     .map_or(item.conditions.get(Point::Activate).is_none(), |answers| answers.activate == Answer::Met);
                 if point == Point::When && !takes_part {
@@ -305,7 +298,7 @@ impl<T: Sync> Inquiry<'_, T> {
     ) -> bool {
         let Some(condition) = item.conditions.get(point) else { return false };
         let before = all.get(&item.name).and_then(|records| records.get(&point));
-        if before.is_some_and(|record| condition::is_settled(point, record))
+        if before.is_some_and(|record| gate::is_settled(point, record))
             || !asked.points.insert((item.name.clone(), point))
         {
             return false;
@@ -332,7 +325,7 @@ impl<T: Sync> Inquiry<'_, T> {
                 Some(Failure { message, ..failure.clone() })
             }
             Some(Silence::Passing(_)) | None => {
-                condition::given_up(&self.whose(item), point, &record, may_change, limit, now)
+                gate::given_up(&self.whose(item), point, &record, may_change, limit, now)
             }
         };
         if let (Some(Silence::Passing(failure)), None) = (silence, &given_up) {
@@ -340,7 +333,7 @@ impl<T: Sync> Inquiry<'_, T> {
         }
         if let Some(failure) = given_up {
             asked.given_up.insert(item.name.clone(), (point, failure));
-        } else if !condition::is_settled(point, &record)
+        } else if !gate::is_settled(point, &record)
             && let Some(end) = deadline(record.asked, limit)
         {
             let left = Duration::try_from(end.duration_since(now)).unwrap_or_default();
@@ -372,7 +365,7 @@ impl<T: Sync> Inquiry<'_, T> {
                     Ok(document) => document,
                     Err(unknown) => return Ok(unknown),
                 };
-                Ok(condition::evaluate(&expression, &document))
+                Ok(gate::evaluate(&expression, &document))
             }
             Ok(Test::Component(component)) => {
                 let Some(evaluator) = self.host.plugins.evaluator(&component.type_) else {
@@ -384,10 +377,10 @@ impl<T: Sync> Inquiry<'_, T> {
                     );
                     return Err(Silence::Lasting(Failure::new("AskCondition", "UnknownConditionType", message)));
                 };
-                let paths: Vec<Vec<&str>> = [condition::IMPORTS, condition::ITEM, condition::OBJECTS]
+                let paths: Vec<Vec<&str>> = [gate::IMPORTS, gate::ITEM, gate::OBJECTS]
                     .iter()
                     .map(|root| vec![*root])
-                    .chain(item.depends_on().into_iter().map(|name| vec![condition::ITEMS, name]))
+                    .chain(item.depends_on().into_iter().map(|name| vec![gate::ITEMS, name]))
                     .collect();
                 let inputs = match self.document(runner, item, condition, &paths, asked).await? {
                     Ok(document) => document,
@@ -422,18 +415,18 @@ impl<T: Sync> Inquiry<'_, T> {
     ) -> Result<Result<Map<String, Value>, Answered>, Silence> {
         let imports = self.imports.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut document = Map::new();
-        document.insert(condition::IMPORTS.to_owned(), Value::Object(imports));
+        document.insert(gate::IMPORTS.to_owned(), Value::Object(imports));
         let mut items = Map::new();
-        for path in reads.iter().filter(|path| path.first() == Some(&condition::ITEMS)) {
+        for path in reads.iter().filter(|path| path.first() == Some(&gate::ITEMS)) {
             for name in path.get(1).map_or_else(|| item.depends_on(), |name| vec![*name]) {
                 if !items.contains_key(name) {
                     items.insert(name.to_owned(), self.results(runner, name, asked).await?);
                 }
             }
         }
-        document.insert(condition::ITEMS.to_owned(), Value::Object(items));
-        if reads.iter().any(|path| path.first() == Some(&condition::ITEM)) {
-            document.insert(condition::ITEM.to_owned(), self.results(runner, &item.name, asked).await?);
+        document.insert(gate::ITEMS.to_owned(), Value::Object(items));
+        if reads.iter().any(|path| path.first() == Some(&gate::ITEM)) {
+            document.insert(gate::ITEM.to_owned(), self.results(runner, &item.name, asked).await?);
         }
         let own = item.target.as_deref();
         let mut objects = Map::new();
@@ -443,7 +436,7 @@ impl<T: Sync> Inquiry<'_, T> {
                 Err(unknown) => return Ok(Err(unknown)),
             };
         }
-        document.insert(condition::OBJECTS.to_owned(), Value::Object(objects));
+        document.insert(gate::OBJECTS.to_owned(), Value::Object(objects));
         Ok(Ok(document))
     }
 
@@ -481,7 +474,7 @@ impl<T: Sync> Inquiry<'_, T> {
     async fn is_defined(&self, definition: &Definition, own: Option<&str>) -> Result<Answered, Silence> {
         let on = cluster(definition.target.as_deref(), own)?;
         Ok(match self.clusters.definitions(&on).await.map_err(silence)? {
-            Ok(known) => condition::is_defined(definition, known.iter().map(AsRef::as_ref)),
+            Ok(known) => gate::is_defined(definition, known.iter().map(AsRef::as_ref)),
             Err(Sight::Blind(why)) => {
                 let message = format!("CustomResourceDefinitions cannot be watched on {on}: {why}", on = on_name(&on));
                 Answered::unknown("ObjectNotVisible", message)

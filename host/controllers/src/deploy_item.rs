@@ -19,11 +19,11 @@ use orangery_api::{
 };
 use orangery_apply::ClusterPool;
 use orangery_core::{
+    deployer::Deployer,
+    duration::deadline,
     error::{Code, Failure},
     job::{JobIds, Situation, Work, work},
     phase::{Phase as _, item::Item as Phase},
-    plan::item::deadline,
-    port::Deployer,
     step::{Halt, Step, Verdict, Wait},
     walk::{Rest, Transition, advance},
 };

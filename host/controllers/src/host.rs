@@ -14,7 +14,8 @@ use orangery_api::{
 use orangery_apply::Waiter;
 use orangery_core::{
     component::ComponentVersions,
-    port::{Chance, Clock, Plugins},
+    plugins::Plugins,
+    port::{Chance, Clock},
 };
 use orangery_reconcile::{Key, Store, Term, Watched, Writer};
 

@@ -6,7 +6,7 @@ use std::fmt;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams, core::ObjectMeta};
 use orangery_api::installation::Installation;
-use orangery_core::port::{Chance, JobChance};
+use orangery_core::{port::Chance, renderer::JobChance};
 use ring::hmac;
 
 use crate::object::told;

@@ -23,7 +23,7 @@ pub use self::{
     output::{
         ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
     },
-    own::{ComponentReference, OWN_ENGINE, OwnComponent, ReferenceError},
+    own::{OWN_ENGINE, OwnComponent},
     read::{BlueprintError, Fault, Reading},
     template::{
         InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, edges_of_templates,

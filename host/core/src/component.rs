@@ -1,13 +1,17 @@
 //! Component versions of the Open Component Model: descriptors, identities, references and where they are stored
 //! (`landscaper.md` §4.4, §10). Pure; what reads registries and archives is the room `registry`.
 
+mod artifact;
 mod child;
+mod content;
 mod descriptor;
 mod key;
 pub mod media;
 mod nested;
 mod normal;
+mod nothing;
 mod overwrite;
+mod pinned;
 mod policy;
 mod port;
 mod reference;
@@ -16,7 +20,9 @@ mod repository;
 mod select;
 
 pub use self::{
+    artifact::{Artifact, Artifacts, Found, KeyComponent, Layer, ResourceKey, Resources},
     child::{Child, INLINE_LABEL},
+    content::{Components, Files, Identity},
     descriptor::{
         Descriptor, DescriptorError, Digest, Element, Label, Provider, Reference, Resource, Schema, Signature,
         SignatureValue, Source,
@@ -24,7 +30,9 @@ pub use self::{
     key::resource_key,
     nested::{NestedDigests, ResourceDigest},
     normal::Normalisation,
+    nothing::Nothing,
     overwrite::{Overwrite, OverwriteSide, Replaced, replace},
+    pinned::{ComponentReference, ComponentReferenceError},
     policy::{NotSigned, SignaturePolicy},
     port::{
         ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Content,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+
 /// What a text says about a length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -92,6 +94,12 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
     whole.checked_mul(scale)?.checked_add(rest)
 }
 
+/// When a job that began at `begun` runs out of time; `None` for never (C-08, `landscaper.md` §3.6).
+pub fn deadline(begun: Timestamp, limit: Option<Duration>) -> Option<Timestamp> {
+    let limit = SignedDuration::try_from(limit?).ok()?;
+    begun.checked_add(limit).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +139,13 @@ mod tests {
             limit("abc").unwrap_err().to_string(),
             "\"abc\" is no length of time; write a number with a unit (ns, us, ms, s, m, h) such as 90s or 1h30m, or none"
         );
+    }
+
+    #[test]
+    fn c_08_the_clock_starts_at_pick_up_and_none_never_ends() {
+        let begun = Timestamp::from_second(100).unwrap();
+        assert_eq!(deadline(begun, Some(Duration::from_secs(8))), Timestamp::from_second(108).ok());
+        assert_eq!(deadline(begun, None), None);
+        assert_eq!(deadline(begun, Some(Duration::MAX)), None);
     }
 }

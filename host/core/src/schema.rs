@@ -10,10 +10,7 @@ use std::collections::BTreeMap;
 use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
-use crate::{
-    component::{ReferenceError, ResourceReference},
-    port::Files,
-};
+use crate::component::{Files, ReferenceError, ResourceReference};
 
 /// What the schemas of one blueprint may refer to.
 #[derive(Clone, Copy)]

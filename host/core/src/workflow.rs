@@ -23,12 +23,48 @@
 //! # Ok::<(), orangery_core::dag::DagError>(())
 //! ```
 
-pub mod condition;
+use std::{collections::BTreeMap, fmt, mem, num::NonZeroU32};
 
-use std::{collections::BTreeMap, mem, num::NonZeroU32};
-
-use self::condition::Point;
 use crate::dag::{Dag, DagError, Direction};
+
+/// Which condition of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Point {
+    /// Whether the item takes part at all (WF-05).
+    Activate,
+    /// Whether the item is wanted (WF-02).
+    When,
+    /// Whether a reconciled item is ready (WF-03).
+    Ready,
+    /// Whether an item that is no longer there is gone in every respect (WF-04).
+    Deleted,
+}
+
+impl Point {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Self; 4] = [Self::Activate, Self::When, Self::Ready, Self::Deleted];
+
+    /// Its field.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Activate => "activateWhen",
+            Self::When => "when",
+            Self::Ready => "readyWhen",
+            Self::Deleted => "deletedWhen",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|point| point.name() == name)
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
 
 /// What a condition answers. Doubt is an answer of its own: it waits, and never deletes (C-07).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use orangery_core::{grant::Grants, port};
+use orangery_core::{deployer::Reads, grant::Grants, renderer::Surroundings};
 use tokio::time::timeout;
 use wasmtime::{
     PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, WasmBacktrace,
@@ -41,9 +41,9 @@ pub(crate) struct Call<'a> {
 /// What is behind a call's imports.
 pub(crate) enum Reach {
     /// Clusters and artifacts, and a number that all randomness follows from.
-    Deployer(port::Reads, u64),
+    Deployer(Reads, u64),
     /// A blueprint and what belongs to it, and what is drawn.
-    Template(port::Surroundings, ChanceState),
+    Template(Surroundings, ChanceState),
     /// Nothing. All randomness follows from a number.
     Condition(u64),
 }

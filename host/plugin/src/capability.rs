@@ -11,10 +11,7 @@ pub(crate) mod postponed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orangery_core::{
-    grant::Grants,
-    port::{Reads, Surroundings},
-};
+use orangery_core::{deployer::Reads, grant::Grants, renderer::Surroundings};
 use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 

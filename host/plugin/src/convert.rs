@@ -5,10 +5,10 @@ mod place;
 
 use orangery_core::{
     error::{Fault, Problem},
-    port::Question,
+    plugins::Question,
     proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure},
     template::{ExecutionKind, Findings, InputReference, RenderFailure, RenderRequest},
-    workflow::condition::Point,
+    workflow::Point,
 };
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use orangery_core::{
+    deployer::PluginIdentity,
     error::{Code, Fault},
-    port::PluginIdentity,
 };
 
 use crate::{

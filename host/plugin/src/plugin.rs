@@ -7,12 +7,15 @@ use std::{
 
 use jiff::Timestamp;
 use orangery_core::{
+    deployer::{Deployer, PluginIdentity, Reads},
     error::Fault,
+    gate::Answered,
     grant::Grants,
-    port::{BoxFuture, Deployer, Evaluator, PluginIdentity, Question, Reads, Renderer, Surroundings},
+    plugins::{Evaluator, Question},
+    port::BoxFuture,
     proposal::{Item, Proposal},
+    renderer::{Renderer, Surroundings},
     template::{Findings, RenderFailure, RenderRequest, Rendered},
-    workflow::condition::Answered,
 };
 
 use crate::{

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
     blueprint::OWN_ENGINE,
-    port::{Deployer, Evaluator, Plugins, Renderer},
+    deployer::Deployer,
+    plugins::{Evaluator, Plugins},
+    renderer::Renderer,
 };
 
 use crate::{

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use orangery_core::{digest, port::PluginIdentity};
+use orangery_core::{deployer::PluginIdentity, digest};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::{Engine, component::Linker};
 

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use orangery_core::{
-    blueprint::ComponentReference,
-    component::Content,
+    component::{Artifact, Artifacts, ComponentReference, Content, Found, Layer},
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
-    port::{Artifact, Artifacts, BoxFuture, Found, Layer},
+    port::BoxFuture,
 };
 
 use crate::{

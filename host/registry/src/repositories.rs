@@ -5,12 +5,12 @@ use std::{path::PathBuf, sync::Arc};
 use orangery_core::{
     blueprint::FileSystem,
     component::{
-        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
+        Artifacts, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
         SignaturePolicy, Verification, VersionReference, replace,
     },
     digest::content::ContentDigest,
     error::{Code, Fault},
-    port::{Artifacts, BoxFuture},
+    port::BoxFuture,
 };
 
 use crate::{

@@ -7,12 +7,12 @@ use flate2::read::MultiGzDecoder;
 use orangery_core::{
     blueprint::FileSystem,
     component::{
-        Child, ComponentSource, ComponentVersion, Content, Descriptor, Resource, ResourceReference, Schema,
-        VersionReference, matches, media, resource_key, resources,
+        Artifact, Child, ComponentSource, ComponentVersion, Components, Content, Descriptor, Files, Identity, Resource,
+        ResourceKey, ResourceReference, Schema, VersionReference, matches, media, resource_key, resources,
     },
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
-    port::{Artifact, BoxFuture, Components, Files, Identity, ResourceKey},
+    port::BoxFuture,
 };
 use serde_json::Value;
 

@@ -3,7 +3,8 @@
 
 use orangery_core::{
     blueprint::TemplateExecution,
-    port::{Plugins, Surroundings},
+    plugins::Plugins,
+    renderer::Surroundings,
     template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
     yaml,
 };

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use orangery_core::{
     blueprint::{Blueprint, BlueprintError, FileSystem, FileSystemError},
-    component::{ComponentVersion, ResourceReference, Schema, list},
+    component::{Artifacts, ComponentVersion, Components, Files, Nothing, ResourceReference, Schema, list},
     error::{Code, Failure, Fault},
-    port::{Artifacts, Components, Files, JobChance, Kubeconfigs, Nothing, Plugins, Surroundings},
+    plugins::Plugins,
     record::Scope,
+    renderer::{JobChance, Kubeconfigs, Surroundings},
 };
 use serde_json::Value;
 

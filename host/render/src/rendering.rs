@@ -6,12 +6,13 @@ use orangery_core::{
     blueprint::{self, Blueprint, InstallationTemplate, ItemTemplate, TemplateBlueprint, TemplateExecution},
     component::{Child, ComponentVersion, ResourceReference},
     digest, export,
+    gate::{self, Conditions},
     import::{self, Imported},
-    port::{Plugins, Surroundings},
+    plugins::Plugins,
     record::Scope,
+    renderer::Surroundings,
     schema::{SchemaError, Schemas},
     template::{ExecutionKind, MAPPING_ENGINE},
-    workflow::condition::{self, Conditions},
 };
 use serde_json::{Map, Value};
 
@@ -145,7 +146,7 @@ impl<'a> Rendering<'a> {
         let given: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
         blueprint::without_unsatisfied(&mut templates, &blueprint.imports, &given);
         blueprint::check_templates(&templates, &blueprint.imports).map_err(RenderError::Subinstallations)?;
-        let types = condition::import_types(&blueprint.imports, imports);
+        let types = gate::import_types(&blueprint.imports, imports);
         if let Some(fault) = blueprint::faults_of_conditions(&templates, Some(&types)).into_iter().next() {
             return Err(RenderError::Subinstallations(fault));
         }
@@ -187,7 +188,7 @@ impl<'a> Rendering<'a> {
                     .map_err(|error| document.error(ExecutionKind::Deploy, execution, ExecutionFault::Items(error)))?,
             );
         }
-        let types = condition::import_types(&self.subject.blueprint.imports, imports);
+        let types = gate::import_types(&self.subject.blueprint.imports, imports);
         blueprint::check_items(&items, &types).map_err(RenderError::Items)?;
         let resolved = |template: ItemTemplate| {
             let (target, conditions) = (template.resolve_target(imported)?, template.resolve_conditions(imported)?);

@@ -9,10 +9,13 @@ use futures::executor::block_on;
 use orangery_core::{
     blueprint::{Blueprint, FileSystem},
     component::ComponentVersion,
+    deployer::{Deployer, PluginIdentity},
     error::{Code, Failure},
     import::{DataValue, Imported, TargetObject},
-    port::{BoxFuture, Deployer, PluginIdentity, Plugins, Renderer, Surroundings},
+    plugins::Plugins,
+    port::BoxFuture,
     record::Scope,
+    renderer::{Renderer, Surroundings},
     template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
 };
 use serde_json::{Value, json};

@@ -14,8 +14,9 @@ use orangery_controllers::{
     wire,
 };
 use orangery_core::{
-    component::ComponentVersions,
-    port::{Chance, Clock, Nothing, Plugins},
+    component::{ComponentVersions, Nothing},
+    plugins::Plugins,
+    port::{Chance, Clock},
 };
 use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Term, Watched, run, watch_labelled};
 use tokio::task::JoinSet;

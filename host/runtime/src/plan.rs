@@ -25,11 +25,7 @@ use orangery_controllers::{
     Host, HostKey,
     deploy_item::{Foretold, foretell},
 };
-use orangery_core::{
-    port::{Chance as _, Plugins},
-    step::Halt,
-    yaml,
-};
+use orangery_core::{plugins::Plugins, port::Chance as _, step::Halt, yaml};
 
 use crate::{
     components::ComponentsError,

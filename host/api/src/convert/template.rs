@@ -4,7 +4,7 @@
 use orangery_core::{
     blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint},
     component::Child,
-    workflow::condition::Conditions,
+    gate::Conditions,
 };
 
 use crate::{

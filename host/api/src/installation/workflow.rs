@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use orangery_core::workflow::condition::{Conditions, Point};
+use orangery_core::{gate::Conditions, workflow::Point};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,9 +88,9 @@ fn asks_schema(generator: &mut SchemaGenerator) -> Schema {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use orangery_core::workflow::{
-        Answer,
-        condition::{Answered, Record},
+    use orangery_core::{
+        gate::{Answered, Record},
+        workflow::Answer,
     };
     use serde_json::json;
 

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use orangery_apply::Outcome;
 use orangery_core::{
+    deployer::Clusters,
     plan::item::{At, Progress},
-    port::Clusters,
     proposal::{ClusterRef, ObjectKey},
     step::Halt,
 };

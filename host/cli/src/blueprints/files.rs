@@ -7,7 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use orangery_core::{blueprint::FileSystem, port::Files};
+use orangery_core::{blueprint::FileSystem, component::Files};
 use serde_json::{Map, Value};
 
 /// The longest file of a blueprint that is read, in bytes.

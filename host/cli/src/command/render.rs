@@ -12,11 +12,7 @@ use kube::ResourceExt as _;
 use orangery_api::installation::{
     BlueprintReference, BlueprintSource, ComponentDescriptorSource, InlineBlueprint, Installation, InstallationSpec,
 };
-use orangery_core::{
-    digest,
-    port::{Files, JobChance},
-    yaml,
-};
+use orangery_core::{component::Files, digest, renderer::JobChance, yaml};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -9,10 +9,10 @@ use orangery_api::{
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
 use orangery_core::{
-    blueprint::ComponentReference,
-    component::{ComponentSource, ComponentVersions},
+    component::{Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Found, Nothing},
     error::Fault,
-    port::{Artifacts, BoxFuture, Files, Found, JobChance, Nothing},
+    port::BoxFuture,
+    renderer::JobChance,
 };
 use orangery_render::{BlueprintSource, LoadError, Loaded, Opened, Reach};
 use serde_json::Value;

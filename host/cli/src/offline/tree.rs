@@ -13,17 +13,17 @@ use orangery_api::{
 use orangery_core::{
     binding::{Exports, Imports},
     blueprint::{Blueprint, ImportDefinition, edges_of_templates},
+    component::Files,
     dag::Direction,
     export,
+    gate::{self, Conditions},
     import::{self, Imported},
-    port::{Files, JobChance, Plugins},
+    plugins::Plugins,
     record::{Record, Scope},
+    renderer::JobChance,
     sibling::{self, Sibling},
     template::ExecutionKind,
-    workflow::{
-        Aim, Answers, Facts, Policy, State, Workflow,
-        condition::{self, Conditions, Point},
-    },
+    workflow::{Aim, Answers, Facts, Point, Policy, State, Workflow},
 };
 use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
 use serde::Serialize;
@@ -413,12 +413,12 @@ fn kept(states: &States) -> BTreeMap<&'static str, BTreeMap<String, Value>> {
 /// What the workflow of these items would delete, and never make, for what their conditions say of the imports. Conditions that
 /// read more than imports may hold. Each item has what it depends on, and its conditions.
 fn not_wanted(items: &[(&str, Vec<&str>, &Conditions)], imports: &Map<String, Value>) -> Vec<String> {
-    let document = Map::from_iter([(condition::IMPORTS.to_owned(), Value::Object(imports.clone()))]);
+    let document = Map::from_iter([(gate::IMPORTS.to_owned(), Value::Object(imports.clone()))]);
     let says = |conditions: &Conditions, point: Point| {
         let condition = conditions.get(point)?;
-        let expression = condition::compile(condition.expression.as_ref()?).ok()?;
-        let alone = condition::reads_imports_alone(condition, &expression);
-        alone.then(|| condition::evaluate(&expression, &document).answer)
+        let expression = gate::compile(condition.expression.as_ref()?).ok()?;
+        let alone = gate::reads_imports_alone(condition, &expression);
+        alone.then(|| gate::evaluate(&expression, &document).answer)
     };
     let edges = items.iter().map(|(name, before, _)| (*name, before.clone()));
     let Ok(workflow) = Workflow::new(edges) else { return Vec::new() };

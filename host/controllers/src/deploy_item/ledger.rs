@@ -17,11 +17,12 @@ use orangery_api::{
 };
 use orangery_apply::{Ledger, Page};
 use orangery_core::{
+    deployer::Deployer,
     error::Failure,
     name::export_secret,
     phase::item::Item as Phase,
     plan::item::Kept,
-    port::{BoxFuture, Deployer},
+    port::BoxFuture,
     proposal::Proposal,
     step::{Halt, Step},
     walk::Rest,

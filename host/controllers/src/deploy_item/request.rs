@@ -7,8 +7,8 @@ use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
 use orangery_apply::ClusterSet;
 use orangery_core::{
+    deployer::Reads,
     plan::item::seed,
-    port::Reads,
     proposal::{Item, StageFailure},
 };
 use orangery_reconcile::Key;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
 use orangery_core::{
-    component::{ComponentSource, VersionReference},
+    component::{Artifact, ComponentSource, Found, ResourceKey, Resources, VersionReference},
     error::{Code, Fault},
-    port::{Artifact, Found, ResourceKey, Resources},
 };
 use orangery_reconcile::Key;
 

@@ -12,7 +12,7 @@ use orangery_core::{
     dag::Direction,
     plan::execution::{self as plan, ItemKind},
     step::Step,
-    workflow::condition::Point,
+    workflow::Point,
 };
 use serde_json::{Value, json};
 

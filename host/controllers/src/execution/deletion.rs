@@ -7,9 +7,9 @@ use orangery_api::{annotation, deploy_item::DeployItem, execution::DeployItemTem
 use orangery_core::{
     dag::Direction,
     phase::{Phase, item::Item as ItemPhase},
-    plan::execution::{self as plan, ItemState},
+    plan::{execution as plan, execution::ItemState},
     step::{Step, Verdict},
-    workflow::condition::Point,
+    workflow::Point,
 };
 use orangery_reconcile::Key;
 

@@ -15,15 +15,16 @@ use orangery_api::{
 use orangery_core::{
     dag::Direction,
     error::{Code, Failure},
+    gate,
     job::{JobIds, interrupted},
     name,
     phase::{Phase, item::Item as ItemPhase},
-    plan::execution::{self as plan, ItemState, ObjectState},
-    step::{Halt, Step, Until, Verdict},
-    workflow::{
-        Answer,
-        condition::{self, Point},
+    plan::{
+        execution as plan,
+        execution::{ItemState, ObjectState},
     },
+    step::{Halt, Step, Until, Verdict},
+    workflow::{Answer, Point},
 };
 use orangery_reconcile::{Key, WriteError};
 
@@ -225,7 +226,7 @@ impl Run<'_> {
             let found = |deleting| named.get(&(deleting, item.name.as_str())).map(|object| state(object));
             let records = records.get(&item.name).unwrap_or(&none);
             let keep = item.template.on_delete.as_ref().is_some_and(|on_delete| on_delete.keep);
-            let mut answers = condition::answers(&item.conditions, records);
+            let mut answers = gate::answers(&item.conditions, records);
             if keep {
                 // What it deployed stays: nobody waits for that to be gone.
                 answers.deleted = Answer::Met;

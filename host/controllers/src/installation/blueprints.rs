@@ -81,7 +81,13 @@ pub(super) fn halt(error: &LoadError) -> Halt {
 mod tests {
     use jiff::Timestamp;
     use kube::{Client, Config};
-    use orangery_core::port::{Chance, Clock, Deployer, Nothing, Plugins, Renderer};
+    use orangery_core::{
+        component::Nothing,
+        deployer::Deployer,
+        plugins::Plugins,
+        port::{Chance, Clock},
+        renderer::Renderer,
+    };
     use serde_json::json;
 
     use super::*;

@@ -12,9 +12,9 @@ use orangery_api::{
 };
 use orangery_core::{
     blueprint::Blueprint,
+    gate,
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     step::{Halt, Step, Until},
-    workflow::condition,
 };
 use orangery_reconcile::WriteError;
 use orangery_render::DeployItem;
@@ -37,7 +37,7 @@ impl Run<'_> {
         };
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
         // Nobody but conditions reads imports there, so nothing else of them is written.
-        let imports = condition::read_imports(items.iter().map(|item| &item.conditions), imports, &blueprint.imports);
+        let imports = gate::read_imports(items.iter().map(|item| &item.conditions), imports, &blueprint.imports);
         let targets: BTreeSet<&String> = templates.iter().flat_map(DeployItemTemplate::condition_targets).collect();
         let targets: Vec<String> = targets.into_iter().cloned().collect();
         let present = self.execution();

@@ -12,7 +12,8 @@ use orangery_apply::{Credential, Minted, Subject, mint};
 use orangery_core::{
     error::{Code, Fault},
     lenient,
-    port::{BoxFuture, Kubeconfigs},
+    port::BoxFuture,
+    renderer::Kubeconfigs,
     step::Halt,
 };
 use serde::Deserialize;

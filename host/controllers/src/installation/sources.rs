@@ -14,10 +14,10 @@ use kube::{Api, Client, core::NamespaceResourceScope};
 use orangery_api::{label, marks::Marks};
 use orangery_core::{
     binding::{DataSource, Imports},
+    deployer::ApiResource,
     error::Failure,
     import::{DataValue, Sources, TargetObject},
     name::can_be_name,
-    port::ApiResource,
     step::{Halt, Step},
 };
 use orangery_reconcile::{Key, Store, Watched};

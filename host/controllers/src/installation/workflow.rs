@@ -20,19 +20,18 @@ use orangery_api::{
 use orangery_core::{
     blueprint::{Blueprint, edges_of_templates},
     dag::Direction,
+    gate::{self, Condition, Record},
     import,
     job::{JobIds, interrupted},
     phase::{Phase as _, installation::Installation as Phase, item::Item as ItemPhase},
     plan::{
-        execution::{self as plan, ItemKind, ItemState, ObjectState},
+        execution as plan,
+        execution::{ItemKind, ItemState, ObjectState},
         installation::{self, Peer, Standing},
     },
     step::{Halt, Step, Until, Verdict, together},
     template::ExecutionKind,
-    workflow::{
-        Answer, Policy,
-        condition::{self, Condition, Point, Record},
-    },
+    workflow::{Answer, Point, Policy},
 };
 use orangery_reconcile::Key;
 use orangery_render::Subinstallation;
@@ -95,7 +94,7 @@ fn workflow(
     };
     Some(SubinstallationWorkflow {
         failure_policy,
-        imports: condition::read_imports(wanted.iter().map(|sub| &sub.conditions), imports, &blueprint.imports),
+        imports: gate::read_imports(wanted.iter().map(|sub| &sub.conditions), imports, &blueprint.imports),
         condition_targets: targets.into_iter().collect(),
         subinstallations: wanted.iter().map(subinstallation).collect(),
     })
@@ -258,7 +257,7 @@ impl Run<'_> {
                 kind: ItemKind::Subinstallation,
                 going,
                 late: item.late,
-                answers: condition::answers(&item.conditions, records.get(&item.name).unwrap_or(&none)),
+                answers: gate::answers(&item.conditions, records.get(&item.name).unwrap_or(&none)),
                 given_up: asked.given_up.get(&item.name).cloned().or(interrupted),
                 ..ItemState::new(&item.name, item.depends_on(), object)
             }

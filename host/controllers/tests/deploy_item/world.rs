@@ -22,10 +22,14 @@ use kube::{
 use orangery_api::{deploy_item::DeployItem, job::Job, target::Target};
 use orangery_controllers::{Host, HostKey, Queues, clusters, deploy_item::DeployItemController};
 use orangery_core::{
+    component::Nothing,
+    deployer::{Deployer, PluginIdentity, Reads},
     error::{Code, Fault},
     grant::Grants,
-    port::{BoxFuture, Chance, Clock, Deployer, Nothing, PluginIdentity, Plugins, Reads, Renderer},
+    plugins::Plugins,
+    port::{BoxFuture, Chance, Clock},
     proposal::{Item, Proposal},
+    renderer::Renderer,
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_reconcile::{Pace, Panicked, Queue, run, watch};

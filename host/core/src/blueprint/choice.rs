@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    gate::{self, Condition, Conditions, Surroundings},
     import::{Imported, TargetObject},
     lenient,
-    workflow::condition::{self, Condition, Conditions, Point, Surroundings},
+    workflow::Point,
 };
 
 /// How a target is named.
@@ -154,5 +155,5 @@ fn condition(written: &Value) -> Result<Condition<TargetChoice>, String> {
 
 /// What is wrong with a condition as templates write it, if anything is: a part of a sentence.
 pub fn check_condition(written: &Value, point: Point, around: &Surroundings<'_>) -> Result<(), String> {
-    condition::check(&condition(written)?, point, around)
+    gate::check(&condition(written)?, point, around)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
-use crate::port::Files;
+use crate::component::Files;
 
 /// The files of one blueprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use super::choice::{ChoiceError, TargetChoice, TargetForm, choice, conditions};
 use crate::{
     dag::{Dag, DagError},
     duration::{self, InvalidDuration},
+    gate::{self, Conditions, Surroundings},
     import::Imported,
     lenient::{self, DecodeError},
-    workflow::condition::{self, Conditions, Point, Surroundings},
+    workflow::Point,
 };
 
 /// One rendered deploy item.
@@ -178,7 +179,7 @@ pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> 
     let dag = Dag::new(edges).map_err(ItemError::Order)?;
     for item in items.iter().filter(|item| !item.conditions.is_empty()) {
         let around = Surroundings { imports: Some(imports.clone()), predecessors: Some(dag.all_before(&item.name)) };
-        condition::check_all(&item.conditions, &around).map_err(|(point, why)| ItemError::Condition {
+        gate::check_all(&item.conditions, &around).map_err(|(point, why)| ItemError::Condition {
             name: item.name.clone(),
             point,
             why,

@@ -12,12 +12,11 @@ use serde_json::Value;
 use super::{
     Blueprint, FILE, InstallationTemplate, OWN_ENGINE, TemplateExecution,
     definition::{self, ExportForm, ImportForm},
-    own::{ComponentReference, ReferenceError},
     template::TemplateError,
 };
 use crate::{
+    component::{ComponentReference, ComponentReferenceError, Files},
     lenient::{self, DecodeError},
-    port::Files,
     workflow::FailurePolicy,
     yaml::{self, YamlError},
 };
@@ -161,7 +160,7 @@ pub enum Fault {
     /// No item may be under way.
     NoneParallel,
     /// No component stands where an execution of type `Wasm` names one.
-    Component(ReferenceError),
+    Component(ComponentReferenceError),
 }
 
 impl fmt::Display for Fault {
@@ -446,9 +445,9 @@ fn execution(
 }
 
 /// The component that an execution of type `Wasm` refers to: the reference itself, or `component` of a structure.
-fn reference(template: &Value) -> Result<ComponentReference, ReferenceError> {
+fn reference(template: &Value) -> Result<ComponentReference, ComponentReferenceError> {
     match template.get("component").unwrap_or(template) {
         Value::String(text) => text.parse(),
-        other => Err(ReferenceError::Form(other.to_string().chars().take(300).collect())),
+        other => Err(ComponentReferenceError::Form(other.to_string().chars().take(300).collect())),
     }
 }

@@ -15,11 +15,12 @@ use crate::{
     binding::{self, BindingError, BindingFault, DataSource, Exports, Imports, TargetSource},
     dag::{Dag, DagError},
     duration::{self, InvalidDuration},
+    gate::{self, Conditions, Surroundings},
     import::Imported,
     lenient::{self, DecodeError},
     name,
     sibling::{self, Reference, Sibling},
-    workflow::condition::{self, Conditions, Point, Surroundings},
+    workflow::Point,
 };
 
 /// A sub-installation before it is an object.
@@ -403,7 +404,7 @@ pub fn faults_of_conditions(
     let mut faults = Vec::new();
     for InstallationTemplate { name, conditions, .. } in templates {
         let around = Surroundings { imports: imports.cloned(), predecessors: Some(dag.all_before(name)) };
-        let checked = condition::check_all(conditions, &around);
+        let checked = gate::check_all(conditions, &around);
         if let Err((point, why)) = checked.and_then(|()| without_target(conditions).map_or(Ok(()), Err)) {
             faults.push(TemplateError::Condition { name: name.clone(), point, why });
         }

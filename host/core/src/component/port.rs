@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{Child, Descriptor, Overwrite, ResourceReference, Schema, SignaturePolicy, replace};
 use crate::{
+    component::{Artifact, Artifacts, Components, Files, ResourceKey},
     error::Fault,
-    port::{Artifact, Artifacts, BoxFuture, Components, Files, ResourceKey},
+    port::BoxFuture,
 };
 
 /// A component version by name (`spec.componentDescriptor.ref`).

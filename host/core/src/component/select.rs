@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{Descriptor, Element, Reference, Resource};
-use crate::port::Identity;
+use crate::component::Identity;
 
 impl Element {
     /// What templates select by: the extra identity and `name`.

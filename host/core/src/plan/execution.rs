@@ -9,7 +9,7 @@ use crate::{
     job::JobIds,
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
-    workflow::{Aim, Answers, Class, Ending, Facts, Item, Look, Policy, State, Workflow, condition::Point},
+    workflow::{Aim, Answers, Class, Ending, Facts, Item, Look, Point, Policy, State, Workflow},
 };
 
 /// What stands behind an item.
@@ -74,7 +74,7 @@ pub struct ItemState<'a> {
     pub late: bool,
     /// What its conditions answer.
     pub answers: Answers,
-    /// The condition that is not waited for any longer, and why ([`crate::workflow::condition::given_up`]).
+    /// The condition that is not waited for any longer, and why ([`crate::gate::given_up`]).
     pub given_up: Option<(Point, Failure)>,
 }
 

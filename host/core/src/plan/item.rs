@@ -3,17 +3,17 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     check::key_of,
+    deployer::PluginIdentity,
     digest::sha256,
-    duration,
+    duration::{self, deadline},
     error::{Code, Failure, Fault, Problem},
     health::has_rule,
     inventory::Located,
-    port::PluginIdentity,
     proposal::{Gate, Next, ObjectWrite, Proposal, Readiness, ReadinessRule, Scope, Stage, StageFailure},
     step::Halt,
 };
@@ -178,12 +178,6 @@ fn check_may_wait(check: &Readiness, stage: &Stage) -> bool {
     stage.writes.iter().any(|write| key_of(&write.object).map_or(true, |key| has_rule(key.group(), &key.kind)))
 }
 
-/// When a job that began at `begun` runs out of time; `None` for never (C-08, `landscaper.md` §3.6).
-pub fn deadline(begun: Timestamp, limit: Option<Duration>) -> Option<Timestamp> {
-    let limit = SignedDuration::try_from(limit?).ok()?;
-    begun.checked_add(limit).ok()
-}
-
 /// What a job fails with that ran out of time, and what it still waited for or last failed with.
 pub fn timed_out(limit: Duration, halt: &Halt) -> Failure {
     let (last, codes) = match halt {
@@ -334,14 +328,6 @@ mod tests {
         assert_eq!(serde_json::from_value::<Progress>(wire).unwrap(), progress);
         // A status is written as a merge patch, where a null is no value.
         assert_eq!(serde_json::to_value(At::Calling { after: None }).unwrap(), json!({"calling": {}}));
-    }
-
-    #[test]
-    fn c_08_the_clock_starts_at_pick_up_and_none_never_ends() {
-        let begun = Timestamp::from_second(100).unwrap();
-        assert_eq!(deadline(begun, Some(Duration::from_secs(8))), Timestamp::from_second(108).ok());
-        assert_eq!(deadline(begun, None), None);
-        assert_eq!(deadline(begun, Some(Duration::MAX)), None);
     }
 
     #[test]

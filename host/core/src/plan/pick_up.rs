@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::item::deadline;
 use crate::{
-    duration::shown,
+    duration::{deadline, shown},
     error::{Code, Failure},
 };
 

@@ -10,8 +10,8 @@ use crate::{
         Blueprint, BlueprintError, FILE, FileSystem, InstallationTemplate, Reading, TemplateBlueprint,
         faults_of_conditions, faults_of_templates,
     },
-    port::Files,
-    workflow::condition,
+    component::Files,
+    gate,
     yaml::Place,
 };
 
@@ -74,7 +74,7 @@ impl Review {
         if blueprint.subinstallation_executions.is_empty() {
             // Import executions may add some.
             let types = blueprint.import_executions.is_empty();
-            let types = types.then(|| condition::import_types(&blueprint.imports, &Map::new()));
+            let types = types.then(|| gate::import_types(&blueprint.imports, &Map::new()));
             let faults = faults_of_templates(templates, &blueprint.imports);
             for fault in faults.into_iter().chain(faults_of_conditions(templates, types.as_ref())) {
                 let index = fault.template().and_then(|name| templates.iter().rposition(|of| of.name == name));

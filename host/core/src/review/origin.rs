@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    port::Files,
+    component::Files,
     yaml::{self, Embedded, Place, Places},
 };
 

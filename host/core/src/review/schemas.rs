@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Review, Severity, origin::Source};
 use crate::{
     blueprint::{ExportKind, FILE, ImportDefinition, ImportKind, Reading},
-    port::Files,
+    component::Files,
     schema::{SchemaError, Schemas},
 };
 

@@ -11,10 +11,11 @@ use serde_json::{Map, Value};
 use super::{Finding, Review, Severity, Text, origin::Source};
 use crate::{
     blueprint::{FILE, FileSystem, ImportDefinition, Reading, TemplateExecution, check_condition},
+    component::Files,
     digest,
-    port::Files,
+    gate::{self, Type},
     template::{ExecutionKind, Findings, InputReference, MAPPING_ENGINE},
-    workflow::condition::{self, Point, Type},
+    workflow::Point,
     yaml::{self, Embedded, Located, Place, Places},
 };
 
@@ -73,7 +74,7 @@ pub(super) fn of(
                 template: source.text(FILE).within(places.text(&format!("{field}.template"))),
                 texts: source.origin().clone(),
                 imports: (!may_be_bound).then(|| imports.clone()),
-                types: condition::import_types(&blueprint.imports, &Map::new()),
+                types: gate::import_types(&blueprint.imports, &Map::new()),
             });
         }
     }
@@ -173,7 +174,7 @@ impl ToCheck {
                     continue;
                 };
                 let imports = self.imports.is_some().then(|| self.types.clone());
-                let around = condition::Surroundings { imports, predecessors: before.all(&name) };
+                let around = gate::Surroundings { imports, predecessors: before.all(&name) };
                 if let Err(why) = check_condition(written, point, &around) {
                     let Place { line, column } = places.find(&format!("{list}[{number}].{}", point.name()));
                     let at = |number: usize| u32::try_from(number).ok();

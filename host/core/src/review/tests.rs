@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     blueprint::FileSystem,
-    port::Files,
+    component::Files,
     template::{Findings, InputReference, RenderFailure},
     yaml,
 };

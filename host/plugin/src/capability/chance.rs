@@ -8,7 +8,7 @@ use chacha20::{
     rand_core::{Rng, SeedableRng},
 };
 use jiff::Timestamp;
-use orangery_core::{digest, port::JobChance, template::RenderRequest};
+use orangery_core::{digest, renderer::JobChance, template::RenderRequest};
 use wasmtime::component::{HasData, Linker};
 
 use super::Guest;

@@ -1,9 +1,9 @@
 //! `orangery:deployer/cluster`: reads of granted clusters. The grants are asked before the port is.
 
 use orangery_core::{
+    deployer::{ApiResource, Clusters},
     error::Fault,
     grant::{Grants, Refusal},
-    port::{ApiResource, Clusters},
     proposal,
 };
 use serde_json::Value;

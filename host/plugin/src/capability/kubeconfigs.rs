@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use orangery_core::{grant::Grants, port::Kubeconfigs};
+use orangery_core::{grant::Grants, renderer::Kubeconfigs};
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 

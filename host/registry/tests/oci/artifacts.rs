@@ -7,10 +7,12 @@ use axum::{
     http::{StatusCode, header},
 };
 use orangery_core::{
-    component::{ChartLogin, ChartRepositories, ComponentVersions, Credentials, Secret},
+    component::{
+        Artifact, Artifacts, ChartLogin, ChartRepositories, ComponentVersions, Credentials, KeyComponent, ResourceKey,
+        Secret,
+    },
     digest::sha256,
     error::{Code, Fault},
-    port::{Artifact, Artifacts, KeyComponent, ResourceKey},
 };
 use orangery_registry::{Repositories, oci};
 use serde_json::json;

@@ -5,10 +5,9 @@ use std::{collections::BTreeMap, io::Write, sync::Arc};
 
 use flate2::{Compression, write::GzEncoder};
 use orangery_core::{
-    blueprint::ComponentReference,
     component::{
-        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, ResourceReference, Secret,
-        SignaturePolicy, VersionReference, media,
+        ComponentReference, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials,
+        ResourceReference, Secret, SignaturePolicy, VersionReference, media,
     },
     error::{Code, Fault},
 };

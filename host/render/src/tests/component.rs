@@ -1,9 +1,11 @@
 //! Blueprints that belong to a component version (`landscaper.md` §4.8, §5.8).
 
 use orangery_core::{
-    component::{Child, ComponentSource, Content, Descriptor, ResourceReference, VersionReference},
+    component::{
+        Artifact, Child, ComponentSource, Components, Content, Descriptor, Files, ResourceKey, ResourceReference,
+        VersionReference,
+    },
     error::Fault,
-    port::{Artifact, Components, Files, ResourceKey},
 };
 
 use super::*;
@@ -71,7 +73,7 @@ impl ComponentVersion for Version {
     }
 
     fn templates(self: Arc<Self>) -> Arc<dyn Components> {
-        Arc::new(orangery_core::port::Nothing)
+        Arc::new(orangery_core::component::Nothing)
     }
 }
 

@@ -1,9 +1,6 @@
 //! What a blueprint is loaded of.
 
-use orangery_core::{
-    error::Fault,
-    port::{JobChance, Nothing},
-};
+use orangery_core::{component::Nothing, error::Fault, renderer::JobChance};
 
 use super::{component::Version, *};
 

@@ -1,9 +1,8 @@
 //! Executions of type `Wasm`: the engine comes from the blueprint, in any of the lists.
 
 use orangery_core::{
-    blueprint::ComponentReference,
+    component::{Artifacts, ComponentReference, Found},
     error::Fault,
-    port::{Artifacts, Found},
 };
 
 use super::*;

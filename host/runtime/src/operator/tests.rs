@@ -14,7 +14,7 @@ use orangery_api::{
     deploy_item::DeployItem,
     health::{CRITICAL_PROBLEMS, CriticalProblem, CriticalProblems},
 };
-use orangery_core::port::{Deployer, Renderer};
+use orangery_core::{deployer::Deployer, renderer::Renderer};
 use orangery_reconcile::Key;
 use serde_json::json;
 

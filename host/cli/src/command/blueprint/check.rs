@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use orangery_core::{
     blueprint::{OWN_ENGINE, TemplateExecution},
-    port::{Plugins, Renderer, Surroundings},
+    plugins::Plugins,
+    renderer::{Renderer, Surroundings},
     review::{Finding, Review, Severity, ToCheck, judge},
     template::RenderRequest,
 };

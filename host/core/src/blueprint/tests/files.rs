@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::{files, *};
-use crate::port::Files;
+use crate::component::Files;
 
 #[test]
 fn files_are_nested_maps_with_typed_entries() {

@@ -3,8 +3,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    gate::Conditions,
     import::{Imported, TargetObject},
-    workflow::condition::Conditions,
 };
 
 fn items(json: Value) -> Result<Vec<ItemTemplate>, ItemError> {

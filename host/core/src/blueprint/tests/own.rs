@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
+    component::{ComponentReference, ComponentReferenceError},
+    deployer::{Deployer, PluginIdentity},
     error::{Code, Fault as Told},
-    port::{BoxFuture, Deployer, PluginIdentity, Plugins, Renderer, Surroundings},
+    plugins::Plugins,
+    port::BoxFuture,
+    renderer::{Renderer, Surroundings},
     template::{RenderFailure, RenderRequest, Rendered},
 };
 
@@ -39,7 +43,8 @@ fn a_reference_has_registry_repository_and_digest() {
 
 #[test]
 fn a_text_that_names_no_component_is_refused_with_the_form_it_needs() {
-    let form = |text: String| assert_eq!(text.parse::<ComponentReference>(), Err(ReferenceError::Form(text.clone())));
+    let form =
+        |text: String| assert_eq!(text.parse::<ComponentReference>(), Err(ComponentReferenceError::Form(text.clone())));
     for place in [
         "https://ghcr.io/a",
         "ghcr.io/a",
@@ -62,7 +67,7 @@ fn a_text_that_names_no_component_is_refused_with_the_form_it_needs() {
     ] {
         if place.contains("secret") {
             let text = format!("{place}@sha256:{HEX}");
-            assert_eq!(text.parse::<ComponentReference>(), Err(ReferenceError::Digest(text.clone())));
+            assert_eq!(text.parse::<ComponentReference>(), Err(ComponentReferenceError::Digest(text.clone())));
         } else {
             form(format!("{place}@sha256:{HEX}"));
         }
@@ -70,14 +75,14 @@ fn a_text_that_names_no_component_is_refused_with_the_form_it_needs() {
     let long_tag = format!("oci://ghcr.io/a:{}@sha256:{HEX}", "x".repeat(129));
     form(long_tag);
     let none = "oci://ghcr.io/a:latest";
-    assert_eq!(none.parse::<ComponentReference>(), Err(ReferenceError::NoDigest(none.to_owned())));
+    assert_eq!(none.parse::<ComponentReference>(), Err(ComponentReferenceError::NoDigest(none.to_owned())));
     for digest in ["sha256:", "sha256:0", "md5:0", &format!("sha256:{}", HEX.to_uppercase()), &format!("sha512:{HEX}")]
     {
         let text = format!("oci://ghcr.io/a@{digest}");
-        assert_eq!(text.parse::<ComponentReference>(), Err(ReferenceError::Digest(text.clone())));
+        assert_eq!(text.parse::<ComponentReference>(), Err(ComponentReferenceError::Digest(text.clone())));
     }
     let long = "x".repeat(1000);
-    assert_eq!(long.parse::<ComponentReference>(), Err(ReferenceError::Form("x".repeat(300))));
+    assert_eq!(long.parse::<ComponentReference>(), Err(ComponentReferenceError::Form("x".repeat(300))));
 }
 
 fn execution(file: Option<&str>, template: String) -> TemplateExecution {
@@ -99,13 +104,13 @@ fn an_execution_names_its_component_by_file_or_reference() {
 
 #[test]
 fn an_execution_without_a_component_is_refused_where_it_stands() {
-    let refused = |template: &str, error: ReferenceError| {
+    let refused = |template: &str, error: ComponentReferenceError| {
         let blueprint = format!("exportExecutions: [{{name: own, type: Wasm, template: {template}}}]");
         refuses(&blueprint, "exportExecutions[0].template", Fault::Component(error));
     };
-    refused("'oci://ghcr.io/a'", ReferenceError::NoDigest("oci://ghcr.io/a".to_owned()));
-    refused("{component: [1]}", ReferenceError::Form("[1]".to_owned()));
-    refused("{a: b}", ReferenceError::Form(r#"{"a":"b"}"#.to_owned()));
+    refused("'oci://ghcr.io/a'", ComponentReferenceError::NoDigest("oci://ghcr.io/a".to_owned()));
+    refused("{component: [1]}", ComponentReferenceError::Form("[1]".to_owned()));
+    refused("{a: b}", ComponentReferenceError::Form(r#"{"a":"b"}"#.to_owned()));
     refuses("deployExecutions: [{name: own, type: Wasm}]", "deployExecutions[0]", Fault::FileOrTemplate);
     assert_eq!(
         parse("deployExecutions: [{name: own, type: Wasm, template: x}]").unwrap_err().to_string(),

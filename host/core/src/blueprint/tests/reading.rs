@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{files, parse, *};
-use crate::port::Files;
+use crate::component::Files;
 
 #[track_caller]
 fn told(tree: Value, expected: &str) {

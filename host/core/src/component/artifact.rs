@@ -5,11 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use data_encoding::BASE64;
 use serde::Deserialize;
 
-use super::{BoxFuture, Clusters, Nothing};
-use crate::{
-    error::{Code, Fault},
-    lenient, yaml,
-};
+use super::ComponentReference;
+use crate::{error::Fault, lenient, port::BoxFuture, yaml};
 
 /// Content that was found. What it is called never has another content; it is fetched when it is asked for.
 pub trait Artifact: Send + Sync {
@@ -31,28 +28,23 @@ pub type Layer<'a> = BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>>;
 /// What a search for content ends with.
 pub type Found<'a> = BoxFuture<'a, Result<Arc<dyn Artifact>, Fault>>;
 
+/// Content of registries and web servers, asked for with the credentials of one Context. Grants are checked by the caller.
+pub trait Artifacts: Send + Sync {
+    /// The WebAssembly component of an artifact: its layer of media type `application/wasm`. The manifest has the digest
+    /// of the reference, and the layer the digest that the manifest says, or the answer is a fault.
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
+    /// An artifact of a registry, as it is now: a chart where it has one, else its first layer.
+    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a>;
+    /// A file of a web server.
+    fn url<'a>(&'a self, url: &'a str) -> Found<'a>;
+    /// A chart of a classic repository, or of the registry where the address begins with `oci://`.
+    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> Found<'a>;
+}
+
 /// Resources of component versions, by the key that the template function `getResourceKey` gives.
 pub trait Resources: Send + Sync {
-    /// The content of a resource. Of an artifact in a registry it is the layer that [`super::Artifacts::oci`] gives.
+    /// The content of a resource. Of an artifact in a registry it is the layer that [`Artifacts::oci`] gives.
     fn resource<'a>(&'a self, key: &'a ResourceKey) -> Found<'a>;
-}
-
-/// All that one call of a deployer may ask. Grants are checked before.
-#[derive(Clone)]
-pub struct Reads {
-    /// Objects of clusters.
-    pub clusters: Arc<dyn Clusters>,
-    /// Content of registries and web servers.
-    pub artifacts: Arc<dyn super::Artifacts>,
-    /// Resources of component versions.
-    pub resources: Arc<dyn Resources>,
-}
-
-impl Reads {
-    /// Clusters, and no content anywhere.
-    pub fn of_clusters(clusters: Arc<dyn Clusters>) -> Self {
-        Self { clusters, artifacts: Arc::new(Nothing), resources: Arc::new(Nothing) }
-    }
 }
 
 /// The global identity of a resource (`landscaper.md` §4.5): what [`crate::component::resource_key`] writes.
@@ -103,19 +95,6 @@ impl std::fmt::Display for ResourceKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = self.resource.get("name").map_or("", String::as_str);
         write!(f, "the resource {name} of {}:{}", self.component.name, self.component.version)
-    }
-}
-
-impl Nothing {
-    pub(super) fn content<'a>(what: String) -> Found<'a> {
-        let message = format!("{what} cannot be read: there is nothing here that fetches it");
-        Box::pin(async move { Err(Fault::invalid(Code::ConfigurationProblem, message)) })
-    }
-}
-
-impl Resources for Nothing {
-    fn resource<'a>(&'a self, key: &'a ResourceKey) -> Found<'a> {
-        Self::content(key.to_string())
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     time::Duration,
 };
 
@@ -16,52 +15,12 @@ pub use orangery_expression::{Expression, Type};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Answer, Answers};
 use crate::{
     blueprint::{ImportDefinition, ImportKind},
-    duration,
+    duration::{self, deadline},
     error::{Code, Failure},
-    plan::item::deadline,
+    workflow::{Answer, Answers, Point},
 };
-
-/// Which condition of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Point {
-    /// Whether the item takes part at all (WF-05).
-    Activate,
-    /// Whether the item is wanted (WF-02).
-    When,
-    /// Whether a reconciled item is ready (WF-03).
-    Ready,
-    /// Whether an item that is no longer there is gone in every respect (WF-04).
-    Deleted,
-}
-
-impl Point {
-    /// All of them, in the order in which they are asked.
-    pub const ALL: [Self; 4] = [Self::Activate, Self::When, Self::Ready, Self::Deleted];
-
-    /// Its field.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Activate => "activateWhen",
-            Self::When => "when",
-            Self::Ready => "readyWhen",
-            Self::Deleted => "deletedWhen",
-        }
-    }
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|point| point.name() == name)
-    }
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// One condition as it is written. `T` is how a target is named: by its Target object, if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
