@@ -6,14 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orangery_core::{
-    deployer::Reads,
+use orangery_blueprint::{
     plugins::Plugins,
-    proposal::Item,
-    renderer::Surroundings,
-    template::{ExecutionKind, RenderRequest},
+    rendering::{ExecutionKind, RenderRequest},
+    template_engine::Surroundings,
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
+use orangery_proposal::{Item, deployer::Reads};
 use orangery_tests::empty::Empty;
 use serde_json::{Value, json};
 

@@ -7,14 +7,11 @@ use kube::{
     Api, ResourceExt as _,
     runtime::watcher::{self, Event},
 };
+use orangery_blueprint::gate::{self, Expression};
 use orangery_core::{
-    gate::{self, Expression},
     job::JobIds,
     phase::item::Item,
-    plan::{
-        execution as plan,
-        execution::{ItemState, ObjectState},
-    },
+    plan::execution::{self as plan, ItemState, ObjectState},
     workflow::{Answers, Policy},
 };
 use orangery_tests::{

@@ -11,12 +11,9 @@ use std::{
 
 use data_encoding::BASE64;
 use flate2::read::GzDecoder;
-use orangery_core::{
-    deployer::Reads,
-    plugins::Plugins as _,
-    proposal::{Item, Proposal},
-};
+use orangery_blueprint::plugins::Plugins as _;
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
+use orangery_proposal::{Item, Proposal, deployer::Reads};
 use serde_json::{Value, json};
 
 use crate::stock::Told;

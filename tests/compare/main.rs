@@ -13,7 +13,7 @@ use std::{
 };
 
 use clap::Parser;
-use orangery_core::proposal::{Item, Proposal};
+use orangery_proposal::{Item, Proposal};
 use serde_json::Value;
 
 use self::{

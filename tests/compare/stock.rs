@@ -7,11 +7,10 @@ use std::{
     process::Command,
 };
 
-use orangery_core::{
+use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_proposal::{
+    ClusterRef, ObjectKey, Selection,
     deployer::{ApiResource, Clusters},
-    error::Fault,
-    port::BoxFuture,
-    proposal::{ClusterRef, ObjectKey, Selection},
 };
 use serde_json::Value;
 

@@ -9,7 +9,8 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use orangery_core::{deployer::Deployer, plugins::Plugins, renderer::Renderer};
+use orangery_blueprint::{plugins::Plugins, template_engine::Renderer};
+use orangery_proposal::deployer::Deployer;
 use orangery_runtime::{Definitions, Operator, OperatorConfig};
 use orangery_tests::{
     kube::{HOST_NAMESPACE, Kube, OPERATOR},

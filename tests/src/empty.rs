@@ -1,11 +1,10 @@
 //! A cluster without objects and a blueprint without files.
 
-use orangery_core::{
-    component::Files,
+use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_ocm::Files;
+use orangery_proposal::{
+    ClusterRef, ObjectKey, Selection,
     deployer::{ApiResource, Clusters},
-    error::Fault,
-    port::BoxFuture,
-    proposal::{ClusterRef, ObjectKey, Selection},
 };
 use serde_json::Value;
 

@@ -4,12 +4,9 @@
 
 use std::sync::Arc;
 
-use orangery_core::{
-    deployer::Reads,
-    error::Fault,
-    proposal::{Item, Proposal},
-};
+use orangery_core::error::Fault;
 use orangery_plugin::{Error, Occupancy, Plugin};
+use orangery_proposal::{Item, Proposal, deployer::Reads};
 use orangery_tests::{
     chart::{TYPE, packed},
     empty::Empty,

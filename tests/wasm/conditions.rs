@@ -1,10 +1,7 @@
 //! Components that answer conditions: what they say is taken over or refused, and what they do costs themselves only.
 
-use orangery_core::{
-    gate::Answered,
-    plugins::Question,
-    workflow::{Answer, Point},
-};
+use orangery_blueprint::{gate::Answered, plugins::Question};
+use orangery_core::workflow::{Answer, Point};
 use orangery_plugin::{Error, Plugin};
 use serde_json::{Value, json};
 

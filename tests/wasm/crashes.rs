@@ -1,10 +1,8 @@
 //! Guests that crash, end themselves or answer nonsense.
 
-use orangery_core::{
-    deployer::{Deployer, Reads},
-    error::{Code, Fault},
-};
+use orangery_core::error::{Code, Fault};
 use orangery_plugin::Error;
+use orangery_proposal::deployer::{Deployer, Reads};
 use serde_json::json;
 
 use orangery_tests::empty::Empty;

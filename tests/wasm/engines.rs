@@ -9,11 +9,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use orangery_core::{
-    component::Files,
-    renderer::Surroundings,
-    template::{ExecutionKind, Findings, Output, RenderFailure, RenderRequest, Rendered},
+use orangery_blueprint::{
+    rendering::{ExecutionKind, Findings, Output, RenderFailure, RenderRequest, Rendered},
+    template_engine::Surroundings,
 };
+use orangery_ocm::Files;
 use orangery_plugin::{Error, Limit, Occupancy, Plugin, Registered, Registration, Sandbox};
 use serde_json::{Value, json};
 

@@ -7,16 +7,20 @@ use std::{
     sync::Arc,
 };
 
+use orangery_blueprint::{
+    rendering::{Findings, RenderFailure, RenderRequest, Rendered},
+    template_engine::Surroundings,
+};
 use orangery_core::{
-    component::Files,
-    deployer::{ApiResource, Clusters, Reads},
     error::{Fault, Problem},
     port::BoxFuture,
-    proposal::{ClusterRef, Item, ObjectKey, Proposal, Selection},
-    renderer::Surroundings,
-    template::{Findings, RenderFailure, RenderRequest, Rendered},
 };
+use orangery_ocm::Files;
 use orangery_plugin::{Plugin, Registered};
+use orangery_proposal::{
+    ClusterRef, Item, ObjectKey, Proposal, Selection,
+    deployer::{ApiResource, Clusters, Reads},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

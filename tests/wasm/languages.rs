@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use orangery_core::{
+use orangery_blueprint::{
     plugins::Plugins,
-    renderer::Surroundings,
-    template::{Output, RenderRequest},
+    rendering::{Output, RenderRequest},
+    template_engine::Surroundings,
 };
 use orangery_plugin::PluginSet;
 use orangery_tests::own_template;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use orangery_core::{deployer::Reads, plugins::Plugins};
+use orangery_blueprint::plugins::Plugins;
 use orangery_plugin::{Occupancy, PluginSet};
+use orangery_proposal::deployer::Reads;
 use serde_json::json;
 
 use crate::stage::{bytes, cache, deployer_of, plan, registered, sandbox_of, sandbox_with};

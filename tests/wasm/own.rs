@@ -2,10 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use orangery_core::{
+use orangery_blueprint::{
     plugins::Plugins,
-    renderer::{Renderer, Surroundings},
-    template::{RenderFailure, Rendered},
+    rendering::{RenderFailure, Rendered},
+    template_engine::{Renderer, Surroundings},
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Registration, RegistrationError, Sandbox, SandboxConfig};
 use serde_json::{Value, json};

@@ -6,12 +6,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use orangery_core::{
-    deployer::Reads,
-    error::Fault,
-    proposal::{Item, Proposal},
-};
+use orangery_core::error::Fault;
 use orangery_plugin::{CompileCommand, Error, Plugin, Registered, Registration, Sandbox, SandboxConfig};
+use orangery_proposal::{Item, Proposal, deployer::Reads};
 use orangery_tests::empty::Empty;
 use serde_json::{Value, json};
 

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use orangery_blueprint::{
+    rendering::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+    template_engine::{JobChance, Kubeconfigs, Surroundings},
+};
 use orangery_core::{
-    component::{Components, Files, Identity, Nothing},
     error::{Code, Fault},
     port::BoxFuture,
-    renderer::{JobChance, Kubeconfigs, Surroundings},
-    template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
 };
+use orangery_ocm::{Components, Files, Identity, Nothing};
 use orangery_plugin::{Error, Limit, Plugin, Registered, Registration};
 use serde_json::{Value, json};
 

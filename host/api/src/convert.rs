@@ -6,7 +6,7 @@ mod record;
 mod template;
 
 use kube::Resource;
-use orangery_core::import::{DataValue, TargetObject};
+use orangery_blueprint::import::{DataValue, TargetObject};
 use serde_json::Value;
 
 pub use self::{

@@ -8,10 +8,7 @@ use kube::{
     api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
     core::Request,
 };
-use orangery_core::{
-    deployer::ApiResource,
-    proposal::{ObjectKey, Selection},
-};
+use orangery_proposal::{ObjectKey, Selection, deployer::ApiResource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -247,7 +244,7 @@ impl Cluster {
     fn written(&self, resource: &ApiResource, key: &ObjectKey, answer: Result<Value, Error>) -> Result<Value, Error> {
         let answer = answer?;
         self.watches.absorb(resource, &answer);
-        if orangery_core::inventory::is_definition(key) {
+        if orangery_proposal::inventory::is_definition(key) {
             self.kinds.forget_all();
         }
         Ok(answer)

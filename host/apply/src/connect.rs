@@ -6,12 +6,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_core::{
-    digest::sha256,
-    port::BoxFuture,
-    proposal::{ClusterRef, SecretContent},
-    step::Step,
-};
+use orangery_core::{digest::sha256, port::BoxFuture, step::Step};
+use orangery_proposal::{ClusterRef, SecretContent};
 
 use crate::{
     Cluster, ClusterSet, KubeconfigError, kubeconfig,

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use orangery_core::{
+use orangery_core::step::{Halt, Step, Until};
+use orangery_proposal::{
+    ClusterRef, ObjectRemoval, Selection,
     check::key_of,
     inventory::{Entry, Group, Inventory, Located, Policy, groups},
     overlay::{is_unchanged, overlay},
-    proposal::{ClusterRef, ObjectRemoval, Selection},
-    step::{Halt, Step, Until},
 };
 use serde_json::{Value, json};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use orangery_core::{
+use orangery_core::step::Step;
+use orangery_proposal::{
+    ObjectWrite, Proposal, Write,
     inventory::Located,
+    item::writes,
     overlay::{self, Drift},
-    plan::item::writes,
-    proposal::{ObjectWrite, Proposal, Write},
-    step::Step,
 };
 
 use crate::{Job, error::Setback, run::AT_ONCE, site::Site};

@@ -2,9 +2,9 @@
 
 use orangery_core::{
     error::{Code, Failure, Fault},
-    proposal::ObjectKey,
     step::Halt,
 };
+use orangery_proposal::ObjectKey;
 
 /// The reason of a failure that names a kind which the cluster does not serve.
 pub(crate) const NOT_SERVED: &str = "KindNotServed";

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use orangery_core::{
-    check::key_of,
     error::{Code, Failure},
-    inventory::Located,
     jsonpath::{Path, PathError},
-    proposal::{ExportRule, ExportSource, Follow, ObjectKey, PathSource},
     step::{Halt, Until},
 };
+use orangery_proposal::{ExportRule, ExportSource, Follow, ObjectKey, PathSource, check::key_of, inventory::Located};
 use serde_json::{Map, Value, json};
 
 use crate::{

@@ -4,12 +4,14 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use orangery_core::{
-    check::key_of,
     error::{Code, Failure},
+    step::{Halt, Until},
+};
+use orangery_proposal::{
+    ClusterRef, Gate, ObjectKey, Readiness, ReadinessRule, Scope, Selection, Stage,
+    check::key_of,
     health::{Demand, Run, Unready, has_rule, run, usual},
     inventory::{Inventory, Located},
-    proposal::{ClusterRef, Gate, ObjectKey, Readiness, ReadinessRule, Scope, Selection, Stage},
-    step::{Halt, Until},
 };
 use serde_json::Value;
 

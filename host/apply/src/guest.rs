@@ -6,12 +6,10 @@ use futures::{
     stream,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
-use orangery_core::{
+use orangery_core::{error::Fault, port::BoxFuture, step::Halt};
+use orangery_proposal::{
+    ClusterRef, ObjectKey, Selection,
     deployer::{ApiResource, Clusters},
-    error::Fault,
-    port::BoxFuture,
-    proposal::{ClusterRef, ObjectKey, Selection},
-    step::Halt,
 };
 use serde::Deserialize;
 use serde_json::Value;

@@ -2,11 +2,13 @@
 
 use orangery_core::{
     error::Problem,
-    inventory::Inventory,
-    plan::item::{Kept, Progress},
     port::{BoxFuture, Clock},
-    proposal::{DeletionGroup, Proposal},
     step::Step,
+};
+use orangery_proposal::{
+    DeletionGroup, Proposal,
+    inventory::Inventory,
+    item::{Kept, Progress},
 };
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Objects that somebody depends on without deploying them: each is watched by its name, so that nobody reads it again.
 
 use kube::Client;
-use orangery_core::deployer::ApiResource;
+use orangery_proposal::deployer::ApiResource;
 
 use crate::{
     connect::Holds,

@@ -4,12 +4,11 @@
 use data_encoding::BASE64;
 use kube::config::{AuthInfo, Context, Kubeconfig, NamedAuthInfo, NamedContext};
 use orangery_core::{
-    deployer::ApiResource,
     error::{Code, Fault},
     name::is_path_segment,
-    proposal::ObjectKey,
     step::Halt,
 };
+use orangery_proposal::{ObjectKey, deployer::ApiResource};
 use serde_json::{Value, json};
 
 use crate::{Cluster, Error, cluster::at, error, kubeconfig};

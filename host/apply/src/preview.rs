@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use orangery_core::{
+use orangery_core::step::Step;
+use orangery_proposal::{
+    Action, Next, ObjectWrite, Ownership, Proposal, Stage, Write,
     inventory::{Inventory, Located},
+    item::{stages, writes},
     overlay::{apply_merge_patch, difference, overlay},
-    plan::item::{stages, writes},
-    proposal::{Action, Next, ObjectWrite, Ownership, Proposal, Stage, Write},
-    step::Step,
 };
 use serde_json::Value;
 

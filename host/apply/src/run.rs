@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use orangery_core::{
-    check::key_of,
     error::{Failure, Problem},
-    inventory::{Located, groups},
-    plan::item::{At, Kept, Position, Progress, must_be_kept, stages, writes},
-    proposal::{Next, ObjectWrite, Ownership, Proposal, Stage, StageFailure, Write},
     step::{Halt, Step},
+};
+use orangery_proposal::{
+    Next, ObjectWrite, Ownership, Proposal, Stage, StageFailure, Write,
+    check::key_of,
+    inventory::{Located, groups},
+    item::{At, Kept, Position, Progress, must_be_kept, stages, writes},
 };
 
 use crate::{

@@ -5,11 +5,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_core::{
-    deployer::ApiResource,
-    proposal::{ClusterRef, ObjectKey, SecretContent, Selection},
-    step::Step,
-};
+use orangery_core::step::Step;
+use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deployer::ApiResource};
 use serde_json::Value;
 
 use crate::{

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_core::{
+use orangery_core::step::Halt;
+use orangery_proposal::{
+    ClusterRef, ObjectKey, Proposal,
     deployer::ApiResource,
     inventory::{Located, is_definition},
-    plan::item::writes,
-    proposal::{ClusterRef, ObjectKey, Proposal},
-    step::Halt,
+    item::writes,
 };
 use serde_json::Value;
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use kube::Client;
-use orangery_core::{deployer::ApiResource, proposal::ObjectKey};
+use orangery_proposal::{ObjectKey, deployer::ApiResource};
 use serde_json::Value;
 use tokio::time::Instant;
 

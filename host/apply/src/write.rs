@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use data_encoding::BASE64;
-use orangery_core::{
+use orangery_core::step::{Halt, Until};
+use orangery_proposal::{
+    Injection, ObjectWrite, Ownership, Write,
     inventory::Located,
     overlay::{fill, is_unchanged, merge_patch, overlay, replacement, three_way, without_server_owned},
-    proposal::{Injection, ObjectWrite, Ownership, Write},
-    step::{Halt, Until},
 };
 use serde_json::{Map, Value, json};
 

@@ -13,8 +13,8 @@ mod tests {
         api::{DeleteParams, PostParams},
     };
     use orangery_apply::{Lookout, Sight, Waiter};
-    use orangery_core::deployer::ApiResource;
     use orangery_embedded::{Options, Storage, start};
+    use orangery_proposal::deployer::ApiResource;
     use serde_json::json;
     use tokio::{
         sync::{mpsc, watch},

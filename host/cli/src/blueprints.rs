@@ -9,12 +9,12 @@ use std::{
     sync::Arc,
 };
 
-use orangery_core::{
-    blueprint::{FILE, FileSystem},
-    component::Files,
+use orangery_blueprint::{
+    FILE, FileSystem,
     review::{self, Finding, Origin, Review, Severity, Spot, Text},
-    yaml::{self, Located, Place},
 };
+use orangery_core::yaml::{self, Located, Place};
+use orangery_ocm::Files;
 
 pub use self::files::FolderFiles;
 use crate::folder::{self, FolderError};

@@ -7,7 +7,8 @@ mod tree;
 mod world;
 
 use orangery_api::convert::{ContextError, NotOneSource};
-use orangery_core::{component::NotSigned, export::ExportError, import::ImportError};
+use orangery_blueprint::{export::ExportError, import::ImportError};
+use orangery_ocm::NotSigned;
 use orangery_render::{LoadError, RenderError};
 
 pub(crate) use self::given::{descriptor, imports};

@@ -6,11 +6,8 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use orangery_core::{
-    component::{Artifacts, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy},
-    error::Fault,
-    port::BoxFuture,
-};
+use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_ocm::{Artifacts, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy};
 use orangery_registry::{Repositories, Settings, oci};
 use tempfile::TempDir;
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use orangery_core::{
-    component::{Artifacts, ComponentReference, Found},
     error::{Code, Fault},
     port::BoxFuture,
     step::Halt,
 };
+use orangery_ocm::{Artifacts, ComponentReference, Found};
 use orangery_reconcile::Key;
 use tokio::sync::OnceCell;
 

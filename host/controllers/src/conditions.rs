@@ -10,19 +10,21 @@ use std::{
 
 use orangery_api::execution::Records;
 use orangery_apply::{ClusterPool, ClusterSet, Sight};
+use orangery_blueprint::{
+    gate::{self, Answered, Condition, Conditions, Definition, Expression, NamedObject, Record, Surroundings, Test},
+    plugins::Question,
+};
 use orangery_core::{
     dag::{Dag, Direction},
     duration::deadline,
     error::{Code, Failure, Fault},
-    gate::{self, Answered, Condition, Conditions, Definition, Expression, NamedObject, Record, Surroundings, Test},
     job::interrupted,
     plan::execution::{self as plan, ItemKind},
-    plugins::Question,
-    proposal::{ClusterRef, ObjectKey},
     step::{Halt, Step},
     walk::Transition,
     workflow::{Answer, Point},
 };
+use orangery_proposal::{ClusterRef, ObjectKey};
 use orangery_reconcile::{Key, Queue, Store, Watched};
 use serde_json::{Map, Value};
 

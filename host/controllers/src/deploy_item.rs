@@ -19,7 +19,6 @@ use orangery_api::{
 };
 use orangery_apply::ClusterPool;
 use orangery_core::{
-    deployer::Deployer,
     duration::deadline,
     error::{Code, Failure},
     job::{JobIds, Situation, Work, work},
@@ -27,6 +26,7 @@ use orangery_core::{
     step::{Halt, Step, Verdict, Wait},
     walk::{Rest, Transition, advance},
 };
+use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::{Controller, Key, Next, Queue};
 
 use self::{keep::Shelf, ledger::Book, look::Look, places::Places};

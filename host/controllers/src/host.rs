@@ -12,11 +12,9 @@ use orangery_api::{
     installation::Installation, job::Job, label, marks::Marks, target::Target,
 };
 use orangery_apply::Waiter;
-use orangery_core::{
-    component::ComponentVersions,
-    plugins::Plugins,
-    port::{Chance, Clock},
-};
+use orangery_blueprint::plugins::Plugins;
+use orangery_core::port::{Chance, Clock};
+use orangery_ocm::ComponentVersions;
 use orangery_reconcile::{Key, Store, Term, Watched, Writer};
 
 use crate::{

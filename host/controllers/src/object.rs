@@ -70,7 +70,7 @@ mod tests {
 
     fn installation(name: &str, uid: &str, fields: Value) -> Installation {
         let mut metadata = json!({"namespace": "n", "name": name, "uid": uid, "resourceVersion": "1"});
-        orangery_core::overlay::overlay(&mut metadata, &fields);
+        orangery_proposal::overlay::overlay(&mut metadata, &fields);
         serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}})).unwrap()
     }
 

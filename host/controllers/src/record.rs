@@ -3,10 +3,8 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use orangery_api::{convert, data_object::DataObject, target::Target};
-use orangery_core::{
-    record::{Content, Record},
-    step::Step,
-};
+use orangery_blueprint::record::{Content, Record};
+use orangery_core::step::Step;
 use orangery_reconcile::{Key, Store, Watched};
 
 use crate::host::Host;

@@ -1,14 +1,12 @@
-//! Whether the cluster of an item that is to go counts as removed: read here, decided in [`orangery_core::plan::removed`].
+//! Whether the cluster of an item that is to go counts as removed: read here, decided in [`orangery_blueprint::removed`].
 
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, installation::Installation, label, marks::Marks};
-use orangery_core::{
+use orangery_blueprint::{
     binding::{Exports, Imports},
-    error::Failure,
-    name::installation_context,
-    plan::removed::{Doubt, Skip, exports_target, original, without_target},
-    step::Step,
+    removed::{Doubt, Skip, exports_target, original, without_target},
 };
+use orangery_core::{error::Failure, name::installation_context, step::Step};
 use orangery_reconcile::Key;
 
 use crate::{

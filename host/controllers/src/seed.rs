@@ -6,7 +6,8 @@ use std::fmt;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams, core::ObjectMeta};
 use orangery_api::installation::Installation;
-use orangery_core::{port::Chance, renderer::JobChance};
+use orangery_blueprint::template_engine::JobChance;
+use orangery_core::port::Chance;
 use ring::hmac;
 
 use crate::object::told;

@@ -3,7 +3,5 @@
 pub mod execution;
 pub mod guard;
 pub mod installation;
-pub mod item;
 pub mod pick_up;
-pub mod removed;
 pub mod room;

@@ -20,7 +20,7 @@
 //! let look = workflow.look(Direction::Forward, Policy::default(), |_| Facts::of(State::Reconciled));
 //! assert_eq!(look.ending(), Some(Ending::Done));
 //! assert!(look.all_ready());
-//! # Ok::<(), orangery_core::dag::DagError>(())
+//! # Ok::<(), crate::dag::DagError>(())
 //! ```
 
 use std::{collections::BTreeMap, fmt, mem, num::NonZeroU32};

@@ -6,7 +6,8 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use orangery_core::{deployer::Reads, grant::Grants, renderer::Surroundings};
+use orangery_blueprint::template_engine::Surroundings;
+use orangery_proposal::{deployer::Reads, grant::Grants};
 use tokio::time::timeout;
 use wasmtime::{
     PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, WasmBacktrace,

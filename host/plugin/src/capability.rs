@@ -11,7 +11,8 @@ pub(crate) mod postponed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orangery_core::{deployer::Reads, grant::Grants, renderer::Surroundings};
+use orangery_blueprint::template_engine::Surroundings;
+use orangery_proposal::{deployer::Reads, grant::Grants};
 use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 

@@ -3,13 +3,15 @@
 mod answer;
 mod place;
 
+use orangery_blueprint::{
+    plugins::Question,
+    rendering::{ExecutionKind, Findings, InputReference, RenderFailure, RenderRequest},
+};
 use orangery_core::{
     error::{Fault, Problem},
-    plugins::Question,
-    proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure},
-    template::{ExecutionKind, Findings, InputReference, RenderFailure, RenderRequest},
     workflow::Point,
 };
+use orangery_proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure};
 use serde_json::Value;
 
 pub(crate) use answer::{answered, proposal, rendered};

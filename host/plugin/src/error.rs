@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use orangery_core::{
-    deployer::PluginIdentity,
-    error::{Code, Fault},
-};
+use orangery_core::error::{Code, Fault};
+use orangery_proposal::deployer::PluginIdentity;
 
 use crate::{
     budget::{Budget, Limit},

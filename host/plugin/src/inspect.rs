@@ -4,7 +4,8 @@ mod scan;
 
 use std::fmt;
 
-use orangery_core::{digest, grant::Grants};
+use orangery_core::digest;
+use orangery_proposal::grant::Grants;
 
 pub(crate) use scan::MOST_BYTES;
 

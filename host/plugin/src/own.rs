@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orangery_core::grant::Grants;
+use orangery_proposal::grant::Grants;
 
 use crate::{budget::Budget, component::Slot, registration::Registration};
 

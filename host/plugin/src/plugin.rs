@@ -6,16 +6,17 @@ use std::{
 };
 
 use jiff::Timestamp;
-use orangery_core::{
-    deployer::{Deployer, PluginIdentity, Reads},
-    error::Fault,
+use orangery_blueprint::{
     gate::Answered,
-    grant::Grants,
     plugins::{Evaluator, Question},
-    port::BoxFuture,
-    proposal::{Item, Proposal},
-    renderer::{Renderer, Surroundings},
-    template::{Findings, RenderFailure, RenderRequest, Rendered},
+    rendering::{Findings, RenderFailure, RenderRequest, Rendered},
+    template_engine::{Renderer, Surroundings},
+};
+use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_proposal::{
+    Item, Proposal,
+    deployer::{Deployer, PluginIdentity, Reads},
+    grant::Grants,
 };
 
 use crate::{

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_core::{
-    blueprint::OWN_ENGINE,
-    deployer::Deployer,
+use orangery_blueprint::{
+    OWN_ENGINE,
     plugins::{Evaluator, Plugins},
-    renderer::Renderer,
+    template_engine::Renderer,
 };
+use orangery_proposal::deployer::Deployer;
 
 use crate::{
     own::OwnTerms,

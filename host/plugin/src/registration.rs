@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
+use orangery_blueprint::OWN_ENGINE;
 use orangery_core::{
-    blueprint::OWN_ENGINE,
     digest,
-    grant::Grants,
     yaml::{self, Located},
 };
+use orangery_proposal::grant::Grants;
 use serde::{Deserialize, Serialize};
 
 use crate::{

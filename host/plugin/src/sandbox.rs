@@ -10,7 +10,8 @@ use std::{
     time::Instant,
 };
 
-use orangery_core::{deployer::PluginIdentity, digest};
+use orangery_core::digest;
+use orangery_proposal::deployer::PluginIdentity;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::{Engine, component::Linker};
 

@@ -7,11 +7,11 @@ pub(crate) use self::files::pushed_as;
 use std::sync::Arc;
 
 use orangery_core::{
-    component::{Content, Digest, Resource, media},
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
     lenient,
 };
+use orangery_ocm::{Content, Digest, Resource, media};
 use serde::Deserialize;
 
 use crate::{

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use orangery_core::{
-    component::{Artifact, Artifacts, ComponentReference, Content, Found, Layer},
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
     port::BoxFuture,
 };
+use orangery_ocm::{Artifact, Artifacts, ComponentReference, Content, Found, Layer};
 
 use crate::{
     access::{Reach, pushed_as},

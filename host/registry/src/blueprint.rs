@@ -1,6 +1,7 @@
 //! A blueprint in an archive that somebody has at hand, such as a file: read as one that a repository has.
 
-use orangery_core::{blueprint::FileSystem, component::media};
+use orangery_blueprint::FileSystem;
+use orangery_ocm::media;
 
 use crate::{
     archive::{self, Limits},

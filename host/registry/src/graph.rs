@@ -3,10 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use orangery_core::{
-    component::{Descriptor, Overwrite, VersionReference, replace},
-    error::{Code, Fault},
-};
+use orangery_core::error::{Code, Fault};
+use orangery_ocm::{Descriptor, Overwrite, VersionReference, replace};
 use serde_json::Value;
 
 use crate::{
@@ -116,10 +114,9 @@ impl Graph {
         for identity in path {
             let select: Vec<_> = identity.clone().into_iter().collect();
             let references = &node.descriptor.references;
-            orangery_core::component::references(&node.descriptor, &select).map_err(|error| unknown(&error))?;
-            let index = references
-                .iter()
-                .position(|reference| orangery_core::component::matches(&reference.element.identity(), &select));
+            orangery_ocm::references(&node.descriptor, &select).map_err(|error| unknown(&error))?;
+            let index =
+                references.iter().position(|reference| orangery_ocm::matches(&reference.element.identity(), &select));
             let next = index.and_then(|index| node.references.get(index)).and_then(|index| self.nodes.get(*index));
             node = next.unwrap_or(node);
         }

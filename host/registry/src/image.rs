@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use flate2::{Compression, write::GzEncoder};
-use orangery_core::{component::media, digest::content::ContentDigest};
+use orangery_core::digest::content::ContentDigest;
+use orangery_ocm::media;
 use serde::Deserialize;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Component versions where they are kept: registries, archives, folders, and a cache on disk.
 //!
-//! [`Repositories`] implements the port `orangery_core::component::ComponentVersions`. A component version is found with
+//! [`Repositories`] implements the port `orangery_ocm::ComponentVersions`. A component version is found with
 //! all that it refers to ([`graph`]), in one of the sources: [`registry`], [`transport`] archives, [`folder`]s, or the
 //! installation itself ([`search`]). Its resources are fetched when they are asked for ([`access`]).
 

@@ -7,11 +7,11 @@ use std::{
 };
 
 use orangery_core::{
-    component::NameMapping,
     digest::content::ContentDigest,
     error::{Code, Fault},
     port::BoxFuture,
 };
+use orangery_ocm::NameMapping;
 use serde_json::Value;
 
 use crate::{

@@ -2,15 +2,15 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use orangery_blueprint::FileSystem;
 use orangery_core::{
-    blueprint::FileSystem,
-    component::{
-        Artifacts, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
-        SignaturePolicy, Verification, VersionReference, replace,
-    },
     digest::content::ContentDigest,
     error::{Code, Fault},
     port::BoxFuture,
+};
+use orangery_ocm::{
+    Artifacts, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials, Descriptor,
+    SignaturePolicy, Verification, VersionReference, replace,
 };
 
 use crate::{

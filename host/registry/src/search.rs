@@ -7,10 +7,10 @@ use std::{
 };
 
 use orangery_core::{
-    component::{Descriptor, Repository, VersionReference},
     error::{Code, Fault},
     port::BoxFuture,
 };
+use orangery_ocm::{Descriptor, Repository, VersionReference};
 use serde_json::Value;
 
 use crate::{

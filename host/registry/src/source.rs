@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use orangery_core::{
-    component::Descriptor,
     error::{Code, Fault},
     port::BoxFuture,
     yaml,
 };
+use orangery_ocm::Descriptor;
 
 use crate::cache::Bytes;
 

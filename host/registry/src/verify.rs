@@ -7,10 +7,10 @@ mod nested;
 use std::sync::Arc;
 
 use orangery_core::{
-    component::{Descriptor, Digest, Normalisation, Resource, Signature, Verification},
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
 };
+use orangery_ocm::{Descriptor, Digest, Normalisation, Resource, Signature, Verification};
 
 use crate::{
     access::{Reach, algorithm, is_told_by_access, shown},

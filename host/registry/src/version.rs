@@ -4,15 +4,15 @@ use std::{collections::BTreeMap, io::Read, sync::Arc};
 
 use data_encoding::BASE64;
 use flate2::read::MultiGzDecoder;
+use orangery_blueprint::FileSystem;
 use orangery_core::{
-    blueprint::FileSystem,
-    component::{
-        Artifact, Child, ComponentSource, ComponentVersion, Components, Content, Descriptor, Files, Identity, Resource,
-        ResourceKey, ResourceReference, Schema, VersionReference, matches, media, resource_key, resources,
-    },
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
     port::BoxFuture,
+};
+use orangery_ocm::{
+    Artifact, Child, ComponentSource, ComponentVersion, Components, Content, Descriptor, Files, Identity, Resource,
+    ResourceKey, ResourceReference, Schema, VersionReference, matches, media, resource_key, resources,
 };
 use serde_json::Value;
 
@@ -208,7 +208,7 @@ impl ComponentVersion for Version {
         };
         let parent = self.graph.follow(path)?;
         let select: Vec<_> = last.clone().into_iter().collect();
-        let named = orangery_core::component::references(&parent.descriptor, &select);
+        let named = orangery_ocm::references(&parent.descriptor, &select);
         let named = named.map_err(|error| unknown(&error))?.into_iter().next();
         let named = named.ok_or_else(|| unknown(&"a component reference is gone"))?;
         let (name, version) = (&named.component, &named.element.version);
@@ -259,7 +259,7 @@ impl Templates {
 
     fn chosen(&self, from: Option<&Value>, select: &Identity) -> Result<Value, Fault> {
         let descriptor = self.from(from)?;
-        orangery_core::component::references(&descriptor, select).map_err(|error| unknown(&error))?;
+        orangery_ocm::references(&descriptor, select).map_err(|error| unknown(&error))?;
         let index = descriptor.references.iter().position(|reference| matches(&reference.element.identity(), select));
         let reference = index.and_then(|index| descriptor.references.get(index));
         // By the graph, which knows overwrites; by name, where the template made the descriptor itself.

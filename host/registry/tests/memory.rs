@@ -5,10 +5,8 @@ use std::{fs, future::Future};
 use axum::{Router, body::Body, extract::Request, http::Response};
 use bytes::Bytes;
 use futures::stream;
-use orangery_core::{
-    component::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference, SignaturePolicy},
-    digest::content::{Algorithm, Hasher},
-};
+use orangery_core::digest::content::{Algorithm, Hasher};
+use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference, SignaturePolicy};
 use orangery_registry::{Repositories, Settings, oci};
 use serde_json::json;
 use tokio::net::TcpListener;

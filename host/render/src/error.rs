@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-use orangery_core::{
-    blueprint::{ItemError, OutputError, TemplateError, TemplateExecution},
-    error::{Code, Failure, Fault},
+use orangery_blueprint::{
+    ItemError, OutputError, TemplateError, TemplateExecution,
     export::ExportError,
     import::ImportError,
-    template::{ExecutionKind, RenderFailure},
+    rendering::{ExecutionKind, RenderFailure},
+};
+use orangery_core::{
+    error::{Code, Failure, Fault},
     yaml::YamlError,
 };
 

@@ -1,13 +1,13 @@
 //! One execution: the engine is looked up, or read where the blueprint brings it along, the template read, the component
 //! called, its text decoded (INS-24).
 
-use orangery_core::{
-    blueprint::TemplateExecution,
+use orangery_blueprint::{
+    TemplateExecution,
     plugins::Plugins,
-    renderer::Surroundings,
-    template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
-    yaml,
+    rendering::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+    template_engine::Surroundings,
 };
+use orangery_core::yaml;
 use serde_json::{Map, Value};
 
 use crate::{

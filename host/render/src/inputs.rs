@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use orangery_core::export;
+use orangery_blueprint::export;
 use serde_json::{Map, Value};
 
 /// What templates see of the installation itself and of the component version that its blueprint belongs to.

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use orangery_core::{
-    blueprint::{Blueprint, BlueprintError, FileSystem, FileSystemError},
-    component::{Artifacts, ComponentVersion, Components, Files, Nothing, ResourceReference, Schema, list},
-    error::{Code, Failure, Fault},
+use orangery_blueprint::{
+    Blueprint, BlueprintError, FileSystem, FileSystemError,
     plugins::Plugins,
     record::Scope,
-    renderer::{JobChance, Kubeconfigs, Surroundings},
+    template_engine::{JobChance, Kubeconfigs, Surroundings},
 };
+use orangery_core::error::{Code, Failure, Fault};
+use orangery_ocm::{Artifacts, ComponentVersion, Components, Files, Nothing, ResourceReference, Schema, list};
 use serde_json::Value;
 
 use crate::{Definitions, Subject};
@@ -27,7 +27,7 @@ pub struct Opened {
     pub source: Value,
     /// What overwrites made of the reference ([`ComponentRequest::overwritten`]).
     ///
-    /// [`ComponentRequest::overwritten`]: orangery_core::component::ComponentRequest::overwritten
+    /// [`ComponentRequest::overwritten`]: orangery_ocm::ComponentRequest::overwritten
     pub overwritten: Option<Result<String, String>>,
 }
 

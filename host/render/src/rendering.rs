@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orangery_core::{
-    blueprint::{self, Blueprint, InstallationTemplate, ItemTemplate, TemplateBlueprint, TemplateExecution},
-    component::{Child, ComponentVersion, ResourceReference},
-    digest, export,
+use orangery_blueprint::{
+    Blueprint, InstallationTemplate, ItemTemplate, TemplateBlueprint, TemplateExecution, export,
     gate::{self, Conditions},
     import::{self, Imported},
     plugins::Plugins,
     record::Scope,
-    renderer::Surroundings,
+    rendering::{ExecutionKind, MAPPING_ENGINE},
     schema::{SchemaError, Schemas},
-    template::{ExecutionKind, MAPPING_ENGINE},
+    template_engine::Surroundings,
 };
+use orangery_core::digest;
+use orangery_ocm::{Child, ComponentVersion, ResourceReference};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -117,7 +117,7 @@ impl<'a> Rendering<'a> {
         for execution in &blueprint.import_executions {
             let inputs = self.subject.definitions.inputs(&values);
             let document = self.render(ExecutionKind::Import, execution, inputs).await?;
-            let output = blueprint::decode_imports(&document.document)
+            let output = orangery_blueprint::decode_imports(&document.document)
                 .map_err(|error| document.error(ExecutionKind::Import, execution, ExecutionFault::Output(error)))?;
             if !output.errors.is_empty() {
                 return Err(RenderError::Refused { execution: execution.name.clone(), errors: output.errors });
@@ -138,16 +138,16 @@ impl<'a> Rendering<'a> {
         let mut templates = Vec::new();
         for execution in &blueprint.subinstallation_executions {
             let document = self.render(ExecutionKind::Subinstallation, execution, inputs.clone()).await?;
-            templates.extend(blueprint::decode_subinstallations(&document.document).map_err(|error| {
+            templates.extend(orangery_blueprint::decode_subinstallations(&document.document).map_err(|error| {
                 document.error(ExecutionKind::Subinstallation, execution, ExecutionFault::Output(error))
             })?);
         }
         templates.extend(blueprint.subinstallations.iter().cloned());
         let given: BTreeSet<&str> = imports.keys().map(String::as_str).collect();
-        blueprint::without_unsatisfied(&mut templates, &blueprint.imports, &given);
-        blueprint::check_templates(&templates, &blueprint.imports).map_err(RenderError::Subinstallations)?;
+        orangery_blueprint::without_unsatisfied(&mut templates, &blueprint.imports, &given);
+        orangery_blueprint::check_templates(&templates, &blueprint.imports).map_err(RenderError::Subinstallations)?;
         let types = gate::import_types(&blueprint.imports, imports);
-        if let Some(fault) = blueprint::faults_of_conditions(&templates, Some(&types)).into_iter().next() {
+        if let Some(fault) = orangery_blueprint::faults_of_conditions(&templates, Some(&types)).into_iter().next() {
             return Err(RenderError::Subinstallations(fault));
         }
         templates.into_iter().map(|template| self.subinstallation(template, imported)).collect()
@@ -184,12 +184,12 @@ impl<'a> Rendering<'a> {
         for execution in &self.subject.blueprint.deploy_executions {
             let document = self.render(ExecutionKind::Deploy, execution, inputs.clone()).await?;
             items.extend(
-                blueprint::decode_items(&document.document)
+                orangery_blueprint::decode_items(&document.document)
                     .map_err(|error| document.error(ExecutionKind::Deploy, execution, ExecutionFault::Items(error)))?,
             );
         }
         let types = gate::import_types(&self.subject.blueprint.imports, imports);
-        blueprint::check_items(&items, &types).map_err(RenderError::Items)?;
+        orangery_blueprint::check_items(&items, &types).map_err(RenderError::Items)?;
         let resolved = |template: ItemTemplate| {
             let (target, conditions) = (template.resolve_target(imported)?, template.resolve_conditions(imported)?);
             Ok(DeployItem { template, target, conditions })
@@ -210,9 +210,9 @@ impl<'a> Rendering<'a> {
         let mut exports = Map::new();
         for execution in &blueprint.export_executions {
             let document = self.render(ExecutionKind::Export, execution, inputs.clone()).await?;
-            let answered = blueprint::decode_exports(&document.document)
+            let answered = orangery_blueprint::decode_exports(&document.document)
                 .map_err(|error| document.error(ExecutionKind::Export, execution, ExecutionFault::Output(error)))?;
-            blueprint::merge_exports(&mut exports, answered);
+            orangery_blueprint::merge_exports(&mut exports, answered);
         }
         let dropped = loop {
             match export::check(&blueprint.exports, &mut exports, &self.schemas(), &scope) {

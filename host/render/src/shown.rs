@@ -4,10 +4,8 @@ mod names;
 
 use std::collections::BTreeSet;
 
-use orangery_core::{
-    template::RenderFailure,
-    yaml::{self, Place},
-};
+use orangery_blueprint::rendering::RenderFailure;
+use orangery_core::yaml::{self, Place};
 use serde_json::{Map, Value};
 
 use self::names::Step;

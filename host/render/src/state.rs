@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use orangery_blueprint::{Blueprint, rendering::ExecutionKind};
 use orangery_core::{
-    blueprint::{self, Blueprint},
     digest,
-    template::ExecutionKind,
     yaml::{self, YamlError},
 };
 use serde_json::Value;
@@ -89,7 +88,7 @@ impl States {
         // The bytes are those that the original stores: of a template a JSON value, of Spiff a document.
         let kept = match (of.state, of.is_text) {
             (Some(value), true) => Some((value, digest::compact(value))),
-            (None, true) => blueprint::state(of.document).map(|value| (value, digest::compact(value))),
+            (None, true) => orangery_blueprint::state(of.document).map(|value| (value, digest::compact(value))),
             (Some(value), false) => Some((value, digest::compact(value) + "\n")),
             (None, false) => None,
         };

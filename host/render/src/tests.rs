@@ -6,18 +6,20 @@ use std::{
 };
 
 use futures::executor::block_on;
-use orangery_core::{
-    blueprint::{Blueprint, FileSystem},
-    component::ComponentVersion,
-    deployer::{Deployer, PluginIdentity},
-    error::{Code, Failure},
+use orangery_blueprint::{
+    Blueprint, FileSystem,
     import::{DataValue, Imported, TargetObject},
     plugins::Plugins,
-    port::BoxFuture,
     record::Scope,
-    renderer::{Renderer, Surroundings},
-    template::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+    rendering::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+    template_engine::{Renderer, Surroundings},
 };
+use orangery_core::{
+    error::{Code, Failure},
+    port::BoxFuture,
+};
+use orangery_ocm::ComponentVersion;
+use orangery_proposal::deployer::{Deployer, PluginIdentity};
 use serde_json::{Value, json};
 
 use super::*;

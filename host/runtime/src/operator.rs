@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, future::Future, num::NonZeroU32, sync::Arc, tim
 
 use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
+use orangery_blueprint::plugins::Plugins;
 use orangery_controllers::{
     ConfigMapMeta, GuardController, Guarded, Host, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT, Queues,
     SecretMeta, Stores, clusters,
@@ -13,11 +14,8 @@ use orangery_controllers::{
     installation::InstallationController,
     wire,
 };
-use orangery_core::{
-    component::{ComponentVersions, Nothing},
-    plugins::Plugins,
-    port::{Chance, Clock},
-};
+use orangery_core::port::{Chance, Clock};
+use orangery_ocm::{ComponentVersions, Nothing};
 use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Term, Watched, run, watch_labelled};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

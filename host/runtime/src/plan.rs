@@ -10,6 +10,7 @@ use std::{
 use kube::{Api, Client, ResourceExt as _};
 use orangery_api::{GROUP, deploy_item::DeployItem};
 use orangery_apply::Effect;
+use orangery_blueprint::plugins::Plugins;
 use orangery_cli::{
     Exit, Plan, Terminal,
     call::{CallError, Subject},
@@ -25,7 +26,7 @@ use orangery_controllers::{
     Host, HostKey,
     deploy_item::{Foretold, foretell},
 };
-use orangery_core::{plugins::Plugins, port::Chance as _, step::Halt, yaml};
+use orangery_core::{port::Chance as _, step::Halt, yaml};
 
 use crate::{
     components::ComponentsError,

@@ -1,6 +1,7 @@
 //! The words of the contract have one JSON form: what the SDK writes, the host's own types read, and the other way round.
 
-use orangery_core::{proposal as host, template as host_template};
+use orangery_blueprint::rendering as host_template;
+use orangery_proposal as host;
 use orangery_sdk::{
     ClusterRef, Completion, DeletionGroup, DeletionScope, Execution, ExportRule, ExportSource, Follow, Gate, Injection,
     Item, Next, ObjectKey, ObjectRemoval, ObjectWrite, Output, Ownership, PathSource, Problem, Proposal, Readiness,

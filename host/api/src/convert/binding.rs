@@ -1,6 +1,6 @@
 //! Imports and exports.
 
-use orangery_core::binding::{self, KeyReference};
+use orangery_blueprint::binding::{self, KeyReference};
 
 use crate::{
     installation::{DataExport, DataImport, Exports, Imports, TargetExport, TargetImport},

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
-use orangery_core::component::{
+use orangery_ocm::{
     ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, Overwrite, OverwriteSide, Secret,
     Verification, VersionReference,
 };

@@ -1,7 +1,7 @@
 //! Records as objects, with the labels, the hash and the owner that `landscaper.md` §2.2 and §5.4 give them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use orangery_core::record::{Content, Place, Purpose, Record};
+use orangery_blueprint::record::{Content, Place, Purpose, Record};
 use serde_json::Value;
 
 use crate::{annotation, data_object::DataObject, label, reference::LocalSecretReference, target::Target};

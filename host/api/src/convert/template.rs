@@ -1,11 +1,8 @@
 //! What a blueprint's templates become: the spec of a sub-installation, a deploy item as its Execution lists it
 //! (`landscaper.md` §4.1, §5.8).
 
-use orangery_core::{
-    blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint},
-    component::Child,
-    gate::Conditions,
-};
+use orangery_blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint, gate::Conditions};
+use orangery_ocm::Child;
 
 use crate::{
     deploy_item::OnDelete,
@@ -89,7 +86,7 @@ fn on_delete(template: &ItemTemplate) -> Option<OnDelete> {
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::component::{ComponentSource, VersionReference};
+    use orangery_ocm::{ComponentSource, VersionReference};
     use serde_json::{Value, json};
 
     use super::*;

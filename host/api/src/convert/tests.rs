@@ -1,5 +1,5 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use orangery_core::{
+use orangery_blueprint::{
     binding,
     import::{DataValue, TargetObject, copies},
     record::{Scope, execution_exports},
@@ -52,9 +52,9 @@ fn a_copy_of_a_target_is_the_object_recorded_from_the_original() {
         "metadata": {"name": "my-cluster", "namespace": "ns", "labels": {"team": "a"}},
         "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"kubeconfig": "k"}},
     });
-    let definition = orangery_core::blueprint::ImportDefinition {
+    let definition = orangery_blueprint::ImportDefinition {
         name: "cluster".to_owned(),
-        kind: orangery_core::blueprint::ImportKind::Target { target_type: "t".to_owned() },
+        kind: orangery_blueprint::ImportKind::Target { target_type: "t".to_owned() },
         required: true,
         default: None,
         conditional: Vec::new(),

@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use orangery_core::{
-    gate::{Answered, Condition, Conditions, Record},
-    workflow::{Answer, Point},
-};
+use orangery_blueprint::gate::{Answered, Condition, Conditions, Record};
+use orangery_core::workflow::{Answer, Point};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

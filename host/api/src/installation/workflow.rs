@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use orangery_core::{gate::Conditions, workflow::Point};
+use orangery_blueprint::gate::Conditions;
+use orangery_core::workflow::Point;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,10 +89,8 @@ fn asks_schema(generator: &mut SchemaGenerator) -> Schema {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use orangery_core::{
-        gate::{Answered, Record},
-        workflow::Answer,
-    };
+    use orangery_blueprint::gate::{Answered, Record};
+    use orangery_core::workflow::Answer;
     use serde_json::json;
 
     use super::*;

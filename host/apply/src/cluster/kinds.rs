@@ -7,7 +7,7 @@ use std::{
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
-use orangery_core::{deployer::ApiResource, proposal::ObjectKey};
+use orangery_proposal::{ObjectKey, deployer::ApiResource};
 
 use super::{Cluster, version_path};
 use crate::Error;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use orangery_core::{
+use orangery_core::step::{Halt, Until};
+use orangery_proposal::{
+    ObjectWrite, Stage,
     check::key_of,
     health::established,
     inventory::{Entry, Located, is_definition},
-    plan::item::{At, Position, StageStep},
-    proposal::{ObjectWrite, Stage},
-    step::{Halt, Until},
+    item::{At, Position, StageStep},
 };
 use serde_json::Value;
 

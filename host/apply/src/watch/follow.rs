@@ -11,7 +11,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use orangery_core::deployer::ApiResource;
+use orangery_proposal::deployer::ApiResource;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Value, json};
 

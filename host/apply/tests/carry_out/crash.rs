@@ -1,7 +1,7 @@
 //! The process is killed at every single write, before the server has it and after: the end is always the same.
 
 use orangery_apply::Outcome;
-use orangery_core::proposal::Proposal;
+use orangery_proposal::Proposal;
 use serde_json::{Value, json};
 
 use crate::world::{Break, World, config_map, key, proposal, stage, write};

@@ -116,7 +116,7 @@ async fn a_group_may_take_in_what_nobody_manages() {
 async fn objects_whose_kind_is_not_served_any_more_are_gone() {
     let mut world = World::new().await;
     let page = &mut world.status.page;
-    page.inventory = orangery_core::inventory::Inventory::read(Some(&json!([
+    page.inventory = orangery_proposal::inventory::Inventory::read(Some(&json!([
         {"policy": "manage", "resource": {"apiVersion": "gone.example/v1", "kind": "Gone", "name": "x", "namespace": "default"}}
     ])))
     .unwrap();

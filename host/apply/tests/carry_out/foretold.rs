@@ -1,9 +1,6 @@
 //! What a proposal would do, told without doing it.
 
-use orangery_core::{
-    overlay::difference,
-    proposal::{Action, Next, Proposal},
-};
+use orangery_proposal::{Action, Next, Proposal, overlay::difference};
 use serde_json::json;
 
 use crate::world::{World, config_map, key, proposal, write};

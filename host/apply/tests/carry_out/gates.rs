@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use orangery_apply::Outcome;
-use orangery_core::{
-    plan::item::{At, Position, StageStep},
-    proposal::Proposal,
-    step::Halt,
+use orangery_core::step::Halt;
+use orangery_proposal::{
+    Proposal,
+    item::{At, Position, StageStep},
 };
 use serde_json::{Value, json};
 

@@ -18,13 +18,15 @@ use orangery_apply::{
 };
 use orangery_core::{
     digest::sha256,
-    inventory::Located,
-    plan::item::{At, Kept},
     port::{BoxFuture, Clock},
-    proposal::{ClusterRef, Proposal, SecretContent},
     step::{Halt, Step},
 };
 use orangery_embedded::{Options, Server, Storage, start};
+use orangery_proposal::{
+    ClusterRef, Proposal, SecretContent,
+    inventory::Located,
+    item::{At, Kept},
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tower::{BoxError, ServiceExt, service_fn};
@@ -398,7 +400,7 @@ fn waiter() -> Waiter {
 /// A proposal in JSON, finishing with nothing unless it says otherwise.
 pub(crate) fn proposal(fields: Value) -> Proposal {
     let mut whole = json!({"stages": [], "next": {"finish": {}}});
-    orangery_core::overlay::overlay(&mut whole, &fields);
+    orangery_proposal::overlay::overlay(&mut whole, &fields);
     serde_json::from_value(whole).unwrap()
 }
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use orangery_apply::Outcome;
-use orangery_core::{
+use orangery_core::step::Halt;
+use orangery_proposal::{
+    ClusterRef, ObjectKey,
     deployer::Clusters,
-    plan::item::{At, Progress},
-    proposal::{ClusterRef, ObjectKey},
-    step::Halt,
+    item::{At, Progress},
 };
 use serde_json::{Value, json};
 

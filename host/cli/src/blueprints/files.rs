@@ -7,7 +7,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use orangery_core::{blueprint::FileSystem, component::Files};
+use orangery_blueprint::FileSystem;
+use orangery_ocm::Files;
 use serde_json::{Map, Value};
 
 /// The longest file of a blueprint that is read, in bytes.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use orangery_core::{
+use orangery_proposal::{
+    Action, ClusterRef, ObjectKey,
     overlay::{Difference, difference, shown},
-    proposal::{Action, ClusterRef, ObjectKey},
 };
 use serde::Serialize;
 use serde_json::Value;

@@ -14,10 +14,8 @@ use kube::{
     discovery::{Scope as Reach, pinned_kind},
     runtime::wait::{await_condition, conditions::is_deleted},
 };
-use orangery_core::{
-    health::{Run, run},
-    yaml,
-};
+use orangery_core::yaml;
+use orangery_proposal::health::{Run, run};
 use serde::Deserialize;
 
 use crate::{

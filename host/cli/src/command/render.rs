@@ -12,7 +12,9 @@ use kube::ResourceExt as _;
 use orangery_api::installation::{
     BlueprintReference, BlueprintSource, ComponentDescriptorSource, InlineBlueprint, Installation, InstallationSpec,
 };
-use orangery_core::{component::Files, digest, renderer::JobChance, yaml};
+use orangery_blueprint::template_engine::JobChance;
+use orangery_core::{digest, yaml};
+use orangery_ocm::Files;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -8,12 +8,9 @@ use orangery_api::{
     convert::{ContextInputs, ContextNames},
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
-use orangery_core::{
-    component::{Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Found, Nothing},
-    error::Fault,
-    port::BoxFuture,
-    renderer::JobChance,
-};
+use orangery_blueprint::template_engine::JobChance;
+use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_ocm::{Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Found, Nothing};
 use orangery_render::{BlueprintSource, LoadError, Loaded, Opened, Reach};
 use serde_json::Value;
 

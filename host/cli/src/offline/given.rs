@@ -7,8 +7,8 @@ use std::{
 };
 
 use orangery_api::target::Target;
+use orangery_blueprint::import::{DataValue, Imported, TargetObject};
 use orangery_core::{
-    import::{DataValue, Imported, TargetObject},
     lenient::{self, DecodeError},
     yaml::{self, YamlError},
 };

@@ -10,21 +10,23 @@ use orangery_api::{
     execution::DeployItemTemplate,
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
-use orangery_core::{
+use orangery_blueprint::{
+    Blueprint, ImportDefinition,
     binding::{Exports, Imports},
-    blueprint::{Blueprint, ImportDefinition, edges_of_templates},
-    component::Files,
-    dag::Direction,
-    export,
+    edges_of_templates, export,
     gate::{self, Conditions},
     import::{self, Imported},
     plugins::Plugins,
     record::{Record, Scope},
-    renderer::JobChance,
+    rendering::ExecutionKind,
     sibling::{self, Sibling},
-    template::ExecutionKind,
+    template_engine::JobChance,
+};
+use orangery_core::{
+    dag::Direction,
     workflow::{Aim, Answers, Facts, Point, Policy, State, Workflow},
 };
+use orangery_ocm::Files;
 use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
 use serde::Serialize;
 use serde_json::{Map, Value};

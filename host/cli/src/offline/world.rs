@@ -17,8 +17,7 @@ use orangery_api::{
     overwrites::ComponentVersionOverwrites,
     target::Target,
 };
-use orangery_core::{
-    component,
+use orangery_blueprint::{
     import::{DataValue, Sources, TargetObject},
     record::{Content, Record},
 };
@@ -147,7 +146,7 @@ impl World {
     pub fn context_objects(&self, names: &ContextNames) -> ContextObjects {
         let secret = |of: &(String, String)| {
             let content = self.secrets.get(&of.1)?.iter();
-            let content = content.map(|(key, bytes)| (key.clone(), component::Secret(bytes.clone())));
+            let content = content.map(|(key, bytes)| (key.clone(), orangery_ocm::Secret(bytes.clone())));
             Some((of.clone(), content.collect()))
         };
         let text = |(key, bytes): (&String, &Vec<u8>)| (key.clone(), String::from_utf8_lossy(bytes).into_owned());

@@ -6,11 +6,13 @@ use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
 use orangery_apply::{ClusterPool, Effect, Job, Purpose, preview};
 use orangery_core::{
-    check::{Bounds, check},
     error::{Code, Failure, Problem},
-    plan::item::judge,
-    proposal::Next,
     step::{Halt, Step},
+};
+use orangery_proposal::{
+    Next,
+    check::{Bounds, check},
+    item::judge,
 };
 use orangery_reconcile::Key;
 

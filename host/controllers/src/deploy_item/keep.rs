@@ -17,10 +17,9 @@ use orangery_api::deploy_item::DeployItem;
 use orangery_core::{
     digest::sha256,
     error::{Code, Failure},
-    plan::item::Kept,
-    proposal::Proposal,
     step::{Halt, Step},
 };
+use orangery_proposal::{Proposal, item::Kept};
 use orangery_reconcile::Key;
 
 use super::ByItem;

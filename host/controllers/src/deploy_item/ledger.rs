@@ -17,16 +17,14 @@ use orangery_api::{
 };
 use orangery_apply::{Ledger, Page};
 use orangery_core::{
-    deployer::Deployer,
     error::Failure,
     name::export_secret,
     phase::item::Item as Phase,
-    plan::item::Kept,
     port::BoxFuture,
-    proposal::Proposal,
     step::{Halt, Step},
     walk::Rest,
 };
+use orangery_proposal::{Proposal, deployer::Deployer, item::Kept};
 use serde_json::{Value, json};
 
 use super::{keep, provider_status};

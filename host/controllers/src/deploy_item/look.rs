@@ -8,14 +8,16 @@ use kube::ResourceExt;
 use orangery_api::{annotation, deploy_item::DeployItem, marks::Marks};
 use orangery_apply::{ClusterSet, Job, Outcome, Page, Purpose, carry_out, delete};
 use orangery_core::{
-    check::{Bounds, check},
-    deployer::{Deployer, Reads},
     error::{Failure, Problem},
     phase::item::Item as Phase,
-    plan::item::{At, Kept, Progress, judge, timed_out},
-    proposal::{Item, Next, Proposal},
     step::{Halt, Step, Verdict, Wait},
     walk::Rest,
+};
+use orangery_proposal::{
+    Item, Next, Proposal,
+    check::{Bounds, check},
+    deployer::{Deployer, Reads},
+    item::{At, Kept, Progress, judge, timed_out},
 };
 
 use super::{

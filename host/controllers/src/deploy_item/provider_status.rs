@@ -4,10 +4,12 @@
 use orangery_apply::Page;
 use orangery_core::{
     error::{Code, Failure},
-    inventory::Inventory,
-    plan::item::{Kept, Progress},
-    proposal::DeletionGroup,
     step::{Halt, Step},
+};
+use orangery_proposal::{
+    DeletionGroup,
+    inventory::Inventory,
+    item::{Kept, Progress},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -6,11 +6,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
 use orangery_apply::ClusterSet;
-use orangery_core::{
-    deployer::Reads,
-    plan::item::seed,
-    proposal::{Item, StageFailure},
-};
+use orangery_proposal::{Item, StageFailure, deployer::Reads, item::seed};
 use orangery_reconcile::Key;
 use serde_json::Value;
 

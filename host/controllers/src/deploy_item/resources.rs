@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
-use orangery_core::{
-    component::{Artifact, ComponentSource, Found, ResourceKey, Resources, VersionReference},
-    error::{Code, Fault},
-};
+use orangery_core::error::{Code, Fault};
+use orangery_ocm::{Artifact, ComponentSource, Found, ResourceKey, Resources, VersionReference};
 use orangery_reconcile::Key;
 
 use crate::{artifacts::fault, host::Host, installation::component};

@@ -4,9 +4,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, reference::ObjectReference};
+use orangery_blueprint::record::execution_exports;
 use orangery_core::{
     error::Failure,
-    record::execution_exports,
     step::{Halt, Step, Verdict},
 };
 use serde_json::{Map, Value};

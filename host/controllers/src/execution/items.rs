@@ -12,17 +12,14 @@ use orangery_api::{
     label,
     marks::Marks,
 };
+use orangery_blueprint::gate;
 use orangery_core::{
     dag::Direction,
     error::{Code, Failure},
-    gate,
     job::{JobIds, interrupted},
     name,
     phase::{Phase, item::Item as ItemPhase},
-    plan::{
-        execution as plan,
-        execution::{ItemState, ObjectState},
-    },
+    plan::execution::{self as plan, ItemState, ObjectState},
     step::{Halt, Step, Until, Verdict},
     workflow::{Answer, Point},
 };

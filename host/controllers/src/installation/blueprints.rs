@@ -81,13 +81,10 @@ pub(super) fn halt(error: &LoadError) -> Halt {
 mod tests {
     use jiff::Timestamp;
     use kube::{Client, Config};
-    use orangery_core::{
-        component::Nothing,
-        deployer::Deployer,
-        plugins::Plugins,
-        port::{Chance, Clock},
-        renderer::Renderer,
-    };
+    use orangery_blueprint::{plugins::Plugins, template_engine::Renderer};
+    use orangery_core::port::{Chance, Clock};
+    use orangery_ocm::Nothing;
+    use orangery_proposal::deployer::Deployer;
     use serde_json::json;
 
     use super::*;

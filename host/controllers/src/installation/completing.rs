@@ -1,10 +1,9 @@
 //! `Completing`: nothing may have changed; then the exports are rendered, checked and written (INS-36 … INS-42).
 
+use orangery_blueprint::{export, import, rendering::ExecutionKind};
 use orangery_core::{
-    export, import,
     plan::installation as plan,
     step::{Step, Verdict},
-    template::ExecutionKind,
 };
 use orangery_render::ExportValues;
 

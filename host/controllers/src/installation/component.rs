@@ -15,10 +15,10 @@ use orangery_api::{
     overwrites::ComponentVersionOverwrites,
 };
 use orangery_core::{
-    component::{self, ComponentRequest, ComponentSource, Credentials},
     error::{Code, Failure},
     step::{Halt, Step},
 };
+use orangery_ocm::{ComponentRequest, ComponentSource, Credentials};
 use orangery_reconcile::Key;
 use orangery_render::{LoadError, Opened};
 use serde::de::DeserializeOwned;
@@ -120,9 +120,9 @@ where
     })
 }
 
-fn content(secret: Secret) -> BTreeMap<String, component::Secret> {
+fn content(secret: Secret) -> BTreeMap<String, orangery_ocm::Secret> {
     let data = secret.data.unwrap_or_default();
-    data.into_iter().map(|(key, ByteString(bytes))| (key, component::Secret(bytes))).collect()
+    data.into_iter().map(|(key, ByteString(bytes))| (key, orangery_ocm::Secret(bytes))).collect()
 }
 
 fn invalid(error: &ContextError) -> Halt {

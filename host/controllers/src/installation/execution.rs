@@ -10,9 +10,8 @@ use orangery_api::{
     marks::{Marks, Operation},
     reference::ObjectReference,
 };
+use orangery_blueprint::{Blueprint, gate};
 use orangery_core::{
-    blueprint::Blueprint,
-    gate,
     phase::{Phase as _, execution::Execution as ExecutionPhase},
     step::{Halt, Step, Until},
 };

@@ -6,13 +6,15 @@ use orangery_api::{
     condition,
     context::{Context, DEFAULT_CONTEXT},
 };
+use orangery_blueprint::{
+    import::{self, Imported},
+    rendering::ExecutionKind,
+    sibling::circle,
+};
 use orangery_core::{
     error::{Code, Failure},
-    import::{self, Imported},
     plan::installation::{self as plan, Peer},
-    sibling::circle,
     step::{Halt, Step, Until, Verdict},
-    template::ExecutionKind,
 };
 use orangery_reconcile::Key;
 use orangery_render::Loaded;

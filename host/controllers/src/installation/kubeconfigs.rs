@@ -9,11 +9,11 @@ use std::{
 };
 
 use orangery_apply::{Credential, Minted, Subject, mint};
+use orangery_blueprint::template_engine::Kubeconfigs;
 use orangery_core::{
     error::{Code, Fault},
     lenient,
     port::BoxFuture,
-    renderer::Kubeconfigs,
     step::Halt,
 };
 use serde::Deserialize;

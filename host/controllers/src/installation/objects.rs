@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
 use orangery_api::{installation::Installation, label, marks::Marks};
-use orangery_core::{
+use orangery_blueprint::{
     binding,
-    error::{Code, Failure},
     export::{self, ExportError},
     import::{self, ImportError, ImportFault, Imported},
     record::{Content, Record, Scope},
+};
+use orangery_core::{
+    error::{Code, Failure},
     step::{Halt, Step, Until},
 };
 use orangery_reconcile::{Key, Store, Watched};

@@ -20,13 +20,15 @@ use orangery_api::{
     target::Target,
 };
 use orangery_apply::{Lookout, Sight, Waiter};
-use orangery_core::{
+use orangery_blueprint::{
     binding::Imports,
-    error::{Code, Failure},
     import,
+    sibling::{Reference, imported},
+};
+use orangery_core::{
+    error::{Code, Failure},
     name::object_name,
     plan::installation as plan,
-    sibling::{Reference, imported},
 };
 use orangery_reconcile::{Key, Queue, Watched};
 

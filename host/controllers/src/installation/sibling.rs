@@ -4,11 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kube::ResourceExt;
 use orangery_api::{installation::Installation, marks::Marks, reference::LocalReference};
-use orangery_core::{
-    phase::installation::Installation as Phase,
-    sibling::{Reference, exported, imported},
-    walk::Rest,
-};
+use orangery_blueprint::sibling::{Reference, exported, imported};
+use orangery_core::{phase::installation::Installation as Phase, walk::Rest};
 use orangery_reconcile::Key;
 
 use super::Run;
@@ -53,10 +50,10 @@ pub(super) fn successors(host: &Host, of: &Installation) -> Vec<Arc<Installation
     related(host, of, exports(of), index::IMPORTS)
 }
 
-/// All that comes before this root, however far ([`orangery_core::sibling::ancestors`]).
+/// All that comes before this root, however far ([`orangery_blueprint::sibling::ancestors`]).
 pub(super) fn ancestors(host: &Host, of: &Installation) -> BTreeMap<String, String> {
     let namespace = of.namespace().unwrap_or_default();
-    orangery_core::sibling::ancestors(&of.name_any(), |name| {
+    orangery_blueprint::sibling::ancestors(&of.name_any(), |name| {
         let key = Key { namespace: namespace.clone(), name: name.to_owned() };
         let installation = host.stores.installations.get(&key);
         installation.iter().flat_map(|of| predecessors(host, of)).map(|before| before.name_any()).collect()

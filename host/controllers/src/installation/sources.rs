@@ -12,14 +12,16 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, core::NamespaceResourceScope};
 use orangery_api::{label, marks::Marks};
-use orangery_core::{
+use orangery_blueprint::{
     binding::{DataSource, Imports},
-    deployer::ApiResource,
-    error::Failure,
     import::{DataValue, Sources, TargetObject},
+};
+use orangery_core::{
+    error::Failure,
     name::can_be_name,
     step::{Halt, Step},
 };
+use orangery_proposal::deployer::ApiResource;
 use orangery_reconcile::{Key, Store, Watched};
 use serde::{Deserialize as _, de::DeserializeOwned};
 use serde_json::Value;

@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use futures::future::try_join_all;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, ResourceExt, api::PostParams, core::ObjectMeta};
+use orangery_blueprint::{Blueprint, rendering::ExecutionKind};
 use orangery_core::{
-    blueprint::Blueprint,
     error::{Code, Failure},
     name::{StateOwner, state_secret},
     step::{Halt, Step},
-    template::ExecutionKind,
 };
 use orangery_render::{StateKey, States};
 
@@ -181,7 +180,7 @@ fn content(secret: &Secret) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::blueprint::TemplateExecution;
+    use orangery_blueprint::TemplateExecution;
 
     use super::*;
 

@@ -17,20 +17,21 @@ use orangery_api::{
     job::{Job, NamePair},
     marks::Marks,
 };
-use orangery_core::{
-    blueprint::{Blueprint, edges_of_templates},
-    dag::Direction,
+use orangery_blueprint::{
+    Blueprint, edges_of_templates,
     gate::{self, Condition, Record},
     import,
+    rendering::ExecutionKind,
+};
+use orangery_core::{
+    dag::Direction,
     job::{JobIds, interrupted},
     phase::{Phase as _, installation::Installation as Phase, item::Item as ItemPhase},
     plan::{
-        execution as plan,
-        execution::{ItemKind, ItemState, ObjectState},
+        execution::{self as plan, ItemKind, ItemState, ObjectState},
         installation::{self, Peer, Standing},
     },
     step::{Halt, Step, Until, Verdict, together},
-    template::ExecutionKind,
     workflow::{Answer, Point, Policy},
 };
 use orangery_reconcile::Key;

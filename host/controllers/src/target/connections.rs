@@ -7,9 +7,9 @@ use orangery_api::deploy_item::DeployItem;
 use orangery_apply::{Cluster, ClusterPool, Connections};
 use orangery_core::{
     port::BoxFuture,
-    proposal::{ClusterRef, SecretContent},
     step::{Halt, Step},
 };
+use orangery_proposal::{ClusterRef, SecretContent};
 
 use super::{Targets, stall};
 use crate::host::Host;

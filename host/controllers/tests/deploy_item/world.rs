@@ -20,18 +20,19 @@ use kube::{
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use orangery_api::{deploy_item::DeployItem, job::Job, target::Target};
+use orangery_blueprint::{plugins::Plugins, template_engine::Renderer};
 use orangery_controllers::{Host, HostKey, Queues, clusters, deploy_item::DeployItemController};
 use orangery_core::{
-    component::Nothing,
-    deployer::{Deployer, PluginIdentity, Reads},
     error::{Code, Fault},
-    grant::Grants,
-    plugins::Plugins,
     port::{BoxFuture, Chance, Clock},
-    proposal::{Item, Proposal},
-    renderer::Renderer,
 };
 use orangery_embedded::{Options, Server, Storage, start};
+use orangery_ocm::Nothing;
+use orangery_proposal::{
+    Item, Proposal,
+    deployer::{Deployer, PluginIdentity, Reads},
+    grant::Grants,
+};
 use orangery_reconcile::{Pace, Panicked, Queue, run, watch};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -285,7 +286,7 @@ impl World {
         let mut object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",
             "metadata": {"name": name}, "spec": {"type": TYPE, "target": {"name": "cluster", "namespace": "default"},
                 "config": {"apiVersion": "example.org/v1", "kind": "Script", "proposals": proposals}}});
-        orangery_core::overlay::overlay(&mut object["spec"], &spec);
+        orangery_proposal::overlay::overlay(&mut object["spec"], &spec);
         self.items().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     }
 
@@ -371,7 +372,7 @@ pub(crate) fn proposal(name: &str, fields: Value) -> Value {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": {"k": "v"}});
     let mut whole = json!({"stages": [{"name": "all", "gate": "accepted", "writes": [{"object": object, "how": "replace"}]}],
         "status": {"apiVersion": "example.org/v1", "kind": "Status"}});
-    orangery_core::overlay::overlay(&mut whole, &fields);
+    orangery_proposal::overlay::overlay(&mut whole, &fields);
     if whole.get("next").is_none() {
         whole["next"] = json!({"finish": {}});
     }

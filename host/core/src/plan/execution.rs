@@ -74,7 +74,7 @@ pub struct ItemState<'a> {
     pub late: bool,
     /// What its conditions answer.
     pub answers: Answers,
-    /// The condition that is not waited for any longer, and why ([`crate::gate::given_up`]).
+    /// The condition that is not waited for any longer, and why ([`orangery_blueprint::gate::given_up`]).
     pub given_up: Option<(Point, Failure)>,
 }
 

@@ -128,7 +128,7 @@ pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
 /// What a root under the policy `OnChange` may start a job by: the hashes of its last job, and those of now.
 #[derive(Clone, Copy, Debug)]
 pub struct Changes<'a> {
-    /// Of its imports ([`content_hash`](crate::import::content_hash)), when its last job began or read them.
+    /// Of its imports ([`content_hash`](orangery_blueprint::import::content_hash)), when its last job began or read them.
     pub marked: &'a str,
     /// The same of now; `None` where they are not all there or not known, and then nothing starts.
     pub imports: Option<&'a str>,

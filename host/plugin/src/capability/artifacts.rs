@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use orangery_core::{
-    component::{self, ResourceKey},
+use orangery_core::error::{Code, Fault};
+use orangery_ocm::ResourceKey;
+use orangery_proposal::{
     deployer::Reads,
-    error::{Code, Fault},
     grant::{Grants, Refusal},
 };
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
@@ -23,7 +23,7 @@ use crate::{
 /// An artifact that a guest holds.
 #[expect(unreachable_pub, reason = "the generated bindings name it again as public, inside this crate")]
 pub struct Artifact {
-    found: Arc<dyn component::Artifact>,
+    found: Arc<dyn orangery_ocm::Artifact>,
     /// Its content, once it was read.
     content: Option<Arc<Vec<u8>>>,
 }
@@ -72,7 +72,7 @@ impl<'a> ArtifactsView<'a> {
     }
 
     /// Waits for what is looked for, and hands it out.
-    async fn find(&mut self, found: component::Found<'_>) -> Answer<Resource<Artifact>> {
+    async fn find(&mut self, found: orangery_ocm::Found<'_>) -> Answer<Resource<Artifact>> {
         match self.meter.wait(found).await {
             Ok(found) => Ok(Ok(self.table.push(Artifact { found, content: None })?)),
             Err(fault) => refused(fault),

@@ -8,7 +8,8 @@ use chacha20::{
     rand_core::{Rng, SeedableRng},
 };
 use jiff::Timestamp;
-use orangery_core::{digest, renderer::JobChance, template::RenderRequest};
+use orangery_blueprint::{rendering::RenderRequest, template_engine::JobChance};
+use orangery_core::digest;
 use wasmtime::component::{HasData, Linker};
 
 use super::Guest;
@@ -85,7 +86,7 @@ impl Host for ChanceView<'_> {
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::template::ExecutionKind;
+    use orangery_blueprint::rendering::ExecutionKind;
 
     use super::*;
 

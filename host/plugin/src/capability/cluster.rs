@@ -1,10 +1,9 @@
 //! `orangery:deployer/cluster`: reads of granted clusters. The grants are asked before the port is.
 
-use orangery_core::{
+use orangery_core::error::Fault;
+use orangery_proposal::{
     deployer::{ApiResource, Clusters},
-    error::Fault,
     grant::{Grants, Refusal},
-    proposal,
 };
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
@@ -77,7 +76,7 @@ impl Host for ClusterView<'_> {
     async fn get_many(&mut self, on: ClusterRef, keys: Vec<ObjectKey>) -> Answer<Vec<Option<String>>> {
         self.meter.host_call(keys.iter().map(size).sum())?;
         let on = convert::cluster_ref(on);
-        let keys: Vec<proposal::ObjectKey> = keys.into_iter().map(convert::object_key).collect();
+        let keys: Vec<orangery_proposal::ObjectKey> = keys.into_iter().map(convert::object_key).collect();
         let verdict = keys.iter().try_for_each(|key| self.grants.read(&on, key));
         let port = match self.granted(self.grants.cluster(&on).and(verdict)) {
             Ok(port) => port,
@@ -180,8 +179,8 @@ mod tests {
     impl Clusters for Everything {
         fn get<'a>(
             &'a self,
-            _on: &'a proposal::ClusterRef,
-            key: &'a proposal::ObjectKey,
+            _on: &'a orangery_proposal::ClusterRef,
+            key: &'a orangery_proposal::ObjectKey,
         ) -> BoxFuture<'a, Result<Option<Value>, Fault>> {
             assert_ne!(key.kind, "Secret", "the port was asked for what is not granted");
             Box::pin(async move { Ok(Some(json!({"kind": key.kind}))) })
@@ -189,26 +188,29 @@ mod tests {
 
         fn get_many<'a>(
             &'a self,
-            on: &'a proposal::ClusterRef,
-            keys: &'a [proposal::ObjectKey],
+            on: &'a orangery_proposal::ClusterRef,
+            keys: &'a [orangery_proposal::ObjectKey],
         ) -> BoxFuture<'a, Result<Vec<Option<Value>>, Fault>> {
             Box::pin(futures::future::try_join_all(keys.iter().map(|key| self.get(on, key))))
         }
 
         fn list<'a>(
             &'a self,
-            _on: &'a proposal::ClusterRef,
-            what: &'a proposal::Selection,
+            _on: &'a orangery_proposal::ClusterRef,
+            what: &'a orangery_proposal::Selection,
         ) -> BoxFuture<'a, Result<Vec<Value>, Fault>> {
             assert_ne!(what.kind, "Secret", "the port was asked for what is not granted");
             Box::pin(async { Ok(vec![json!({}), json!({})]) })
         }
 
-        fn version<'a>(&'a self, _on: &'a proposal::ClusterRef) -> BoxFuture<'a, Result<String, Fault>> {
+        fn version<'a>(&'a self, _on: &'a orangery_proposal::ClusterRef) -> BoxFuture<'a, Result<String, Fault>> {
             Box::pin(async { Ok("1.33".to_owned()) })
         }
 
-        fn discover<'a>(&'a self, _on: &'a proposal::ClusterRef) -> BoxFuture<'a, Result<Vec<ApiResource>, Fault>> {
+        fn discover<'a>(
+            &'a self,
+            _on: &'a orangery_proposal::ClusterRef,
+        ) -> BoxFuture<'a, Result<Vec<ApiResource>, Fault>> {
             Box::pin(async { Ok(vec![]) })
         }
     }

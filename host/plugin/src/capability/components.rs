@@ -1,6 +1,6 @@
 //! `orangery:template/components`: the component version of the blueprint, resolved, verified and cached by the port.
 
-use orangery_core::component::Components;
+use orangery_ocm::Components;
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 

@@ -1,6 +1,6 @@
 //! `orangery:template/files`: the files of one blueprint, nothing else.
 
-use orangery_core::component::Files;
+use orangery_ocm::Files;
 use wasmtime::component::{HasData, Linker};
 
 use super::Guest;

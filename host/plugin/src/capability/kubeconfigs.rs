@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use orangery_core::{grant::Grants, renderer::Kubeconfigs};
+use orangery_blueprint::template_engine::Kubeconfigs;
+use orangery_proposal::grant::Grants;
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 

@@ -1,14 +1,14 @@
 //! What guests answer: a proposal, or rendered text. Nothing of it is believed before it is checked.
 
-use orangery_core::{
+use orangery_blueprint::{
     gate::Answered,
-    proposal::{
-        Completion, DeletionGroup, DeletionScope, ExportRule, ExportSource, Follow, Gate, Injection, Next, ObjectKey,
-        ObjectRemoval, ObjectWrite, Ownership, PathSource, Proposal, Readiness, ReadinessRule, Requirement, Scope,
-        SecretContent, Selection, Stage, Write,
-    },
-    template::{Output, Rendered},
-    workflow::Answer,
+    rendering::{Output, Rendered},
+};
+use orangery_core::workflow::Answer;
+use orangery_proposal::{
+    Completion, DeletionGroup, DeletionScope, ExportRule, ExportSource, Follow, Gate, Injection, Next, ObjectKey,
+    ObjectRemoval, ObjectWrite, Ownership, PathSource, Proposal, Readiness, ReadinessRule, Requirement, Scope,
+    SecretContent, Selection, Stage, Write,
 };
 use serde_json::Value;
 

@@ -5,11 +5,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_core::{
-    component::{Content, Digest, media},
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
     lenient,
 };
+use orangery_ocm::{Content, Digest, media};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -4,10 +4,10 @@
 use std::{io::Read, sync::Arc};
 
 use orangery_core::{
-    component::NameMapping,
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
 };
+use orangery_ocm::NameMapping;
 use serde::Deserialize;
 
 use super::{

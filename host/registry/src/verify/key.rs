@@ -1,9 +1,7 @@
 //! Keys, certificates and signatures as component versions have them: PEM, and RSA.
 
-use orangery_core::{
-    component::{Signature, Verification},
-    digest::content::Algorithm,
-};
+use orangery_core::digest::content::Algorithm;
+use orangery_ocm::{Signature, Verification};
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA512, UnparsedPublicKey};
 use rsa::{BoxedUint, RsaPublicKey, pss, signature::Verifier};
 use sha2::{Sha256, Sha512};

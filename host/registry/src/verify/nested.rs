@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use orangery_core::{
-    component::{Descriptor, Digest},
-    error::Fault,
-};
+use orangery_core::error::Fault;
+use orangery_ocm::{Descriptor, Digest};
 
 use super::{digest_of, refused};
 use crate::graph::Graph;

@@ -1,6 +1,6 @@
 //! Blueprints and JSON schemas in all their forms.
 
-use orangery_core::component::ResourceReference;
+use orangery_ocm::ResourceReference;
 use serde_json::{Value, json};
 
 use crate::kit::*;
@@ -14,7 +14,7 @@ async fn opened(
     host: &Host,
     resource: Value,
     archive: &mut Transport,
-) -> std::sync::Arc<dyn orangery_core::component::ComponentVersion> {
+) -> std::sync::Arc<dyn orangery_ocm::ComponentVersion> {
     archive.version(&descriptor("c", "1", &[], json!([resource])), false);
     archive.write_folder(&host.components().join("a"));
     host.open(transport("a"), "c", "1").await.unwrap()

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use orangery_core::component::ResourceReference;
+use orangery_ocm::ResourceReference;
 use serde_json::{Value, json};
 
 use crate::kit::*;

@@ -1,6 +1,6 @@
 //! References: circles, overwrites, children, and what is too much.
 
-use orangery_core::component::{
+use orangery_ocm::{
     Child, ComponentRequest, ComponentSource, ComponentVersions, INLINE_LABEL, Overwrite, VersionReference,
 };
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn write(host: &Host, path: &str, documents: &[Value]) {
     archive.write_folder(&host.components().join(path));
 }
 
-fn names(opened: &dyn orangery_core::component::ComponentVersion) -> Vec<String> {
+fn names(opened: &dyn orangery_ocm::ComponentVersion) -> Vec<String> {
     opened.descriptors().iter().map(|descriptor| descriptor.to_string()).collect()
 }
 

@@ -10,11 +10,11 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 use orangery_core::{
-    component::{
-        ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, SignaturePolicy, VersionReference,
-    },
     digest::content::{Algorithm, ContentDigest},
     error::Fault,
+};
+use orangery_ocm::{
+    ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, SignaturePolicy, VersionReference,
 };
 use orangery_registry::{Repositories, Settings, oci};
 use serde_json::{Value, json};
@@ -95,8 +95,8 @@ pub(crate) fn descriptor(name: &str, version: &str, references: &[(&str, &str, &
 
 /// The same in schema v3alpha1.
 pub(crate) fn in_v3(document: &Value) -> Value {
-    let descriptor = orangery_core::component::Descriptor::parse(document).unwrap();
-    descriptor.render(orangery_core::component::Schema::V3Alpha1)
+    let descriptor = orangery_ocm::Descriptor::parse(document).unwrap();
+    descriptor.render(orangery_ocm::Schema::V3Alpha1)
 }
 
 pub(crate) fn resource(name: &str, type_: &str, access: Value) -> Value {
@@ -165,7 +165,7 @@ impl Transport {
         } else {
             self.described("application/vnd.ocm.software.component-descriptor.v2+json", text.as_bytes())
         };
-        let descriptor = orangery_core::component::Descriptor::parse(document).unwrap();
+        let descriptor = orangery_ocm::Descriptor::parse(document).unwrap();
         self.version_at(&descriptor.name, &descriptor.version, layer);
     }
 

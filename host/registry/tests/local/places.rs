@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use orangery_core::component::{
-    ComponentRequest, ComponentSource, ComponentVersions, INLINE_LABEL, ResourceReference, Schema,
-};
+use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, INLINE_LABEL, ResourceReference, Schema};
 use serde_json::{Value, json};
 
 use crate::kit::*;
@@ -151,7 +149,6 @@ async fn the_context_gives_the_repository_that_the_reference_lacks() {
     let config = r#"{"type": "generic.config.ocm.software/v1", "configurations": [{"type": "ocm.config.ocm.software",
         "resolvers": [{"prefix": "example.com", "repository": {"type": "CommonTransportFormat", "filePath": "a"}}]}]}"#;
     request.repository_context = None;
-    request.credentials.ocm_config =
-        Some(("ocm".to_owned(), orangery_core::component::Secret(config.as_bytes().to_vec())));
+    request.credentials.ocm_config = Some(("ocm".to_owned(), orangery_ocm::Secret(config.as_bytes().to_vec())));
     host.repositories.open(&request).await.unwrap();
 }

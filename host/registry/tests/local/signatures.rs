@@ -7,7 +7,7 @@
 //! with `pss` were made with `-sigopt rsa_padding_mode:pss`, salted with as much as fits, as the tools of OCM do, and
 //! with 32 bytes.
 
-use orangery_core::component::{ComponentVersions, Verification};
+use orangery_ocm::{ComponentVersions, Verification};
 use serde_json::{Value, json};
 
 use crate::kit::*;

@@ -7,12 +7,12 @@ use axum::{
     http::{StatusCode, header},
 };
 use orangery_core::{
-    component::{
-        Artifact, Artifacts, ChartLogin, ChartRepositories, ComponentVersions, Credentials, KeyComponent, ResourceKey,
-        Secret,
-    },
     digest::sha256,
     error::{Code, Fault},
+};
+use orangery_ocm::{
+    Artifact, Artifacts, ChartLogin, ChartRepositories, ComponentVersions, Credentials, KeyComponent, ResourceKey,
+    Secret,
 };
 use orangery_registry::{Repositories, oci};
 use serde_json::json;

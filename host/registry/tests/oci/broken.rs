@@ -1,11 +1,8 @@
 //! Component versions in a registry that are not what they say: one sentence each, and nothing of it is kept.
 
 use axum::http::StatusCode;
-use orangery_core::{
-    component::{ComponentVersions, ResourceReference},
-    digest::sha256,
-    error::Fault,
-};
+use orangery_core::{digest::sha256, error::Fault};
+use orangery_ocm::{ComponentVersions, ResourceReference};
 use serde_json::{Value, json};
 
 use crate::shelf::{Shelf, local, start};

@@ -4,12 +4,10 @@
 use std::{collections::BTreeMap, io::Write, sync::Arc};
 
 use flate2::{Compression, write::GzEncoder};
-use orangery_core::{
-    component::{
-        ComponentReference, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials,
-        ResourceReference, Secret, SignaturePolicy, VersionReference, media,
-    },
-    error::{Code, Fault},
+use orangery_core::error::{Code, Fault};
+use orangery_ocm::{
+    ComponentReference, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials,
+    ResourceReference, Secret, SignaturePolicy, VersionReference, media,
 };
 use orangery_registry::{Repositories, Settings, oci};
 use serde_json::{Value, json};

@@ -5,10 +5,10 @@ use axum::{
     http::{StatusCode, header},
 };
 use orangery_core::{
-    component::{ComponentRequest, ComponentVersions, ResourceReference, Secret},
     digest::sha256,
     error::{Code, Fault},
 };
+use orangery_ocm::{ComponentRequest, ComponentVersions, ResourceReference, Secret};
 use orangery_registry::{Repositories, oci};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ async fn refused(host: &Repositories, access: &Value) -> String {
 /// The access with a digest of the content in its resource.
 fn with_digest(access: &Value, content: &[u8]) -> ComponentRequest {
     let mut request = inline(access);
-    if let orangery_core::component::ComponentSource::Inline(document) = &mut request.source {
+    if let orangery_ocm::ComponentSource::Inline(document) = &mut request.source {
         let value = sha256(content).replacen("sha256:", "", 1);
         document["component"]["resources"][0]["digest"] =
             json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": "genericBlobDigest/v1", "value": value});

@@ -2,10 +2,10 @@
 
 use axum::http::StatusCode;
 use orangery_core::{
-    component::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference},
     digest::sha256,
     error::{Code, Fault},
 };
+use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference};
 use orangery_registry::Repositories;
 use serde_json::{Value, json};
 

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use orangery_core::{
-    component::NameMapping,
-    error::{Code, Fault},
-};
+use orangery_core::error::{Code, Fault};
+use orangery_ocm::NameMapping;
 use orangery_registry::oci::{Client, Found, Keyring, Settings, Versions};
 use serde_json::{Value, json};
 

@@ -6,10 +6,8 @@ use std::{
 };
 
 use axum::{extract::Request, http::StatusCode};
-use orangery_core::{
-    component::{ComponentRequest, ComponentSource, SignaturePolicy, VersionReference},
-    digest::sha256,
-};
+use orangery_core::digest::sha256;
+use orangery_ocm::{ComponentRequest, ComponentSource, SignaturePolicy, VersionReference};
 use orangery_registry::{Repositories, Settings, oci};
 use serde_json::{Value, json};
 use tempfile::TempDir;

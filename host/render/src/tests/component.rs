@@ -1,11 +1,9 @@
 //! Blueprints that belong to a component version (`landscaper.md` §4.8, §5.8).
 
-use orangery_core::{
-    component::{
-        Artifact, Child, ComponentSource, Components, Content, Descriptor, Files, ResourceKey, ResourceReference,
-        VersionReference,
-    },
-    error::Fault,
+use orangery_core::error::Fault;
+use orangery_ocm::{
+    Artifact, Child, ComponentSource, Components, Content, Descriptor, Files, ResourceKey, ResourceReference,
+    VersionReference,
 };
 
 use super::*;
@@ -73,7 +71,7 @@ impl ComponentVersion for Version {
     }
 
     fn templates(self: Arc<Self>) -> Arc<dyn Components> {
-        Arc::new(orangery_core::component::Nothing)
+        Arc::new(orangery_ocm::Nothing)
     }
 }
 

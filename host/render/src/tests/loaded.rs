@@ -1,6 +1,8 @@
 //! What a blueprint is loaded of.
 
-use orangery_core::{component::Nothing, error::Fault, renderer::JobChance};
+use orangery_blueprint::template_engine::JobChance;
+use orangery_core::error::Fault;
+use orangery_ocm::Nothing;
 
 use super::{component::Version, *};
 

@@ -1,9 +1,7 @@
 //! Executions of type `Wasm`: the engine comes from the blueprint, in any of the lists.
 
-use orangery_core::{
-    component::{Artifacts, ComponentReference, Found},
-    error::Fault,
-};
+use orangery_core::error::Fault;
+use orangery_ocm::{Artifacts, ComponentReference, Found};
 
 use super::*;
 

@@ -14,7 +14,8 @@ use orangery_api::{
     deploy_item::DeployItem,
     health::{CRITICAL_PROBLEMS, CriticalProblem, CriticalProblems},
 };
-use orangery_core::{deployer::Deployer, renderer::Renderer};
+use orangery_blueprint::template_engine::Renderer;
+use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::Key;
 use serde_json::json;
 

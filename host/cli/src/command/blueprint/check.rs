@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use orangery_core::{
-    blueprint::{OWN_ENGINE, TemplateExecution},
+use orangery_blueprint::{
+    OWN_ENGINE, TemplateExecution,
     plugins::Plugins,
-    renderer::{Renderer, Surroundings},
+    rendering::RenderRequest,
     review::{Finding, Review, Severity, ToCheck, judge},
-    template::RenderRequest,
+    template_engine::{Renderer, Surroundings},
 };
 use serde::Serialize;
 use serde_json::Value;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use clap::Args;
-use orangery_core::grant::Grants;
 use orangery_plugin::{Inspection, Offer, Registration};
+use orangery_proposal::grant::Grants;
 use serde::Serialize;
 
 use crate::{

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use data_encoding::BASE64;
-use orangery_core::component::{ChartLogin, ChartRepositories};
+use orangery_ocm::{ChartLogin, ChartRepositories};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use url::Url;
 
@@ -97,7 +97,7 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
 
 #[cfg(test)]
 mod tests {
-    use orangery_core::component::Secret;
+    use orangery_ocm::Secret;
 
     use super::*;
 

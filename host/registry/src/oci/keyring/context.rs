@@ -1,9 +1,7 @@
 //! The credentials of a Context, as the cluster has them.
 
-use orangery_core::{
-    component::{Credentials, Secret},
-    error::{Code, Fault},
-};
+use orangery_core::error::{Code, Fault};
+use orangery_ocm::{Credentials, Secret};
 
 use super::{DockerConfig, Keyring, OcmConfig};
 

@@ -1,0 +1,236 @@
+//! Exports: what export executions are given, what they may answer, and the objects made from it (`landscaper.md` §5.5).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    ExportDefinition, ExportKind,
+    binding::Exports,
+    record::{Content, Purpose, Record, Scope, TargetContent},
+    schema::{SchemaError, Schemas},
+};
+use orangery_core::lenient::{self, DecodeError};
+
+/// Why exports cannot be written. Never shows a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExportError {
+    /// `spec.exports` lists what nothing gives.
+    #[error(
+        "{sort} export {name:?} of installation {installation} has no value; let an exportExecution of the blueprint answer it under `exports`, or remove it from spec.exports"
+    )]
+    Missing {
+        /// `data` or `target`.
+        sort: &'static str,
+        /// The export.
+        name: String,
+        /// `namespace/name` of the installation.
+        installation: String,
+    },
+    /// The value does not follow the blueprint's schema.
+    #[error("data export {name:?} of installation {installation}: {source}")]
+    Schema {
+        /// The export.
+        name: String,
+        /// `namespace/name` of the installation.
+        installation: String,
+        /// Why.
+        source: SchemaError,
+    },
+    /// The value is no target.
+    #[error(
+        "target export {name:?} of installation {installation} is no target: {source}; answer {{type, config}} or {{type, secretRef}}"
+    )]
+    Target {
+        /// The export.
+        name: String,
+        /// `namespace/name` of the installation.
+        installation: String,
+        /// Why.
+        source: DecodeError,
+    },
+    /// A target of another type.
+    #[error(
+        "target export {name:?} of installation {installation} is of type {found:?}, and the blueprint declares {expected}"
+    )]
+    TargetType {
+        /// The export.
+        name: String,
+        /// `namespace/name` of the installation.
+        installation: String,
+        /// The type declared.
+        expected: String,
+        /// The type answered.
+        found: String,
+    },
+    /// Another installation wrote the object.
+    #[error(
+        "{kind} {object} of installation {installation} belongs to installation {owner}, which exports it too; rename one of the exports"
+    )]
+    ForeignObject {
+        /// `DataObject` or `Target`.
+        kind: &'static str,
+        /// The object's name.
+        object: String,
+        /// `namespace/name` of the installation.
+        installation: String,
+        /// The other installation.
+        owner: String,
+    },
+}
+
+impl ExportError {
+    /// What is wrong with a schema or by it.
+    pub fn schema(&self) -> Option<&SchemaError> {
+        match self {
+            ExportError::Schema { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// A CamelCase word for conditions and `lastError`.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            ExportError::Missing { .. } => "ExportNotDefined",
+            ExportError::Schema { .. } | ExportError::Target { .. } | ExportError::TargetType { .. } => {
+                "SchemaValidationFailed"
+            }
+            ExportError::ForeignObject { .. } => "ExportConflict",
+        }
+    }
+}
+
+/// The extra inputs of export executions: `values`, and its three parts at the top too (`landscaper.md` §4.3).
+/// `data_objects` and `targets` are what lives in the installation's own context, by key.
+pub fn inputs(
+    deploy_items: Option<Value>,
+    data_objects: BTreeMap<String, Value>,
+    targets: BTreeMap<String, Value>,
+) -> Map<String, Value> {
+    let parts = [
+        ("deployitems", deploy_items.unwrap_or_else(|| json!({}))),
+        ("dataobjects", Value::Object(data_objects.into_iter().collect())),
+        ("targets", Value::Object(targets.into_iter().collect())),
+    ];
+    let mut inputs: Map<String, Value> = parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let values = inputs.clone();
+    inputs.insert("values".to_owned(), Value::Object(values));
+    inputs
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct TargetForm {
+    #[serde(rename = "type")]
+    type_: String,
+    // The documentation of the original says `configuration`, its code `config`.
+    #[serde(alias = "configuration")]
+    config: Option<Value>,
+    secret_ref: Option<SecretForm>,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SecretForm {
+    name: String,
+    key: String,
+}
+
+/// Checks what the export executions answered against the blueprint. What the blueprint does not define is taken out;
+/// its names are given back, sorted, to be told.
+pub fn check(
+    definitions: &[ExportDefinition],
+    exports: &mut Map<String, Value>,
+    schemas: &Schemas<'_>,
+    scope: &Scope<'_>,
+) -> Result<Vec<String>, ExportError> {
+    let installation = || format!("{}/{}", scope.namespace, scope.installation);
+    for definition in definitions {
+        let name = definition.name.clone();
+        let Some(value) = exports.get(&name) else { continue };
+        match &definition.kind {
+            ExportKind::Data { schema } => schemas.check(schema, value).map_err(|source| ExportError::Schema {
+                name,
+                installation: installation(),
+                source,
+            })?,
+            ExportKind::Target { target_type } => {
+                let form: TargetForm = lenient::decode(value).map_err(|source| ExportError::Target {
+                    name: name.clone(),
+                    installation: installation(),
+                    source,
+                })?;
+                if form.type_ != *target_type {
+                    let (installation, expected, found) = (installation(), target_type.clone(), form.type_);
+                    return Err(ExportError::TargetType { name, installation, expected, found });
+                }
+            }
+        }
+    }
+    let defined = |name: &str| definitions.iter().any(|definition| definition.name == name);
+    let mut dropped: Vec<String> = exports.keys().filter(|name| !defined(name)).cloned().collect();
+    dropped.sort();
+    exports.retain(|name, _| defined(name));
+    Ok(dropped)
+}
+
+/// The objects that `spec.exports` lists, in its order. `values` are the checked exports with the results of the export
+/// mappings over them. What is listed and has no value fails; what has a value and is not listed is not written.
+pub fn records(exports: &Exports, values: &Map<String, Value>, scope: &Scope<'_>) -> Result<Vec<Record>, ExportError> {
+    let installation = || format!("{}/{}", scope.namespace, scope.installation);
+    let value = |sort, name: &str| {
+        let missing = || ExportError::Missing { sort, name: name.to_owned(), installation: installation() };
+        values.get(name).ok_or_else(missing)
+    };
+    let mut records = Vec::new();
+    for export in &exports.data {
+        let data = value("data", &export.name)?.clone();
+        records.push(scope.record(Purpose::Export, &export.data_ref, None, Content::Data(data)));
+    }
+    for export in &exports.targets {
+        let form: TargetForm = lenient::decode(value("target", &export.name)?).map_err(|source| {
+            ExportError::Target { name: export.name.clone(), installation: installation(), source }
+        })?;
+        records.push(scope.record(Purpose::Export, &export.target, None, Content::Target(target(form))));
+    }
+    Ok(records)
+}
+
+fn target(form: TargetForm) -> TargetContent {
+    let mut spec = Map::new();
+    spec.insert("type".to_owned(), Value::String(form.type_));
+    if let Some(config) = form.config {
+        spec.insert("config".to_owned(), config);
+    }
+    if let Some(secret) = form.secret_ref {
+        let mut reference = json!({"name": secret.name});
+        if let (false, Some(map)) = (secret.key.is_empty(), reference.as_object_mut()) {
+            map.insert("key".to_owned(), Value::String(secret.key));
+        }
+        spec.insert("secretRef".to_owned(), reference);
+    }
+    TargetContent { spec: Value::Object(spec), labels: form.labels, annotations: form.annotations }
+}
+
+/// Exports belong to one installation: whether an object that exists may be overwritten. `owner` is the Installation
+/// that owns it, if one does.
+pub fn may_write(record: &Record, owner: Option<&str>, scope: &Scope<'_>) -> Result<(), ExportError> {
+    match owner {
+        Some(owner) if owner != scope.installation => Err(ExportError::ForeignObject {
+            kind: match record.content {
+                Content::Data(_) => "DataObject",
+                Content::Target(_) => "Target",
+            },
+            object: record.name.clone(),
+            installation: format!("{}/{}", scope.namespace, scope.installation),
+            owner: owner.to_owned(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

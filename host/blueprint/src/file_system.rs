@@ -1,0 +1,232 @@
+//! The files of an inline blueprint, in the form of mandelsoft's yamlfs (`landscaper.md` §1.1).
+
+use std::collections::BTreeMap;
+
+use data_encoding::BASE64;
+use serde_json::{Map, Value};
+
+use orangery_ocm::Files;
+
+/// The files of one blueprint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileSystem {
+    root: BTreeMap<String, Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    File(Vec<u8>),
+    Folder(BTreeMap<String, Entry>),
+    /// A path, relative to the folder it stands in unless it begins with a slash.
+    Link(String),
+}
+
+/// What cannot be read as files.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileSystemError {
+    /// The root is no map.
+    #[error(
+        "spec.blueprint.inline.filesystem is not a map from file names to contents; write `blueprint.yaml: |` and the content below it"
+    )]
+    NoMap,
+    /// A list stands for a file.
+    #[error("the blueprint file {path} is a list; write its content as text, with `|` after the name")]
+    List {
+        /// The file.
+        path: String,
+    },
+    /// An entry with `$type` that has no content of that type.
+    #[error(
+        "the blueprint file {path} is of type {type_:?}, but its `value` does not fit; known types are directory, symlink, yaml and json"
+    )]
+    Typed {
+        /// The file.
+        path: String,
+        /// Its `$type`.
+        type_: String,
+    },
+    /// The content between the markers of a binary file is not base64.
+    #[error("the blueprint file {path} is not base64 between its binary markers")]
+    Base64 {
+        /// The file.
+        path: String,
+    },
+}
+
+const BINARY_START: &str = "---Start Binary---";
+const BINARY_END: &str = "---End Binary---";
+/// As many links as any honest path has.
+const MOST_LINKS: usize = 32;
+
+impl FileSystem {
+    /// Reads nested maps: a map is a folder, a text a file, a map with `$type` a typed entry.
+    pub fn parse(tree: &Value) -> Result<Self, FileSystemError> {
+        let map = tree.as_object().ok_or(FileSystemError::NoMap)?;
+        Ok(Self { root: folder(map, "")? })
+    }
+
+    /// The files of an archive, by slash-separated path; a later one of the same path counts. A path through a file
+    /// is an error, as is an empty one.
+    pub fn of_files(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Self, String> {
+        let mut root = BTreeMap::new();
+        for (path, content) in files {
+            let mut steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty() && *step != ".").collect();
+            let name = steps.pop().ok_or_else(|| format!("{path:?} is no name of a file"))?;
+            let mut folder = &mut root;
+            for step in steps {
+                let entry = folder.entry(step.to_owned()).or_insert_with(|| Entry::Folder(BTreeMap::new()));
+                match entry {
+                    Entry::Folder(entries) => folder = entries,
+                    Entry::File(_) | Entry::Link(_) => return Err(format!("{path:?} lies in a file, not in a folder")),
+                }
+            }
+            if let Some(Entry::Folder(_)) = folder.insert(name.to_owned(), Entry::File(content)) {
+                return Err(format!("{path:?} is a file and a folder"));
+            }
+        }
+        Ok(Self { root })
+    }
+
+    /// A file as a tree has it: its text, or base64 between markers.
+    pub fn written(content: &[u8]) -> String {
+        match std::str::from_utf8(content) {
+            Ok(text) => text.to_owned(),
+            Err(_) => format!("{BINARY_START}\n{}\n{BINARY_END}\n", BASE64.encode(content)),
+        }
+    }
+
+    fn find(&self, path: &str) -> Result<&Entry, String> {
+        let mut rest: Vec<String> = steps(path);
+        let mut walked: Vec<(&str, &BTreeMap<String, Entry>)> = vec![("", &self.root)];
+        let mut links = 0;
+        let unknown = || format!("the blueprint has no file {path}; it has {}", self.known());
+        while let Some(step) = rest.pop() {
+            match step.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    if walked.len() > 1 {
+                        walked.pop();
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            let (name, entry) = match walked.last().and_then(|(_, entries)| entries.get_key_value(&step)) {
+                Some((name, entry)) => (name, entry),
+                None => return Err(unknown()),
+            };
+            match entry {
+                Entry::Folder(entries) => walked.push((name, entries)),
+                Entry::Link(target) => {
+                    links += 1;
+                    if links > MOST_LINKS {
+                        return Err(format!("the links of the blueprint file {path} lead nowhere"));
+                    }
+                    if target.starts_with('/') {
+                        walked.truncate(1);
+                    }
+                    rest.extend(steps(target));
+                }
+                Entry::File(_) if rest.iter().all(|step| step.is_empty()) => return Ok(entry),
+                Entry::File(_) => return Err(unknown()),
+            }
+        }
+        self.folder_entry(&walked).ok_or_else(unknown)
+    }
+
+    /// The folder walked to, as an entry of its parent; the root has none.
+    fn folder_entry<'a>(&'a self, walked: &[(&str, &'a BTreeMap<String, Entry>)]) -> Option<&'a Entry> {
+        let [.., (_, parent), (name, _)] = walked else { return None };
+        parent.get(*name)
+    }
+
+    /// The paths of all files, for messages.
+    fn known(&self) -> String {
+        let mut paths = Vec::new();
+        collect(&self.root, "", &mut paths);
+        if paths.is_empty() { "none".to_owned() } else { paths.join(", ") }
+    }
+}
+
+/// The steps of a path, the first last.
+fn steps(path: &str) -> Vec<String> {
+    path.split('/').rev().map(str::to_owned).collect()
+}
+
+fn collect(entries: &BTreeMap<String, Entry>, above: &str, paths: &mut Vec<String>) {
+    for (name, entry) in entries {
+        let path = format!("{above}{name}");
+        match entry {
+            Entry::File(_) | Entry::Link(_) => paths.push(path),
+            Entry::Folder(entries) => collect(entries, &format!("{path}/"), paths),
+        }
+    }
+}
+
+fn folder(map: &Map<String, Value>, above: &str) -> Result<BTreeMap<String, Entry>, FileSystemError> {
+    map.iter().map(|(name, value)| Ok((name.clone(), entry(value, &format!("{above}{name}"))?))).collect()
+}
+
+fn entry(value: &Value, path: &str) -> Result<Entry, FileSystemError> {
+    match value {
+        Value::Null => Ok(Entry::File(Vec::new())),
+        Value::Bool(bool) => Ok(Entry::File(bool.to_string().into_bytes())),
+        Value::Number(number) => Ok(Entry::File(number.to_string().into_bytes())),
+        Value::String(text) => content(text, path).map(Entry::File),
+        Value::Array(_) => Err(FileSystemError::List { path: path.to_owned() }),
+        Value::Object(map) => match map.get("$type").and_then(Value::as_str) {
+            None => Ok(Entry::Folder(folder(map, &format!("{path}/"))?)),
+            Some(type_) => typed(map, type_, path),
+        },
+    }
+}
+
+fn typed(map: &Map<String, Value>, type_: &str, path: &str) -> Result<Entry, FileSystemError> {
+    let misfit = || FileSystemError::Typed { path: path.to_owned(), type_: type_.to_owned() };
+    let value = map.get("value").filter(|value| !value.is_null());
+    match (type_, value) {
+        ("directory", None) => Ok(Entry::Folder(BTreeMap::new())),
+        ("directory", Some(Value::Object(entries))) => Ok(Entry::Folder(folder(entries, &format!("{path}/"))?)),
+        ("symlink", Some(Value::String(target))) => Ok(Entry::Link(target.clone())),
+        // JSON is YAML.
+        ("yaml" | "json", Some(value)) => Ok(Entry::File(value.to_string().into_bytes())),
+        ("directory" | "symlink" | "yaml" | "json", _) => Err(misfit()),
+        (_, Some(Value::String(text))) => content(text, path).map(Entry::File),
+        (_, None) => match map.get("binary") {
+            Some(Value::String(text)) => content(text, path).map(Entry::File),
+            Some(_) | None => Err(misfit()),
+        },
+        (_, Some(_)) => Err(misfit()),
+    }
+}
+
+/// The bytes of a text; between the markers of yamlfs it is base64.
+fn content(text: &str, path: &str) -> Result<Vec<u8>, FileSystemError> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    if let [BINARY_START, encoded @ .., BINARY_END] = lines.as_slice()
+        && !encoded.is_empty()
+    {
+        let encoded: String = encoded.iter().map(|line| line.trim()).collect();
+        return BASE64.decode(encoded.as_bytes()).map_err(|_| FileSystemError::Base64 { path: path.to_owned() });
+    }
+    Ok(text.as_bytes().to_vec())
+}
+
+impl Files for FileSystem {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        match self.find(path)? {
+            Entry::File(content) => Ok(content.clone()),
+            Entry::Folder(_) | Entry::Link(_) => Err(format!("{path} is a folder of the blueprint, not a file")),
+        }
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, String> {
+        if steps(path).iter().all(|step| step.is_empty() || step == ".") {
+            return Ok(self.root.keys().cloned().collect());
+        }
+        match self.find(path)? {
+            Entry::Folder(entries) => Ok(entries.keys().cloned().collect()),
+            Entry::File(_) | Entry::Link(_) => Err(format!("{path} is a file of the blueprint, not a folder")),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! From references to what they stand for (`landscaper.md` §5.2, INS-22).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{DataValue, ImportError, ImportFault, Imported, TargetObject};
+use crate::{
+    binding::{DataImport, DataSource, Imports, KeyReference, TargetImport, TargetSource},
+    record::Scope,
+};
+use orangery_core::{name, yaml};
+
+/// What was gathered: the objects of the installation's namespace.
+pub trait Sources {
+    /// A DataObject.
+    fn data_object(&self, name: &str) -> Option<DataValue>;
+    /// A Target.
+    fn target(&self, name: &str) -> Option<TargetObject>;
+    /// The Targets that an installation keeps as the imports of a list or map: those with these labels `context` and
+    /// `key` and `sourceType: import`.
+    fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject>;
+    /// The content of a Secret.
+    fn secret(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>>;
+    /// The content of a ConfigMap, binary data included.
+    fn config_map(&self, name: &str) -> Option<BTreeMap<String, Vec<u8>>>;
+    /// Whether an Installation exists.
+    fn installation_exists(&self, name: &str) -> bool;
+}
+
+/// Every import of an installation, by its name there. The first that cannot be read fails.
+pub fn read(
+    imports: &Imports,
+    scope: &Scope<'_>,
+    from: &dyn Sources,
+) -> Result<BTreeMap<String, Imported>, ImportError> {
+    let reader = Reader { context: scope.context(), scope, from };
+    let mut all = BTreeMap::new();
+    for import in &imports.data {
+        let data = reader.data(import).map_err(|fault| error(scope, &import.name, fault))?;
+        all.insert(import.name.clone(), Imported::Data(data));
+    }
+    for import in &imports.targets {
+        let targets = reader.targets(import).map_err(|fault| error(scope, &import.name, fault))?;
+        all.insert(import.name.clone(), targets);
+    }
+    Ok(all)
+}
+
+pub(super) fn error(scope: &Scope<'_>, import: &str, fault: ImportFault) -> ImportError {
+    let installation = format!("{}/{}", scope.namespace, scope.installation);
+    ImportError { import: import.to_owned(), installation, fault: Box::new(fault) }
+}
+
+struct Reader<'a> {
+    context: String,
+    scope: &'a Scope<'a>,
+    from: &'a dyn Sources,
+}
+
+impl Reader<'_> {
+    fn data(&self, import: &DataImport) -> Result<DataValue, ImportFault> {
+        match import.source().ok_or(ImportFault::NoSource)? {
+            DataSource::DataObject(key) => {
+                let name = name::object_name(&self.context, key);
+                let found = self.from.data_object(&name).ok_or_else(|| not_found("DataObject", &name, key))?;
+                self.owner_exists(found.owner.as_deref(), "DataObject", &name)?;
+                Ok(found)
+            }
+            DataSource::Secret(reference) => keyed("Secret", reference, self.from.secret(&reference.name)),
+            DataSource::ConfigMap(reference) => keyed("ConfigMap", reference, self.from.config_map(&reference.name)),
+        }
+    }
+
+    fn targets(&self, import: &TargetImport) -> Result<Imported, ImportFault> {
+        match import.source().ok_or(ImportFault::NoSource)? {
+            TargetSource::Target(key) => self.target(key).map(Imported::Target),
+            TargetSource::List(keys) => {
+                keys.iter().map(|key| self.target(key)).collect::<Result<_, _>>().map(Imported::TargetList)
+            }
+            TargetSource::Map(keys) => keys
+                .iter()
+                .map(|(map_key, key)| Ok((map_key.clone(), self.target(key)?)))
+                .collect::<Result<_, _>>()
+                .map(Imported::TargetMap),
+            TargetSource::ListOf(import) => {
+                let mut targets = self.kept(import)?;
+                // The original takes the order of the API, which is that of hashed names.
+                targets.sort_by_key(|target| target.index);
+                Ok(Imported::TargetList(targets))
+            }
+            TargetSource::MapOf(import) => {
+                let entry = |target: TargetObject| Some((target.map_key.clone()?, target));
+                Ok(Imported::TargetMap(self.kept(import)?.into_iter().filter_map(entry).collect()))
+            }
+        }
+    }
+
+    fn target(&self, key: &str) -> Result<TargetObject, ImportFault> {
+        let name = name::object_name(&self.context, key);
+        let found = self.from.target(&name).ok_or_else(|| not_found("Target", &name, key))?;
+        self.owner_exists(found.owner.as_deref(), "Target", &name)?;
+        Ok(found)
+    }
+
+    /// What the parent keeps in this job; what earlier jobs left does not count.
+    fn kept(&self, import: &str) -> Result<Vec<TargetObject>, ImportFault> {
+        if self.scope.parent.is_none() {
+            return Err(ImportFault::NoParent);
+        }
+        let mut targets = self.from.kept_targets(&self.context, import);
+        targets.retain(|target| target.job.as_deref() == Some(self.scope.job));
+        Ok(targets)
+    }
+
+    fn owner_exists(&self, owner: Option<&str>, kind: &'static str, name: &str) -> Result<(), ImportFault> {
+        match owner {
+            Some(owner) if Some(owner) != self.scope.parent && !self.from.installation_exists(owner) => {
+                Err(ImportFault::OwnerGone { kind, name: name.to_owned(), owner: owner.to_owned() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn not_found(kind: &'static str, name: &str, key: &str) -> ImportFault {
+    let key = key.strip_prefix('#').unwrap_or(key).to_owned();
+    ImportFault::NotFound { kind, name: name.to_owned(), key }
+}
+
+/// One key, or an object of all keys; each value is read as YAML.
+fn keyed(
+    kind: &'static str,
+    reference: &KeyReference,
+    found: Option<BTreeMap<String, Vec<u8>>>,
+) -> Result<DataValue, ImportFault> {
+    let content = found.ok_or_else(|| not_found(kind, &reference.name, &reference.name))?;
+    let decoded = |bytes: &[u8]| yaml::decode_or_text(&String::from_utf8_lossy(bytes));
+    let value = if reference.key.is_empty() {
+        let entries: Map<String, Value> = content.iter().map(|(key, bytes)| (key.clone(), decoded(bytes))).collect();
+        Value::Object(entries)
+    } else {
+        let bytes = content.get(&reference.key).ok_or_else(|| {
+            let known: Vec<&str> = content.keys().map(String::as_str).collect();
+            let (name, key, known) = (reference.name.clone(), reference.key.clone(), known.join(", "));
+            ImportFault::NoKey { kind, name, key, known }
+        })?;
+        decoded(bytes)
+    };
+    Ok(DataValue { value, hash: None, owner: None })
+}

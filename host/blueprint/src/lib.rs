@@ -1,0 +1,102 @@
+//! Blueprints: their files, what they import and export, and what they render (`landscaper.md` §4).
+//!
+//! A blueprint is read once for a job. Whether an engine exists is asked when it is needed, not here.
+
+pub mod binding;
+mod choice;
+mod definition;
+pub mod export;
+mod file_system;
+pub mod gate;
+pub mod import;
+mod item;
+mod output;
+mod own;
+pub mod plugins;
+mod read;
+pub mod record;
+pub mod removed;
+pub mod rendering;
+pub mod review;
+pub mod schema;
+pub mod sibling;
+mod template;
+pub mod template_engine;
+
+use std::{collections::BTreeMap, num::NonZeroU32};
+
+use serde_json::Value;
+
+pub use self::{
+    choice::{ChoiceError, TargetChoice, check_condition},
+    definition::{ExportDefinition, ExportKind, ImportDefinition, ImportKind},
+    file_system::{FileSystem, FileSystemError},
+    item::{ItemError, ItemTemplate, check_items, decode_items},
+    output::{
+        ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
+    },
+    own::{OWN_ENGINE, OwnComponent},
+    read::{BlueprintError, Fault, Reading},
+    template::{
+        InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, edges_of_templates,
+        faults_of_conditions, faults_of_templates, without_unsatisfied,
+    },
+};
+
+use orangery_core::workflow::FailurePolicy;
+
+/// The file that every blueprint has at its root.
+pub const FILE: &str = "blueprint.yaml";
+
+/// A parsed blueprint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blueprint {
+    /// Annotations; `ocmSchemaVersion` is the only interpreted one.
+    pub annotations: BTreeMap<String, String>,
+    /// JSON schemas that `local://<name>` refers to.
+    pub local_types: BTreeMap<String, Value>,
+    /// What it imports.
+    pub imports: Vec<ImportDefinition>,
+    /// What it exports.
+    pub exports: Vec<ExportDefinition>,
+    /// Rendered first; their bindings join the imports.
+    pub import_executions: Vec<TemplateExecution>,
+    /// They render deploy items.
+    pub deploy_executions: Vec<TemplateExecution>,
+    /// They render exports.
+    pub export_executions: Vec<TemplateExecution>,
+    /// They render sub-installations.
+    pub subinstallation_executions: Vec<TemplateExecution>,
+    /// The sub-installations that need no rendering.
+    pub subinstallations: Vec<InstallationTemplate>,
+    /// What a failed deploy item does to the others, where the installation does not say it (C-01).
+    pub failure_policy: Option<FailurePolicy>,
+    /// How many deploy items may be under way at once, where the installation does not say it (WF-15).
+    pub max_parallel: Option<NonZeroU32>,
+}
+
+/// One template of a blueprint (`TemplateExecutor` in the original).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplateExecution {
+    /// Unique in its list.
+    pub name: String,
+    /// The engine, such as `Jinja`, or [`OWN_ENGINE`].
+    pub engine: String,
+    /// The file with the template, or with the engine itself; `None` where it is written in the blueprint.
+    pub file: Option<String>,
+    /// The template, where it is written in the blueprint; a structure stands here as JSON text. For [`OWN_ENGINE`] the
+    /// reference of the engine.
+    pub template: String,
+}
+
+impl Blueprint {
+    /// Whether it deploys nothing at all: no deploy items and no sub-installations, rendered or static.
+    pub fn deploys_nothing(&self) -> bool {
+        self.deploy_executions.is_empty()
+            && self.subinstallation_executions.is_empty()
+            && self.subinstallations.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! The components that serve the types of deploy items, templates and conditions. Implemented by `plugin`.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::{gate::Answered, template_engine::Renderer};
+use orangery_core::{error::Fault, port::BoxFuture, workflow::Point};
+use orangery_proposal::deployer::{Deployer, PluginIdentity};
+
+/// What a condition asks of a component.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The deploy item.
+    pub item: String,
+    /// Which of its conditions.
+    pub point: Point,
+    /// What the condition tells the component.
+    pub config: Value,
+    /// The values that an expression would have as variables: imports, items, item and objects.
+    pub inputs: Map<String, Value>,
+    /// When it is asked.
+    pub now: jiff::Timestamp,
+}
+
+/// A component that answers conditions.
+pub trait Evaluator: Send + Sync {
+    /// Who it is.
+    fn identity(&self) -> &PluginIdentity;
+    /// Whether the condition holds. A trap, a limit met and an unusable component are faults.
+    fn evaluate<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Answered, Fault>>;
+}
+
+/// Which component serves a deploy item type, a template type or a condition type.
+pub trait Plugins: Send + Sync {
+    /// The deployer of an item type; `None` where no component claims it: such items belong to external deployers.
+    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>>;
+    /// The engine of a template type, such as `Jinja`.
+    fn renderer(&self, template_type: &str) -> Option<Arc<dyn Renderer>>;
+    /// The engine that an execution of type `Wasm` brings along. `name` is where the component comes from: a file of the
+    /// blueprint, or a reference. Whether the bytes are an engine is found out when it is called.
+    fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer>;
+    /// The template types served, sorted, for messages.
+    fn template_types(&self) -> Vec<String>;
+    /// The component of a condition type.
+    fn evaluator(&self, _condition_type: &str) -> Option<Arc<dyn Evaluator>> {
+        None
+    }
+    /// The condition types served, sorted, for messages.
+    fn condition_types(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

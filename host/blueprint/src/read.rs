@@ -1,0 +1,453 @@
+//! From files to a blueprint.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    num::NonZeroU32,
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    Blueprint, FILE, InstallationTemplate, OWN_ENGINE, TemplateExecution,
+    definition::{self, ExportForm, ImportForm},
+    template::TemplateError,
+};
+use orangery_core::{
+    lenient::{self, DecodeError},
+    workflow::FailurePolicy,
+    yaml::{self, YamlError},
+};
+use orangery_ocm::{ComponentReference, ComponentReferenceError, Files};
+
+/// Why a blueprint cannot be used: the file, the field, and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BlueprintError {
+    /// A file cannot be read.
+    #[error("{reason}")]
+    File {
+        /// The file that names it; the file itself where none does.
+        path: String,
+        /// The field that names it; empty where none does.
+        field: String,
+        /// One sentence that names the file that cannot be read.
+        reason: String,
+    },
+    /// A file is no text.
+    #[error("the blueprint file {path} is not UTF-8 text")]
+    NotText {
+        /// The file.
+        path: String,
+    },
+    /// A file is no YAML.
+    #[error("the blueprint file {path} is not YAML: {source}")]
+    Yaml {
+        /// The file.
+        path: String,
+        /// Where and why.
+        source: YamlError,
+    },
+    /// A field has another form.
+    #[error("the blueprint file {path} has a wrong form: {source}")]
+    Form {
+        /// The file.
+        path: String,
+        /// Where and why.
+        source: DecodeError,
+    },
+    /// Another kind of document.
+    #[error("the blueprint file {path} has kind {found:?}; write kind: {expected}")]
+    Kind {
+        /// The file.
+        path: String,
+        /// What is wanted.
+        expected: &'static str,
+        /// What stands there.
+        found: String,
+    },
+    /// A field breaks a rule.
+    #[error("the blueprint file {path} is invalid: {field} {fault}")]
+    Field {
+        /// The file.
+        path: String,
+        /// The field, such as `imports[0].type`.
+        field: String,
+        /// The rule.
+        fault: Fault,
+    },
+    /// A static sub-installation is invalid.
+    #[error("the blueprint file {path} is invalid: {source}")]
+    Subinstallation {
+        /// The file.
+        path: String,
+        /// Where it stands in the file, such as `subinstallations[0]`; empty where it is the file.
+        field: String,
+        /// Which and why.
+        source: Box<TemplateError>,
+    },
+}
+
+impl BlueprintError {
+    /// The file that is at fault.
+    pub fn file(&self) -> &str {
+        match self {
+            BlueprintError::File { path, .. }
+            | BlueprintError::NotText { path }
+            | BlueprintError::Yaml { path, .. }
+            | BlueprintError::Form { path, .. }
+            | BlueprintError::Kind { path, .. }
+            | BlueprintError::Field { path, .. }
+            | BlueprintError::Subinstallation { path, .. } => path,
+        }
+    }
+
+    /// The field at fault; empty for the file as a whole.
+    pub fn field(&self) -> String {
+        match self {
+            BlueprintError::NotText { .. } | BlueprintError::Yaml { .. } => String::new(),
+            BlueprintError::Form { source, .. } => source.path.clone(),
+            BlueprintError::Kind { .. } => "kind".to_owned(),
+            BlueprintError::File { field, .. } | BlueprintError::Field { field, .. } => field.clone(),
+            BlueprintError::Subinstallation { field, source, .. } => source.field(field),
+        }
+    }
+
+    /// What is wrong, without the file.
+    pub fn told(&self) -> String {
+        match self {
+            BlueprintError::File { reason, .. } => reason.clone(),
+            BlueprintError::NotText { .. } => "the file is not UTF-8 text; save it as such".to_owned(),
+            BlueprintError::Yaml { source, .. } => format!("{}; correct the YAML", source.reason),
+            BlueprintError::Form { source, .. } => source.to_string(),
+            BlueprintError::Kind { expected, found, .. } => {
+                format!("the file has kind {found:?}; write kind: {expected}")
+            }
+            BlueprintError::Field { field, fault, .. } => format!("{field} {fault}"),
+            BlueprintError::Subinstallation { source, .. } => source.to_string(),
+        }
+    }
+}
+
+/// A rule of a blueprint that is broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Must be set.
+    Empty,
+    /// Stands twice.
+    Duplicate(String),
+    /// Neither or both of `schema` and `targetType`, and no `type`.
+    SchemaOrTargetType,
+    /// `targetType` on data.
+    OnlyForTargets,
+    /// `schema` on targets.
+    OnlyForData,
+    /// A `type` that does not exist.
+    UnknownType {
+        /// The type.
+        found: String,
+        /// The types there are.
+        known: &'static str,
+    },
+    /// `imports` under an import that is always there.
+    ConditionalOnRequired,
+    /// Not exactly one of `file` and `template`, or `file` and an inline template.
+    FileOrTemplate,
+    /// `file` beside other fields of a sub-installation.
+    FileOrInline,
+    /// A failure policy that does not exist.
+    UnknownPolicy(String),
+    /// No item may be under way.
+    NoneParallel,
+    /// No component stands where an execution of type `Wasm` names one.
+    Component(ComponentReferenceError),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Empty => f.write_str("is missing; set it"),
+            Fault::Duplicate(name) => write!(f, "{name:?} stands twice; give every entry its own name"),
+            Fault::SchemaOrTargetType => {
+                f.write_str("has no type: set `schema` for data or `targetType` for targets, or write `type`")
+            }
+            Fault::OnlyForTargets => {
+                f.write_str("belongs to targets, but the type is data; remove it or set type: target")
+            }
+            Fault::OnlyForData => {
+                f.write_str("belongs to data, but the type is a target's; remove it or set type: data")
+            }
+            Fault::UnknownType { found, known } => write!(f, "{found:?} does not exist; known types are {known}"),
+            Fault::ConditionalOnRequired => {
+                f.write_str("are conditional imports, which an import has only under required: false")
+            }
+            Fault::FileOrTemplate => f.write_str("needs exactly one of `file` and `template`"),
+            Fault::UnknownPolicy(found) => {
+                let known = FailurePolicy::ALL.map(FailurePolicy::name).join(" or ");
+                write!(f, "{found:?} does not exist; write {known}")
+            }
+            Fault::NoneParallel => f.write_str("has to be 1 or more; leave it out for any number"),
+            Fault::Component(error) => error.fmt(f),
+            Fault::FileOrInline => f.write_str("needs either `file` alone or an installation template written out"),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Form {
+    // Known, and nothing depends on them.
+    #[serde(rename = "apiVersion")]
+    _api_version: Value,
+    #[serde(rename = "jsonSchemaVersion")]
+    _json_schema_version: Value,
+    kind: String,
+    annotations: BTreeMap<String, String>,
+    local_types: BTreeMap<String, Value>,
+    imports: Vec<ImportForm>,
+    exports: Vec<ExportForm>,
+    import_executions: Vec<ExecutionForm>,
+    deploy_executions: Vec<ExecutionForm>,
+    export_executions: Vec<ExecutionForm>,
+    subinstallation_executions: Vec<ExecutionForm>,
+    subinstallations: Vec<Value>,
+    failure_policy: String,
+    max_parallel: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ExecutionForm {
+    name: String,
+    #[serde(rename = "type")]
+    type_: String,
+    file: String,
+    template: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct SubinstallationForm {
+    file: String,
+    name: String,
+}
+
+/// A blueprint as far as it can be read, and all that is to be said of it.
+#[derive(Debug, Default, PartialEq)]
+pub struct Reading {
+    /// What can be read of it: entries with a fault are left out.
+    pub blueprint: Blueprint,
+    /// Where each of the blueprint's static sub-installations stands: file, and field of it; empty for the whole file.
+    pub subinstallations: Vec<(String, String)>,
+    /// Where its imports stand, conditional ones included, by name: the field of the blueprint's file.
+    pub imports: BTreeMap<String, String>,
+    /// Where its exports stand.
+    pub exports: BTreeMap<String, String>,
+    /// Where its executions stand, by list and name: the field of the blueprint's file.
+    pub executions: BTreeMap<(&'static str, String), String>,
+    /// Everything that is wrong.
+    pub faults: Vec<BlueprintError>,
+    /// File and field of what nobody knows, and so is ignored.
+    pub unknown: Vec<(String, String)>,
+}
+
+impl Blueprint {
+    /// Reads the blueprint of these files; every file it names is looked up.
+    pub fn parse(files: &dyn Files) -> Result<Self, BlueprintError> {
+        let Reading { blueprint, faults, .. } = Reading::of(files);
+        match faults.into_iter().next() {
+            None => Ok(blueprint),
+            Some(fault) => Err(fault),
+        }
+    }
+}
+
+impl Reading {
+    /// Reads as much of a blueprint as can be read; every file it names is looked up.
+    pub fn of(files: &dyn Files) -> Self {
+        let mut reading = Self::default();
+        match reading.document(files) {
+            Ok(form) => reading.fill(files, form),
+            Err(fault) => reading.faults.push(fault),
+        }
+        reading
+    }
+
+    /// The blueprint's own file; one without a kind is taken for it.
+    fn document(&mut self, files: &dyn Files) -> Result<Form, BlueprintError> {
+        let value = yaml(files, FILE, (FILE, ""))?;
+        let (form, unknown) = lenient::decode_noting::<Form>(&value);
+        self.unknown.extend(unknown.into_iter().map(|field| (FILE.to_owned(), field)));
+        let form = form.map_err(|source| BlueprintError::Form { path: FILE.to_owned(), source })?;
+        match form.kind.as_str() {
+            "" | "Blueprint" => Ok(form),
+            found => {
+                let (path, found) = (FILE.to_owned(), found.to_owned());
+                Err(BlueprintError::Kind { path, expected: "Blueprint", found })
+            }
+        }
+    }
+
+    fn fill(&mut self, files: &dyn Files, form: Form) {
+        let mut faults = Vec::new();
+        let imports = definition::imports(form.imports, "imports", &mut self.imports, &mut faults);
+        let exports = definition::exports(form.exports, &mut self.exports, &mut faults);
+        let failure_policy = failure_policy(&form.failure_policy, &mut faults);
+        let max_parallel = max_parallel(form.max_parallel, &mut faults);
+        let field = |(field, fault)| BlueprintError::Field { path: FILE.to_owned(), field, fault };
+        self.faults.extend(faults.into_iter().map(field));
+        self.blueprint = Blueprint {
+            annotations: form.annotations,
+            local_types: form.local_types,
+            imports,
+            exports,
+            import_executions: self.executions(files, "importExecutions", form.import_executions),
+            deploy_executions: self.executions(files, "deployExecutions", form.deploy_executions),
+            export_executions: self.executions(files, "exportExecutions", form.export_executions),
+            subinstallation_executions: self.executions(
+                files,
+                "subinstallationExecutions",
+                form.subinstallation_executions,
+            ),
+            subinstallations: Vec::new(),
+            failure_policy,
+            max_parallel,
+        };
+        for (index, value) in form.subinstallations.iter().enumerate() {
+            match self.subinstallation(files, &format!("subinstallations[{index}]"), value) {
+                Ok((template, site)) => {
+                    self.blueprint.subinstallations.push(template);
+                    self.subinstallations.push(site);
+                }
+                Err(fault) => self.faults.push(fault),
+            }
+        }
+    }
+
+    fn executions(
+        &mut self,
+        files: &dyn Files,
+        list: &'static str,
+        forms: Vec<ExecutionForm>,
+    ) -> Vec<TemplateExecution> {
+        let mut names = BTreeSet::new();
+        let mut all = Vec::new();
+        for (index, form) in forms.into_iter().enumerate() {
+            let place = format!("{list}[{index}]");
+            match execution(files, &place, form, &mut names) {
+                Ok(execution) => {
+                    self.executions.insert((list, execution.name.clone()), place);
+                    all.push(execution);
+                }
+                Err(fault) => self.faults.push(fault),
+            }
+        }
+        all
+    }
+
+    fn subinstallation(
+        &mut self,
+        files: &dyn Files,
+        place: &str,
+        value: &Value,
+    ) -> Result<(InstallationTemplate, (String, String)), BlueprintError> {
+        let form: SubinstallationForm = lenient::decode(value).map_err(|mut source| {
+            source.path = if source.path.is_empty() { place.to_owned() } else { format!("{place}.{}", source.path) };
+            BlueprintError::Form { path: FILE.to_owned(), source }
+        })?;
+        let outer = value;
+        let (path, field, value) = match form.file.as_str() {
+            "" => (FILE, place, outer.clone()),
+            _ if !form.name.is_empty() => {
+                let field = place.to_owned();
+                return Err(BlueprintError::Field { path: FILE.to_owned(), field, fault: Fault::FileOrInline });
+            }
+            file => (file, "", yaml(files, file, (FILE, &format!("{place}.file")))?),
+        };
+        let (template, unknown) = InstallationTemplate::parse_noting(&value, field);
+        self.unknown.extend(unknown.into_iter().map(|field| (path.to_owned(), field)));
+        let site = (path.to_owned(), field.to_owned());
+        match template {
+            Ok(template) => Ok((template, site)),
+            Err(source) => {
+                Err(BlueprintError::Subinstallation { path: site.0, field: site.1, source: Box::new(source) })
+            }
+        }
+    }
+}
+
+fn failure_policy(name: &str, faults: &mut Vec<(String, Fault)>) -> Option<FailurePolicy> {
+    let policy = FailurePolicy::named(name);
+    if policy.is_none() && !name.is_empty() {
+        faults.push(("failurePolicy".to_owned(), Fault::UnknownPolicy(name.to_owned())));
+    }
+    policy
+}
+
+fn max_parallel(most: Option<i64>, faults: &mut Vec<(String, Fault)>) -> Option<NonZeroU32> {
+    // More than can be counted is any number.
+    let count = NonZeroU32::new(u32::try_from(most?.max(0)).unwrap_or(u32::MAX));
+    if count.is_none() {
+        faults.push(("maxParallel".to_owned(), Fault::NoneParallel));
+    }
+    count
+}
+
+/// The content of a file that is named by a field of another one.
+fn yaml(files: &dyn Files, path: &str, named_by: (&str, &str)) -> Result<Value, BlueprintError> {
+    let bytes = files.read(path).map_err(|reason| {
+        let (path, field) = (named_by.0.to_owned(), named_by.1.to_owned());
+        BlueprintError::File { path, field, reason }
+    })?;
+    let text = String::from_utf8(bytes).map_err(|_| BlueprintError::NotText { path: path.to_owned() })?;
+    yaml::decode(&text).map_err(|source| BlueprintError::Yaml { path: path.to_owned(), source })
+}
+
+fn execution(
+    files: &dyn Files,
+    place: &str,
+    form: ExecutionForm,
+    names: &mut BTreeSet<String>,
+) -> Result<TemplateExecution, BlueprintError> {
+    let fault = |field: &str, fault| {
+        let field = if field.is_empty() { place.to_owned() } else { format!("{place}.{field}") };
+        Err(BlueprintError::Field { path: FILE.to_owned(), field, fault })
+    };
+    if form.name.is_empty() {
+        return fault("name", Fault::Empty);
+    }
+    if !names.insert(form.name.clone()) {
+        return fault("name", Fault::Duplicate(form.name));
+    }
+    if form.type_.is_empty() {
+        return fault("type", Fault::Empty);
+    }
+    let own = form.type_ == OWN_ENGINE;
+    let (file, template) = match (form.file.as_str(), form.template) {
+        ("", Some(template)) if own => match reference(&template) {
+            Ok(reference) => (None, reference.to_string()),
+            Err(error) => return fault("template", Fault::Component(error)),
+        },
+        ("", Some(Value::String(text))) => (None, text),
+        // Spiff takes a structure; its engine reads YAML, and JSON is YAML.
+        ("", Some(structure)) => (None, structure.to_string()),
+        ("", None) => return fault("", Fault::FileOrTemplate),
+        (path, None) => {
+            files.read(path).map_err(|reason| {
+                let (path, field) = (FILE.to_owned(), format!("{place}.file"));
+                BlueprintError::File { path, field, reason }
+            })?;
+            (Some(path.to_owned()), String::new())
+        }
+        (_, Some(_)) => return fault("", Fault::FileOrTemplate),
+    };
+    Ok(TemplateExecution { name: form.name, engine: form.type_, file, template })
+}
+
+/// The component that an execution of type `Wasm` refers to: the reference itself, or `component` of a structure.
+fn reference(template: &Value) -> Result<ComponentReference, ComponentReferenceError> {
+    match template.get("component").unwrap_or(template) {
+        Value::String(text) => text.parse(),
+        other => Err(ComponentReferenceError::Form(other.to_string().chars().take(300).collect())),
+    }
+}

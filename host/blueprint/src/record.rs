@@ -1,0 +1,226 @@
+//! DataObjects and Targets as installations and executions write them: imports kept for the blueprint and its
+//! sub-installations, and exports (`landscaper.md` §2.2, §5.4, §5.5).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use orangery_core::{digest, name};
+
+/// One object to be written. What its labels say stands in fields of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The object's name.
+    pub name: String,
+    /// The context it lives in; empty for roots' exports, and then not labelled.
+    pub context: String,
+    /// Who writes it, `Inst.<name>` or `Exec.<name>`.
+    pub source: String,
+    /// Why; exports of executions say nothing.
+    pub purpose: Option<Purpose>,
+    /// The data reference; empty for exports of executions, and then not labelled.
+    pub key: String,
+    /// Its place in a target list or map.
+    pub place: Option<Place>,
+    /// The job that writes it; empty for exports of executions, and then not labelled.
+    pub job: String,
+    /// The hash of its content.
+    pub hash: String,
+    /// What it holds.
+    pub content: Content,
+}
+
+/// Why an installation writes an object: its label `sourceType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Kept for the installation's own templates and sub-installations.
+    Import,
+    /// For its siblings and parent.
+    Export,
+}
+
+/// The place of a Target in a list or map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a list, from 0.
+    Index(usize),
+    /// In a map.
+    Key(String),
+}
+
+/// What a record holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A DataObject's data.
+    Data(Value),
+    /// A Target.
+    Target(TargetContent),
+}
+
+/// A Target's spec, and the labels and annotations it has besides those of the record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TargetContent {
+    /// `{type, config | secretRef}`
+    pub spec: Value,
+    /// Labels of others.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of others.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Labels and annotations with this prefix are the record's own.
+const OWN: &str = "data.landscaper.gardener.cloud/";
+/// What `kubectl apply` remembers belongs to the object it applied, not to copies.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+impl TargetContent {
+    /// The content of a Target object as the API has it.
+    pub fn of(object: &Value) -> Self {
+        let texts = |field: &str| {
+            let map = object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
+            map.into_iter()
+                .flatten()
+                .filter(|(key, _)| !key.starts_with(OWN) && *key != LAST_APPLIED)
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect()
+        };
+        let spec = object.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        Self { spec, labels: texts("labels"), annotations: texts("annotations") }
+    }
+}
+
+/// Who writes: an installation in a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// The installation's namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub installation: &'a str,
+    /// Its parent's name; `None` for roots.
+    pub parent: Option<&'a str>,
+    /// The job.
+    pub job: &'a str,
+}
+
+impl Scope<'_> {
+    /// The context that its imports are looked up in and its exports are written to (`landscaper.md` §5.1).
+    pub fn context(&self) -> String {
+        self.parent.map(name::installation_context).unwrap_or_default()
+    }
+
+    /// The context of its own imports and of its sub-installations' exports.
+    pub fn own_context(&self) -> String {
+        name::installation_context(self.installation)
+    }
+
+    /// A record of this installation under `key` of a context.
+    pub(crate) fn record(&self, purpose: Purpose, key: &str, place: Option<Place>, content: Content) -> Record {
+        let context = match purpose {
+            Purpose::Import => self.own_context(),
+            Purpose::Export => self.context(),
+        };
+        let name = match &place {
+            None => name::object_name(&context, key),
+            Some(Place::Index(index)) => name::object_name(&context, &name::element_key(key, *index)),
+            Some(Place::Key(map_key)) => name::object_name(&context, &name::entry_key(key, map_key)),
+        };
+        Record {
+            name,
+            context,
+            source: self.own_context(),
+            purpose: Some(purpose),
+            // A label cannot hold the mark of a global key.
+            key: key.strip_prefix('#').unwrap_or(key).to_owned(),
+            place,
+            job: self.job.to_owned(),
+            hash: content.hash(),
+            content,
+        }
+    }
+}
+
+impl Content {
+    fn hash(&self) -> String {
+        match self {
+            Content::Data(data) => digest::data_hash(data),
+            Content::Target(target) => digest::target_hash(&target.spec),
+        }
+    }
+}
+
+/// The DataObject with the exports of an Execution: item name to exports, null for items without (`landscaper.md` §6.6).
+pub fn execution_exports(execution: &str, items: Map<String, Value>) -> Record {
+    let content = Content::Data(Value::Object(items));
+    Record {
+        name: name::execution_export(execution),
+        context: name::execution_context(execution),
+        source: name::execution_context(execution),
+        purpose: None,
+        key: String::new(),
+        place: None,
+        job: String::new(),
+        hash: content.hash(),
+        content,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    mod objects;
+
+    #[test]
+    fn the_export_of_an_execution_is_the_one_recorded_from_the_original() {
+        let items = json!({"item": null}).as_object().unwrap().clone();
+        assert_eq!(
+            execution_exports("hello", items),
+            Record {
+                name: "5gvu6icmp4eiixm73cgfmq7fcyqoszx4".to_owned(),
+                context: "Exec.hello".to_owned(),
+                source: "Exec.hello".to_owned(),
+                purpose: None,
+                key: String::new(),
+                place: None,
+                job: String::new(),
+                hash: "cbd3229133410c4901821cbeb721d40711de60a0".to_owned(),
+                content: Content::Data(json!({"item": null})),
+            }
+        );
+    }
+
+    #[test]
+    fn a_target_s_own_labels_and_annotations_are_kept_and_ours_are_not() {
+        let object = json!({
+            "metadata": {
+                "labels": {"team": "a", "data.landscaper.gardener.cloud/key": "k"},
+                "annotations": {
+                    "note": "b",
+                    "data.landscaper.gardener.cloud/hash": "h",
+                    "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                },
+            },
+            "spec": {"type": "t"},
+        });
+        let one = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        assert_eq!(
+            TargetContent::of(&object),
+            TargetContent { spec: json!({"type": "t"}), labels: one("team", "a"), annotations: one("note", "b") }
+        );
+    }
+
+    #[test]
+    fn roots_export_to_the_empty_context_and_children_to_their_parents() {
+        let root = Scope { namespace: "ns", installation: "root", parent: None, job: "j" };
+        let child = Scope { installation: "sub", parent: Some("root"), ..root };
+        let place = |scope: &Scope<'_>| {
+            let record = scope.record(Purpose::Export, "out", None, Content::Data(json!(1)));
+            (record.name, record.context, record.source)
+        };
+        assert_eq!(place(&root), ("out".to_owned(), String::new(), "Inst.root".to_owned()));
+        let hashed = name::object_name("Inst.root", "out");
+        assert_eq!(place(&child), (hashed, "Inst.root".to_owned(), "Inst.sub".to_owned()));
+    }
+}

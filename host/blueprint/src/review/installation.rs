@@ -1,0 +1,98 @@
+//! An Installation of a manifest whose blueprint is written out in it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Origin, Review, Severity, Text, binding::Bound};
+use crate::binding::{Exports, Imports};
+use orangery_core::{lenient, yaml::Located};
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Form {
+    spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    imports: Imports,
+    import_data_mappings: BTreeMap<String, Value>,
+    exports: Exports,
+    export_data_mappings: BTreeMap<String, Value>,
+    blueprint: BlueprintForm,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct BlueprintForm {
+    inline: Inline,
+    #[serde(rename = "ref")]
+    reference: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Inline {
+    filesystem: Option<Value>,
+}
+
+/// Whether a document is an Installation of the field's API group.
+pub fn is_installation(document: &Value) -> bool {
+    let text = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default();
+    text("kind") == "Installation" && text("apiVersion").starts_with("landscaper.gardener.cloud/")
+}
+
+/// Looks at an Installation and at the blueprint in it. A blueprint of a component version is left to who has that.
+pub fn review_installation(located: &Located, text: &Text) -> Review {
+    let mut review = Review::default();
+    let places = Arc::new(located.places.clone());
+    let spot = |field: &str| text.spot(places.find(field));
+    let (form, unknown) = lenient::decode_noting::<Form>(&located.value);
+    for field in unknown.iter().filter(|field| field.starts_with("spec.imports.") || field.starts_with("spec.exports."))
+    {
+        let told = format!("nobody knows the field {field}, so it is ignored; correct its name or remove it");
+        review.say(Severity::Warning, spot(field), told);
+    }
+    for (field, place) in places.duplicates() {
+        let told = format!("{field} stands twice in its object, and only the last one counts; remove the other");
+        review.say(Severity::Warning, text.spot(*place), told);
+    }
+    let spec = match form {
+        Ok(form) => form.spec,
+        Err(error) => {
+            review.say(Severity::Error, spot(&error.path), error.to_string());
+            return review;
+        }
+    };
+    let bound = Bound {
+        imports: &spec.imports,
+        import_mappings: &spec.import_data_mappings,
+        exports: &spec.exports,
+        export_mappings: &spec.export_data_mappings,
+    };
+    bound.rules(&mut review, |field| spot(&format!("spec.{field}")));
+    bound.mappings(&mut review, (text, &places), |field| format!("spec.{field}"));
+    let Some(tree) = &spec.blueprint.inline.filesystem else {
+        let (severity, told) = match spec.blueprint.reference {
+            Some(_) => (
+                Severity::Note,
+                "the blueprint comes from a component version, so it is not checked; check its own folder",
+            ),
+            None => (
+                Severity::Error,
+                "the installation has no blueprint; set spec.blueprint.ref or spec.blueprint.inline.filesystem",
+            ),
+        };
+        review.say(severity, spot("spec.blueprint"), told);
+        return review;
+    };
+    let field = "spec.blueprint.inline.filesystem".to_owned();
+    let origin = Origin::Inline { document: text.clone(), places: Arc::clone(&places), field };
+    if let Some(blueprint) = review.inline_blueprint(tree, &origin) {
+        bound.review(&mut review, &blueprint, |field| spot(&format!("spec.{field}")));
+    }
+    review
+}

@@ -1,0 +1,161 @@
+//! JSON Schema checks of imports and exports (`landscaper.md` §4.8).
+//!
+//! References of the schemes `local://`, `blueprint://` and `cd://` are put in place before; nothing is fetched here.
+
+mod hybrid;
+mod resolve;
+
+use std::collections::BTreeMap;
+
+use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
+use serde_json::Value;
+
+use orangery_ocm::{Files, ReferenceError, ResourceReference};
+
+/// What the schemas of one blueprint may refer to.
+#[derive(Clone, Copy)]
+pub struct Schemas<'a> {
+    /// `localTypes` of the blueprint.
+    pub local_types: &'a BTreeMap<String, Value>,
+    /// Its files.
+    pub files: &'a dyn Files,
+    /// The schemas of its component version that were fetched so far, by where they are from the component version on.
+    pub resources: &'a BTreeMap<ResourceReference, Value>,
+}
+
+/// Why a value is refused, or a schema cannot be used. Never shows the value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// The value does not follow the schema.
+    #[error("the value does not follow the schema: {}", faults.join("; "))]
+    Value {
+        /// Each with its place; at most [`MOST_FAULTS`].
+        faults: Vec<String>,
+    },
+    /// The schema itself is not one.
+    #[error("the schema in the blueprint is invalid: {reason}")]
+    Schema {
+        /// Why.
+        reason: String,
+    },
+    /// A reference to a type that `localTypes` lacks.
+    #[error("the schema refers to {reference}, but localTypes of the blueprint has no {name:?}; known are: {known}")]
+    UnknownType {
+        /// The reference.
+        reference: String,
+        /// The type.
+        name: String,
+        /// The types there are.
+        known: String,
+    },
+    /// A reference to a file that cannot be used.
+    #[error("the schema refers to {reference}: {reason}")]
+    File {
+        /// The reference.
+        reference: String,
+        /// Why.
+        reason: String,
+    },
+    /// A fragment that leads nowhere.
+    #[error("the schema refers to {reference}, but there is no field {field:?} on that path")]
+    Fragment {
+        /// The reference.
+        reference: String,
+        /// Where the path ends.
+        field: String,
+    },
+    /// References that lead back to themselves.
+    #[error(
+        "the schema refers to {reference} from within itself; break the circle, or use `#/…` references inside one schema"
+    )]
+    Circle {
+        /// The reference.
+        reference: String,
+    },
+    /// A reference into the component version that is none.
+    #[error("the schema refers to {reference}: {source}")]
+    Reference {
+        /// The reference.
+        reference: String,
+        /// Why.
+        source: Box<ReferenceError>,
+    },
+    /// A schema of the component version that was not fetched: who checks fetches it and checks again.
+    #[error(
+        "the schema refers to {reference}, but the blueprint belongs to no component version; give the installation a componentDescriptor"
+    )]
+    NotFetched {
+        /// The reference.
+        reference: String,
+        /// Where it is, from the component version of the blueprint on.
+        resource: Box<ResourceReference>,
+    },
+    /// Any other reference.
+    #[error(
+        "the schema refers to {reference}; only local://, blueprint:// and `#` references are followed, nothing is fetched"
+    )]
+    Scheme {
+        /// The reference.
+        reference: String,
+    },
+}
+
+impl SchemaError {
+    /// The schema that has to be fetched before the check can be made.
+    pub fn not_fetched(&self) -> Option<&ResourceReference> {
+        match self {
+            SchemaError::NotFetched { resource, .. } => Some(resource),
+            _ => None,
+        }
+    }
+}
+
+/// How many faults of a value are told.
+pub const MOST_FAULTS: usize = 5;
+
+impl Schemas<'_> {
+    /// Whether a schema can be used: its references lead somewhere, and it is a schema.
+    pub fn check_schema(&self, schema: &Value) -> Result<(), SchemaError> {
+        compile(&resolve::resolve(self, schema)?).map(drop)
+    }
+
+    /// Whether a value follows a schema (draft 7, draft 4 where the schema is only valid there).
+    pub fn check(&self, schema: &Value, value: &Value) -> Result<(), SchemaError> {
+        let schema = resolve::resolve(self, schema)?;
+        let validator = compile(&schema)?;
+        let faults: Vec<String> = validator.iter_errors(value).take(MOST_FAULTS).map(|error| fault(&error)).collect();
+        if faults.is_empty() { Ok(()) } else { Err(SchemaError::Value { faults }) }
+    }
+}
+
+fn compile(schema: &Value) -> Result<Validator, SchemaError> {
+    let schema = &hybrid::numbered(schema);
+    let build = |draft| jsonschema::options().with_draft(draft).should_validate_formats(true).offline().build(schema);
+    build(Draft::Draft7).or_else(|error| {
+        build(Draft::Draft4).map_err(|_| SchemaError::Schema { reason: format!("{} ({error})", place(&error)) })
+    })
+}
+
+/// The place of a fault: a JSON pointer, `/` for the value itself.
+fn place(error: &ValidationError<'_>) -> String {
+    let path = error.instance_path().to_string();
+    if path.is_empty() { "/".to_owned() } else { path }
+}
+
+fn fault(error: &ValidationError<'_>) -> String {
+    let found = match error.kind() {
+        ValidationErrorKind::Type { .. } => match error.instance().as_ref() {
+            Value::Null => ", found null",
+            Value::Bool(_) => ", found boolean",
+            Value::Number(_) => ", found number",
+            Value::String(_) => ", found string",
+            Value::Array(_) => ", found array",
+            Value::Object(_) => ", found object",
+        },
+        _ => "",
+    };
+    format!("at {}: {}{found}", place(error), error.masked())
+}
+
+#[cfg(test)]
+mod tests;

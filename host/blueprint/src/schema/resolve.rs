@@ -1,0 +1,95 @@
+//! Puts in place what `$ref`s of our schemes stand for. Fields next to such a `$ref` are dropped, as in the original.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{SchemaError, Schemas};
+use orangery_ocm::ResourceReference;
+
+/// A schema without references that leave it.
+pub(super) fn resolve(schemas: &Schemas<'_>, schema: &Value) -> Result<Value, SchemaError> {
+    walk(&Place { schemas, component: None }, schema, &BTreeSet::new())
+}
+
+/// Where a part of a schema comes from: its references count from there.
+struct Place<'a> {
+    schemas: &'a Schemas<'a>,
+    /// The component references that lead to the component version it lies in; `None` for the blueprint.
+    component: Option<Path>,
+}
+
+type Path = Vec<BTreeMap<String, String>>;
+
+/// `above` are the references that this part stands under, each with the place that it counts from.
+fn walk(place: &Place<'_>, part: &Value, above: &BTreeSet<(Option<Path>, String)>) -> Result<Value, SchemaError> {
+    match part {
+        Value::Object(map) => match map.get("$ref") {
+            Some(Value::String(reference)) if !reference.starts_with('#') => follow(place, reference, above),
+            Some(_) | None => map
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), walk(place, value, above)?)))
+                .collect::<Result<_, _>>()
+                .map(Value::Object),
+        },
+        Value::Array(items) => items.iter().map(|item| walk(place, item, above)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(part.clone()),
+    }
+}
+
+fn follow(place: &Place<'_>, reference: &str, above: &BTreeSet<(Option<Path>, String)>) -> Result<Value, SchemaError> {
+    let own = || reference.to_owned();
+    let mut above = above.clone();
+    if !above.insert((place.component.clone(), own())) {
+        return Err(SchemaError::Circle { reference: own() });
+    }
+    let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    let resolved = if let Some(name) = address.strip_prefix("local://") {
+        walk(place, local_type(place, reference, name)?, &above)?
+    } else if let Some(path) = address.strip_prefix("blueprint://") {
+        walk(place, &file(place, reference, path)?, &above)?
+    } else if address.starts_with("cd://") {
+        let (found, component) = resource(place, reference, address)?;
+        walk(&Place { schemas: place.schemas, component: Some(component) }, found, &above)?
+    } else {
+        return Err(SchemaError::Scheme { reference: own() });
+    };
+    let mut part = &resolved;
+    for field in fragment.trim_matches('/').split('/').filter(|field| !field.is_empty()) {
+        part = part.get(field).ok_or_else(|| SchemaError::Fragment { reference: own(), field: field.to_owned() })?;
+    }
+    Ok(part.clone())
+}
+
+/// A type of `localTypes`; schemas of component versions have none.
+fn local_type<'a>(place: &Place<'a>, reference: &str, name: &str) -> Result<&'a Value, SchemaError> {
+    let types = place.schemas.local_types;
+    let of_blueprint = place.component.is_none();
+    types.get(name).filter(|_| of_blueprint).ok_or_else(|| {
+        let known: Vec<&str> = types.keys().filter(|_| of_blueprint).map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        SchemaError::UnknownType { reference: reference.to_owned(), name: name.to_owned(), known }
+    })
+}
+
+/// A file of the blueprint; schemas of component versions see none.
+fn file(place: &Place<'_>, reference: &str, path: &str) -> Result<Value, SchemaError> {
+    let fault = |reason| SchemaError::File { reference: reference.to_owned(), reason };
+    if place.component.is_some() {
+        return Err(fault("a schema of a component version has no blueprint, use cd:// or `#/…`".to_owned()));
+    }
+    let bytes = place.schemas.files.read(path).map_err(fault)?;
+    serde_json::from_slice(&bytes).map_err(|error| fault(format!("{path} is not JSON: {error}")))
+}
+
+/// A schema of a component version, and the component references that lead to where it lies.
+fn resource<'a>(place: &Place<'a>, reference: &str, address: &str) -> Result<(&'a Value, Path), SchemaError> {
+    let ResourceReference { resource, reference_path } = ResourceReference::parse(address)
+        .map_err(|source| SchemaError::Reference { reference: reference.to_owned(), source: Box::new(source) })?;
+    let path: Path = place.component.iter().flatten().cloned().chain(reference_path).collect();
+    let resource = ResourceReference { resource, reference_path: path.clone() };
+    match place.schemas.resources.get(&resource) {
+        Some(found) => Ok((found, path)),
+        None => Err(SchemaError::NotFetched { reference: reference.to_owned(), resource: Box::new(resource) }),
+    }
+}

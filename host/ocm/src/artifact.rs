@@ -1,0 +1,137 @@
+//! Content by reference, as deployers ask for it (`wit/deployer/artifacts.wit`).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use data_encoding::BASE64;
+use serde::Deserialize;
+
+use super::ComponentReference;
+use orangery_core::{error::Fault, lenient, port::BoxFuture, yaml};
+
+/// Content that was found. What it is called never has another content; it is fetched when it is asked for.
+pub trait Artifact: Send + Sync {
+    /// `sha256:…` of the content.
+    fn digest(&self) -> &str;
+    /// Its media type, as the registry or the server gives it; may be empty.
+    fn media_type(&self) -> &str;
+    /// Its length in bytes.
+    fn size(&self) -> u64;
+    /// All of it, compared with its digest.
+    fn content(&self) -> BoxFuture<'_, Result<Arc<Vec<u8>>, Fault>>;
+    /// Another layer of the same artifact, such as the provenance of a chart; `None` where it has none of this media type.
+    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a>;
+}
+
+/// What a search for a layer ends with.
+pub type Layer<'a> = BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>>;
+
+/// What a search for content ends with.
+pub type Found<'a> = BoxFuture<'a, Result<Arc<dyn Artifact>, Fault>>;
+
+/// Content of registries and web servers, asked for with the credentials of one Context. Grants are checked by the caller.
+pub trait Artifacts: Send + Sync {
+    /// The WebAssembly component of an artifact: its layer of media type `application/wasm`. The manifest has the digest
+    /// of the reference, and the layer the digest that the manifest says, or the answer is a fault.
+    fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
+    /// An artifact of a registry, as it is now: a chart where it has one, else its first layer.
+    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a>;
+    /// A file of a web server.
+    fn url<'a>(&'a self, url: &'a str) -> Found<'a>;
+    /// A chart of a classic repository, or of the registry where the address begins with `oci://`.
+    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> Found<'a>;
+}
+
+/// Resources of component versions, by the key that the template function `getResourceKey` gives.
+pub trait Resources: Send + Sync {
+    /// The content of a resource. Of an artifact in a registry it is the layer that [`Artifacts::oci`] gives.
+    fn resource<'a>(&'a self, key: &'a ResourceKey) -> Found<'a>;
+}
+
+/// The global identity of a resource (`landscaper.md` §4.5): what [`crate::resource_key`] writes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ResourceKey {
+    /// The component version that has it.
+    pub component: KeyComponent,
+    /// The identity of the resource in it; always with `name`.
+    pub resource: BTreeMap<String, String>,
+}
+
+/// The component version of a [`ResourceKey`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct KeyComponent {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// The longest key, in bytes.
+const LONGEST: usize = 4096;
+
+impl ResourceKey {
+    /// Reads a key: YAML in base64. The error is one sentence.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let unusable = |why: String| {
+            format!(
+                "the resource key {:?} cannot be used: {why}; write what the template function getResourceKey gives",
+                text.chars().take(200).collect::<String>()
+            )
+        };
+        if text.len() > LONGEST {
+            return Err(unusable(format!("it is longer than {LONGEST} bytes")));
+        }
+        let bytes = BASE64.decode(text.trim().as_bytes()).map_err(|_| unusable("it is no base64".to_owned()))?;
+        let document = String::from_utf8(bytes).map_err(|_| unusable("it is no UTF-8".to_owned()))?;
+        let value = yaml::decode(&document).map_err(|error| unusable(format!("it is no YAML: {error}")))?;
+        let key: Self = lenient::decode(&value).map_err(|error| unusable(error.to_string()))?;
+        if !key.resource.contains_key("name") {
+            return Err(unusable("it names no resource".to_owned()));
+        }
+        Ok(key)
+    }
+}
+
+impl std::fmt::Display for ResourceKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.resource.get("name").map_or("", String::as_str);
+        write!(f, "the resource {name} of {}:{}", self.component.name, self.component.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Descriptor, resource_key};
+
+    #[test]
+    fn a_key_is_read_as_it_is_written() {
+        let descriptor = serde_json::json!({
+            "meta": {"schemaVersion": "v2"},
+            "component": {"name": "example.org/shop", "version": "1.0.0", "provider": "me", "repositoryContexts": [],
+                "sources": [], "componentReferences": [], "resources": [
+                {"name": "chart", "version": "1.2.3", "type": "helmChart", "relation": "external",
+                 "extraIdentity": {"flavour": "large"}, "access": {"type": "none"}}]},
+        });
+        let descriptor = Descriptor::parse(&descriptor).unwrap();
+        let key = ResourceKey::read(&resource_key(&descriptor, &descriptor.resources[0])).unwrap();
+        let expected = ResourceKey {
+            component: KeyComponent { name: "example.org/shop".to_owned(), version: "1.0.0".to_owned() },
+            resource: [("flavour", "large"), ("name", "chart")].map(|(name, value)| (name.into(), value.into())).into(),
+        };
+        assert_eq!(key, expected);
+        assert_eq!(key.to_string(), "the resource chart of example.org/shop:1.0.0");
+    }
+
+    #[test]
+    fn what_is_no_key_is_told() {
+        let told = |text: &str| ResourceKey::read(text).unwrap_err();
+        let end = "; write what the template function getResourceKey gives";
+        assert_eq!(told("%"), format!("the resource key \"%\" cannot be used: it is no base64{end}"));
+        let of = |text: &str| BASE64.encode(text.as_bytes());
+        let no_name = of("component: {name: a, version: '1'}\nresource: {}");
+        assert_eq!(told(&no_name), format!("the resource key {no_name:?} cannot be used: it names no resource{end}"));
+        for text in [of("a: ["), of("resource: {name: a}"), BASE64.encode(b"\xff"), "A".repeat(LONGEST + 4)] {
+            assert!(told(&text).ends_with(end), "{text}");
+        }
+    }
+}

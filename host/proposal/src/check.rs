@@ -1,0 +1,322 @@
+//! The check of a proposal before anything of it is carried out (`contract.md`, "What the host does with a proposal",
+//! 1): every object parses and has a kind and a name, everything is granted, sizes and counts are within bounds.
+
+use serde_json::Value;
+
+use crate::{
+    ClusterRef, DeletionGroup, DeletionScope, ExportSource, Gate, Next, ObjectKey, ObjectWrite, Proposal,
+    ReadinessRule, Scope, SecretContent, Selection, Stage,
+    grant::{Grants, Refusal},
+    health::Demand,
+};
+use orangery_core::{
+    error::{Code, Fault, Problem},
+    jsonpath::Path,
+    name::is_path_segment,
+};
+
+/// The most that one proposal may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Writes and removals; an inventory of more would not fit into a status.
+    pub objects: usize,
+    /// Bytes of all objects as JSON.
+    pub bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { objects: 5_000, bytes: 16 * 1024 * 1024 }
+    }
+}
+
+/// The identity of an object.
+///
+/// # Errors
+/// One sentence naming what is missing, or a name that no object can have.
+pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let api_version = text("/apiVersion");
+    let kind = text("/kind");
+    let name = text("/metadata/name");
+    let described = || format!("{} {}", kind.unwrap_or("an object"), name.unwrap_or("without a name"));
+    let needed = |field: &str| format!("{} needs {field}", described());
+    for field in ["name", "namespace"] {
+        if let Some(found) = text(&format!("/metadata/{field}")).filter(|found| !is_path_segment(found)) {
+            return Err(format!(
+                "{} has metadata.{field} {found:?}, which no object can have; use lower-case letters, digits, `-` and `.`",
+                kind.unwrap_or("an object")
+            ));
+        }
+    }
+    Ok(ObjectKey {
+        api_version: api_version.ok_or_else(|| needed("apiVersion"))?.to_owned(),
+        kind: kind.ok_or_else(|| needed("kind"))?.to_owned(),
+        namespace: text("/metadata/namespace").map(str::to_owned),
+        name: name.ok_or_else(|| needed("metadata.name"))?.to_owned(),
+    })
+}
+
+/// Checks a proposal.
+///
+/// # Errors
+/// [`Fault::Denied`] names a missing grant, [`Fault::Invalid`] everything else; neither is helped by trying again.
+pub fn check(proposal: &Proposal, grants: &Grants, bounds: Bounds) -> Result<(), Fault> {
+    let empty = Vec::new();
+    let (exports, afterwards) = match &proposal.next {
+        Next::Finish(completion) => (&completion.exports, &completion.afterwards),
+        Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => (&Vec::new(), &empty),
+    };
+    let stages = || proposal.stages.iter().chain(afterwards);
+    let objects: usize = stages().map(|stage| stage.writes.len() + stage.removals.len()).sum();
+    if objects > bounds.objects {
+        return Err(limit(format!("{objects} objects are proposed, but at most {} are carried out", bounds.objects)));
+    }
+    let mut bytes = 0_usize;
+    for stage in stages() {
+        check_stage(stage, grants, &mut bytes)?;
+    }
+    if bytes > bounds.bytes {
+        return Err(limit(format!(
+            "{bytes} bytes of objects are proposed, but at most {} are carried out",
+            bounds.bytes
+        )));
+    }
+    for export in exports {
+        if let ExportSource::Path(source) = &export.source {
+            granted(grants.read(&source.on, &source.key))?;
+            path(&source.path)?;
+            if let Some(follow) = &source.then {
+                let key = ObjectKey {
+                    api_version: follow.api_version.clone(),
+                    kind: follow.kind.clone(),
+                    ..source.key.clone()
+                };
+                granted(grants.read(&source.on, &key))?;
+                path(&follow.path)?;
+            }
+        }
+    }
+    proposal.deletion_order.iter().chain(&proposal.pruning_order).try_for_each(|group| check_group(group, grants))
+}
+
+fn check_stage(stage: &Stage, grants: &Grants, bytes: &mut usize) -> Result<(), Fault> {
+    for removal in &stage.removals {
+        granted(grants.write(&removal.on, &removal.key))?;
+    }
+    for write in &stage.writes {
+        check_write(write, grants)?;
+        *bytes = bytes.saturating_add(write.object.to_string().len());
+    }
+    match &stage.gate {
+        Gate::Accepted | Gate::Gone => Ok(()),
+        Gate::Completed(keys) => keys.iter().try_for_each(|key| granted(grants.read(&ClusterRef::Target, key))),
+        Gate::Ready(checks) => {
+            for check in checks {
+                check_scope(&check.scope, &check.on, grants)?;
+                check_rule(&check.rule, &check.name)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn check_write(write: &ObjectWrite, grants: &Grants) -> Result<(), Fault> {
+    let key = key_of(&write.object).map_err(invalid)?;
+    granted(grants.write(&write.on, &key))?;
+    for injection in &write.inject {
+        let (SecretContent::TargetDocument(on) | SecretContent::Kubeconfig(on)) = &injection.content;
+        granted(grants.cluster(on))?;
+    }
+    Ok(())
+}
+
+fn check_scope(scope: &Scope, on: &ClusterRef, grants: &Grants) -> Result<(), Fault> {
+    match scope {
+        Scope::Stage => Ok(()),
+        Scope::Keys(keys) => keys.iter().try_for_each(|key| granted(grants.read(on, key))),
+        Scope::Matching(selection) => granted(grants.list(on, selection)),
+    }
+}
+
+fn check_rule(rule: &ReadinessRule, name: &str) -> Result<(), Fault> {
+    match rule {
+        ReadinessRule::Usual => Ok(()),
+        ReadinessRule::Requirements(requirements) => requirements.iter().try_for_each(|requirement| {
+            let told = |error| invalid(format!("readiness check {name}: {error}"));
+            Demand::read(requirement).map(drop).map_err(told)
+        }),
+        ReadinessRule::Expression(_) => Err(invalid(format!(
+            "readiness check {name} is a CEL expression, which this version does not evaluate; write it as requirements"
+        ))),
+    }
+}
+
+fn check_group(group: &DeletionGroup, grants: &Grants) -> Result<(), Fault> {
+    group.what.iter().try_for_each(|scope| match scope {
+        DeletionScope::Namespaced | DeletionScope::ClusterScoped | DeletionScope::CustomResourceDefinitions => Ok(()),
+        DeletionScope::Managed(Selection { labels: None, fields: None, .. }) => Ok(()),
+        DeletionScope::Managed(selection) => Err(invalid(format!(
+            "a deletion group selects managed {} objects by labels or fields, which the inventory does not know; \
+             select them by name and namespace",
+            selection.kind
+        ))),
+        DeletionScope::Matching(selection) => granted(grants.delete_unmanaged(&group.on, selection)),
+    })
+}
+
+fn path(text: &str) -> Result<(), Fault> {
+    Path::parse(text).map(drop).map_err(|error| invalid(error.to_string()))
+}
+
+fn granted(answer: Result<(), Refusal>) -> Result<(), Fault> {
+    answer.map_err(|refusal| Fault::denied(refusal.0))
+}
+
+fn invalid(message: String) -> Fault {
+    Fault::Invalid(Problem { code: Code::ConfigurationProblem, message, at: None })
+}
+
+fn limit(message: String) -> Fault {
+    Fault::Invalid(Problem { code: Code::LimitExceeded, message, at: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    mod faults;
+
+    fn grants() -> Grants {
+        serde_json::from_value(json!({
+            "clusters": {"target": true},
+            "reads": [{"kinds": ["ConfigMap"]}],
+            "writes": [{"kinds": ["ConfigMap"], "namespaces": ["a"]}],
+        }))
+        .unwrap()
+    }
+
+    fn proposal(fields: Value) -> Proposal {
+        let mut whole = json!({"stages": [], "next": {"finish": {}}});
+        crate::overlay::overlay(&mut whole, &fields);
+        serde_json::from_value(whole).unwrap()
+    }
+
+    fn stage(fields: Value) -> Value {
+        let mut whole = json!({"name": "s", "gate": "accepted"});
+        crate::overlay::overlay(&mut whole, &fields);
+        whole
+    }
+
+    fn write(namespace: &str) -> Value {
+        json!({"object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": namespace}},
+            "how": "replace"})
+    }
+
+    #[track_caller]
+    fn check_denied(fields: Value, missing: &str) {
+        match check(&proposal(fields), &grants(), Bounds::default()) {
+            Err(Fault::Denied(problem)) => assert!(problem.message.contains(missing), "{problem}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn check_invalid(fields: Value, message: &str) {
+        match check(&proposal(fields), &grants(), Bounds::default()) {
+            Err(Fault::Invalid(problem)) => assert!(problem.message.contains(message), "{problem}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_granted_passes() {
+        let fields = json!({
+            "stages": [stage(json!({"writes": [write("a")], "gate": {"ready": [
+                {"name": "r", "scope": "stage", "rule": "usual"}]}}))],
+            "next": {"finish": {"exports": [{"key": "k", "source": {"path":
+                {"key": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "b", "name": "y"}, "path": ".data.k"}}}]}},
+            "deletionOrder": [{"what": ["namespaced"]}],
+        });
+        assert_eq!(check(&proposal(fields), &grants(), Bounds::default()), Ok(()));
+    }
+
+    #[test]
+    fn writes_removals_reads_and_clusters_need_their_grants() {
+        let key = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "b", "name": "x"});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "namespace": "a", "name": "x"});
+        check_denied(json!({"stages": [stage(json!({"writes": [write("b")]}))]}), "`writes`");
+        check_denied(json!({"stages": [stage(json!({"removals": [{"key": key}]}))]}), "`writes`");
+        check_denied(json!({"stages": [stage(json!({"gate": {"completed": [secret]}}))]}), "`reads`");
+        check_denied(
+            json!({"stages": [stage(json!({"gate": {"ready": [
+                {"name": "r", "scope": {"keys": [secret]}, "rule": "usual"}]}}))]}),
+            "`reads`",
+        );
+        check_denied(
+            json!({"stages": [stage(json!({"gate": {"ready": [{"name": "r", "rule": "usual",
+                "scope": {"matching": {"apiVersion": "v1", "kind": "Secret"}}}]}}))]}),
+            "`reads`",
+        );
+        check_denied(
+            json!({"next": {"finish": {"exports": [{"key": "k", "source": {"path": {"key": secret, "path": "."}}}]}}}),
+            "`reads`",
+        );
+        check_denied(json!({"next": {"finish": {"afterwards": [stage(json!({"writes": [write("b")]}))]}}}), "`writes`");
+        let mut on_host = write("a");
+        on_host["on"] = json!("host");
+        check_denied(json!({"stages": [stage(json!({"writes": [on_host]}))]}), "clusters.host");
+        let mut injected = write("a");
+        injected["inject"] = json!([{"at": "/data/k", "content": {"kubeconfig": {"named": "other"}}}]);
+        check_denied(json!({"stages": [stage(json!({"writes": [injected]}))]}), "clusters.named: [other]");
+        check_denied(
+            json!({"deletionOrder": [{"what": [{"matching": {"apiVersion": "v1", "kind": "ConfigMap"}}]}]}),
+            "deleteUnmanaged",
+        );
+    }
+
+    #[test]
+    fn objects_need_a_kind_and_a_name() {
+        let check_object = |object: Value, message: &str| {
+            check_invalid(
+                json!({"stages": [stage(json!({"writes": [{"object": object, "how": "create"}]}))]}),
+                message,
+            );
+        };
+        check_object(json!({"kind": "X", "metadata": {"name": "n"}}), "X n needs apiVersion");
+        check_object(json!({"apiVersion": "v1", "metadata": {"name": "n"}}), "an object n needs kind");
+        check_object(json!({"apiVersion": "v1", "kind": "X"}), "X without a name needs metadata.name");
+        check_object(json!("text"), "an object without a name needs apiVersion");
+        let named = |name: &str, namespace: &str| json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": name, "namespace": namespace}});
+        check_object(named("Not A Name", "a"), "X has metadata.name \"Not A Name\", which no object can have");
+        check_object(named("a", "../b"), "X has metadata.namespace \"../b\", which no object can have");
+    }
+
+    #[test]
+    fn what_can_never_be_judged_is_refused_before_anything_is_written() {
+        let ready = |rule: Value| json!({"stages": [stage(json!({"gate": {"ready": [{"name": "mine", "scope": "stage", "rule": rule}]}}))]});
+        check_invalid(ready(json!({"requirements": [{"path": ".a", "operator": "gt"}]})), "readiness check mine");
+        check_invalid(ready(json!({"expression": "object.ok"})), "write it as requirements");
+        let key = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "b", "name": "x"});
+        check_invalid(
+            json!({"next": {"finish": {"exports": [{"key": "k", "source": {"path": {"key": key, "path": ".a["}}}]}}}),
+            "is no JSONPath",
+        );
+        check_invalid(
+            json!({"pruningOrder": [{"what": [{"managed": {"apiVersion": "v1", "kind": "ConfigMap", "labels": "a=b"}}]}]}),
+            "by name and namespace",
+        );
+    }
+
+    #[test]
+    fn counts_and_sizes_are_bounded() {
+        let fields = json!({"stages": [stage(json!({"writes": [write("a"), write("a")]}))]});
+        let checked =
+            |bounds| check(&proposal(fields.clone()), &grants(), bounds).map_err(|fault| fault.problem().code.clone());
+        assert_eq!(checked(Bounds { objects: 2, bytes: 1000 }), Ok(()));
+        assert_eq!(checked(Bounds { objects: 1, bytes: 1000 }), Err(Code::LimitExceeded));
+        assert_eq!(checked(Bounds { objects: 2, bytes: 100 }), Err(Code::LimitExceeded));
+    }
+}

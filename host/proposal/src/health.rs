@@ -1,0 +1,456 @@
+//! When an object is ready, and when a job or pod has run to its end (`landscaper.md` §9). Functions of JSON.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::Requirement;
+use orangery_core::jsonpath::{Path, PathError};
+
+/// What an object lacks to be ready; stable between looks at an unchanged object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unready(pub String);
+
+impl fmt::Display for Unready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn unready(text: impl Into<String>) -> Result<(), Unready> {
+    Err(Unready(text.into()))
+}
+
+fn group_of(object: &Value) -> &str {
+    let api_version = text(object, "/apiVersion");
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(object: &Value, pointer: &str) -> Option<i64> {
+    object.pointer(pointer).and_then(Value::as_i64)
+}
+
+/// Whether a kind has a rule of its own; the others are ready as soon as they exist.
+pub fn has_rule(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("", "Pod" | "ReplicationController") | ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+    )
+}
+
+/// The usual rule of the object's kind.
+///
+/// # Errors
+/// [`Unready`] says what it lacks.
+pub fn usual(object: &Value) -> Result<(), Unready> {
+    match (group_of(object), text(object, "/kind")) {
+        ("", "Pod") => pod(object),
+        ("apps", "Deployment") => deployment(object),
+        ("apps", "StatefulSet") => stateful_set(object),
+        ("apps", "DaemonSet") => daemon_set(object),
+        ("apps", "ReplicaSet") | ("", "ReplicationController") => replica_set(object),
+        _ => Ok(()),
+    }
+}
+
+fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|condition| text(condition, "/type") == name)
+}
+
+fn holds(object: &Value, name: &str) -> bool {
+    condition(object, name).is_some_and(|condition| text(condition, "/status") == "True")
+}
+
+fn observed(object: &Value) -> Result<(), Unready> {
+    let generation = number(object, "/metadata/generation").unwrap_or_default();
+    if number(object, "/status/observedGeneration").unwrap_or_default() < generation {
+        return unready(format!("generation {generation} is not yet observed by its controller"));
+    }
+    Ok(())
+}
+
+fn at_least(object: &Value, field: &str, wanted: i64) -> Result<(), Unready> {
+    let count = number(object, &format!("/status/{field}")).unwrap_or_default();
+    if count < wanted { unready(format!("{field} is {count} of {wanted}")) } else { Ok(()) }
+}
+
+fn pod(object: &Value) -> Result<(), Unready> {
+    let ready = condition(object, "Ready");
+    if ready.is_some_and(|ready| text(ready, "/status") == "True" || text(ready, "/reason") == "PodCompleted") {
+        return Ok(());
+    }
+    unready("condition Ready is not True")
+}
+
+fn deployment(object: &Value) -> Result<(), Unready> {
+    observed(object)?;
+    // As the original: no replicas means none; the API server puts 1 there.
+    let wanted = number(object, "/spec/replicas").unwrap_or_default();
+    for field in ["replicas", "updatedReplicas", "availableReplicas"] {
+        let count = number(object, &format!("/status/{field}")).unwrap_or_default();
+        if count != wanted {
+            return unready(format!("{field} is {count} of {wanted}"));
+        }
+    }
+    Ok(())
+}
+
+fn stateful_set(object: &Value) -> Result<(), Unready> {
+    observed(object)?;
+    let wanted = number(object, "/spec/replicas").unwrap_or(1);
+    at_least(object, "updatedReplicas", wanted)?;
+    at_least(object, "availableReplicas", wanted)
+}
+
+fn daemon_set(object: &Value) -> Result<(), Unready> {
+    observed(object)?;
+    let desired = number(object, "/status/desiredNumberScheduled").unwrap_or_default();
+    at_least(object, "currentNumberScheduled", desired - max_unavailable(object, desired))
+}
+
+/// Of a rolling update; a percentage is rounded down. Zero for other strategies.
+fn max_unavailable(object: &Value, desired: i64) -> i64 {
+    if text(object, "/spec/updateStrategy/type") != "RollingUpdate" {
+        return 0;
+    }
+    match object.pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable") {
+        Some(Value::Number(count)) => count.as_i64().unwrap_or_default(),
+        Some(Value::String(text)) => match text.strip_suffix('%') {
+            Some(percent) => percent.parse::<i64>().unwrap_or_default().saturating_mul(desired) / 100,
+            None => text.parse().unwrap_or_default(),
+        },
+        _ => 0,
+    }
+}
+
+fn replica_set(object: &Value) -> Result<(), Unready> {
+    observed(object)?;
+    if holds(object, "ReplicaFailure") {
+        return unready("condition ReplicaFailure is True");
+    }
+    at_least(object, "readyReplicas", number(object, "/spec/replicas").unwrap_or(1))
+}
+
+/// How far a job or pod is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// Not at its end.
+    Unfinished,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly, and why, as far as the object says.
+    Failed(String),
+}
+
+/// How far a job or pod is. Another kind never ends.
+pub fn run(object: &Value) -> Run {
+    match (group_of(object), text(object, "/kind")) {
+        ("batch", "Job") => match condition(object, "Failed") {
+            Some(failed) if text(failed, "/status") == "True" => Run::Failed(reason(failed)),
+            _ if holds(object, "Complete") => Run::Succeeded,
+            _ => Run::Unfinished,
+        },
+        ("", "Pod") => match text(object, "/status/phase") {
+            "Succeeded" => Run::Succeeded,
+            "Failed" => Run::Failed(reason(object.get("status").unwrap_or(&Value::Null))),
+            _ => Run::Unfinished,
+        },
+        _ => Run::Unfinished,
+    }
+}
+
+/// Whether a CustomResourceDefinition serves its kind.
+pub fn established(crd: &Value) -> bool {
+    holds(crd, "Established")
+}
+
+fn reason(of: &Value) -> String {
+    match (text(of, "/reason"), text(of, "/message")) {
+        ("", "") => "it gives no reason".to_owned(),
+        (reason, "") => reason.to_owned(),
+        ("", message) => message.to_owned(),
+        (reason, message) => format!("{reason}: {message}"),
+    }
+}
+
+/// What a requirement does with what its path finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Exists,
+    Absent,
+    In,
+    NotIn,
+}
+
+/// Why a requirement can never be judged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequirementError {
+    /// The path.
+    #[error("{0}")]
+    Path(#[from] PathError),
+    /// The operator.
+    #[error("{0:?} is no operator of a readiness requirement; use exists, !, =, ==, !=, in or notin")]
+    Operator(String),
+    /// The number of values.
+    #[error("the operator {operator} of a readiness requirement takes {takes}, but {count} are given")]
+    Values {
+        /// The operator.
+        operator: String,
+        /// How many it takes.
+        takes: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+/// A requirement that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Demand<'a> {
+    path: Path,
+    operator: Operator,
+    requirement: &'a Requirement,
+}
+
+impl<'a> Demand<'a> {
+    /// Reads a requirement.
+    ///
+    /// # Errors
+    /// [`RequirementError`]
+    pub fn read(requirement: &'a Requirement) -> Result<Self, RequirementError> {
+        let count = requirement.values.len();
+        let (operator, takes, fits) = match requirement.operator.as_str() {
+            "exists" => (Operator::Exists, "no values", count == 0),
+            "!" => (Operator::Absent, "no values", count == 0),
+            "=" | "==" => (Operator::In, "exactly one value", count == 1),
+            "!=" => (Operator::NotIn, "exactly one value", count == 1),
+            "in" => (Operator::In, "at least one value", count > 0),
+            "notin" => (Operator::NotIn, "at least one value", count > 0),
+            other => return Err(RequirementError::Operator(other.to_owned())),
+        };
+        if !fits {
+            return Err(RequirementError::Values { operator: requirement.operator.clone(), takes, count });
+        }
+        Ok(Self { path: Path::parse(&requirement.path)?, operator, requirement })
+    }
+
+    /// Whether the object satisfies it: all that the path finds must; a missing field satisfies `!` alone.
+    ///
+    /// # Errors
+    /// [`Unready`] names path and operator, never a value of the object.
+    pub fn judge(&self, object: &Value) -> Result<(), Unready> {
+        let found = self.path.all(object);
+        let listed = |value: &Value| self.requirement.values.iter().any(|wanted| same(wanted, value));
+        let satisfied = match self.operator {
+            Operator::Exists => !found.is_empty(),
+            Operator::Absent => found.is_empty(),
+            Operator::In => !found.is_empty() && found.into_iter().all(listed),
+            Operator::NotIn => !found.is_empty() && !found.into_iter().any(listed),
+        };
+        if satisfied {
+            return Ok(());
+        }
+        let Requirement { path, operator, values } = self.requirement;
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        let demand = format!("{path} {operator} {}", values.join(", "));
+        unready(format!("{} does not hold", demand.trim_end()))
+    }
+}
+
+/// Equality of generic JSON: numbers by value, whatever their notation.
+pub fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, value)| right.get(key).is_some_and(|other| same(value, other)))
+        }
+        (left, right) => left == right,
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    mod boundaries;
+
+    #[track_caller]
+    fn check(object: Value, expected: &str) {
+        let found = usual(&object).map_or_else(|unready| unready.0, |()| "ready".to_owned());
+        assert_eq!(found, expected);
+    }
+
+    fn workload(kind: &str, spec: Value, status: Value) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"generation": 2}, "spec": spec, "status": status})
+    }
+
+    #[test]
+    fn a_pod_is_ready_by_its_condition_or_when_it_has_completed() {
+        let pod = |condition: Value| json!({"apiVersion": "v1", "kind": "Pod", "status": {"conditions": [condition]}});
+        check(pod(json!({"type": "Ready", "status": "True"})), "ready");
+        check(pod(json!({"type": "Ready", "status": "False", "reason": "PodCompleted"})), "ready");
+        check(pod(json!({"type": "Ready", "status": "False"})), "condition Ready is not True");
+        check(pod(json!({"type": "Initialized", "status": "True"})), "condition Ready is not True");
+    }
+
+    #[test]
+    fn a_deployment_is_ready_when_all_replicas_are_updated_and_available() {
+        let deployment = |spec, status| workload("Deployment", spec, status);
+        let full = json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
+        check(deployment(json!({"replicas": 3}), full.clone()), "ready");
+        check(deployment(json!({"replicas": 2}), full), "replicas is 3 of 2");
+        check(
+            deployment(json!({"replicas": 3}), json!({"observedGeneration": 1})),
+            "generation 2 is not yet observed by its controller",
+        );
+        check(
+            deployment(json!({"replicas": 1}), json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1})),
+            "availableReplicas is 0 of 1",
+        );
+        check(deployment(json!({}), json!({"observedGeneration": 2})), "ready");
+    }
+
+    #[test]
+    fn a_stateful_set_needs_its_replicas_and_without_a_number_one() {
+        let set = |spec, status| workload("StatefulSet", spec, status);
+        check(set(json!({}), json!({"observedGeneration": 2, "updatedReplicas": 1})), "availableReplicas is 0 of 1");
+        check(
+            set(json!({"replicas": 2}), json!({"observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 3})),
+            "ready",
+        );
+    }
+
+    #[test]
+    fn a_daemon_set_may_lack_what_its_update_may_take_away() {
+        let set = |max: Value| {
+            workload(
+                "DaemonSet",
+                json!({"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": max}}}),
+                json!({"observedGeneration": 2, "desiredNumberScheduled": 10, "currentNumberScheduled": 8}),
+            )
+        };
+        check(set(json!(2)), "ready");
+        check(set(json!("25%")), "ready");
+        check(set(json!("19%")), "currentNumberScheduled is 8 of 9");
+        check(
+            workload("DaemonSet", json!({}), json!({"observedGeneration": 2, "desiredNumberScheduled": 1})),
+            "currentNumberScheduled is 0 of 1",
+        );
+    }
+
+    #[test]
+    fn a_replica_set_must_not_report_a_failure() {
+        let set = |status| workload("ReplicaSet", json!({"replicas": 1}), status);
+        check(set(json!({"observedGeneration": 2, "readyReplicas": 1})), "ready");
+        check(
+            set(json!({"observedGeneration": 2, "readyReplicas": 1,
+                "conditions": [{"type": "ReplicaFailure", "status": "True"}]})),
+            "condition ReplicaFailure is True",
+        );
+        check(
+            json!({"apiVersion": "v1", "kind": "ReplicationController", "spec": {}, "status": {}}),
+            "readyReplicas is 0 of 1",
+        );
+    }
+
+    #[test]
+    fn other_kinds_are_ready_as_soon_as_they_exist() {
+        check(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "ready");
+        check(json!({"apiVersion": "batch/v1", "kind": "Job"}), "ready");
+        check(json!({"apiVersion": "example.org/v1", "kind": "Deployment", "spec": {"replicas": 1}}), "ready");
+        assert!(has_rule("apps", "Deployment") && has_rule("", "Pod"));
+        assert!(!has_rule("example.org", "Deployment") && !has_rule("batch", "Job") && !has_rule("", "Service"));
+    }
+
+    #[test]
+    fn jobs_and_pods_end() {
+        let job = |conditions: Value| {
+            run(&json!({"apiVersion": "batch/v1", "kind": "Job", "status": {"conditions": conditions}}))
+        };
+        assert_eq!(job(json!([])), Run::Unfinished);
+        assert_eq!(job(json!([{"type": "Complete", "status": "True"}])), Run::Succeeded);
+        assert_eq!(
+            job(json!([{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "no"}])),
+            Run::Failed("BackoffLimitExceeded: no".into())
+        );
+        let pod = |status: Value| run(&json!({"apiVersion": "v1", "kind": "Pod", "status": status}));
+        assert_eq!(pod(json!({"phase": "Running"})), Run::Unfinished);
+        assert_eq!(pod(json!({"phase": "Succeeded"})), Run::Succeeded);
+        assert_eq!(pod(json!({"phase": "Failed"})), Run::Failed("it gives no reason".into()));
+        assert_eq!(run(&json!({"apiVersion": "v1", "kind": "Node"})), Run::Unfinished);
+        assert!(established(&json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}})));
+        assert!(!established(&json!({})));
+    }
+
+    #[track_caller]
+    fn judge(path: &str, operator: &str, values: &[Value], expected: bool) {
+        let object = json!({"a": 1, "o": {"x": [1, 2]}, "list": [{"v": "p"}, {"v": "q"}]});
+        let requirement = Requirement { path: path.into(), operator: operator.into(), values: values.to_vec() };
+        let judged = Demand::read(&requirement).unwrap().judge(&object);
+        assert_eq!(judged.is_ok(), expected, "{path} {operator} {values:?}: {judged:?}");
+    }
+
+    #[test]
+    fn a_missing_field_satisfies_nothing_but_its_absence() {
+        judge(".absent", "!", &[], true);
+        judge(".absent", "exists", &[], false);
+        judge(".absent", "==", &[json!(1)], false);
+        judge(".absent", "!=", &[json!(1)], false);
+        judge(".absent", "notin", &[json!(1)], false);
+        judge(".a", "!", &[], false);
+        judge(".a", "exists", &[], true);
+    }
+
+    #[test]
+    fn all_matches_must_satisfy() {
+        judge(".list[*].v", "in", &[json!("p"), json!("q")], true);
+        judge(".list[*].v", "in", &[json!("p")], false);
+        judge(".list[*].v", "notin", &[json!("p")], false);
+        judge(".list[*].v", "notin", &[json!("r")], true);
+    }
+
+    #[test]
+    fn values_are_compared_as_generic_json() {
+        judge(".a", "=", &[json!(1.0)], true);
+        judge(".o", "==", &[json!({"x": [1.0, 2]})], true);
+        judge(".o", "!=", &[json!({"x": [2, 1]})], true);
+        judge(".a", "==", &[json!("1")], false);
+    }
+
+    #[test]
+    fn what_does_not_hold_is_named_without_the_live_value() {
+        let requirement = Requirement { path: ".a".into(), operator: "==".into(), values: vec![json!("x")] };
+        let judged = Demand::read(&requirement).unwrap().judge(&json!({"a": "secret"}));
+        assert_eq!(judged, Err(Unready(".a == \"x\" does not hold".into())));
+    }
+
+    #[test]
+    fn requirements_that_can_never_be_judged_are_refused() {
+        let read = |path: &str, operator: &str, count: usize| {
+            let requirement =
+                Requirement { path: path.into(), operator: operator.into(), values: vec![json!(1); count] };
+            Demand::read(&requirement).map(|_| ()).unwrap_err().to_string()
+        };
+        assert_eq!(
+            read(".a", "gt", 1),
+            "\"gt\" is no operator of a readiness requirement; use exists, !, =, ==, !=, in or notin"
+        );
+        assert_eq!(
+            read(".a", "==", 2),
+            "the operator == of a readiness requirement takes exactly one value, but 2 are given"
+        );
+        assert!(read(".a[", "exists", 0).contains("is no JSONPath"));
+    }
+}

@@ -1,0 +1,275 @@
+//! The inventory: which objects an item has brought about, as `status.providerStatus.managedResources` holds them
+//! (`landscaper.md` §8.1), and which of them go when the plan or the item goes.
+//!
+//! The form is the one that Landscaper's deployers have always written, so that items of a running Landscaper are
+//! adopted as they are; what is ours is added and left out where it says nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    ClusterRef, DeletionGroup, DeletionScope, ObjectKey, ObjectWrite, Ownership, Selection, Write,
+    default_deletion_order, overlay::overlay,
+};
+
+/// An object of one of the item's clusters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Located {
+    /// Where.
+    #[serde(default, skip_serializing_if = "is_target")]
+    pub on: ClusterRef,
+    /// Which.
+    #[serde(flatten)]
+    pub key: ObjectKey,
+}
+
+fn is_target(on: &ClusterRef) -> bool {
+    *on == ClusterRef::Target
+}
+
+/// What becomes of an object of the inventory; the words of the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Policy {
+    /// Pruned and deleted with the item.
+    #[default]
+    Manage,
+    /// As managed, as long as the object carries the item's label.
+    Fallback,
+    /// Never deleted.
+    Keep,
+    /// Created, never updated; pruned and deleted.
+    Immutable,
+    /// Goes at the end of the job that wrote it.
+    Ephemeral,
+}
+
+const POLICIES: [(Policy, &str); 5] = [
+    (Policy::Manage, "manage"),
+    (Policy::Fallback, "fallback"),
+    (Policy::Keep, "keep"),
+    (Policy::Immutable, "immutable"),
+    (Policy::Ephemeral, "ephemeral"),
+];
+
+impl Policy {
+    /// The policy of a write.
+    pub fn of(write: &ObjectWrite) -> Self {
+        match (write.owned, &write.how) {
+            (Ownership::Managed, Write::Create) => Policy::Immutable,
+            (Ownership::Managed, _) => Policy::Manage,
+            (Ownership::Fallback, _) => Policy::Fallback,
+            (Ownership::Kept, _) => Policy::Keep,
+            (Ownership::Ephemeral, _) => Policy::Ephemeral,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        POLICIES.iter().find(|(policy, _)| *policy == self).map_or("manage", |(_, word)| word)
+    }
+
+    /// A word that is not known means the default, as in the original.
+    fn read(word: &str) -> Self {
+        POLICIES.iter().find(|(_, known)| *known == word).map_or(Policy::Manage, |(policy, _)| *policy)
+    }
+}
+
+/// What is known of one object of the inventory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// What becomes of it.
+    pub policy: Policy,
+    /// Its uid, once a write has answered it.
+    pub uid: Option<String>,
+    /// Laid over the live object right before it is deleted.
+    pub before_deletion: Option<Value>,
+}
+
+/// The objects of an item.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory(pub BTreeMap<Located, Entry>);
+
+/// One element of `managedResources`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ManagedResource {
+    #[serde(default)]
+    policy: String,
+    resource: Resource,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    annotate_before_delete: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    patch_before_delete: Option<Value>,
+    #[serde(default, skip_serializing_if = "is_target")]
+    cluster: ClusterRef,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    api_version: String,
+    kind: String,
+    name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uid: Option<String>,
+}
+
+/// A `managedResources` that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("status.providerStatus.managedResources cannot be read: {0}; mend it, or delete the item without uninstall")]
+pub struct UnreadableInventory(String);
+
+impl Inventory {
+    /// Reads the list of a provider status; an absent one is empty.
+    ///
+    /// # Errors
+    /// [`UnreadableInventory`]: guessing would leak or delete objects.
+    pub fn read(list: Option<&Value>) -> Result<Self, UnreadableInventory> {
+        let Some(list) = list.filter(|list| !list.is_null()) else { return Ok(Self::default()) };
+        let list: Vec<ManagedResource> =
+            Deserialize::deserialize(list).map_err(|error| UnreadableInventory(error.to_string()))?;
+        Ok(Self(list.into_iter().map(ManagedResource::entry).collect()))
+    }
+
+    /// The list for a provider status, sorted; `None` for an empty inventory.
+    pub fn list(&self) -> Option<Value> {
+        let list: Vec<Value> =
+            self.0.iter().map(|(located, entry)| json!(ManagedResource::of(located, entry))).collect();
+        (!list.is_empty()).then_some(Value::Array(list))
+    }
+
+    /// Takes a write in, keeping the uid that was known: the union of what was there and what is to come.
+    pub fn plan(&mut self, located: Located, write: &ObjectWrite) {
+        let uid = self.0.get(&located).and_then(|entry| entry.uid.clone());
+        let entry = Entry { policy: Policy::of(write), uid, before_deletion: write.before_deletion.clone() };
+        self.0.insert(located, entry);
+    }
+
+    /// The objects that are not planned any more, but for kept ones: those are to be deleted.
+    pub fn leaving(&self, planned: &BTreeSet<Located>) -> BTreeSet<Located> {
+        let gone = self.0.iter().filter(|(located, entry)| !planned.contains(located) && entry.policy != Policy::Keep);
+        gone.map(|(located, _)| located.clone()).collect()
+    }
+
+    /// The objects that end with the item.
+    pub fn ending(&self) -> BTreeSet<Located> {
+        self.leaving(&BTreeSet::new())
+    }
+
+    /// The objects that end with the job.
+    pub fn ephemeral(&self) -> BTreeSet<Located> {
+        let of_job = self.0.iter().filter(|(_, entry)| entry.policy == Policy::Ephemeral);
+        of_job.map(|(located, _)| located.clone()).collect()
+    }
+}
+
+impl ManagedResource {
+    fn of(located: &Located, entry: &Entry) -> Self {
+        Self {
+            policy: entry.policy.word().to_owned(),
+            resource: Resource {
+                api_version: located.key.api_version.clone(),
+                kind: located.key.kind.clone(),
+                name: located.key.name.clone(),
+                namespace: located.key.namespace.clone().unwrap_or_default(),
+                uid: entry.uid.clone(),
+            },
+            annotate_before_delete: Map::new(),
+            patch_before_delete: entry.before_deletion.clone(),
+            cluster: located.on.clone(),
+        }
+    }
+
+    fn entry(self) -> (Located, Entry) {
+        let mut before_deletion = self.patch_before_delete;
+        if !self.annotate_before_delete.is_empty() {
+            let annotations = json!({"metadata": {"annotations": self.annotate_before_delete}});
+            overlay(before_deletion.get_or_insert(json!({})), &annotations);
+        }
+        let Resource { api_version, kind, name, namespace, uid } = self.resource;
+        let namespace = (!namespace.is_empty()).then_some(namespace);
+        let key = ObjectKey { api_version, kind, namespace, name };
+        (Located { on: self.cluster, key }, Entry { policy: Policy::read(&self.policy), uid, before_deletion })
+    }
+}
+
+/// What is deleted together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Where.
+    pub on: ClusterRef,
+    /// Objects of the inventory.
+    pub members: BTreeSet<Located>,
+    /// Whatever matches, managed or not.
+    pub matching: Vec<Selection>,
+    /// Remove finalizers of others while waiting.
+    pub force: bool,
+}
+
+/// Divides objects of the inventory among the groups of an order, each into the first that takes it in; what no group
+/// takes in is not deleted. An empty order means the default, for every cluster that is concerned.
+pub fn groups(order: &[DeletionGroup], leaving: &BTreeSet<Located>) -> Vec<Group> {
+    let clusters: BTreeSet<&ClusterRef> = leaving.iter().map(|located| &located.on).collect();
+    let usual = clusters
+        .into_iter()
+        .flat_map(|on| default_deletion_order().into_iter().map(|group| DeletionGroup { on: on.clone(), ..group }));
+    let order: Vec<DeletionGroup> = if order.is_empty() { usual.collect() } else { order.to_vec() };
+    let mut left = leaving.clone();
+    let mut groups = Vec::new();
+    for DeletionGroup { on, what, force } in order {
+        let members: BTreeSet<Located> = left
+            .iter()
+            .filter(|located| located.on == on && what.iter().any(|scope| takes_in(scope, &located.key)))
+            .cloned()
+            .collect();
+        left.retain(|located| !members.contains(located));
+        let matching: Vec<Selection> = what
+            .into_iter()
+            .filter_map(|scope| match scope {
+                DeletionScope::Matching(selection) => Some(selection),
+                DeletionScope::Namespaced
+                | DeletionScope::ClusterScoped
+                | DeletionScope::CustomResourceDefinitions
+                | DeletionScope::Managed(_) => None,
+            })
+            .collect();
+        if !members.is_empty() || !matching.is_empty() {
+            groups.push(Group { on, members, matching, force });
+        }
+    }
+    groups
+}
+
+/// Whether an object defines a kind.
+pub fn is_definition(key: &ObjectKey) -> bool {
+    key.group() == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
+}
+
+fn takes_in(scope: &DeletionScope, key: &ObjectKey) -> bool {
+    match scope {
+        DeletionScope::Namespaced => key.namespace.is_some(),
+        DeletionScope::ClusterScoped => key.namespace.is_none() && !is_definition(key),
+        DeletionScope::CustomResourceDefinitions => is_definition(key),
+        DeletionScope::Managed(selection) => selects(selection, key),
+        // Such a group deletes what it selects, and waits until all of it is gone: members need no place of their own.
+        DeletionScope::Matching(selection) => {
+            selection.labels.is_none() && selection.fields.is_none() && selects(selection, key)
+        }
+    }
+}
+
+fn selects(selection: &Selection, key: &ObjectKey) -> bool {
+    selection.api_version == key.api_version
+        && selection.kind == key.kind
+        && (selection.namespace.is_none() || selection.namespace == key.namespace)
+        && (selection.names.is_empty() || selection.names.contains(&key.name))
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
