@@ -1,5 +1,6 @@
-//! Who depends on whom: each edge between two kinds is one value, which says what is waited for, how those who wait are found,
-//! and wakes them (ORC-24, ORC-29, ORC-32). The table in `host/controllers/README.md` and the rights of the chart are held against it.
+//! Dependencies between kinds: each edge is one value, which says what is waited for, how referrers are found, and
+//! wakes them (ORC-24, ORC-29, ORC-32). The table in `host/controllers/README.md` and the rights of the chart are held
+//! against it.
 
 use std::sync::Arc;
 
