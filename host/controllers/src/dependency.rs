@@ -1,6 +1,5 @@
-//! Dependencies between kinds: each edge is one value, which says what is waited for, how referrers are found, and
-//! wakes them (ORC-24, ORC-29, ORC-32). The table in `host/controllers/README.md` and the rights of the chart are held
-//! against it.
+//! Who depends on whom: each edge between two kinds is one value, which says what is waited for, how those who wait are found,
+//! and wakes them (ORC-24, ORC-29, ORC-32). The table in `host/README.md` and the rights of the chart are held against it.
 
 use std::sync::Arc;
 
@@ -408,10 +407,10 @@ mod tests {
 
     #[test]
     fn orc_24_orc_32_the_documentation_has_every_edge_and_no_other() {
-        let readme = file("host/controllers/README.md");
+        let readme = file("host/README.md");
         let documented: BTreeSet<&str> = readme
             .lines()
-            .skip_while(|line| *line != "## Dependencies")
+            .skip_while(|line| *line != "## Who depends on whom")
             .skip(1)
             .take_while(|line| !line.starts_with("## "))
             .filter(|line| line.starts_with("| "))
