@@ -1,4 +1,4 @@
-//! Builds the hostile guests that `wasm.rs` runs, and the example that is written in Go.
+//! Builds the hostile guests that `wasm` runs, and the example that is written in Go.
 
 use std::{
     env, fs, io,

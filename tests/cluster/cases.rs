@@ -1,18 +1,53 @@
-//! Each folder beside this file is a case.
+//! The cases of both servers: the folders are behaviours, and whatever is added here runs on the embedded server (`main.rs`) and
+//! on a real one (`kube.rs`). A suite of one server only lies in `embedded_only/` or `kube_only/` and says why below.
 
-orangery_tests::cases! {
-    "cluster":
-    a_tree_has_the_recorded_names,
-    one_item_from_create_to_delete,
-    an_item_that_left_the_blueprint_goes,
-    an_object_that_left_its_manifest_goes,
-    a_failed_item_stops_those_after_it,
-    a_missing_target_fails_at_once,
-    an_invalid_object_fails_with_its_name,
-    deleting_without_uninstall_leaves_the_objects,
-    exports_reach_the_next_root,
-    mock_items_do_as_they_are_told,
-    policies_keep_and_ignore,
-    states_are_kept_from_job_to_job,
-    sub_installations_follow_their_parent,
+mod admission;
+mod declarative;
+mod deletion;
+mod deploy_items;
+mod error_reporting;
+mod executions;
+mod faults;
+mod gate_expressions;
+mod golden;
+mod helm;
+mod imports_and_exports;
+mod installations;
+
+/// Why a suite runs on one server only.
+const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [
+    (
+        "embedded_only",
+        &[
+            ("command_line", "the commands start the embedded server themselves, or need none"),
+            ("component_versions", "registries and signatures are read by the operator, whatever API server it has"),
+            ("requests", "a real server also counts the requests of its own controllers"),
+            ("workloads", "a real server does not simulate workloads"),
+        ],
+    ),
+    (
+        "kube_only",
+        &[
+            ("lease", "the embedded server has one operator, which is in its process"),
+            ("panics", "the embedded server does not hold the operator to the rights that the chart gives it"),
+            ("targets", "the embedded server issues no tokens of service accounts"),
+        ],
+    ),
+];
+
+#[test]
+fn suites_of_one_server_say_why() {
+    for (folder, reasons) in ONE_SERVER_ONLY {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster").join(folder);
+        let entries = path.read_dir().expect("the folder can be read").map(|entry| entry.expect("an entry").path());
+        let sources = entries.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+        let mut suites: Vec<String> =
+            sources.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+        suites.sort();
+        let explained: Vec<&str> = reasons.iter().map(|(suite, _)| *suite).collect();
+        assert_eq!(suites, explained, "each suite of {folder} has its reason here, in order");
+        for (suite, reason) in reasons {
+            println!("{folder}/{suite}: {reason}");
+        }
+    }
 }

@@ -62,9 +62,9 @@ struct Compared {
 
 /// How long a plan takes, all in: from the archive to the proposal that the host reads.
 struct Took {
-    /// In a fresh instance each, in the middle of several.
+    /// In a fresh instance each: the median.
     sandbox: Duration,
-    /// Natively, in the middle of several.
+    /// Natively: the median.
     native: Option<Duration>,
 }
 

@@ -6,7 +6,7 @@
 //! | `NN-assert.yaml` | waited for: an object that has all of this, and may have more |
 //! | `NN-absent.yaml` | waited for: no object has all of this |
 //! | `NN-patch.yaml` | merged into objects that are there |
-//! | `NN-status.yaml` | merged into the status of objects, as a controller of somebody else does |
+//! | `NN-status.yaml` | merged into the status of objects, as an external controller does |
 //! | `NN-finished.yaml` | waited for: an object of ours as in `assert`, whose job has ended; and it is another one than that of the `finished` before |
 //! | `NN-delete.yaml` | deleted |
 //!

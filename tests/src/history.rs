@@ -1,6 +1,6 @@
 //! What a watch saw of the objects of a tree: every version of each, in the order in which they were written.
 //!
-//! Whoever records also checks: a version that tells others something else than its phase does fails the test.
+//! The recorder also checks: a version whose conditions contradict its phase fails the test.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -57,7 +57,7 @@ impl Version {
         !self.gone && job != finished
     }
 
-    /// Whether it is there and is to go.
+    /// Whether it is there and is being deleted.
     pub fn is_deleting(&self) -> bool {
         !self.gone && self.object.pointer("/metadata/deletionTimestamp").is_some()
     }

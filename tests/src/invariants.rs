@@ -107,7 +107,7 @@ impl<'a> Now<'a> {
     }
 }
 
-/// Whether a job of it has ended with this version. One that is to go gets the job that it has ended once more.
+/// Whether a job of it has ended with this version. One that is being deleted gets the job that it has ended once more.
 fn has_finished(before: Option<&Version>, version: &Version) -> bool {
     let finished = |version: &Version| version.jobs().1.to_owned();
     let is_again = version.is_deleting() && version.jobs().1.is_empty();
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// `kind name owner job finished phase`, `-` for nothing; `!name` is to go, `name<a` depends on a.
+    /// `kind name owner job finished phase`, `-` for nothing; `!name` is being deleted, `name<a` depends on a.
     fn version(revision: u64, line: &str) -> Version {
         let words: Vec<&str> = line.split(' ').map(|word| if word == "-" { "" } else { word }).collect();
         let [kind, name, owner, job, finished, phase] = words.as_slice() else { panic!("{line}") };

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::theirs;
+use crate::external_deployer;
 
 pub mod flux;
 
@@ -19,7 +19,7 @@ pub enum Status {
     InProgress,
     /// It failed, and nobody tries again.
     Failed,
-    /// It is to go.
+    /// It is being deleted.
     Terminating,
     /// It is not there.
     NotFound,
@@ -80,7 +80,7 @@ fn told(object: &Value) -> Vec<Status> {
 ///
 /// Items of deployers elsewhere are passed over: such a deployer writes status and conditions as it likes.
 pub fn untruths(object: &Value) -> Vec<String> {
-    if object.pointer("/spec/type").and_then(Value::as_str) == Some(theirs::TYPE) {
+    if object.pointer("/spec/type").and_then(Value::as_str) == Some(external_deployer::TYPE) {
         return Vec::new();
     }
     let (told, computed) = (told(object), compute(Some(object)));

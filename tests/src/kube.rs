@@ -39,7 +39,7 @@ pub const HOST_NAMESPACE: &str = "orangery-system";
 /// Where kube-apiserver puts the certificate that it makes for itself.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
 
-/// Who may do everything.
+/// The user that may do everything.
 const ADMIN: &str = "admin";
 /// The group of the operators: they may do what the chart lets them do.
 const OPERATORS: &str = "orangery";

@@ -95,10 +95,10 @@ async fn see_to(here: &Client, there: &Client, resource: &ApiResource, object: &
     if let Some(observed) = status.get_mut("observedGeneration") {
         *observed = json!(object.metadata.generation);
     }
-    let theirs: Api<DynamicObject> =
+    let of_kind: Api<DynamicObject> =
         Api::namespaced_with(here.clone(), object.metadata.namespace.as_deref().unwrap_or(NAMESPACE), resource);
     let patch = Patch::Merge(json!({"metadata": {"uid": object.metadata.uid}, "status": status}));
-    match theirs.patch_status(&object.name_any(), &PatchParams::default(), &patch).await {
+    match of_kind.patch_status(&object.name_any(), &PatchParams::default(), &patch).await {
         // It is gone, or another one has come.
         Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => {}
         Err(error) => fail(&format!("the server refuses a status that is simulated: {error}")),

@@ -9,10 +9,14 @@ pub mod binary;
 pub mod case;
 pub mod chart;
 pub mod cluster;
+pub mod crash_points;
 pub mod dice;
 pub mod effects;
 pub mod empty;
 pub mod end_state;
+#[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
+pub mod external_deployer;
+pub mod fault_injection;
 pub mod helm;
 #[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
 pub mod history;
@@ -26,10 +30,6 @@ pub mod own_template;
 pub mod proxy;
 pub mod requests;
 pub mod schedule;
-pub mod storm;
-pub mod sweep;
-#[expect(clippy::indexing_slicing, reason = "a JSON value answers null for what it does not have")]
-pub mod theirs;
 pub mod tree;
 pub mod usage;
 pub mod world;

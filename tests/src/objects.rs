@@ -71,7 +71,7 @@ impl Objects {
         }
     }
 
-    /// Merges into the status of an object, as a deployer of somebody else does.
+    /// Merges into the status of an object, as an external deployer does.
     pub async fn patch_status(&self, object: &Value, status: Value) -> DynamicObject {
         let api = self.api(object).await;
         let patch = Patch::Merge(json!({"status": status}));

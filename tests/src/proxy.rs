@@ -140,7 +140,7 @@ async fn accept(listener: TcpListener, server: Client, fates: Arc<dyn Fates>) {
 async fn connection(stream: TcpStream, server: Client, fates: Arc<dyn Fates>) {
     let answer = |request| answer(request, server.clone(), Arc::clone(&fates));
     let builder = Builder::new(hyper_util::rt::TokioExecutor::new());
-    // Whose connection breaks is told by the request that breaks with it.
+    // The request that breaks with the connection reports it.
     drop(builder.serve_connection(TokioIo::new(stream), hyper::service::service_fn(answer)).await);
 }
 

@@ -1,6 +1,6 @@
-//! Random schedules (`rules.md` §6.4): users at their busiest, during a [`Storm`], with an operator that dies now and then.
-//! No invariant may break on the way, and when the storm is over everything has to come to its end by itself. The seed fixes
-//! who does what, in which order, and what the storm throws; how requests fall into one another is the machine's.
+//! Random schedules (`rules.md` §6.4): users at their busiest, while [`FaultInjection`] disturbs the API, with an operator that dies now and then.
+//! No invariant may break on the way, and when the faults end everything has to come to its end by itself. The seed fixes
+//! who does what, in which order, and which faults come; how requests fall into one another is the machine's.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     dice::Dice,
     effects::{Effect, Effects},
     fail,
+    fault_injection::FaultInjection,
     history::{History, Seen, Version, present},
     invariants,
     objects::Objects,
-    storm::Storm,
     tree::{
         API, any, asks, blueprint, deploys, executions, imports_cluster, installation, mocks, on_cluster,
         subinstallation,
@@ -29,7 +29,7 @@ const ROOTS: [&str; 2] = ["first", "second"];
 /// How many deeds a schedule has.
 const DEEDS: usize = 14;
 
-/// How long everything may take to come to its end after the storm.
+/// How long everything may take to come to its end after the faults end.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// What stands in a Secret, and may stand in nothing that is told.
@@ -125,19 +125,19 @@ pub async fn play(seed: u64, ground: &Ground, binary: Binary) {
     let mut dice = Dice::of(seed);
     let deeds = deeds(&mut dice);
     eprintln!("seed {seed}: {deeds:?}");
-    let storm = Arc::new(Storm::of(dice.clone()));
-    let mut world = World::on(ground, binary, Arc::clone(&storm) as Arc<dyn crate::proxy::Fates>).await;
+    let faults = Arc::new(FaultInjection::of(dice.clone()));
+    let mut world = World::on(ground, binary, Arc::clone(&faults) as Arc<dyn crate::proxy::Fates>).await;
     let password = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password"}, "stringData": {"value": SECRET}});
     world.objects.apply(&password).await;
     let history = History::begin(world.objects.client()).await;
     let effects = Effects::begin(world.objects.client()).await;
     world.start();
     world.ready().await;
-    storm.begin();
+    faults.begin();
     for deed in deeds {
-        carry_out(&mut world, &storm, deed).await;
+        carry_out(&mut world, &faults, deed).await;
     }
-    storm.end();
+    faults.end();
     come_to_rest(&history, seed).await;
     leave_nothing(&world.objects, &history, seed).await;
     begin_again(&world.objects, &history, seed).await;
@@ -147,7 +147,7 @@ pub async fn play(seed: u64, ground: &Ground, binary: Binary) {
     world.end().await;
 }
 
-async fn carry_out(world: &mut World, storm: &Storm, deed: Deed) {
+async fn carry_out(world: &mut World, faults: &FaultInjection, deed: Deed) {
     let objects = &world.objects;
     let annotate = async |root: &str, operation: &str| {
         let annotations = json!({"landscaper.gardener.cloud/operation": operation});
@@ -177,7 +177,7 @@ async fn carry_out(world: &mut World, storm: &Storm, deed: Deed) {
             world.start();
         }
         Deed::Watch(count) => {
-            let mut writes = storm.writes();
+            let mut writes = faults.writes();
             let goal = *writes.borrow() + count;
             // Where nothing is done any more, nothing is waited for.
             drop(timeout(Duration::from_millis(700), writes.wait_for(|writes| *writes >= goal)).await);

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
+    external_deployer,
     objects::{NAMESPACE, Objects},
-    theirs,
 };
 
 /// The version of our kinds.
@@ -39,11 +39,12 @@ pub fn blueprint(fields: Value) -> Value {
     blueprint
 }
 
-/// `deployExecutions` of items that are [`theirs`], with what each depends on; `content` goes into all of them.
+/// `deployExecutions` of items for an [external deployer](external_deployer), each with what it depends on; `content` goes into
+/// all of them.
 pub fn items(items: &[(&str, &[&str])], content: &str) -> Value {
     let items: Vec<Value> = items
         .iter()
-        .map(|(name, after)| json!({"name": name, "type": theirs::TYPE, "dependsOn": after, "config": config(content)}))
+        .map(|(name, after)| json!({"name": name, "type": external_deployer::TYPE, "dependsOn": after, "config": config(content)}))
         .collect();
     executions(&items)
 }

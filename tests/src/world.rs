@@ -58,7 +58,7 @@ impl World {
         World { server: Some(server), ..world }
     }
 
-    /// The same over the server of a kubeconfig, whoever runs it.
+    /// The same over the server of a kubeconfig.
     async fn over(kubeconfig: &str, binary: Binary, fates: Arc<dyn Fates>) -> World {
         let objects = Objects::of(kubeconfig.to_owned()).await;
         for definition in orangery_api::crds() {

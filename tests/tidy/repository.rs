@@ -12,7 +12,7 @@ use serde_json::Value;
 /// One package of one of the repository's workspaces.
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// The root file of each target: `src/lib.rs`, `tests/tidy.rs`, `build.rs`, …
+    /// The root file of each target: `src/lib.rs`, `tests/tidy/main.rs`, `build.rs`, …
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) dependencies: Vec<Dependency>,
 }

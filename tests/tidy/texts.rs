@@ -80,7 +80,7 @@ mod tests {
         let guests = guests.filter(|file| shown(file).starts_with("tests/guests/examples/"));
         let names = guests.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned()));
         let missing = names.filter(|name| !suite.contains(&format!("\"{name}\"")));
-        none("no test of tests/wasm.rs calls the guest", missing.collect());
+        none("no test of tests/wasm calls the guest", missing.collect());
     }
 
     #[test]

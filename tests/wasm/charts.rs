@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::{
     engines::builtin_in,
+    fixtures::{bytes, cache, deployer_of, ended, item, plan, sandbox_with},
     limits::stopped,
-    stage::{bytes, cache, deployer_of, ended, item, plan, sandbox_with},
 };
 
 /// An item that installs a chart with this template.

@@ -5,7 +5,7 @@ use orangery_core::workflow::{Answer, Point};
 use orangery_plugin::{Error, Plugin};
 use serde_json::{Value, json};
 
-use crate::stage::{bytes, deployer, ended, registered, sandbox};
+use crate::fixtures::{bytes, deployer, ended, registered, sandbox};
 
 fn judges(limits: Value) -> Plugin {
     let claim = json!({"condition": {"types": ["example.org/judges"]}});

@@ -15,7 +15,7 @@ use orangery_tests::own_template;
 use serde_json::json;
 
 use crate::{
-    stage::sandbox,
+    fixtures::sandbox,
     surroundings::{OneFile, request},
 };
 

@@ -3,7 +3,7 @@
 use orangery_plugin::{Error, Limit, Plugin};
 use serde_json::json;
 
-use crate::stage::{bytes, deployer, deployer_of, ended, leb, plan, sandbox, section, with_module};
+use crate::fixtures::{bytes, deployer, deployer_of, ended, leb, plan, sandbox, section, with_module};
 
 #[track_caller]
 fn check(error: &Error, limit: Limit, message: &str) {

@@ -7,7 +7,7 @@ use orangery_plugin::{Occupancy, PluginSet};
 use orangery_proposal::deployer::Reads;
 use serde_json::json;
 
-use crate::stage::{bytes, cache, deployer_of, plan, registered, sandbox_of, sandbox_with};
+use crate::fixtures::{bytes, cache, deployer_of, plan, registered, sandbox_of, sandbox_with};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neighbours_of_hostile_guests_notice_nothing() {
@@ -76,7 +76,7 @@ async fn a_broken_plugin_stalls_its_own_types_only() {
     let broken = registered("broken", b"not a component".to_vec(), claim("example.org/broken"), json!({}));
     let set = Arc::new(PluginSet::load(vec![broken, good], &sandbox_with(cache())).unwrap());
     set.clone().prepare().await;
-    let item = crate::stage::item();
+    let item = crate::fixtures::item();
     let plan = async |item_type: &str| {
         let deployer = set.deployer(item_type).unwrap();
         deployer.plan(&item, Reads::of_clusters(Arc::new(orangery_tests::empty::Empty))).await

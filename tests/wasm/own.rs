@@ -11,7 +11,7 @@ use orangery_plugin::{CompileCommand, PluginSet, Registered, Registration, Regis
 use serde_json::{Value, json};
 
 use crate::{
-    stage::{bytes, sandbox, sandbox_with, section, with_module},
+    fixtures::{bytes, sandbox, sandbox_with, section, with_module},
     surroundings::{request, surroundings, text},
 };
 

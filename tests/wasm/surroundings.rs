@@ -14,7 +14,7 @@ use orangery_ocm::{Components, Files, Identity, Nothing};
 use orangery_plugin::{Error, Limit, Plugin, Registered, Registration};
 use serde_json::{Value, json};
 
-use crate::stage::{bytes, ended, sandbox};
+use crate::fixtures::{bytes, ended, sandbox};
 
 /// A blueprint with one file.
 pub(crate) struct OneFile(pub(crate) &'static str, pub(crate) Vec<u8>);

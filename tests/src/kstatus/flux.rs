@@ -1,5 +1,5 @@
 //! The rules of Flux's checker (`github.com/fluxcd/pkg/runtime/conditions/check`): its failures and its warnings, by
-//! their numbers. Those that do not hold in the middle of a reconcile are asked of objects at rest only, as there.
+//! their numbers. Those that do not hold during a reconcile are asked of objects at rest only, as there.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{condition, conditions, generation, has_job, is_running, text};
 /// The rules that an object breaks, a line each.
 ///
 /// An object that nobody of us has written a status to yet has no conditions; one whose spec was changed since its
-/// conditions were written is as much in the middle of something as one whose job runs.
+/// conditions were written is as busy as one whose job runs.
 pub fn broken(object: &Value) -> Vec<String> {
     if conditions(object).is_empty() && !has_job(object) {
         return Vec::new();

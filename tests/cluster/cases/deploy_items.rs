@@ -1,0 +1,3 @@
+//! Deploy items that no component of the operator works on.
+
+mod external_deployers;

@@ -1,0 +1,91 @@
+//! Deploy items of an external deployer.
+
+use serde_json::{Value, json};
+
+const INSTALLATION: &str = r#"
+apiVersion: landscaper.gardener.cloud/v1alpha1
+kind: Installation
+metadata:
+  name: foreign
+  annotations:
+    landscaper.gardener.cloud/operation: reconcile
+spec:
+  blueprint:
+    inline:
+      filesystem:
+        blueprint.yaml: |
+          apiVersion: landscaper.gardener.cloud/v1alpha1
+          kind: Blueprint
+          deployExecutions:
+          - name: default
+            type: Jinja
+            template: |
+              deployItems:
+              - name: external
+                type: example.com/external
+                config:
+                  apiVersion: example.com/v1
+                  kind: Anything
+              - name: mine
+                type: landscaper.gardener.cloud/mock
+                dependsOn: [external]
+                config:
+                  apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1
+                  kind: ProviderConfiguration
+"#;
+
+fn item(name: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "DeployItem",
+        "metadata": {"labels": {"execution.landscaper.gardener.cloud/name": name}},
+        "status": status,
+    })
+}
+
+fn installation(phase: &str) -> Value {
+    json!({
+        "apiVersion": "landscaper.gardener.cloud/v1alpha1",
+        "kind": "Installation",
+        "metadata": {"name": "foreign"},
+        "status": {"phase": phase},
+    })
+}
+
+#[tokio::test]
+async fn an_external_deployer_does_its_items_over_the_job_protocol() {
+    let cluster = crate::cluster().await;
+    cluster.apply_yaml(INSTALLATION).await;
+    cluster.expect(&installation("Progressing")).await;
+
+    let is_triggered =
+        |item: &Value| item["spec"]["type"] == "example.com/external" && item["status"]["jobID"].is_string();
+    let external = cluster.expect_that(&item("external", json!({})), "was not triggered", is_triggered).await;
+    let job = external["status"]["jobID"].clone();
+    assert_eq!(external["status"]["phase"], Value::Null, "nobody but its deployer works on the item: {external}");
+
+    let done = json!({"phase": "Succeeded", "jobIDFinished": job, "observedGeneration": 1});
+    cluster.patch_status(&external, done).await;
+    cluster.expect(&item("mine", json!({"phase": "Succeeded"}))).await;
+    cluster.expect(&installation("Succeeded")).await;
+}
+
+#[tokio::test]
+async fn an_item_that_no_deployer_begins_fails_at_the_pickup_timeout_and_names_the_missing_deployer() {
+    let cluster = crate::cluster_with(&["--pickup-timeout", "1s"]).await;
+    cluster.apply_yaml(INSTALLATION).await;
+    let failed = cluster.expect(&item("external", json!({"phase": "Failed"}))).await;
+    let error = &failed["status"]["lastError"];
+    assert_eq!(
+        (&error["operation"], &error["reason"], &error["codes"]),
+        (&json!("WaitingForPickup"), &json!("PickupTimeout"), &json!(["ERR_TIMEOUT"]))
+    );
+    assert_eq!(
+        error["message"],
+        "no deployer has begun within 1s of the trigger: register a component that claims example.com/external, or start a \
+         deployer for it"
+    );
+    let root = cluster.expect(&installation("Failed")).await;
+    let told = root["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(told.contains("no deployer has begun"), "{told}");
+}

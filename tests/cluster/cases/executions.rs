@@ -1,0 +1,5 @@
+//! The order in which the items of an Execution run, and what one that fails does to the others.
+
+mod jobs;
+mod order;
+mod policies;

@@ -1,0 +1,6 @@
+//! Faults: crashes, events that are lost, users that interfere, and all of it by chance.
+
+mod crashes;
+mod hostile;
+mod lost_events;
+mod schedules;

@@ -1,0 +1,106 @@
+//! `kill -9` at any moment: the tree goes on, and ends as if nothing had happened.
+
+use std::net::TcpListener;
+
+use orangery_tests::{
+    binary::Binary,
+    cluster::Cluster,
+    crash_points::{Deed, Scenario, at_crash_points},
+    tree::{
+        API, any, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster,
+        subinstallation,
+    },
+};
+use serde_json::{Value, json};
+
+/// An Installation `tree` of these items, which exports what the item `left` exports, with a sub-installation of one item.
+fn tree(items: &[Value], content: &str) -> Value {
+    let leaf = blueprint(json!({
+        "imports": imports_cluster(),
+        "deployExecutions": executions(&[deploys("leaf", &[], content)]),
+    }));
+    let mut tree = on_cluster(installation(
+        "tree",
+        &blueprint(json!({
+            "imports": imports_cluster(),
+            "exports": [{"name": "out", "type": "data", "schema": {"type": "string"}}],
+            "deployExecutions": executions(items),
+            "subinstallations": [on_cluster(subinstallation("sub", &leaf))],
+            "exportExecutions": [{
+                "name": "e",
+                "type": "Jinja",
+                "template": r#"{"exports": {"out": {{ values.deployitems.left.content | tojson }}}}"#,
+            }],
+        })),
+    ));
+    if let Some(spec) = tree.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert("exports".to_owned(), json!({"data": [{"name": "out", "dataRef": "out"}]}));
+    }
+    tree
+}
+
+/// Three items, the last of which ends as told.
+fn chain(content: &str, end: &str) -> Value {
+    let left = mocks("left", &["base"], "Succeeded", content);
+    tree(&[deploys("base", &[], content), left, mocks("top", &["left"], end, content)], content)
+}
+
+async fn check(scenario: Scenario) {
+    let points = at_crash_points(&scenario, &crate::ground(), crate::binary).await;
+    println!("{points} crash points");
+}
+
+#[tokio::test]
+async fn orc_06_a_first_job_has_one_outcome_at_every_crash_point() {
+    check(Scenario { before: None, deed: Deed::Apply(chain("1", "Succeeded")) }).await;
+}
+
+#[tokio::test]
+async fn orc_06_an_update_that_removes_an_item_has_one_outcome_at_every_crash_point() {
+    let left = mocks("left", &[], "Succeeded", "2");
+    let less = tree(&[left, deploys("new", &["left"], "2")], "2");
+    check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Apply(less) }).await;
+}
+
+#[tokio::test]
+async fn orc_06_a_failing_job_has_one_outcome_at_every_crash_point() {
+    check(Scenario { before: None, deed: Deed::Apply(chain("1", "Failed")) }).await;
+}
+
+#[tokio::test]
+async fn orc_06_a_deletion_has_one_outcome_at_every_crash_point() {
+    check(Scenario { before: Some(chain("1", "Succeeded")), deed: Deed::Delete }).await;
+}
+
+/// A port that is free now, for every start of a test: Targets keep the address of their server.
+fn port() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a free port").port().to_string()
+}
+
+async fn start(binary: &Binary, port: &str) -> Cluster {
+    Cluster::start(binary, &["--data", "state", "--port", port]).await
+}
+
+/// The embedded server is killed with its operator: its data opens again.
+#[tokio::test]
+async fn a_server_with_its_operator_goes_on_where_its_data_ends() {
+    let (binary, port) = (crate::binary().await, port());
+    let mut cluster = start(&binary, &port).await;
+    for round in ["1", "2", "3"] {
+        cluster.apply(&chain(round, "Succeeded")).await;
+        cluster.expect(&in_phase("Installation", "tree", "Progressing")).await;
+        cluster.kill().await;
+        cluster = start(&binary, &port).await;
+        let base =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "leaf"}, "data": {"content": round}});
+        cluster.expect(&base).await;
+        cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    }
+    cluster.delete(&any("Installation", "tree")).await;
+    cluster.kill().await;
+    cluster = start(&binary, &port).await;
+    for kind in ["Installation", "Execution", "DeployItem", "DataObject"] {
+        cluster.expect_absent(&json!({"apiVersion": API, "kind": kind})).await;
+    }
+}

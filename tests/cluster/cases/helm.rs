@@ -1,0 +1,7 @@
+//! Charts as releases of Helm, beside the stock command line.
+
+mod charts;
+mod helm_cli;
+mod releases;
+mod round_trips;
+mod unreachable_target;

@@ -1,0 +1,4 @@
+//! The jobs of Installations, asked for or started by themselves.
+
+mod automatic_reconcile;
+mod jobs;

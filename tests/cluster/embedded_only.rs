@@ -1,0 +1,6 @@
+//! Suites that run on the embedded server only; `cases.rs` says why.
+
+mod command_line;
+mod component_versions;
+mod requests;
+mod workloads;

@@ -1,0 +1,12 @@
+//! The commands as users call them.
+
+mod blueprints;
+mod examples;
+pub(super) mod offline;
+mod offline_components;
+mod offline_examples;
+mod plans;
+mod release_tests;
+mod render_parity;
+mod stock_charts;
+mod usage;

@@ -1,0 +1,145 @@
+//! `orangery plan` as users call it: before the first install, before an upgrade, and where there is nothing to do.
+
+use orangery_tests::{
+    binary::{Binary, Ended},
+    chart::{deploy, item, packed},
+    cluster::Cluster,
+    tree::{API, any, in_phase},
+};
+use serde_json::{Value, json};
+
+use super::offline::{document, write};
+
+const CONFIG: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {text: {{ .Values.text | quote }}}\n";
+const PASSWORD: &str =
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: {{ .Values.text | quote }}}\n";
+const HOOK: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-upgrade}}\n";
+
+struct Stage {
+    binary: Binary,
+    cluster: Cluster,
+}
+
+impl Stage {
+    async fn start() -> Self {
+        let binary = crate::binary().await;
+        let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
+        write(&binary, "kubeconfig", cluster.kubeconfig());
+        Self { binary, cluster }
+    }
+
+    async fn plan(&self, arguments: &[&str]) -> Ended {
+        self.binary.run(&[&["plan", "--kubeconfig", "kubeconfig"], arguments].concat()).await
+    }
+
+    /// Action, kind and name of each object.
+    async fn objects(&self, arguments: &[&str]) -> Vec<String> {
+        let plan = document(&self.plan(&[arguments, &["-o", "json"]].concat()).await);
+        let objects = plan["objects"].as_array().cloned().unwrap_or_default();
+        let text = |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
+        objects.iter().map(|one| ["action", "kind", "name"].map(|field| text(one, field)).join(" ")).collect()
+    }
+}
+
+fn with(text: &str, templates: &[(&str, &str)]) -> Value {
+    item(&packed("1.0.0", templates), &json!({"config": {"values": {"text": text}}}))
+}
+
+#[tokio::test]
+async fn a_chart_is_planned_before_it_is_installed_and_before_it_is_upgraded() {
+    let stage = Stage::start().await;
+    let first = with("hunter2", &[("config.yaml", CONFIG), ("password.yaml", PASSWORD)]);
+    write(&stage.binary, "item.yaml", first.to_string());
+    let created = ["create Secret sh.helm.release.v1.rel.v1", "create Secret login", "create ConfigMap config"];
+    assert_eq!(stage.objects(&["-f", "item.yaml"]).await, created);
+    let told = stage.plan(&["-f", "item.yaml"]).await;
+    assert!(told.stdout.contains("\n+ ConfigMap default/config"), "{told:?}");
+    assert!(told.stdout.ends_with("deploy item default/item, by helm 0.1.0: 3 to create\n"), "{told:?}");
+    assert!(told.stdout.contains("\n      password: (hidden)"), "{told:?}");
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}});
+    stage.cluster.expect_absent(&config).await;
+    stage.cluster.expect_absent(&any("DeployItem", "item")).await;
+
+    deploy(&stage.cluster, &first).await;
+    stage.cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+    let second = with("hunter3", &[("config.yaml", CONFIG), ("hook.yaml", HOOK)]);
+    write(&stage.binary, "item.yaml", second.to_string());
+    let told = stage.plan(&["-f", "item.yaml", "--brief"]).await;
+    let mut lines: Vec<&str> = told.stdout.lines().collect();
+    let last = lines.pop();
+    lines.sort_unstable();
+    let expected = [
+        "",
+        "+ ConfigMap default/hook  (pre-upgrade hook ConfigMap hook (app/templates/hook.yaml))",
+        "+ Secret default/sh.helm.release.v1.rel.v2  (begin release)",
+        "- Secret default/login  (delete what left the chart)",
+        "~ ConfigMap default/config  (write ConfigMap)",
+        "~ Secret default/sh.helm.release.v1.rel.v1  (finish release)",
+    ];
+    assert_eq!(lines, expected, "{told:?}");
+    let summary = "deploy item default/item, by helm 0.1.0: 2 to create, 2 to change, 1 to delete";
+    assert_eq!(last, Some(summary));
+    let told = stage.plan(&["-f", "item.yaml"]).await.stdout;
+    assert!(told.contains("\n    data.text: \"hunter2\" → \"hunter3\"\n"), "{told}");
+    stage.cluster.expect(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}})).await;
+
+    // As the item is now, only the release goes on.
+    let again = [
+        "create Secret sh.helm.release.v1.rel.v2",
+        "none Secret login",
+        "none ConfigMap config",
+        "change Secret sh.helm.release.v1.rel.v1",
+    ];
+    assert_eq!(stage.objects(&["item"]).await, again);
+}
+
+#[tokio::test]
+async fn manifests_are_planned_with_what_left_them() {
+    let stage = Stage::start().await;
+    let manifest = |name: &str, text: &str| {
+        json!({"policy": "manage", "manifest": {"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default"}, "data": {"text": text}}})
+    };
+    let of = |manifests: Value| {
+        let config = json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+            "manifests": manifests});
+        json!({"apiVersion": API, "kind": "DeployItem", "metadata": {"name": "item"}, "spec": {"config": config,
+            "type": "landscaper.gardener.cloud/kubernetes-manifest", "target": {"name": "cluster", "namespace": "default"}}})
+    };
+    let first = of(json!([manifest("a", "1"), manifest("b", "1"), manifest("c", "1")]));
+    write(&stage.binary, "item.yaml", first.to_string());
+    let created = ["create ConfigMap a", "create ConfigMap b", "create ConfigMap c"];
+    assert_eq!(stage.objects(&["-f", "item.yaml"]).await, created);
+    deploy(&stage.cluster, &first).await;
+    stage.cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
+    let none = ["none ConfigMap a", "none ConfigMap b", "none ConfigMap c"];
+    assert_eq!(stage.objects(&["item"]).await, none);
+    write(&stage.binary, "item.yaml", of(json!([manifest("a", "2"), manifest("b", "1")])).to_string());
+    let changed = ["change ConfigMap a", "none ConfigMap b", "delete ConfigMap c"];
+    assert_eq!(stage.objects(&["-f", "item.yaml"]).await, changed);
+}
+
+#[tokio::test]
+async fn a_plan_that_fails_is_reported_in_one_sentence() {
+    let stage = Stage::start().await;
+    let told = async |arguments: &[&str]| {
+        let ended = stage.plan(arguments).await;
+        (ended.code, ended.stderr.lines().last().unwrap_or_default().to_owned())
+    };
+    let none = "error: there is no deploy item nobody in namespace default; orangery inspect -A shows all there are";
+    assert_eq!(told(&["nobody"]).await, (Some(1), none.to_owned()));
+    write(&stage.binary, "other.yaml", "apiVersion: v1\nkind: ConfigMap\n");
+    let other = "error: other.yaml is no deploy item: it has the kind \"ConfigMap\"; name a file with one DeployItem";
+    assert_eq!(told(&["-f", "other.yaml"]).await, (Some(2), other.to_owned()));
+    let mut unknown = with("a", &[]);
+    unknown["spec"]["type"] = json!("example.com/nobody");
+    write(&stage.binary, "unknown.yaml", unknown.to_string());
+    let expected = "error: no component of this host claims the type \"example.com/nobody\" of DeployItem item; name the folder with its registration, with --plugins";
+    assert_eq!(told(&["-f", "unknown.yaml"]).await, (Some(1), expected.to_owned()));
+    let broken = with("a", &[("config.yaml", "{{ fail \"no\" }}")]);
+    write(&stage.binary, "broken.yaml", broken.to_string());
+    let (code, message) = told(&["-f", "broken.yaml"]).await;
+    assert!(code == Some(1) && message.contains("app/templates/config.yaml"), "{message}");
+}

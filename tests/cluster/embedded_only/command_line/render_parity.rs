@@ -1,0 +1,330 @@
+//! What `orangery render` prints is, byte for byte, what the operator makes: every folder of `examples/` with
+//! Installations, and every recorded case. New ones are tested as soon as they are there.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use data_encoding::BASE64;
+use orangery_api::{
+    annotation,
+    execution::{DeployItemTemplate, Execution},
+    label,
+};
+use orangery_core::name::{self, StateOwner};
+use orangery_tests::{
+    binary::{Binary, Ended},
+    case,
+    cluster::Cluster,
+    fail, repository, yaml,
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::offline::{document, write};
+
+const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
+
+fn of_kind(kind: &str) -> Value {
+    json!({"apiVersion": LANDSCAPER, "kind": kind, "metadata": {"namespace": "default"}})
+}
+
+/// What is expected to be printed, in the order of its fields.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Expected {
+    name: String,
+    deploy_items: Vec<DeployItemTemplate>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subinstallations: Vec<Expected>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    exports: Value,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    state: Map<String, Value>,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    warnings: Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    api_version: &'static str,
+    kind: &'static str,
+    installations: Vec<Expected>,
+}
+
+/// What a cluster has once everything in it is final.
+struct Deployed {
+    installations: Vec<Value>,
+    executions: Vec<Value>,
+    data_objects: Vec<Value>,
+    targets: Vec<Value>,
+    secrets: Vec<Value>,
+}
+
+fn named<'a>(objects: &'a [Value], name: &str) -> Option<&'a Value> {
+    objects.iter().find(|of| of["metadata"]["name"] == name)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+impl Deployed {
+    async fn of(cluster: &Cluster) -> Self {
+        Self {
+            installations: cluster.list(&of_kind("Installation")).await,
+            executions: cluster.list(&of_kind("Execution")).await,
+            data_objects: cluster.list(&of_kind("DataObject")).await,
+            targets: cluster.list(&of_kind("Target")).await,
+            secrets: cluster.list(&json!({"apiVersion": "v1", "kind": "Secret"})).await,
+        }
+    }
+
+    /// The sub-installations: their names in the blueprint, and those of their objects.
+    fn children(&self, parent: &str) -> BTreeMap<&str, &str> {
+        let owned = self.installations.iter().filter(|of| of["metadata"]["ownerReferences"][0]["name"] == parent);
+        let names = owned.map(|of| {
+            let template = &of["metadata"]["annotations"][annotation::SUBINSTALLATION_NAME];
+            (text(template), text(&of["metadata"]["name"]))
+        });
+        names.collect()
+    }
+
+    /// What `--values` takes of an Installation and of those below it.
+    fn values(&self, name: &str) -> Value {
+        let reference = named(&self.executions, name).map(|of| text(&of["status"]["exportRef"]["name"]));
+        let exported = reference.and_then(|name| named(&self.data_objects, name));
+        let children = self.children(name).into_iter().map(|(template, object)| {
+            let mut values = self.values(object);
+            values["objectName"] = json!(object);
+            (template.to_owned(), values)
+        });
+        let children: Map<String, Value> = children.collect();
+        json!({"deployItems": exported.map_or_else(|| json!({}), |of| of["data"].clone()), "subinstallations": children})
+    }
+
+    /// What must be printed of an Installation. What is not in the cluster is taken from what was printed: exports that
+    /// go nowhere, and warnings.
+    fn expected(&self, printed: &Value, object: &str, parent: Option<&str>) -> Expected {
+        let below = printed["subinstallations"].as_array().cloned().unwrap_or_default();
+        let children = self.children(object);
+        assert_eq!(below.len(), children.len(), "{object} has {children:?}");
+        let child = |child: &Value| {
+            let name = children.get(text(&child["name"])).copied();
+            self.expected(child, name.unwrap_or_else(|| fail(&format!("nobody made {child}"))), Some(object))
+        };
+        Expected {
+            name: text(&printed["name"]).to_owned(),
+            deploy_items: named(&self.executions, object).map(items).unwrap_or_default(),
+            subinstallations: below.iter().map(child).collect(),
+            exports: self.exports(&printed["exports"], object, parent),
+            state: self.states(&printed["state"], object),
+            warnings: printed["warnings"].clone(),
+        }
+    }
+
+    fn exports(&self, printed: &Value, object: &str, parent: Option<&str>) -> Value {
+        let installation = named(&self.installations, object).expect("it was deployed");
+        let context = parent.map(name::installation_context).unwrap_or_default();
+        let mut expected = printed.clone();
+        for (list, key) in [("data", "dataRef"), ("targets", "target")] {
+            for export in installation["spec"]["exports"][list].as_array().into_iter().flatten() {
+                let object = name::object_name(&context, text(&export[key]));
+                let exported = match list {
+                    "data" => named(&self.data_objects, &object).map(|of| of["data"].clone()),
+                    _ => named(&self.targets, &object).map(|of| of["spec"].clone()),
+                };
+                expected[text(&export["name"])] = exported.unwrap_or_else(|| fail(&format!("{object} is not there")));
+            }
+        }
+        expected
+    }
+
+    /// The states in the Secrets of an Installation: those that were printed, and no others.
+    fn states(&self, printed: &Value, object: &str) -> Map<String, Value> {
+        let lists = [
+            ("deployExecutions", StateOwner::Deploy),
+            ("exportExecutions", StateOwner::Export),
+            ("subinstallationExecutions", StateOwner::Subinstallation),
+        ];
+        let mut states = Map::new();
+        let mut found = 0;
+        for (list, owner) in lists {
+            let mut of_list = Map::new();
+            for execution in printed[list].as_object().into_iter().flat_map(Map::keys) {
+                let own = named(&self.secrets, &name::state_secret(object, owner, execution));
+                // Alone with its name, a sub-installation execution has the Secret of a deploy execution.
+                let shared = || named(&self.secrets, &name::state_secret(object, StateOwner::Deploy, execution));
+                let secret = own.or_else(shared).unwrap_or_else(|| fail(&format!("{execution} has no Secret")));
+                let content = BASE64.decode(text(&secret["data"]["config"]).as_bytes()).expect("base64");
+                let stored = String::from_utf8(content).expect("text");
+                let value: Value = serde_json::from_str(&stored).expect("a state is JSON");
+                assert_eq!(stored.trim_end_matches('\n'), value.to_string(), "as it is printed");
+                of_list.insert(execution.clone(), value);
+                found += 1;
+            }
+            if !of_list.is_empty() {
+                states.insert(list.to_owned(), Value::Object(of_list));
+            }
+        }
+        let owned = self.secrets.iter().filter(|secret| {
+            let owner = &secret["metadata"]["ownerReferences"][0];
+            owner["kind"] == "Installation" && owner["name"] == object
+        });
+        assert_eq!(owned.count(), found, "the states of {object}");
+        states
+    }
+}
+
+/// The items of an Execution, as they are on the wire.
+fn items(execution: &Value) -> Vec<DeployItemTemplate> {
+    let execution: Execution = serde_json::from_value(execution.clone()).expect("an Execution");
+    execution.spec.items().expect("its items")
+}
+
+/// The Installations among these objects, by name.
+fn roots(documents: &[Value]) -> Vec<&str> {
+    let roots = documents.iter().filter(|of| of["kind"] == "Installation");
+    roots.map(|of| text(&of["metadata"]["name"])).collect()
+}
+
+/// Runs `render` over these objects and the Targets of the cluster, with what deploy items exported there.
+async fn render(binary: &Binary, deployed: &Deployed, documents: &[Value], flags: &[&str]) -> Ended {
+    let is_own = |of: &&Value| of["metadata"]["labels"][label::SOURCE].is_null();
+    let targets = deployed.targets.iter().filter(is_own);
+    let others = documents.iter().filter(|of| of["kind"] != "Target");
+    for (index, object) in others.chain(targets).enumerate() {
+        write(binary, &format!("manifests/{index:02}.json"), object.to_string());
+    }
+    let values: Map<String, Value> =
+        roots(documents).iter().map(|root| ((*root).to_owned(), deployed.values(root))).collect();
+    write(binary, "values.json", Value::Object(values).to_string());
+    let line = ["render", "manifests", "--values", "values.json", "-o", "json"];
+    binary.run(&[line.as_slice(), flags].concat()).await
+}
+
+/// Holds what is printed of these objects against what the cluster has made of them.
+pub(crate) async fn check(binary: &Binary, cluster: &Cluster, documents: &[Value], flags: &[&str]) {
+    let roots = roots(documents);
+    for root in &roots {
+        let mut succeeded = of_kind("Installation");
+        succeeded["metadata"]["name"] = json!(root);
+        succeeded["status"] = json!({"phase": "Succeeded"});
+        cluster.expect(&succeeded).await;
+    }
+    let deployed = Deployed::of(cluster).await;
+    let ended = render(binary, &deployed, documents, flags).await;
+    let printed = document(&ended);
+    let printed = printed["installations"].as_array().expect("a list");
+    assert_eq!(printed.len(), roots.len());
+    let installations = printed.iter().map(|of| deployed.expected(of, text(&of["name"]), None)).collect();
+    let expected = Document { api_version: "orangery.dev/v1alpha1", kind: "RenderedInstallations", installations };
+    let expected = serde_json::to_string_pretty(&expected).expect("JSON") + "\n";
+    assert_eq!(ended.stdout, expected);
+    assert_eq!(render(binary, &deployed, documents, flags).await.stdout, expected, "a second time");
+}
+
+/// Holds the sentence of `render` against those that the cluster has for the Installations that failed; whether it
+/// failed at all.
+async fn check_failed(binary: &Binary, cluster: &Cluster, documents: &[Value]) -> bool {
+    let deployed = Deployed::of(cluster).await;
+    let ended = render(binary, &deployed, documents, &[]).await;
+    if ended.code == Some(0) {
+        return false;
+    }
+    let messages: Vec<&str> =
+        deployed.installations.iter().map(|of| text(&of["status"]["lastError"]["message"])).collect();
+    let is_told = messages.iter().any(|message| !message.is_empty() && ended.stderr.contains(message));
+    assert!(is_told, "{}\nis none of {messages:#?}", ended.stderr);
+    true
+}
+
+/// The folders below one, sorted.
+fn folders(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).expect("the folder can be read").map(|entry| entry.expect("an entry").path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+/// The objects in the manifests of a folder.
+fn manifests(folder: &Path) -> Vec<Value> {
+    let entries = fs::read_dir(folder).expect("the folder can be read").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "yaml")).collect();
+    files.sort();
+    files.iter().flat_map(|file| yaml::read(file)).collect()
+}
+
+/// There is nothing wrong with rendering them.
+const EXAMPLES_THAT_FAIL_TO_DEPLOY: [&str; 1] = ["continue-on-failure"];
+
+#[tokio::test]
+async fn the_examples_render_as_the_operator_renders_them() {
+    let mut tested = Vec::new();
+    for folder in folders(&repository().join("examples")) {
+        let documents = manifests(&folder);
+        let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        if roots(&documents).is_empty() || EXAMPLES_THAT_FAIL_TO_DEPLOY.contains(&name.as_str()) {
+            continue;
+        }
+        let plugins = folder.join("plugins").is_dir().then(|| super::examples::plugins(&name));
+        let plugins = plugins.as_ref().map(|folder| folder.path().to_string_lossy().into_owned());
+        let flags: Vec<&str> = plugins.iter().flat_map(|folder| ["--plugins", folder]).collect();
+        let binary = crate::binary().await;
+        let path = folder.to_string_lossy();
+        let cluster =
+            Cluster::start(&binary, &[&["--ephemeral", "--simulate-workloads", &path], flags.as_slice()].concat())
+                .await;
+        check(&binary, &cluster, &documents, &flags).await;
+        tested.push(name);
+    }
+    assert!(tested.len() > 4, "only {tested:?}");
+}
+
+#[tokio::test]
+async fn the_examples_of_errors_fail_with_the_sentence_of_the_operator() {
+    for folder in folders(&repository().join("examples/errors")) {
+        let binary = crate::binary().await;
+        let cluster = Cluster::start(&binary, &["--ephemeral", &folder.to_string_lossy()]).await;
+        let is_failed = |of: &Value| of["status"]["phase"] == "Failed";
+        cluster.expect_that(&of_kind("Installation"), "did not fail", is_failed).await;
+        assert!(check_failed(&binary, &cluster, &manifests(&folder)).await, "{}", folder.display());
+    }
+}
+
+/// The recorded cases whose deploy items fail: there is nothing wrong with rendering them.
+const FAILED_TO_DEPLOY: [&str; 4] = ["helm-no-chart", "helm-template-error", "subinst-failed", "target-bad-kubeconfig"];
+
+/// Whether a case is one job: applied, looked at, and nothing after that.
+fn is_one_job(case: &Path) -> bool {
+    let entries = fs::read_dir(case).expect("the case can be read");
+    let mut names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    names.all(|name| ["01-apply.yaml", "02-assert.yaml", "03-absent.yaml"].contains(&name.as_str()))
+}
+
+#[tokio::test]
+async fn recorded_cases_render_as_the_operator_renders_them() {
+    let (mut succeeded, mut failed) = (0, 0);
+    for folder in folders(&repository().join("tests/golden")).into_iter().filter(|folder| is_one_job(folder)) {
+        let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        let binary = crate::binary().await;
+        let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
+        case::run(&folder, &cluster).await;
+        let documents = yaml::documents(&case::filled_in(&folder.join("01-apply.yaml"), &cluster));
+        let recorded = yaml::read(&folder.join("02-assert.yaml"));
+        let mut recorded = recorded.iter().filter(|of| of["kind"] == "Installation");
+        if recorded.all(|of| of["status"]["phase"] == "Succeeded") {
+            check(&binary, &cluster, &documents, &[]).await;
+            succeeded += 1;
+        } else {
+            let told = check_failed(&binary, &cluster, &documents).await;
+            assert_ne!(told, FAILED_TO_DEPLOY.contains(&name.as_str()), "{name}");
+            failed += 1;
+        }
+    }
+    assert!(succeeded > 8 && failed > 8, "only {succeeded} that succeed and {failed} that fail");
+}

@@ -1,0 +1,106 @@
+//! One active operator (C-34): two processes, one of which is stopped and continued by signals.
+
+use std::process::Command;
+
+use orangery_tests::{
+    binary::Running,
+    external_deployer::ExternalDeployer,
+    kube::{Kube, OPERATOR},
+    objects::Objects,
+    tree::{any, asks, blueprint, in_phase, installation, items},
+};
+use serde_json::{Value, json};
+
+const QUICK: [&str; 2] = ["--lease-duration", "3"];
+
+/// The Lease, taken over so often.
+fn lease(transitions: u32) -> Value {
+    let metadata = json!({"name": "orangery", "namespace": "orangery-system"});
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {"leaseTransitions": transitions},
+    })
+}
+
+fn signal(process: &Running, name: &str) {
+    let id = process.id().expect("it runs").to_string();
+    let sent = Command::new("kill").args([name, &id]).status().expect("kill can be run");
+    assert!(sent.success());
+}
+
+fn tree(name: &str) -> Value {
+    installation(name, &blueprint(json!({"deployExecutions": items(&[(&format!("{name}-item"), &[])], "1")})))
+}
+
+/// Waits until an object says what it waits for: the last that the operator writes before something else happens.
+async fn rests(objects: &Objects, kind: &str, name: &str, reason: &str) {
+    let says = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        object["metadata"]["name"] == name && conditions.into_iter().any(|condition| condition["reason"] == reason)
+    };
+    objects.expect_that(&any(kind, name), &format!("did not come to say {reason}"), says).await;
+}
+
+#[tokio::test]
+async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes_up() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::start_audited(&programs, &binary).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    let deployer = ExternalDeployer(&objects);
+    let [first_user, second_user] = OPERATOR;
+    let first = server.operator(&binary, first_user, &QUICK);
+    objects.expect(&lease(0)).await;
+    objects.apply(&tree("before")).await;
+    deployer.triggered("before-item").await;
+    let second = server.operator(&binary, second_user, &QUICK);
+
+    // A request that is half sent is sent when it wakes up, and the server refuses what is outdated: none is under way here.
+    rests(&objects, "Execution", "before", "WaitingForDeployItem").await;
+    rests(&objects, "Installation", "before", "WaitingForExecution").await;
+    signal(&first, "-STOP");
+    // Both will see these when they are awake: as they were made, and not yet as the other one has gone on with them.
+    objects.annotate(&any("Installation", "before"), asks()).await;
+    objects.apply(&tree("meanwhile")).await;
+    objects.expect(&lease(1)).await;
+    deployer.succeed("meanwhile-item").await;
+    objects.expect(&in_phase("Installation", "meanwhile", "Succeeded")).await;
+    deployer.succeed("before-item").await;
+
+    let written = server.writes(first_user);
+    assert!(written.iter().any(|write| write.starts_with("patch installations before 200")), "{written:#?}");
+    signal(&first, "-CONT");
+    objects.apply(&tree("after")).await;
+    deployer.succeed("after-item").await;
+    objects.expect(&in_phase("Installation", "after", "Succeeded")).await;
+    let ended = first.finished().await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("Lease orangery is held by "), "{ended:?}");
+    let last: Vec<String> = server.writes(first_user).split_off(written.len());
+    // Its own renewal is how it learns that the Lease is another's.
+    let others: Vec<&String> = last.iter().filter(|write| !write.starts_with("update leases orangery 409")).collect();
+    assert_eq!(others, Vec::<&String>::new(), "the first one wrote after it was frozen");
+    drop(second);
+}
+
+#[tokio::test]
+async fn c_34_an_operator_that_stops_gives_its_lease_to_the_next() {
+    let (binary, programs) = super::programs().await;
+    let server = Kube::start_audited(&programs, &binary).await;
+    let objects = Objects::of(server.kubeconfig()).await;
+    // So long that nobody waits for its end.
+    let slow = ["--lease-duration", "3600"];
+    let first = server.operator(&binary, OPERATOR[0], &slow);
+    objects.expect(&lease(0)).await;
+    let second = server.operator(&binary, OPERATOR[1], &slow);
+    objects.apply(&tree("one")).await;
+    ExternalDeployer(&objects).triggered("one-item").await;
+    signal(&first, "-TERM");
+    let ended = first.finished().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    objects.expect(&lease(1)).await;
+    ExternalDeployer(&objects).succeed("one-item").await;
+    objects.expect(&in_phase("Installation", "one", "Succeeded")).await;
+    drop(second);
+}

@@ -1,0 +1,84 @@
+//! Targets that name a service account, with real tokens (`landscaper.md` §1.4).
+
+use orangery_tests::{
+    kube::{Kube, OPERATOR},
+    objects::{NAMESPACE, Objects},
+    tree::{API, blueprint, in_phase, installation},
+};
+use serde_json::{Value, json};
+
+const AUDIENCE: &str = "targets";
+
+/// An Installation `tree` that deploys a ConfigMap to this Target.
+fn tree(target: &str) -> Value {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there", "namespace": NAMESPACE}});
+    let config = json!({
+        "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
+        "kind": "ProviderConfiguration",
+        "manifests": [{"manifest": map}],
+    });
+    let item = json!({
+        "name": "item",
+        "type": "landscaper.gardener.cloud/kubernetes-manifest",
+        "target": {"import": "cluster"},
+        "config": config,
+    });
+    let execution = json!({"name": "d", "type": "Jinja", "template": json!({"deployItems": [item]}).to_string()});
+    let import =
+        json!({"name": "cluster", "type": "target", "targetType": "landscaper.gardener.cloud/kubernetes-cluster"});
+    let mut tree = installation("tree", &blueprint(json!({"imports": [import], "deployExecutions": [execution]})));
+    tree["spec"]["imports"] = json!({"targets": [{"name": "cluster", "target": target}]});
+    tree
+}
+
+/// Binds a role of the cluster to a user or a group.
+fn binding(role: &str, kind: &str, name: &str) -> Value {
+    let group = "rbac.authorization.k8s.io";
+    json!({
+        "apiVersion": format!("{group}/v1"),
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "tokens"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": kind, "name": name}],
+    })
+}
+
+#[tokio::test]
+async fn a_target_with_oidc_is_reached_with_a_token_that_the_other_cluster_trusts() {
+    let (binary, programs) = super::programs().await;
+    let here = Kube::start(&programs, &binary).await;
+    let objects = Objects::of(here.kubeconfig()).await;
+    // Everybody may ask for the keys of the tokens.
+    objects.apply(&binding("system:service-account-issuer-discovery", "Group", "system:unauthenticated")).await;
+    let there = Kube::start_trusting(&programs, &binary, &here, AUDIENCE).await;
+    let target = json!({
+        "server": there.address(),
+        "caData": there.authority(),
+        "serviceAccount": {"name": "deployer"},
+        "audience": [AUDIENCE],
+        "expirationSeconds": 3600,
+    });
+    objects
+        .apply(&json!({
+            "apiVersion": API,
+            "kind": "Target",
+            "metadata": {"name": "elsewhere"},
+            "spec": {"type": "landscaper.gardener.cloud/kubernetes-cluster", "config": {"oidcConfig": target}},
+        }))
+        .await;
+    let _operator = here.operator(&binary, OPERATOR[0], &[]);
+
+    objects.apply(&tree("elsewhere")).await;
+    let failed = objects.expect(&in_phase("Installation", "tree", "Failed")).await;
+    let told = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(told.contains("names ServiceAccount default/deployer, which does not exist; create it"), "{told}");
+
+    objects.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer"}})).await;
+    let there = Objects::of(there.kubeconfig()).await;
+    there.apply(&binding("cluster-admin", "User", "oidc:system:serviceaccount:default:deployer")).await;
+    objects.apply(&tree("elsewhere")).await;
+    objects.expect(&in_phase("Installation", "tree", "Succeeded")).await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}});
+    there.expect(&map).await;
+    objects.expect_absent(&map).await;
+}

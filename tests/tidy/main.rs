@@ -1,0 +1,22 @@
+//! The repository's own rules, each as a test that prints every violation at once.
+//!
+//! What a rule means and why it exists stands in `host/README.md`; this suite only keeps it true.
+
+#[cfg(test)]
+mod budgets;
+#[cfg(test)]
+mod generated;
+#[cfg(test)]
+mod modules;
+#[cfg(test)]
+mod repository;
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod source;
+#[cfg(test)]
+mod texts;
+#[cfg(test)]
+mod walls;
+#[cfg(test)]
+mod words;
