@@ -126,6 +126,8 @@ async fn every_case_of_the_engines_answers_through_the_sandbox_as_recorded() {
             for part in ["/rendered/output", "/rendered/state", "/failure/line", "/failure/file", "/failure/column"] {
                 assert_eq!(without(&answer, part), without(&recorded, part), "{part} of {place}");
             }
+            let reads = |of: &Value| of.pointer("/failure/reads").cloned().unwrap_or_else(|| json!([]));
+            assert_eq!(reads(&answer), reads(&recorded), "{place}");
             checked += 1;
         }
         assert!(checked > 10, "{name} has {checked} cases");

@@ -7,7 +7,7 @@ use std::{
 
 use orangery_blueprint::{
     plugins::Plugins,
-    rendering::{Output, RenderRequest},
+    rendering::{InputStep, Output, RenderRequest},
     template_engine::Surroundings,
 };
 use orangery_plugin::PluginSet;
@@ -38,7 +38,11 @@ async fn check(component: Vec<u8>) {
     let item = own_template::item(json!({"import": "cluster"}));
     assert_eq!(rendered.output, Output::Document(json!({"deployItems": [item]})));
     let failure = engine.render(&request, &around("other.txt")).await.unwrap_err();
-    assert_eq!(failure.message, "the blueprint has no file season.txt");
+    assert_eq!((failure.message.as_str(), failure.reads), ("the blueprint has no file season.txt", Vec::new()));
+    let request = RenderRequest { inputs: json!({"imports": {"trees": "canary"}}), ..request };
+    let failure = engine.render(&request, &around("season.txt")).await.unwrap_err();
+    let trees = ["imports", "trees"].map(|name| InputStep::Field(name.to_owned()));
+    assert_eq!((failure.message.contains("canary"), failure.reads), (false, vec![trees.to_vec()]));
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use orangery_blueprint::{
-    rendering::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
-    template_engine::{JobChance, Kubeconfigs, Surroundings},
+    rendering::{ExecutionKind, InputStep, Output, RenderFailure, RenderRequest, Rendered},
+    template_engine::{JobChance, Kubeconfigs, Renderer, Surroundings},
 };
 use orangery_core::{
     error::{Code, Fault},
@@ -155,6 +155,7 @@ async fn a_credential_that_is_not_granted_is_denied_with_the_grant_that_is_missi
         line: Some(7),
         column: None,
         snippet: None,
+        reads: Vec::new(),
         transient: false,
     };
     assert_eq!(failure, expected);
@@ -169,6 +170,7 @@ async fn what_may_pass_by_itself_is_tried_again_whatever_the_engine_makes_of_it(
         line,
         column: None,
         snippet: snippet.map(str::to_owned),
+        reads: Vec::new(),
         transient: true,
     };
     let whole = || failure("the registry is slow", Some("deploy.txt"), None, None);
@@ -212,6 +214,37 @@ async fn a_failure_is_cut_to_what_a_status_can_hold() {
     let failure = ask("nothing shout", json!({}), None).await.unwrap_err();
     assert_eq!(failure.message, format!("{}…", "x".repeat(8 << 10)));
     assert_eq!(failure.snippet, Some(format!("{}…", "y\n".repeat(4 << 10))));
+}
+
+#[tokio::test]
+async fn what_a_failure_reads_is_refused_above_its_limits_and_names_the_place() {
+    let megabytes = (4 << 20) + 1 + "imports".len() + 1;
+    let nonsense =
+        |at: &str, why: String| format!("the component's answer makes no sense: failure.reads{at} has {why}");
+    let output = "the call was stopped: it needs more than 8388608 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be";
+    for (template, expected) in [
+        ("nothing read-paths", output.to_owned()),
+        ("nothing read-many-paths", nonsense("", "100000 paths; at most 16 are taken".into())),
+        ("nothing read-steps", nonsense("[0]", "100000 bytes; at most 256 are taken".into())),
+        ("nothing read-megabytes", nonsense("[0]", format!("{megabytes} bytes; at most 256 are taken"))),
+    ] {
+        let engine = engine(json!({}), json!({}));
+        let error = ended(engine.render(&request(template), &surroundings(None)).await);
+        assert_eq!(error.to_string(), expected);
+        let shown = Renderer::render(&engine, &request(template), &surroundings(None)).await.unwrap_err();
+        assert!(shown.message.contains(&expected), "{shown:?}");
+        assert_eq!((shown.reads, shown.transient), (Vec::new(), false));
+    }
+}
+
+#[tokio::test]
+async fn what_a_failure_reads_may_lead_nowhere_and_has_no_control_characters() {
+    let field = |name: &str| InputStep::Field(name.to_owned());
+    let signs = ask("nothing read-signs", json!({}), None).await.unwrap_err();
+    assert_eq!(signs.reads, [vec![field("imports"), field("\\u{1b}[2J\\u{0}\\u{202e}")], Vec::new()]);
+    let nowhere = ask("nothing read-nowhere", json!({}), None).await.unwrap_err();
+    let path = vec![field("imports"), field("none"), InputStep::Items, field("none")];
+    assert_eq!(nowhere.reads, [path, vec![InputStep::Entries, InputStep::Items]]);
 }
 
 #[tokio::test]

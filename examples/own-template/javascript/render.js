@@ -7,6 +7,11 @@ const KILOGRAMS = 12;
 export const template = {
   render(of) {
     const { trees } = JSON.parse(of.inputs).imports;
+    if (!Array.isArray(trees)) {
+      // The host shows what is there, by its type and never by its value.
+      const reads = [['imports', 'trees'].map((val) => ({ tag: 'field', val }))];
+      throw { message: 'the imports have another form than this component reads', reads };
+    }
     const data = { season: season() };
     for (const { name, kilograms } of trees) {
       data[name] = `${Math.ceil(kilograms / KILOGRAMS)} crates`;
@@ -20,7 +25,7 @@ function season() {
   try {
     return new TextDecoder().decode(read('season.txt')).trim();
   } catch (error) {
-    throw { message: error.payload ?? String(error) };
+    throw { message: error.payload ?? String(error), reads: [] };
   }
 }
 

@@ -111,6 +111,18 @@ pub struct InputReference {
     pub column: Option<u32>,
 }
 
+/// One step from a value of the inputs to a part of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum InputStep {
+    /// A field of an object.
+    Field(String),
+    /// Each item of a list.
+    Items,
+    /// Each item of a list, or each value of an object.
+    Entries,
+}
+
 /// Why rendering failed, with its place in the template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -130,6 +142,9 @@ pub struct RenderFailure {
     /// Some lines around the place, with a marker.
     #[serde(default)]
     pub snippet: Option<String>,
+    /// What the failing line reads of the inputs, in the order of the text: ways from the inputs down.
+    #[serde(default)]
+    pub reads: Vec<Vec<InputStep>>,
     /// May pass by itself: the host tries again.
     #[serde(default)]
     pub transient: bool,

@@ -1,11 +1,12 @@
 //! Between the generated types and the words of the core. What a guest answers is checked here, place by place.
 
 mod answer;
+mod failure;
 mod place;
 
 use orangery_blueprint::{
     plugins::Question,
-    rendering::{ExecutionKind, Findings, InputReference, RenderFailure, RenderRequest},
+    rendering::{ExecutionKind, RenderRequest},
 };
 use orangery_core::{
     error::{Fault, Problem},
@@ -15,14 +16,12 @@ use orangery_proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure};
 use serde_json::Value;
 
 pub(crate) use answer::{answered, proposal, rendered};
+pub(crate) use failure::{findings, render_failure};
 
-use crate::{
-    bindings::{
-        condition::exports::orangery::condition::condition,
-        deployer::{exports::orangery::deployer::deploy, orangery::deployer::types as wire},
-        template::exports::orangery::template::{check, template},
-    },
-    transcript::Transcript,
+use crate::bindings::{
+    condition::exports::orangery::condition::condition,
+    deployer::{exports::orangery::deployer::deploy, orangery::deployer::types as wire},
+    template::exports::orangery::template::template,
 };
 
 /// The request of a deployer.
@@ -120,39 +119,6 @@ fn problem(of: wire::Problem) -> Problem {
 fn problem_for_guest(of: Problem) -> wire::Problem {
     let Problem { code, message, at } = of;
     wire::Problem { code: code.into(), message, at }
-}
-
-/// The longest message, and the longest snippet, of a failure.
-const MOST_WORDS: usize = 8 << 10;
-/// The longest name of a file in it.
-const MOST_PATH: usize = 1 << 10;
-
-/// Why an engine says that rendering failed: cut, and without credentials and control characters.
-pub(crate) fn render_failure(of: template::Failure, transcript: &Transcript) -> RenderFailure {
-    let template::Failure { message, file, line, column, snippet } = of;
-    RenderFailure {
-        message: transcript.told(&message, MOST_WORDS),
-        file: file.map(|file| transcript.told(&file, MOST_PATH)),
-        line,
-        column,
-        snippet: snippet.map(|snippet| transcript.told(&snippet, MOST_WORDS)),
-        transient: false,
-    }
-}
-
-/// What an engine says of a template.
-pub(crate) fn findings(of: check::Findings, transcript: &Transcript) -> Findings {
-    let check::Findings { failures, references } = of;
-    let reference = |check::Reference { path, file, line, column }| InputReference {
-        path: path.iter().map(|name| transcript.told(name, MOST_PATH)).collect(),
-        file: file.map(|file| transcript.told(&file, MOST_PATH)),
-        line,
-        column,
-    };
-    Findings {
-        failures: failures.into_iter().map(|failure| render_failure(failure, transcript)).collect(),
-        references: references.into_iter().map(reference).collect(),
-    }
 }
 
 /// Which cluster a guest means.

@@ -174,7 +174,8 @@ impl Plugin {
         let words = locked(&transcript);
         match (answer, postponed.why()) {
             (Ok(Err(failure)), why) => {
-                Ok(Err(RenderFailure { transient: why.is_some(), ..convert::render_failure(failure, &words) }))
+                let failure = convert::render_failure(failure, &self.budget, &words)?;
+                Ok(Err(RenderFailure { transient: why.is_some(), ..failure }))
             }
             // Whatever came of it, a later call is told something else.
             (Ok(Ok(_)) | Err(_), Some(why)) => Ok(Err(RenderFailure {
@@ -183,6 +184,7 @@ impl Plugin {
                 line: None,
                 column: None,
                 snippet: None,
+                reads: Vec::new(),
                 transient: true,
             })),
             (Ok(Ok(rendered)), None) => Ok(Ok(convert::rendered(rendered, &self.budget, &words)?)),
@@ -210,7 +212,7 @@ impl Plugin {
         });
         let found = answer.await?;
         let words = locked(&transcript);
-        Ok(found.map(|found| convert::findings(found, &words)))
+        Ok(found.map(|found| convert::findings(found, &self.budget, &words)).transpose()?)
     }
 
     /// Whether a condition holds.
@@ -287,6 +289,7 @@ impl Plugin {
             line: None,
             column: None,
             snippet: None,
+            reads: Vec::new(),
             transient: matches!(fault, Fault::Later(_)),
         }
     }

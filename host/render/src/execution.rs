@@ -4,7 +4,7 @@
 use orangery_blueprint::{
     TemplateExecution,
     plugins::Plugins,
-    rendering::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+    rendering::{ExecutionKind, Output, RenderRequest, Rendered},
     template_engine::Surroundings,
 };
 use orangery_core::yaml;
@@ -64,7 +64,7 @@ pub(crate) async fn render(
     };
     let rendered = engine.render(&request, surroundings).await;
     let Rendered { output, state, warnings } = rendered.map_err(|failure| {
-        let values = values(&failure, &execution.engine, &request, surroundings);
+        let values = shown::values(&failure.reads, &request.inputs);
         ExecutionError { values, ..error(ExecutionFault::Failed(failure)) }
     })?;
     let (document, text) = match output {
@@ -81,17 +81,6 @@ pub(crate) async fn render(
     // Before anything else is made of the output, as in the original: an item with a fault does not undo a state.
     states.keep(list, &execution.name, Answer { state: state.as_ref(), is_text, document: &document });
     Ok(Document { document, warnings, text })
-}
-
-/// What the failing line reads; it may stand in a file that the template includes.
-fn values(failure: &RenderFailure, engine: &str, request: &RenderRequest, surroundings: &Surroundings) -> Vec<String> {
-    match &failure.file {
-        Some(file) if request.file.as_ref() != Some(file) => {
-            let read = surroundings.files.read(file).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            read.map(|text| shown::values(failure, engine, &text, &request.inputs)).unwrap_or_default()
-        }
-        Some(_) | None => shown::values(failure, engine, &request.template, &request.inputs),
-    }
 }
 
 fn unknown(plugins: &dyn Plugins, list: ExecutionKind, execution: &TemplateExecution) -> ExecutionFault {

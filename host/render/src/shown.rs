@@ -1,19 +1,17 @@
 //! What messages may show of a rendering: the template's own text, and of values their paths and types, never more.
 
-mod names;
-
 use std::collections::BTreeSet;
 
-use orangery_blueprint::rendering::RenderFailure;
+use orangery_blueprint::rendering::InputStep;
 use orangery_core::yaml::{self, Place};
 use serde_json::{Map, Value};
-
-use self::names::Step;
 
 /// How many lines around the failing one are shown.
 const AROUND: usize = 2;
 /// How many characters of a line are shown.
 const WIDTH: usize = 160;
+/// The inputs whose parts are shown; the others are the installation's own documents.
+const ROOTS: [&str; 2] = ["imports", "values"];
 /// How many values of a line are told.
 const MOST_VALUES: usize = 4;
 /// How many items of a list are looked at.
@@ -89,24 +87,26 @@ fn entry(rendered: &str, line: usize) -> Option<String> {
     })
 }
 
-/// The values that the failing line of a template reads, each with its path and type: `imports.a: [...] (string)`. What
-/// is read of the items of a list is told of the first item of each sort.
-pub(crate) fn values(failure: &RenderFailure, engine: &str, template: &str, inputs: &Value) -> Vec<String> {
-    let line = failure.line.and_then(|line| usize::try_from(line).ok()).filter(|line| *line > 0);
-    let Some(line) = line else { return Vec::new() };
-    let mut told: Vec<String> = Vec::new();
-    for path in names::read(engine, template, line) {
-        for value in told_values(&path, inputs) {
-            if !told.contains(&value) && told.len() < MOST_VALUES {
-                told.push(value);
+/// The values at the ends of paths that an engine has named, each with its path and type: `imports.a: [...] (string)`.
+/// What is read of the items of a list is shown of the first item of each type.
+pub(crate) fn values(reads: &[Vec<InputStep>], inputs: &Value) -> Vec<String> {
+    let mut shown: Vec<String> = Vec::new();
+    for path in reads.iter().filter(|path| is_shown(path)) {
+        for value in told_values(path, inputs) {
+            if !shown.contains(&value) && shown.len() < MOST_VALUES {
+                shown.push(value);
             }
         }
     }
-    told
+    shown
+}
+
+fn is_shown(path: &[InputStep]) -> bool {
+    matches!(path, [InputStep::Field(root), _, ..] if ROOTS.contains(&root.as_str()))
 }
 
 /// What is known of the values at the end of a path, those that are missing first.
-fn told_values(path: &[Step], inputs: &Value) -> Vec<String> {
+fn told_values(path: &[InputStep], inputs: &Value) -> Vec<String> {
     let mut ends: Vec<(String, End<'_>)> = Vec::new();
     walk(inputs, String::new(), path, &mut ends);
     let mut seen = BTreeSet::new();
@@ -140,25 +140,25 @@ impl<'a> End<'a> {
     }
 }
 
-fn walk<'a>(value: &'a Value, at: String, path: &'a [Step], ends: &mut Vec<(String, End<'a>)>) {
+fn walk<'a>(value: &'a Value, at: String, path: &'a [InputStep], ends: &mut Vec<(String, End<'a>)>) {
     let Some((step, rest)) = path.split_first() else { return ends.push((at, End::Value(value))) };
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     match (step, value) {
-        (Step::Field(name), Value::Object(map)) => match map.get(name) {
+        (InputStep::Field(name), Value::Object(map)) => match map.get(name) {
             Some(value) => walk(value, below(name), rest, ends),
             None => ends.push((at, End::Lacks(name, map))),
         },
-        (Step::Item | Step::Entry, Value::Array(items)) => {
+        (InputStep::Items | InputStep::Entries, Value::Array(items)) => {
             for (index, item) in items.iter().enumerate().take(MOST_ITEMS) {
                 walk(item, format!("{at}[{index}]"), rest, ends);
             }
         }
-        (Step::Entry, Value::Object(map)) => {
+        (InputStep::Entries, Value::Object(map)) => {
             for (name, value) in map.iter().take(MOST_ITEMS) {
                 walk(value, below(name), rest, ends);
             }
         }
-        (Step::Field(_) | Step::Item | Step::Entry, other) => ends.push((at, End::Value(other))),
+        (InputStep::Field(_) | InputStep::Items | InputStep::Entries, other) => ends.push((at, End::Value(other))),
     }
 }
 
@@ -215,51 +215,52 @@ mod tests {
         assert_eq!(RenderedPlace::of_field("x", "a: [", ""), None);
     }
 
-    #[test]
-    fn values_of_the_failing_line_are_told_by_path_and_type() {
-        let failure = |line| RenderFailure {
-            message: String::new(),
-            file: None,
-            line: Some(line),
-            column: None,
-            snippet: None,
-            transient: false,
+    /// A path such as `imports.list[].name`; `[]` stands for the items of a list, `[*]` for those of an object too.
+    fn path(text: &str) -> Vec<InputStep> {
+        let step = |part: &str| match part {
+            "[]" => InputStep::Items,
+            "[*]" => InputStep::Entries,
+            name => InputStep::Field(name.to_owned()),
         };
-        let template =
-            "a\n{{ imports.name | x(imports.nmae) }} {{ .imports.deep.list.x }} {{ myimports.a }} imports.name\n";
-        let inputs = json!({"imports": {"name": "canary", "deep": {"list": ["canary"]}}});
+        text.replace('[', ".[").split('.').map(step).collect()
+    }
+
+    #[test]
+    fn values_are_shown_by_path_and_type() {
+        let reads = [
+            "imports.name",
+            "imports.nmae",
+            "imports.deep.list.x",
+            "imports.name",
+            "imports",
+            "cd.meta",
+            "other.a",
+            "imports.name.below",
+            "imports[*]",
+        ];
+        let inputs =
+            json!({"imports": {"name": "canary", "deep": {"list": ["canary"]}}, "cd": {"meta": 1}, "other": {"a": 1}});
         assert_eq!(
-            values(&failure(2), "Other", template, &inputs),
+            values(&reads.map(path), &inputs),
             [
                 "imports.name: [...] (string)",
                 "imports has no nmae; it has deep (object), name (string)",
                 "imports.deep.list: [...] (list)",
+                "imports.deep: [...] (object)",
             ]
         );
-        for line in [0, 1, 9] {
-            assert_eq!(values(&failure(line), "Other", template, &inputs), [""; 0], "{line}");
-        }
+        assert_eq!(values(&[Vec::new(), vec![InputStep::Items, InputStep::Items]], &inputs), [""; 0]);
     }
 
     #[test]
-    fn the_items_of_a_list_are_told_by_the_first_of_each_sort() {
-        let of = |text: &str| {
-            let failure = RenderFailure {
-                message: String::new(),
-                file: None,
-                line: Some(1),
-                column: None,
-                snippet: None,
-                transient: false,
-            };
-            let inputs = json!({"imports": {
-                "list": [{"a": "canary"}, {"a": "x"}, {"a": 1}, {"b": 1}, {"c": 1}, "text"],
-                "map": {"one": {"a": 1}},
-            }});
-            values(&failure, "GoTemplate", text, &inputs)
-        };
+    fn the_items_of_a_list_are_shown_by_the_first_of_each_type() {
+        let inputs = json!({"imports": {
+            "list": [{"a": "canary"}, {"a": "x"}, {"a": 1}, {"b": 1}, {"c": 1}, "text"],
+            "map": {"one": {"a": 1}},
+        }});
+        let of = |texts: [&str; 2]| values(&texts.map(path), &inputs);
         assert_eq!(
-            of("{{ range .imports.list }}{{ .a }}{{ end }}"),
+            of(["imports.list", "imports.list[*].a"]),
             [
                 "imports.list: [...] (list)",
                 "imports.list[3] has no a; it has b (number)",
@@ -268,8 +269,9 @@ mod tests {
             ]
         );
         assert_eq!(
-            of("{{ range .imports.map }}{{ .a }}{{ end }}"),
+            of(["imports.map", "imports.map[*].a"]),
             ["imports.map: [...] (object)", "imports.map.one.a: [...] (number)"]
         );
+        assert_eq!(of(["imports.map[].a", "imports.list[].b"])[0], "imports.map: [...] (object)");
     }
 }

@@ -11,7 +11,7 @@ use orangery_blueprint::{
     import::{DataValue, Imported, TargetObject},
     plugins::Plugins,
     record::Scope,
-    rendering::{ExecutionKind, Output, RenderFailure, RenderRequest, Rendered},
+    rendering::{ExecutionKind, InputStep, Output, RenderFailure, RenderRequest, Rendered},
     template_engine::{Renderer, Surroundings},
 };
 use orangery_core::{
@@ -54,7 +54,11 @@ impl Renderer for Echo {
                 let transient = message == "later";
                 let file = request.file.clone();
                 let (line, column, snippet) = (Some(3), Some(7), Some("3 | x".to_owned()));
-                return Err(RenderFailure { message: message.to_owned(), file, line, column, snippet, transient });
+                let (message, paths) = message.split_once(", reading ").unwrap_or((message, ""));
+                let step = |name: &str| InputStep::Field(name.to_owned());
+                let reads = paths.split_whitespace().map(|path| path.split('.').map(step).collect()).collect();
+                let message = message.to_owned();
+                return Err(RenderFailure { message, file, line, column, snippet, reads, transient });
             }
             if self.identity.name == "Spiff" {
                 let document: Value = serde_json::from_str(&text).unwrap();
@@ -377,8 +381,8 @@ fn an_error_after_rendering_has_the_item_and_the_line_and_hides_what_the_templat
 }
 
 #[test]
-fn an_error_of_a_template_tells_what_its_line_reads_by_path_and_type() {
-    let text = "fail: boom\n\n{{ imports.password }} {{ imports.pasword }}\n";
+fn an_error_of_a_template_shows_what_its_engine_says_that_it_reads_by_path_and_type() {
+    let text = "fail: boom, reading imports.password imports.pasword";
     let world =
         World::of(json!({"blueprint.yaml": "deployExecutions: [{name: one, type: Echo, file: t.txt}]", "t.txt": text}));
     let imports = json!({"password": "canary"}).as_object().unwrap().clone();

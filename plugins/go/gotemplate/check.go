@@ -2,6 +2,7 @@ package gotemplate
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"text/template"
@@ -55,7 +56,8 @@ func (l *look) text(file, source string, atRoot bool) {
 }
 
 func (l *look) fail(failure *host.Failure) {
-	if !slices.Contains(l.found.Failures, *failure) {
+	isKnown := slices.ContainsFunc(l.found.Failures, func(known host.Failure) bool { return reflect.DeepEqual(known, *failure) })
+	if !isKnown {
 		l.found.Failures = append(l.found.Failures, *failure)
 	}
 }

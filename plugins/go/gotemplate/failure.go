@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"unicode/utf8"
 
 	"orangery.dev/plugins/diagnosis"
@@ -30,6 +31,10 @@ const (
 type placed struct {
 	file, source string
 	err          error
+	// parsed is what the text was parsed to; nil for an error of the parser.
+	parsed *template.Template
+	// atRoot says whether the inputs are its dot.
+	atRoot bool
 }
 
 // Error is as text/template has it: included templates repeat it in their own.
@@ -89,6 +94,7 @@ func failure(err error, mask *diagnosis.Mask) *host.Failure {
 		File:    innermost.file,
 		Line:    uint32(line),
 		Snippet: diagnosis.Snippet(line, max(column, 0), innermost.source),
+		Reads:   innermost.reads(line),
 	}
 	if column >= 0 {
 		failure.Column = uint32(column) + 1

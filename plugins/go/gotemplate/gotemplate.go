@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"text/template"
 
 	// Names of time zones for date functions: a sandbox has no files of its own.
@@ -31,7 +32,7 @@ func Render(h host.Host, request host.Request) (host.Rendered, *host.Failure) {
 		return host.Rendered{}, &host.Failure{Message: err.Error(), File: request.File}
 	}
 	mask := diagnosis.NewMask(request, inputs)
-	e := &execution{host: diagnosis.Minting{Host: h, Mask: mask}, included: map[string]int{}}
+	e := &execution{host: diagnosis.Minting{Host: h, Mask: mask}, inputs: inputs, included: map[string]int{}}
 	text, err := e.run(request.File, request.Template, inputs)
 	if err != nil {
 		return host.Rendered{}, failure(err, mask)
@@ -70,6 +71,7 @@ func inputs(request host.Request) (map[string]any, error) {
 // execution is one rendering, with the files that it is inside of.
 type execution struct {
 	host     host.Host
+	inputs   map[string]any
 	included map[string]int
 }
 
@@ -83,9 +85,15 @@ func (e *execution) run(file, source string, binding any) (string, error) {
 	}
 	var output bytes.Buffer
 	if err := parsed.Execute(&output, binding); err != nil {
-		return "", &placed{file: file, source: source, err: err}
+		return "", &placed{file: file, source: source, err: err, parsed: parsed, atRoot: e.isRoot(binding)}
 	}
 	return output.String(), nil
+}
+
+// isRoot says whether a value is the inputs as a whole.
+func (e *execution) isRoot(value any) bool {
+	inputs, ok := value.(map[string]any)
+	return ok && reflect.ValueOf(inputs).UnsafePointer() == reflect.ValueOf(e.inputs).UnsafePointer()
 }
 
 // include renders a file of the blueprint.

@@ -8,6 +8,7 @@ package host
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -75,6 +76,57 @@ type Failure struct {
 	Column uint32 `json:"column,omitempty"`
 	// Snippet is some lines around the place, with a marker.
 	Snippet string `json:"snippet,omitempty"`
+	// Reads is what the failing line reads of the inputs, in the order of the text (wit/template/template.wit).
+	Reads []InputPath `json:"reads,omitempty"`
+}
+
+// InputPath is a way from the inputs down.
+type InputPath []InputStep
+
+// InputStep is one step from a value to a part of it.
+type InputStep struct {
+	// Kind is the kind of the part.
+	Kind StepKind
+	// Name is that of a Field.
+	Name string
+}
+
+// StepKind is the part of a value that a step leads to.
+type StepKind uint8
+
+const (
+	// Field is a field of an object.
+	Field StepKind = iota
+	// Items is each item of a list.
+	Items
+	// Entries is each item of a list, or each value of an object.
+	Entries
+)
+
+// MarshalJSON writes a step as the host's own tests do: {"field": "imports"}, "items" or "entries".
+func (s InputStep) MarshalJSON() ([]byte, error) {
+	switch s.Kind {
+	case Items:
+		return json.Marshal("items")
+	case Entries:
+		return json.Marshal("entries")
+	default:
+		return json.Marshal(map[string]string{"field": s.Name})
+	}
+}
+
+// Fields is the path of names.
+func Fields(names ...string) InputPath {
+	path := make(InputPath, 0, len(names))
+	for _, name := range names {
+		path = append(path, InputStep{Name: name})
+	}
+	return path
+}
+
+// Then is a longer path; the path itself stays as it is.
+func (p InputPath) Then(steps ...InputStep) InputPath {
+	return append(slices.Clip(p), steps...)
 }
 
 // Findings is what can be said of a template before it has inputs (wit/template/check.wit).

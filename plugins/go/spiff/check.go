@@ -39,7 +39,8 @@ func Check(h host.Host, request host.Request) *host.Findings {
 	if yaml.Unmarshal([]byte(request.Template), &document) != nil {
 		return found
 	}
-	look := &look{execution: e, found: found, own: map[string]bool{}, functions: map[string]bool{}}
+	look := newLook(e, found)
+	look.functions = map[string]bool{}
 	look.node(&document, nil)
 	look.refer()
 	return found
@@ -50,13 +51,31 @@ type look struct {
 	execution *execution
 	found     *host.Findings
 	// Names that the template gives to nodes and parameters.
-	own  map[string]bool
-	read []host.Reference
-	// Names that are called, and whether there is a function of that name.
+	own map[string]bool
+	// The mappings around the node that is looked at, and the parameters of lambdas.
+	around     []*yaml.Node
+	parameters map[string]bool
+	read       []reading
+	// Names that are called, and whether there is a function of that name; nil where nobody asks.
 	functions map[string]bool
 }
 
+// reading is a name that an expression reads.
+type reading struct {
+	host.Reference
+	// Whether a mapping around it has the name: then that is no input.
+	covered bool
+}
+
+func newLook(e *execution, found *host.Findings) *look {
+	return &look{execution: e, found: found, own: map[string]bool{}, parameters: map[string]bool{}}
+}
+
 func (l *look) node(node *yaml.Node, path []string) {
+	if node.Kind == yaml.MappingNode {
+		l.around = append(l.around, node)
+		defer func() { l.around = l.around[:len(l.around)-1] }()
+	}
 	for i, inner := range node.Content {
 		if node.Kind == yaml.MappingNode && i%2 == 0 {
 			l.own[inner.Value] = true
@@ -85,7 +104,7 @@ func (l *look) node(node *yaml.Node, path []string) {
 		return
 	}
 	inside := &expressionLook{look: l, node: node, path: path}
-	inside.at(reflect.ValueOf(expression), false)
+	inside.at(reflect.ValueOf(expression), l.functions == nil)
 }
 
 // fail tells of a mistake at its place; in a structure, that is its path.
@@ -132,6 +151,7 @@ func (l *expressionLook) at(value reflect.Value, caught bool) {
 			l.reference(value, l.node)
 		case parameterType:
 			l.own[value.FieldByName("Name").String()] = true
+			l.parameters[value.FieldByName("Name").String()] = true
 		case callType:
 			name := called(value)
 			if name != "" && !caught && !l.isFunction(name) {
@@ -141,9 +161,18 @@ func (l *expressionLook) at(value reflect.Value, caught bool) {
 		}
 		caught = caught || slices.Contains(catching, value.Type())
 		for i := range value.NumField() {
-			l.at(value.Field(i), caught)
+			if !isName(value, value.Type().Field(i).Name) {
+				l.at(value.Field(i), caught)
+			}
 		}
 	}
+}
+
+// isName says whether a part of an expression is no reference to a node: the name of a function, or of a field of what
+// was computed.
+func isName(of reflect.Value, part string) bool {
+	return of.Type() == callType && part == "Function" && called(of) != "" ||
+		of.Type() == reflect.TypeFor[dynaml.QualifiedExpr]() && part == "Reference"
 }
 
 // called is the name of the function that a call calls; empty for a lambda.
@@ -196,7 +225,8 @@ func (l *look) reference(value reflect.Value, node *yaml.Node) {
 	if hasPlaces(l.execution.request) {
 		reference.Line, reference.Column = uint32(node.Line), uint32(node.Column)
 	}
-	l.read = append(l.read, reference)
+	covered := slices.ContainsFunc(l.around, func(mapping *yaml.Node) bool { return child(mapping, path[0]) != nil })
+	l.read = append(l.read, reading{reference, covered})
 }
 
 // refer tells what was read of the inputs. An own name covers an input, and a mapping's inputs may be called anything.
@@ -211,7 +241,7 @@ func (l *look) refer() {
 			return known.Line == reference.Line && known.Column == reference.Column && slices.Equal(known.Path, reference.Path)
 		})
 		if !isKnown && slices.Contains(inputNames, first) && !l.own[first] {
-			l.found.References = append(l.found.References, reference)
+			l.found.References = append(l.found.References, reference.Reference)
 		}
 	}
 }

@@ -40,7 +40,27 @@ func (e *execution) failure(err error) *host.Failure {
 		line, _ = strconv.Atoi(found[1])
 		column, _ = strconv.Atoi(found[2])
 	}
-	return e.at(line, column, refused(message))
+	failure := e.at(line, column, refused(message))
+	failure.Reads = e.reads(failure.Line)
+	return failure
+}
+
+// reads is what the expressions that begin in a line read of the inputs: names that neither a mapping around them nor a
+// lambda covers.
+func (e *execution) reads(line uint32) []host.InputPath {
+	var document yaml.Node
+	if line == 0 || yaml.Unmarshal([]byte(e.request.Template), &document) != nil {
+		return nil
+	}
+	look := newLook(e, &host.Findings{})
+	look.node(&document, nil)
+	reads := diagnosis.Reads{}
+	for _, reading := range look.read {
+		if reading.Line == line && !reading.covered && !look.parameters[reading.Path[0]] {
+			reads.Add(host.Fields(reading.Path...))
+		}
+	}
+	return reads.Paths()
 }
 
 // at is a failure at a place of the template, if that says anything.

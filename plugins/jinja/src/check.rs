@@ -42,6 +42,7 @@ fn unknown(asked: &Asked<'_>, file: Option<&str>) -> RenderFailure {
         line: Some(asked.line),
         column: Some(asked.column),
         snippet: None,
+        reads: Vec::new(),
     }
 }
 
@@ -119,6 +120,7 @@ impl Look<'_> {
                     line: Some(tag.line),
                     column: Some(tag.column),
                     snippet: None,
+                    reads: Vec::new(),
                 });
             }
             Err(error) => self.found.failures.push(failure(&error, self.request)),

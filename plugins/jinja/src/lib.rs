@@ -17,6 +17,7 @@ mod engine;
 mod filters;
 mod format;
 mod place;
+mod reads;
 mod tags;
 mod yaml;
 

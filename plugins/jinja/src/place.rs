@@ -5,6 +5,8 @@ use std::{error::Error as _, fmt::Write as _, ops::Range};
 use minijinja::{Error, ErrorKind};
 use orangery_sdk::{RenderFailure, RenderRequest};
 
+use crate::reads::reads;
+
 /// How many instructions a template may run: about a second in the sandbox, so that this sentence comes before the limit
 /// of the sandbox does.
 pub(crate) const FUEL: u64 = 5_000_000;
@@ -28,7 +30,18 @@ pub(crate) fn failure(error: &Error, request: &RenderRequest) -> RenderFailure {
             let _ = write!(message, "; included by {name}:{line}");
         }
     }
-    RenderFailure { message, file: file(innermost, request), line, column, snippet: snippet(innermost) }
+    let failure = RenderFailure {
+        message,
+        file: file(innermost, request),
+        line,
+        column,
+        snippet: snippet(innermost),
+        reads: Vec::new(),
+    };
+    match (innermost.template_source(), line) {
+        (Some(source), Some(line)) => failure.reading(reads(source, line)),
+        (Some(_) | None, _) => failure,
+    }
 }
 
 /// The error and the template errors that caused it, the outermost first.

@@ -52,7 +52,9 @@ pub use bindings::{
     },
     template::exports::orangery::template::{
         check::{Findings, Reference as InputReference},
-        template::{Execution, Failure as RenderFailure, Output, Rendered, Request as RenderRequest},
+        template::{
+            Execution, Failure as RenderFailure, InputPath, InputStep, Output, Rendered, Request as RenderRequest,
+        },
     },
 };
 pub use condition::Condition;

@@ -6,10 +6,15 @@ use serde_json::Value;
 use crate::bindings::template::{
     exports::orangery::template::{
         check,
-        template::{Failure, Guest, Output, Rendered, Request},
+        template::{Failure, Guest, InputPath, InputStep, Output, Rendered, Request},
     },
     orangery::template::{chance, components, files, kubeconfigs},
 };
+
+/// How many paths a failure may have.
+const MOST_READS: usize = 16;
+/// How many bytes the fields of such a path may have, with one byte for each of its steps.
+const MOST_READ: usize = 256;
 
 /// A template engine: one function from a template and its inputs to the rendered output.
 ///
@@ -60,7 +65,33 @@ impl Rendered {
 impl Failure {
     /// A failure without a place in a template.
     pub fn new(message: impl Into<String>) -> Self {
-        Failure { message: message.into(), file: None, line: None, column: None, snippet: None }
+        Failure { message: message.into(), file: None, line: None, column: None, snippet: None, reads: Vec::new() }
+    }
+
+    /// With what the failing line reads of the inputs: each path once, as many and as long ones as the contract takes.
+    #[must_use]
+    pub fn reading(mut self, paths: impl IntoIterator<Item = InputPath>) -> Self {
+        for path in paths {
+            let bytes: usize = path.iter().map(InputStep::bytes).sum();
+            if self.reads.len() < MOST_READS && bytes <= MOST_READ && !self.reads.contains(&path) {
+                self.reads.push(path);
+            }
+        }
+        self
+    }
+}
+
+impl InputStep {
+    /// A field of an object.
+    pub fn field(name: impl Into<String>) -> Self {
+        InputStep::Field(name.into())
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            InputStep::Field(name) => 1 + name.len(),
+            InputStep::Items | InputStep::Entries => 1,
+        }
     }
 }
 
@@ -230,6 +261,17 @@ mod tests {
         assert_eq!(failure, Err(Failure::new(told)));
         let told = "the inputs are not JSON (column 1); check the blueprint's imports";
         assert_eq!(request("{").inputs::<Value>(), Err(Failure::new(told)));
+    }
+
+    #[test]
+    fn a_failure_reads_each_path_once_and_no_more_than_the_contract_takes() {
+        let path = |name: &str| vec![InputStep::field("imports"), InputStep::field(name), InputStep::Items];
+        let of = |paths: Vec<InputPath>| Failure::new("no").reading(paths).reads;
+        let longest = "x".repeat(256 - 3 - "imports".len());
+        let longer = path(&format!("{longest}x"));
+        assert_eq!(of(vec![path("a"), longer, path(&longest), path("a")]), [path("a"), path(&longest)]);
+        let many: Vec<InputPath> = (0..100).map(|number: i32| path(&number.to_string())).collect();
+        assert_eq!(of(many.clone()), many[..16]);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use orangery_blueprint::rendering as host_template;
 use orangery_proposal as host;
 use orangery_sdk::{
     ClusterRef, Completion, DeletionGroup, DeletionScope, Execution, ExportRule, ExportSource, Follow, Gate, Injection,
-    Item, Next, ObjectKey, ObjectRemoval, ObjectWrite, Output, Ownership, PathSource, Problem, Proposal, Readiness,
-    ReadinessRule, RenderFailure, RenderRequest, Rendered, Requirement, Scope, SecretContent, Selection, Stage,
-    StageFailure, Write,
+    InputStep, Item, Next, ObjectKey, ObjectRemoval, ObjectWrite, Output, Ownership, PathSource, Problem, Proposal,
+    Readiness, ReadinessRule, RenderFailure, RenderRequest, Rendered, Requirement, Scope, SecretContent, Selection,
+    Stage, StageFailure, Write,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -190,6 +190,7 @@ fn a_rendering_has_one_form_on_both_sides() {
         line: Some(1),
         column: Some(2),
         snippet: Some(">".into()),
+        reads: vec![vec![InputStep::field("imports"), InputStep::Items, InputStep::Entries], vec![]],
     });
 }
 

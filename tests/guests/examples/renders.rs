@@ -14,7 +14,7 @@ use std::{
 };
 
 use bindings::{
-    exports::orangery::template::template::{Failure, Guest as Engine, Output, Rendered, Request},
+    exports::orangery::template::template::{Failure, Guest as Engine, InputStep, Output, Rendered, Request},
     orangery::template::{chance, components, files, kubeconfigs},
 };
 
@@ -44,6 +44,14 @@ fn ask(what: &str, of: &Request) -> Result<String, String> {
     }
 }
 
+fn field(name: &str) -> InputStep {
+    InputStep::Field(name.to_owned())
+}
+
+fn reading(reads: Vec<Vec<InputStep>>) -> Failure {
+    Failure { message: "no".to_owned(), file: None, line: Some(7), column: None, snippet: None, reads }
+}
+
 fn recurse(depth: u64) -> u64 {
     if std::hint::black_box(depth) == u64::MAX { 0 } else { recurse(depth + 1) + std::hint::black_box(1) }
 }
@@ -54,7 +62,9 @@ impl Engine for Guest {
         let told = ask(what, &of);
         let text = told.clone().unwrap_or_else(|sentence| sentence);
         let output = Output::Text(text.clone());
-        let failure = |message: String, snippet| Failure { message, file: None, line: Some(7), column: None, snippet };
+        let reads = Vec::new();
+        let failure =
+            |message: String, snippet| Failure { message, file: None, line: Some(7), column: None, snippet, reads };
         match then {
             "answer" => match told {
                 Ok(_) => Ok(Rendered { output, state: None, warnings: vec![] }),
@@ -64,6 +74,15 @@ impl Engine for Guest {
             "fail" => Err(failure(format!("\x1b[2Jcannot use {text}"), Some(format!("  1 | {text}")))),
             "warn" => Ok(Rendered { output, state: None, warnings: vec![format!("odd: {text}")] }),
             "panic" => panic!("cannot go on with {text}"),
+            "read-paths" => Err(reading(vec![Vec::new(); 1_000_000])),
+            "read-many-paths" => Err(reading(vec![Vec::new(); 100_000])),
+            "read-steps" => Err(reading(vec![vec![InputStep::Entries; 100_000]])),
+            "read-megabytes" => Err(reading(vec![vec![field("imports"), field(&"x".repeat(4 << 20))]])),
+            "read-signs" => Err(reading(vec![vec![field("imports"), field("\x1b[2J\0\u{202e}")], Vec::new()])),
+            "read-nowhere" => Err(reading(vec![
+                vec![field("imports"), field("none"), InputStep::Items, field("none")],
+                vec![InputStep::Entries, InputStep::Items],
+            ])),
             "shout" => Err(failure("x".repeat(100_000), Some("y\n".repeat(100_000)))),
             "loop" => loop {
                 std::hint::spin_loop();

@@ -29,18 +29,23 @@ type inputs struct {
 
 // Render is orangery:template/template#render.
 func Render(of wit.Request) wit_types.Result[wit.Rendered, wit.Failure] {
-	document, err := render(of.Inputs)
+	var given inputs
+	if err := json.Unmarshal([]byte(of.Inputs), &given); err != nil {
+		// The host shows what is there, by its type and never by its value.
+		trees := []wit.InputStep{wit.MakeInputStepField("imports"), wit.MakeInputStepField("trees")}
+		return wit_types.Err[wit.Rendered](wit.Failure{
+			Message: "the imports have another form than this component reads",
+			Reads:   [][]wit.InputStep{trees},
+		})
+	}
+	document, err := render(given)
 	if err != nil {
 		return wit_types.Err[wit.Rendered](wit.Failure{Message: err.Error()})
 	}
 	return wit_types.Ok[wit.Rendered, wit.Failure](wit.Rendered{Output: wit.MakeOutputDocument(string(document))})
 }
 
-func render(text string) ([]byte, error) {
-	var given inputs
-	if err := json.Unmarshal([]byte(text), &given); err != nil {
-		return nil, err
-	}
+func render(given inputs) ([]byte, error) {
 	season, err := read("season.txt")
 	if err != nil {
 		return nil, err

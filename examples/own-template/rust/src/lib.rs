@@ -1,6 +1,6 @@
 //! An execution of one's own: how many crates the harvest of each tree fills, as a ConfigMap.
 
-use orangery_sdk::{Engine, RenderFailure, RenderRequest, Rendered, TemplateHost};
+use orangery_sdk::{Engine, InputStep, RenderFailure, RenderRequest, Rendered, TemplateHost};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,9 @@ pub struct Harvest;
 
 impl Engine for Harvest {
     fn render(request: RenderRequest, host: impl TemplateHost) -> Result<Rendered, RenderFailure> {
-        let Inputs { imports } = request.inputs()?;
+        // The host shows what is there, by its type and never by its value.
+        let trees = || vec![InputStep::field("imports"), InputStep::field("trees")];
+        let Inputs { imports } = request.inputs().map_err(|failure: RenderFailure| failure.reading([trees()]))?;
         let season = host.read("season.txt").map_err(RenderFailure::new)?;
         let mut data = Map::new();
         data.insert("season".to_owned(), String::from_utf8_lossy(&season).trim().into());

@@ -219,6 +219,7 @@ fn what_an_engine_finds_is_placed_in_the_file_of_the_user() {
         line: Some(2),
         column: Some(1),
         snippet: None,
+        reads: Vec::new(),
         transient: false,
     };
     let findings =
@@ -288,6 +289,7 @@ fn data_mappings_are_templates_of_spiff_at_the_place_of_their_name() {
         line: None,
         column: None,
         snippet: None,
+        reads: Vec::new(),
         transient: false,
     };
     let findings = Findings { failures: vec![failure("bad"), failure("worse; mend it")], references: vec![] };

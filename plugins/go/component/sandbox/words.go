@@ -42,6 +42,30 @@ func Failure(of host.Failure) wit.Failure {
 		Line:    Some(of.Line),
 		Column:  Some(of.Column),
 		Snippet: Some(of.Snippet),
+		Reads:   reads(of.Reads),
+	}
+}
+
+func reads(of []host.InputPath) [][]wit.InputStep {
+	paths := make([][]wit.InputStep, 0, len(of))
+	for _, path := range of {
+		steps := make([]wit.InputStep, 0, len(path))
+		for _, step := range path {
+			steps = append(steps, inputStep(step))
+		}
+		paths = append(paths, steps)
+	}
+	return paths
+}
+
+func inputStep(of host.InputStep) wit.InputStep {
+	switch of.Kind {
+	case host.Items:
+		return wit.MakeInputStepItems()
+	case host.Entries:
+		return wit.MakeInputStepEntries()
+	default:
+		return wit.MakeInputStepField(of.Name)
 	}
 }
 

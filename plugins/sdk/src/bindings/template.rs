@@ -9,6 +9,7 @@ wit_bindgen::generate!({
     additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
     additional_type_attributes: {
         "orangery:template/template@0.1.0/execution": [#[serde(rename_all = "camelCase")]],
+        "orangery:template/template@0.1.0/input-step": [#[serde(rename_all = "camelCase")]],
         "orangery:template/template@0.1.0/output": [#[serde(rename_all = "camelCase")]],
         "orangery:template/check@0.1.0/findings": [#[derive(Default)]],
     },
@@ -23,6 +24,7 @@ wit_bindgen::generate!({
         "orangery:template/template@0.1.0/failure.line": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:template/template@0.1.0/failure.column": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:template/template@0.1.0/failure.snippet": [#[serde(default, skip_serializing_if = "Option::is_none")]],
+        "orangery:template/template@0.1.0/failure.reads": [#[serde(default, skip_serializing_if = "Vec::is_empty")]],
         "orangery:template/check@0.1.0/reference.file": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:template/check@0.1.0/reference.line": [#[serde(default, skip_serializing_if = "Option::is_none")]],
         "orangery:template/check@0.1.0/reference.column": [#[serde(default, skip_serializing_if = "Option::is_none")]],
