@@ -12,17 +12,17 @@ use orangery_ocm::{Artifacts, ComponentReference, Found};
 use orangery_reconcile::Key;
 use tokio::sync::OnceCell;
 
-use crate::{host::Host, installation::component};
+use crate::{component, controller_context::ControllerContext};
 
 /// What one object may read in one job.
 pub(crate) struct ContextArtifacts {
-    host: Arc<Host>,
+    host: Arc<ControllerContext>,
     context: Key,
     opened: OnceCell<Arc<dyn Artifacts>>,
 }
 
 impl ContextArtifacts {
-    pub(crate) fn new(host: &Arc<Host>, context: Key) -> Self {
+    pub(crate) fn new(host: &Arc<ControllerContext>, context: Key) -> Self {
         Self { host: Arc::clone(host), context, opened: OnceCell::new() }
     }
 

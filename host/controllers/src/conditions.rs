@@ -9,32 +9,30 @@ use std::{
 };
 
 use orangery_api::execution::Records;
-use orangery_apply::{ClusterPool, ClusterSet, Sight};
-use orangery_blueprint::{
-    gate::{self, Answered, Condition, Conditions, Definition, Expression, NamedObject, Record, Surroundings, Test},
-    plugins::Question,
-};
+use orangery_apply::{ClusterPool, ClusterSet};
+use orangery_blueprint::gate::{self, Condition, Conditions, Expression, Surroundings};
 use orangery_core::{
     dag::{Dag, Direction},
-    duration::deadline,
-    error::{Code, Failure, Fault},
+    error::{Code, Failure},
     job::interrupted,
-    plan::execution::{self as plan, ItemKind},
+    plan::{
+        execution::{self as plan, ItemKind},
+        gate::{Gate, Settled, Unanswered, answers_otherwise, has_answered, settle},
+    },
     step::{Halt, Step},
     walk::Transition,
     workflow::{Answer, Point},
 };
-use orangery_proposal::{ClusterRef, ObjectKey};
-use orangery_reconcile::{Key, Queue, Store, Watched};
-use serde_json::{Map, Value};
+use orangery_reconcile::{Key, Queue};
+use serde_json::Value;
 
 use crate::{
-    host::{Host, waiter},
-    outdated::observing_root,
+    controller_context::{ControllerContext, waiter},
+    stores::{Kind, Stored},
+    tree::observing_root,
 };
 
-/// The reason of a look at an object whose watch has only begun.
-const NOT_KNOWN_YET: &str = "ObjectNotKnownYet";
+mod answers;
 
 /// One item, as far as its conditions go.
 pub(crate) struct Item<T> {
@@ -129,24 +127,24 @@ impl Expressions {
     }
 }
 
-/// What one look asked of conditions.
+/// What one reconciliation asked of conditions.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct Evaluation {
     points: BTreeSet<(String, Point)>,
     /// Conditions that are not waited for any longer, by item.
     pub(crate) given_up: BTreeMap<String, (Point, Failure)>,
     /// What kept a condition from being asked and may pass by itself.
-    again: Option<Failure>,
+    retry: Option<Failure>,
     /// The time until the first of those that are waited for is given up.
     pub(crate) left: Option<Duration>,
     /// Exports and status that were read, by item.
     results: BTreeMap<String, Value>,
 }
 
-impl Asked {
-    /// What a look that goes on has to say beside what it waits for: when a condition is given up, and what did not go well.
+impl Evaluation {
+    /// What a reconciliation that goes on has to say beside what it waits for: when a condition is given up, and what did not go well.
     pub(crate) fn with<V>(self, outcome: Step<V>) -> Step<V> {
-        match (outcome, self.again) {
+        match (outcome, self.retry) {
             (Err(Halt::Wait(_)), Some(failure)) => Err(Halt::Retry(failure)),
             (Err(Halt::Wait(wait)), None) => Err(Halt::Wait(match self.left {
                 Some(left) => wait.within(left),
@@ -157,26 +155,18 @@ impl Asked {
     }
 }
 
-/// Why a condition got no answer.
-enum Silence {
-    /// May pass by itself.
-    Passing(Failure),
-    /// Nothing of what the condition waits for changes it.
-    Lasting(Failure),
-}
-
-/// Whoever runs the items.
-pub(crate) trait Runner: Sync {
+/// The items of one object, as their conditions see them.
+pub(crate) trait GateScope: Sync {
     /// The conditions that are to be asked now, each with its item.
-    fn asks(&self, records: &Records, asked: &Asked) -> Vec<(String, Point)>;
+    fn asks(&self, records: &Records, evaluation: &Evaluation) -> Vec<(String, Point)>;
 
     /// Exports and status of an item: `{exports, status}`, both null where it has no object.
     fn results(&self, item: &str) -> impl Future<Output = Step<Value>> + Send;
 }
 
 /// What conditions are asked with.
-pub(crate) struct Inquiry<'a, T> {
-    pub(crate) host: &'a Host,
+pub(crate) struct Evaluator<'a, T> {
+    pub(crate) host: &'a ControllerContext,
     pub(crate) expressions: &'a Expressions,
     /// The clusters that they look at.
     pub(crate) clusters: &'a ClusterSet,
@@ -187,7 +177,7 @@ pub(crate) struct Inquiry<'a, T> {
     pub(crate) interrupted: bool,
 }
 
-impl<T: Sync> Inquiry<'_, T> {
+impl<T: Sync> Evaluator<'_, T> {
     fn whose(&self, item: &Item<T>) -> String {
         format!("{} {}", self.kind.noun(), item.name)
     }
@@ -214,7 +204,12 @@ impl<T: Sync> Inquiry<'_, T> {
     }
 
     /// Asks the conditions that decide about items and read imports alone (C-21): what is not wanted begins to go at once.
-    pub(crate) async fn ask_of_imports(&self, runner: &impl Runner, records: &mut Records, asked: &mut Asked) {
+    pub(crate) async fn ask_of_imports(
+        &self,
+        scope: &impl GateScope,
+        records: &mut Records,
+        evaluation: &mut Evaluation,
+    ) {
         for item in self.items.list.iter().filter(|item| item.conditions.decide()) {
             for point in [Point::Activate, Point::When] {
                 let Some(condition) = item.conditions.get(point) else { continue };
@@ -226,274 +221,118 @@ impl<T: Sync> Inquiry<'_, T> {
                     continue;
                 }
                 if self.expressions.reads_imports_alone(condition) {
-                    self.ask(runner, item, point, records, asked).await;
+                    self.ask(scope, item, point, records, evaluation).await;
                 }
             }
         }
         // What failed here fails its item when it alone holds it up: another condition may leave the item out before.
-        asked.given_up.clear();
-        asked.points.clear();
+        evaluation.given_up.clear();
+        evaluation.points.clear();
     }
 
     /// Asks what holds items up, until nothing more is to be asked. What was settled in this job is not asked again.
-    pub(crate) async fn ask_all(&self, runner: &impl Runner, records: &mut Records, direction: Direction) -> Asked {
-        let mut asked = Asked::default();
+    pub(crate) async fn ask_all(
+        &self,
+        scope: &impl GateScope,
+        records: &mut Records,
+        direction: Direction,
+    ) -> Evaluation {
+        let mut evaluation = Evaluation::default();
         if !self.items.conditional {
-            return asked;
+            return evaluation;
         }
         if direction == Direction::Forward {
-            self.ask_of_imports(runner, records, &mut asked).await;
+            self.ask_of_imports(scope, records, &mut evaluation).await;
         }
         loop {
             let mut progress = false;
-            for (name, point) in runner.asks(records, &asked) {
+            for (name, point) in scope.asks(records, &evaluation) {
                 let Some(item) = self.items.find(&name) else { continue };
-                progress |= self.ask(runner, item, point, records, &mut asked).await;
+                progress |= self.ask(scope, item, point, records, &mut evaluation).await;
             }
             if !progress {
                 break;
             }
         }
         self.clusters.keep_waiting();
-        asked
+        evaluation
     }
 
     /// The answers of the last job that are others now, of conditions that decided about items and look at clusters: `item/point`
     /// with the time at which it was asked in that job and the answer of now. Doubt is no other answer. What they look at is
     /// watched from now on.
-    pub(crate) async fn changed(&self, runner: &impl Runner, records: &Records) -> Step<Vec<String>> {
-        let (mut changed, mut asked) = (Vec::new(), Asked::default());
+    pub(crate) async fn changed(&self, scope: &impl GateScope, records: &Records) -> Step<Vec<String>> {
+        let (mut changed, mut evaluation) = (Vec::new(), Evaluation::default());
         for item in &self.items.list {
             for point in [Point::Activate, Point::When] {
                 let condition = item.conditions.get(point).filter(|condition| condition.looks_at_clusters());
                 let before = records.get(&item.name).and_then(|records| records.get(&point));
-                // A look that came before its watch has said nothing.
-                let before = before.filter(|record| record.answered.reason != NOT_KNOWN_YET);
+                let before = before.filter(|record| has_answered(record));
                 let (Some(condition), Some(before)) = (condition, before) else { continue };
-                match self.answer(runner, item, point, condition, &mut asked).await {
-                    Ok(now) if now.answer != Answer::Unknown && now.answer != before.answered.answer => {
+                match self.answer(scope, item, point, condition, &mut evaluation).await {
+                    Ok(now) if answers_otherwise(before, &now) => {
                         changed.push(format!("{}/{point} {} {:?}", item.name, before.asked, now.answer));
                     }
                     Ok(_) => {}
-                    Err(Silence::Passing(failure)) => asked.again = Some(failure),
+                    Err(Unanswered::Passing(failure)) => evaluation.retry = Some(failure),
                     // The next job says so.
-                    Err(Silence::Lasting(_)) => {}
+                    Err(Unanswered::Lasting(_)) => {}
                 }
             }
         }
         self.clusters.keep_waiting();
         // What is known to have changed need not wait for what is not known.
-        match asked.again {
+        match evaluation.retry {
             Some(failure) if changed.is_empty() => Err(Halt::Retry(failure)),
             Some(_) | None => Ok(changed),
         }
     }
 
-    /// Asks one condition, once in a look; whether it was asked.
+    /// Asks one condition, once in a reconciliation; whether it was asked.
     async fn ask(
         &self,
-        runner: &impl Runner,
+        scope: &impl GateScope,
         item: &Item<T>,
         point: Point,
         all: &mut Records,
-        asked: &mut Asked,
+        evaluation: &mut Evaluation,
     ) -> bool {
         let Some(condition) = item.conditions.get(point) else { return false };
         let before = all.get(&item.name).and_then(|records| records.get(&point));
         if before.is_some_and(|record| gate::is_settled(point, record))
-            || !asked.points.insert((item.name.clone(), point))
+            || !evaluation.points.insert((item.name.clone(), point))
         {
             return false;
         }
         if self.interrupted {
-            asked.given_up.insert(item.name.clone(), (point, interrupted()));
+            evaluation.given_up.insert(item.name.clone(), (point, interrupted()));
             return true;
         }
-        let (answered, silence) = match self.answer(runner, item, point, condition, asked).await {
-            Ok(answered) => (answered, None),
-            Err(silence) => {
-                let (Silence::Passing(failure) | Silence::Lasting(failure)) = &silence;
-                (Answered::unknown(failure.reason.clone(), failure.message.clone()), Some(silence))
-            }
-        };
-        let now = self.host.clock.now();
+        let answer = self.answer(scope, item, point, condition, evaluation).await;
+        let whose = self.whose(item);
+        let looks_at_clusters = condition.looks_at_clusters();
+        let gate = Gate { item: &whose, point, limit: item.limit, looks_at_clusters };
         let records = all.entry(item.name.clone()).or_default();
-        let record = Record::following(records.get(&point), answered, now);
-        let limit = item.limit;
-        let may_change = condition.looks_at_clusters() || matches!(silence, Some(Silence::Passing(_)));
-        let given_up = match &silence {
-            Some(Silence::Lasting(failure)) => {
-                let message = format!("{point} of {} cannot be told: {}", self.whose(item), failure.message);
-                Some(Failure { message, ..failure.clone() })
-            }
-            Some(Silence::Passing(_)) | None => {
-                gate::given_up(&self.whose(item), point, &record, may_change, limit, now)
-            }
-        };
-        if let (Some(Silence::Passing(failure)), None) = (silence, &given_up) {
-            asked.again.get_or_insert(failure);
+        let Settled { record, given_up, retry, left } =
+            settle(gate, records.get(&point), answer, self.host.clock.now());
+        if let Some(failure) = retry {
+            evaluation.retry.get_or_insert(failure);
         }
         if let Some(failure) = given_up {
-            asked.given_up.insert(item.name.clone(), (point, failure));
-        } else if !gate::is_settled(point, &record)
-            && let Some(end) = deadline(record.asked, limit)
-        {
-            let left = Duration::try_from(end.duration_since(now)).unwrap_or_default();
-            asked.left = Some(asked.left.map_or(left, |before| before.min(left)));
+            evaluation.given_up.insert(item.name.clone(), (point, failure));
         }
+        evaluation.left = [evaluation.left, left].into_iter().flatten().min();
         records.insert(point, record);
         true
     }
-
-    async fn answer(
-        &self,
-        runner: &impl Runner,
-        item: &Item<T>,
-        point: Point,
-        condition: &Condition,
-        asked: &mut Asked,
-    ) -> Result<Answered, Silence> {
-        let own = item.target.as_deref();
-        match condition.test() {
-            Err(why) => Err(Silence::Lasting(Failure::new("AskCondition", "InvalidCondition", why))),
-            Ok(Test::CrdPresent(definition)) => self.is_defined(definition, own).await,
-            Ok(Test::Expression(source)) => {
-                let expression = self
-                    .expressions
-                    .get(source)
-                    .map_err(|why| Silence::Lasting(Failure::new("AskCondition", "InvalidCondition", why)))?;
-                let reads = expression.reads();
-                let document = match self.document(runner, item, condition, &reads, asked).await? {
-                    Ok(document) => document,
-                    Err(unknown) => return Ok(unknown),
-                };
-                Ok(gate::evaluate(&expression, &document))
-            }
-            Ok(Test::Component(component)) => {
-                let Some(evaluator) = self.host.plugins.evaluator(&component.type_) else {
-                    let known = self.host.plugins.condition_types();
-                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                    let message = format!(
-                        "no component serves the condition type {:?}; known are: {known}; register one or correct the type",
-                        component.type_
-                    );
-                    return Err(Silence::Lasting(Failure::new("AskCondition", "UnknownConditionType", message)));
-                };
-                let paths: Vec<Vec<&str>> = [gate::IMPORTS, gate::ITEM, gate::OBJECTS]
-                    .iter()
-                    .map(|root| vec![*root])
-                    .chain(item.depends_on().into_iter().map(|name| vec![gate::ITEMS, name]))
-                    .collect();
-                let inputs = match self.document(runner, item, condition, &paths, asked).await? {
-                    Ok(document) => document,
-                    Err(unknown) => return Ok(unknown),
-                };
-                let question = Question {
-                    item: item.name.clone(),
-                    point,
-                    config: component.config.clone(),
-                    inputs,
-                    now: self.host.clock.now(),
-                };
-                evaluator.evaluate(&question).await.map_err(|fault| {
-                    let problem = fault.problem();
-                    let message = format!("component {problem}");
-                    let failure =
-                        Failure::new("AskCondition", "ComponentFailed", message).with_code(problem.code.clone());
-                    if matches!(fault, Fault::Later(_)) { Silence::Passing(failure) } else { Silence::Lasting(failure) }
-                })
-            }
-        }
-    }
-
-    /// The values that a condition reads: `Ok(Err(…))` where one of them is not known yet.
-    async fn document(
-        &self,
-        runner: &impl Runner,
-        item: &Item<T>,
-        condition: &Condition,
-        reads: &[Vec<&str>],
-        asked: &mut Asked,
-    ) -> Result<Result<Map<String, Value>, Answered>, Silence> {
-        let imports = self.imports.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        let mut document = Map::new();
-        document.insert(gate::IMPORTS.to_owned(), Value::Object(imports));
-        let mut items = Map::new();
-        for path in reads.iter().filter(|path| path.first() == Some(&gate::ITEMS)) {
-            for name in path.get(1).map_or_else(|| item.depends_on(), |name| vec![*name]) {
-                if !items.contains_key(name) {
-                    items.insert(name.to_owned(), self.results(runner, name, asked).await?);
-                }
-            }
-        }
-        document.insert(gate::ITEMS.to_owned(), Value::Object(items));
-        if reads.iter().any(|path| path.first() == Some(&gate::ITEM)) {
-            document.insert(gate::ITEM.to_owned(), self.results(runner, &item.name, asked).await?);
-        }
-        let own = item.target.as_deref();
-        let mut objects = Map::new();
-        for (name, object) in &condition.objects {
-            match self.object(object, own).await? {
-                Ok(value) => objects.insert(name.clone(), value),
-                Err(unknown) => return Ok(Err(unknown)),
-            };
-        }
-        document.insert(gate::OBJECTS.to_owned(), Value::Object(objects));
-        Ok(Ok(document))
-    }
-
-    async fn results(&self, runner: &impl Runner, name: &str, asked: &mut Asked) -> Result<Value, Silence> {
-        if let Some(known) = asked.results.get(name) {
-            return Ok(known.clone());
-        }
-        let results = runner.results(name).await.map_err(silence)?;
-        asked.results.insert(name.to_owned(), results.clone());
-        Ok(results)
-    }
-
-    /// A live object; null where it does not exist.
-    async fn object(&self, object: &NamedObject, own: Option<&str>) -> Result<Result<Value, Answered>, Silence> {
-        let NamedObject { target, api_version, kind, namespace, name } = object;
-        let on = cluster(target.as_deref(), own)?;
-        let key = ObjectKey {
-            api_version: api_version.clone(),
-            kind: kind.clone(),
-            namespace: (!namespace.is_empty()).then(|| namespace.clone()),
-            name: name.clone(),
-        };
-        let shown = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-        Ok(match self.clusters.look(&on, &key).await.map_err(silence)? {
-            Sight::Present(object) => Ok(without_secrets(&object)),
-            Sight::Absent => Ok(Value::Null),
-            Sight::Unknown => Err(Answered::unknown(NOT_KNOWN_YET, format!("{kind} {shown} is not known yet"))),
-            Sight::Blind(why) => {
-                let message = format!("{kind} {shown} cannot be watched on {on}: {why}", on = on_name(&on));
-                Err(Answered::unknown("ObjectNotVisible", message))
-            }
-        })
-    }
-
-    async fn is_defined(&self, definition: &Definition, own: Option<&str>) -> Result<Answered, Silence> {
-        let on = cluster(definition.target.as_deref(), own)?;
-        Ok(match self.clusters.definitions(&on).await.map_err(silence)? {
-            Ok(known) => gate::is_defined(definition, known.iter().map(AsRef::as_ref)),
-            Err(Sight::Blind(why)) => {
-                let message = format!("CustomResourceDefinitions cannot be watched on {on}: {why}", on = on_name(&on));
-                Answered::unknown("ObjectNotVisible", message)
-            }
-            Err(Sight::Unknown | Sight::Absent | Sight::Present(_)) => {
-                Answered::unknown(NOT_KNOWN_YET, "the definitions of the cluster are not known yet")
-            }
-        })
-    }
 }
 
-/// The end of a walk over an object: what its conditions look at is watched as long as it waits, and at rest where its root starts
+/// The end of a reconciliation: what its conditions look at is watched as long as it waits, and at rest where its root starts
 /// jobs by changes. `left` is the time until the first condition that it waits for is given up.
-pub(crate) fn after_walk<P>(
-    host: &Host,
+pub(crate) fn release_at_rest<P>(
+    host: &ControllerContext,
     (pool, queue): (&ClusterPool, &Queue),
-    (kind, key): (&'static str, Key),
+    (kind, key): (Kind, Key),
     transition: &Transition<P>,
     left: Option<Duration>,
 ) {
@@ -508,64 +347,14 @@ pub(crate) fn after_walk<P>(
 }
 
 /// What conditions of an object look at is watched no longer than there is the object.
-pub(crate) fn release_with<K: Watched>(
-    host: &Arc<Host>,
-    store: &Store<K>,
-    kind: &'static str,
-    pool: &Arc<ClusterPool>,
-) {
+pub(crate) fn release_when_gone<K: Stored>(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>) {
     let (pool, known) = (Arc::clone(pool), Arc::downgrade(host));
-    store.subscribe(move |change| {
+    K::store(&host.stores).subscribe(move |change| {
         if let (None, Some(key)) = (change.after, change.key()) {
-            pool.release(&waiter(kind, &key));
+            pool.release(&waiter(K::KIND, &key));
             if let Some(host) = known.upgrade() {
-                host.outdated.set(&(kind, key), Vec::new());
+                host.changed_answers.set(&(K::KIND, key), Vec::new());
             }
         }
     });
-}
-
-fn silence(halt: Halt) -> Silence {
-    match halt {
-        Halt::Retry(failure) => Silence::Passing(failure),
-        Halt::Stall(failure) => Silence::Lasting(failure),
-        Halt::Wait(wait) => Silence::Passing(Failure::new("AskCondition", "Waiting", wait.to_string())),
-    }
-}
-
-/// The cluster of an object: the named target, or the item's own.
-fn cluster(target: Option<&str>, own: Option<&str>) -> Result<ClusterRef, Silence> {
-    match target.or(own) {
-        Some(name) => Ok(ClusterRef::Named(name.to_owned())),
-        None => Err(Silence::Lasting(Failure::new(
-            "AskCondition",
-            "NoTargetDefined",
-            "it looks at a cluster, but neither it nor the item names a target; set `target`",
-        ))),
-    }
-}
-
-fn on_name(on: &ClusterRef) -> String {
-    match on {
-        ClusterRef::Named(name) => format!("Target {name}"),
-        ClusterRef::Target => "the item's target".to_owned(),
-        ClusterRef::Host => "the host cluster".to_owned(),
-    }
-}
-
-/// Of a Secret nobody needs the data to know that it is there, and whoever has it may show it.
-fn without_secrets(object: &Value) -> Value {
-    let mut object = object.clone();
-    if object.get("kind").and_then(Value::as_str) == Some("Secret")
-        && object.get("apiVersion").and_then(Value::as_str) == Some("v1")
-        && let Some(members) = object.as_object_mut()
-    {
-        members.remove("data");
-        members.remove("stringData");
-        let annotations = members.get_mut("metadata").and_then(|meta| meta.get_mut("annotations"));
-        if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-        }
-    }
-    object
 }

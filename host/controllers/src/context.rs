@@ -12,13 +12,13 @@ use kube::{
 use orangery_api::context::{Context, DEFAULT_CONTEXT};
 use orangery_reconcile::{Key, WriteError};
 
-use crate::host::Host;
+use crate::controller_context::ControllerContext;
 
 /// Creates the Context `default` in every namespace that lacks it, as namespaces appear. Runs until it is dropped.
 ///
 /// Namespaces in `excluded` get none. A create that fails is told in the log and tried again when the namespace changes;
 /// an installation that needs the Context waits for it and says so.
-pub async fn keep_default_contexts(host: Arc<Host>, excluded: BTreeSet<String>) {
+pub async fn keep_default_contexts(host: Arc<ControllerContext>, excluded: BTreeSet<String>) {
     host.stores.contexts.synced().await;
     let api: Api<PartialObjectMeta<Namespace>> = Api::all(host.client.clone());
     watcher(api, watcher::Config::default())
@@ -34,14 +34,14 @@ pub async fn keep_default_contexts(host: Arc<Host>, excluded: BTreeSet<String>) 
 }
 
 /// Creates the Context `default` in these namespaces, for an operator that looks into no others.
-pub async fn ensure_default_contexts(host: &Host, namespaces: &[String]) {
+pub async fn ensure_default_contexts(host: &ControllerContext, namespaces: &[String]) {
     host.stores.contexts.synced().await;
     for namespace in namespaces {
         ensure(host, namespace.clone()).await;
     }
 }
 
-async fn ensure(host: &Host, namespace: String) {
+async fn ensure(host: &ControllerContext, namespace: String) {
     let key = Key { namespace: namespace.clone(), name: DEFAULT_CONTEXT.to_owned() };
     if host.stores.contexts.get(&key).is_some() {
         return;

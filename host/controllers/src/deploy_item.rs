@@ -12,7 +12,6 @@ use kube::ResourceExt;
 use orangery_api::{
     FINALIZER, annotation,
     deploy_item::DeployItem,
-    duration::{self, InvalidDuration, Limit},
     job::Job,
     label,
     marks::{Marks, Operation},
@@ -31,11 +30,14 @@ use orangery_reconcile::{Controller, Key, Next, Queue};
 
 use self::{keep::Shelf, ledger::Book, look::Look, places::Places};
 use crate::{
-    again, guard,
-    host::{Host, key_of, waiter},
+    controller_context::{ControllerContext, waiter},
     job::{self, JobStatus, standing_phase},
+    refresh,
+    stores::Kind,
+    timeout::limit_of,
 };
 
+pub(crate) mod dependencies;
 mod foretell;
 mod keep;
 mod ledger;
@@ -48,15 +50,9 @@ mod resources;
 
 pub use self::foretell::{Foretold, foretell};
 
-/// How long an item without a timeout of its own may take (`landscaper.md` §1.3).
-pub(crate) const USUAL_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Of what waits on clusters, those that are deploy items.
-pub(crate) const KIND: &str = "DeployItem";
-
 /// Drives DeployItems.
 pub struct DeployItemController {
-    host: Arc<Host>,
+    host: Arc<ControllerContext>,
     pool: Arc<ClusterPool>,
     queue: Queue,
     shelf: Arc<Shelf>,
@@ -65,7 +61,7 @@ pub struct DeployItemController {
 
 impl DeployItemController {
     /// Over a host and its clusters. `queue` is the controller's own: deadlines wake items in it.
-    pub fn new(host: Arc<Host>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
+    pub fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
         let places = Arc::new(Places::new(host.max_parallel, queue.clone()));
         let controller = Self { host, pool, queue, shelf: Arc::default(), places };
         controller.forget_the_gone();
@@ -77,7 +73,7 @@ impl DeployItemController {
         let (pool, shelf, places) = (Arc::clone(&self.pool), Arc::clone(&self.shelf), Arc::clone(&self.places));
         self.host.stores.deploy_items.subscribe(move |change| {
             if let (None, Some(key)) = (change.after, change.key()) {
-                pool.release(&waiter(KIND, &key));
+                pool.release(&waiter(Kind::DeployItem, &key));
                 shelf.forget(&key);
                 places.leave(&key);
             }
@@ -86,7 +82,7 @@ impl DeployItemController {
 
     /// Nothing is waited for any more: watches and what was kept in memory go.
     fn forget(&self, key: &Key) {
-        self.pool.release(&waiter(KIND, key));
+        self.pool.release(&waiter(Kind::DeployItem, key));
         self.shelf.forget(key);
         self.places.leave(key);
     }
@@ -130,15 +126,15 @@ impl DeployItemController {
                 return self.end_unchanged(&item, book).await;
             }
             self.places.count(&self.host);
-            if let Err(wait) = self.places.enter(&key_of(item.as_ref())) {
+            if let Err(wait) = self.places.enter(&Key::of(item.as_ref())) {
                 return self.queue_up(&item, book, wait).await;
             }
             book.pick_up();
             if !item.is_deleting() {
-                guard::before_deploying(&self.host, &item).await?;
+                dependencies::guard(&self.host, &item).await?;
             }
         } else {
-            self.places.stay(&key_of(item.as_ref()));
+            self.places.stay(&Key::of(item.as_ref()));
         }
         let phase = if phase.is_deletion() { Phase::Deleting } else { Phase::Progressing };
         book.phase = phase;
@@ -172,7 +168,7 @@ impl DeployItemController {
         result: Step<Verdict>,
         left: Option<Duration>,
     ) -> Result<Next, Halt> {
-        let key = key_of(item);
+        let key = Key::of(item);
         let transition = advance(phase, result);
         let Some(rest) = job::resting(&self.host, item, phase, &transition)? else {
             look.book.release().await?;
@@ -206,7 +202,7 @@ impl DeployItemController {
         book.pick_up();
         let rest = Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None };
         book.rest(&rest, None).await?;
-        self.forget(&key_of(item));
+        self.forget(&Key::of(item));
         Ok(Next::Settled)
     }
 }
@@ -232,7 +228,7 @@ impl Controller for DeployItemController {
         };
         match work(situation) {
             Work::None | Work::Start => {
-                self.forget(&key_of(item.as_ref()));
+                self.forget(&Key::of(item.as_ref()));
                 Ok(Next::Settled)
             }
             Work::Continue { job } => self.go_on(item, job, deployer).await,
@@ -241,11 +237,11 @@ impl Controller for DeployItemController {
 
     /// Its clusters; itself only where no Execution does it.
     async fn look_again(&self, item: Arc<DeployItem>) -> Result<(), Halt> {
-        let (host, key) = (self.host.as_ref(), key_of(item.as_ref()));
-        self.pool.renew(&waiter(KIND, &key));
+        let (host, key) = (self.host.as_ref(), Key::of(item.as_ref()));
+        self.pool.renew(&waiter(Kind::DeployItem, &key));
         let execution = Key::new(key.namespace.clone(), item.label(label::MANAGED_BY).unwrap_or_default());
         if host.stores.executions.get(&execution).is_none() {
-            again::read(host, &host.stores.deploy_items, &key).await?;
+            refresh::read(host, &host.stores.deploy_items, &key).await?;
         }
         Ok(())
     }
@@ -256,15 +252,6 @@ fn limit(item: &DeployItem) -> Result<Option<Duration>, Failure> {
     limit_of(item.spec.timeout.as_ref()).map_err(|error| {
         let message = format!("spec.timeout of DeployItem {}: {error}", item.name_any());
         Failure::new("PickUp", "InvalidTimeout", message).with_code(Code::ConfigurationProblem)
-    })
-}
-
-/// What a timeout says, or the lack of one; `None` for ever.
-pub(crate) fn limit_of(timeout: Option<&duration::Duration>) -> Result<Option<Duration>, InvalidDuration> {
-    Ok(match timeout.map(duration::Duration::limit).transpose()? {
-        Some(Limit::Unlimited) => None,
-        Some(Limit::After(limit)) => Some(limit),
-        None => Some(USUAL_TIMEOUT),
     })
 }
 

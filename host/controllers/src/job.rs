@@ -21,7 +21,7 @@ use orangery_core::{
 };
 use orangery_reconcile::{CONFLICT, Next, Store, Watched};
 
-use crate::{event, host::Host};
+use crate::{controller_context::ControllerContext, event};
 
 /// The fields that the statuses of all three kinds share, borrowed.
 pub(crate) struct Shared<'a> {
@@ -143,7 +143,7 @@ pub(crate) async fn walk<R: Run>(run: &mut R, mut phase: R::Phase) -> (R::Phase,
 /// # Errors
 /// A write met a newer version of its object: nothing is written, the loop calls again (ORC: conflicts are silent).
 pub(crate) fn resting<K: Watched + Job, P: Phase>(
-    host: &Host,
+    host: &ControllerContext,
     object: &K,
     phase: P,
     transition: &Transition<P>,
@@ -160,7 +160,7 @@ pub(crate) fn resting<K: Watched + Job, P: Phase>(
 }
 
 /// Takes our finalizer away: the object may go.
-pub(crate) async fn release<K: Watched>(host: &Host, store: &Store<K>, object: &K) -> Step<()> {
+pub(crate) async fn release<K: Watched>(host: &ControllerContext, store: &Store<K>, object: &K) -> Step<()> {
     let mut released = object.clone();
     released.meta_mut().finalizers.get_or_insert_default().retain(|name| name != FINALIZER);
     host.writer(store).update(object, &released).await.map_err(|error| error.halt("RemoveFinalizer"))?;

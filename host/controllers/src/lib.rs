@@ -1,31 +1,59 @@
 //! Installation, Execution, DeployItem and Context on the job protocol.
 //!
-//! Every kind has the same three rooms: a driver with the phases in order, what it gathers, and what it applies.
-//! Deciding is `orangery_core::plan`. Nothing here names a component runtime: components are reached through the ports
-//! of the core.
+//! One call of a controller is one reconciliation of one object. It takes what the stores know, goes as far as it gets without
+//! waiting, and ends in one write of the status. What it waits for calls it again.
+//!
+//! ```text
+//!   watches, own writes          runtime
+//!          │                        │ ControllerContext
+//!          ▼                        ▼
+//!       Stores ── Dependency ──► Queues ──► reconcile(object)
+//!          ▲      index, watch,                 │
+//!          │      wait, guard                   ▼
+//!          │                       trigger ► gather ► decide ► apply ► status
+//!          │                                 stores   core     writes  one write
+//!          └────────────────────────────────────────────────────┴────────┘
+//! ```
+//!
+//! Each kind has the same rooms: `dependencies` (what it depends on), `trigger` (what it is asked to do), `gather` (what it
+//! reads), `apply` (what it writes), `status` (where it rests). Deciding is `orangery_core::plan`. No kind imports another one;
+//! what several need stands below them. Nothing here names a component runtime: components are reached through the ports of the
+//! core.
 
-mod again;
+mod account_tokens;
 mod artifacts;
+mod changed_answers;
+mod component;
 mod conditions;
+mod controller_context;
+mod dependencies;
 mod dependency;
 mod event;
 mod guard;
-mod host;
+mod guard_controller;
+mod index;
 mod job;
 mod object;
-mod outdated;
+mod object_access;
 mod record;
+mod refresh;
 mod removed;
 mod seed;
-mod target;
+mod stores;
+mod target_access;
+mod timeout;
+mod tree;
+mod workflow;
 
 pub mod context;
 pub mod deploy_item;
 pub mod execution;
 pub mod installation;
 
-pub use dependency::{DEPENDENCIES, Dependency, Queues, clusters, wire};
-pub use guard::{ConfigMapMeta, GuardController, GuardQueues, Guarded, SecretMeta};
-pub use host::{Host, PICK_UP_TIMEOUT, Stores};
+pub use account_tokens::OwnAddress;
+pub use controller_context::{ControllerContext, PICK_UP_TIMEOUT};
+pub use dependencies::{clusters, stores, wire};
+pub use guard::Guarded;
+pub use guard_controller::GuardController;
 pub use seed::{HostKey, HostKeyError};
-pub use target::OwnAddress;
+pub use stores::{ConfigMapMeta, Kind, Queues, SecretMeta, Stored, Stores};

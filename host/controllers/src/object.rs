@@ -16,14 +16,24 @@ pub(crate) fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Owner
     OwnerReference {
         api_version: K::api_version(&()).into_owned(),
         kind: K::kind(&()).into_owned(),
-        name: owner.meta().name.clone().unwrap_or_default(),
-        uid: owner.meta().uid.clone().unwrap_or_default(),
+        name: Key::of(owner).name,
+        uid: uid_of(owner).to_owned(),
         ..OwnerReference::default()
     }
 }
 
+/// The uid of an object; empty before a server has made it.
+pub(crate) fn uid_of<K: Resource>(object: &K) -> &str {
+    object.meta().uid.as_deref().unwrap_or("")
+}
+
+/// The generation of the spec of an object; 0 before a server has made it.
+pub(crate) fn generation_of<K: Resource>(object: &K) -> i64 {
+    object.meta().generation.unwrap_or(0)
+}
+
 /// Gives an object the finalizer that holds it until its own job has deleted it, also where somebody took it away.
-pub(crate) fn hold<K: Watched + Marks>(object: &mut K) {
+pub(crate) fn add_finalizer<K: Watched + Marks>(object: &mut K) {
     if !object.is_deleting() && !object.has_finalizer(FINALIZER) {
         object.meta_mut().finalizers.get_or_insert_default().push(FINALIZER.to_owned());
     }
@@ -33,7 +43,7 @@ pub(crate) fn hold<K: Watched + Marks>(object: &mut K) {
 /// and marked, if nothing is to be uninstalled (INS-78, INS-79).
 pub(crate) fn before_deletion<K: Watched + Marks>(object: &K, without_uninstall: bool) -> Option<K> {
     let mut after = object.clone();
-    hold(&mut after);
+    add_finalizer(&mut after);
     if without_uninstall && !object.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
         mark(&mut after, annotation::DELETE_WITHOUT_UNINSTALL);
     }
@@ -42,10 +52,11 @@ pub(crate) fn before_deletion<K: Watched + Marks>(object: &K, without_uninstall:
 
 /// Whether an object is to go and the Installation that owns it is gone already: somebody took its finalizer away. Nobody
 /// hands a job down to such an object, so it starts its own, as a root does.
-pub(crate) fn is_bereft<K: Watched + Marks>(installations: &Store<Installation>, object: &K) -> bool {
+pub(crate) fn is_orphaned<K: Watched + Marks>(installations: &Store<Installation>, object: &K) -> bool {
     let Some(parent) = object.parent_installation().filter(|_| object.is_deleting()) else { return false };
-    let key = Key { namespace: object.meta().namespace.clone().unwrap_or_default(), name: parent.to_owned() };
-    let uid = installations.get(&key).and_then(|parent| parent.metadata.uid.clone()).unwrap_or_default();
+    let key = Key { name: parent.to_owned(), ..Key::of(object) };
+    let above = installations.get(&key);
+    let uid = above.as_deref().map_or("", uid_of);
     !object.meta().owner_references.iter().flatten().any(|owner| owner.name == parent && owner.uid == uid)
 }
 
@@ -55,7 +66,7 @@ pub(crate) fn mark<K: Watched>(object: &mut K, key: &str) {
 }
 
 /// What a server says to a request that failed, without the client's words around it.
-pub(crate) fn told(error: &kube::Error) -> String {
+pub(crate) fn message_of(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
@@ -75,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_to_go_without_its_parent_is_bereft() {
+    fn only_what_is_to_go_without_its_parent_is_orphaned() {
         let child = |owner: &str, deleting: bool| {
             let owner =
                 json!([{"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": "up", "uid": owner}]);
@@ -83,12 +94,12 @@ mod tests {
             installation("child", "c", json!({"ownerReferences": owner, "deletionTimestamp": time}))
         };
         let store = Store::new();
-        assert!(is_bereft(&store, &child("u", true)));
-        assert!(!is_bereft(&store, &child("u", false)));
-        assert!(!is_bereft(&store, &installation("root", "r", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))));
+        assert!(is_orphaned(&store, &child("u", true)));
+        assert!(!is_orphaned(&store, &child("u", false)));
+        assert!(!is_orphaned(&store, &installation("root", "r", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))));
         store.absorb(installation("up", "u", json!({})));
-        assert!(!is_bereft(&store, &child("u", true)));
-        assert!(is_bereft(&store, &child("of-before", true)), "another one has its name now");
+        assert!(!is_orphaned(&store, &child("u", true)));
+        assert!(is_orphaned(&store, &child("of-before", true)), "another one has its name now");
     }
 
     #[test]

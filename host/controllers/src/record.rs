@@ -7,18 +7,23 @@ use orangery_blueprint::record::{Content, Record};
 use orangery_core::step::Step;
 use orangery_reconcile::{Key, Store, Watched};
 
-use crate::host::Host;
+use crate::controller_context::ControllerContext;
 
 /// How many records of one owner are written at the same time.
 const WRITES_AT_ONCE: usize = 16;
 
 /// Writes records; one that is there already as it should be costs nothing.
-pub(crate) async fn write(host: &Host, namespace: &str, owner: &OwnerReference, records: &[Record]) -> Step<()> {
+pub(crate) async fn write(
+    host: &ControllerContext,
+    namespace: &str,
+    owner: &OwnerReference,
+    records: &[Record],
+) -> Step<()> {
     let writes: Vec<_> = records.iter().map(|record| write_one(host, namespace, owner, record)).collect();
     stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).try_for_each(|()| async { Ok(()) }).await
 }
 
-async fn write_one(host: &Host, namespace: &str, owner: &OwnerReference, record: &Record) -> Step<()> {
+async fn write_one(host: &ControllerContext, namespace: &str, owner: &OwnerReference, record: &Record) -> Step<()> {
     let key = Key { namespace: namespace.to_owned(), name: record.name.clone() };
     match &record.content {
         Content::Data(_) => {
@@ -32,7 +37,12 @@ async fn write_one(host: &Host, namespace: &str, owner: &OwnerReference, record:
     }
 }
 
-async fn put<K: Watched + Default>(host: &Host, store: &Store<K>, key: &Key, fill: impl Fn(&mut K)) -> Step<()> {
+async fn put<K: Watched + Default>(
+    host: &ControllerContext,
+    store: &Store<K>,
+    key: &Key,
+    fill: impl Fn(&mut K),
+) -> Step<()> {
     let writer = host.writer(store);
     let written = match store.get(key) {
         Some(before) => {

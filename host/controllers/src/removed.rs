@@ -10,23 +10,20 @@ use orangery_core::{error::Failure, name::installation_context, step::Step};
 use orangery_reconcile::Key;
 
 use crate::{
+    controller_context::ControllerContext,
     event,
-    host::{Host, index},
-    installation::sibling,
-    target::Targets,
+    target_access::Targets,
+    tree::{CHILDREN, DEEPEST, parent},
 };
-
-/// Installations one in another, as far as they are followed: more are a circle.
-const DEEPEST: usize = 64;
 
 /// What the deletion of an item does where its Target does not exist: a note for [`tell`] where the item goes without being
 /// uninstalled, else the failure. `None` where the Target exists, or the item has none.
 ///
 /// # Errors
 /// Whether the Target exists could not be read.
-pub(crate) async fn look(host: &Host, item: &DeployItem) -> Step<Option<Result<String, Failure>>> {
+pub(crate) async fn look(host: &ControllerContext, item: &DeployItem) -> Step<Option<Result<String, Failure>>> {
     let Some(target) = &item.spec.target else { return Ok(None) };
-    let search = Search { host, namespace: item.namespace().unwrap_or_default() };
+    let search = Search { host, namespace: Key::of(item).namespace };
     if search.exists(&target.name).await? {
         return Ok(None);
     }
@@ -47,13 +44,13 @@ pub(crate) fn may_skip(item: &DeployItem) -> bool {
 }
 
 /// Tells that an item goes without being uninstalled.
-pub(crate) fn tell(host: &Host, item: &DeployItem, note: &str) {
+pub(crate) fn tell(host: &ControllerContext, item: &DeployItem, note: &str) {
     tracing::info!(item = %Key::of(item), "{note}");
     event::warn(&host.recorder, item, "UninstallSkipped", note);
 }
 
 struct Search<'a> {
-    host: &'a Host,
+    host: &'a ControllerContext,
     namespace: String,
 }
 
@@ -77,7 +74,7 @@ impl Search<'_> {
         let mut outer = match item.label(label::MANAGED_BY) {
             None => String::new(),
             Some(name) => match self.installation(name) {
-                Some(installation) => sibling::parent(&installation).to_owned(),
+                Some(installation) => parent(&installation).to_owned(),
                 None => return Ok(Some(Doubt::Unknown)),
             },
         };
@@ -90,7 +87,7 @@ impl Search<'_> {
                 return Ok(None);
             }
             let Some(keeper) = self.installation(&outer) else { break };
-            let above = sibling::parent(&keeper).to_owned();
+            let above = parent(&keeper).to_owned();
             let imports = Imports::from(&keeper.spec.imports);
             let Some(name) = original(&target, &imports, &context(&outer), &context(&above)) else { break };
             if self.exists(&name).await? {
@@ -103,7 +100,7 @@ impl Search<'_> {
 
     /// The name of an Installation that exports a Target into the context of its parent.
     fn exporter(&self, parent: &str, target: &str) -> Option<String> {
-        let siblings = self.host.stores.installations.indexed(index::PARENT, &self.namespace, parent);
+        let siblings = CHILDREN.find(&self.host.stores.installations, &self.namespace, parent);
         let exports =
             |sibling: &Installation| exports_target(&Exports::from(&sibling.spec.exports), &context(parent), target);
         siblings.iter().find(|sibling| exports(sibling)).map(|sibling| sibling.name_any())

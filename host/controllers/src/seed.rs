@@ -10,7 +10,7 @@ use orangery_blueprint::template_engine::JobChance;
 use orangery_core::port::Chance;
 use ring::hmac;
 
-use crate::object::told;
+use crate::object::message_of;
 
 /// The Secret with the host's key, in the operator's namespace.
 const SECRET: &str = "orangery-seed";
@@ -78,7 +78,7 @@ impl HostKey {
     /// [`HostKeyError`]: the Secret can be neither read nor made, or is damaged.
     pub async fn ensure(client: &Client, namespace: &str, chance: &dyn Chance) -> Result<Self, HostKeyError> {
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-        let read = |error: kube::Error| HostKeyError::Read { namespace: namespace.to_owned(), why: told(&error) };
+        let read = |error: kube::Error| HostKeyError::Read { namespace: namespace.to_owned(), why: message_of(&error) };
         if let Some(secret) = api.get_opt(SECRET).await.map_err(read)? {
             return Self::of(&secret, namespace);
         }
@@ -88,7 +88,7 @@ impl HostKey {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
                 Self::of(&api.get(SECRET).await.map_err(read)?, namespace)
             }
-            Err(error) => Err(HostKeyError::Create { namespace: namespace.to_owned(), why: told(&error) }),
+            Err(error) => Err(HostKeyError::Create { namespace: namespace.to_owned(), why: message_of(&error) }),
         }
     }
 

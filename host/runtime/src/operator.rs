@@ -6,13 +6,13 @@ use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_blueprint::plugins::Plugins;
 use orangery_controllers::{
-    ConfigMapMeta, GuardController, Guarded, Host, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT, Queues,
-    SecretMeta, Stores, clusters,
+    ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT,
+    Queues, SecretMeta, Stores, clusters,
     context::{ensure_default_contexts, keep_default_contexts},
     deploy_item::DeployItemController,
     execution::ExecutionController,
     installation::InstallationController,
-    wire,
+    stores, wire,
 };
 use orangery_core::port::{Chance, Clock};
 use orangery_ocm::{ComponentVersions, Nothing};
@@ -114,7 +114,8 @@ impl Operator {
         let key = HostKey::ensure(&config.client, &namespace, config.chance.as_ref()).await?;
         let (plugins, components) = (config.plugins, config.components);
         let (crashes, written) = Crashes::new(config.client.clone(), &config.pod, Arc::clone(&config.clock));
-        let mut host = Host::new(config.client, plugins, components, config.clock, Arc::clone(&config.chance), key);
+        let chance = Arc::clone(&config.chance);
+        let mut host = ControllerContext::new(config.client, stores(), plugins, components, config.clock, chance, key);
         host.pick_up_timeout = config.pick_up_timeout;
         host.own_address = config.own_address;
         host.term = config.term;
@@ -197,7 +198,7 @@ impl Operator {
         self.tasks.spawn(async move { watch_labelled(client, &namespaces, label, store, stop).await });
     }
 
-    fn control_all(&mut self, host: &Arc<Host>, pace: &Pace) {
+    fn control_all(&mut self, host: &Arc<ControllerContext>, pace: &Pace) {
         let queues = Queues::default();
         let stores = self.stores.clone();
         wire(&stores, &queues);
@@ -213,14 +214,13 @@ impl Operator {
         self.control(controller, stores.executions, queues.executions, pace);
         let controller = DeployItemController::new(Arc::clone(host), pool, queues.deploy_items.clone());
         self.control(controller, stores.deploy_items, queues.deploy_items, pace);
-        let guards = queues.guards;
-        self.guard::<Target>(host, guards.targets, pace);
-        self.guard::<SecretMeta>(host, guards.secrets, pace);
-        self.guard::<Context>(host, guards.contexts, pace);
-        self.guard::<ConfigMapMeta>(host, guards.config_maps, pace);
+        self.guard::<Target>(host, queues.target_guards, pace);
+        self.guard::<SecretMeta>(host, queues.secret_guards, pace);
+        self.guard::<Context>(host, queues.context_guards, pace);
+        self.guard::<ConfigMapMeta>(host, queues.config_map_guards, pace);
     }
 
-    fn guard<K: Guarded>(&mut self, host: &Arc<Host>, queue: Queue, pace: &Pace) {
+    fn guard<K: Guarded>(&mut self, host: &Arc<ControllerContext>, queue: Queue, pace: &Pace) {
         let store = K::store(&self.stores).clone();
         self.control(GuardController::<K>::new(Arc::clone(host)), store, queue, pace);
     }

@@ -23,8 +23,9 @@ use orangery_cli::{
     terminal,
 };
 use orangery_controllers::{
-    Host, HostKey,
+    ControllerContext, HostKey,
     deploy_item::{Foretold, foretell},
+    stores,
 };
 use orangery_core::{port::Chance as _, step::Halt, yaml};
 
@@ -108,7 +109,8 @@ pub async fn execute(arguments: Plan, terminal: &mut Terminal) -> Result<Exit, P
     let plugins: Arc<dyn Plugins> = plugins;
     // Nothing is rendered here, so the key is nobody's.
     let key = HostKey::new(&OsChance.secret());
-    let host = Host::new(client, plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
+    let host =
+        ControllerContext::new(client, stores(), plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
     let told = foretell(&Arc::new(host), item).await.map_err(|halt| PlanError::Refused(refusal(&halt)))?;
     document(name, told).write(&arguments, terminal)?;
     Ok(Exit::Ok)

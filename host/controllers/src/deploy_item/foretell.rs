@@ -16,11 +16,12 @@ use orangery_proposal::{
 };
 use orangery_reconcile::Key;
 
-use super::{KIND, limit, provider_status, request};
+use super::{limit, provider_status, request};
 use crate::{
-    again,
-    host::{Host, key_of, waiter},
-    target::TargetConnections,
+    controller_context::{ControllerContext, waiter},
+    refresh,
+    stores::Kind,
+    target_access::TargetConnections,
 };
 
 /// What a job would do.
@@ -40,7 +41,7 @@ pub struct Foretold {
 ///
 /// # Errors
 /// No component claims the item, its component has a fault, or a cluster cannot be read: judged as in a job.
-pub async fn foretell(host: &Arc<Host>, item: DeployItem) -> Step<Foretold> {
+pub async fn foretell(host: &Arc<ControllerContext>, item: DeployItem) -> Step<Foretold> {
     let item = Arc::new(item);
     let deployer = host.plugins.deployer(&item.spec.type_).ok_or_else(|| {
         let message = format!(
@@ -54,14 +55,14 @@ pub async fn foretell(host: &Arc<Host>, item: DeployItem) -> Step<Foretold> {
     // What a running host knows from its watches.
     let namespace = item.namespace().unwrap_or_default();
     let installation = Key::new(namespace, item.label(label::MANAGED_BY).unwrap_or_default());
-    again::read(host, &host.stores.contexts, &request::context(&item)).await?;
+    refresh::read(host, &host.stores.contexts, &request::context(&item)).await?;
     if !installation.name.is_empty() {
-        again::read(host, &host.stores.installations, &installation).await?;
+        refresh::read(host, &host.stores.installations, &installation).await?;
     }
     let pool = Arc::new(ClusterPool::new(|_| {}));
     let connections = TargetConnections::of(host, &pool, &item);
     connections.exist().await?;
-    let clusters = Arc::new(pool.set(Arc::new(connections), waiter(KIND, &key_of(item.as_ref()))));
+    let clusters = Arc::new(pool.set(Arc::new(connections), waiter(Kind::DeployItem, &Key::of(item.as_ref()))));
 
     let id = host.chance.job_id();
     let limit = limit(&item).map_err(Halt::Stall)?;

@@ -23,7 +23,7 @@ use orangery_proposal::{Proposal, item::Kept};
 use orangery_reconcile::Key;
 
 use super::ByItem;
-use crate::{installation::get, object::owner_reference};
+use crate::{object::owner_reference, object_access::get};
 
 /// Bytes of one Secret: below the limit of 1 MiB that the API server sets.
 const CHUNK: usize = 768 * 1024;

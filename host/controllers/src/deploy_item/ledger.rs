@@ -25,11 +25,12 @@ use orangery_core::{
     walk::Rest,
 };
 use orangery_proposal::{Proposal, deployer::Deployer, item::Kept};
+use orangery_reconcile::Key;
 use serde_json::{Value, json};
 
 use super::{keep, provider_status};
 use crate::{
-    host::{Host, key_of},
+    controller_context::ControllerContext,
     job::{self, JobStatus},
     object::owner_reference,
 };
@@ -42,7 +43,7 @@ const ERRORS: usize = 5;
 
 /// The item as it is written.
 pub(super) struct Book {
-    host: Arc<Host>,
+    host: Arc<ControllerContext>,
     /// As the server has it.
     pub(super) before: Arc<DeployItem>,
     /// As the next write will have it.
@@ -53,7 +54,12 @@ pub(super) struct Book {
 }
 
 impl Book {
-    pub(super) fn open(host: &Arc<Host>, item: &Arc<DeployItem>, deployer: &Arc<dyn Deployer>, job: &str) -> Self {
+    pub(super) fn open(
+        host: &Arc<ControllerContext>,
+        item: &Arc<DeployItem>,
+        deployer: &Arc<dyn Deployer>,
+        job: &str,
+    ) -> Self {
         let identity = deployer.identity();
         Self {
             host: Arc::clone(host),
@@ -222,8 +228,8 @@ impl Ledger for Book {
 }
 
 /// Whether a job is still the current one of an item, as far as the store knows: no read of the API.
-pub(super) fn is_current(host: &Host, item: &DeployItem, job: &str) -> bool {
-    let newest = host.stores.deploy_items.get(&key_of(item));
+pub(super) fn is_current(host: &ControllerContext, item: &DeployItem, job: &str) -> bool {
+    let newest = host.stores.deploy_items.get(&Key::of(item));
     newest.is_some_and(|newest| {
         newest.metadata.uid == item.metadata.uid && newest.job_id() == job && newest.job_id_finished() != job
     })

@@ -19,18 +19,15 @@ use orangery_proposal::{
     deployer::{Deployer, Reads},
     item::{At, Kept, Progress, judge, timed_out},
 };
+use orangery_reconcile::Key;
 
 use super::{
-    DeployItemController, KIND, keep, ledger,
+    DeployItemController, keep, ledger,
     ledger::Book,
     provider_status,
     request::{self, Begin, Call},
 };
-use crate::{
-    host::{key_of, waiter},
-    removed,
-    target::TargetConnections,
-};
+use crate::{controller_context::waiter, removed, stores::Kind, target_access::TargetConnections};
 
 /// One look at an item in its job.
 pub(super) struct Look<'a> {
@@ -59,7 +56,8 @@ impl<'a> Look<'a> {
     ) -> Self {
         let item = Arc::clone(&book.before);
         let targets = TargetConnections::of(&controller.host, &controller.pool, &item);
-        let clusters = Arc::new(controller.pool.set(Arc::new(targets), waiter(KIND, &key_of(item.as_ref()))));
+        let clusters =
+            Arc::new(controller.pool.set(Arc::new(targets), waiter(Kind::DeployItem, &Key::of(item.as_ref()))));
         Self { controller, deployer, item, book, clusters, limit, page: None }
     }
 
@@ -260,7 +258,7 @@ impl<'a> Look<'a> {
 
     async fn kept(&self, kept: Option<&Kept>) -> Step<Option<Arc<Proposal>>> {
         let Some(kept) = kept else { return Ok(None) };
-        let key = key_of(self.item.as_ref());
+        let key = Key::of(self.item.as_ref());
         if let Some(proposal) = self.controller.shelf.get(&key, &kept.digest) {
             return Ok(Some(proposal));
         }
@@ -293,7 +291,7 @@ impl<'a> Look<'a> {
         };
         let result = carry_out(&job, &mut self.book, proposal, page).await;
         if let Some(kept) = &page.kept {
-            self.controller.shelf.put(key_of(self.item.as_ref()), kept.digest.clone(), Arc::clone(proposal));
+            self.controller.shelf.put(Key::of(self.item.as_ref()), kept.digest.clone(), Arc::clone(proposal));
         }
         result
     }

@@ -14,12 +14,12 @@ use orangery_core::{
 use orangery_reconcile::{Key, Next};
 
 use crate::{
-    host::Host,
+    controller_context::ControllerContext,
     job::{self, JobStatus},
 };
 
 /// Looks at an item whose type no component claims.
-pub(super) async fn look(host: &Host, item: &DeployItem) -> Result<Next, Halt> {
+pub(super) async fn look(host: &ControllerContext, item: &DeployItem) -> Result<Next, Halt> {
     if item.job_finished() {
         return Ok(Next::Settled);
     }
@@ -38,7 +38,7 @@ pub(super) async fn look(host: &Host, item: &DeployItem) -> Result<Next, Halt> {
 }
 
 /// Ends the job: one write. A deployer that begins at the same moment meets a conflict, or we do.
-async fn fail(host: &Host, item: &DeployItem, limit: Duration) -> Result<Next, Halt> {
+async fn fail(host: &ControllerContext, item: &DeployItem, limit: Duration) -> Result<Next, Halt> {
     let failure = too_late(&item.spec.type_, limit, missing_target(host, item));
     let phase = if item.is_deleting() { Phase::DeleteFailed } else { Phase::Failed };
     let transition = Transition::End(phase, Some(failure));
@@ -54,7 +54,7 @@ async fn fail(host: &Host, item: &DeployItem, limit: Duration) -> Result<Next, H
 }
 
 /// The name of the item's Target, where it does not exist.
-fn missing_target<'a>(host: &Host, item: &'a DeployItem) -> Option<&'a str> {
+fn missing_target<'a>(host: &ControllerContext, item: &'a DeployItem) -> Option<&'a str> {
     let name = &item.spec.target.as_ref()?.name;
     let key = Key { namespace: item.namespace().unwrap_or_default(), name: name.clone() };
     host.stores.targets.get(&key).is_none().then_some(name)

@@ -13,7 +13,7 @@ use orangery_core::{
 };
 use orangery_reconcile::{Key, Queue};
 
-use crate::{host::Host, job::standing_phase};
+use crate::{controller_context::ControllerContext, job::standing_phase};
 
 /// All places; without a limit nobody is counted.
 pub(super) struct Places {
@@ -37,7 +37,7 @@ impl Places {
     }
 
     /// Those that had begun before this operator did have their places before anybody else.
-    pub(super) fn count(&self, host: &Host) {
+    pub(super) fn count(&self, host: &ControllerContext) {
         if self.room.is_none() {
             return;
         }

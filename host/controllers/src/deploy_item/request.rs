@@ -11,7 +11,7 @@ use orangery_reconcile::Key;
 use serde_json::Value;
 
 use super::resources::ItemResources;
-use crate::{artifacts::ContextArtifacts, host::Host};
+use crate::{artifacts::ContextArtifacts, controller_context::ControllerContext};
 
 /// The Context of an item that names none.
 const USUAL_CONTEXT: &str = "default";
@@ -65,7 +65,7 @@ pub(super) fn item(of: &DeployItem, begin: &Begin<'_>, call: Call, status: Optio
 }
 
 /// What the component may ask, as far as it is granted.
-pub(super) fn reads(host: &Arc<Host>, of: &Arc<DeployItem>, clusters: &Arc<ClusterSet>) -> Reads {
+pub(super) fn reads(host: &Arc<ControllerContext>, of: &Arc<DeployItem>, clusters: &Arc<ClusterSet>) -> Reads {
     Reads {
         clusters: Arc::<ClusterSet>::clone(clusters),
         artifacts: Arc::new(ContextArtifacts::new(host, context(of))),

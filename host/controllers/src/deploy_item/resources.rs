@@ -9,17 +9,17 @@ use orangery_core::error::{Code, Fault};
 use orangery_ocm::{Artifact, ComponentSource, Found, ResourceKey, Resources, VersionReference};
 use orangery_reconcile::Key;
 
-use crate::{artifacts::fault, host::Host, installation::component};
+use crate::{artifacts::fault, component, controller_context::ControllerContext};
 
 /// The resources that one item may name.
 pub(super) struct ItemResources {
-    host: Arc<Host>,
+    host: Arc<ControllerContext>,
     item: Arc<DeployItem>,
     context: Key,
 }
 
 impl ItemResources {
-    pub(super) fn new(host: &Arc<Host>, item: &Arc<DeployItem>, context: Key) -> Self {
+    pub(super) fn new(host: &Arc<ControllerContext>, item: &Arc<DeployItem>, context: Key) -> Self {
         Self { host: Arc::clone(host), item: Arc::clone(item), context }
     }
 

@@ -21,7 +21,7 @@ use kube::{
 };
 use orangery_api::{deploy_item::DeployItem, job::Job, target::Target};
 use orangery_blueprint::{plugins::Plugins, template_engine::Renderer};
-use orangery_controllers::{Host, HostKey, Queues, clusters, deploy_item::DeployItemController};
+use orangery_controllers::{ControllerContext, HostKey, Queues, clusters, deploy_item::DeployItemController, stores};
 use orangery_core::{
     error::{Code, Fault},
     port::{BoxFuture, Chance, Clock},
@@ -235,8 +235,9 @@ impl World {
         self.stop = CancellationToken::new();
         let machine = Arc::new(Machine { jobs: AtomicU32::new(1), ahead: Arc::clone(&self.ahead) });
         let plugins = Arc::new(OnlyScripted(Arc::clone(&self.plugin)));
-        let mut host = Host::new(
+        let mut host = ControllerContext::new(
             self.client.clone(),
+            stores(),
             plugins,
             Arc::new(Nothing),
             Arc::clone(&machine) as Arc<dyn Clock>,

@@ -1,0 +1,143 @@
+//! The component version of an Installation: what spec and Context say of it is gathered, the crate `registry` opens it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    ByteString,
+    api::core::v1::{ConfigMap, Secret},
+};
+use kube::{Api, core::NamespaceResourceScope};
+use orangery_api::{
+    context::Context,
+    convert::{ContextError, ContextInputs, ContextNames, ContextObjects},
+    installation::{ComponentDescriptorSource, Installation},
+    overwrites::ComponentVersionOverwrites,
+};
+use orangery_core::{
+    error::{Code, Failure},
+    step::{Halt, Step},
+};
+use orangery_ocm::{ComponentRequest, ComponentSource, Credentials};
+use orangery_reconcile::Key;
+use orangery_render::{LoadError, Opened};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    controller_context::ControllerContext,
+    object::message_of,
+    tree::{DEEPEST, parent},
+};
+
+/// Opens the component version of an Installation; `None` where it names none.
+pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Option<Opened>> {
+    let source = source_of(of)?;
+    let policy = host.components.signature_policy();
+    let verifies = policy.verifies(source.is_some(), of.spec.verification.is_some());
+    let verifies = verifies.map_err(|error| stall("NotSigned", &error))?;
+    let Some(source) = source else { return Ok(None) };
+    // That the Context exists was asked before.
+    let key = Key { name: of.spec.context.clone(), ..Key::of(of) };
+    let context = context_of(host, &key);
+    let verification = of.spec.verification.as_ref().filter(|_| verifies);
+    let above = if verifies { above(host, of, &key.namespace)? } else { None };
+    let objects = gather(host, &ContextNames::of(&context, &key.namespace, verification), &key.namespace).await?;
+    let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
+    let request = inputs.request(source, verification, above).map_err(|error| invalid(&error))?;
+    let opened = host.components.open(&request).await;
+    let version = opened.map_err(|fault| load_halt(&LoadError::Component(fault)))?;
+    let source = ComponentDescriptorSource::from(&request.followed(version.replaced()));
+    let source = serde_json::to_value(source).unwrap_or_default();
+    Ok(Some(Opened { version, source, overwritten: request.overwritten() }))
+}
+
+/// What `spec.componentDescriptor` of an Installation names; `None` where it has none.
+fn source_of(of: &Installation) -> Step<Option<ComponentSource>> {
+    let source = of.spec.component_descriptor.as_ref().map(ComponentSource::try_from).transpose();
+    source.map_err(|error| stall("InvalidComponentDescriptor", &error))
+}
+
+/// What the root of a sub-installation names: its signature covers what is below it.
+fn above(host: &ControllerContext, of: &Installation, namespace: &str) -> Step<Option<ComponentSource>> {
+    let mut above = None;
+    let mut name = parent(of).to_owned();
+    for _ in 0..DEEPEST {
+        let key = Key { namespace: namespace.to_owned(), name };
+        let Some(found) = host.stores.installations.get(&key) else { break };
+        above = source_of(&found)?.or(above);
+        name = parent(&found).to_owned();
+    }
+    Ok(above)
+}
+
+/// The request for a component version that no Installation names, by its Context alone. Where everything has to be signed,
+/// there is none: nothing says by whom.
+pub(crate) async fn request(host: &ControllerContext, key: &Key, source: ComponentSource) -> Step<ComponentRequest> {
+    let verifies = host.components.signature_policy().verifies(true, false);
+    verifies.map_err(|error| stall("NotSigned", &error))?;
+    let context = context_of(host, key);
+    let objects = gather(host, &ContextNames::of(&context, &key.namespace, None), &key.namespace).await?;
+    let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
+    inputs.request(source, None, None).map_err(|error| invalid(&error))
+}
+
+/// The credentials of a Context.
+pub(crate) async fn credentials(host: &ControllerContext, key: &Key) -> Step<Credentials> {
+    let context = context_of(host, key);
+    let objects = gather(host, &ContextNames::of_credentials(&context, &key.namespace), &key.namespace).await?;
+    let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
+    inputs.credentials().map_err(|error| invalid(&error))
+}
+
+/// Reads what a Context names.
+async fn gather(host: &ControllerContext, names: &ContextNames, namespace: &str) -> Step<ContextObjects> {
+    let mut objects = ContextObjects::default();
+    if let Some(name) = &names.overwrites {
+        objects.overwrites = named::<ComponentVersionOverwrites>(host, namespace, name).await?;
+    }
+    for (namespace, name) in &names.secrets {
+        if let Some(secret) = named::<Secret>(host, namespace, name).await? {
+            objects.secrets.insert((namespace.clone(), name.clone()), content(secret));
+        }
+    }
+    if let Some(name) = &names.ocm_config {
+        let map: Option<ConfigMap> = named(host, namespace, name).await?;
+        objects.ocm_config = map.map(|map| map.data.unwrap_or_default());
+    }
+    Ok(objects)
+}
+
+/// An object that a Context names; `None` where it does not exist.
+async fn named<K>(host: &ControllerContext, namespace: &str, name: &str) -> Step<Option<K>>
+where
+    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(host.client.clone(), namespace);
+    api.get_opt(name).await.map_err(|error| {
+        let kind = K::kind(&());
+        let message = format!("{kind} {namespace}/{name} could not be read: {}; it is tried again", message_of(&error));
+        Halt::Retry(Failure::new("ReadContext", "ReadFailed", message))
+    })
+}
+
+fn content(secret: Secret) -> BTreeMap<String, orangery_ocm::Secret> {
+    let data = secret.data.unwrap_or_default();
+    data.into_iter().map(|(key, ByteString(bytes))| (key, orangery_ocm::Secret(bytes))).collect()
+}
+
+/// A Context, an empty one where it does not exist: that it does is asked before.
+fn context_of(host: &ControllerContext, key: &Key) -> Context {
+    host.stores.contexts.get(key).as_deref().cloned().unwrap_or_default()
+}
+
+/// How a blueprint that cannot be loaded ends the walk.
+pub(crate) fn load_halt(error: &LoadError) -> Halt {
+    if error.is_transient() { Halt::Retry(error.failure()) } else { Halt::Stall(error.failure()) }
+}
+
+fn invalid(error: &ContextError) -> Halt {
+    stall("InvalidContext", error)
+}
+
+fn stall(reason: &str, error: &impl std::error::Error) -> Halt {
+    Halt::Stall(Failure::new("ReadComponent", reason, error.to_string()).with_code(Code::ConfigurationProblem))
+}

@@ -1,0 +1,222 @@
+//! Asking one condition: what it reads is gathered, and it is evaluated.
+
+use orangery_apply::Sight;
+use orangery_blueprint::{
+    gate::{self, Answered, ComponentTest, Condition, Definition, NamedObject, Test},
+    plugins::Question,
+};
+use orangery_core::{
+    error::{Failure, Fault},
+    plan::gate::{NOT_KNOWN_YET, Unanswered},
+    step::Halt,
+    workflow::Point,
+};
+use orangery_proposal::{ClusterRef, ObjectKey};
+use serde_json::{Map, Value};
+
+use super::{Evaluation, Evaluator, GateScope, Item};
+
+impl<T: Sync> Evaluator<'_, T> {
+    /// Asks one condition.
+    pub(super) async fn answer(
+        &self,
+        scope: &impl GateScope,
+        item: &Item<T>,
+        point: Point,
+        condition: &Condition,
+        evaluation: &mut Evaluation,
+    ) -> Result<Answered, Unanswered> {
+        let own = item.target.as_deref();
+        match condition.test() {
+            Err(why) => Err(Unanswered::Lasting(Failure::new("AskCondition", "InvalidCondition", why))),
+            Ok(Test::CrdPresent(definition)) => self.is_defined(definition, own).await,
+            Ok(Test::Expression(source)) => {
+                let expression = self
+                    .expressions
+                    .get(source)
+                    .map_err(|why| Unanswered::Lasting(Failure::new("AskCondition", "InvalidCondition", why)))?;
+                let reads = expression.reads();
+                let document = match self.document(scope, item, condition, &reads, evaluation).await? {
+                    Ok(document) => document,
+                    Err(unknown) => return Ok(unknown),
+                };
+                Ok(gate::evaluate(&expression, &document))
+            }
+            Ok(Test::Component(component)) => {
+                self.ask_component(scope, (item, point, condition), component, evaluation).await
+            }
+        }
+    }
+
+    /// Asks a component.
+    async fn ask_component(
+        &self,
+        scope: &impl GateScope,
+        (item, point, condition): (&Item<T>, Point, &Condition),
+        component: &ComponentTest,
+        evaluation: &mut Evaluation,
+    ) -> Result<Answered, Unanswered> {
+        let Some(evaluator) = self.host.plugins.evaluator(&component.type_) else {
+            let known = self.host.plugins.condition_types();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let message = format!(
+                "no component serves the condition type {:?}; known are: {known}; register one or correct the type",
+                component.type_
+            );
+            return Err(Unanswered::Lasting(Failure::new("AskCondition", "UnknownConditionType", message)));
+        };
+        let paths: Vec<Vec<&str>> = [gate::IMPORTS, gate::ITEM, gate::OBJECTS]
+            .iter()
+            .map(|root| vec![*root])
+            .chain(item.depends_on().into_iter().map(|name| vec![gate::ITEMS, name]))
+            .collect();
+        let inputs = match self.document(scope, item, condition, &paths, evaluation).await? {
+            Ok(document) => document,
+            Err(unknown) => return Ok(unknown),
+        };
+        let question = Question {
+            item: item.name.clone(),
+            point,
+            config: component.config.clone(),
+            inputs,
+            now: self.host.clock.now(),
+        };
+        evaluator.evaluate(&question).await.map_err(|fault| {
+            let problem = fault.problem();
+            let message = format!("component {problem}");
+            let failure = Failure::new("AskCondition", "ComponentFailed", message).with_code(problem.code.clone());
+            if matches!(fault, Fault::Later(_)) { Unanswered::Passing(failure) } else { Unanswered::Lasting(failure) }
+        })
+    }
+
+    /// The values that a condition reads: `Ok(Err(…))` where one of them is not known yet.
+    async fn document(
+        &self,
+        scope: &impl GateScope,
+        item: &Item<T>,
+        condition: &Condition,
+        reads: &[Vec<&str>],
+        evaluation: &mut Evaluation,
+    ) -> Result<Result<Map<String, Value>, Answered>, Unanswered> {
+        let imports = self.imports.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut document = Map::new();
+        document.insert(gate::IMPORTS.to_owned(), Value::Object(imports));
+        let mut items = Map::new();
+        for path in reads.iter().filter(|path| path.first() == Some(&gate::ITEMS)) {
+            for name in path.get(1).map_or_else(|| item.depends_on(), |name| vec![*name]) {
+                if !items.contains_key(name) {
+                    items.insert(name.to_owned(), self.results(scope, name, evaluation).await?);
+                }
+            }
+        }
+        document.insert(gate::ITEMS.to_owned(), Value::Object(items));
+        if reads.iter().any(|path| path.first() == Some(&gate::ITEM)) {
+            document.insert(gate::ITEM.to_owned(), self.results(scope, &item.name, evaluation).await?);
+        }
+        let own = item.target.as_deref();
+        let mut objects = Map::new();
+        for (name, object) in &condition.objects {
+            match self.object(object, own).await? {
+                Ok(value) => objects.insert(name.clone(), value),
+                Err(unknown) => return Ok(Err(unknown)),
+            };
+        }
+        document.insert(gate::OBJECTS.to_owned(), Value::Object(objects));
+        Ok(Ok(document))
+    }
+
+    async fn results(
+        &self,
+        scope: &impl GateScope,
+        name: &str,
+        evaluation: &mut Evaluation,
+    ) -> Result<Value, Unanswered> {
+        if let Some(known) = evaluation.results.get(name) {
+            return Ok(known.clone());
+        }
+        let results = scope.results(name).await.map_err(unanswered)?;
+        evaluation.results.insert(name.to_owned(), results.clone());
+        Ok(results)
+    }
+
+    /// A live object; null where it does not exist.
+    async fn object(&self, object: &NamedObject, own: Option<&str>) -> Result<Result<Value, Answered>, Unanswered> {
+        let NamedObject { target, api_version, kind, namespace, name } = object;
+        let on = cluster(target.as_deref(), own)?;
+        let key = ObjectKey {
+            api_version: api_version.clone(),
+            kind: kind.clone(),
+            namespace: (!namespace.is_empty()).then(|| namespace.clone()),
+            name: name.clone(),
+        };
+        let shown = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+        Ok(match self.clusters.look(&on, &key).await.map_err(unanswered)? {
+            Sight::Present(object) => Ok(without_secrets(&object)),
+            Sight::Absent => Ok(Value::Null),
+            Sight::Unknown => Err(Answered::unknown(NOT_KNOWN_YET, format!("{kind} {shown} is not known yet"))),
+            Sight::Blind(why) => {
+                let message = format!("{kind} {shown} cannot be watched on {on}: {why}", on = on_name(&on));
+                Err(Answered::unknown("ObjectNotVisible", message))
+            }
+        })
+    }
+
+    async fn is_defined(&self, definition: &Definition, own: Option<&str>) -> Result<Answered, Unanswered> {
+        let on = cluster(definition.target.as_deref(), own)?;
+        Ok(match self.clusters.definitions(&on).await.map_err(unanswered)? {
+            Ok(known) => gate::is_defined(definition, known.iter().map(AsRef::as_ref)),
+            Err(Sight::Blind(why)) => {
+                let message = format!("CustomResourceDefinitions cannot be watched on {on}: {why}", on = on_name(&on));
+                Answered::unknown("ObjectNotVisible", message)
+            }
+            Err(Sight::Unknown | Sight::Absent | Sight::Present(_)) => {
+                Answered::unknown(NOT_KNOWN_YET, "the definitions of the cluster are not known yet")
+            }
+        })
+    }
+}
+
+fn unanswered(halt: Halt) -> Unanswered {
+    match halt {
+        Halt::Retry(failure) => Unanswered::Passing(failure),
+        Halt::Stall(failure) => Unanswered::Lasting(failure),
+        Halt::Wait(wait) => Unanswered::Passing(Failure::new("AskCondition", "Waiting", wait.to_string())),
+    }
+}
+
+/// The cluster of an object: the named target, or the item's own.
+fn cluster(target: Option<&str>, own: Option<&str>) -> Result<ClusterRef, Unanswered> {
+    match target.or(own) {
+        Some(name) => Ok(ClusterRef::Named(name.to_owned())),
+        None => Err(Unanswered::Lasting(Failure::new(
+            "AskCondition",
+            "NoTargetDefined",
+            "it looks at a cluster, but neither it nor the item names a target; set `target`",
+        ))),
+    }
+}
+
+fn on_name(on: &ClusterRef) -> String {
+    match on {
+        ClusterRef::Named(name) => format!("Target {name}"),
+        ClusterRef::Target => "the item's target".to_owned(),
+        ClusterRef::Host => "the host cluster".to_owned(),
+    }
+}
+
+/// Of a Secret nobody needs the data to know that it is there, and whoever has it may show it.
+fn without_secrets(object: &Value) -> Value {
+    let mut object = object.clone();
+    if object.get("kind").and_then(Value::as_str) == Some("Secret")
+        && object.get("apiVersion").and_then(Value::as_str) == Some("v1")
+        && let Some(members) = object.as_object_mut()
+    {
+        members.remove("data");
+        members.remove("stringData");
+        let annotations = members.get_mut("metadata").and_then(|meta| meta.get_mut("annotations"));
+        if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+    }
+    object
+}

@@ -1,0 +1,111 @@
+//! What every controller is given: the client, the stores, the components, the clock and the randomness.
+
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{
+    Client,
+    runtime::events::{Recorder, Reporter},
+};
+use orangery_apply::Waiter;
+use orangery_blueprint::plugins::Plugins;
+use orangery_core::port::{Chance, Clock};
+use orangery_ocm::ComponentVersions;
+use orangery_reconcile::{Key, Store, Term, Watched, Writer};
+
+use crate::{
+    account_tokens::{OwnAddress, Tokens},
+    changed_answers::ChangedAnswers,
+    seed::HostKey,
+    stores::{Kind, Stores},
+};
+
+/// What every controller is given.
+pub struct ControllerContext {
+    /// The cluster that holds our objects.
+    pub client: Client,
+    /// What is known of it.
+    pub stores: Stores,
+    /// The components.
+    pub plugins: Arc<dyn Plugins>,
+    /// Component versions.
+    pub components: Arc<dyn ComponentVersions>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The randomness.
+    pub chance: Arc<dyn Chance>,
+    /// What the randomness of templates is derived from.
+    pub key: HostKey,
+    /// Publishes events.
+    pub recorder: Recorder,
+    /// How long an item waits for a deployer elsewhere to begin; `None` for ever.
+    pub pick_up_timeout: Option<Duration>,
+    /// How many deploy items of components may be under way at once; `None` for any number (WF-15).
+    pub max_parallel: Option<NonZeroU32>,
+    /// Whether what is in use is guarded against deletion.
+    pub guards: bool,
+    /// How the cluster of the client is reached; `None` where only this process can.
+    pub own_address: Option<OwnAddress>,
+    /// Until when anything may be written, on any cluster; `None` for ever (C-34).
+    pub term: Option<Term>,
+    /// Tokens for targets that name a service account.
+    pub(crate) tokens: Tokens,
+    /// What conditions answer otherwise than in the last job.
+    pub(crate) changed_answers: ChangedAnswers,
+}
+
+/// How long an item waits for a deployer elsewhere unless told otherwise, as in the code of Landscaper.
+pub const PICK_UP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+impl ControllerContext {
+    /// A context over stores with the indexes of all kinds.
+    pub fn new(
+        client: Client,
+        stores: Stores,
+        plugins: Arc<dyn Plugins>,
+        components: Arc<dyn ComponentVersions>,
+        clock: Arc<dyn Clock>,
+        chance: Arc<dyn Chance>,
+        key: HostKey,
+    ) -> Self {
+        let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
+        Self {
+            client,
+            stores,
+            plugins,
+            components,
+            clock,
+            chance,
+            key,
+            recorder,
+            pick_up_timeout: Some(PICK_UP_TIMEOUT),
+            max_parallel: None,
+            guards: true,
+            own_address: None,
+            term: None,
+            tokens: Tokens::default(),
+            changed_answers: ChangedAnswers::default(),
+        }
+    }
+
+    /// Writes objects of one kind and keeps its store in step.
+    pub(crate) fn writer<K: Watched>(&self, store: &Store<K>) -> Writer<K> {
+        Writer::new(self.client.clone(), store.clone())
+    }
+
+    /// Whether this process may still write; its client refuses writes by itself, those of targets ask here (C-24).
+    pub(crate) fn may_write(&self) -> bool {
+        self.term.as_ref().is_none_or(Term::lasts)
+    }
+
+    /// Now, with the precision that objects keep.
+    pub(crate) fn now(&self) -> Time {
+        let now = self.clock.now();
+        Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))
+    }
+}
+
+/// An object that waits on clusters or by the names of objects.
+pub(crate) fn waiter(kind: Kind, key: &Key) -> Waiter {
+    Waiter { kind: kind.name(), namespace: key.namespace.clone(), name: key.name.clone() }
+}

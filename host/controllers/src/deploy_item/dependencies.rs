@@ -1,0 +1,62 @@
+//! What deploy items depend on.
+
+use orangery_api::{
+    context::{Context, DEFAULT_CONTEXT},
+    deploy_item::DeployItem,
+    target::Target,
+};
+use orangery_core::step::Step;
+use orangery_reconcile::Key;
+
+use crate::{
+    controller_context::ControllerContext,
+    dependency::{Dependency, Dependents, Edge, Watch},
+    guard::free_target,
+    index::Index,
+    removed,
+    stores::Kind,
+};
+
+/// Deploy items by the Target that they have to reach as long as they are there. Of an item that goes without being
+/// uninstalled when its Target is gone, deleting the Target is how a user says that the cluster is (ORC-39).
+static TARGET_NAME: Index<DeployItem> = Index {
+    name: "target",
+    values: |item| {
+        let needed = item.spec.target.iter().filter(|_| !removed::may_skip(item));
+        needed.map(|target| target.name.clone()).collect()
+    },
+};
+
+/// Deploy items by their Context.
+static CONTEXT_NAME: Index<DeployItem> = Index {
+    name: "context",
+    values: |item| {
+        let context = &item.spec.context;
+        vec![if context.is_empty() { DEFAULT_CONTEXT.to_owned() } else { context.clone() }]
+    },
+};
+
+/// A deploy item is deployed to a Target.
+static TARGET: Dependency<DeployItem, Target> = Dependency {
+    what: "to be gone, before its guard goes",
+    through: "the Target that it deploys to",
+    dependents: Dependents::Indexed(&TARGET_NAME, |target| vec![Key::of(target).name]),
+    watch: Watch::Frees(free_target),
+};
+
+/// A deploy item reads artifacts with the credentials of its Context.
+static CONTEXT: Dependency<DeployItem, Context> = Dependency {
+    what: "to be gone, before its guard goes",
+    through: "its Context",
+    dependents: Dependents::Indexed(&CONTEXT_NAME, |context| vec![Key::of(context).name]),
+    watch: Watch::Frees(|_, queues, context| queues.wake(Kind::Context, context)),
+};
+
+/// All of them.
+pub(crate) static EDGES: [&dyn Edge; 2] = [&TARGET, &CONTEXT];
+
+/// Guards what a deploy item uses, before it uses it for the first time in a job.
+pub(super) async fn guard(host: &ControllerContext, item: &DeployItem) -> Step<()> {
+    CONTEXT.guard(host, item).await?;
+    TARGET.guard(host, item).await
+}

@@ -1,0 +1,67 @@
+//! What Executions depend on.
+
+use std::sync::Arc;
+
+use orangery_api::{
+    deploy_item::DeployItem, execution::Execution, installation::Installation, label, marks::Marks, target::Target,
+};
+use orangery_reconcile::Key;
+
+use crate::{
+    dependency::{Dependency, Dependents, Edge, Watch},
+    guard::free_target,
+    index::Index,
+    stores::Stores,
+    tree::{observes, with_descendants},
+};
+
+/// Deploy items by the name of their Execution.
+static MANAGED_BY: Index<DeployItem> =
+    Index { name: "managed-by", values: |item| item.label(label::MANAGED_BY).map(str::to_owned).into_iter().collect() };
+
+/// Executions by the Targets that their conditions look at.
+static CONDITION_TARGETS: Index<Execution> =
+    Index { name: "target", values: |execution| execution.spec.condition_targets.clone() };
+
+/// An Execution waits for its deploy items.
+pub(crate) static DEPLOY_ITEMS: Dependency<Execution, DeployItem> = Dependency {
+    what: "to finish, to be gone",
+    through: "its label managed-by",
+    dependents: Dependents::Named(&MANAGED_BY),
+    watch: Watch::Wakes(|_| true),
+};
+
+/// An Execution without its Installation deletes itself.
+static INSTALLATION: Dependency<Execution, Installation> = Dependency {
+    what: "to be gone, which it follows",
+    through: "its name, which is that of its Installation",
+    dependents: Dependents::SameName,
+    watch: Watch::Wakes(|change| change.after.is_none()),
+};
+
+/// Where a root takes the policy `OnChange` up or gives it up, the conditions below it are asked anew or forgotten.
+static POLICY: Dependency<Execution, Installation> = Dependency {
+    what: "to change its policy",
+    through: "the tree below it",
+    dependents: Dependents::Reached(with_descendants),
+    watch: Watch::Wakes(|change| match (change.before, change.after) {
+        (Some(before), Some(after)) => observes(before) != observes(after),
+        (None, _) | (_, None) => false,
+    }),
+};
+
+/// Conditions look at the clusters behind Targets.
+pub(super) static TARGETS: Dependency<Execution, Target> = Dependency {
+    what: "to be gone, before its guard goes",
+    through: "the Targets that its conditions look at",
+    dependents: Dependents::Indexed(&CONDITION_TARGETS, |target| vec![Key::of(target).name]),
+    watch: Watch::Frees(free_target),
+};
+
+/// All of them.
+pub(crate) static EDGES: [&dyn Edge; 4] = [&DEPLOY_ITEMS, &INSTALLATION, &POLICY, &TARGETS];
+
+/// The deploy items of an Execution, sorted by name.
+pub(super) fn deploy_items(stores: &Stores, of: &Key) -> Vec<Arc<DeployItem>> {
+    MANAGED_BY.find(&stores.deploy_items, &of.namespace, &of.name)
+}

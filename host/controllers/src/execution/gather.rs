@@ -1,0 +1,176 @@
+//! What an Execution reads: its items and their objects, and what these exported (EXE-31).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use orangery_api::{annotation, deploy_item::DeployItem, execution::DeployItemTemplate, job::Job, label, marks::Marks};
+use orangery_core::{
+    error::{Code, Failure},
+    job::JobIds,
+    phase::item::Item as ItemPhase,
+    plan::execution::{ItemState, ObjectState},
+    step::{Halt, Step},
+};
+use orangery_reconcile::Key;
+use serde_json::{Map, Value};
+
+use super::{
+    dependencies::{TARGETS, deploy_items},
+    reconciliation::Reconciliation,
+};
+use crate::{
+    conditions::{Item, Items},
+    job::failure_of,
+    object_access::get,
+    timeout::{USUAL_TIMEOUT, limit_of},
+};
+
+/// The key of an export Secret.
+const CONFIG: &str = "config";
+
+/// How many exports of one Execution are read at the same time.
+const READS_AT_ONCE: usize = 16;
+
+impl Reconciliation<'_> {
+    /// The DeployItem objects of this Execution, sorted by name.
+    pub(super) fn deploy_items(&self) -> Vec<Arc<DeployItem>> {
+        deploy_items(&self.host.stores, &self.key)
+    }
+
+    /// Those that are being deleted.
+    pub(super) fn leaving_objects(&self) -> Vec<Arc<DeployItem>> {
+        let mut objects = self.deploy_items();
+        objects.retain(|object| object.is_deleting());
+        objects
+    }
+
+    /// The items of the spec, read once.
+    pub(super) fn load_items(&mut self) -> Step<()> {
+        if self.workflow.items.list.is_empty() {
+            let templates = self.draft.spec.items().map_err(|error| {
+                Halt::Stall(
+                    Failure::new("ReadDeployItems", "UnreadableDeployItems", error.to_string())
+                        .with_code(Code::ConfigurationProblem),
+                )
+            })?;
+            self.workflow.items = Arc::new(items(templates));
+        }
+        Ok(())
+    }
+
+    /// Guards the Targets that conditions look at, before the first of them is asked.
+    pub(super) async fn guard_targets(&self) -> Step<()> {
+        TARGETS.guard(self.host, &self.draft).await
+    }
+
+    /// Whether an item works for this job.
+    pub(super) fn has_working_items(&self) -> bool {
+        let running = |item: &DeployItem| {
+            JobIds::new(item.job_id(), item.job_id_finished()).running() == Some(&self.workflow.job)
+        };
+        self.deploy_items().iter().any(|item| running(item))
+    }
+
+    /// Whether an item goes with its cluster, and the cluster counts as removed: nothing there can be asked any more.
+    pub(super) fn is_cluster_removed(&self, item: &DeployItemTemplate) -> bool {
+        let skips = item.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
+        let target = |name: &str| Key::new(self.key.namespace.as_str(), name);
+        let is_gone = |name: &str| self.host.stores.targets.get(&target(name)).is_none();
+        skips && item.target.as_ref().is_some_and(|target| is_gone(&target.name))
+    }
+
+    /// The exports of all items, by item.
+    pub(super) async fn exports(&self) -> Step<Map<String, Value>> {
+        let objects = self.deploy_items();
+        let reads: Vec<_> = objects.iter().map(|object| self.named_exports(object)).collect();
+        let exports: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+        Ok(exports.into_iter().collect())
+    }
+
+    async fn named_exports(&self, object: &DeployItem) -> Step<(String, Value)> {
+        Ok((item_name(object).to_owned(), self.exports_of(object).await?))
+    }
+
+    /// The exports of one item; null where it has none.
+    pub(super) async fn exports_of(&self, object: &DeployItem) -> Step<Value> {
+        let Some(reference) = object.status.as_ref().and_then(|status| status.export_ref.as_ref()) else {
+            return Ok(Value::Null);
+        };
+        let namespace = &self.key.namespace;
+        let unreadable = |why: &str| {
+            let message = format!(
+                "the exports of DeployItem {namespace}/{} in Secret {} {why}",
+                object.name_any(),
+                reference.name
+            );
+            Halt::Retry(Failure::new("CollectExports", "ExportsUnreadable", message))
+        };
+        let secret: Option<Secret> = get(&self.host.client, namespace, &reference.name).await?;
+        let secret = secret.ok_or_else(|| unreadable("do not exist"))?;
+        let data = secret
+            .data
+            .as_ref()
+            .and_then(|data| data.get(CONFIG))
+            .ok_or_else(|| unreadable("lack the key `config`"))?;
+        serde_json::from_slice(&data.0).map_err(|_| unreadable("are not JSON"))
+    }
+}
+
+/// The items of a spec. Those that conditions decide about are made when they start.
+fn items(templates: Vec<DeployItemTemplate>) -> Items<DeployItemTemplate> {
+    let item = |template: DeployItemTemplate| Item {
+        name: template.name.clone(),
+        depends_on: template.depends_on.clone(),
+        target: template.target.as_ref().map(|target| target.name.clone()),
+        // That it cannot be read the item itself will say.
+        limit: limit_of(template.timeout.as_ref()).unwrap_or(Some(USUAL_TIMEOUT)),
+        conditions: template.conditions(),
+        late: false,
+        template,
+    };
+    Items::of(templates.into_iter().map(item).collect(), |item| item.conditions.decide())
+}
+
+/// The name of the item that an object stands for.
+pub(super) fn item_name(object: &DeployItem) -> &str {
+    object.label(label::ITEM_NAME).unwrap_or("")
+}
+
+/// What the plan needs to know of an object.
+pub(super) fn state(object: &DeployItem) -> ObjectState {
+    ObjectState {
+        object_name: object.name_any(),
+        ids: JobIds::new(object.job_id(), object.job_id_finished()),
+        phase: ItemPhase::parse(object.phase()),
+        failure: failure_of(object.last_error()),
+    }
+}
+
+/// What the deletion of objects needs to know of them alone.
+pub(super) fn states_of_objects(objects: &[Arc<DeployItem>]) -> Vec<ItemState<'_>> {
+    let of = |object| ItemState {
+        keep: is_kept(object),
+        ..ItemState::new(item_name(object), depends_on(object), Some(state(object)))
+    };
+    objects.iter().map(|object| of(object.as_ref())).collect()
+}
+
+/// Whether what an item deployed stays: nobody is asked to uninstall it (INS-80, WF-27).
+pub(super) fn is_kept(item: &DeployItem) -> bool {
+    item.flag(annotation::DELETE_WITHOUT_UNINSTALL)
+        || item.spec.on_delete.as_ref().is_some_and(|on_delete| on_delete.keep)
+}
+
+/// What an item depended on when it was written last: the spec may no longer have it (C-19).
+fn depends_on(object: &DeployItem) -> Vec<&str> {
+    let names = object.annotation(annotation::DEPENDS_ON).unwrap_or("");
+    names.split(',').filter(|name| !name.is_empty()).collect()
+}
+
+/// Objects without a double, by item.
+pub(super) fn by_item(objects: &[Arc<DeployItem>]) -> BTreeMap<String, String> {
+    let live = objects.iter().filter(|object| !object.is_deleting());
+    live.map(|object| (object.name_any(), item_name(object).to_owned())).collect()
+}

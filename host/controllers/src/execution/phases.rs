@@ -1,0 +1,254 @@
+//! The phases of an Execution: each one gathers, has the core decide, and applies.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use kube::ResourceExt;
+use orangery_api::{
+    annotation,
+    deploy_item::DeployItem,
+    execution::{DeployItemCache, DeployItemTemplate},
+    marks::Marks,
+    reference::ObjectReference,
+};
+use orangery_blueprint::record::execution_exports;
+use orangery_core::{
+    dag::Direction,
+    error::Failure,
+    job::interrupted,
+    phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
+    plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
+    step::{Step, Verdict},
+    walk::beside_children,
+    workflow::{Point, Policy},
+};
+use serde_json::{Value, json};
+
+use super::{
+    apply::named,
+    gather::{by_item, item_name, state, states_of_objects},
+    reconciliation::Reconciliation,
+};
+use crate::{
+    controller_context::ControllerContext,
+    job,
+    object::owner_reference,
+    record,
+    workflow::{RunsWorkflow, Starts, WorkflowState, check_conditions, deleting, progressing},
+};
+
+impl job::Run for Reconciliation<'_> {
+    type Phase = Phase;
+
+    async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
+        let result = match phase {
+            Phase::Init | Phase::InitDelete if self.interrupted() => Ok(Verdict::Failed(interrupted())),
+            Phase::Init => self.init().await,
+            Phase::Progressing => self.progressing().await,
+            Phase::Completing => self.completing().await,
+            Phase::InitDelete => self.init_delete().await,
+            Phase::Deleting => self.deleting().await,
+            Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
+        };
+        beside_children(result, || self.has_working_items())
+    }
+}
+
+impl Reconciliation<'_> {
+    /// `Init`: every definition has its object, the others are orphans and are deleted (EXE-11 … EXE-15). Items that
+    /// conditions decide about are left as they are: `Progressing` makes what is wanted, and deletes what is not.
+    async fn init(&mut self) -> Step<Verdict> {
+        // Gather.
+        self.load_items()?;
+        check_conditions(self)?;
+        self.guard_targets().await?;
+        let objects = self.deploy_items();
+        let by_name = |name: &String| objects.iter().find(|object| object.name_any() == *name);
+        // Decide.
+        let items = &self.workflow.items.list;
+        let plan = plan::reconcile(items.iter().map(|item| item.name.as_str()), &by_item(&objects));
+        // Apply.
+        let now = items.iter().filter(|item| !item.late);
+        let active_items =
+            self.ensure(now.map(|item| (&item.template, plan.update.get(&item.name).and_then(by_name)))).await?;
+        self.delete_orphans(plan.orphans.iter().filter_map(by_name)).await?;
+        let orphaned_items = self.leaving_objects().iter().map(|object| object.name_any()).collect();
+        self.draft.status.get_or_insert_default().deploy_item_cache =
+            Some(DeployItemCache { active_items, orphaned_items });
+        Ok(Verdict::Done)
+    }
+
+    /// `Progressing`: orphans first, in reverse order (C-19); then the items in theirs.
+    async fn progressing(&mut self) -> Step<Verdict> {
+        self.load_items()?;
+        progressing(self).await
+    }
+
+    /// `Completing`: the exports of all items become one DataObject (EXE-31).
+    async fn completing(&mut self) -> Step<Verdict> {
+        let record = execution_exports(&self.key.name, self.exports().await?);
+        let name = record.name.clone();
+        record::write(self.host, &self.key.namespace, &owner_reference(&self.draft), &[record]).await?;
+        let status = self.draft.status.get_or_insert_default();
+        status.export_ref = Some(ObjectReference { name, namespace: self.key.namespace.clone() });
+        if let Some(cache) = &mut status.deploy_item_cache {
+            cache.orphaned_items.clear();
+        }
+        Ok(Verdict::Done)
+    }
+
+    /// `InitDelete`: the delete call for all items; their finalizers keep them (EXE-42, EXE-43, INS-79).
+    async fn init_delete(&mut self) -> Step<Verdict> {
+        let without_uninstall = self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL);
+        self.delete_calls(self.deploy_items(), without_uninstall).await?;
+        Ok(Verdict::Done)
+    }
+
+    /// `Deleting`: items are triggered in reverse order until none is left.
+    async fn deleting(&mut self) -> Step<Verdict> {
+        // Without a spec that can be read there are no conditions; what was made goes all the same (C-28).
+        if self.load_items().is_err() || self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
+            self.workflow.items = Arc::default();
+        }
+        deleting(self).await
+    }
+
+    /// What a deletion needs to know: the objects there are, and items without one that have to be gone in every respect.
+    fn states_of_deletion<'s>(
+        &'s self,
+        objects: &'s [Arc<DeployItem>],
+        of_spec: Vec<ItemState<'s>>,
+    ) -> Vec<ItemState<'s>> {
+        let mut states = states_of_objects(objects);
+        let there: BTreeSet<&str> = states.iter().map(|state| state.name).collect();
+        let asks = |item: &&ItemState<'_>| {
+            let of_spec = self.workflow.items.find(item.name);
+            let removed = of_spec.is_some_and(|item| self.is_cluster_removed(&item.template));
+            of_spec.is_some_and(|item| item.conditions.get(Point::Deleted).is_some()) && !item.keep && !removed
+        };
+        let gone: Vec<ItemState<'_>> =
+            of_spec.into_iter().filter(|item| asks(&item) && !there.contains(item.name)).collect();
+        states.extend(gone.into_iter().map(|item| ItemState { object: None, going: None, ..item }));
+        states
+    }
+}
+
+impl RunsWorkflow for Reconciliation<'_> {
+    type Template = DeployItemTemplate;
+    type Object = DeployItem;
+    const ITEM_KIND: ItemKind = ItemKind::DeployItem;
+
+    fn host(&self) -> &ControllerContext {
+        self.host
+    }
+
+    fn workflow(&self) -> &WorkflowState<DeployItemTemplate> {
+        &self.workflow
+    }
+
+    fn workflow_mut(&mut self) -> &mut WorkflowState<DeployItemTemplate> {
+        &mut self.workflow
+    }
+
+    fn policy(&self) -> Policy {
+        self.draft.spec.policy()
+    }
+
+    fn imports(&self) -> &BTreeMap<String, Value> {
+        &self.draft.spec.imports
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted()
+    }
+
+    fn objects(&self) -> Vec<Arc<DeployItem>> {
+        self.deploy_items()
+    }
+
+    fn item_name(object: &DeployItem) -> &str {
+        item_name(object)
+    }
+
+    fn object_state(object: &DeployItem) -> ObjectState {
+        state(object)
+    }
+
+    fn keeps(item: &DeployItemTemplate) -> bool {
+        item.on_delete.as_ref().is_some_and(|on_delete| on_delete.keep)
+    }
+
+    /// An item that was made is for its deployer to end.
+    fn has_begun(&self, _: &ObjectState) -> bool {
+        true
+    }
+
+    fn placed(
+        _: Direction,
+        late: bool,
+        live: Option<ObjectState>,
+        going: Option<ObjectState>,
+    ) -> (Option<ObjectState>, Option<ObjectState>) {
+        (live, going.filter(|_| late))
+    }
+
+    /// Forward, an item that the spec lost counts as long as it works for this job (INS-08).
+    fn completed<'s>(
+        &'s self,
+        direction: Direction,
+        objects: &'s [Arc<DeployItem>],
+        mut of_spec: Vec<ItemState<'s>>,
+    ) -> Vec<ItemState<'s>> {
+        match direction {
+            Direction::Forward => {
+                let live = objects.iter().rev().filter(|object| !object.is_deleting());
+                let live: BTreeMap<&str, &Arc<DeployItem>> = live.map(|object| (item_name(object), object)).collect();
+                let lost = live.into_iter().filter(|(name, _)| self.workflow.items.find(name).is_none());
+                let lost = lost.map(|(name, object)| ItemState::new(name, Vec::new(), Some(state(object))));
+                of_spec.extend(lost.filter(|item| item.is_running(&self.workflow.job)));
+                of_spec
+            }
+            Direction::Backward => self.states_of_deletion(objects, of_spec),
+        }
+    }
+
+    async fn results(&self, object: &DeployItem) -> Step<Value> {
+        let exports = self.exports_of(object).await?;
+        Ok(json!({"exports": exports, "status": object.status}))
+    }
+
+    async fn clear_leftovers(&mut self, leaving: &BTreeSet<String>) -> Step<Verdict> {
+        let mut orphans = self.leaving_objects();
+        orphans.retain(|object| !leaving.contains(item_name(object)));
+        if orphans.is_empty() {
+            return Ok(Verdict::Done);
+        }
+        let plan::Plan { trigger, outcome, .. } =
+            plan::deleting(&states_of_objects(&orphans), &self.workflow.job, self.policy());
+        self.trigger_deletion(named(&orphans, &trigger)).await?;
+        outcome
+    }
+
+    async fn start(&mut self, starts: Starts<'_, DeployItem>) -> Step<Option<Failure>> {
+        let made = self.make(&starts.late, starts.live).await?;
+        self.trigger(starts.early.into_iter().chain(&made), ItemPhase::INIT).await?;
+        Ok(None)
+    }
+
+    async fn delete(&mut self, names: &[String]) -> Step<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let objects = self.deploy_items();
+        self.delete_calls(named(&objects, names).cloned().collect(), false).await?;
+        let leaving = self.leaving_objects();
+        self.trigger_deletion(named(&leaving, names)).await
+    }
+
+    async fn hand_down_deletion(&mut self, names: &[String]) -> Step<()> {
+        let objects = self.deploy_items();
+        self.trigger_deletion(named(&objects, names)).await
+    }
+}

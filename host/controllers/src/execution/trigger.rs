@@ -1,0 +1,137 @@
+//! What an Execution is asked to do: to go on, to delete itself where its Installation is gone, or to end at once, where every
+//! deploy item that has not finished the job fails (INS-70 … INS-74).
+
+use std::sync::Arc;
+
+use orangery_api::{
+    annotation,
+    deploy_item::DeployItem,
+    error::LastError,
+    execution::Execution,
+    installation::Installation,
+    job::Job,
+    marks::{Marks, Operation},
+};
+use orangery_core::{
+    error::Failure,
+    job::{JobIds, Situation, Work, interrupted, work},
+    phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
+    step::Halt,
+    walk::Rest,
+};
+use orangery_reconcile::{Key, Next};
+
+use super::dependencies::deploy_items;
+use crate::{
+    controller_context::ControllerContext,
+    job::{JobStatus, failure_of},
+    object::{generation_of, is_orphaned},
+    stores::Stores,
+    tree::observing_root,
+};
+
+/// What an Execution is asked to do.
+pub(super) enum Trigger {
+    /// To end the job at once.
+    Interrupt,
+    /// What the job protocol asks for.
+    Work(Work),
+}
+
+/// What is asked for now.
+pub(super) fn gather(stores: &Stores, execution: &Execution) -> Trigger {
+    if execution.operation() == Some(Operation::Interrupt) {
+        return Trigger::Interrupt;
+    }
+    Trigger::Work(work(Situation {
+        ids: &JobIds::new(execution.job_id(), execution.job_id_finished()),
+        root: is_orphaned(&stores.installations, execution),
+        requested: false,
+        deleting: execution.is_deleting(),
+        in_deletion: Phase::parse(execution.phase()).is_some_and(Phase::is_deletion),
+    }))
+}
+
+/// The job that ended last.
+pub(super) fn last_job(execution: &Execution) -> String {
+    execution.job_id().to_owned()
+}
+
+/// The root that starts a job when what decided about items of this Execution answers otherwise.
+pub(super) fn observing_root_of_answers(stores: &Stores, execution: &Execution) -> Option<Arc<Installation>> {
+    let answered = execution.status.as_ref().is_some_and(|status| !status.items.is_empty());
+    if answered && !execution.is_deleting() { observing_root(stores, &Key::of(execution)) } else { None }
+}
+
+/// The deletion of an Execution whose Installation is gone: nobody but itself starts it.
+pub(super) async fn start_deletion(host: &ControllerContext, before: &Execution) -> Result<Next, Halt> {
+    let mut after = before.clone();
+    let status = after.status.get_or_insert_default();
+    status.trigger(&host.chance.job_id(), Phase::InitDelete, generation_of(before), &host.now());
+    let writer = host.writer(&host.stores.executions);
+    writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
+    Ok(Next::Again)
+}
+
+/// Fails the unfinished items, then removes the request, so that a crash in between repeats it.
+pub(super) async fn interrupt(host: &ControllerContext, execution: &Execution) -> Result<Next, Halt> {
+    let job = execution.job_id();
+    let writer = host.writer(&host.stores.executions);
+    let mut current = Arc::new(execution.clone());
+    if !job.is_empty() && !execution.job_finished() {
+        let mut after = execution.clone();
+        job.clone_into(&mut after.status.get_or_insert_default().interrupted_job);
+        current = writer.update_status(execution, &after).await.map_err(|error| error.halt("InterruptExecution"))?;
+        let objects = deploy_items(&host.stores, &Key::of(execution));
+        for object in objects.iter().filter(|object| !object.finished_job(job)) {
+            fail(host, object, job).await?;
+        }
+    }
+    let mut after = Execution::clone(&current);
+    after.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
+    writer.update(&current, &after).await.map_err(|error| error.halt("RemoveOperation"))?;
+    Ok(Next::Again)
+}
+
+/// What an interrupted item fails with; what it failed with before, in this job, stays to be read.
+fn failure(before: Option<Failure>) -> Failure {
+    let interrupt = interrupted();
+    match before {
+        None => interrupt,
+        Some(before) => {
+            let message = format!("{}; the last problem was: {}", interrupt.message, before.message);
+            Failure { codes: before.codes, message, ..interrupt }
+        }
+    }
+}
+
+async fn fail(host: &ControllerContext, object: &DeployItem, job: &str) -> Result<(), Halt> {
+    let deleting = object.metadata.deletion_timestamp.is_some();
+    let phase = if deleting { ItemPhase::DELETE_FAILED } else { ItemPhase::FAILED };
+    let failure = failure(failure_of(object.last_error()).filter(|_| !object.job_finished()));
+    let now = host.now();
+    let mut after = object.clone();
+    let status = after.status.get_or_insert_default();
+    job.clone_into(&mut status.job_id);
+    status.rest(&Rest { phase, ended: true, failure: Some(failure.clone()), wait: None }, generation_of(object), &now);
+    status.last_errors.push(LastError::following(None, &failure, &now));
+    let writer = host.writer(&host.stores.deploy_items);
+    writer.update_status(object, &after).await.map_err(|error| error.halt("InterruptDeployItem"))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_core::error::Code;
+
+    use super::*;
+
+    #[test]
+    fn ins_73_an_interrupt_is_told_and_does_not_hide_what_failed_before() {
+        let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+        assert_eq!(failure(None).message, told);
+        let after = failure(Some(Failure::new("Apply", "Unreachable", "no answer").with_code(Code::Unfinished)));
+        assert_eq!(after.message, format!("{told}; the last problem was: no answer"));
+        assert_eq!((after.reason.as_str(), after.codes), ("InterruptOperation", [Code::Unfinished].into()));
+    }
+}

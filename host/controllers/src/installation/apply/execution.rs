@@ -1,0 +1,117 @@
+//! The Execution of an Installation: created, updated or removed with the rendered deploy items (INS-24, EXE-06).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::{ResourceExt, core::ObjectMeta};
+use orangery_api::{
+    FINALIZER, annotation, convert,
+    execution::{DeployItemTemplate, Execution, ExecutionSpec},
+    marks::{Marks, Operation},
+    reference::ObjectReference,
+};
+use orangery_blueprint::{Blueprint, gate};
+use orangery_core::{
+    phase::{Phase as _, execution::Execution as ExecutionPhase},
+    step::{Step, Until},
+};
+use orangery_reconcile::WriteError;
+use orangery_render::DeployItem;
+use serde_json::{Map, Value};
+
+use super::super::{dependencies::EXECUTION, reconciliation::Reconciliation};
+use crate::object::{add_finalizer, controller_reference};
+
+impl Reconciliation<'_> {
+    /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
+    /// items with it (`golden/zero-items-after-update`).
+    pub(in crate::installation) async fn ensure_execution(
+        &mut self,
+        blueprint: &Blueprint,
+        items: &[DeployItem],
+        imports: &Map<String, Value>,
+    ) -> Step<()> {
+        let item = |DeployItem { template, target, conditions }: &DeployItem| {
+            convert::deploy_item(template, target.as_deref(), conditions, &self.key.namespace)
+        };
+        let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
+        // Nobody but conditions reads imports there, so nothing else of them is written.
+        let imports = gate::read_imports(items.iter().map(|item| &item.conditions), imports, &blueprint.imports);
+        let targets: BTreeSet<&String> = templates.iter().flat_map(DeployItemTemplate::condition_targets).collect();
+        let targets: Vec<String> = targets.into_iter().cloned().collect();
+        let present = self.execution();
+        if templates.is_empty() {
+            self.draft.status.get_or_insert_default().execution_ref = None;
+            return self.delete_execution(false).await;
+        }
+        if let Some(execution) = present.as_ref().filter(|execution| execution.is_deleting()) {
+            self.trigger_execution(execution, ExecutionPhase::INIT_DELETE).await?;
+            return Err(EXECUTION.wait(execution.name_any(), Until::Gone));
+        }
+        let writer = self.host.writer(&self.host.stores.executions);
+        let written = match present {
+            Some(before) => {
+                let mut after = Execution::clone(&before);
+                after.spec.set_items(&templates);
+                self.specify(blueprint, (imports, targets), &mut after.spec);
+                self.annotate(&mut after);
+                add_finalizer(&mut after);
+                writer.update(&before, &after).await.map(drop)
+            }
+            None => {
+                let mut execution = self.new_execution(templates);
+                self.specify(blueprint, (imports, targets), &mut execution.spec);
+                self.annotate(&mut execution);
+                match writer.create(&execution).await {
+                    Ok(_) => Ok(()),
+                    Err(error @ WriteError::AlreadyExists { .. }) => {
+                        return Err(error.halt("CreateExecution"));
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        written.map_err(|error| error.halt("EnsureExecution"))?;
+        self.draft.status.get_or_insert_default().execution_ref =
+            Some(ObjectReference { name: self.key.name.clone(), namespace: self.key.namespace.clone() });
+        Ok(())
+    }
+
+    fn new_execution(&self, templates: Vec<DeployItemTemplate>) -> Execution {
+        Execution {
+            metadata: ObjectMeta {
+                name: Some(self.key.name.clone()),
+                namespace: self.draft.namespace(),
+                finalizers: Some(vec![FINALIZER.to_owned()]),
+                owner_references: Some(vec![controller_reference(&self.draft)]),
+                ..ObjectMeta::default()
+            },
+            spec: ExecutionSpec::new(self.draft.spec.context.clone(), templates),
+            status: None,
+        }
+    }
+
+    /// What the Installation asks for comes before what its blueprint does (C-01). `imports` and `targets` are what conditions
+    /// read.
+    fn specify(
+        &self,
+        blueprint: &Blueprint,
+        (imports, targets): (BTreeMap<String, Value>, Vec<String>),
+        execution: &mut ExecutionSpec,
+    ) {
+        let asked = &self.draft.spec;
+        execution.context.clone_from(&asked.context);
+        execution.failure_policy = asked.failure_policy.or(blueprint.failure_policy.map(Into::into));
+        execution.max_parallel = asked.max_parallel.or(blueprint.max_parallel);
+        execution.imports = imports;
+        execution.condition_targets = targets;
+    }
+
+    /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it.
+    fn annotate(&self, execution: &mut Execution) {
+        let annotations = execution.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::OPERATION.to_owned(), Operation::Reconcile.to_string());
+        if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
+            annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
+        }
+    }
+}

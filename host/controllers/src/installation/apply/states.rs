@@ -1,0 +1,217 @@
+//! The states of template executions: Secrets of the Installation.
+//!
+//! Deploy and sub-installation executions of one name share a Secret in the original, so that one overwrites the other.
+//! Here a sub-installation execution has the shared Secret only while it is alone with its name, so that the original
+//! finds it again after a downgrade; beside a deploy execution of its name it has one of its own, which begins as a copy.
+
+use std::collections::BTreeMap;
+
+use futures::future::try_join_all;
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::{Api, ResourceExt, api::PostParams, core::ObjectMeta};
+use orangery_blueprint::{Blueprint, rendering::ExecutionKind};
+use orangery_core::{
+    error::{Code, Failure},
+    name::{StateOwner, state_secret},
+    step::{Halt, Step},
+};
+use orangery_render::{StateKey, States};
+
+use super::super::reconciliation::Reconciliation;
+use crate::{
+    object::{controller_reference, message_of},
+    object_access::get,
+};
+
+/// The key of a state in its Secret.
+const CONTENT: &str = "config";
+
+/// Where the states of an Installation are kept, and what was read there.
+#[derive(Default)]
+pub(in crate::installation) struct StateSecrets {
+    homes: BTreeMap<StateKey, Home>,
+}
+
+struct Home {
+    name: String,
+    /// As it was read; a write asks that it be still so.
+    present: Option<Secret>,
+}
+
+/// The names that a state may be kept under.
+#[derive(Debug, PartialEq, Eq)]
+struct Names {
+    /// The name that the original knows.
+    shared: String,
+    /// The own name of a sub-installation execution.
+    own: Option<String>,
+    /// Whether a deploy execution has the shared name.
+    contested: bool,
+}
+
+impl Names {
+    fn of(installation: &str, key: &StateKey, blueprint: &Blueprint) -> Self {
+        let name = |owner| state_secret(installation, owner, &key.execution);
+        match key.list {
+            ExecutionKind::Export => Self { shared: name(StateOwner::Export), own: None, contested: false },
+            ExecutionKind::Subinstallation => Self {
+                shared: name(StateOwner::Deploy),
+                own: Some(name(StateOwner::Subinstallation)),
+                contested: blueprint.deploy_executions.iter().any(|execution| execution.name == key.execution),
+            },
+            ExecutionKind::Import
+            | ExecutionKind::Deploy
+            | ExecutionKind::ImportMapping
+            | ExecutionKind::ExportMapping => Self { shared: name(StateOwner::Deploy), own: None, contested: false },
+        }
+    }
+}
+
+impl Reconciliation<'_> {
+    /// Reads the states of the executions in these lists.
+    pub(in crate::installation) async fn read_states(
+        &self,
+        blueprint: &Blueprint,
+        lists: &[ExecutionKind],
+    ) -> Step<(States, StateSecrets)> {
+        let keys = States::keys(blueprint).filter(|key| lists.contains(&key.list));
+        let homes = try_join_all(keys.map(|key| self.home(key, blueprint))).await?;
+        let (mut states, mut secrets) = (States::default(), StateSecrets::default());
+        for (key, home, stored) in homes {
+            if let Some(stored) = stored {
+                states.load(key.clone(), &stored).map_err(|error| {
+                    let message = format!(
+                        "the state of execution {:?} in Secret {}/{} cannot be read: {error}; correct or delete the Secret",
+                        key.execution,
+                        self.key.namespace.clone(),
+                        home.name
+                    );
+                    Halt::Stall(Failure::new("ReadState", "InvalidState", message).with_code(Code::ConfigurationProblem))
+                })?;
+            }
+            secrets.homes.insert(key, home);
+        }
+        Ok((states, secrets))
+    }
+
+    /// Where one state is kept, and what is there.
+    async fn home(&self, key: StateKey, blueprint: &Blueprint) -> Step<(StateKey, Home, Option<Vec<u8>>)> {
+        let names = Names::of(&self.key.name, &key, blueprint);
+        if let Some(own) = names.own {
+            let present = self.state_secret(&own).await?;
+            if present.is_some() {
+                let stored = present.as_ref().and_then(content);
+                return Ok((key, Home { name: own, present }, stored));
+            }
+            if names.contested {
+                // Before the deploy execution writes the shared one, it is copied.
+                let stored = self.state_secret(&names.shared).await?.as_ref().and_then(content);
+                let present = match &stored {
+                    Some(stored) => Some(self.write_state(&own, None, stored).await?),
+                    None => None,
+                };
+                return Ok((key, Home { name: own, present }, stored));
+            }
+        }
+        let present = self.state_secret(&names.shared).await?;
+        let stored = present.as_ref().and_then(content);
+        Ok((key, Home { name: names.shared, present }, stored))
+    }
+
+    /// The Secret of this name, unless it is that of an Installation that had this one's name before: such a one is
+    /// about to be deleted with its owner.
+    async fn state_secret(&self, name: &str) -> Step<Option<Secret>> {
+        let secret: Option<Secret> = get(&self.host.client, &self.key.namespace, name).await?;
+        let ours = controller_reference(&self.draft);
+        Ok(secret.filter(|secret| {
+            let mut installations = secret.owner_references().iter().filter(|owner| owner.kind == ours.kind);
+            installations.all(|owner| owner.uid == ours.uid)
+        }))
+    }
+
+    /// Stores what changed.
+    pub(in crate::installation) async fn store_states(
+        &self,
+        changed: Vec<(StateKey, String)>,
+        secrets: &mut StateSecrets,
+    ) -> Step<()> {
+        for (key, text) in changed {
+            let Some(home) = secrets.homes.get_mut(&key) else { continue };
+            let written = self.write_state(&home.name, home.present.as_ref(), text.as_bytes()).await?;
+            home.present = Some(written);
+        }
+        Ok(())
+    }
+
+    async fn write_state(&self, name: &str, present: Option<&Secret>, content: &[u8]) -> Step<Secret> {
+        let api: Api<Secret> = Api::namespaced(self.host.client.clone(), &self.key.namespace);
+        let data = [(CONTENT.to_owned(), ByteString(content.to_vec()))].into();
+        let written = match present {
+            Some(before) => {
+                let mut after = Secret { data: Some(data), ..before.clone() };
+                if after.owner_references().is_empty() {
+                    after.metadata.owner_references = Some(vec![controller_reference(&self.draft)]);
+                }
+                api.replace(name, &PostParams::default(), &after).await
+            }
+            None => {
+                let secret = Secret {
+                    metadata: ObjectMeta {
+                        name: Some(name.to_owned()),
+                        namespace: Some(self.key.namespace.clone()),
+                        owner_references: Some(vec![controller_reference(&self.draft)]),
+                        ..ObjectMeta::default()
+                    },
+                    data: Some(data),
+                    type_: Some("Opaque".to_owned()),
+                    ..Secret::default()
+                };
+                api.create(&PostParams::default(), &secret).await
+            }
+        };
+        written.map_err(|error| {
+            let message = format!(
+                "the state in Secret {}/{name} cannot be written: {}; it is tried again",
+                self.key.namespace.clone(),
+                message_of(&error)
+            );
+            Halt::Retry(Failure::new("StoreState", "StateNotStored", message))
+        })
+    }
+}
+
+fn content(secret: &Secret) -> Option<Vec<u8>> {
+    let ByteString(bytes) = secret.data.as_ref()?.get(CONTENT)?;
+    Some(bytes.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_blueprint::TemplateExecution;
+
+    use super::*;
+
+    fn names(list: ExecutionKind, deploy_executions: &[&str]) -> Names {
+        let named = |name: &&str| TemplateExecution { name: (*name).to_owned(), ..TemplateExecution::default() };
+        let blueprint =
+            Blueprint { deploy_executions: deploy_executions.iter().map(named).collect(), ..Blueprint::default() };
+        Names::of("st", &StateKey { list, execution: "default".to_owned() }, &blueprint)
+    }
+
+    /// The first name is recorded in `golden/state`.
+    #[test]
+    fn a_sub_installation_execution_is_parted_from_the_deploy_execution_of_its_name_only() {
+        let shared = || "ohp56oascnzo6ntsmtjn6dgfgwqd6ez2".to_owned();
+        let own = Some(state_secret("st", StateOwner::Subinstallation, "default"));
+        let plain = |shared| Names { shared, own: None, contested: false };
+        assert_eq!(names(ExecutionKind::Deploy, &["default"]), plain(shared()));
+        assert_eq!(
+            names(ExecutionKind::Export, &["default"]),
+            plain(state_secret("st", StateOwner::Export, "default"))
+        );
+        let alone = Names { shared: shared(), own: own.clone(), contested: false };
+        assert_eq!(names(ExecutionKind::Subinstallation, &["other"]), alone);
+        assert_eq!(names(ExecutionKind::Subinstallation, &["default"]), Names { contested: true, ..alone });
+        assert_ne!(own, Some(shared()));
+    }
+}

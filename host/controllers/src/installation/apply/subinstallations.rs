@@ -1,0 +1,113 @@
+//! Sub-installations: created and updated from the templates of the blueprint, orphans deleted (INS-24 … INS-26).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kube::{ResourceExt, core::ObjectMeta};
+use orangery_api::{
+    FINALIZER, annotation, convert,
+    installation::{Installation, SubinstallationCache},
+    job::NamePair,
+    label,
+    marks::Marks,
+};
+use orangery_core::{
+    name,
+    phase::{Phase as _, installation::Installation as Phase},
+    plan::installation::{self as plan, Existing},
+    step::{Halt, Step},
+};
+use orangery_reconcile::WriteError;
+use orangery_render::Subinstallation;
+
+use super::super::reconciliation::Reconciliation;
+use crate::object::{add_finalizer, controller_reference, uid_of};
+
+impl Reconciliation<'_> {
+    /// Brings the sub-installation objects to their templates. Those that are made when they start are left as they are.
+    pub(in crate::installation) async fn ensure_subinstallations(&mut self, wanted: &[Subinstallation]) -> Step<()> {
+        let wanted: Vec<&Subinstallation> =
+            wanted.iter().filter(|sub| !self.is_made_late(&sub.template.name)).collect();
+        let mut objects = self.subinstallations();
+        objects.retain(|object| !self.is_late(object));
+        let existing: Vec<Existing> = objects
+            .iter()
+            .map(|object| Existing {
+                object: object.name_any(),
+                template: object.annotation(annotation::SUBINSTALLATION_NAME).map(str::to_owned),
+                deleting: object.is_deleting(),
+            })
+            .collect();
+        let decided = plan::subinstallations(wanted.iter().map(|sub| sub.template.name.as_str()), &existing);
+        if let Err(Halt::Wait(_)) = &decided {
+            // One whose template is back is still being deleted: it needs this job to go on.
+            for object in objects.iter().filter(|object| object.is_deleting()) {
+                self.trigger_subinstallation(object, Phase::INIT_DELETE).await?;
+            }
+        }
+        let plan = decided?;
+        let mut active = Vec::new();
+        for sub in wanted {
+            let template = &sub.template;
+            let present = plan
+                .update
+                .get(&template.name)
+                .and_then(|name| objects.iter().find(|object| object.name_any() == *name));
+            let object_name = self.ensure_subinstallation(sub, present).await?;
+            active.push(NamePair { spec_name: template.name.clone(), object_name });
+        }
+        for orphan in &plan.orphan {
+            self.delete_orphan(orphan).await?;
+        }
+        let orphaned =
+            self.subinstallations().iter().filter(|sub| sub.is_deleting()).map(|sub| sub.name_any()).collect();
+        self.draft.status.get_or_insert_default().sub_inst_cache =
+            Some(SubinstallationCache { active_subs: active, orphaned_subs: orphaned });
+        Ok(())
+    }
+
+    pub(in crate::installation) async fn ensure_subinstallation(
+        &self,
+        sub: &Subinstallation,
+        present: Option<&Arc<Installation>>,
+    ) -> Step<String> {
+        let writer = self.host.writer(&self.host.stores.installations);
+        let template = &sub.template;
+        let spec = convert::subinstallation(&self.draft.spec, template, sub.child.as_ref());
+        let labels = BTreeMap::from([(label::ENCOMPASSED_BY.to_owned(), self.key.name.clone())]);
+        let mut annotations = BTreeMap::from([(annotation::SUBINSTALLATION_NAME.to_owned(), template.name.clone())]);
+        if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
+            annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
+        }
+        if let Some(before) = present {
+            let mut after = Installation::clone(before);
+            after.spec = spec;
+            after.metadata.labels = Some(labels);
+            after.metadata.annotations = Some(annotations);
+            add_finalizer(&mut after);
+            writer.update(before, &after).await.map_err(|error| error.halt("UpdateSubinstallation"))?;
+            return Ok(before.name_any());
+        }
+        let prefix = name::subinstallation_prefix(&template.name);
+        let suffix = name::generated_suffix(&[uid_of(&self.draft), &template.name, &self.workflow.job]);
+        let object_name = format!("{prefix}{suffix}");
+        let object = Installation {
+            metadata: ObjectMeta {
+                name: Some(object_name.clone()),
+                generate_name: Some(prefix),
+                namespace: self.draft.namespace(),
+                labels: Some(labels),
+                annotations: Some(annotations),
+                finalizers: Some(vec![FINALIZER.to_owned()]),
+                owner_references: Some(vec![controller_reference(&self.draft)]),
+                ..ObjectMeta::default()
+            },
+            spec,
+            status: None,
+        };
+        match writer.create(&object).await {
+            // This job made it before a crash: the name is that of this template in this job.
+            Ok(_) | Err(WriteError::AlreadyExists { .. }) => Ok(object_name),
+            Err(error) => Err(error.halt("CreateSubinstallation")),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Blueprints, parsed once for each job of an Installation (INS-83).
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use orangery_api::installation::Installation;
+use orangery_core::step::Step;
+use orangery_reconcile::Key;
+use orangery_render::{BlueprintSource, Loaded, Reach};
+
+use super::kubeconfigs::TargetKubeconfigs;
+use crate::{
+    artifacts::ContextArtifacts,
+    component::{self, load_halt},
+    controller_context::ControllerContext,
+    object::{generation_of, uid_of},
+};
+
+/// The blueprints of the running jobs, by uid of the Installation.
+#[derive(Default)]
+pub(in crate::installation) struct Blueprints {
+    /// Protects the map; held for one look-up.
+    loaded: Mutex<BTreeMap<String, Kept>>,
+}
+
+/// A blueprint of one job, as the spec had it at a generation.
+struct Kept {
+    job: String,
+    generation: i64,
+    loaded: Arc<Loaded>,
+}
+
+impl Blueprints {
+    /// The blueprint of an Installation in a job.
+    pub(in crate::installation) async fn load(
+        &self,
+        host: &Arc<ControllerContext>,
+        of: &Installation,
+        job: &str,
+    ) -> Step<Arc<Loaded>> {
+        let (uid, generation) = (uid_of(of), generation_of(of));
+        if let Some(kept) = self.lock().get(uid)
+            && (kept.generation, kept.job.as_str()) == (generation, job)
+        {
+            return Ok(Arc::clone(&kept.loaded));
+        }
+        let loaded = Arc::new(open(host, of, job).await?);
+        self.lock().insert(uid.to_owned(), Kept { job: job.to_owned(), generation, loaded: Arc::clone(&loaded) });
+        Ok(loaded)
+    }
+
+    /// The job of an Installation has ended.
+    pub(in crate::installation) fn forget(&self, of: &Installation) {
+        self.lock().remove(uid_of(of));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Kept>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &str) -> Step<Loaded> {
+    let opened = component::open(host, of).await?;
+    let source = BlueprintSource {
+        inline: of.spec.blueprint.inline.as_ref().map(|inline| &inline.filesystem),
+        resource: of.spec.blueprint.reference.as_ref().map(|reference| reference.resource_name.as_str()),
+    };
+    let version = opened.as_ref().map(|opened| opened.version.as_ref());
+    let files = orangery_render::files(source, version).await.map_err(|error| load_halt(&error))?;
+    let Key { namespace, name } = Key::of(of);
+    let context = Key { namespace: namespace.clone(), name: of.spec.context.clone() };
+    let reach = Reach {
+        artifacts: Arc::new(ContextArtifacts::new(host, context)),
+        kubeconfigs: Arc::new(TargetKubeconfigs::new(host, namespace, &name)),
+        chance: host.key.of_job(of, job),
+    };
+    let spec = serde_json::to_value(&of.spec.blueprint).unwrap_or_default();
+    Loaded::new(files, spec, opened, reach).map_err(|error| load_halt(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use kube::{Client, Config};
+    use orangery_blueprint::{plugins::Plugins, template_engine::Renderer};
+    use orangery_core::port::{Chance, Clock};
+    use orangery_ocm::Nothing;
+    use orangery_proposal::deployer::Deployer;
+    use serde_json::json;
+
+    use super::*;
+    use crate::HostKey;
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+    }
+
+    impl Chance for Still {
+        fn job_id(&self) -> String {
+            "job".to_owned()
+        }
+
+        fn fraction(&self) -> f64 {
+            0.0
+        }
+
+        fn secret(&self) -> [u8; 32] {
+            [0; 32]
+        }
+    }
+
+    impl Plugins for Still {
+        fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+            None
+        }
+
+        fn renderer(&self, _: &str) -> Option<Arc<dyn Renderer>> {
+            None
+        }
+
+        fn own_renderer(&self, name: &str, _: Vec<u8>) -> Arc<dyn Renderer> {
+            unreachable!("{name}: no template is rendered here")
+        }
+
+        fn template_types(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    /// A host whose cluster is never asked: nothing listens there.
+    fn host() -> Arc<ControllerContext> {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let key = HostKey::new(&[0; 32]);
+        Arc::new(ControllerContext::new(
+            client,
+            crate::stores(),
+            Arc::new(Still),
+            Arc::new(Nothing),
+            Arc::new(Still),
+            Arc::new(Still),
+            key,
+        ))
+    }
+
+    fn installation(generation: i64) -> Installation {
+        let files = json!({"blueprint.yaml": "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Blueprint\n"});
+        serde_json::from_value(json!({
+            "metadata": {"name": "x", "namespace": "n", "uid": "u", "generation": generation},
+            "spec": {"blueprint": {"inline": {"filesystem": files}}},
+        }))
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn ins_83_a_blueprint_is_read_once_for_a_job_and_a_generation() {
+        let (host, blueprints) = (host(), Blueprints::default());
+        let first = blueprints.load(&host, &installation(1), "one").await.unwrap();
+        let same = async |generation: i64, job: &str| {
+            Arc::ptr_eq(&blueprints.load(&host, &installation(generation), job).await.unwrap(), &first)
+        };
+        assert!(same(1, "one").await);
+        assert!(!same(2, "one").await, "the spec changed");
+        assert!(!same(2, "two").await, "another job");
+        assert_eq!(blueprints.lock().len(), 1, "what is older is not kept");
+        blueprints.forget(&installation(2));
+        assert!(blueprints.lock().is_empty(), "the job has ended");
+    }
+}

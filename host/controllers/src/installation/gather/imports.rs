@@ -1,0 +1,152 @@
+//! What an Installation's imports stand for: read from the stores, Secrets and ConfigMaps from the API (INS-22).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use orangery_api::{installation::Installation, label, marks::Marks};
+use orangery_blueprint::{
+    binding::Imports,
+    import::{self, DataValue, Imported, Sources, TargetObject},
+    record::Scope,
+};
+use orangery_core::{
+    plan::import::{Unread, unread},
+    step::Step,
+};
+use orangery_reconcile::Key;
+use serde_json::Value;
+
+use super::{
+    super::dependencies::{CONFIG_MAPS, DATA_OBJECTS, SECRETS, TARGETS, TARGETS_OF_CONTEXT, awaits_imports},
+    plain::{Content, Plain, PlainName},
+};
+use crate::{controller_context::ControllerContext, stores::Stores};
+
+/// The objects of one namespace, as far as imports go.
+pub(in crate::installation) struct Gathered<'a> {
+    stores: &'a Stores,
+    namespace: String,
+    plain: BTreeMap<PlainName, Content>,
+}
+
+/// The Secrets and ConfigMaps that an Installation imports.
+pub(in crate::installation) fn plain_names(installation: &Installation) -> Vec<PlainName> {
+    let secrets = SECRETS.names(installation).into_iter().map(|name| (Plain::Secret, name));
+    secrets.chain(CONFIG_MAPS.names(installation).into_iter().map(|name| (Plain::ConfigMap, name))).collect()
+}
+
+/// The names that a [`Scope`] borrows.
+pub(in crate::installation) struct Names {
+    key: Key,
+    parent: Option<String>,
+    job: String,
+}
+
+impl Names {
+    pub(in crate::installation) fn of(installation: &Installation, job: &str) -> Self {
+        Self {
+            key: Key::of(installation),
+            parent: installation.parent_installation().map(str::to_owned),
+            job: job.to_owned(),
+        }
+    }
+
+    pub(in crate::installation) fn scope(&self) -> Scope<'_> {
+        let Key { namespace, name: installation } = &self.key;
+        Scope { namespace, installation, parent: self.parent.as_deref(), job: &self.job }
+    }
+}
+
+/// Every import of an Installation in a job, by its name there.
+pub(in crate::installation) async fn read_imports(
+    host: &ControllerContext,
+    installation: &Installation,
+    job: &str,
+) -> Step<BTreeMap<String, Imported>> {
+    let imports = Imports::from(&installation.spec.imports);
+    let names = Names::of(installation, job);
+    let gathered = Gathered::read(host, installation).await?;
+    let mut asked = BTreeSet::new();
+    loop {
+        let error = match import::read(&imports, &names.scope(), &gathered) {
+            Ok(imported) => return Ok(imported),
+            Err(error) => error,
+        };
+        match unread(&error, &asked, awaits_imports(installation)) {
+            Unread::AskFor(named) => {
+                gathered.ask_for(host, named.0, &named.1).await?;
+                asked.insert(named);
+            }
+            Unread::Halt(halt) => return Err(halt),
+        }
+    }
+}
+
+impl<'a> Gathered<'a> {
+    /// Reads the Secrets and ConfigMaps that an Installation imports; everything else is known.
+    async fn read(host: &'a ControllerContext, installation: &Installation) -> Step<Self> {
+        let namespace = Key::of(installation).namespace;
+        let mut plain = BTreeMap::new();
+        for (kind, name) in plain_names(installation) {
+            if let Some(content) = kind.read(&host.client, &namespace, &name).await? {
+                plain.insert((kind, name), content);
+            }
+        }
+        Ok(Self { stores: &host.stores, namespace, plain })
+    }
+
+    /// With these Secrets and ConfigMaps, as a watch knows them; nothing is read.
+    pub(in crate::installation) fn seen(
+        host: &'a ControllerContext,
+        namespace: &str,
+        plain: impl IntoIterator<Item = (PlainName, Arc<Value>)>,
+    ) -> Self {
+        let plain = plain.into_iter().filter_map(|(of, object)| Some((of.clone(), of.0.content(&object)?)));
+        Self { stores: &host.stores, namespace: namespace.to_owned(), plain: plain.collect() }
+    }
+
+    /// Asks the server for an object that its store lacks; one that exists is known from then on.
+    async fn ask_for(&self, host: &ControllerContext, kind: &str, name: &str) -> Step<()> {
+        match kind {
+            "DataObject" => DATA_OBJECTS.find(host, &self.key(name)).await.map(drop),
+            "Target" => TARGETS.find(host, &self.key(name)).await.map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn key(&self, name: &str) -> Key {
+        Key { namespace: self.namespace.clone(), name: name.to_owned() }
+    }
+}
+
+impl Sources for Gathered<'_> {
+    fn data_object(&self, name: &str) -> Option<DataValue> {
+        self.stores.data_objects.get(&self.key(name)).map(|object| DataValue::from(object.as_ref()))
+    }
+
+    fn target(&self, name: &str) -> Option<TargetObject> {
+        self.stores.targets.get(&self.key(name)).map(|target| TargetObject::from(target.as_ref()))
+    }
+
+    fn kept_targets(&self, context: &str, key: &str) -> Vec<TargetObject> {
+        let targets = TARGETS_OF_CONTEXT.find(&self.stores.targets, &self.namespace, context);
+        let kept = targets.iter().filter(|target| {
+            target.label(label::KEY) == Some(key) && target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
+        });
+        kept.map(|target| TargetObject::from(target.as_ref())).collect()
+    }
+
+    fn secret(&self, name: &str) -> Option<Content> {
+        self.plain.get(&(Plain::Secret, name.to_owned())).cloned()
+    }
+
+    fn config_map(&self, name: &str) -> Option<Content> {
+        self.plain.get(&(Plain::ConfigMap, name.to_owned())).cloned()
+    }
+
+    fn installation_exists(&self, name: &str) -> bool {
+        self.stores.installations.get(&self.key(name)).is_some()
+    }
+}

@@ -1,0 +1,158 @@
+//! Credentials for the clusters behind targets, as templates ask for them.
+//!
+//! A template names a target by handing on the Target object that it imported. Only its name counts: what the host acts
+//! on is the Target of that name in the namespace of the Installation, whatever a template wrote into the object.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use orangery_apply::{Credential, Minted, Subject, mint};
+use orangery_blueprint::template_engine::Kubeconfigs;
+use orangery_core::{
+    error::{Code, Fault},
+    lenient,
+    port::BoxFuture,
+    step::Halt,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{controller_context::ControllerContext, target_access::Targets};
+
+/// Mints credentials for the templates of one job; the same is minted once.
+pub(in crate::installation) struct TargetKubeconfigs {
+    host: Arc<ControllerContext>,
+    namespace: String,
+    /// Who asks, in messages.
+    whose: String,
+    /// What was minted in this job, by target and credential. Held for one look-up or one change.
+    minted: Mutex<BTreeMap<(String, Credential), Minted>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Arguments {
+    name: String,
+    namespace: String,
+    expiration_seconds: i64,
+    target: TargetForm,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TargetForm {
+    metadata: MetadataForm,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MetadataForm {
+    name: String,
+    namespace: String,
+}
+
+impl TargetKubeconfigs {
+    /// For the Installation of this name.
+    pub(in crate::installation) fn new(host: &Arc<ControllerContext>, namespace: String, installation: &str) -> Self {
+        let whose = format!("a template of Installation {installation}");
+        Self { host: Arc::clone(host), namespace, whose, minted: Mutex::default() }
+    }
+
+    async fn minted(&self, kind: &str, arguments: &Value) -> Result<Minted, Fault> {
+        let (target, wanted) = wanted(kind, arguments, &self.namespace)?;
+        let key = (target, wanted);
+        if let Some(minted) = self.minted.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(minted.clone());
+        }
+        let targets = Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose };
+        let kubeconfig = targets.kubeconfig(&key.0).await.map_err(fault)?;
+        let minted = mint(&kubeconfig, &key.1).await?;
+        self.minted.lock().unwrap_or_else(PoisonError::into_inner).insert(key, minted.clone());
+        Ok(minted)
+    }
+}
+
+/// The name of the target, and what is wanted of it.
+fn wanted(kind: &str, arguments: &Value, here: &str) -> Result<(String, Credential), Fault> {
+    let invalid = |message: String| Fault::invalid(Code::ConfigurationProblem, message);
+    let subject = match kind {
+        "serviceAccount" => Subject::ServiceAccount,
+        "shootAdmin" => Subject::ShootAdmin,
+        other => {
+            let message =
+                format!("there are no credentials of kind {other:?}; known are serviceAccount and shootAdmin");
+            return Err(Fault::denied(message));
+        }
+    };
+    let arguments: Arguments = lenient::decode(arguments)
+        .map_err(|error| invalid(format!("the arguments for a credential have a wrong form: {error}")))?;
+    let MetadataForm { name: target, namespace } = arguments.target.metadata;
+    if target.is_empty() {
+        return Err(invalid(
+            "the target for a credential has no metadata.name; hand on a target import, such as .imports.cluster, as it is"
+                .to_owned(),
+        ));
+    }
+    if !namespace.is_empty() && namespace != here {
+        let message = format!(
+            "Target {namespace}/{target} is in another namespace than the installation, which is in {here}; import a Target of {here}"
+        );
+        return Err(Fault::denied(message));
+    }
+    let Arguments { name, namespace, expiration_seconds: seconds, .. } = arguments;
+    Ok((target, Credential { subject, name, namespace, seconds }))
+}
+
+fn fault(halt: Halt) -> Fault {
+    match halt {
+        Halt::Wait(wait) => Fault::later(Code::Unfinished, wait.to_string()),
+        Halt::Retry(failure) => Fault::later(Code::InternalProblem, failure.message),
+        Halt::Stall(failure) => Fault::invalid(Code::ConfigurationProblem, failure.message),
+    }
+}
+
+impl Kubeconfigs for TargetKubeconfigs {
+    fn mint<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
+        Box::pin(async move {
+            let Minted { kubeconfig, expires } = self.minted(kind, arguments).await?;
+            Ok(json!({"kubeconfig": kubeconfig, "expirationTimestamp": expires}))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(kind: &str, target: Value) -> Result<(String, Credential), String> {
+        let arguments = json!({"name": "robot", "namespace": "apps", "expirationSeconds": 600, "target": target});
+        wanted(kind, &arguments, "here").map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn a_target_is_known_by_its_name_and_by_nothing_that_a_template_writes_into_it() {
+        let target =
+            json!({"metadata": {"name": "t", "namespace": "here"}, "spec": {"config": {"kubeconfig": "mine"}}});
+        let credential =
+            |subject| Credential { subject, name: "robot".to_owned(), namespace: "apps".to_owned(), seconds: 600 };
+        assert_eq!(asked("serviceAccount", target.clone()), Ok(("t".to_owned(), credential(Subject::ServiceAccount))));
+        assert_eq!(asked("shootAdmin", target), Ok(("t".to_owned(), credential(Subject::ShootAdmin))));
+    }
+
+    #[test]
+    fn what_is_no_target_of_this_namespace_is_refused() {
+        let elsewhere = asked("serviceAccount", json!({"metadata": {"name": "t", "namespace": "there"}}));
+        assert_eq!(
+            elsewhere.unwrap_err(),
+            "Target there/t is in another namespace than the installation, which is in here; import a Target of here"
+        );
+        let made_up = asked("serviceAccount", json!({"spec": {"config": {"kubeconfig": "mine"}}}));
+        assert!(made_up.unwrap_err().starts_with("the target for a credential has no metadata.name"));
+        assert_eq!(
+            asked("root", json!({})).unwrap_err(),
+            "there are no credentials of kind \"root\"; known are serviceAccount and shootAdmin"
+        );
+    }
+}

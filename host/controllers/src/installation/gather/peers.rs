@@ -1,0 +1,45 @@
+//! How siblings and subobjects stand, for an Installation that waits for them (INS-21, INS-27 … INS-35).
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use orangery_api::{execution::Execution, installation::Installation, job::Job, marks::Marks};
+use orangery_core::{
+    job::JobIds,
+    phase::{execution::Execution as ExecutionPhase, installation::Installation as Phase},
+    plan::installation::{Peer, Standing},
+};
+
+use super::super::trigger::request;
+use crate::job::failure_of;
+
+/// How an Installation stands.
+pub(in crate::installation) fn peer(installation: &Installation) -> Peer {
+    Peer {
+        kind: "Installation",
+        name: installation.name_any(),
+        ids: JobIds::new(installation.job_id(), installation.job_id_finished()),
+        standing: Standing::of(Phase::parse(installation.phase())),
+        failure: failure_of(installation.last_error()),
+        requested: request::is_requested(installation),
+        deleting: installation.is_deleting(),
+    }
+}
+
+/// How Installations stand.
+pub(in crate::installation) fn peers(installations: &[Arc<Installation>]) -> Vec<Peer> {
+    installations.iter().map(|installation| peer(installation)).collect()
+}
+
+/// How an Execution stands.
+pub(in crate::installation) fn execution_peer(execution: &Execution) -> Peer {
+    Peer {
+        kind: "Execution",
+        name: execution.name_any(),
+        ids: JobIds::new(execution.job_id(), execution.job_id_finished()),
+        standing: Standing::of(ExecutionPhase::parse(execution.phase())),
+        failure: failure_of(execution.last_error()),
+        requested: false,
+        deleting: execution.is_deleting(),
+    }
+}

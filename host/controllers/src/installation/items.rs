@@ -1,0 +1,42 @@
+//! The sub-installations of a job as the items of a workflow.
+
+use std::collections::BTreeSet;
+
+use orangery_api::{
+    execution::Records,
+    installation::{SubinstallationStatus, SubinstallationWorkflow},
+};
+use orangery_blueprint::gate::{Condition, Record};
+use orangery_core::workflow::{Answer, Point};
+
+use crate::{
+    conditions::{Expressions, Item, Items},
+    timeout::{USUAL_TIMEOUT, limit_of},
+};
+
+/// The sub-installations of a job, with what their conditions answered so far.
+pub(super) fn items(workflow: Option<&SubinstallationWorkflow>, records: &Records, with: &Expressions) -> Items<()> {
+    let of = workflow.map_or(&[][..], |workflow| &workflow.subinstallations);
+    let item = |of: &SubinstallationStatus| Item {
+        template: (),
+        name: of.name.clone(),
+        depends_on: of.depends_on.clone(),
+        target: None,
+        limit: limit_of(of.timeout.as_ref()).unwrap_or(Some(USUAL_TIMEOUT)),
+        conditions: of.asked(),
+        late: false,
+    };
+    let list: Vec<Item<()>> = of.iter().map(item).collect();
+    let waited_for = list.iter().filter(|item| item.conditions.get(Point::Ready).is_some());
+    let waited_for: BTreeSet<String> = waited_for.map(|item| item.name.clone()).collect();
+    Items::of(list, |item| {
+        let met = |point, condition: &Condition| {
+            let record: Option<&Record> = records.get(&item.name).and_then(|records| records.get(&point));
+            with.reads_imports_alone(condition) && record.is_some_and(|record| record.answered.answer == Answer::Met)
+        };
+        let is_open = |point| item.conditions.get(point).is_some_and(|condition| !met(point, condition));
+        is_open(Point::Activate)
+            || is_open(Point::When)
+            || item.depends_on.iter().any(|before| waited_for.contains(before))
+    })
+}

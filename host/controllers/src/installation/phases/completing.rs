@@ -1,0 +1,47 @@
+//! `Completing`: nothing may have changed; then the exports are rendered, checked and written (INS-36 … INS-42).
+
+use orangery_blueprint::{export, import, rendering::ExecutionKind};
+use orangery_core::{
+    plan::installation as plan,
+    step::{Step, Verdict},
+};
+use orangery_render::ExportValues;
+
+use super::super::{apply::records::export_failed, reconciliation::Reconciliation};
+
+impl Reconciliation<'_> {
+    /// `Completing`.
+    pub(super) async fn completing(&mut self) -> Step<Verdict> {
+        self.delete_stale_objects().await?;
+        let loaded = self.shared.blueprints.load(self.host, &self.draft, &self.workflow.job).await?;
+        let imported = self.read_imports().await?;
+        self.check_unchanged(&import::imports_hash(&imported))?;
+        if loaded.blueprint.export_executions.is_empty() && self.draft.spec.exports.is_empty() {
+            return Ok(Verdict::Done);
+        }
+        let names = self.names();
+        let (states, mut secrets) = self.read_states(&loaded.blueprint, &[ExecutionKind::Export]).await?;
+        let mut rendering = self.rendering(&loaded, &names, states);
+        let bound = rendering.imports(&imported, &self.draft.spec.import_data_mappings).await;
+        let imports = self.rendered(&mut rendering, &mut secrets, bound).await?;
+        let (data_objects, targets) = self.context_values();
+        let values = ExportValues { deploy_items: self.item_exports(), data_objects, targets };
+        let exports = rendering.exports(&imports, values, &self.draft.spec.export_data_mappings).await;
+        let exports = self.rendered(&mut rendering, &mut secrets, exports).await?;
+        let wanted = (&self.draft.spec.exports).into();
+        let records = export::records(&wanted, &exports, &names.scope())
+            .map_err(|error| export_failed("CreateExports", &error))?;
+        self.check_owners(&records)?;
+        self.write_records(&records).await?;
+        Ok(Verdict::Done)
+    }
+
+    /// Nothing that `Init` saw may have changed: the spec, or an import.
+    pub(super) fn check_unchanged(&self, imports_hash: &str) -> Step<()> {
+        let (job_generation, at_init) = match &self.draft.status {
+            Some(status) => (status.job_generation.unwrap_or(0), status.imports_hash.as_str()),
+            None => (0, ""),
+        };
+        plan::unchanged((job_generation, self.generation), (at_init, imports_hash))
+    }
+}

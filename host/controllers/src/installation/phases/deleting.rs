@@ -1,0 +1,86 @@
+//! The deletion of an Installation: successors first, then its subobjects, until none is left (INS-56 … INS-69, INS-78).
+
+use kube::ResourceExt;
+use orangery_api::{annotation, marks::Marks};
+use orangery_core::{
+    phase::{Phase as _, installation::Installation as Phase},
+    plan::installation as plan,
+    step::{Halt, Step, Until, Verdict},
+    workflow::Point,
+};
+
+use super::super::{
+    gather::{peers::peers, siblings},
+    reconciliation::Reconciliation,
+};
+use crate::workflow::deleting;
+
+/// The finalizer by which Kubernetes frees what an object owns before the object goes.
+const ORPHAN: &str = "orphan";
+
+impl Reconciliation<'_> {
+    /// `InitDelete`. `--cascade=orphan` keeps the sub-installations: the garbage collector frees them first, and they are roots
+    /// from then on (C-23).
+    pub(in crate::installation) async fn init_delete(&mut self) -> Step<Verdict> {
+        if self.draft.has_finalizer(ORPHAN) {
+            return Err(Halt::wait("Finalizer", ORPHAN, Until::Gone));
+        }
+        self.check_successors()?;
+        let without_uninstall = self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL);
+        self.delete_subinstallations(without_uninstall).await?;
+        self.delete_execution(without_uninstall).await?;
+        Ok(Verdict::Done)
+    }
+
+    fn check_successors(&self) -> Step<()> {
+        let promised = self.draft.spec.optimization.as_ref().is_some_and(|promise| promise.has_no_sibling_exports);
+        if promised || self.draft.flag(annotation::DELETE_IGNORE_SUCCESSORS) {
+            return Ok(());
+        }
+        let stores = &self.host.stores;
+        let mut successors = siblings::successors(stores, &self.draft);
+        // Those that come before it as well would wait for it in turn (C-17).
+        let ancestors = siblings::ancestors(stores, &self.draft);
+        successors.retain(|successor| !ancestors.contains_key(&successor.name_any()));
+        plan::successors(&peers(&successors), &self.workflow.job)
+    }
+
+    /// `TriggerDelete`: the job goes to all subobjects and so starts their deletion (INS-65).
+    pub(super) async fn trigger_delete(&mut self) -> Step<Verdict> {
+        // Where a condition says when something is gone, what comes after it is asked to go then.
+        if !self.is_deletion_conditional() {
+            for sub in self.subinstallations() {
+                self.trigger_subinstallation(&sub, Phase::INIT_DELETE).await?;
+            }
+        }
+        self.delete_by_execution().await?;
+        Ok(Verdict::Done)
+    }
+
+    /// `Deleting`: all subobjects gone? One that was still deploying in this very job when its deletion began gets the job once
+    /// more as soon as it has ended.
+    pub(super) async fn deleting(&mut self) -> Step<Verdict> {
+        if self.is_deletion_conditional() {
+            return deleting(self).await;
+        }
+        self.trigger_delete().await?;
+        self.until_gone()
+    }
+
+    /// Whether all subobjects are gone, and if not, for which it waits.
+    pub(in crate::installation) fn until_gone(&self) -> Step<Verdict> {
+        match plan::deleting(&self.peers(), &self.workflow.job) {
+            // Conditions are asked at the next reconciliation.
+            Ok(Verdict::Done) if self.is_deletion_conditional() => {
+                Err(Halt::wait("Condition", "deletedWhen", Until::Met))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Whether the deletion has to wait for more than objects that are gone.
+    fn is_deletion_conditional(&self) -> bool {
+        let asks = self.workflow.items.list.iter().any(|item| item.conditions.get(Point::Deleted).is_some());
+        asks && !self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL)
+    }
+}

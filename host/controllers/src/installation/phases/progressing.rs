@@ -1,0 +1,54 @@
+//! From the objects that were made to their end: orphans are waited for, the job goes to the subobjects, and they finish
+//! (INS-27 … INS-35).
+
+use orangery_api::marks::Marks;
+use orangery_core::{
+    phase::{Phase as _, execution::Execution as ExecutionPhase, installation::Installation as Phase},
+    plan::installation as plan,
+    step::{Step, Verdict, all},
+};
+
+use kube::ResourceExt;
+
+use super::super::{
+    gather::peers::{execution_peer, peers},
+    reconciliation::Reconciliation,
+};
+use crate::workflow::progressing;
+
+impl Reconciliation<'_> {
+    /// `CleanupOrphaned`: orphans get the job and are waited for until they are gone.
+    pub(super) async fn cleanup_orphaned(&mut self) -> Step<Verdict> {
+        let mut subs = self.subinstallations();
+        subs.retain(|sub| sub.is_deleting());
+        let (trigger, outcome) = plan::orphans(&peers(&subs), &self.workflow.job);
+        for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
+            self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
+        }
+        let Some(execution) = self.execution().filter(|execution| execution.is_deleting()) else { return outcome };
+        // The Execution of a blueprint that deploys nothing any more.
+        self.trigger_execution(&execution, ExecutionPhase::INIT_DELETE).await?;
+        let (_, execution_outcome) = plan::orphans(&[execution_peer(&execution)], &self.workflow.job);
+        let verdicts = all([outcome, execution_outcome])?;
+        Ok(verdicts.into_iter().find(|verdict| *verdict != Verdict::Done).unwrap_or(Verdict::Done))
+    }
+
+    /// `ObjectsCreated`: the job goes to all subobjects (INS-32).
+    pub(super) async fn objects_created(&mut self) -> Step<Verdict> {
+        for sub in self.subinstallations().iter().filter(|sub| !self.is_late(sub)) {
+            self.trigger_subinstallation(sub, Phase::INIT).await?;
+        }
+        if let Some(execution) = self.execution() {
+            self.trigger_execution(&execution, ExecutionPhase::INIT).await?;
+        }
+        Ok(Verdict::Done)
+    }
+
+    /// `Progressing`: all subobjects finished, and well?
+    pub(super) async fn progressing(&mut self) -> Step<Verdict> {
+        if self.workflow.items.conditional {
+            return progressing(self).await;
+        }
+        plan::progressing(&self.peers(), &self.missing(), &self.workflow.job)
+    }
+}

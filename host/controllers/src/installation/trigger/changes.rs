@@ -1,0 +1,258 @@
+//! Roots under the policy `OnChange`: a job starts when what they import has changed, or when conditions that decided about
+//! items or sub-installations of their tree answer otherwise (C-05, ORC-33, WF-26). Roots under the import policy `Wait`: a job
+//! goes on when what they import exists (C-10).
+//!
+//! A job is marked with the hash of the imports as it begins, and once more before it reads them; a root at rest whose imports
+//! are all there with another hash starts the next job. DataObjects and Targets are known by their stores; Secrets and
+//! ConfigMaps are watched, each by its name, as long as such a root imports them.
+//!
+//! The mark is of what the watches know, not of what the job reads. So every job that starts by itself answers something
+//! that a watch has told since the last one, and jobs cannot follow each other over a watch that has fallen behind.
+
+use std::sync::Arc;
+
+use orangery_api::installation::{Installation, InstallationStatus};
+use orangery_apply::{Lookout, Sight, Waiter};
+use orangery_blueprint::{binding::Imports, import};
+use orangery_core::{
+    error::{Code, Failure},
+    plan::{
+        changes::{ObservedRoots, RootChanges, starts},
+        installation::Peer,
+    },
+};
+use orangery_reconcile::{Key, Queue};
+
+use super::super::{
+    dependencies::awaits_imports,
+    gather::{
+        imports::{Gathered, Names, plain_names, read_imports},
+        peers::peers,
+        plain::PlainName,
+        siblings,
+    },
+};
+use crate::{
+    controller_context::{ControllerContext, waiter},
+    event,
+    stores::Kind,
+    tree::observes,
+};
+
+/// What roots import beside our own kinds, watched by name.
+pub(in crate::installation) struct ImportWatches {
+    watcher: Arc<Lookout>,
+}
+
+/// What a job begins with, for its root to tell what is new afterwards.
+pub(in crate::installation) struct Mark {
+    imports: String,
+    answers: Vec<String>,
+}
+
+impl Mark {
+    pub(in crate::installation) fn put(self, status: &mut InstallationStatus) {
+        status.triggered_imports_hash = self.imports;
+        status.triggered_answers = self.answers;
+    }
+}
+
+/// What is known of the imports of a root.
+enum View {
+    /// Their hash; `None` where they do not bind.
+    Known(Option<String>),
+    /// A first list is not in yet; it wakes the root.
+    Unknown,
+    /// Something cannot be watched.
+    Forbidden(Failure),
+}
+
+impl ImportWatches {
+    /// Over a host; `queue` is that of the Installations, in which changes wake those who import.
+    pub(in crate::installation) fn new(host: &ControllerContext, queue: Queue) -> Self {
+        let wake = move |waiter: &Waiter| queue.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
+        let watcher = Arc::new(Lookout::new(host.client.clone(), wake));
+        let watched = Arc::clone(&watcher);
+        host.stores.installations.subscribe(move |change| {
+            if let (Some(before), None) = (change.before, change.after) {
+                release(&watched, before);
+            }
+        });
+        Self { watcher }
+    }
+
+    /// The mark of a job that begins, or is about to read its imports: the hash of the imports, empty where they do not
+    /// bind. Empty as well for an Installation that does not start jobs by them.
+    pub(in crate::installation) async fn mark(&self, host: &ControllerContext, installation: &Installation) -> Mark {
+        if !observes(installation) {
+            return Mark { imports: String::new(), answers: Vec::new() };
+        }
+        let imports = match self.view(host, installation) {
+            View::Known(hash) => hash,
+            // The first lists are not in: they will know nothing older than what is read now.
+            View::Unknown | View::Forbidden(_) => {
+                let read = read_imports(host, installation, "").await;
+                read.ok().map(|imported| import::content_hash(&imported))
+            }
+        };
+        let answers = host.changed_answers.hashes(&host.stores, &Key::of(installation));
+        Mark { imports: imports.unwrap_or_default(), answers }
+    }
+
+    /// Whether the imports of an Installation at rest start a job. They are watched from now on, or no longer where they start
+    /// none.
+    pub(in crate::installation) fn is_due(&self, host: &ControllerContext, installation: &Installation) -> bool {
+        if !observes(installation) {
+            release(&self.watcher, installation);
+            return false;
+        }
+        let key = Key::of(installation);
+        match self.view(host, installation) {
+            View::Known(imports) => starts(&Roots { watches: self, host, key: &key, imports }, &key.name),
+            View::Unknown => false,
+            View::Forbidden(failure) => {
+                event::failed(&host.recorder, installation, None, Some(&failure));
+                false
+            }
+        }
+    }
+
+    /// Watches the Secrets and ConfigMaps that a job may have to wait for, until the Installation is at rest.
+    pub(in crate::installation) fn watch(&self, host: &ControllerContext, installation: &Installation) {
+        if awaits_imports(installation) {
+            self.keep(host, installation);
+        }
+    }
+
+    /// Watches the Secrets and ConfigMaps among the imports from now on. What is known of each.
+    fn keep(&self, host: &ControllerContext, installation: &Installation) -> Vec<(PlainName, Sight)> {
+        let waiter = waiter(Kind::Installation, &Key::of(installation));
+        let named = plain_names(installation);
+        let objects: Vec<_> = named.iter().map(|(kind, name)| (kind.resource(), name.clone())).collect();
+        let sights = self.watcher.keep(&waiter, &objects);
+        if host.stores.installations.get(&Key::of(installation)).is_none() {
+            // It went meanwhile, and what it held before was released.
+            self.watcher.release(&waiter);
+        }
+        named.into_iter().zip(sights).collect()
+    }
+
+    fn view(&self, host: &ControllerContext, installation: &Installation) -> View {
+        let Key { namespace, .. } = Key::of(installation);
+        let mut seen = Vec::new();
+        for (of, sight) in self.keep(host, installation) {
+            match sight {
+                Sight::Present(object) => seen.push((of, object)),
+                Sight::Absent => {}
+                Sight::Unknown => return View::Unknown,
+                Sight::Blind(why) => return View::Forbidden(forbidden(&of.0.resource().kind, &namespace, &of.1, &why)),
+            }
+        }
+        let gathered = Gathered::seen(host, &namespace, seen);
+        let imports = Imports::from(&installation.spec.imports);
+        let imported = import::read(&imports, &Names::of(installation, "").scope(), &gathered);
+        View::Known(imported.ok().map(|imported| import::content_hash(&imported)))
+    }
+}
+
+/// The roots of a namespace, as the core asks for them.
+struct Roots<'a> {
+    watches: &'a ImportWatches,
+    host: &'a ControllerContext,
+    /// The root that asks.
+    key: &'a Key,
+    /// The hash of its imports.
+    imports: Option<String>,
+}
+
+impl Roots<'_> {
+    fn root(&self, name: &str) -> Option<Arc<Installation>> {
+        self.host.stores.installations.get(&Key::new(self.key.namespace.as_str(), name))
+    }
+
+    fn before(&self, name: &str) -> Vec<Arc<Installation>> {
+        self.root(name).map_or_else(Vec::new, |root| siblings::predecessors(&self.host.stores, &root))
+    }
+}
+
+impl ObservedRoots for Roots<'_> {
+    fn changes(&self, root: &str) -> Option<RootChanges> {
+        let root = self.root(root).filter(|root| observes(root))?;
+        let key = Key::of(root.as_ref());
+        let imports = if key == *self.key {
+            self.imports.clone()
+        } else {
+            let View::Known(imports) = self.watches.view(self.host, &root) else { return None };
+            imports
+        };
+        let answers = self.host.changed_answers.hashes(&self.host.stores, &key);
+        Some(match &root.status {
+            Some(status) => RootChanges {
+                marked: status.triggered_imports_hash.clone(),
+                imports,
+                marked_answers: status.triggered_answers.clone(),
+                answers,
+            },
+            None => RootChanges { imports, answers, ..RootChanges::default() },
+        })
+    }
+
+    fn predecessors(&self, root: &str) -> Vec<Peer> {
+        peers(&self.before(root))
+    }
+
+    fn is_about_to_be_asked(&self, root: &str) -> bool {
+        is_about_to_be_asked(root, &self.before(root))
+    }
+}
+
+/// Whether one of these siblings is about to ask an Installation for a job (INS-43).
+fn is_about_to_be_asked(name: &str, siblings: &[Arc<Installation>]) -> bool {
+    let asked = siblings.iter().filter_map(|sibling| sibling.status.as_ref());
+    asked.flat_map(|status| &status.dependents_to_trigger).any(|dependent| dependent.name == name)
+}
+
+/// Ends what an Installation has watched, if anybody watches anything.
+fn release(watcher: &Lookout, installation: &Installation) {
+    if !watcher.is_empty() {
+        watcher.release(&waiter(Kind::Installation, &Key::of(installation)));
+    }
+}
+
+fn forbidden(kind: &str, namespace: &str, name: &str, why: &str) -> Failure {
+    let message = format!(
+        "{kind} {namespace}/{name} cannot be watched, so a change of it starts no job: {why}; let the operator get, list \
+         and watch it, as the rules of the chart do"
+    );
+    Failure::new("WatchImports", "ImportNotWatched", message).with_code(Code::ConfigurationProblem)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn installation(policy: &str, metadata: Value) -> Installation {
+        let imports = json!({
+            "data": [
+                {"name": "a", "dataRef": "plain"},
+                {"name": "b", "dataRef": "#global"},
+                {"name": "c", "dataRef": "No Name"},
+                {"name": "d", "secretRef": {"name": "s"}},
+            ],
+            "targets": [{"name": "e", "target": "one"}, {"name": "f", "targets": ["two", "one"]}],
+        });
+        let spec = json!({"blueprint": {}, "imports": imports, "reconcilePolicy": policy});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn orc_33_ins_43_who_is_about_to_be_asked_stands_in_the_status_of_a_sibling() {
+        let mut sibling = installation("Manual", json!({"name": "x"}));
+        sibling.status = Some(serde_json::from_value(json!({"dependentsToTrigger": [{"name": "a"}]})).unwrap());
+        let siblings = [Arc::new(installation("Manual", json!({"name": "y"}))), Arc::new(sibling)];
+        assert!(is_about_to_be_asked("a", &siblings));
+        assert!(!is_about_to_be_asked("b", &siblings) && !is_about_to_be_asked("a", &[]));
+    }
+}

@@ -1,0 +1,156 @@
+//! Targets of a namespace: that they exist, what they hold, and their kubeconfigs (`landscaper.md` §1.4).
+
+mod account;
+mod connections;
+
+use std::sync::Arc;
+
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::ResourceExt;
+use orangery_api::{
+    reference::LocalSecretReference,
+    target::{KUBERNETES_CLUSTER, Target},
+};
+use orangery_core::{
+    error::{Code, Failure},
+    step::{Halt, Step},
+    yaml::decode_or_text,
+};
+use orangery_reconcile::Key;
+use serde_json::{Map, Value, json};
+
+pub(crate) use self::connections::TargetConnections;
+use crate::{controller_context::ControllerContext, object_access::get};
+
+/// The targets that an object of this namespace may reach, by name.
+pub(crate) struct Targets<'a> {
+    pub(crate) host: &'a ControllerContext,
+    pub(crate) namespace: &'a str,
+    /// Who needs them, in messages: kind and name.
+    pub(crate) whose: &'a str,
+}
+
+impl Targets<'_> {
+    /// A target, if it exists. Absence is a positive answer (C-07): what the store does not know is asked of the server.
+    pub(crate) async fn find(&self, name: &str) -> Step<Option<Arc<Target>>> {
+        if let Some(target) = self.host.stores.targets.get(&Key::new(self.namespace, name)) {
+            return Ok(Some(target));
+        }
+        let target: Option<Target> = get(&self.host.client, self.namespace, name).await?;
+        Ok(target.map(|target| self.host.stores.targets.absorb(target)))
+    }
+
+    /// A target, which has to exist.
+    pub(crate) async fn target(&self, name: &str) -> Step<Arc<Target>> {
+        self.find(name).await?.ok_or_else(|| {
+            let message = format!(
+                "{} needs Target {}/{name}, which does not exist; create it and reconcile again",
+                self.whose, self.namespace
+            );
+            stall("NoTargetFound", message)
+        })
+    }
+
+    /// The kubeconfig of a target.
+    pub(crate) async fn kubeconfig(&self, name: &str) -> Step<String> {
+        let target = self.target(name).await?;
+        if target.spec.type_ != KUBERNETES_CLUSTER {
+            let message = format!(
+                "Target {}/{name} is of type {}, but a cluster is needed; use a Target of type {KUBERNETES_CLUSTER}",
+                self.namespace, target.spec.type_
+            );
+            return Err(stall("TargetTypeMismatch", message));
+        }
+        let content = self.content_of(&target).await?;
+        let named = format!("Target {}/{name}", self.namespace);
+        if let Some(kubeconfig) = kubeconfig_in(&content) {
+            return Ok(kubeconfig);
+        }
+        if let Some(kubeconfig) = account::kubeconfig(self.host, self.namespace, &named, &content).await? {
+            return Ok(kubeconfig);
+        }
+        whole(&content).ok_or_else(|| {
+            let message = format!("{named} cannot be used: it has neither config nor secretRef; give it a kubeconfig");
+            stall("InvalidTarget", message)
+        })
+    }
+
+    /// The content of a target, resolved.
+    async fn content_of(&self, target: &Target) -> Step<Value> {
+        match (&target.spec.config, &target.spec.secret_ref) {
+            (Some(config), _) if !config.is_null() => Ok(config.clone()),
+            (_, Some(reference)) => self.secret(target, reference).await,
+            (_, None) => Ok(Value::Null),
+        }
+    }
+
+    async fn secret(&self, target: &Target, reference: &LocalSecretReference) -> Step<Value> {
+        let LocalSecretReference { name, key } = reference;
+        let named = format!("Target {}/{}", self.namespace, target.name_any());
+        let secret: Option<Secret> = get(&self.host.client, self.namespace, name).await?;
+        let Some(secret) = secret else {
+            return Err(stall(
+                "NoTargetSecret",
+                format!("{named} refers to Secret {name}, which does not exist; create it"),
+            ));
+        };
+        let data = secret.data.unwrap_or_default();
+        if key.is_empty() {
+            let members = data.into_iter().map(|(key, content)| (key, decode_or_text(&text(&content))));
+            return Ok(Value::Object(members.collect::<Map<_, _>>()));
+        }
+        match data.get(key) {
+            Some(content) => Ok(decode_or_text(&text(content))),
+            None => {
+                let message =
+                    format!("{named} refers to the key {key} of Secret {name}, which has no such key; add it");
+                Err(stall("NoTargetSecret", message))
+            }
+        }
+    }
+
+    /// The target as it is handed to what runs in the cluster: the object and its resolved content.
+    pub(crate) async fn document(&self, name: &str) -> Step<String> {
+        let target = self.target(name).await?;
+        let content = self.content_of(&target).await?;
+        let content = if let Value::String(text) = content { text } else { content.to_string() };
+        Ok(json!({"target": *target, "content": content}).to_string())
+    }
+}
+
+/// The kubeconfig that stands in the content of a target under its name.
+fn kubeconfig_in(content: &Value) -> Option<String> {
+    content.get("kubeconfig").filter(|value| !value.is_null()).map(as_text)
+}
+
+/// Content with none of the known keys is the kubeconfig itself.
+fn whole(content: &Value) -> Option<String> {
+    Some(content).filter(|content| !content.is_null()).map(as_text)
+}
+
+fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn text(content: &ByteString) -> String {
+    String::from_utf8_lossy(&content.0).into_owned()
+}
+
+fn stall(reason: &str, message: String) -> Halt {
+    Halt::Stall(Failure::new("ResolveTarget", reason, message).with_code(Code::ConfigurationProblem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_is_text_or_an_object_or_the_whole_content() {
+        assert_eq!(kubeconfig_in(&json!({"kubeconfig": "a: b"})), Some("a: b".into()));
+        assert_eq!(kubeconfig_in(&json!({"kubeconfig": {"a": "b"}})), Some(r#"{"a":"b"}"#.into()));
+        assert_eq!(kubeconfig_in(&json!({"apiVersion": "v1"})), None);
+        assert_eq!(whole(&json!({"apiVersion": "v1"})), Some(r#"{"apiVersion":"v1"}"#.into()));
+        assert_eq!(whole(&json!("apiVersion: v1")), Some("apiVersion: v1".into()));
+        assert_eq!(whole(&Value::Null), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! Targets that name a service account of this cluster where others have a kubeconfig: `selfConfig` for this cluster, and
+//! `oidcConfig` for a cluster that trusts this one (`landscaper.md` §1.4).
+
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Api, api::PostParams};
+use orangery_core::{
+    error::{Code, Failure},
+    lenient,
+    name::is_path_segment,
+    step::{Halt, Step},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::stall;
+use crate::{
+    account_tokens::{OwnAddress, Token, Wanted},
+    controller_context::ControllerContext,
+};
+
+/// How long a token is good that a target does not say: a day.
+const USUAL_SECONDS: i64 = 86_400;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct AccountForm {
+    server: String,
+    ca_data: String,
+    service_account: NameForm,
+    audience: Vec<String>,
+    expiration_seconds: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NameForm {
+    name: String,
+}
+
+/// The kubeconfig that a target's content stands for, `None` where it names no account. `named` is the target in messages.
+pub(super) async fn kubeconfig(
+    host: &ControllerContext,
+    namespace: &str,
+    named: &str,
+    content: &Value,
+) -> Step<Option<String>> {
+    let config = |key: &str| content.get(key).filter(|value| !value.is_null());
+    let (key, config) = match (config("oidcConfig"), config("selfConfig")) {
+        (Some(config), _) => ("oidcConfig", config),
+        (None, Some(config)) => ("selfConfig", config),
+        (None, None) => return Ok(None),
+    };
+    let invalid = |why: String| stall("InvalidTarget", format!("{named} cannot be used: {key} {why}"));
+    let form: AccountForm = lenient::decode(config).map_err(|error| invalid(format!("cannot be read: {error}")))?;
+    let account = form.service_account.name;
+    if !is_path_segment(&account) {
+        return Err(invalid("needs the name of a service account in serviceAccount.name".to_owned()));
+    }
+    let own = key == "selfConfig";
+    let address = match &host.own_address {
+        Some(address) if own => address.clone(),
+        None if own => return Err(invalid("is for an operator that runs against a cluster by its address".to_owned())),
+        _ if form.server.is_empty() => return Err(invalid("needs the address of the cluster in server".to_owned())),
+        _ => OwnAddress { server: form.server, authority: Some(form.ca_data).filter(|data| !data.is_empty()) },
+    };
+    let wanted = Wanted {
+        namespace: namespace.to_owned(),
+        account,
+        audiences: if own { Vec::new() } else { form.audience },
+        seconds: form.expiration_seconds.unwrap_or(USUAL_SECONDS),
+    };
+    Ok(Some(with_token(&address, &token(host, named, wanted).await?)))
+}
+
+async fn token(host: &ControllerContext, named: &str, wanted: Wanted) -> Step<String> {
+    let now = host.clock.now();
+    if let Some(token) = host.tokens.find(&wanted, now) {
+        return Ok(token);
+    }
+    let accounts: Api<ServiceAccount> = Api::namespaced(host.client.clone(), &wanted.namespace);
+    let request = TokenRequest {
+        spec: TokenRequestSpec {
+            audiences: wanted.audiences.clone(),
+            expiration_seconds: Some(wanted.seconds),
+            ..TokenRequestSpec::default()
+        },
+        ..TokenRequest::default()
+    };
+    let account = format!("ServiceAccount {}/{}", wanted.namespace, wanted.account);
+    let answer = accounts.create_token_request(&wanted.account, &PostParams::default(), &request).await;
+    let answer = answer.map_err(|error| refused(named, &account, error))?;
+    let Some(status) = answer.status else {
+        let message = format!("{named} names {account}, for which the API server answered no token");
+        return Err(Halt::Retry(Failure::new("ResolveTarget", "TokenUnavailable", message)));
+    };
+    let life = status.expiration_timestamp.0.duration_since(now);
+    let renew = now.checked_add(life / 5 * 4).unwrap_or(now);
+    host.tokens.keep(wanted, Token { text: status.token.clone(), renew }, now);
+    Ok(status.token)
+}
+
+fn refused(named: &str, account: &str, error: kube::Error) -> Halt {
+    let of = |status: u16| matches!(&error, kube::Error::Api(answer) if answer.code == status);
+    if of(404) {
+        return stall("InvalidTarget", format!("{named} names {account}, which does not exist; create it"));
+    }
+    if of(403) {
+        let message = format!(
+            "{named} names {account}, for which the operator may not ask a token; allow it to create serviceaccounts/token"
+        );
+        return stall("InvalidTarget", message);
+    }
+    if of(422) {
+        return stall("InvalidTarget", format!("{named} names {account}, whose token is refused: {error}"));
+    }
+    let message = format!("{named} names {account}, whose token could not be had: {error}");
+    Halt::Retry(Failure::new("ResolveTarget", "TokenUnavailable", message).with_code(Code::InternalProblem))
+}
+
+/// JSON is YAML: every reader of kubeconfigs takes it.
+fn with_token(address: &OwnAddress, token: &str) -> String {
+    let mut cluster = json!({"server": address.server});
+    if let (Some(authority), Some(cluster)) = (&address.authority, cluster.as_object_mut()) {
+        cluster.insert("certificate-authority-data".to_owned(), Value::String(authority.clone()));
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "target",
+        "clusters": [{"name": "target", "cluster": cluster}],
+        "contexts": [{"name": "target", "context": {"cluster": "target", "user": "target"}}],
+        "users": [{"name": "target", "user": {"token": token}}],
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubeconfig_has_the_address_and_the_token() {
+        let address = OwnAddress { server: "https://x".to_owned(), authority: Some("YQ==".to_owned()) };
+        let text = with_token(&address, "t");
+        let expected = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "target",
+            "clusters": [{"name": "target", "cluster": {"server": "https://x", "certificate-authority-data": "YQ=="}}],
+            "contexts": [{"name": "target", "context": {"cluster": "target", "user": "target"}}],
+            "users": [{"name": "target", "user": {"token": "t"}}],
+        });
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
+        let plain = with_token(&OwnAddress { authority: None, ..address }, "t");
+        assert!(!plain.contains("certificate-authority-data"));
+    }
+}

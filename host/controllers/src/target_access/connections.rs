@@ -1,0 +1,92 @@
+//! The clusters that an object reaches: its target, other targets of its namespace, and the host's own (`landscaper.md` §1.4).
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use orangery_api::deploy_item::DeployItem;
+use orangery_apply::{Cluster, ClusterPool, Connections};
+use orangery_core::{
+    port::BoxFuture,
+    step::{Halt, Step},
+};
+use orangery_proposal::{ClusterRef, SecretContent};
+use orangery_reconcile::Key;
+
+use super::{Targets, stall};
+use crate::controller_context::ControllerContext;
+
+/// The targets that an object may reach, by name in its namespace.
+pub(crate) struct TargetConnections {
+    host: Arc<ControllerContext>,
+    pool: Arc<ClusterPool>,
+    namespace: String,
+    /// Who needs them, in messages.
+    whose: String,
+    own: Option<String>,
+}
+
+impl TargetConnections {
+    /// Those of a deploy item.
+    pub(crate) fn of(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>, item: &DeployItem) -> Self {
+        let whose = format!("DeployItem {}", item.name_any());
+        let own = item.spec.target.as_ref().map(|target| target.name.clone());
+        Self { own, ..Self::named(host, pool, &Key::of(item).namespace, whose) }
+    }
+
+    /// Those of an object that has no target of its own.
+    pub(crate) fn named(
+        host: &Arc<ControllerContext>,
+        pool: &Arc<ClusterPool>,
+        namespace: &str,
+        whose: String,
+    ) -> Self {
+        Self { host: Arc::clone(host), pool: Arc::clone(pool), namespace: namespace.to_owned(), whose, own: None }
+    }
+
+    fn targets(&self) -> Targets<'_> {
+        Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose }
+    }
+
+    /// An item whose target does not exist fails at once (`landscaper.md` §3.5); one without a target is not asked.
+    pub(crate) async fn exist(&self) -> Step<()> {
+        match &self.own {
+            Some(name) => self.targets().target(name).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn own_name<'a>(&'a self, on: &'a ClusterRef) -> Step<&'a str> {
+        match on {
+            ClusterRef::Named(name) => Ok(name),
+            ClusterRef::Target => self.own.as_deref().ok_or_else(|| {
+                let message = format!("{} has no target, but its plugin needs one; set spec.target", self.whose);
+                stall("NoTargetDefined", message)
+            }),
+            ClusterRef::Host => Err(stall(
+                "NoTargetDefined",
+                "the host cluster is no Target: it has neither a kubeconfig nor a target document to place".to_owned(),
+            )),
+        }
+    }
+}
+
+impl Connections for TargetConnections {
+    fn connect<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
+        Box::pin(async move {
+            if *on == ClusterRef::Host {
+                return Ok(self.pool.adopt("the host cluster", &self.host.client));
+            }
+            let kubeconfig = self.targets().kubeconfig(self.own_name(on)?).await?;
+            self.pool.connect(&kubeconfig).await.map_err(Halt::from)
+        })
+    }
+
+    fn content<'a>(&'a self, content: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
+        Box::pin(async move {
+            match content {
+                SecretContent::Kubeconfig(on) => self.targets().kubeconfig(self.own_name(on)?).await,
+                SecretContent::TargetDocument(on) => self.targets().document(self.own_name(on)?).await,
+            }
+        })
+    }
+}

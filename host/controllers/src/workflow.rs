@@ -1,0 +1,305 @@
+//! The one runner of workflows: the deploy items of an Execution, and the sub-installations of an Installation where conditions
+//! have a say in them (WF-01 … WF-28, C-19, C-21). `orangery_core::plan::execution` decides; this asks conditions in between, and
+//! has carried out what was decided.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    mem,
+    sync::Arc,
+    time::Duration,
+};
+
+use orangery_api::{execution::Records, job::Job, marks::Marks};
+use orangery_apply::ClusterSet;
+use orangery_blueprint::gate;
+use orangery_core::{
+    dag::Direction,
+    error::Failure,
+    job::interrupted,
+    plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
+    step::{Step, Verdict, together},
+    workflow::{Answer, Point, Policy},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    conditions::{Evaluation, Evaluator, Expressions, GateScope, Items},
+    controller_context::ControllerContext,
+    stores::Stored,
+};
+
+/// A workflow in one reconciliation of its object.
+pub(crate) struct WorkflowState<T> {
+    /// The items, with what is known of each beside its conditions.
+    pub(crate) items: Arc<Items<T>>,
+    /// What conditions answered in this job.
+    pub(crate) records: Records,
+    /// The clusters that conditions look at.
+    pub(crate) clusters: ClusterSet,
+    pub(crate) expressions: Arc<Expressions>,
+    /// The time until the first condition that is waited for is given up.
+    pub(crate) left: Option<Duration>,
+    /// The id of the job.
+    pub(crate) job: String,
+}
+
+/// Objects by the name of their item.
+pub(crate) type ByItem<'o, O> = BTreeMap<&'o str, &'o Arc<O>>;
+
+/// The items that start now.
+pub(crate) struct Starts<'o, O> {
+    /// The objects that were made in `Init`.
+    pub(crate) early: Vec<&'o Arc<O>>,
+    /// The names of the items whose objects are made now.
+    pub(crate) late: Vec<&'o str>,
+    /// The objects that are not being deleted.
+    pub(crate) live: &'o ByItem<'o, O>,
+}
+
+/// A reconciliation that runs a workflow: what differs between the kinds.
+pub(crate) trait RunsWorkflow: Send + Sync {
+    /// What is known of an item beside its conditions.
+    type Template: Send + Sync;
+    /// The kind of the items' objects.
+    type Object: Stored + Marks + Job;
+    /// The same in the words of the core.
+    const ITEM_KIND: ItemKind;
+
+    /// What every controller is given.
+    fn host(&self) -> &ControllerContext;
+    /// The workflow.
+    fn workflow(&self) -> &WorkflowState<Self::Template>;
+    /// The workflow, to be changed.
+    fn workflow_mut(&mut self) -> &mut WorkflowState<Self::Template>;
+    /// How it is run.
+    fn policy(&self) -> Policy;
+    /// The imports that conditions read.
+    fn imports(&self) -> &BTreeMap<String, Value>;
+    /// Whether the job was interrupted: nothing is waited for any longer, and nothing more is made.
+    fn is_interrupted(&self) -> bool;
+    /// The objects of the items, sorted by name.
+    fn objects(&self) -> Vec<Arc<Self::Object>>;
+
+    /// The name of the item that an object stands for.
+    fn item_name(object: &Self::Object) -> &str;
+    /// What the plan needs to know of an object.
+    fn object_state(object: &Self::Object) -> ObjectState;
+    /// Whether what the item deployed stays when it is deleted.
+    fn keeps(_: &Self::Template) -> bool {
+        false
+    }
+    /// Whether an item has begun in this job: an interrupt leaves it to end by itself.
+    fn has_begun(&self, object: &ObjectState) -> bool;
+    /// Of a live object and one that is being deleted: the one that stands for the item, and the one that is seen going.
+    fn placed(
+        direction: Direction,
+        late: bool,
+        live: Option<ObjectState>,
+        going: Option<ObjectState>,
+    ) -> (Option<ObjectState>, Option<ObjectState>);
+    /// The states of the items of the spec, with those of objects that the spec does not know.
+    fn completed<'s>(
+        &'s self,
+        _: Direction,
+        _: &'s [Arc<Self::Object>],
+        of_spec: Vec<ItemState<'s>>,
+    ) -> Vec<ItemState<'s>> {
+        of_spec
+    }
+
+    /// What conditions see of an item: `{exports, status}`.
+    fn results(&self, object: &Self::Object) -> impl Future<Output = Step<Value>> + Send;
+    /// Deletes what an earlier job left, before anything starts. `leaving` are the items that conditions of this job make go.
+    fn clear_leftovers(&mut self, leaving: &BTreeSet<String>) -> impl Future<Output = Step<Verdict>> + Send;
+    /// Makes what is made late, and hands the job down. Answers why what cannot be made in this job cannot.
+    fn start(&mut self, starts: Starts<'_, Self::Object>) -> impl Future<Output = Step<Option<Failure>>> + Send;
+    /// Deletes the items that conditions do not want (WF-20, WF-21).
+    fn delete(&mut self, names: &[String]) -> impl Future<Output = Step<()>> + Send;
+    /// Hands the deletion of the whole down to these items, and to what is no item.
+    fn hand_down_deletion(&mut self, names: &[String]) -> impl Future<Output = Step<()>> + Send;
+    /// What the job waits for beside the items.
+    fn beside(&self, _: Direction) -> Step<Verdict> {
+        Ok(Verdict::Done)
+    }
+}
+
+/// The objects in one reconciliation, as conditions see them.
+struct Scope<'a, W: RunsWorkflow> {
+    run: &'a W,
+    direction: Direction,
+    objects: &'a [Arc<W::Object>],
+    live: ByItem<'a, W::Object>,
+}
+
+impl<'a, W: RunsWorkflow> Scope<'a, W> {
+    fn of(run: &'a W, direction: Direction, objects: &'a [Arc<W::Object>]) -> Self {
+        Self { run, direction, objects, live: live::<W>(objects) }
+    }
+}
+
+impl<W: RunsWorkflow> GateScope for Scope<'_, W> {
+    fn asks(&self, records: &Records, evaluation: &Evaluation) -> Vec<(String, Point)> {
+        let states = states(self.run, self.objects, self.direction, (records, evaluation));
+        let asks = plan::asks(&states, &self.run.workflow().job, self.direction, self.run.policy());
+        asks.into_iter().map(|(name, point)| (name.to_owned(), point)).collect()
+    }
+
+    async fn results(&self, item: &str) -> Step<Value> {
+        match self.live.get(item) {
+            Some(object) => self.run.results(object).await,
+            None => Ok(json!({"exports": null, "status": null})),
+        }
+    }
+}
+
+/// The objects that are not being deleted; of two for one item the first.
+fn live<W: RunsWorkflow>(objects: &[Arc<W::Object>]) -> ByItem<'_, W::Object> {
+    let live = objects.iter().rev().filter(|object| !object.is_deleting());
+    live.map(|object| (W::item_name(object), object)).collect()
+}
+
+fn evaluator<W: RunsWorkflow>(run: &W) -> Evaluator<'_, W::Template> {
+    let state = run.workflow();
+    Evaluator {
+        host: run.host(),
+        expressions: &state.expressions,
+        clusters: &state.clusters,
+        kind: W::ITEM_KIND,
+        items: &state.items,
+        imports: run.imports(),
+        interrupted: run.is_interrupted(),
+    }
+}
+
+/// Refuses conditions that cannot be asked.
+pub(crate) fn check_conditions<W: RunsWorkflow>(run: &W) -> Step<()> {
+    evaluator(run).check()
+}
+
+/// What conditions answer that read imports alone, before anything is made (C-21).
+pub(crate) async fn ask_of_imports<W: RunsWorkflow>(run: &W) -> Records {
+    let (mut records, mut evaluation) = (Records::new(), Evaluation::default());
+    let scope = Scope::of(run, Direction::Forward, &[]);
+    evaluator(run).ask_of_imports(&scope, &mut records, &mut evaluation).await;
+    records
+}
+
+/// The answers of the last job that are others now.
+pub(crate) async fn changed_answers<W: RunsWorkflow>(run: &W) -> Step<Vec<String>> {
+    let objects = run.objects();
+    let scope = Scope::of(run, Direction::Forward, &objects);
+    evaluator(run).changed(&scope, &run.workflow().records).await
+}
+
+/// Asks what holds items up.
+async fn evaluate<W: RunsWorkflow>(run: &mut W, direction: Direction) -> Evaluation {
+    if !run.workflow().items.conditional {
+        return Evaluation::default();
+    }
+    let mut records = mem::take(&mut run.workflow_mut().records);
+    let objects = run.objects();
+    let scope = Scope::of(run, direction, &objects);
+    let evaluation = evaluator(run).ask_all(&scope, &mut records, direction).await;
+    let state = run.workflow_mut();
+    state.records = records;
+    state.left = evaluation.left;
+    evaluation
+}
+
+/// What the plan needs to know of all items.
+fn states<'s, W: RunsWorkflow>(
+    run: &'s W,
+    objects: &'s [Arc<W::Object>],
+    direction: Direction,
+    (records, evaluation): (&Records, &Evaluation),
+) -> Vec<ItemState<'s>> {
+    let named: BTreeMap<(bool, &str), &Arc<W::Object>> =
+        objects.iter().rev().map(|object| ((object.is_deleting(), W::item_name(object)), object)).collect();
+    let none = BTreeMap::new();
+    let of_spec = run.workflow().items.list.iter().map(|item| {
+        let found = |deleting| named.get(&(deleting, item.name.as_str())).map(|object| W::object_state(object));
+        let (live, going) = (found(false), found(true));
+        let keep = W::keeps(&item.template);
+        let mut answers = gate::answers(&item.conditions, records.get(&item.name).unwrap_or(&none));
+        if keep {
+            // What it deployed stays: nobody waits for that to be gone.
+            answers.deleted = Answer::Met;
+        }
+        let begun = live.as_ref().or(going.as_ref()).is_some_and(|object| run.has_begun(object));
+        let stopped = (item.late && !begun && run.is_interrupted()).then(|| (Point::When, interrupted()));
+        let (object, going) = W::placed(direction, item.late, live, going);
+        ItemState {
+            kind: W::ITEM_KIND,
+            going,
+            keep,
+            late: item.late,
+            answers,
+            given_up: evaluation.given_up.get(&item.name).cloned().or(stopped),
+            ..ItemState::new(&item.name, item.depends_on(), object)
+        }
+    });
+    run.completed(direction, objects, of_spec.collect())
+}
+
+/// `Progressing`: what an earlier job left goes first (C-19), then the items start in their order.
+pub(crate) async fn progressing<W: RunsWorkflow>(run: &mut W) -> Step<Verdict> {
+    let mut evaluation = evaluate(run, Direction::Forward).await;
+    let outcome = progress(run, &mut evaluation).await;
+    evaluation.with(outcome)
+}
+
+async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> Step<Verdict> {
+    let objects = run.objects();
+    if objects.iter().any(|object| object.is_deleting()) {
+        let known = (&run.workflow().records, &*evaluation);
+        let leaving = plan::leaving(&states(run, &objects, Direction::Forward, known), &run.workflow().job);
+        match run.clear_leftovers(&leaving).await? {
+            Verdict::Done => {}
+            failed @ Verdict::Failed(_) => return Ok(failed),
+        }
+    }
+    let objects = run.objects();
+    let plan::Plan { trigger, delete, mut outcome } = decide(run, &objects, evaluation);
+    let live = live::<W>(&objects);
+    let items = Arc::clone(&run.workflow().items);
+    let (late, early): (Vec<&str>, Vec<&str>) =
+        trigger.iter().map(String::as_str).partition(|name| items.find(name).is_some_and(|item| item.late));
+    let early = early.into_iter().filter_map(|name| live.get(name).copied()).collect();
+    let starts = Starts { early, late: late.clone(), live: &live };
+    if let Some(failure) = run.start(starts).await? {
+        // Nothing mends that in this job: what could not be made has failed, and the job ends when nothing works any more.
+        let now = run.objects();
+        let has_begun =
+            |name: &str| now.iter().any(|object| object.job_id() == run.workflow().job && W::item_name(object) == name);
+        for name in late.into_iter().filter(|name| !has_begun(name)) {
+            evaluation.given_up.insert(name.to_owned(), (Point::When, failure.clone()));
+        }
+        outcome = decide(run, &objects, evaluation).outcome;
+    }
+    run.delete(&delete).await?;
+    together([outcome, run.beside(Direction::Forward)])
+}
+
+fn decide<W: RunsWorkflow>(run: &W, objects: &[Arc<W::Object>], evaluation: &Evaluation) -> plan::Plan {
+    let state = run.workflow();
+    let states = states(run, objects, Direction::Forward, (&state.records, evaluation));
+    plan::progressing(&states, &state.job, run.policy())
+}
+
+/// `Deleting`: the job is handed down in reverse order until nothing is left (WF-04, WF-28).
+pub(crate) async fn deleting<W: RunsWorkflow>(run: &mut W) -> Step<Verdict> {
+    let evaluation = evaluate(run, Direction::Backward).await;
+    let outcome = delete_in_order(run, &evaluation).await;
+    evaluation.with(outcome)
+}
+
+async fn delete_in_order<W: RunsWorkflow>(run: &mut W, evaluation: &Evaluation) -> Step<Verdict> {
+    let plan::Plan { trigger, outcome, .. } = {
+        let (objects, state) = (run.objects(), run.workflow());
+        let states = states(run, &objects, Direction::Backward, (&state.records, evaluation));
+        plan::deleting(&states, &state.job, run.policy())
+    };
+    run.hand_down_deletion(&trigger).await?;
+    together([outcome, run.beside(Direction::Backward)])
+}
