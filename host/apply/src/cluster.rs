@@ -228,11 +228,11 @@ impl Cluster {
         key: &ObjectKey,
         request: Result<HttpRequest<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, Error> {
-        let judge = |error| Error::judge(&self.address, key, error);
-        let request = request.map_err(|error| judge(kube::Error::BuildRequest(error)))?;
+        let classify = |error| Error::classify(&self.address, key, error);
+        let request = request.map_err(|error| classify(kube::Error::BuildRequest(error)))?;
         match tokio::time::timeout(ANSWER_WITHIN, self.client.request(request)).await {
-            Ok(answer) => answer.map_err(judge),
-            Err(_elapsed) => Err(Error::Silent {
+            Ok(answer) => answer.map_err(classify),
+            Err(_elapsed) => Err(Error::Unanswered {
                 cluster: self.address.clone(),
                 key: Box::new(key.clone()),
                 seconds: ANSWER_WITHIN.as_secs(),

@@ -22,12 +22,12 @@ pub trait Connections: Send + Sync {
     /// The cluster behind a reference.
     ///
     /// # Errors
-    /// Why there is none, already judged.
+    /// Why there is none, already classified.
     fn connect<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>>;
     /// Content that the host places into an object and the component never sees.
     ///
     /// # Errors
-    /// Why there is none, already judged.
+    /// Why there is none, already classified.
     fn content<'a>(&'a self, content: &'a SecretContent) -> BoxFuture<'a, Step<String>>;
 }
 
@@ -46,7 +46,7 @@ struct Clusters {
     by_digest: BTreeMap<String, (u64, Arc<Cluster>)>,
 }
 
-/// The watches that items hold between two looks.
+/// The watches that items hold between two calls of the controller.
 #[derive(Default)]
 pub(crate) struct Holds {
     /// Protects the holds by waiter. Held for one change or one look; what is replaced is dropped outside.
@@ -134,5 +134,64 @@ impl Holds {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{Client, Config};
+
+    use super::*;
+
+    fn pool() -> ClusterPool {
+        ClusterPool::new(|_| {})
+    }
+
+    fn client() -> Client {
+        Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap()
+    }
+
+    fn kubeconfig(server: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: '{server}'}}}}]\n\
+             users: [{{name: u, user: {{token: t}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+        )
+    }
+
+    #[tokio::test]
+    async fn orc_26_one_kubeconfig_is_one_cluster_and_another_is_another() {
+        let pool = pool();
+        let first = pool.connect(&kubeconfig("http://127.0.0.1:1")).await.unwrap();
+        let again = pool.connect(&kubeconfig("http://127.0.0.1:1")).await.unwrap();
+        let other = pool.connect(&kubeconfig("http://127.0.0.1:2")).await.unwrap();
+        assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&first, &other));
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_is_refused_makes_no_cluster() {
+        assert_eq!(pool().connect("no kubeconfig").await.err(), Some(KubeconfigError::Unreadable));
+    }
+
+    #[tokio::test]
+    async fn a_client_is_adopted_once_under_its_name() {
+        let pool = pool();
+        let (first, again, other) =
+            (pool.adopt("host", &client()), pool.adopt("host", &client()), pool.adopt("b", &client()));
+        assert!(Arc::ptr_eq(&first, &again) && !Arc::ptr_eq(&first, &other));
+        assert_eq!((first.address(), other.address()), ("host", "b"));
+    }
+
+    #[tokio::test]
+    async fn the_cluster_that_was_not_asked_for_longest_leaves_a_full_pool() {
+        let (pool, client) = (pool(), client());
+        let first = pool.adopt("0", &client);
+        let second = pool.adopt("1", &client);
+        for number in 2..KEPT {
+            pool.adopt(&number.to_string(), &client);
+        }
+        assert!(Arc::ptr_eq(&first, &pool.adopt("0", &client)), "it is asked for again");
+        pool.adopt("one more", &client);
+        assert!(Arc::ptr_eq(&first, &pool.adopt("0", &client)));
+        assert!(!Arc::ptr_eq(&second, &pool.adopt("1", &client)), "it has left");
     }
 }

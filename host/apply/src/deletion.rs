@@ -14,28 +14,30 @@ use orangery_proposal::{
 use serde_json::{Value, json};
 
 use crate::{
-    Error, Job, Page,
+    Error, ItemState, Job,
+    apply_error::{ApplyError, all},
     cluster::Deletion,
-    error::{NOT_SERVED, Setback, all},
-    run::AT_ONCE,
+    executor::AT_ONCE,
     site::{Site, Spot},
-    watch::Sight,
-    write::{is_going, is_of_item},
+    watch::Observed,
+    write::{is_being_deleted, is_of_item},
+    writer::ObjectWriter,
 };
 
 /// Deletes the inventory of an item by its deletion order, as far as it goes without waiting. What is gone leaves the
-/// page's inventory; what is kept, or in no group, stays in the cluster. Needs neither component nor configuration
+/// inventory of the state; what is kept, or in no group, stays in the cluster. Needs neither component nor configuration
 /// (C-28).
 ///
 /// # Errors
 /// A wait for what goes slowly, or why something cannot be deleted.
-pub async fn delete(job: &Job<'_>, page: &mut Page) -> Step<()> {
-    if page.inventory.0.is_empty() {
+pub async fn delete(job: &Job<'_>, state: &mut ItemState) -> Step<()> {
+    if state.inventory.0.is_empty() {
         return Ok(());
     }
-    let site = Site::new(job, None);
-    let groups = groups(&page.deletion_order, &page.inventory.ending());
-    site.delete_groups(groups, &mut page.inventory).await.map_err(|setback| setback.halt)
+    let writer = ObjectWriter::Server;
+    let site = Site::new(job, &writer, None);
+    let groups = groups(&state.deletion_order, &state.inventory.ending());
+    site.delete_groups(groups, &mut state.inventory).await.map_err(|error| error.halt)
 }
 
 /// Where the deletion of one object stands.
@@ -47,7 +49,7 @@ enum Stand {
 
 impl Site<'_> {
     /// Deletes group after group; the next waits until this one is gone.
-    pub(crate) async fn delete_groups(&self, groups: Vec<Group>, inventory: &mut Inventory) -> Result<(), Setback> {
+    pub(crate) async fn delete_groups(&self, groups: Vec<Group>, inventory: &mut Inventory) -> Result<(), ApplyError> {
         for Group { on, members, matching, force } in groups {
             let entry = |located: &Located| inventory.0.get(located).cloned().unwrap_or_default();
             let members: Vec<_> = members.into_iter().map(|located| (entry(&located), located)).collect();
@@ -59,23 +61,23 @@ impl Site<'_> {
                 })
                 .collect();
             let results: Vec<_> = stream::iter(deletions).buffered(AT_ONCE).collect().await;
-            let mut setbacks = Vec::new();
+            let mut outcomes = Vec::new();
             for (located, result) in results {
                 match result {
                     Ok(()) => drop(inventory.0.remove(&located)),
-                    Err(setback) => setbacks.push(Err(setback)),
+                    Err(error) => outcomes.push(Err(error)),
                 }
             }
             for selection in matching {
-                setbacks.push(self.delete_matching(&on, &selection, force).await);
+                outcomes.push(self.delete_matching(&on, &selection, force).await);
             }
-            all(setbacks)?;
+            all(outcomes)?;
         }
         Ok(())
     }
 
     /// Removes the objects of a stage and waits until they are gone.
-    pub(crate) async fn remove(&self, removals: &[ObjectRemoval]) -> Result<(), Setback> {
+    pub(crate) async fn remove(&self, removals: &[ObjectRemoval]) -> Result<(), ApplyError> {
         let deletions: Vec<_> = removals
             .iter()
             .map(|removal| {
@@ -86,11 +88,11 @@ impl Site<'_> {
         all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
     }
 
-    async fn delete_member(&self, located: &Located, entry: &Entry, force: bool) -> Result<(), Setback> {
+    async fn delete_member(&self, located: &Located, entry: &Entry, force: bool) -> Result<(), ApplyError> {
         let spot = match self.spot(located).await {
             Ok(spot) => spot,
-            Err(setback) if is_not_served(&setback) => return Ok(()),
-            Err(setback) => return Err(setback),
+            Err(error) if error.is_not_served() => return Ok(()),
+            Err(error) => return Err(error),
         };
         match self.begin(&spot, entry).await? {
             Stand::Gone => Ok(()),
@@ -98,11 +100,11 @@ impl Site<'_> {
         }
     }
 
-    async fn begin(&self, spot: &Spot, entry: &Entry) -> Result<Stand, Setback> {
-        match spot.cluster.watches().sight(&spot.resource, &spot.place()) {
-            Some(Sight::Absent) => return Ok(Stand::Gone),
-            Some(Sight::Present(live)) if is_going(&live) => return Ok(Stand::Going),
-            Some(Sight::Present(_) | Sight::Unknown | Sight::Blind(_)) | None => {}
+    async fn begin(&self, spot: &Spot<'_>, entry: &Entry) -> Result<Stand, ApplyError> {
+        match spot.observed() {
+            Some(Observed::Absent) => return Ok(Stand::Gone),
+            Some(Observed::Present(live)) if is_being_deleted(&live) => return Ok(Stand::Going),
+            Some(Observed::Present(_) | Observed::Unknown | Observed::Forbidden(_)) | None => {}
         }
         if entry.policy == Policy::Fallback || entry.before_deletion.is_some() {
             let Some(live) = spot.get().await? else { return Ok(Stand::Gone) };
@@ -110,26 +112,26 @@ impl Site<'_> {
                 return Ok(Stand::Gone);
             }
             if let Some(patch) = &entry.before_deletion
-                && !is_going(&live)
+                && !is_being_deleted(&live)
             {
                 self.change_before(spot, &live, patch).await?;
             }
         }
         self.job.fence()?;
-        match spot.cluster.delete(&spot.resource, &spot.key).await? {
+        match spot.delete().await? {
             Deletion::Gone => Ok(Stand::Gone),
             Deletion::Pending(_) => Ok(Stand::Going),
         }
     }
 
-    async fn change_before(&self, spot: &Spot, live: &Value, patch: &Value) -> Result<(), Setback> {
+    async fn change_before(&self, spot: &Spot<'_>, live: &Value, patch: &Value) -> Result<(), ApplyError> {
         let mut body = live.clone();
         overlay(&mut body, patch);
         if is_unchanged(live, &body) {
             return Ok(());
         }
         self.job.fence()?;
-        match spot.cluster.replace(&spot.resource, &spot.key, &body).await {
+        match spot.replace(&body).await {
             // Gone meanwhile: nothing is left to change.
             Ok(_) | Err(Error::Missing { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -137,19 +139,19 @@ impl Site<'_> {
     }
 
     /// A wait, unless the object is gone by now.
-    async fn until_gone(&self, spot: &Spot, force: bool) -> Result<(), Setback> {
+    async fn until_gone(&self, spot: &Spot<'_>, force: bool) -> Result<(), ApplyError> {
         let waiting = || Err(Halt::wait(spot.key.kind.clone(), spot.name(), Until::Gone).into());
         // A watch that is not synced yet cannot say that the object is gone, and calls again once it is.
         let live = match self.watch(spot) {
             Ok(None) => return Ok(()),
             Ok(Some(live)) => live,
-            Err(Setback { halt: Halt::Wait(_), .. }) => return waiting(),
-            Err(setback) => return Err(setback),
+            Err(ApplyError { halt: Halt::Wait(_), .. }) => return waiting(),
+            Err(error) => return Err(error),
         };
         if force && live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|held| !held.is_empty())
         {
             self.job.fence()?;
-            match spot.cluster.patch(&spot.resource, &spot.key, &json!({"metadata": {"finalizers": null}})).await {
+            match spot.patch(&json!({"metadata": {"finalizers": null}})).await {
                 Ok(_) | Err(Error::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -158,18 +160,15 @@ impl Site<'_> {
     }
 
     /// Deletes whatever matches, managed or not.
-    async fn delete_matching(&self, on: &ClusterRef, selection: &Selection, force: bool) -> Result<(), Setback> {
+    async fn delete_matching(&self, on: &ClusterRef, selection: &Selection, force: bool) -> Result<(), ApplyError> {
         let (cluster, resource) = match self.resource(on, &selection.api_version, &selection.kind).await {
             Ok(found) => found,
-            Err(setback) if is_not_served(&setback) => return Ok(()),
-            Err(setback) => return Err(setback),
+            Err(error) if error.is_not_served() => return Ok(()),
+            Err(error) => return Err(error),
         };
         let objects = cluster.list(&resource, selection).await?;
-        let spots = objects.iter().filter_map(|object| key_of(object).ok()).map(|key| Spot {
-            cluster: Arc::clone(&cluster),
-            resource: Arc::clone(&resource),
-            key,
-        });
+        let keys = objects.iter().filter_map(|object| key_of(object).ok());
+        let spots = keys.map(|key| self.spot_of(on, key, Arc::clone(&cluster), Arc::clone(&resource)));
         let deletions: Vec<_> = spots
             .map(|spot| async move {
                 match self.begin(&spot, &Entry::default()).await? {
@@ -180,9 +179,4 @@ impl Site<'_> {
             .collect();
         all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
     }
-}
-
-/// Objects of a kind that is not served any more are gone with it.
-fn is_not_served(setback: &Setback) -> bool {
-    setback.halt.failure().is_some_and(|failure| failure.reason == NOT_SERVED)
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a cluster, and what it means for the job. One exhaustive judgement for all of it.
+//! What can go wrong with a cluster, and what it means for the job. One exhaustive table for all of it.
 
 use orangery_core::{
     error::{Code, Failure, Fault},
@@ -9,7 +9,7 @@ use orangery_proposal::ObjectKey;
 /// The reason of a failure that names a kind which the cluster does not serve.
 pub(crate) const NOT_SERVED: &str = "KindNotServed";
 
-/// Why something of a proposal was not carried out. Messages never hold content of Secrets.
+/// Why a cluster did not do what it was asked for. Messages never hold content of Secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The cluster does not know the kind; a definition may be on its way.
@@ -96,7 +96,7 @@ pub enum Error {
     },
     /// The server did not answer in time.
     #[error("{cluster} did not answer within {seconds} s for {key}")]
-    Silent {
+    Unanswered {
         /// The cluster.
         cluster: String,
         /// The object.
@@ -116,17 +116,6 @@ pub enum Error {
         /// What the client says.
         message: String,
     },
-    /// A place for secret content is not in the object.
-    #[error("{key} has no place {at} for the content to be put there; its parent must be an object")]
-    Place {
-        /// The object.
-        key: Box<ObjectKey>,
-        /// A JSON pointer.
-        at: String,
-    },
-    /// The job is not the item's current one any more: nothing is written for it (C-24).
-    #[error("the job has been superseded or interrupted")]
-    Superseded,
 }
 
 impl Error {
@@ -142,14 +131,13 @@ impl Error {
             | Error::Invalid { key, .. }
             | Error::Forbidden { key, .. }
             | Error::Unreachable { key, .. }
-            | Error::Silent { key, .. }
-            | Error::Place { key, .. } => Some(key),
-            Error::NotServed { .. } | Error::Unwatched { .. } | Error::Superseded => None,
+            | Error::Unanswered { key, .. } => Some(key),
+            Error::NotServed { .. } | Error::Unwatched { .. } => None,
         }
     }
 
-    /// Judges what the client says about an object of a cluster.
-    pub(crate) fn judge(cluster: &str, key: &ObjectKey, error: kube::Error) -> Self {
+    /// Classifies what the client says about an object of a cluster.
+    pub(crate) fn classify(cluster: &str, key: &ObjectKey, error: kube::Error) -> Self {
         let (cluster, key) = (cluster.to_owned(), Box::new(key.clone()));
         let status = match error {
             kube::Error::Api(status) => status,
@@ -159,7 +147,7 @@ impl Error {
         let passing = causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
             || status.message.contains("exceeded quota");
         let managed = causes.iter().any(|cause| cause.reason == "FieldManagerConflict");
-        let message = told(&key, &status);
+        let message = message(&key, &status);
         match status.code {
             404 => Error::Missing { key, message },
             403 if passing => Error::Missing { key, message },
@@ -176,7 +164,7 @@ impl Error {
 }
 
 /// The server's words. Of a Secret only the names of fields: the words may quote their content.
-fn told(key: &ObjectKey, status: &kube::core::Status) -> String {
+fn message(key: &ObjectKey, status: &kube::core::Status) -> String {
     if key.kind != "Secret" || !matches!(status.code, 400 | 422) {
         return status.message.clone();
     }
@@ -193,14 +181,13 @@ impl From<Error> for Halt {
     fn from(error: Error) -> Self {
         let failure = |reason: &str| Failure::new("Apply", reason, error.to_string());
         match &error {
-            Error::Superseded => Halt::Retry(failure("Superseded")),
             Error::NotServed { .. } => Halt::Retry(failure(NOT_SERVED)),
             Error::Conflict { .. } => Halt::Retry(failure("Conflict")),
             Error::AlreadyExists { .. } => Halt::Retry(failure("AlreadyExists")),
             Error::Missing { .. } => Halt::Retry(failure("NotFound")),
-            Error::Unreachable { .. } | Error::Silent { .. } => Halt::Retry(failure("ClusterUnreachable")),
+            Error::Unreachable { .. } | Error::Unanswered { .. } => Halt::Retry(failure("ClusterUnreachable")),
             Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
-            Error::Unlocated { .. } | Error::Misplaced { .. } | Error::Invalid { .. } | Error::Place { .. } => {
+            Error::Unlocated { .. } | Error::Misplaced { .. } | Error::Invalid { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))
             }
             Error::Managed { .. } => Halt::Stall(failure("FieldsOfOthers").with_code(Code::ConfigurationProblem)),
@@ -221,51 +208,6 @@ pub(crate) fn fault(halt: Halt) -> Fault {
 /// The code that stands for a failure where only one can be given.
 pub(crate) fn code(failure: &Failure) -> Code {
     failure.codes.first().cloned().unwrap_or(Code::InternalProblem)
-}
-
-/// Why a stage does not go on, and the object that is to blame.
-#[derive(Debug)]
-pub(crate) struct Setback {
-    pub(crate) halt: Halt,
-    /// Boxed, as setbacks travel far.
-    pub(crate) key: Option<Box<ObjectKey>>,
-}
-
-impl From<Error> for Setback {
-    fn from(error: Error) -> Self {
-        Self { key: error.key().cloned().map(Box::new), halt: error.into() }
-    }
-}
-
-impl From<Halt> for Setback {
-    fn from(halt: Halt) -> Self {
-        Self { halt, key: None }
-    }
-}
-
-impl Setback {
-    /// Joins two: the halts join, the first object named stays.
-    pub(crate) fn join(self, other: Setback) -> Setback {
-        Setback { halt: self.halt.join(other.halt), key: self.key.or(other.key) }
-    }
-}
-
-/// All values, or everything that stood in the way, joined.
-pub(crate) fn all<T>(results: impl IntoIterator<Item = Result<T, Setback>>) -> Result<Vec<T>, Setback> {
-    let mut values = Vec::new();
-    let mut met: Option<Setback> = None;
-    for result in results {
-        match result {
-            Ok(value) => values.push(value),
-            Err(setback) => {
-                met = Some(match met.take() {
-                    Some(before) => before.join(setback),
-                    None => setback,
-                });
-            }
-        }
-    }
-    met.map_or(Ok(values), Err)
 }
 
 #[cfg(test)]

@@ -11,14 +11,14 @@ use orangery_proposal::{ExportRule, ExportSource, Follow, ObjectKey, PathSource,
 use serde_json::{Map, Value, json};
 
 use crate::{
-    error::{Setback, all},
+    apply_error::{ApplyError, all},
     site::{Site, Spot, or_before, shown},
-    watch::Sight,
+    watch::Observed,
 };
 
 impl Site<'_> {
     /// All exports, or a wait for what they come from.
-    pub(crate) async fn collect(&self, rules: &[ExportRule]) -> Result<Value, Setback> {
+    pub(crate) async fn collect(&self, rules: &[ExportRule]) -> Result<Value, ApplyError> {
         let mut results = Vec::new();
         for rule in rules {
             let value = match &rule.source {
@@ -38,7 +38,7 @@ impl Site<'_> {
         Err(Halt::Stall(Failure::new("Export", "InvalidExport", message).with_code(Code::ConfigurationProblem)).into())
     }
 
-    async fn value(&self, source: &PathSource, key: &str) -> Result<Value, Setback> {
+    async fn value(&self, source: &PathSource, key: &str) -> Result<Value, ApplyError> {
         let located = Located { on: source.on.clone(), key: source.key.clone() };
         let Some(follow) = &source.then else { return self.at(&located, &source.path, key).await };
         let reference = self.at(&located, &source.path, key).await?;
@@ -52,7 +52,7 @@ impl Site<'_> {
 
     /// The one value at a path: from what a write has answered, or a watch that lives, or one read; if it is not there
     /// yet, a watch calls again.
-    async fn at(&self, located: &Located, path: &str, export: &str) -> Result<Value, Setback> {
+    async fn at(&self, located: &Located, path: &str, export: &str) -> Result<Value, ApplyError> {
         let parsed = Path::parse(path).map_err(|error| {
             Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
         })?;
@@ -69,22 +69,22 @@ impl Site<'_> {
         };
         let before = match judged(self.newest(&spot).await?) {
             Ok(value) => return Ok(value),
-            Err(setback) => setback,
+            Err(error) => error,
         };
         // From here on a change calls again; what has changed since the read is seen at once.
         judged(or_before(self.watch(&spot), || before)?)
     }
 
-    async fn newest(&self, spot: &Spot) -> Result<Option<Arc<Value>>, Setback> {
-        match spot.cluster.watches().sight(&spot.resource, &spot.place()) {
-            Some(Sight::Present(object)) => Ok(Some(object)),
-            Some(Sight::Absent) => Ok(None),
-            Some(Sight::Unknown | Sight::Blind(_)) | None => Ok(spot.get().await?.map(Arc::new)),
+    async fn newest(&self, spot: &Spot<'_>) -> Result<Option<Arc<Value>>, ApplyError> {
+        match spot.observed() {
+            Some(Observed::Present(object)) => Ok(Some(object)),
+            Some(Observed::Absent) => Ok(None),
+            Some(Observed::Unknown | Observed::Forbidden(_)) | None => Ok(spot.get().await?.map(Arc::new)),
         }
     }
 }
 
-fn absent(key: &ObjectKey, export: &str, error: &PathError) -> Setback {
+fn absent(key: &ObjectKey, export: &str, error: &PathError) -> ApplyError {
     Halt::wait(key.kind.clone(), format!("{} (export {export}: {error})", shown(key)), Until::Ready).into()
 }
 

@@ -1,4 +1,4 @@
-//! Gates: judged by what writes have answered, and otherwise by watches. Whatever does not hold is a wait.
+//! Gates: evaluated by what writes have answered, and otherwise by watches. Whatever does not hold is a wait.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -16,13 +16,13 @@ use orangery_proposal::{
 use serde_json::Value;
 
 use crate::{
-    error::{Setback, all},
+    apply_error::{ApplyError, all},
     site::{Site, or_before, shown},
 };
 
 impl Site<'_> {
     /// Whether a stage that began to wait at `since` is through.
-    pub(crate) async fn gate(&self, stage: &Stage, inventory: &Inventory, since: Timestamp) -> Result<(), Setback> {
+    pub(crate) async fn gate(&self, stage: &Stage, inventory: &Inventory, since: Timestamp) -> Result<(), ApplyError> {
         match &stage.gate {
             // Removals are waited for before anything is written.
             Gate::Accepted | Gate::Gone => Ok(()),
@@ -37,19 +37,17 @@ impl Site<'_> {
                 for check in checks {
                     let held = self.ready(check, stage, inventory).await;
                     let now = self.job.clock.now();
-                    held.map_err(|setback| {
-                        within(setback, check.timeout, since, now, &format!("check {}", check.name))
-                    })?;
+                    held.map_err(|error| within(error, check.timeout, since, now, &format!("check {}", check.name)))?;
                 }
                 Ok(())
             }
         }
     }
 
-    async fn completed(&self, key: &ObjectKey) -> Result<(), Setback> {
+    async fn completed(&self, key: &ObjectKey) -> Result<(), ApplyError> {
         let located = Located { on: ClusterRef::Target, key: key.clone() };
         let spot = self.spot(&located).await?;
-        let waits = |until: Until| Setback::from(Halt::wait(key.kind.clone(), spot.name(), until));
+        let waits = |until: Until| ApplyError::from(Halt::wait(key.kind.clone(), spot.name(), until));
         // What was just written exists, whether or not the watch has seen it.
         let written = self.answers.contains_key(&located);
         let before = || waits(if written { Until::Finished } else { Until::Exists });
@@ -57,14 +55,14 @@ impl Site<'_> {
             None => Err(waits(Until::Exists)),
             Some(Run::Unfinished) => Err(waits(Until::Finished)),
             Some(Run::Succeeded) => Ok(()),
-            Some(Run::Failed(why)) => Err(Setback {
+            Some(Run::Failed(why)) => Err(ApplyError {
                 halt: Halt::Stall(Failure::new("Wait", "RunFailed", format!("{key} has failed: {why}"))),
                 key: Some(Box::new(key.clone())),
             }),
         }
     }
 
-    async fn ready(&self, check: &Readiness, stage: &Stage, inventory: &Inventory) -> Result<(), Setback> {
+    async fn ready(&self, check: &Readiness, stage: &Stage, inventory: &Inventory) -> Result<(), ApplyError> {
         let keys: Vec<ObjectKey> = match &check.scope {
             Scope::Matching(selection) => return self.matching(check, selection).await,
             Scope::Keys(keys) => keys.clone(),
@@ -85,21 +83,21 @@ impl Site<'_> {
         all(results).map(drop)
     }
 
-    async fn object_ready(&self, check: &Readiness, key: ObjectKey) -> Result<(), Setback> {
+    async fn object_ready(&self, check: &Readiness, key: ObjectKey) -> Result<(), ApplyError> {
         let located = Located { on: check.on.clone(), key };
         let before = match self.answers.get(&located) {
-            Some(answer) => judge(&check.rule, answer)?,
+            Some(answer) => classify(&check.rule, answer)?,
             None => Err(Unready("not seen yet".to_owned())),
         };
         let Err(before) = before else { return Ok(()) };
         let spot = self.spot(&located).await?;
         match or_before(self.watch(&spot), || unmet(&located.key, &before))? {
             None => Err(Halt::wait(located.key.kind.clone(), spot.name(), Until::Exists).into()),
-            Some(object) => judge(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready)),
+            Some(object) => classify(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready)),
         }
     }
 
-    async fn matching(&self, check: &Readiness, selection: &Selection) -> Result<(), Setback> {
+    async fn matching(&self, check: &Readiness, selection: &Selection) -> Result<(), ApplyError> {
         let (cluster, resource) = self.resource(&check.on, &selection.api_version, &selection.kind).await?;
         let objects = self.job.clusters.watch_all(&cluster, &resource, selection)?;
         let picked = pick(&objects, selection);
@@ -113,7 +111,7 @@ impl Site<'_> {
                 namespace: None,
                 name: String::new(),
             });
-            judge(&check.rule, object)?.map_err(|unready| unmet(&key, &unready))
+            classify(&check.rule, object)?.map_err(|unready| unmet(&key, &unready))
         }))
         .map(drop)
     }
@@ -135,12 +133,12 @@ fn described(selection: &Selection) -> String {
     }
 }
 
-fn unmet(key: &ObjectKey, unready: &Unready) -> Setback {
+fn unmet(key: &ObjectKey, unready: &Unready) -> ApplyError {
     let halt = Halt::wait(key.kind.clone(), format!("{} ({unready})", shown(key)), Until::Ready);
-    Setback { halt, key: Some(Box::new(key.clone())) }
+    ApplyError { halt, key: Some(Box::new(key.clone())) }
 }
 
-fn judge(rule: &ReadinessRule, object: &Value) -> Result<Result<(), Unready>, Setback> {
+fn classify(rule: &ReadinessRule, object: &Value) -> Result<Result<(), Unready>, ApplyError> {
     match rule {
         ReadinessRule::Usual => Ok(usual(object)),
         ReadinessRule::Requirements(requirements) => {
@@ -156,22 +154,28 @@ fn judge(rule: &ReadinessRule, object: &Value) -> Result<Result<(), Unready>, Se
     }
 }
 
-fn unusable(message: String) -> Setback {
+fn unusable(message: String) -> ApplyError {
     Halt::Stall(Failure::new("Wait", "InvalidReadinessCheck", message).with_code(Code::ConfigurationProblem)).into()
 }
 
-/// A setback that has lasted for longer than it may is a failure; else whoever waits is called again in time.
-pub(crate) fn within(setback: Setback, timeout: Option<u64>, since: Timestamp, now: Timestamp, what: &str) -> Setback {
-    let Some(limit) = timeout.map(Duration::from_millis) else { return setback };
+/// An error that has lasted for longer than it may is a failure; else the item is looked at again in time.
+pub(crate) fn within(
+    error: ApplyError,
+    timeout: Option<u64>,
+    since: Timestamp,
+    now: Timestamp,
+    what: &str,
+) -> ApplyError {
+    let Some(limit) = timeout.map(Duration::from_millis) else { return error };
     let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    let Setback { halt, key } = setback;
+    let ApplyError { halt, key } = error;
     let halt = match (halt, limit.checked_sub(elapsed).filter(|left| !left.is_zero())) {
         (Halt::Wait(wait), Some(left)) => Halt::Wait(wait.within(left)),
         (Halt::Wait(wait), None) => Halt::Stall(overdue(what, limit, &wait.to_string())),
         (Halt::Retry(failure), None) => Halt::Stall(overdue(what, limit, &failure.message)),
         (halt @ Halt::Retry(_), Some(_)) | (halt @ Halt::Stall(_), _) => halt,
     };
-    Setback { halt, key }
+    ApplyError { halt, key }
 }
 
 fn overdue(what: &str, limit: Duration, last: &str) -> Failure {
@@ -181,13 +185,15 @@ fn overdue(what: &str, limit: Duration, last: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use orangery_proposal::Requirement;
+
     use super::*;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn wait() -> Setback {
+    fn wait() -> ApplyError {
         Halt::wait("Job", "a/x", Until::Finished).into()
     }
 
@@ -199,7 +205,7 @@ mod tests {
 
     #[test]
     fn waits_and_retries_that_last_too_long_are_failures() {
-        let failed = |setback| match within(setback, Some(10_000), at(0), at(10), "stage s").halt {
+        let failed = |error| match within(error, Some(10_000), at(0), at(10), "stage s").halt {
             Halt::Stall(failure) => failure,
             other => panic!("{other:?}"),
         };
@@ -215,5 +221,79 @@ mod tests {
     fn without_a_timeout_nothing_changes() {
         let Halt::Wait(wait) = within(wait(), None, at(0), at(99_999), "stage s").halt else { panic!() };
         assert_eq!(wait.again_in(), None);
+    }
+
+    #[test]
+    fn what_has_failed_for_good_and_what_may_still_pass_keep_their_kind_in_time() {
+        let failure = || Failure::new("o", "r", "boom");
+        let stall = within(Halt::Stall(failure()).into(), Some(10_000), at(0), at(20), "stage s").halt;
+        assert_eq!(stall, Halt::Stall(failure()));
+        let retry = within(Halt::Retry(failure()).into(), Some(10_000), at(0), at(9), "stage s").halt;
+        assert_eq!(retry, Halt::Retry(failure()));
+    }
+
+    #[test]
+    fn c_08_a_clock_that_went_back_leaves_the_whole_time() {
+        let Halt::Wait(wait) = within(wait(), Some(10_000), at(100), at(4), "stage s").halt else { panic!() };
+        assert_eq!(wait.again_in(), Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn the_object_that_is_waited_for_stays_to_blame_when_the_time_is_up() {
+        let key = ObjectKey { api_version: "v1".into(), kind: "K".into(), namespace: None, name: "x".into() };
+        let error = unmet(&key, &Unready("not yet".to_owned()));
+        let overdue = within(error, Some(1), at(0), at(1), "check c");
+        assert_eq!(overdue.key, Some(Box::new(key)));
+        let message = "check c did not hold within 0.001 s: waiting for K x (not yet) to become ready";
+        assert_eq!(overdue.halt.failure().map(|failure| failure.message.as_str()), Some(message));
+    }
+
+    fn object(name: &str) -> Arc<Value> {
+        Arc::new(serde_json::json!({"metadata": {"name": name}}))
+    }
+
+    fn selection(names: &[&str], labels: Option<&str>) -> Selection {
+        Selection {
+            api_version: "v1".into(),
+            kind: "K".into(),
+            namespace: None,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            labels: labels.map(str::to_owned),
+            fields: None,
+        }
+    }
+
+    #[test]
+    fn a_selection_picks_its_names_or_all_and_says_what_it_looks_for() {
+        let objects = [object("a"), object("b")];
+        let picked = |names: &[&str]| {
+            let selection = selection(names, None);
+            pick(&objects, &selection).into_iter().map(|one| one["metadata"]["name"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!((picked(&[]), picked(&["b", "c"])), (vec!["a".into(), "b".into()], vec![Value::from("b")]));
+        let said = [selection(&[], None), selection(&[], Some("app=x")), selection(&["a", "b"], Some("app=x"))];
+        assert_eq!(said.map(|one| described(&one)), ["(any)", "with the labels app=x", "a, b"]);
+    }
+
+    #[test]
+    fn a_rule_holds_does_not_hold_or_cannot_be_used() {
+        let requirement = |path: &str, operator: &str| Requirement {
+            path: path.into(),
+            operator: operator.into(),
+            values: vec!["ready".into()],
+        };
+        let object = serde_json::json!({"kind": "K", "state": "ready", "other": "x"});
+        let result = |rule: &ReadinessRule| match classify(rule, &object) {
+            Ok(Ok(())) => "holds".to_owned(),
+            Ok(Err(unready)) => unready.to_string(),
+            Err(error) => error.halt.failure().map(|failure| failure.reason.clone()).unwrap(),
+        };
+        let all = |requirements: &[Requirement]| result(&ReadinessRule::Requirements(requirements.to_vec()));
+        assert_eq!(result(&ReadinessRule::Usual), "holds", "a kind without a rule exists");
+        assert_eq!(all(&[requirement(".state", "==")]), "holds");
+        let unmet = ".other == \"ready\" does not hold";
+        assert_eq!(all(&[requirement(".state", "=="), requirement(".other", "==")]), unmet);
+        assert_eq!(all(&[requirement(".state", "like")]), "InvalidReadinessCheck");
+        assert_eq!(result(&ReadinessRule::Expression("true".into())), "InvalidReadinessCheck");
     }
 }

@@ -8,11 +8,11 @@ use orangery_core::{
 use orangery_proposal::{
     DeletionGroup, Proposal,
     inventory::Inventory,
-    item::{Kept, Progress},
+    item::{Progress, StoredProposal},
 };
 use serde_json::Value;
 
-use crate::{ClusterSet, Error};
+use crate::{ClusterSet, apply_error::ApplyError};
 
 /// What a proposal is carried out for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,42 +43,42 @@ pub struct Job<'a> {
 
 impl Job<'_> {
     /// Stands before every write.
-    pub(crate) fn fence(&self) -> Result<(), Error> {
-        if (self.is_current)() { Ok(()) } else { Err(Error::Superseded) }
+    pub(crate) fn fence(&self) -> Result<(), ApplyError> {
+        if (self.is_current)() { Ok(()) } else { Err(ApplyError::superseded()) }
     }
 }
 
 /// What has to survive a crash. Written by the caller into the item's status.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Page {
+pub struct ItemState {
     /// The objects of the item.
     pub inventory: Inventory,
     /// Where the job stands; `None` while its proposal is simply asked for again.
     pub progress: Option<Progress>,
-    /// The last proposal that was kept.
-    pub kept: Option<Kept>,
+    /// The last proposal that was stored.
+    pub stored: Option<StoredProposal>,
     /// What the component keeps in the provider status.
     pub status: Option<Value>,
     /// How the inventory is deleted with the item; empty means the default.
     pub deletion_order: Vec<DeletionGroup>,
 }
 
-/// Keeps what has to survive a crash.
-pub trait Ledger: Send + Sync {
-    /// Writes the page, in one write. Nothing that depends on it happens before it has returned.
+/// Where is stored what has to survive a crash.
+pub trait ProgressStore: Send + Sync {
+    /// Writes the state, in one write. Nothing that depends on it happens before it has returned.
     ///
     /// # Errors
-    /// Why it is not written, already judged.
-    fn record<'a>(&'a mut self, page: &'a Page) -> BoxFuture<'a, Step<()>>;
-    /// Keeps a proposal. What is kept counts once a page that names it is written.
+    /// Why it is not written, already classified.
+    fn record<'a>(&'a mut self, state: &'a ItemState) -> BoxFuture<'a, Step<()>>;
+    /// Stores a proposal. What is stored counts once a state that names it is written.
     ///
     /// # Errors
-    /// Why it is not kept, already judged.
-    fn keep<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<Kept>>;
+    /// Why it is not stored, already classified.
+    fn persist<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<StoredProposal>>;
     /// Writes the exports of the item: an object.
     ///
     /// # Errors
-    /// Why they are not written, already judged.
+    /// Why they are not written, already classified.
     fn export<'a>(&'a mut self, exports: &'a Value) -> BoxFuture<'a, Step<()>>;
 }
 
@@ -89,6 +89,6 @@ pub enum Outcome {
     Finished,
     /// The item fails as the component asked; status and inventory are kept.
     Failed(Problem),
-    /// The component is called again; the page's progress says with what.
+    /// The component is called again; the progress of the state says with what.
     Call,
 }

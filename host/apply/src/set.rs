@@ -1,19 +1,18 @@
-//! The clusters of one deploy item during one look at it, and the watches that it came to hold.
+//! The clusters of one deploy item during one call of the controller, and the watches that it came to hold.
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_core::step::Step;
+use orangery_core::step::{Halt, Step, Until};
 use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deployer::ApiResource};
 use serde_json::Value;
 
 use crate::{
     Cluster, Connections, Error,
     connect::Holds,
-    error::Setback,
-    watch::{Hold, Place, Scope, Sight, Waiter},
+    watch::{Hold, Observed, Place, Scope, Waiter},
 };
 
 /// The clusters of one item. Connected at first use, as late as possible (ORC-26).
@@ -23,7 +22,7 @@ pub struct ClusterSet {
     kept: Arc<Holds>,
     /// Serialises connecting, so that each reference is resolved once.
     connected: tokio::sync::Mutex<BTreeMap<ClusterRef, Arc<Cluster>>>,
-    /// Protects the holds of this look. Held to add one or to take all.
+    /// Protects the holds of this call. Held to add one or to take all.
     holds: Mutex<Vec<Hold>>,
 }
 
@@ -50,7 +49,7 @@ impl ClusterSet {
         self.connections.content(content).await
     }
 
-    /// The end of a look whose item goes on waiting: what it holds now replaces what it held before.
+    /// The end of a call whose item goes on waiting: what it holds now replaces what it held before.
     pub fn keep_waiting(&self) {
         let holds = std::mem::take(&mut *self.holds.lock().unwrap_or_else(PoisonError::into_inner));
         self.kept.replace(&self.waiter, holds);
@@ -61,14 +60,14 @@ impl ClusterSet {
     ///
     /// # Errors
     /// The cluster cannot be asked, or the object cannot be where it is said to be.
-    pub async fn look(&self, on: &ClusterRef, key: &ObjectKey) -> Step<Sight> {
+    pub async fn look(&self, on: &ClusterRef, key: &ObjectKey) -> Step<Observed> {
         let cluster = self.cluster(on).await?;
         let resource = match cluster.served(&key.api_version, &key.kind).await {
             Ok(resource) => resource,
             Err(Error::NotServed { .. }) => {
                 return Ok(match self.definitions(on).await? {
-                    Ok(_) => Sight::Absent,
-                    Err(sight) => sight,
+                    Ok(_) => Observed::Absent,
+                    Err(observed) => observed,
                 });
             }
             Err(error) => return Err(error.into()),
@@ -81,7 +80,7 @@ impl ClusterSet {
     ///
     /// # Errors
     /// The cluster cannot be asked.
-    pub async fn definitions(&self, on: &ClusterRef) -> Step<Result<Vec<Arc<Value>>, Sight>> {
+    pub async fn definitions(&self, on: &ClusterRef) -> Step<Result<Vec<Arc<Value>>, Observed>> {
         let cluster = self.cluster(on).await?;
         let resource = cluster.served("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
         let scope = Scope { resource: resource.as_ref().clone(), namespace: None, labels: None, fields: None };
@@ -89,13 +88,13 @@ impl ClusterSet {
     }
 
     /// Watches one object from now on, and says what is known of it.
-    pub(crate) fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &Place) -> Sight {
+    pub(crate) fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &Place) -> Observed {
         let scope =
             Scope { resource: resource.clone(), namespace: place.namespace.clone(), labels: None, fields: None };
         let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, Some(place.clone()));
-        let sight = hold.sight(place);
+        let observed = hold.observed(place);
         self.add(hold);
-        sight
+        observed
     }
 
     /// Watches all objects of a selection, and says what is known of them; names are the caller's to pick.
@@ -104,18 +103,18 @@ impl ClusterSet {
         cluster: &Cluster,
         resource: &ApiResource,
         what: &Selection,
-    ) -> Result<Vec<Arc<Value>>, Setback> {
+    ) -> Step<Vec<Arc<Value>>> {
         let scope = Scope {
             resource: resource.clone(),
             namespace: what.namespace.clone(),
             labels: what.labels.clone(),
             fields: what.fields.clone(),
         };
-        self.watch_scope(cluster, scope).map_err(|sight| unseen(cluster, resource, sight, "all"))
+        self.watch_scope(cluster, scope).map_err(|observed| unobserved(cluster, resource, observed, "all"))
     }
 
     /// Watches a scope from now on, and says what is known of its objects; `Err` says why that is nothing.
-    fn watch_scope(&self, cluster: &Cluster, scope: Scope) -> Result<Vec<Arc<Value>>, Sight> {
+    fn watch_scope(&self, cluster: &Cluster, scope: Scope) -> Result<Vec<Arc<Value>>, Observed> {
         let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, None);
         let all = hold.all();
         self.add(hold);
@@ -128,18 +127,17 @@ impl ClusterSet {
 }
 
 /// What it means that a watch does not know yet.
-pub(crate) fn unseen(cluster: &Cluster, resource: &ApiResource, sight: Sight, name: &str) -> Setback {
-    use orangery_core::step::{Halt, Until};
-    match sight {
-        Sight::Blind(message) => crate::Error::Unwatched {
+pub(crate) fn unobserved(cluster: &Cluster, resource: &ApiResource, observed: Observed, name: &str) -> Halt {
+    match observed {
+        Observed::Forbidden(message) => Error::Unwatched {
             cluster: cluster.address().to_owned(),
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),
             message,
         }
         .into(),
-        Sight::Unknown | Sight::Absent | Sight::Present(_) => {
-            Halt::wait(resource.kind.clone(), name, Until::Exists).into()
+        Observed::Unknown | Observed::Absent | Observed::Present(_) => {
+            Halt::wait(resource.kind.clone(), name, Until::Exists)
         }
     }
 }

@@ -6,16 +6,17 @@ use orangery_core::step::Halt;
 use orangery_proposal::{
     ClusterRef, ObjectKey, Proposal,
     deployer::ApiResource,
+    executor::writes,
     inventory::{Located, is_definition},
-    item::writes,
 };
 use serde_json::Value;
 
 use crate::{
-    Cluster, Error, Job,
-    error::Setback,
-    set::unseen,
-    watch::{Place, Sight},
+    Cluster, Job,
+    apply_error::ApplyError,
+    set::unobserved,
+    watch::{Observed, Place},
+    writer::{ObjectWriter, unserved},
 };
 
 /// Group and version, and kind, on a cluster.
@@ -24,31 +25,34 @@ type KindOn = (ClusterRef, String, String);
 /// A job's objects.
 pub(crate) struct Site<'a> {
     pub(crate) job: &'a Job<'a>,
+    writer: &'a ObjectWriter,
     /// Kinds that the proposal itself defines: known before discovery is.
     defined: BTreeMap<KindOn, Arc<ApiResource>>,
-    /// What writes of this look have answered.
+    /// What writes have answered since the controller was called.
     pub(crate) answers: BTreeMap<Located, Arc<Value>>,
 }
 
-/// An object with its cluster and the way it is served.
-pub(crate) struct Spot {
+/// An object with its cluster, the way it is served and who writes it.
+pub(crate) struct Spot<'a> {
+    pub(crate) writer: &'a ObjectWriter,
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) resource: Arc<ApiResource>,
+    pub(crate) on: ClusterRef,
     pub(crate) key: ObjectKey,
 }
 
-impl Spot {
+impl Spot<'_> {
     pub(crate) fn place(&self) -> Place {
         Place { namespace: self.key.namespace.clone(), name: self.key.name.clone() }
+    }
+
+    pub(crate) fn located(&self) -> Located {
+        Located { on: self.on.clone(), key: self.key.clone() }
     }
 
     /// The object's name for messages, with its namespace.
     pub(crate) fn name(&self) -> String {
         shown(&self.key)
-    }
-
-    pub(crate) async fn get(&self) -> Result<Option<Value>, Error> {
-        self.cluster.get(&self.resource, &self.key).await
     }
 }
 
@@ -61,10 +65,14 @@ pub(crate) fn shown(key: &ObjectKey) -> String {
 }
 
 impl<'a> Site<'a> {
-    pub(crate) fn new(job: &'a Job<'a>, proposal: Option<&Proposal>) -> Self {
+    pub(crate) fn new(job: &'a Job<'a>, writer: &'a ObjectWriter, proposal: Option<&Proposal>) -> Self {
         let definitions = proposal.into_iter().flat_map(writes).filter(|(located, _)| is_definition(&located.key));
         let defined = definitions.flat_map(|(located, write)| kinds_of(&located.on, &write.object)).collect();
-        Self { job, defined, answers: BTreeMap::new() }
+        Self { job, writer, defined, answers: BTreeMap::new() }
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        matches!(self.writer, ObjectWriter::DryRun(_))
     }
 
     /// How the kind of an object is served.
@@ -73,7 +81,7 @@ impl<'a> Site<'a> {
         on: &ClusterRef,
         api_version: &str,
         kind: &str,
-    ) -> Result<(Arc<Cluster>, Arc<ApiResource>), Setback> {
+    ) -> Result<(Arc<Cluster>, Arc<ApiResource>), ApplyError> {
         let cluster = self.job.clusters.cluster(on).await?;
         let named = (on.clone(), api_version.to_owned(), kind.to_owned());
         let resource = match self.defined.get(&named) {
@@ -83,44 +91,62 @@ impl<'a> Site<'a> {
         Ok((cluster, resource))
     }
 
-    /// The object with its cluster; an object that is not where its kind lives is refused.
-    pub(crate) async fn spot(&self, located: &Located) -> Result<Spot, Setback> {
+    /// The object with its cluster; an object that is not where its kind lives is refused. For a dry run an object of a kind
+    /// that is not served does not exist.
+    pub(crate) async fn spot(&self, located: &Located) -> Result<Spot<'a>, ApplyError> {
         let Located { on, key } = located;
-        let (cluster, resource) = self.resource(on, &key.api_version, &key.kind).await?;
+        let (cluster, resource) = match self.resource(on, &key.api_version, &key.kind).await {
+            Err(error) if self.is_dry_run() && error.is_not_served() => {
+                let resource = unserved(&key.api_version, &key.kind, key.namespace.is_some());
+                (self.job.clusters.cluster(on).await?, Arc::new(resource))
+            }
+            found => found?,
+        };
         Place::of(&resource, key)?;
-        Ok(Spot { cluster, resource, key: key.clone() })
+        Ok(self.spot_of(on, key.clone(), cluster, resource))
+    }
+
+    /// An object that was found in its cluster.
+    pub(crate) fn spot_of(
+        &self,
+        on: &ClusterRef,
+        key: ObjectKey,
+        cluster: Arc<Cluster>,
+        resource: Arc<ApiResource>,
+    ) -> Spot<'a> {
+        Spot { writer: self.writer, cluster, resource, on: on.clone(), key }
     }
 
     /// Whether an object that was seen is still there, as far as is known; watches it from now on.
-    pub(crate) fn is_still_there(&self, spot: &Spot) -> Result<bool, Setback> {
+    pub(crate) fn is_still_there(&self, spot: &Spot<'_>) -> Result<bool, ApplyError> {
         match self.watch(spot) {
             Ok(object) => Ok(object.is_some()),
             // The first list calls again.
-            Err(Setback { halt: Halt::Wait(_), .. }) => Ok(true),
-            Err(setback) => Err(setback),
+            Err(ApplyError { halt: Halt::Wait(_), .. }) => Ok(true),
+            Err(error) => Err(error),
         }
     }
 
     /// Watches an object from now on; `None` where it does not exist, a wait where that is not known yet.
-    pub(crate) fn watch(&self, spot: &Spot) -> Result<Option<Arc<Value>>, Setback> {
+    pub(crate) fn watch(&self, spot: &Spot<'_>) -> Result<Option<Arc<Value>>, ApplyError> {
         match self.job.clusters.watch(&spot.cluster, &spot.resource, &spot.place()) {
-            Sight::Present(object) => Ok(Some(object)),
-            Sight::Absent => Ok(None),
-            sight @ (Sight::Unknown | Sight::Blind(_)) => {
-                Err(unseen(&spot.cluster, &spot.resource, sight, &spot.name()))
+            Observed::Present(object) => Ok(Some(object)),
+            Observed::Absent => Ok(None),
+            observed @ (Observed::Unknown | Observed::Forbidden(_)) => {
+                Err(unobserved(&spot.cluster, &spot.resource, observed, &spot.name()).into())
             }
         }
     }
 }
 
 /// What is known of a watched object where `otherwise` is what was known before the watch: as long as the first list is
-/// not in, that still holds, and whoever waits is told the same as afterwards.
+/// not in, that still holds, and the wait is reported as it will be afterwards.
 pub(crate) fn or_before(
-    seen: Result<Option<Arc<Value>>, Setback>,
-    otherwise: impl FnOnce() -> Setback,
-) -> Result<Option<Arc<Value>>, Setback> {
+    seen: Result<Option<Arc<Value>>, ApplyError>,
+    otherwise: impl FnOnce() -> ApplyError,
+) -> Result<Option<Arc<Value>>, ApplyError> {
     match seen {
-        Err(Setback { halt: Halt::Wait(_), .. }) => Err(otherwise()),
+        Err(ApplyError { halt: Halt::Wait(_), .. }) => Err(otherwise()),
         other => other,
     }
 }

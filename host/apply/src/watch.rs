@@ -15,7 +15,7 @@ use orangery_proposal::{ObjectKey, deployer::ApiResource};
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub use self::known::Sight;
+pub use self::known::Observed;
 use self::{follow::follow, known::Known};
 use crate::Error;
 
@@ -121,7 +121,7 @@ impl Watches {
     }
 
     /// What a synced watch knows of an object; `None` where nobody watches it.
-    pub(crate) fn sight(&self, resource: &ApiResource, place: &Place) -> Option<Sight> {
+    pub(crate) fn observed(&self, resource: &ApiResource, place: &Place) -> Option<Observed> {
         let scopes = [place.namespace.clone(), None].map(|namespace| Scope {
             resource: resource.clone(),
             namespace,
@@ -131,8 +131,8 @@ impl Watches {
         let live = self.live();
         let watch = scopes.iter().find_map(|scope| live.get(scope).and_then(Weak::upgrade))?;
         drop(live);
-        let sight = watch.known.lock().sight(place);
-        (!matches!(sight, Sight::Unknown | Sight::Blind(_))).then_some(sight)
+        let observed = watch.known.lock().observed(place);
+        (!matches!(observed, Observed::Unknown | Observed::Forbidden(_))).then_some(observed)
     }
 
     /// Takes in what a write has answered.
@@ -200,8 +200,8 @@ impl Shared {
 
 impl Hold {
     /// What is known of an object.
-    pub(crate) fn sight(&self, place: &Place) -> Sight {
-        self.watch.known.lock().sight(place)
+    pub(crate) fn observed(&self, place: &Place) -> Observed {
+        self.watch.known.lock().observed(place)
     }
 
     /// Has the watch list anew, unless it is young.
@@ -210,7 +210,7 @@ impl Hold {
     }
 
     /// All objects; `Err` says why they are not known.
-    pub(crate) fn all(&self) -> Result<Vec<Arc<Value>>, Sight> {
+    pub(crate) fn all(&self) -> Result<Vec<Arc<Value>>, Observed> {
         self.watch.known.lock().all()
     }
 }

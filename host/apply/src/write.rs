@@ -13,16 +13,19 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Error, Job,
-    error::Setback,
+    apply_error::ApplyError,
     site::{Site, Spot},
 };
 
 /// How often a write is tried that meets changes of others.
 const ATTEMPTS: usize = 3;
 
+/// What a dry run shows instead of content that the host places.
+const PLACED: &str = "(placed by the host)";
+
 /// What brings a live object to its desired form.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Change {
+enum Change {
     /// Nothing does: it has it.
     Nothing,
     /// A PUT of this.
@@ -32,7 +35,7 @@ pub(crate) enum Change {
 }
 
 /// Whether an object is being deleted.
-pub(crate) fn is_going(object: &Value) -> bool {
+pub(crate) fn is_being_deleted(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
@@ -53,7 +56,7 @@ impl Site<'_> {
         located: &Located,
         write: &ObjectWrite,
         known: bool,
-    ) -> Result<Option<Arc<Value>>, Setback> {
+    ) -> Result<Option<Arc<Value>>, ApplyError> {
         self.job.fence()?;
         let spot = self.spot(located).await?;
         let desired = self.desired(&spot, write).await?;
@@ -65,17 +68,16 @@ impl Site<'_> {
             }
             None => desired.clone(),
         };
-        let Spot { cluster, resource, key } = &spot;
         let answer = match &write.how {
-            Write::Create => match cluster.create(resource, key, &created).await {
+            Write::Create => match spot.create(&created).await {
                 Err(Error::AlreadyExists { .. }) => return Ok(None),
                 other => other?,
             },
             Write::Apply if write.at_creation.is_some() && spot.get().await?.is_none() => {
-                cluster.apply(resource, key, &created).await?
+                spot.apply(None, &created).await?
             }
-            Write::Apply => cluster.apply(resource, key, &desired).await?,
-            Write::ApplyAs(manager) => cluster.apply_as(manager, resource, key, &desired).await?,
+            Write::Apply => spot.apply(None, &desired).await?,
+            Write::ApplyAs(manager) => spot.apply(Some(manager), &desired).await?,
             Write::Replace | Write::Patch | Write::Merge(_) | Write::Fill | Write::Overlay => {
                 return self.converge(&spot, write, (&desired, &created), known).await;
             }
@@ -85,29 +87,29 @@ impl Site<'_> {
 
     async fn converge(
         &self,
-        spot: &Spot,
+        spot: &Spot<'_>,
         write: &ObjectWrite,
         (desired, created): (&Value, &Value),
         known: bool,
-    ) -> Result<Option<Arc<Value>>, Setback> {
-        let Spot { cluster, resource, key } = spot;
+    ) -> Result<Option<Arc<Value>>, ApplyError> {
+        let key = &spot.key;
         let mut live = if known { spot.get().await? } else { None };
         for _ in 0..ATTEMPTS {
             self.job.fence()?;
             let answer = match &live {
-                None => cluster.create(resource, key, created).await,
+                None => spot.create(created).await,
                 Some(live) if write.owned == Ownership::Fallback && !is_of_item(live, self.job) => return Ok(None),
-                Some(live) if is_going(live) => {
+                Some(live) if is_being_deleted(live) => {
                     // What is written to an object on its way out is lost with it.
                     if self.is_still_there(spot)? {
                         return Err(Halt::wait(key.kind.clone(), spot.name(), Until::Gone).into());
                     }
-                    cluster.create(resource, key, created).await
+                    spot.create(created).await
                 }
                 Some(live) => match change(live, desired, &write.how) {
                     Change::Nothing => return Ok(Some(Arc::new(live.clone()))),
-                    Change::Put(body) => cluster.replace(resource, key, &body).await,
-                    Change::Patch(patch) => cluster.patch(resource, key, &patch).await,
+                    Change::Put(body) => spot.replace(&body).await,
+                    Change::Patch(patch) => spot.patch(&patch).await,
                 },
             };
             match answer {
@@ -121,7 +123,7 @@ impl Site<'_> {
     }
 
     /// The object as the component wants it, with the labels of the item.
-    pub(crate) fn labelled(&self, write: &ObjectWrite) -> Value {
+    fn labelled(&self, write: &ObjectWrite) -> Value {
         let mut object = write.object.clone();
         if !self.job.labels.is_empty() {
             let labels: Map<String, Value> =
@@ -131,28 +133,28 @@ impl Site<'_> {
         object
     }
 
-    /// The same with the content that the host places.
-    async fn desired(&self, spot: &Spot, write: &ObjectWrite) -> Result<Value, Setback> {
+    /// The same with the content that the host places; a dry run shows nobody what that is.
+    async fn desired(&self, spot: &Spot<'_>, write: &ObjectWrite) -> Result<Value, ApplyError> {
         let mut object = self.labelled(write);
         for Injection { at, content } in &write.inject {
-            let content = self.job.clusters.content(content).await?;
+            let content =
+                if self.is_dry_run() { PLACED.to_owned() } else { self.job.clusters.content(content).await? };
             let encoded = spot.key.kind == "Secret" && at.starts_with("/data/");
             let text = if encoded { BASE64.encode(content.as_bytes()) } else { content };
-            place(&mut object, at, text)
-                .ok_or_else(|| Error::Place { key: Box::new(spot.key.clone()), at: at.clone() })?;
+            place(&mut object, at, text).ok_or_else(|| ApplyError::no_place(&spot.key, at))?;
         }
         Ok(object)
     }
 }
 
-pub(crate) fn place(object: &mut Value, at: &str, text: String) -> Option<()> {
+fn place(object: &mut Value, at: &str, text: String) -> Option<()> {
     let (parent, name) = at.rsplit_once('/')?;
     let name = name.replace("~1", "/").replace("~0", "~");
     object.pointer_mut(parent)?.as_object_mut()?.insert(name, Value::String(text));
     Some(())
 }
 
-pub(crate) fn change(live: &Value, desired: &Value, how: &Write) -> Change {
+fn change(live: &Value, desired: &Value, how: &Write) -> Change {
     let put = |body: Value| if is_unchanged(live, &body) { Change::Nothing } else { Change::Put(body) };
     match how {
         Write::Replace => put(replacement(live, desired)),

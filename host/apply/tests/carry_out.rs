@@ -7,11 +7,14 @@ mod crash;
 #[path = "carry_out/deletion.rs"]
 mod deletion;
 #[cfg(test)]
-#[path = "carry_out/foretold.rs"]
-mod foretold;
+#[path = "carry_out/dry_run.rs"]
+mod dry_run;
 #[cfg(test)]
 #[path = "carry_out/gates.rs"]
 mod gates;
+#[cfg(test)]
+#[path = "carry_out/resume.rs"]
+mod resume;
 #[cfg(test)]
 #[path = "carry_out/world.rs"]
 mod world;

@@ -12,6 +12,7 @@ pub mod import;
 mod item;
 mod output;
 mod own;
+pub mod plan;
 pub mod plugins;
 mod read;
 pub mod record;

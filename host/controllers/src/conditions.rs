@@ -11,14 +11,12 @@ use std::{
 use orangery_api::execution::Records;
 use orangery_apply::{ClusterPool, ClusterSet};
 use orangery_blueprint::gate::{self, Condition, Conditions, Expression, Surroundings};
+use orangery_blueprint::plan::gate::{Gate, Settled, Unanswered, answers_otherwise, has_answered, settle};
 use orangery_core::{
     dag::{Dag, Direction},
     error::{Code, Failure},
     job::interrupted,
-    plan::{
-        execution::{self as plan, ItemKind},
-        gate::{Gate, Settled, Unanswered, answers_otherwise, has_answered, settle},
-    },
+    plan::execution::{self as plan, ItemKind},
     step::{Halt, Step},
     walk::Transition,
     workflow::{Answer, Point},

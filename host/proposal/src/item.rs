@@ -1,4 +1,4 @@
-//! What a deploy item's job does next: where it stands in its proposal, whether the proposal has to be kept, and how a
+//! What a deploy item's job does next: what a call of the controller does for it, when its component is called, and how a
 //! job ends that ran out of time.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -7,174 +7,163 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Gate, Next, ObjectWrite, Proposal, Readiness, ReadinessRule, Scope, Stage, StageFailure, check::key_of,
-    deployer::PluginIdentity, health::has_rule, inventory::Located,
+    Next, Proposal, StageFailure,
+    deployer::PluginIdentity,
+    executor::{ExecutionEvent, ExecutionStep, ExecutionTransition, next},
+    inventory::Located,
 };
 use orangery_core::{
     digest::sha256,
     duration::{self, deadline},
     error::{Code, Failure, Fault, Problem},
-    step::Halt,
+    step::{Halt, Wait},
 };
 
-/// A proposal kept in Secrets of the item.
+/// A proposal stored in Secrets of the item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Kept {
+pub struct StoredProposal {
     /// Of the proposal as JSON.
     pub digest: String,
     /// The names of the Secrets, in order.
     pub secrets: Vec<String>,
 }
 
-/// Where a job stands, as the item's status keeps it between two looks.
+/// Where a job stands, as the item's status says it between two calls of the controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// The job; the progress of another job says nothing.
     pub job: String,
     /// Where in its proposal.
-    pub at: At,
+    #[serde(rename = "at")]
+    pub step: ExecutionStep,
     /// Since when; the timeout of a stage counts from here.
     pub since: Timestamp,
     /// What all proposals of the job so far have planned: the rest is pruned at its end.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub planned: BTreeSet<Located>,
-    /// Until when the component may put things right after the item's time was up; `None` before that.
+    /// Until when the component may recover after the item's time was up; `None` before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovers_until: Option<Timestamp>,
 }
 
 impl Progress {
-    /// What a component that recovers is told when the item's time is up in a stage: then it has as much time again, once.
-    /// `None` where nothing is to be put right, or its time for that is up as well.
-    pub fn overdue(&self, proposal: &Proposal, failure: &Failure, now: Timestamp, limit: Duration) -> Option<Self> {
-        let (stages, afterwards) = stages(proposal);
-        let stage = match &self.at {
-            At::Stage(position) => stages.get(position.stage),
-            At::Afterwards(position) => afterwards.get(position.stage),
-            At::Pruning | At::Exporting | At::Tidying | At::Calling { .. } | At::Recovering(_) | At::Deleting => None,
-        }?;
-        if self.recovers_until.is_some() || proposal.recover.is_none() {
+    /// The progress of a job that has nothing left to do but deleting the inventory.
+    pub fn deleting(job: &str, now: Timestamp) -> Self {
+        let step = ExecutionStep::Deleting;
+        Self { job: job.to_owned(), step, since: now, planned: BTreeSet::new(), recovers_until: None }
+    }
+
+    /// The progress of a job whose time is up in a stage that its component recovers from: it has as much time again, once.
+    /// `None` where it does not recover, or the time for that is up as well.
+    pub fn timed_out(&self, proposal: &Proposal, failure: &Failure, now: Timestamp, limit: Duration) -> Option<Self> {
+        if self.recovers_until.is_some() {
             return None;
         }
         let code = failure.codes.first().cloned().unwrap_or(Code::Timeout);
         let problem = Problem { code, message: failure.message.clone(), at: None };
-        Some(Self {
-            at: At::Recovering(StageFailure { stage: stage.name.clone(), key: None, problem }),
-            since: now,
-            recovers_until: deadline(now, Some(limit)),
-            ..self.clone()
-        })
+        match next(proposal, &self.step, ExecutionEvent::TimedOut(problem)) {
+            ExecutionTransition::Continue(step) => {
+                Some(Self { step, since: now, recovers_until: deadline(now, Some(limit)), ..self.clone() })
+            }
+            ExecutionTransition::Finish
+            | ExecutionTransition::Fail(_)
+            | ExecutionTransition::Unrecovered
+            | ExecutionTransition::Impossible => None,
+        }
     }
 }
 
-/// Where in a proposal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum At {
-    /// In a stage.
-    Stage(Position),
-    /// What left the plan is deleted.
-    Pruning,
-    /// Exports are collected.
-    Exporting,
-    /// In a stage after the exports.
-    Afterwards(Position),
-    /// What lives for the job only is deleted.
-    Tidying,
-    /// The component is to be called again. A struct, because a null on the wire would be no value.
-    Calling {
-        /// Not before this time.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        after: Option<Timestamp>,
-    },
-    /// The component is to be called again with the failure of a stage.
-    Recovering(StageFailure),
-    /// Nothing is left to do but deleting the inventory.
-    Deleting,
+/// What is known of an item in its job before anything is done for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemFacts {
+    /// Whether it is to be deleted.
+    pub deletes: bool,
+    /// Whether it asks to be left alone while it is as it was when it succeeded, and is.
+    pub is_unchanged: bool,
+    /// What it waits for where the host has no room for one more; `None` where it may work.
+    pub queued: Option<Wait>,
+    /// Why its timeout cannot be read.
+    pub invalid_timeout: Option<Failure>,
 }
 
-/// Where in a list of stages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Position {
-    /// The stage.
-    pub stage: usize,
-    /// The step in it.
-    pub step: StageStep,
+/// What a call of the controller does for an item in its job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ItemAction {
+    /// The job ends with nothing done (`updateOnChangeOnly`).
+    Skip,
+    /// The job does not begin before the host has room.
+    Queue(Wait),
+    /// The job ends with this failure.
+    Fail(Failure),
+    /// The item's proposal is carried out.
+    Install,
+    /// What the item has deployed is deleted.
+    Uninstall,
 }
 
-/// Where in a stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum StageStep {
-    /// Removals.
-    #[default]
-    Removing,
-    /// Definitions of kinds.
-    Defining,
-    /// All other writes.
-    Writing,
-    /// The gate.
-    Waiting,
-}
-
-impl Position {
-    /// The beginning of a stage.
-    pub fn stage(stage: usize) -> Self {
-        Self { stage, step: StageStep::Removing }
-    }
-
-    /// Another step of the same stage.
-    pub fn step(self, step: StageStep) -> Self {
-        Self { step, ..self }
+/// What a call of the controller does for an item in its job.
+pub fn decide(facts: ItemFacts) -> ItemAction {
+    match facts {
+        ItemFacts { is_unchanged: true, .. } => ItemAction::Skip,
+        ItemFacts { queued: Some(wait), .. } => ItemAction::Queue(wait),
+        ItemFacts { invalid_timeout: Some(failure), .. } => ItemAction::Fail(failure),
+        ItemFacts { deletes: true, .. } => ItemAction::Uninstall,
+        ItemFacts { deletes: false, .. } => ItemAction::Install,
     }
 }
 
-/// The stages of a proposal and those after its exports.
-pub fn stages(proposal: &Proposal) -> (&[Stage], &[Stage]) {
-    let afterwards = match &proposal.next {
-        Next::Finish(completion) => completion.afterwards.as_slice(),
-        Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => &[],
-    };
-    (&proposal.stages, afterwards)
+/// What is done next about the proposal of an item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProposalAction {
+    /// The component is called.
+    Call(NextCall),
+    /// The stored proposal is gone on with.
+    Resume,
+    /// The component is called when this long has passed.
+    CallIn(Duration),
 }
 
-/// Every write of a proposal with its place. Objects without an identity are left out: the check has refused them.
-pub fn writes(proposal: &Proposal) -> impl Iterator<Item = (Located, &ObjectWrite)> {
-    let (stages, afterwards) = stages(proposal);
-    stages.iter().chain(afterwards).flat_map(|stage| &stage.writes).filter_map(|write| {
-        let key = key_of(&write.object).ok()?;
-        Some((Located { on: write.on.clone(), key }, write))
-    })
+/// What a component is called with beside the item.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NextCall {
+    /// What its last proposal handed over.
+    pub checkpoint: Option<Vec<u8>>,
+    /// The stage of its last proposal that failed.
+    pub failed: Option<StageFailure>,
 }
 
-/// Whether a proposal must be kept before its first write: where it may wait, go on with another call or do something
-/// after its exports, a crash or a new leader has to carry on with exactly it. Others are asked for again.
-pub fn must_be_kept(proposal: &Proposal) -> bool {
-    let done_at_once = match &proposal.next {
-        Next::Finish(completion) => completion.afterwards.is_empty(),
-        Next::Fail(_) => true,
-        Next::ContinueWith(_) | Next::AgainIn { .. } => false,
-    };
-    !done_at_once || proposal.recover.is_some() || proposal.stages.iter().any(may_wait)
-}
-
-fn may_wait(stage: &Stage) -> bool {
-    if !stage.removals.is_empty() {
-        return true;
+/// What is done next about the proposal of an item: `stored` is the proposal that its progress is about. Without either the
+/// component is called as at the begin of the job.
+pub fn proposal_action(progress: Option<&Progress>, stored: Option<&Proposal>, now: Timestamp) -> ProposalAction {
+    let (Some(progress), Some(stored)) = (progress, stored) else { return ProposalAction::Call(NextCall::default()) };
+    match &progress.step {
+        ExecutionStep::Calling { after: Some(time) } if now < *time => {
+            ProposalAction::CallIn(Duration::try_from(time.duration_since(now)).unwrap_or(Duration::ZERO))
+        }
+        ExecutionStep::Calling { .. } => {
+            let checkpoint = match &stored.next {
+                Next::ContinueWith(checkpoint) | Next::AgainIn { checkpoint, .. } => Some(checkpoint.clone()),
+                Next::Finish(_) | Next::Fail(_) => None,
+            };
+            ProposalAction::Call(NextCall { checkpoint, failed: None })
+        }
+        ExecutionStep::Recovering(failure) => {
+            ProposalAction::Call(NextCall { checkpoint: stored.recover.clone(), failed: Some(failure.clone()) })
+        }
+        ExecutionStep::Stage(_)
+        | ExecutionStep::Pruning
+        | ExecutionStep::Exporting
+        | ExecutionStep::Afterwards(_)
+        | ExecutionStep::Tidying
+        | ExecutionStep::Deleting => ProposalAction::Resume,
     }
-    match &stage.gate {
-        Gate::Accepted | Gate::Gone => false,
-        Gate::Completed(keys) => !keys.is_empty(),
-        Gate::Ready(checks) => checks.iter().any(|check| check_may_wait(check, stage)),
-    }
 }
 
-fn check_may_wait(check: &Readiness, stage: &Stage) -> bool {
-    let (Scope::Stage, ReadinessRule::Usual) = (&check.scope, &check.rule) else { return true };
-    stage.writes.iter().any(|write| key_of(&write.object).map_or(true, |key| has_rule(key.group(), &key.kind)))
+/// Whether the time of an item is up that has not come to an end: `end` is when, `None` for never.
+pub fn is_overdue(halt: &Halt, end: Option<Timestamp>, now: Timestamp) -> bool {
+    matches!(halt, Halt::Wait(_) | Halt::Retry(_)) && end.is_some_and(|end| now >= end)
 }
 
 /// What a job fails with that ran out of time, and what it still waited for or last failed with.
@@ -200,7 +189,7 @@ pub fn seed(uid: &str, job: &str) -> u64 {
 }
 
 /// What a component's fault means for the job (C-09): only `later` is tried again.
-pub fn judge(fault: Fault, by: &PluginIdentity) -> Halt {
+pub fn classify(fault: Fault, by: &PluginIdentity) -> Halt {
     let (reason, problem) = match &fault {
         Fault::Invalid(problem) => ("InvalidConfiguration", problem),
         Fault::Later(problem) => ("PluginTryLater", problem),
@@ -219,6 +208,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::{
+        check::key_of,
+        executor::{Position, StageStep},
+    };
     use orangery_core::step::Until;
 
     fn proposal(fields: Value) -> Proposal {
@@ -227,84 +220,103 @@ mod tests {
         serde_json::from_value(whole).unwrap()
     }
 
-    fn stage(kind: &str, gate: Value) -> Value {
-        let object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x", "namespace": "a"}});
-        json!({"name": "s", "writes": [{"object": object, "how": "replace"}], "gate": gate})
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
     }
 
-    #[track_caller]
-    fn check_kept(fields: Value, expected: bool) {
-        assert_eq!(must_be_kept(&proposal(fields.clone())), expected, "{fields}");
+    fn progress(step: ExecutionStep) -> Progress {
+        Progress { job: "j".into(), step, since: at(1), planned: BTreeSet::new(), recovers_until: None }
     }
 
     #[test]
-    fn a_proposal_that_is_done_at_once_is_not_kept() {
-        let usual = json!({"ready": [{"name": "r", "scope": "stage", "rule": "usual"}]});
-        check_kept(json!({"stages": [stage("ControllerRevision", usual), stage("X", json!("accepted"))]}), false);
-        check_kept(json!({"stages": [stage("X", json!("gone"))]}), false);
-        check_kept(json!({"next": {"finish": {"exports": [{"key": "a", "source": {"value": 1}}]}}}), false);
-        check_kept(json!({"stages": [stage("X", json!({"completed": []}))]}), false);
-        let failing = Proposal {
-            next: Next::Fail(Problem { code: Code::Timeout, message: "m".into(), at: None }),
-            ..proposal(json!({}))
+    fn wf_15_c_08_an_item_is_skipped_then_queued_then_failed_then_worked_on() {
+        let wait = Wait::on("Host", "maxParallel=1", Until::Room);
+        let failure = Failure::new("PickUp", "InvalidTimeout", "m");
+        let nothing = ItemFacts { deletes: false, is_unchanged: false, queued: None, invalid_timeout: None };
+        let invalid = ItemFacts { invalid_timeout: Some(failure.clone()), ..nothing.clone() };
+        let queued = ItemFacts { queued: Some(wait.clone()), ..invalid.clone() };
+        let unchanged = ItemFacts { is_unchanged: true, ..queued.clone() };
+        let deletes = ItemFacts { deletes: true, ..nothing.clone() };
+        let decided = [nothing, deletes, invalid, queued, unchanged].map(decide);
+        let expected = [
+            ItemAction::Install,
+            ItemAction::Uninstall,
+            ItemAction::Fail(failure),
+            ItemAction::Queue(wait),
+            ItemAction::Skip,
+        ];
+        assert_eq!(decided, expected);
+    }
+
+    #[test]
+    fn a_component_is_called_at_the_begin_when_it_goes_on_and_when_it_recovers() {
+        let failed = StageFailure {
+            stage: "s".into(),
+            key: None,
+            problem: Problem { code: Code::Timeout, message: "m".into(), at: None },
         };
-        assert!(!must_be_kept(&failing));
+        let recovers = Proposal { next: Next::ContinueWith(vec![1]), ..proposal(json!({"recover": [2]})) };
+        let action = |step: ExecutionStep| proposal_action(Some(&progress(step)), Some(&recovers), at(10));
+        let call = |checkpoint, failed| ProposalAction::Call(NextCall { checkpoint, failed });
+        assert_eq!(proposal_action(None, None, at(10)), call(None, None));
+        let lost = progress(ExecutionStep::Calling { after: None });
+        assert_eq!(proposal_action(Some(&lost), None, at(10)), call(None, None), "somebody deleted what was stored");
+        assert_eq!(action(ExecutionStep::Calling { after: None }), call(Some(vec![1]), None));
+        assert_eq!(action(ExecutionStep::Calling { after: Some(at(10)) }), call(Some(vec![1]), None));
+        let later = action(ExecutionStep::Calling { after: Some(at(13)) });
+        assert_eq!(later, ProposalAction::CallIn(Duration::from_secs(3)));
+        assert_eq!(action(ExecutionStep::Recovering(failed.clone())), call(Some(vec![2]), Some(failed)));
+        let position = Position::default();
+        for step in [
+            ExecutionStep::Stage(position),
+            ExecutionStep::Pruning,
+            ExecutionStep::Exporting,
+            ExecutionStep::Afterwards(position),
+            ExecutionStep::Tidying,
+            ExecutionStep::Deleting,
+        ] {
+            assert_eq!(action(step), ProposalAction::Resume);
+        }
+        let finishes = proposal(json!({}));
+        let calling = progress(ExecutionStep::Calling { after: None });
+        assert_eq!(proposal_action(Some(&calling), Some(&finishes), at(10)), call(None, None));
     }
 
     #[test]
-    fn a_proposal_that_may_wait_or_go_on_is_kept() {
-        let key = json!({"apiVersion": "batch/v1", "kind": "Job", "namespace": "a", "name": "x"});
-        let ready = |scope: Value, rule: Value| json!({"ready": [{"name": "r", "scope": scope, "rule": rule}]});
-        check_kept(json!({"stages": [stage("Deployment", ready(json!("stage"), json!("usual")))]}), true);
-        check_kept(json!({"stages": [stage("X", ready(json!({"keys": [key]}), json!("usual")))]}), true);
-        check_kept(json!({"stages": [stage("X", ready(json!("stage"), json!({"requirements": []})))]}), true);
-        check_kept(json!({"stages": [stage("X", json!({"completed": [key]}))]}), true);
-        check_kept(json!({"stages": [{"name": "s", "removals": [{"key": key}], "gate": "accepted"}]}), true);
-        check_kept(json!({"next": {"finish": {"afterwards": [stage("X", json!("accepted"))]}}}), true);
-        check_kept(json!({"recover": [1]}), true);
-        let again = Proposal { next: Next::ContinueWith(vec![]), ..proposal(json!({})) };
-        assert!(must_be_kept(&again));
-    }
-
-    #[test]
-    fn all_writes_are_found_with_their_place() {
-        let mut on_host = stage("B", json!("accepted"));
-        on_host["writes"][0]["on"] = json!("host");
-        let proposal = proposal(json!({"stages": [stage("A", json!("accepted"))],
-            "next": {"finish": {"afterwards": [on_host]}}}));
-        let found: Vec<String> =
-            writes(&proposal).map(|(located, _)| format!("{} on {}", located.key, located.on)).collect();
-        assert_eq!(found, ["A a/x on the target cluster", "B a/x on the host cluster"]);
+    fn c_08_only_what_has_not_ended_can_be_overdue() {
+        let retry = || Halt::Retry(Failure::new("o", "r", "m"));
+        let wait = || Halt::wait("Job", "a/x", Until::Finished);
+        let overdue = |halt: Halt, end: Option<i64>| is_overdue(&halt, end.map(at), at(10));
+        assert_eq!([overdue(retry(), Some(10)), overdue(wait(), Some(9))], [true, true]);
+        assert_eq!([overdue(retry(), Some(11)), overdue(wait(), None)], [false, false]);
+        assert!(!overdue(Halt::Stall(Failure::new("o", "r", "m")), Some(1)));
     }
 
     #[test]
     fn what_ran_out_of_time_in_a_stage_is_recovered_from_once_in_as_much_time_again() {
-        let waiting = proposal(json!({"recover": [1], "stages": [stage("X", json!("accepted"))]}));
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let begun = Progress {
-            job: "j".into(),
-            at: At::Stage(Position::default().step(StageStep::Waiting)),
-            since: at(1),
-            planned: BTreeSet::new(),
-            recovers_until: None,
-        };
+        let waiting = proposal(json!({"recover": [1], "stages": [{"name": "s", "gate": "accepted"}]}));
+        let begun = progress(ExecutionStep::Stage(Position::default().step(StageStep::Waiting)));
         let limit = Duration::from_secs(60);
         let failure = timed_out(limit, &Halt::wait("Job", "a/x", Until::Finished));
-        let overdue = begun.overdue(&waiting, &failure, at(100), limit).unwrap();
+        let overdue = begun.timed_out(&waiting, &failure, at(100), limit).unwrap();
         let told = StageFailure {
             stage: "s".into(),
             key: None,
             problem: Problem { code: Code::Timeout, message: failure.message.clone(), at: None },
         };
-        let expected =
-            Progress { at: At::Recovering(told), since: at(100), recovers_until: Some(at(160)), ..begun.clone() };
+        let expected = Progress {
+            step: ExecutionStep::Recovering(told),
+            since: at(100),
+            recovers_until: Some(at(160)),
+            ..begun.clone()
+        };
         assert_eq!(overdue, expected);
-        let again = Progress { at: begun.at.clone(), ..overdue };
-        assert_eq!(again.overdue(&waiting, &failure, at(170), limit), None);
+        let again = Progress { step: begun.step.clone(), ..overdue };
+        assert_eq!(again.timed_out(&waiting, &failure, at(170), limit), None);
         let nothing = Proposal { recover: None, ..waiting.clone() };
-        assert_eq!(begun.overdue(&nothing, &failure, at(100), limit), None);
-        let exporting = Progress { at: At::Exporting, ..begun };
-        assert_eq!(exporting.overdue(&waiting, &failure, at(100), limit), None);
+        assert_eq!(begun.timed_out(&nothing, &failure, at(100), limit), None);
+        let exporting = Progress { step: ExecutionStep::Exporting, ..begun };
+        assert_eq!(exporting.timed_out(&waiting, &failure, at(100), limit), None);
     }
 
     #[test]
@@ -315,7 +327,7 @@ mod tests {
         };
         let progress = Progress {
             job: "j".into(),
-            at: At::Stage(Position::stage(1).step(StageStep::Waiting)),
+            step: ExecutionStep::Stage(Position::stage(1).step(StageStep::Waiting)),
             since: Timestamp::from_second(0).unwrap(),
             planned: BTreeSet::from([key]),
             recovers_until: None,
@@ -325,8 +337,6 @@ mod tests {
             "planned": [{"apiVersion": "v1", "kind": "K", "name": "n"}]});
         assert_eq!(serde_json::to_value(&progress).unwrap(), wire);
         assert_eq!(serde_json::from_value::<Progress>(wire).unwrap(), progress);
-        // A status is written as a merge patch, where a null is no value.
-        assert_eq!(serde_json::to_value(At::Calling { after: None }).unwrap(), json!({"calling": {}}));
     }
 
     #[test]
@@ -361,10 +371,10 @@ mod tests {
     #[test]
     fn c_09_only_later_is_tried_again() {
         let by = PluginIdentity { name: "mine".into(), version: "1".into(), digest: "sha256:0".into() };
-        let stalled = judge(Fault::invalid(Code::ConfigurationProblem, "no manifests"), &by);
+        let stalled = classify(Fault::invalid(Code::ConfigurationProblem, "no manifests"), &by);
         let expected = Failure::new("Plan", "InvalidConfiguration", "plugin mine: no manifests");
         assert_eq!(stalled, Halt::Stall(expected.with_code(Code::ConfigurationProblem)));
-        assert!(matches!(judge(Fault::denied("x"), &by), Halt::Stall(_)));
-        assert!(matches!(judge(Fault::later(Code::Timeout, "x"), &by), Halt::Retry(_)));
+        assert!(matches!(classify(Fault::denied("x"), &by), Halt::Stall(_)));
+        assert!(matches!(classify(Fault::later(Code::Timeout, "x"), &by), Halt::Retry(_)));
     }
 }

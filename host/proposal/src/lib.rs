@@ -17,6 +17,8 @@ use serde_json::Value;
 
 use orangery_core::error::Problem;
 
+pub mod executor;
+
 /// What would become of one object, were a proposal carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

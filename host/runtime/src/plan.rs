@@ -1,4 +1,4 @@
-//! `orangery plan`: what the next job of a deploy item would do, told by its component and its clusters.
+//! `orangery plan`: what the next job of a deploy item would do, as its component and its clusters answer.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ use orangery_cli::{
 };
 use orangery_controllers::{
     ControllerContext, HostKey,
-    deploy_item::{Foretold, foretell},
+    deploy_item::{ItemDryRun, dry_run},
     stores,
 };
 use orangery_core::{port::Chance as _, step::Halt, yaml};
@@ -111,8 +111,8 @@ pub async fn execute(arguments: Plan, terminal: &mut Terminal) -> Result<Exit, P
     let key = HostKey::new(&OsChance.secret());
     let host =
         ControllerContext::new(client, stores(), plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
-    let told = foretell(&Arc::new(host), item).await.map_err(|halt| PlanError::Refused(refusal(&halt)))?;
-    document(name, told).write(&arguments, terminal)?;
+    let run = dry_run(&Arc::new(host), item).await.map_err(|halt| PlanError::Refused(refusal(&halt)))?;
+    document(name, run).write(&arguments, terminal)?;
     Ok(Exit::Ok)
 }
 
@@ -177,8 +177,8 @@ async fn item(
     }
 }
 
-fn document(name: (String, String), told: Foretold) -> PlanDocument {
-    let Foretold { plugin, effects, unfinished, failure } = told;
+fn document(name: (String, String), run: ItemDryRun) -> PlanDocument {
+    let ItemDryRun { plugin, effects, unfinished, failure } = run;
     let objects = effects.into_iter().map(planned).collect();
     PlanDocument::new(name, plugin, objects, unfinished, failure.map(|problem| problem.message))
 }

@@ -22,7 +22,7 @@ fn status(code: u16, reason: &str, message: &str, causes: Vec<StatusCause>) -> k
 
 #[track_caller]
 fn check(error: kube::Error, sort: &str, reason: &str, codes: &[Code]) {
-    let halt = Halt::from(Error::judge("c", &key("ConfigMap"), error));
+    let halt = Halt::from(Error::classify("c", &key("ConfigMap"), error));
     let (found, failure) = match &halt {
         Halt::Wait(_) => panic!("{halt:?}"),
         Halt::Retry(failure) => ("retry", failure),
@@ -60,28 +60,79 @@ fn a_quota_and_a_going_namespace_pass() {
 fn orc_22_c_26_the_content_of_a_secret_is_not_quoted() {
     let cause = |field: &str| StatusCause { reason: String::new(), message: "hunter2".into(), field: field.into() };
     let words =
-        |causes| Error::judge("c", &key("Secret"), status(422, "Invalid", "hunter2 is wrong", causes)).to_string();
+        |causes| Error::classify("c", &key("Secret"), status(422, "Invalid", "hunter2 is wrong", causes)).to_string();
     assert_eq!(words(vec![cause("type")]), "Secret a/x is refused by the API server: it is not a valid Secret at type");
     assert_eq!(words(vec![]), "Secret a/x is refused by the API server: it is not a valid Secret");
 }
 
-#[test]
-fn everything_that_stood_in_the_way_is_told_and_the_first_object_named() {
-    let missing = |name: &str| {
-        Setback::from(Error::Missing {
-            key: Box::new(ObjectKey { name: name.into(), ..key("K") }),
-            message: "m".into(),
-        })
-    };
-    let joined = all([Ok(1), Err(missing("p")), Err(missing("q"))]).unwrap_err();
-    assert_eq!(joined.key.map(|key| key.name), Some("p".to_owned()));
-    let Halt::Retry(failure) = joined.halt else { panic!() };
-    assert_eq!(failure.message, "K a/p cannot be written now: m; K a/q cannot be written now: m");
-    assert_eq!(all([Ok(1), Ok(2)]).unwrap(), [1, 2]);
+/// One of each kind, with what it means for the job and whether it names an object.
+fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
+    let key = || Box::new(key("K"));
+    let (cluster, message) = (|| "c".to_owned(), || "m".to_owned());
+    let (api_version, kind) = (|| "a/v1".to_owned(), || "K".to_owned());
+    let unreachable = || Box::new(kube::Error::LinesCodecMaxLineLengthExceeded);
+    let unserved = Error::NotServed { cluster: cluster(), api_version: api_version(), kind: kind() };
+    let unwatched =
+        Error::Unwatched { cluster: cluster(), api_version: api_version(), kind: kind(), message: message() };
+    vec![
+        (unserved, "retry", NOT_SERVED, false),
+        (Error::Unlocated { key: key() }, "stall", "InvalidObject", true),
+        (Error::Misplaced { key: key() }, "stall", "InvalidObject", true),
+        (Error::Conflict { key: key() }, "retry", "Conflict", true),
+        (Error::Managed { key: key(), message: message() }, "stall", "FieldsOfOthers", true),
+        (Error::AlreadyExists { key: key() }, "retry", "AlreadyExists", true),
+        (Error::Missing { key: key(), message: message() }, "retry", "NotFound", true),
+        (Error::Invalid { key: key(), message: message() }, "stall", "InvalidObject", true),
+        (Error::Forbidden { cluster: cluster(), key: key(), message: message() }, "stall", "Forbidden", true),
+        (
+            Error::Unreachable { cluster: cluster(), key: key(), source: unreachable() },
+            "retry",
+            "ClusterUnreachable",
+            true,
+        ),
+        (Error::Unanswered { cluster: cluster(), key: key(), seconds: 30 }, "retry", "ClusterUnreachable", true),
+        (unwatched, "retry", "WatchFailed", false),
+    ]
 }
 
 #[test]
-fn c_24_a_superseded_job_does_not_fail() {
-    let failure = Failure::new("Apply", "Superseded", Error::Superseded.to_string());
-    assert_eq!(Halt::from(Error::Superseded), Halt::Retry(failure));
+fn c_09_every_error_is_one_halt_with_its_message_and_names_its_object() {
+    for (error, sort, reason, named) in each() {
+        let (message, key) = (error.to_string(), error.key().is_some());
+        let (found, failure) = match Halt::from(error) {
+            Halt::Retry(failure) => ("retry", failure),
+            Halt::Stall(failure) => ("stall", failure),
+            Halt::Wait(wait) => panic!("{wait}"),
+        };
+        assert_eq!((found, failure.reason.as_str(), failure.message), (sort, reason, message), "{reason}");
+        assert_eq!(key, named, "{reason}");
+    }
+}
+
+#[test]
+fn c_09_a_component_may_read_again_what_may_pass_and_nothing_else() {
+    for (error, sort, reason, _) in each() {
+        let halt = Halt::from(error);
+        let failure = halt.failure().cloned().unwrap();
+        let (code, message) = (code(&failure), failure.message);
+        let expected = if sort == "retry" { Fault::later(code, message) } else { Fault::invalid(code, message) };
+        assert_eq!(fault(halt), expected, "{reason}");
+    }
+    let waits = fault(Halt::wait("Job", "x", orangery_core::step::Until::Finished));
+    assert_eq!(waits, Fault::later(Code::Unfinished, "waiting for Job x to finish"));
+}
+
+#[test]
+fn messages_of_other_kinds_are_those_of_the_server_and_fields_of_others_fail_the_write() {
+    let cause = |reason: &str| StatusCause { reason: reason.into(), message: "m".into(), field: "f".into() };
+    let managed =
+        Error::classify("c", &key("K"), status(409, "Conflict", "theirs", vec![cause("FieldManagerConflict")]));
+    assert_eq!(
+        managed.to_string(),
+        "K a/x is not written, because others manage some of its fields: theirs; have them give those up, or leave the fields out"
+    );
+    let invalid = Error::classify("c", &key("K"), status(422, "Invalid", "data is wrong", vec![cause("other")]));
+    assert_eq!(invalid.to_string(), "K a/x is refused by the API server: data is wrong");
+    let expired = Error::classify("c", &key("K"), status(410, "Expired", "too old", vec![]));
+    assert!(matches!(expired, Error::Unreachable { .. }), "{expired}");
 }

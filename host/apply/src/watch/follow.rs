@@ -20,7 +20,7 @@ use super::{Scope, Shared, Waiter, known::Known};
 /// Follows a scope until it is aborted. Errors are backed off (0.8 s to 30 s) by the watcher.
 pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
     let resource = kube_resource(&scope.resource);
-    let api: Api<Told> = match &scope.namespace {
+    let api: Api<Watched> = match &scope.namespace {
         Some(namespace) if scope.resource.namespaced => Api::namespaced_with(client, namespace, &resource),
         Some(_) | None => Api::all_with(client, &resource),
     };
@@ -41,13 +41,13 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
     }
 }
 
-fn take_in(known: &mut Known, event: Event<Told>, resource: &ApiResource) -> Vec<Waiter> {
+fn take_in(known: &mut Known, event: Event<Watched>, resource: &ApiResource) -> Vec<Waiter> {
     match event {
         Event::Init => known.begin_list(),
-        Event::InitApply(told) => known.listed(told.typed(resource)),
+        Event::InitApply(watched) => known.listed(watched.typed(resource)),
         Event::InitDone => return known.end_list(),
-        Event::Apply(told) => return known.changed(told.typed(resource)),
-        Event::Delete(told) => return known.removed(&told.object),
+        Event::Apply(watched) => return known.changed(watched.typed(resource)),
+        Event::Delete(watched) => return known.removed(&watched.object),
     }
     Vec::new()
 }
@@ -65,12 +65,12 @@ fn kube_resource(resource: &ApiResource) -> KubeResource {
 
 /// An object as the watch tells it.
 #[derive(Clone, Debug)]
-struct Told {
+struct Watched {
     meta: ObjectMeta,
     object: Value,
 }
 
-impl Told {
+impl Watched {
     /// Elements of a list lack their kind.
     fn typed(mut self, resource: &ApiResource) -> Value {
         if let Some(map) = self.object.as_object_mut() {
@@ -81,7 +81,7 @@ impl Told {
     }
 }
 
-impl<'de> Deserialize<'de> for Told {
+impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let object = Value::deserialize(deserializer)?;
         let meta = object.get("metadata").map_or(Ok(ObjectMeta::default()), ObjectMeta::deserialize);
@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for Told {
     }
 }
 
-impl Resource for Told {
+impl Resource for Watched {
     type DynamicType = KubeResource;
     type Scope = DynamicResourceScope;
 

@@ -11,11 +11,11 @@ use super::{Place, Waiter};
 
 /// What is known of one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sight {
+pub enum Observed {
     /// The first list is not in yet.
     Unknown,
     /// The watch cannot be brought about, and why.
-    Blind(String),
+    Forbidden(String),
     /// It does not exist.
     Absent,
     /// Its newest known version.
@@ -66,21 +66,21 @@ impl Known {
         }
     }
 
-    pub(crate) fn sight(&self, place: &Place) -> Sight {
+    pub(crate) fn observed(&self, place: &Place) -> Observed {
         match (self.synced, &self.trouble) {
-            (false, Some(trouble)) => Sight::Blind(trouble.clone()),
-            (false, None) => Sight::Unknown,
+            (false, Some(trouble)) => Observed::Forbidden(trouble.clone()),
+            (false, None) => Observed::Unknown,
             (true, _) => match self.objects.get(place) {
-                Some(object) => Sight::Present(Arc::clone(object)),
-                None => Sight::Absent,
+                Some(object) => Observed::Present(Arc::clone(object)),
+                None => Observed::Absent,
             },
         }
     }
 
-    pub(crate) fn all(&self) -> Result<Vec<Arc<Value>>, Sight> {
+    pub(crate) fn all(&self) -> Result<Vec<Arc<Value>>, Observed> {
         match (self.synced, &self.trouble) {
-            (false, Some(trouble)) => Err(Sight::Blind(trouble.clone())),
-            (false, None) => Err(Sight::Unknown),
+            (false, Some(trouble)) => Err(Observed::Forbidden(trouble.clone())),
+            (false, None) => Err(Observed::Unknown),
             (true, _) => Ok(self.objects.values().cloned().collect()),
         }
     }
@@ -150,7 +150,7 @@ impl Known {
         woken
     }
 
-    /// The watch does not come about, or broke off. Who waits for the first list is told.
+    /// The watch does not come about, or broke off. Who waits for the first list is watched.
     pub(crate) fn failed(&mut self, trouble: String) -> Vec<Waiter> {
         if self.synced || self.trouble.as_ref() == Some(&trouble) {
             return Vec::new();

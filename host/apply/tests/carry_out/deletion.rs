@@ -115,11 +115,52 @@ async fn a_group_may_take_in_what_nobody_manages() {
 #[tokio::test]
 async fn objects_whose_kind_is_not_served_any_more_are_gone() {
     let mut world = World::new().await;
-    let page = &mut world.status.page;
-    page.inventory = orangery_proposal::inventory::Inventory::read(Some(&json!([
+    let state = &mut world.status.state;
+    state.inventory = orangery_proposal::inventory::Inventory::read(Some(&json!([
         {"policy": "manage", "resource": {"apiVersion": "gone.example/v1", "kind": "Gone", "name": "x", "namespace": "default"}}
     ])))
     .unwrap();
     world.delete().await;
     assert_eq!(world.inventory().len(), 0);
+}
+
+#[tokio::test]
+async fn objects_that_others_have_deleted_are_gone_and_nothing_is_asked_of_them() {
+    let mut world = World::new().await;
+    let last = json!({"object": config_map("a", "1"), "how": "replace", "beforeDeletion": {"data": {"k": "bye"}}});
+    world.run("j", &proposal(json!({"stages": [stage(&[last, write("b", "1")])]}))).await;
+    for name in ["a", "b"] {
+        world.send("DELETE", &path(name), &json!({})).await;
+    }
+    world.delete().await;
+    let lines = world.traffic.take();
+    assert_eq!(lines, ["GET configmaps/a", "DELETE configmaps/b"]);
+    assert_eq!(world.inventory().len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_as_wanted_before_it_goes_is_not_written() {
+    let mut world = World::new().await;
+    let last = json!({"object": config_map("a", "1"), "how": "replace", "beforeDeletion": {"data": {"k": "1"}}});
+    world.run("j", &proposal(json!({"stages": [stage(&[last])]}))).await;
+    world.traffic.take();
+    world.delete().await;
+    assert_eq!(world.traffic.take(), ["GET configmaps/a", "DELETE configmaps/a"]);
+}
+
+#[tokio::test]
+async fn c_24_a_superseded_deletion_deletes_nothing() {
+    let mut world = World::new().await;
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1")])]}))).await;
+    world.is_current.store(false, std::sync::atomic::Ordering::SeqCst);
+    let result = world.look_at_deletion().await;
+    assert!(matches!(&result, Err(Halt::Retry(failure)) if failure.reason == "Superseded"), "{result:?}");
+    assert_eq!((names(&world).await, world.inventory()), (vec!["a".to_owned()], vec!["a".to_owned()]));
+}
+
+#[tokio::test]
+async fn an_item_without_an_inventory_asks_no_cluster_when_it_is_deleted() {
+    let mut world = World::new().await;
+    world.delete().await;
+    assert_eq!(world.traffic.take(), [""; 0]);
 }

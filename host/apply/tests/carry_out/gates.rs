@@ -6,7 +6,7 @@ use orangery_apply::Outcome;
 use orangery_core::step::Halt;
 use orangery_proposal::{
     Proposal,
-    item::{At, Position, StageStep},
+    executor::{ExecutionStep, Position, StageStep},
 };
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn waits(result: &Result<Outcome, Halt>) -> String {
 async fn a_gate_that_holds_at_once_reads_nothing() {
     let mut world = World::new().await;
     assert_eq!(world.run("j", &gated(ready_when_data_is("1"))).await, Outcome::Finished);
-    assert_eq!(world.traffic.take(), ["keep", "record", "POST default/configmaps", "record"]);
+    assert_eq!(world.traffic.take(), ["persist", "record", "POST default/configmaps", "record"]);
 }
 
 #[tokio::test]
@@ -49,8 +49,8 @@ async fn a_gate_is_woken_by_a_change_and_survives_a_restart() {
         world.wait().await;
         world.send("PATCH", A, &json!({"metadata": {"labels": {"other": "change"}}})).await;
     }
-    let progress = world.status.page.progress.clone().unwrap();
-    assert_eq!(progress.at, At::Stage(Position::stage(0).step(StageStep::Waiting)));
+    let progress = world.status.state.progress.clone().unwrap();
+    assert_eq!(progress.step, ExecutionStep::Stage(Position::stage(0).step(StageStep::Waiting)));
     world.restart();
     world.traffic.take();
     world.send("PATCH", A, &json!({"data": {"k": "2"}})).await;
@@ -191,9 +191,9 @@ async fn a_proposal_that_goes_on_calls_again_when_its_time_has_come() {
         ..plan
     };
     assert_eq!(world.run("j", &again).await, Outcome::Call);
-    let progress = world.status.page.progress.as_ref().unwrap();
+    let progress = world.status.state.progress.as_ref().unwrap();
     let due = jiff::Timestamp::from_second(5).unwrap();
-    assert_eq!((progress.at.clone(), progress.planned.len()), (At::Calling { after: Some(due) }, 1));
+    assert_eq!((progress.step.clone(), progress.planned.len()), (ExecutionStep::Calling { after: Some(due) }, 1));
 }
 
 #[tokio::test]
@@ -207,4 +207,118 @@ async fn an_object_on_its_way_out_is_created_anew_when_it_is_gone() {
     world.send("PATCH", A, &json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(world.run("k", &plan).await, Outcome::Finished);
     assert_eq!(world.config_maps().await["a"], json!({"k": "2"}));
+}
+
+#[track_caller]
+fn stalls(result: Result<Outcome, Halt>) -> (String, String) {
+    match result {
+        Err(Halt::Stall(failure)) => (failure.reason, failure.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn exports_that_can_never_be_had_fail_the_job() {
+    let mut world = World::new().await;
+    let exports =
+        |rule: Value| proposal(json!({"stages": [stage(&[write("a", "1")])], "next": {"finish": {"exports": [rule]}}}));
+    let at = |path: &str| json!({"key": "e", "source": {"path": {"key": key("a"), "path": path}}});
+    let (reason, _) = stalls(world.look("j", &exports(at(".data["))).await);
+    assert_eq!(reason, "InvalidPath");
+    let root = json!({"key": "", "source": {"value": "no object"}});
+    let message = "an export without a key must be an object, because it becomes all exports of the item";
+    assert_eq!(stalls(world.look("k", &exports(root)).await), ("InvalidExport".to_owned(), message.to_owned()));
+    let then = json!({"apiVersion": "v1", "kind": "ConfigMap", "path": ".data.k"});
+    let follows = json!({"key": "e", "source": {"path": {"key": key("a"), "path": ".data.k", "then": then}}});
+    let Err(Halt::Retry(failure)) = world.look("l", &exports(follows)).await else { panic!() };
+    assert_eq!(failure.message, "the export e follows .data.k of ConfigMap default/a, which is no object with a name");
+    assert_eq!(world.status.exports, None);
+}
+
+#[tokio::test]
+async fn exports_wait_for_objects_that_nobody_has_made_yet() {
+    let mut world = World::new().await;
+    let rule = json!({"key": "e", "source": {"path": {"key": key("late"), "path": ".data.k"}}});
+    let plan = proposal(json!({"next": {"finish": {"exports": [rule]}}}));
+    assert_eq!(waits(&world.look("j", &plan).await), "waiting for ConfigMap default/late to exist");
+    world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map("late", "1")).await;
+    assert_eq!(world.run("j", &plan).await, Outcome::Finished);
+    assert_eq!(world.status.exports, Some(json!({"e": "1"})));
+}
+
+#[tokio::test]
+async fn a_check_has_a_time_of_its_own_and_says_its_name() {
+    let mut world = World::new().await;
+    let mut gate = ready_when_data_is("2");
+    gate["ready"][0]["timeout"] = json!(2000);
+    let plan = gated(gate);
+    let Err(Halt::Wait(wait)) = world.look("j", &plan).await else { panic!() };
+    assert_eq!(wait.again_in(), Some(Duration::from_secs(2)));
+    world.wait().await;
+    world.pass(Duration::from_secs(2));
+    let (reason, message) = stalls(world.look("j", &plan).await);
+    assert_eq!(reason, "ProgressingTimeout");
+    assert!(message.starts_with("check mine did not hold within 2 s: waiting for ConfigMap default/a"), "{message}");
+}
+
+#[tokio::test]
+async fn a_gate_with_a_check_that_cannot_be_used_fails_the_stage() {
+    let mut world = World::new().await;
+    let expression =
+        json!({"ready": [{"name": "mine", "scope": {"keys": [key("a")]}, "rule": {"expression": "true"}}]});
+    let message = "CEL expressions are not evaluated by this version";
+    assert_eq!(
+        stalls(world.look("j", &gated(expression)).await),
+        ("InvalidReadinessCheck".to_owned(), message.to_owned())
+    );
+}
+
+#[tokio::test]
+async fn objects_of_others_are_not_waited_for_with_the_stage() {
+    let mut world = World::new().await;
+    world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map("theirs", "1")).await;
+    let theirs = json!({"object": config_map("theirs", "2"), "how": "create"});
+    let rule = json!({"requirements": [{"path": ".data.k", "operator": "==", "values": ["2"]}]});
+    let gate = json!({"ready": [{"name": "mine", "scope": "stage", "rule": rule}]});
+    let plan = proposal(json!({"stages": [{"name": "s", "writes": [write("a", "2"), theirs], "gate": gate}]}));
+    assert_eq!(world.run("j", &plan).await, Outcome::Finished);
+    assert_eq!(world.config_maps().await["theirs"], json!({"k": "1"}));
+}
+
+#[tokio::test]
+async fn a_job_of_another_is_waited_for_until_it_exists_and_has_finished() {
+    let mut world = World::new().await;
+    let completed = json!({"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "theirs"});
+    let plan = gated(json!({"completed": [completed]}));
+    let mut look = world.look("j", &plan).await;
+    assert_eq!(waits(&look), "waiting for Job default/theirs to exist");
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "theirs", "namespace": "default"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}});
+    world.send("POST", "/apis/batch/v1/namespaces/default/jobs", &job).await;
+    while waits(&look) != "waiting for Job default/theirs to finish" {
+        world.wait().await;
+        look = world.look("j", &plan).await;
+    }
+    let done = json!({"status": {"conditions": [{"type": "Complete", "status": "True"}]}});
+    world.send("PATCH", "/apis/batch/v1/namespaces/default/jobs/theirs/status", &done).await;
+    assert_eq!(world.run("j", &plan).await, Outcome::Finished);
+}
+
+#[tokio::test]
+async fn c_08_a_failure_that_may_pass_is_one_for_good_when_the_time_of_the_stage_is_up() {
+    let mut world = World::new().await;
+    let lost = json!({"object": {"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "bad", "namespace": "absent"}}, "how": "replace"});
+    let plan = proposal(
+        json!({"recover": [1], "stages": [{"name": "s", "writes": [lost], "gate": "accepted", "timeout": 5000}]}),
+    );
+    assert!(matches!(world.look("j", &plan).await, Err(Halt::Retry(_))));
+    world.pass(Duration::from_secs(5));
+    // The state of a failed call is the caller's to write: the record before the write is what is left of it.
+    assert_eq!(world.run("j", &plan).await, Outcome::Call);
+    let Some(ExecutionStep::Recovering(failure)) = world.status.state.progress.clone().map(|progress| progress.step)
+    else {
+        panic!()
+    };
+    assert!(failure.problem.message.starts_with("stage s did not hold within 5 s: "), "{failure:?}");
 }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -13,8 +13,8 @@ use axum::{Router, body::Body};
 use jiff::Timestamp;
 use kube::Client;
 use orangery_apply::{
-    Cluster, ClusterPool, ClusterSet, Connections, Drifted, Effect, Job, Ledger, Outcome, Page, Purpose, Waiter,
-    carry_out, delete, drift, preview,
+    Cluster, ClusterPool, ClusterSet, Connections, DryRun, ItemState, Job, Outcome, ProgressStore, Purpose, Waiter,
+    carry_out, delete, dry_run,
 };
 use orangery_core::{
     digest::sha256,
@@ -23,9 +23,7 @@ use orangery_core::{
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_proposal::{
-    ClusterRef, Proposal, SecretContent,
-    inventory::Located,
-    item::{At, Kept},
+    ClusterRef, Proposal, SecretContent, executor::ExecutionStep, inventory::Located, item::StoredProposal,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -46,7 +44,7 @@ pub(crate) enum Break {
     Answer,
 }
 
-/// What was asked of the server and of the ledger, in order, and which write breaks.
+/// What was asked of the server and of the store, in order, and which write breaks.
 #[derive(Default)]
 pub(crate) struct Traffic {
     log: Mutex<Vec<String>>,
@@ -93,7 +91,7 @@ impl Traffic {
 /// What the item's status and Secrets hold.
 #[derive(Default)]
 pub(crate) struct Status {
-    pub(crate) page: Page,
+    pub(crate) state: ItemState,
     proposals: BTreeMap<String, Proposal>,
     pub(crate) exports: Option<Value>,
     /// The job that has succeeded last, written with its last page.
@@ -115,6 +113,8 @@ pub(crate) struct World {
     pub(crate) traffic: Arc<Traffic>,
     pub(crate) status: Status,
     pub(crate) is_current: AtomicBool,
+    /// For how many questions more it is.
+    allowed: AtomicUsize,
     clock: Settable,
     pool: ClusterPool,
     woken: Arc<Notify>,
@@ -132,7 +132,7 @@ impl Connections for Connected {
     }
 }
 
-struct Book<'a> {
+struct TestStore<'a> {
     status: &'a mut Status,
     traffic: &'a Traffic,
 }
@@ -141,7 +141,7 @@ fn lost() -> Halt {
     Halt::Retry(orangery_core::error::Failure::new("Test", "Lost", "the process was killed"))
 }
 
-impl Book<'_> {
+impl TestStore<'_> {
     fn write(&mut self, line: &str, change: impl FnOnce(&mut Status)) -> Step<()> {
         self.traffic.note(line.to_owned());
         match self.traffic.write() {
@@ -158,17 +158,17 @@ impl Book<'_> {
     }
 }
 
-impl Ledger for Book<'_> {
-    fn record<'a>(&'a mut self, page: &'a Page) -> BoxFuture<'a, Step<()>> {
-        Box::pin(async move { self.write("record", |status| status.page = page.clone()) })
+impl ProgressStore for TestStore<'_> {
+    fn record<'a>(&'a mut self, state: &'a ItemState) -> BoxFuture<'a, Step<()>> {
+        Box::pin(async move { self.write("record", |status| status.state = state.clone()) })
     }
 
-    fn keep<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<Kept>> {
+    fn persist<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<StoredProposal>> {
         Box::pin(async move {
             let digest = sha256(json!(proposal).to_string().as_bytes());
-            let kept = Kept { digest: digest.clone(), secrets: vec![] };
-            self.write("keep", |status| drop(status.proposals.insert(digest, proposal.clone())))?;
-            Ok(kept)
+            let stored = StoredProposal { digest: digest.clone(), secrets: vec![] };
+            self.write("persist", |status| drop(status.proposals.insert(digest, proposal.clone())))?;
+            Ok(stored)
         })
     }
 
@@ -219,6 +219,7 @@ impl World {
             traffic,
             status: Status::default(),
             is_current: AtomicBool::new(true),
+            allowed: AtomicUsize::new(usize::MAX),
             clock: Settable(Mutex::new(Timestamp::UNIX_EPOCH)),
             pool: pool(&woken),
             woken,
@@ -236,6 +237,23 @@ impl World {
         *now = now.checked_add(time).unwrap();
     }
 
+    /// Stores a proposal as a job before this call has.
+    pub(crate) fn store(&mut self, proposal: &Proposal) {
+        let digest = sha256(json!(proposal).to_string().as_bytes());
+        self.status.proposals.insert(digest.clone(), proposal.clone());
+        self.status.state.stored = Some(StoredProposal { digest, secrets: vec![] });
+    }
+
+    /// A config map of the target.
+    pub(crate) fn located(&self, name: &str) -> Located {
+        Located { on: ClusterRef::Target, key: serde_json::from_value(key(name)).unwrap() }
+    }
+
+    /// The job is current for so many questions, and not any more then.
+    pub(crate) fn allow(&self, questions: usize) {
+        self.allowed.store(questions, Ordering::SeqCst);
+    }
+
     pub(crate) fn clusters(&self) -> ClusterSet {
         let cluster = self.pool.adopt("the cluster of the test", &self.client);
         self.pool.set(Arc::new(Connected(cluster)), waiter())
@@ -243,14 +261,18 @@ impl World {
 
     /// One look. What is to be done again is the kept proposal, if there is progress, else `proposal`.
     pub(crate) async fn look(&mut self, job: &str, proposal: &Proposal) -> Step<Outcome> {
-        let mut page = self.status.page.clone();
-        page.progress = page.progress.filter(|progress| progress.job == job);
-        let carried_on =
-            page.progress.as_ref().filter(|progress| !matches!(progress.at, At::Calling { .. } | At::Recovering(_)));
-        let kept = carried_on.and(page.kept.as_ref());
+        let mut state = self.status.state.clone();
+        state.progress = state.progress.filter(|progress| progress.job == job);
+        let carried_on = state
+            .progress
+            .as_ref()
+            .filter(|progress| !matches!(progress.step, ExecutionStep::Calling { .. } | ExecutionStep::Recovering(_)));
+        let kept = carried_on.and(state.stored.as_ref());
         let proposal = kept.map_or(proposal, |kept| &self.status.proposals[&kept.digest]).clone();
         let clusters = self.clusters();
-        let is_current = || self.is_current.load(Ordering::SeqCst);
+        let allowed =
+            || self.allowed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        let is_current = || self.is_current.load(Ordering::SeqCst) && allowed();
         let labels = [LABEL.to_owned()];
         let job = Job {
             id: job,
@@ -261,13 +283,13 @@ impl World {
             clock: &self.clock,
             is_current: &is_current,
         };
-        let mut book = Book { status: &mut self.status, traffic: &self.traffic };
-        let result = carry_out(&job, &mut book, &proposal, &mut page).await;
+        let mut store = TestStore { status: &mut self.status, traffic: &self.traffic };
+        let result = carry_out(&job, &mut store, &proposal, &mut state).await;
         // Where a look ends that was not killed, the caller writes the page, and the end of the job with it.
         if !matches!(&result, Err(Halt::Retry(_))) {
             let ended = matches!(&result, Ok(Outcome::Finished)).then(|| job.id.to_owned());
-            book.write("record", |status| {
-                status.page = page;
+            store.write("record", |status| {
+                status.state = state;
                 status.succeeded = ended;
             })?;
         }
@@ -314,35 +336,21 @@ impl World {
             clock: &self.clock,
             is_current: &is_current,
         };
-        let mut page = self.status.page.clone();
-        let result = delete(&job, &mut page).await;
+        let mut state = self.status.state.clone();
+        let result = delete(&job, &mut state).await;
         if !matches!(&result, Err(Halt::Retry(_))) {
-            self.status.page = page;
+            self.status.state = state;
         }
         clusters.keep_waiting();
         result
     }
 
-    pub(crate) async fn drift(&self, proposal: &Proposal) -> BTreeMap<Located, Drifted> {
-        let clusters = self.clusters();
-        let job = Job {
-            id: "drift",
-            purpose: Purpose::Install,
-            owner: "item",
-            labels: &[],
-            clusters: &clusters,
-            clock: &self.clock,
-            is_current: &|| true,
-        };
-        drift(&job, proposal).await.unwrap()
-    }
-
     /// What a proposal would do, with what the item has now.
-    pub(crate) async fn preview(&self, proposal: &Proposal) -> Vec<Effect> {
+    pub(crate) async fn dry_run(&self, proposal: &Proposal) -> Step<DryRun> {
         let clusters = self.clusters();
         let labels = [LABEL.to_owned()];
         let job = Job {
-            id: "preview",
+            id: "dry-run",
             purpose: Purpose::Install,
             owner: "item",
             labels: &labels,
@@ -350,7 +358,7 @@ impl World {
             clock: &self.clock,
             is_current: &|| true,
         };
-        preview(&job, proposal, &self.status.page.inventory).await.unwrap()
+        dry_run(&job, proposal, &self.status.state.inventory).await
     }
 
     /// Waits until a watch has woken the item.
@@ -365,6 +373,16 @@ impl World {
         let named =
             items.iter().map(|item| (item["metadata"]["name"].as_str().unwrap().to_owned(), item["data"].clone()));
         named.filter(|(name, _)| name != "kube-root-ca.crt").collect()
+    }
+
+    /// The config maps of namespace `default` as objects, by name.
+    pub(crate) async fn objects(&self) -> BTreeMap<String, Value> {
+        let mut objects = BTreeMap::new();
+        for name in self.config_maps().await.into_keys() {
+            let object = self.get(&format!("/api/v1/namespaces/default/configmaps/{name}")).await;
+            objects.extend(object.map(|object| (name, object)));
+        }
+        objects
     }
 
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {
@@ -384,7 +402,7 @@ impl World {
 
     /// The names in the inventory.
     pub(crate) fn inventory(&self) -> Vec<String> {
-        self.status.page.inventory.0.keys().map(|located| located.key.name.clone()).collect()
+        self.status.state.inventory.0.keys().map(|located| located.key.name.clone()).collect()
     }
 }
 

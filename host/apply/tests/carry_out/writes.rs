@@ -4,11 +4,7 @@ use std::sync::atomic::Ordering;
 
 use orangery_apply::Outcome;
 use orangery_core::step::Halt;
-use orangery_proposal::{
-    ClusterRef, ObjectKey,
-    deployer::Clusters,
-    item::{At, Progress},
-};
+use orangery_proposal::{ClusterRef, ObjectKey, deployer::Clusters, executor::ExecutionStep, item::Progress};
 use serde_json::{Value, json};
 
 use crate::world::{LABEL, World, config_map, proposal, stage, write};
@@ -22,7 +18,7 @@ async fn the_inventory_is_recorded_before_the_first_object_is_written() {
     let created = world.get("/api/v1/namespaces/default/configmaps/a").await.unwrap();
     assert_eq!(created["metadata"]["labels"], json!({LABEL: "item"}));
     assert_eq!(created["data"], json!({"k": "1"}));
-    let entry = world.status.page.inventory.0.values().next().unwrap();
+    let entry = world.status.state.inventory.0.values().next().unwrap();
     assert_eq!(entry.uid.as_deref(), created["metadata"]["uid"].as_str());
 }
 
@@ -175,7 +171,9 @@ async fn a_failed_stage_calls_the_component_that_wants_to_recover() {
     let mut recovering = stages;
     recovering["recover"] = json!([7]);
     assert_eq!(world.run("k", &proposal(recovering)).await, Outcome::Call);
-    let Some(Progress { at: At::Recovering(failure), .. }) = &world.status.page.progress else { panic!() };
+    let Some(Progress { step: ExecutionStep::Recovering(failure), .. }) = &world.status.state.progress else {
+        panic!()
+    };
     assert_eq!((failure.stage.as_str(), failure.key.as_ref().unwrap().name.as_str()), ("s", "a"));
     // The answer of the next call is begun, not gone on with.
     let repaired = proposal(json!({"stages": [stage(&[write("b", "1")])]}));
@@ -209,18 +207,4 @@ async fn components_read_through_the_same_clusters() {
     assert!(clusters.version(&on).await.unwrap().starts_with("v1."));
     let unknown = ObjectKey { kind: "Nope".into(), ..key("x") };
     assert!(matches!(Clusters::get(&clusters, &on, &unknown).await, Err(orangery_core::error::Fault::Invalid(_))));
-}
-
-#[tokio::test]
-async fn drift_is_seen_without_writing() {
-    let mut world = World::new().await;
-    let plan = proposal(json!({"stages": [stage(&[write("a", "1"), write("b", "1"), write("c", "1")])]}));
-    world.run("j", &plan).await;
-    world.send("PATCH", "/api/v1/namespaces/default/configmaps/b", &json!({"data": {"k": "drifted"}})).await;
-    world.send("DELETE", "/api/v1/namespaces/default/configmaps/c", &json!({})).await;
-    let found = world.drift(&plan).await;
-    let shown: Vec<String> =
-        found.iter().map(|(located, drifted)| format!("{} {drifted:?}", located.key.name)).collect();
-    assert_eq!(shown, [r#"b Changed([Different("/data/k")])"#, "c Missing"]);
-    assert!(world.traffic.take().iter().all(|line| line.starts_with("GET")));
 }

@@ -1,13 +1,13 @@
 //! Asking one condition: what it reads is gathered, and it is evaluated.
 
-use orangery_apply::Sight;
+use orangery_apply::Observed;
+use orangery_blueprint::plan::gate::{NOT_KNOWN_YET, Unanswered};
 use orangery_blueprint::{
     gate::{self, Answered, ComponentTest, Condition, Definition, NamedObject, Test},
     plugins::Question,
 };
 use orangery_core::{
     error::{Failure, Fault},
-    plan::gate::{NOT_KNOWN_YET, Unanswered},
     step::Halt,
     workflow::Point,
 };
@@ -151,10 +151,10 @@ impl<T: Sync> Evaluator<'_, T> {
         };
         let shown = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
         Ok(match self.clusters.look(&on, &key).await.map_err(unanswered)? {
-            Sight::Present(object) => Ok(without_secrets(&object)),
-            Sight::Absent => Ok(Value::Null),
-            Sight::Unknown => Err(Answered::unknown(NOT_KNOWN_YET, format!("{kind} {shown} is not known yet"))),
-            Sight::Blind(why) => {
+            Observed::Present(object) => Ok(without_secrets(&object)),
+            Observed::Absent => Ok(Value::Null),
+            Observed::Unknown => Err(Answered::unknown(NOT_KNOWN_YET, format!("{kind} {shown} is not known yet"))),
+            Observed::Forbidden(why) => {
                 let message = format!("{kind} {shown} cannot be watched on {on}: {why}", on = on_name(&on));
                 Err(Answered::unknown("ObjectNotVisible", message))
             }
@@ -165,11 +165,11 @@ impl<T: Sync> Evaluator<'_, T> {
         let on = cluster(definition.target.as_deref(), own)?;
         Ok(match self.clusters.definitions(&on).await.map_err(unanswered)? {
             Ok(known) => gate::is_defined(definition, known.iter().map(AsRef::as_ref)),
-            Err(Sight::Blind(why)) => {
+            Err(Observed::Forbidden(why)) => {
                 let message = format!("CustomResourceDefinitions cannot be watched on {on}: {why}", on = on_name(&on));
                 Answered::unknown("ObjectNotVisible", message)
             }
-            Err(Sight::Unknown | Sight::Absent | Sight::Present(_)) => {
+            Err(Observed::Unknown | Observed::Absent | Observed::Present(_)) => {
                 Answered::unknown(NOT_KNOWN_YET, "the definitions of the cluster are not known yet")
             }
         })

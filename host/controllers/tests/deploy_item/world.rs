@@ -1,9 +1,10 @@
 //! An API server with our kinds, one controller, and a component that says what the item's configuration says.
 
 use std::{
+    num::NonZeroU32,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicI64, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -82,6 +83,10 @@ pub(crate) struct Scripted {
     grants: Grants,
     labels: Vec<String>,
     pub(crate) calls: Mutex<Vec<Item>>,
+    /// The calls before an uninstall.
+    pub(crate) uninstalls: Mutex<Vec<Item>>,
+    /// Whether proposals that are held back are answered.
+    pub(crate) is_open: AtomicBool,
     called: Arc<Notify>,
 }
 
@@ -93,6 +98,8 @@ impl Scripted {
             grants: serde_json::from_value(everything).unwrap(),
             labels: vec!["example.org/item".into()],
             calls: Mutex::default(),
+            uninstalls: Mutex::default(),
+            is_open: AtomicBool::new(false),
             called,
         }
     }
@@ -111,6 +118,13 @@ impl Scripted {
                 return Err(Fault::later(Code::Unfinished, "not yet"));
             }
             proposal = proposal["then"].take();
+        }
+        // `{"closed": PROPOSAL}` is not answered before the component is open.
+        if let Some(then) = proposal.get_mut("closed").map(Value::take) {
+            if !self.is_open.load(Ordering::SeqCst) {
+                return Err(Fault::later(Code::Unfinished, "closed"));
+            }
+            proposal = then;
         }
         Ok(serde_json::from_value(proposal).unwrap())
     }
@@ -133,8 +147,14 @@ impl Deployer for Scripted {
         Box::pin(async move { self.answer(item) })
     }
 
-    fn uninstall<'a>(&'a self, _: &'a Item, _: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
-        Box::pin(async { Ok(None) })
+    /// Answers `config.uninstalls[n]` like `plan`; nothing where there is none.
+    fn uninstall<'a>(&'a self, item: &'a Item, _: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
+        Box::pin(async move {
+            self.uninstalls.lock().unwrap().push(item.clone());
+            let number = item.checkpoint.as_ref().and_then(|bytes| bytes.first()).copied().unwrap_or_default();
+            let proposal = item.config.pointer(&format!("/uninstalls/{number}")).cloned();
+            Ok(proposal.map(|proposal| serde_json::from_value(proposal).unwrap()))
+        })
     }
 }
 
@@ -166,6 +186,9 @@ pub(crate) struct World {
     /// Phase and `jobIDFinished` after each change of an item, as the store saw them.
     pub(crate) changes: Arc<Mutex<Vec<String>>>,
     changed: Arc<Notify>,
+    /// The host of the controller that runs.
+    pub(crate) host: Option<Arc<ControllerContext>>,
+    max_parallel: Option<NonZeroU32>,
     stop: CancellationToken,
     /// By how many seconds the controller's clock is ahead.
     ahead: Arc<AtomicI64>,
@@ -179,6 +202,15 @@ impl Drop for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::begun(None).await
+    }
+
+    /// With a limit on the items that are under way at once.
+    pub(crate) async fn limited(most: NonZeroU32) -> Self {
+        Self::begun(Some(most)).await
+    }
+
+    async fn begun(max_parallel: Option<NonZeroU32>) -> Self {
         let options =
             Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock: Arc::new(now) };
         let server = start(options).await.unwrap();
@@ -198,6 +230,8 @@ impl World {
             plugin: Arc::new(Scripted::new(Arc::clone(&changed))),
             changes: Arc::default(),
             changed,
+            host: None,
+            max_parallel,
             stop: CancellationToken::new(),
             ahead: Arc::default(),
         };
@@ -246,7 +280,9 @@ impl World {
         );
         // Nobody here would take a guard away.
         host.guards = false;
+        host.max_parallel = self.max_parallel;
         let host = Arc::new(host);
+        self.host = Some(Arc::clone(&host));
         let (changes, changed) = (Arc::clone(&self.changes), Arc::clone(&self.changed));
         host.stores.deploy_items.subscribe(move |change| {
             let line = match change.after {
@@ -301,6 +337,12 @@ impl World {
         self.items().patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
+    /// Ends the job of an item, as an Execution does that is interrupted.
+    pub(crate) async fn interrupt(&self, name: &str, job: &str) {
+        let interrupted = json!({"status": {"phase": "Failed", "jobIDFinished": job}});
+        self.items().patch_status(name, &PatchParams::default(), &Patch::Merge(interrupted)).await.unwrap();
+    }
+
     pub(crate) async fn delete(&self, name: &str) {
         self.items().delete(name, &DeleteParams::default()).await.unwrap();
     }
@@ -344,6 +386,31 @@ impl World {
         self.wait(name, |item| item.is_some_and(says)).await;
     }
 
+    /// Where the job of an item stands in its proposal, as the status says it; `None` where it does not say.
+    pub(crate) fn step(item: &DeployItem) -> Option<Value> {
+        item.status.as_ref()?.provider_status.as_ref()?.pointer("/orangery/progress/at").cloned()
+    }
+
+    /// Waits until the job of an item waits in this step, and says so in these words.
+    pub(crate) async fn waiting_in(&self, name: &str, step: &Value, text: &str) {
+        let says = |item: &DeployItem| item.conditions().iter().any(|condition| condition.message.contains(text));
+        self.wait(name, |item| item.is_some_and(|item| says(item) && Self::step(item).as_ref() == Some(step))).await;
+    }
+
+    pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// Changes a config map, as somebody else does.
+    pub(crate) async fn patch_config_map(&self, name: &str, patch: Value) {
+        self.config_maps().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Has the controller look at an item.
+    pub(crate) async fn touch(&self, name: &str, why: &str) {
+        self.patch(name, json!({"metadata": {"annotations": {"look": why}}})).await;
+    }
+
     /// The value of a config map; `None` where there is none.
     pub(crate) async fn value(&self, name: &str) -> Option<String> {
         let api: Api<ConfigMap> = Api::default_namespaced(self.client.clone());
@@ -380,16 +447,26 @@ pub(crate) fn proposal(name: &str, fields: Value) -> Value {
     whole
 }
 
-/// A gate that holds when the config map `a` has this value.
-pub(crate) fn gate(value: &str) -> Value {
-    let key = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "a"});
+/// The key of a config map.
+pub(crate) fn key(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": name})
+}
+
+/// A gate that holds when a config map has this value.
+pub(crate) fn gate(name: &str, value: &str) -> Value {
+    let key = key(name);
     json!({"ready": [{"name": "mine", "scope": {"keys": [key]},
         "rule": {"requirements": [{"path": ".data.k", "operator": "==", "values": [value]}]}}]})
 }
 
+/// A proposal whose only stage waits for a value of the config map that it writes.
+pub(crate) fn gated_on(name: &str, value: &str) -> Value {
+    let mut whole = proposal(name, json!({}));
+    whole["stages"][0]["gate"] = gate(name, value);
+    whole
+}
+
 /// A proposal whose only stage waits for a value of the config map `a`.
 pub(crate) fn gated(value: &str) -> Value {
-    let mut whole = proposal("a", json!({}));
-    whole["stages"][0]["gate"] = gate(value);
-    whole
+    gated_on("a", value)
 }

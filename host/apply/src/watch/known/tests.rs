@@ -14,8 +14,8 @@ fn waiter(name: &str) -> Waiter {
     Waiter { kind: "DeployItem", namespace: "n".into(), name: name.into() }
 }
 
-fn present(name: &str, version: &str) -> Sight {
-    Sight::Present(Arc::new(object(name, version)))
+fn present(name: &str, version: &str) -> Observed {
+    Observed::Present(Arc::new(object(name, version)))
 }
 
 fn synced() -> Known {
@@ -29,16 +29,16 @@ fn synced() -> Known {
 fn nothing_is_known_before_the_first_list() {
     let mut known = Known::of(None);
     known.wait(Some(place("x")), waiter("w"));
-    assert_eq!(known.sight(&place("x")), Sight::Unknown);
+    assert_eq!(known.observed(&place("x")), Observed::Unknown);
     assert_eq!(known.failed("forbidden".into()), [waiter("w")]);
     assert_eq!(known.failed("forbidden".into()), []);
-    assert_eq!(known.sight(&place("x")), Sight::Blind("forbidden".into()));
+    assert_eq!(known.observed(&place("x")), Observed::Forbidden("forbidden".into()));
     known.begin_list();
     known.listed(object("x", "1"));
     assert_eq!(known.end_list(), [waiter("w")]);
-    assert_eq!((known.sight(&place("x")), known.sight(&place("y"))), (present("x", "1"), Sight::Absent));
+    assert_eq!((known.observed(&place("x")), known.observed(&place("y"))), (present("x", "1"), Observed::Absent));
     assert_eq!(known.failed("broke off".into()), []);
-    assert_eq!(known.sight(&place("x")), present("x", "1"));
+    assert_eq!(known.observed(&place("x")), present("x", "1"));
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn an_older_word_never_hides_what_a_write_has_answered() {
     let mut known = synced();
     known.absorb(&object("x", "9"));
     known.changed(object("x", "5"));
-    assert_eq!(known.sight(&place("x")), present("x", "9"));
+    assert_eq!(known.observed(&place("x")), present("x", "9"));
     known.begin_list();
     known.listed(object("x", "8"));
     known.end_list();
-    assert_eq!(known.sight(&place("x")), present("x", "9"));
+    assert_eq!(known.observed(&place("x")), present("x", "9"));
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn a_late_answer_resurrects_nothing() {
     let mut known = synced();
     known.removed(&object("x", "7"));
     known.absorb(&object("x", "6"));
-    assert_eq!(known.sight(&place("x")), Sight::Absent);
+    assert_eq!(known.observed(&place("x")), Observed::Absent);
     known.absorb(&object("x", "8"));
-    assert_eq!(known.sight(&place("x")), present("x", "8"));
+    assert_eq!(known.observed(&place("x")), present("x", "8"));
 }
 
 #[test]
@@ -103,14 +103,14 @@ fn answers_of_other_namespaces_are_not_taken_in() {
     known.absorb(&object("x", "1"));
     known.begin_list();
     known.end_list();
-    assert_eq!(known.sight(&place("x")), Sight::Absent);
+    assert_eq!(known.observed(&place("x")), Observed::Absent);
 }
 
 #[test]
 fn managed_fields_are_not_kept() {
     let mut known = synced();
     known.absorb(&json!({"metadata": {"namespace": "a", "name": "x", "resourceVersion": "1", "managedFields": [1]}}));
-    assert_eq!(known.sight(&place("x")), present("x", "1"));
+    assert_eq!(known.observed(&place("x")), present("x", "1"));
 }
 
 #[test]

@@ -6,15 +6,13 @@ use std::{
 };
 
 use orangery_api::{installation::Installation, label, marks::Marks};
+use orangery_blueprint::plan::import::{Unread, unread};
 use orangery_blueprint::{
     binding::Imports,
     import::{self, DataValue, Imported, Sources, TargetObject},
     record::Scope,
 };
-use orangery_core::{
-    plan::import::{Unread, unread},
-    step::Step,
-};
+use orangery_core::step::Step;
 use orangery_reconcile::Key;
 use serde_json::Value;
 

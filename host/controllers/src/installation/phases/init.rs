@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use orangery_api::{condition, context::DEFAULT_CONTEXT};
+use orangery_blueprint::plan::import::failed;
 use orangery_blueprint::{
     import::{self, Imported},
     rendering::ExecutionKind,
@@ -10,7 +11,7 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     error::{Code, Failure},
-    plan::{import::failed, installation as plan},
+    plan::installation as plan,
     step::{Halt, Step, Until, Verdict},
 };
 use orangery_reconcile::Key;

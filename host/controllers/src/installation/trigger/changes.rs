@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use orangery_api::installation::{Installation, InstallationStatus};
-use orangery_apply::{Lookout, Sight, Waiter};
+use orangery_apply::{ObjectWatcher, Observed, Waiter};
 use orangery_blueprint::{binding::Imports, import};
 use orangery_core::{
     error::{Code, Failure},
@@ -41,7 +41,7 @@ use crate::{
 
 /// What roots import beside our own kinds, watched by name.
 pub(in crate::installation) struct ImportWatches {
-    watcher: Arc<Lookout>,
+    watcher: Arc<ObjectWatcher>,
 }
 
 /// What a job begins with, for its root to tell what is new afterwards.
@@ -71,7 +71,7 @@ impl ImportWatches {
     /// Over a host; `queue` is that of the Installations, in which changes wake those who import.
     pub(in crate::installation) fn new(host: &ControllerContext, queue: Queue) -> Self {
         let wake = move |waiter: &Waiter| queue.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
-        let watcher = Arc::new(Lookout::new(host.client.clone(), wake));
+        let watcher = Arc::new(ObjectWatcher::new(host.client.clone(), wake));
         let watched = Arc::clone(&watcher);
         host.stores.installations.subscribe(move |change| {
             if let (Some(before), None) = (change.before, change.after) {
@@ -125,7 +125,7 @@ impl ImportWatches {
     }
 
     /// Watches the Secrets and ConfigMaps among the imports from now on. What is known of each.
-    fn keep(&self, host: &ControllerContext, installation: &Installation) -> Vec<(PlainName, Sight)> {
+    fn keep(&self, host: &ControllerContext, installation: &Installation) -> Vec<(PlainName, Observed)> {
         let waiter = waiter(Kind::Installation, &Key::of(installation));
         let named = plain_names(installation);
         let objects: Vec<_> = named.iter().map(|(kind, name)| (kind.resource(), name.clone())).collect();
@@ -142,10 +142,12 @@ impl ImportWatches {
         let mut seen = Vec::new();
         for (of, sight) in self.keep(host, installation) {
             match sight {
-                Sight::Present(object) => seen.push((of, object)),
-                Sight::Absent => {}
-                Sight::Unknown => return View::Unknown,
-                Sight::Blind(why) => return View::Forbidden(forbidden(&of.0.resource().kind, &namespace, &of.1, &why)),
+                Observed::Present(object) => seen.push((of, object)),
+                Observed::Absent => {}
+                Observed::Unknown => return View::Unknown,
+                Observed::Forbidden(why) => {
+                    return View::Forbidden(forbidden(&of.0.resource().kind, &namespace, &of.1, &why));
+                }
             }
         }
         let gathered = Gathered::seen(host, &namespace, seen);
@@ -213,7 +215,7 @@ fn is_about_to_be_asked(name: &str, siblings: &[Arc<Installation>]) -> bool {
 }
 
 /// Ends what an Installation has watched, if anybody watches anything.
-fn release(watcher: &Lookout, installation: &Installation) {
+fn release(watcher: &ObjectWatcher, installation: &Installation) {
     if !watcher.is_empty() {
         watcher.release(&waiter(Kind::Installation, &Key::of(installation)));
     }

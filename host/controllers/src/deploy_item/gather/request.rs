@@ -6,7 +6,11 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
 use orangery_apply::ClusterSet;
-use orangery_proposal::{Item, StageFailure, deployer::Reads, item::seed};
+use orangery_proposal::{
+    Item,
+    deployer::Reads,
+    item::{NextCall, seed},
+};
 use orangery_reconcile::Key;
 use serde_json::Value;
 
@@ -16,51 +20,44 @@ use crate::{artifacts::ContextArtifacts, controller_context::ControllerContext};
 /// The Context of an item that names none.
 const USUAL_CONTEXT: &str = "default";
 
-/// The job that asks.
-pub(super) struct Begin<'a> {
+/// The job that a component is called for.
+pub(in crate::deploy_item) struct ItemJob {
     /// Its id.
-    pub(super) job: &'a str,
+    pub(in crate::deploy_item) id: String,
     /// When it began.
-    pub(super) now: Timestamp,
+    pub(in crate::deploy_item) begun: Timestamp,
     /// How long it may take; `None` for ever.
-    pub(super) limit: Option<Duration>,
-}
-
-/// What came before the call.
-#[derive(Default)]
-pub(super) struct Call {
-    pub(super) checkpoint: Option<Vec<u8>>,
-    pub(super) failed: Option<StageFailure>,
+    pub(in crate::deploy_item) limit: Option<Duration>,
 }
 
 /// The Context of an item.
-pub(super) fn context(of: &DeployItem) -> Key {
+pub(in crate::deploy_item) fn context(of: &DeployItem) -> Key {
     let named = &of.spec.context;
     let name = if named.is_empty() { USUAL_CONTEXT.to_owned() } else { named.clone() };
-    Key { namespace: of.namespace().unwrap_or_default(), name }
+    Key { name, ..Key::of(of) }
 }
 
-/// The item as the component sees it; `status` is what the component keeps.
-pub(super) fn item(of: &DeployItem, begin: &Begin<'_>, call: Call, status: Option<&Value>) -> Item {
+/// The item as the component sees it; `status` is what the component keeps there.
+pub(super) fn item(of: &DeployItem, job: &ItemJob, call: NextCall, status: Option<&Value>) -> Item {
+    let Key { namespace, name } = Key::of(of);
     let uid = of.uid().unwrap_or_default();
     let spec = &of.spec;
-    let timeout = begin.limit.and_then(|limit| u64::try_from(limit.as_millis()).ok()).unwrap_or(u64::MAX);
     Item {
-        namespace: of.namespace().unwrap_or_default(),
-        name: of.name_any(),
-        seed: seed(&uid, begin.job),
+        namespace,
+        name,
+        seed: seed(&uid, &job.id),
         uid,
         item_type: spec.type_.clone(),
-        generation: of.metadata.generation.and_then(|number| u64::try_from(number).ok()).unwrap_or_default(),
+        generation: of.metadata.generation.and_then(|number| u64::try_from(number).ok()).unwrap_or(0),
         context: context(of).name,
         target: spec.target.as_ref().map(|target| target.name.clone()),
-        job: begin.job.to_owned(),
-        config: spec.config.clone().unwrap_or_default(),
+        job: job.id.clone(),
+        config: spec.config.clone().unwrap_or(Value::Null),
         status: status.cloned(),
         checkpoint: call.checkpoint,
         failed: call.failed,
-        now: begin.now.to_string(),
-        timeout,
+        now: job.begun.to_string(),
+        timeout: job.limit.and_then(|limit| u64::try_from(limit.as_millis()).ok()).unwrap_or(u64::MAX),
     }
 }
 

@@ -1,7 +1,7 @@
-//! `status.providerStatus`: what the component keeps, the inventory in the form of Landscaper's deployers, and beside
+//! `status.providerStatus`: what the component keeps there, the inventory in the form of Landscaper's deployers, and beside
 //! them, under `orangery`, what the host needs to go on and to delete.
 
-use orangery_apply::Page;
+use orangery_apply::ItemState;
 use orangery_core::{
     error::{Code, Failure},
     step::{Halt, Step},
@@ -9,7 +9,7 @@ use orangery_core::{
 use orangery_proposal::{
     DeletionGroup,
     inventory::Inventory,
-    item::{Kept, Progress},
+    item::{Progress, StoredProposal},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ const HOST: &str = "orangery";
 #[serde(rename_all = "camelCase")]
 struct Additions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    proposal: Option<Kept>,
+    proposal: Option<StoredProposal>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -33,7 +33,7 @@ struct Additions {
 ///
 /// # Errors
 /// A stall where the inventory cannot be read: guessing would leak or delete objects.
-pub(super) fn read(status: Option<&Value>, job: &str) -> Step<Page> {
+pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &str) -> Step<ItemState> {
     let mut own = status.and_then(Value::as_object).cloned().unwrap_or_default();
     let inventory =
         Inventory::read(own.remove(MANAGED_RESOURCES).as_ref()).map_err(|error| unreadable(&error.to_string()))?;
@@ -42,10 +42,10 @@ pub(super) fn read(status: Option<&Value>, job: &str) -> Step<Page> {
             .map_err(|error| unreadable(&format!("status.providerStatus.orangery cannot be read: {error}")))?,
         None => Additions::default(),
     };
-    Ok(Page {
+    Ok(ItemState {
         inventory,
         progress: additions.progress.filter(|progress| progress.job == job),
-        kept: additions.proposal,
+        stored: additions.proposal,
         status: (!own.is_empty()).then_some(Value::Object(own)),
         deletion_order: additions.deletion_order,
     })
@@ -55,15 +55,15 @@ fn unreadable(message: &str) -> Halt {
     Halt::Stall(Failure::new("ReadStatus", "UnreadableStatus", message).with_code(Code::InternalProblem))
 }
 
-/// The provider status of a page; `None` where there is nothing to say.
-pub(super) fn write(page: &Page) -> Option<Value> {
-    let Page { inventory, progress, kept, status, deletion_order } = page;
+/// The provider status of a state; `None` where there is nothing to say.
+pub(in crate::deploy_item) fn write(state: &ItemState) -> Option<Value> {
+    let ItemState { inventory, progress, stored, status, deletion_order } = state;
     let mut whole = status.as_ref().and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
     if let Some(list) = inventory.list() {
         whole.insert(MANAGED_RESOURCES.to_owned(), list);
     }
     let additions =
-        Additions { proposal: kept.clone(), progress: progress.clone(), deletion_order: deletion_order.clone() };
+        Additions { proposal: stored.clone(), progress: progress.clone(), deletion_order: deletion_order.clone() };
     if additions != Additions::default() {
         whole.insert(HOST.to_owned(), json!(additions));
     }
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn a_status_of_landscaper_is_adopted_and_written_as_it_is() {
-        let page = read(Some(&recorded()), "job").unwrap();
-        assert_eq!((page.inventory.0.len(), &page.progress, &page.kept), (1, &None, &None));
-        assert_eq!(write(&page), Some(recorded()));
+        let state = read(Some(&recorded()), "job").unwrap();
+        assert_eq!((state.inventory.0.len(), &state.progress, &state.stored), (1, &None, &None));
+        assert_eq!(write(&state), Some(recorded()));
     }
 
     #[test]
@@ -105,19 +105,22 @@ mod tests {
             "progress": {"job": "j", "at": "pruning", "since": "1970-01-01T00:00:00Z"},
             "deletionOrder": [{"on": "target", "what": ["namespaced"], "force": true}],
         });
-        let page = read(Some(&status), "j").unwrap();
-        assert_eq!(write(&page), Some(status.clone()));
-        assert_eq!(page.status, Some(json!({"apiVersion": status["apiVersion"], "kind": "ProviderStatus"})));
+        let state = read(Some(&status), "j").unwrap();
+        assert_eq!(write(&state), Some(status.clone()));
+        assert_eq!(state.status, Some(json!({"apiVersion": status["apiVersion"], "kind": "ProviderStatus"})));
         let other = read(Some(&status), "k").unwrap();
-        assert_eq!((other.progress, other.kept), (None, page.kept));
+        assert_eq!((other.progress, other.stored), (None, state.stored));
     }
 
     #[test]
     fn nothing_to_say_is_no_status() {
         assert_eq!(write(&read(None, "j").unwrap()), None);
-        let kept = Page { kept: Some(Kept { digest: "sha256:0".into(), secrets: vec![] }), ..Page::default() };
+        let stored = ItemState {
+            stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec![] }),
+            ..ItemState::default()
+        };
         assert_eq!(
-            write(&kept),
+            write(&stored),
             Some(json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "ProviderStatus",
                 "orangery": {"proposal": {"digest": "sha256:0", "secrets": []}}}))
         );

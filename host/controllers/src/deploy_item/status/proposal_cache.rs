@@ -2,7 +2,7 @@
 //! Secret, because the objects of a proposal may be Secrets themselves.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{Read, Write},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -19,10 +19,9 @@ use orangery_core::{
     error::{Code, Failure},
     step::{Halt, Step},
 };
-use orangery_proposal::{Proposal, item::Kept};
+use orangery_proposal::{Proposal, item::StoredProposal};
 use orangery_reconcile::Key;
 
-use super::ByItem;
 use crate::{object::owner_reference, object_access::get};
 
 /// Bytes of one Secret: below the limit of 1 MiB that the API server sets.
@@ -34,38 +33,38 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// The key of a chunk in its Secret.
 const CONTENT: &str = "proposal";
 
-/// Proposals that are being carried out, so that a look does not read them back each time.
+/// Proposals that are being carried out, so that they are not read back at each call.
 #[derive(Default)]
-pub(super) struct Shelf {
+pub(in crate::deploy_item) struct ProposalCache {
     /// Protects the proposals by item. Held for one lookup or one change.
-    proposals: Mutex<ByItem<(String, Arc<Proposal>)>>,
+    proposals: Mutex<BTreeMap<Key, (String, Arc<Proposal>)>>,
 }
 
-impl Shelf {
-    pub(super) fn put(&self, key: Key, digest: String, proposal: Arc<Proposal>) {
+impl ProposalCache {
+    pub(in crate::deploy_item) fn put(&self, key: Key, digest: String, proposal: Arc<Proposal>) {
         self.proposals.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (digest, proposal));
     }
 
-    pub(super) fn get(&self, key: &Key, digest: &str) -> Option<Arc<Proposal>> {
+    fn get(&self, key: &Key, digest: &str) -> Option<Arc<Proposal>> {
         let proposals = self.proposals.lock().unwrap_or_else(PoisonError::into_inner);
-        proposals.get(key).filter(|(kept, _)| kept == digest).map(|(_, proposal)| Arc::clone(proposal))
+        proposals.get(key).filter(|(stored, _)| stored == digest).map(|(_, proposal)| Arc::clone(proposal))
     }
 
-    pub(super) fn forget(&self, key: &Key) {
+    pub(in crate::deploy_item) fn forget(&self, key: &Key) {
         self.proposals.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 
-/// Keeps a proposal. Repeating it writes nothing new.
-pub(super) async fn keep(client: &Client, item: &DeployItem, proposal: &Proposal) -> Step<Kept> {
-    let (digest, compressed) = pack(proposal).map_err(|error| unkept(item, &error.to_string()))?;
-    let namespace = item.namespace().unwrap_or_default();
+/// Stores a proposal. Repeating it writes nothing new.
+pub(super) async fn persist(client: &Client, item: &DeployItem, proposal: &Proposal) -> Step<StoredProposal> {
+    let (digest, compressed) = pack(proposal).map_err(|error| not_stored(item, &error.to_string()))?;
+    let Key { namespace, name: of } = Key::of(item);
     let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
     let mut secrets = Vec::new();
     for chunk in compressed.chunks(CHUNK) {
         let hex = sha256(chunk);
-        let short = hex.rsplit(':').next().and_then(|hex| hex.get(..20)).unwrap_or_default();
-        let name = format!("{}-{short}", item.name_any());
+        let short = hex.rsplit(':').next().and_then(|hex| hex.get(..20)).unwrap_or(&hex);
+        let name = format!("{of}-{short}");
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(name.clone()),
@@ -82,17 +81,34 @@ pub(super) async fn keep(client: &Client, item: &DeployItem, proposal: &Proposal
             Ok(_) => {}
             // Named by its content: what is there is what would be written.
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            Err(error) => return Err(unkept(item, &error.to_string())),
+            Err(error) => return Err(not_stored(item, &error.to_string())),
         }
         secrets.push(name);
     }
-    Ok(Kept { digest, secrets })
+    Ok(StoredProposal { digest, secrets })
 }
 
-/// Reads a proposal back; `None` where its Secrets are gone or are not what was kept.
-pub(super) async fn read(client: &Client, namespace: &str, kept: &Kept) -> Step<Option<Proposal>> {
+/// A stored proposal, from memory where it is there; `None` where its Secrets are gone or are not what was stored.
+pub(in crate::deploy_item) async fn find(
+    cache: &ProposalCache,
+    client: &Client,
+    item: &Key,
+    stored: &StoredProposal,
+) -> Step<Option<Arc<Proposal>>> {
+    if let Some(proposal) = cache.get(item, &stored.digest) {
+        return Ok(Some(proposal));
+    }
+    let proposal = read(client, &item.namespace, stored).await?.map(Arc::new);
+    if let Some(proposal) = &proposal {
+        cache.put(item.clone(), stored.digest.clone(), Arc::clone(proposal));
+    }
+    Ok(proposal)
+}
+
+/// Reads a proposal back; `None` where its Secrets are gone or are not what was stored.
+async fn read(client: &Client, namespace: &str, stored: &StoredProposal) -> Step<Option<Proposal>> {
     let mut compressed = Vec::new();
-    for name in &kept.secrets {
+    for name in &stored.secrets {
         let secret: Option<Secret> = get(client, namespace, name).await?;
         let Some(ByteString(chunk)) = secret.and_then(|secret| secret.data).and_then(|mut data| data.remove(CONTENT))
         else {
@@ -100,14 +116,19 @@ pub(super) async fn read(client: &Client, namespace: &str, kept: &Kept) -> Step<
         };
         compressed.extend(chunk);
     }
-    Ok(unpack(&compressed, &kept.digest))
+    Ok(unpack(&compressed, &stored.digest))
 }
 
-/// Removes what is not kept any more. What cannot be removed goes with the item that owns it.
-pub(super) async fn discard(client: &Client, namespace: &str, before: Option<&Kept>, now: Option<&Kept>) {
-    let still: BTreeSet<&String> = now.into_iter().flat_map(|kept| &kept.secrets).collect();
+/// Removes what is not needed any more. What cannot be removed goes with the item that owns it.
+pub(super) async fn discard(
+    client: &Client,
+    namespace: &str,
+    before: Option<&StoredProposal>,
+    now: Option<&StoredProposal>,
+) {
+    let still: BTreeSet<&String> = now.into_iter().flat_map(|stored| &stored.secrets).collect();
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    for name in before.into_iter().flat_map(|kept| &kept.secrets).filter(|name| !still.contains(name)) {
+    for name in before.into_iter().flat_map(|stored| &stored.secrets).filter(|name| !still.contains(name)) {
         if let Err(error) = api.delete(name, &DeleteParams::default()).await {
             tracing::debug!(%error, secret = name, "a proposal that is not needed any more stays until its item goes");
         }
@@ -130,9 +151,9 @@ fn unpack(compressed: &[u8], digest: &str) -> Option<Proposal> {
     serde_json::from_slice(&json).ok()
 }
 
-fn unkept(item: &DeployItem, why: &str) -> Halt {
+fn not_stored(item: &DeployItem, why: &str) -> Halt {
     let message = format!("the proposal for DeployItem {} cannot be kept: {why}", item.name_any());
-    Halt::Retry(Failure::new("KeepProposal", "ProposalNotKept", message).with_code(Code::InternalProblem))
+    Halt::Retry(Failure::new("KeepProposal", "ProposalNotStoredProposal", message).with_code(Code::InternalProblem))
 }
 
 #[cfg(test)]

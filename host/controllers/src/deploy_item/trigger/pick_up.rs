@@ -1,14 +1,13 @@
-//! Items of deployers elsewhere: nothing is done to them, but one that nobody begins ends its job (`landscaper.md` §3.5).
+//! Items of external deployers: nothing is done to them, but one that nobody begins ends its job (`landscaper.md` §3.5).
 
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, job::Job, marks::Marks};
 use orangery_core::{
     phase::item::Item as Phase,
     plan::pick_up::{PickUp, pick_up, too_late},
-    step::Halt,
+    step::Step,
     walk::{Rest, Transition},
 };
 use orangery_reconcile::{Key, Next};
@@ -18,27 +17,26 @@ use crate::{
     job::{self, JobStatus},
 };
 
-/// Looks at an item whose type no component claims.
-pub(super) async fn look(host: &ControllerContext, item: &DeployItem) -> Result<Next, Halt> {
+/// What is done for an item whose type no component claims.
+pub(super) async fn await_deployer(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<Next> {
     if item.job_finished() {
         return Ok(Next::Settled);
     }
-    let now = host.now();
     let time = |time: &Option<Time>| time.as_ref().map(|time| time.0);
     let status = item.status.as_ref();
     let triggered = status.and_then(|status| time(&status.job_id_generation_time));
     let picked_up = status.and_then(|status| time(&status.last_reconcile_time));
     match pick_up(triggered, picked_up, host.pick_up_timeout, now.0) {
         PickUp::Until(deadline) => {
-            Ok(Next::After(Duration::try_from(deadline.duration_since(now.0)).unwrap_or_default()))
+            Ok(Next::After(Duration::try_from(deadline.duration_since(now.0)).unwrap_or(Duration::ZERO)))
         }
-        PickUp::TooLate(limit) => fail(host, item, limit).await,
+        PickUp::TooLate(limit) => fail(host, item, limit, now).await,
         PickUp::NotAwaited => Ok(Next::Settled),
     }
 }
 
 /// Ends the job: one write. A deployer that begins at the same moment meets a conflict, or we do.
-async fn fail(host: &ControllerContext, item: &DeployItem, limit: Duration) -> Result<Next, Halt> {
+async fn fail(host: &ControllerContext, item: &DeployItem, limit: Duration, now: &Time) -> Step<Next> {
     let failure = too_late(&item.spec.type_, limit, missing_target(host, item));
     let phase = if item.is_deleting() { Phase::DeleteFailed } else { Phase::Failed };
     let transition = Transition::End(phase, Some(failure));
@@ -46,8 +44,8 @@ async fn fail(host: &ControllerContext, item: &DeployItem, limit: Duration) -> R
         return Ok(Next::Settled);
     };
     let mut after = item.clone();
-    let generation = item.metadata.generation.unwrap_or_default();
-    after.status.get_or_insert_default().rest(&rest, generation, &host.now());
+    let generation = item.metadata.generation.unwrap_or(0);
+    after.status.get_or_insert_default().rest(&rest, generation, now);
     let writer = host.writer(&host.stores.deploy_items);
     writer.update_status(item, &after).await.map_err(|error| error.halt("PickupTimeout"))?;
     Ok(Next::Settled)
@@ -56,6 +54,6 @@ async fn fail(host: &ControllerContext, item: &DeployItem, limit: Duration) -> R
 /// The name of the item's Target, where it does not exist.
 fn missing_target<'a>(host: &ControllerContext, item: &'a DeployItem) -> Option<&'a str> {
     let name = &item.spec.target.as_ref()?.name;
-    let key = Key { namespace: item.namespace().unwrap_or_default(), name: name.clone() };
+    let key = Key { name: name.clone(), ..Key::of(item) };
     host.stores.targets.get(&key).is_none().then_some(name)
 }

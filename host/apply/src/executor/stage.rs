@@ -7,61 +7,46 @@ use orangery_core::step::{Halt, Until};
 use orangery_proposal::{
     ObjectWrite, Stage,
     check::key_of,
+    executor::{ExecutionEvent, StageStep},
     health::established,
     inventory::{Entry, Located, is_definition},
-    item::{At, Position, StageStep},
 };
 use serde_json::Value;
 
-use super::{AT_ONCE, Run, located};
+use super::{AT_ONCE, Executor, located};
 use crate::{
-    error::{Setback, all},
+    apply_error::{ApplyError, all},
     gate::within,
     site::or_before,
 };
 
-impl Run<'_> {
-    /// One stage: removals until they are gone, writes, the gate.
-    pub(super) async fn stage(
-        &mut self,
-        stage: &Stage,
-        mut position: Position,
-        at: fn(Position) -> At,
-    ) -> Result<(), Setback> {
-        loop {
-            let step = match position.step {
-                StageStep::Removing => self.site.remove(&stage.removals).await.map(|()| StageStep::Defining),
-                StageStep::Defining => self.define(stage).await.map(|()| StageStep::Writing),
-                StageStep::Writing => self.write_rest(stage).await.map(|()| StageStep::Waiting),
-                StageStep::Waiting => return self.gated(stage).await,
-            };
-            let now = self.site.job.clock.now();
-            let step = step
-                .map_err(|setback| within(setback, stage.timeout, self.since, now, &format!("stage {}", stage.name)))?;
-            // What was removed may be written again from here on: a crash must not remove it once more.
-            let removed =
-                position.step == StageStep::Removing && !stage.removals.is_empty() && !stage.writes.is_empty();
-            position = position.step(step);
-            self.at = at(position);
-            if removed {
-                self.record().await?;
-            }
-        }
+impl Executor<'_> {
+    /// One step of a stage, within the time of the stage.
+    pub(super) async fn perform_in(&mut self, stage: &Stage, step: StageStep) -> Result<ExecutionEvent, ApplyError> {
+        let result = match step {
+            StageStep::Removing => self.site.remove(&stage.removals).await.map(|()| ExecutionEvent::Removed),
+            StageStep::Defining => self.define(stage).await.map(|()| ExecutionEvent::Defined),
+            StageStep::Writing => self.write_rest(stage).await.map(|()| ExecutionEvent::Written),
+            StageStep::Waiting => self.pass_gate(stage).await.map(|()| ExecutionEvent::GatePassed),
+        };
+        let now = self.site.job.clock.now();
+        result.map_err(|error| within(error, stage.timeout, self.since, now, &format!("stage {}", stage.name)))
     }
 
-    async fn gated(&self, stage: &Stage) -> Result<(), Setback> {
-        let held = self.site.gate(stage, &self.page.inventory, self.since).await;
-        let now = self.site.job.clock.now();
-        held.map_err(|setback| within(setback, stage.timeout, self.since, now, &format!("stage {}", stage.name)))
+    async fn pass_gate(&self, stage: &Stage) -> Result<(), ApplyError> {
+        if self.site.is_dry_run() { Ok(()) } else { self.site.gate(stage, &self.state.inventory, self.since).await }
     }
 
     /// Definitions of kinds, until the cluster serves them.
-    async fn define(&mut self, stage: &Stage) -> Result<(), Setback> {
+    async fn define(&mut self, stage: &Stage) -> Result<(), ApplyError> {
         let definitions: Vec<&ObjectWrite> = stage.writes.iter().filter(|write| defines(write)).collect();
         let located: Vec<Located> = definitions.iter().map(|write| located(write)).collect::<Result<_, _>>()?;
         self.write_all(&definitions).await?;
+        if self.site.is_dry_run() {
+            return Ok(());
+        }
         let mut results = Vec::new();
-        for located in located.iter().filter(|located| self.page.inventory.0.contains_key(located)) {
+        for located in located.iter().filter(|located| self.state.inventory.0.contains_key(located)) {
             if self.site.answers.get(located).is_some_and(|answer| established(answer)) {
                 continue;
             }
@@ -78,7 +63,7 @@ impl Run<'_> {
     }
 
     /// Cluster-scoped objects, then namespaced ones.
-    async fn write_rest(&mut self, stage: &Stage) -> Result<(), Setback> {
+    async fn write_rest(&mut self, stage: &Stage) -> Result<(), ApplyError> {
         let namespaced = |write: &&ObjectWrite| write.object.pointer("/metadata/namespace").is_some();
         let rest = || stage.writes.iter().filter(|write| !defines(write));
         let cluster_scoped: Vec<&ObjectWrite> = rest().filter(|write| !namespaced(write)).collect();
@@ -88,8 +73,8 @@ impl Run<'_> {
     }
 
     /// One group, concurrently. Foreign objects are not in the inventory and are left alone.
-    async fn write_all(&mut self, group: &[&ObjectWrite]) -> Result<(), Setback> {
-        let (site, inventory) = (&self.site, &self.page.inventory);
+    async fn write_all(&mut self, group: &[&ObjectWrite]) -> Result<(), ApplyError> {
+        let (site, inventory) = (&self.site, &self.state.inventory);
         let mut ours = Vec::new();
         for write in group {
             let located = located(write)?;
@@ -116,7 +101,7 @@ impl Run<'_> {
     fn answered(&mut self, located: Located, answer: Option<Arc<Value>>) {
         let Some(answer) = answer else { return };
         let uid = answer.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
-        if let Some(Entry { uid: known, .. }) = self.page.inventory.0.get_mut(&located) {
+        if let Some(Entry { uid: known, .. }) = self.state.inventory.0.get_mut(&located) {
             *known = uid;
         }
         self.site.answers.insert(located, answer);

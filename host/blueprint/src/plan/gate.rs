@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::item::deadline;
-use crate::{
+use crate::gate::{self, Answered, Record};
+use orangery_core::duration::deadline;
+use orangery_core::{
     error::Failure,
     workflow::{Answer, Point},
 };
-use orangery_blueprint::gate::{self, Answered, Record};
 
 /// The reason of an answer about an object whose watch has only begun.
 pub const NOT_KNOWN_YET: &str = "ObjectNotKnownYet";

@@ -12,7 +12,7 @@ mod tests {
         Api, Client,
         api::{DeleteParams, PostParams},
     };
-    use orangery_apply::{Lookout, Sight, Waiter};
+    use orangery_apply::{ObjectWatcher, Observed, Waiter};
     use orangery_embedded::{Options, Storage, start};
     use orangery_proposal::deployer::ApiResource;
     use serde_json::json;
@@ -46,12 +46,12 @@ mod tests {
                 }
                 open.send_modify(|open| *open += 1);
                 let counted = Open(open);
-                let told = move |body: Body| {
+                let counting = move |body: Body| {
                     Body::from_stream(body.into_data_stream().inspect(move |_| {
                         let _lives_with_the_stream = &counted;
                     }))
                 };
-                Ok::<_, BoxError>(response.map(told))
+                Ok::<_, BoxError>(response.map(counting))
             }
         });
         Client::new(service, "default")
@@ -86,11 +86,11 @@ mod tests {
         let open = watch::Sender::new(0);
         let client = client(server.router(), open.clone());
         let (sender, mut wakes) = mpsc::unbounded_channel();
-        let lookout = Lookout::new(client.clone(), move |waiter| drop(sender.send(waiter.name.clone())));
-        assert_eq!(lookout.keep(&waiter("a"), &[config_map("x")]), [Sight::Unknown]);
+        let watcher = ObjectWatcher::new(client.clone(), move |waiter| drop(sender.send(waiter.name.clone())));
+        assert_eq!(watcher.keep(&waiter("a"), &[config_map("x")]), [Observed::Unknown]);
         woken(&mut wakes, vec!["a"]).await;
-        assert_eq!(lookout.keep(&waiter("a"), &[config_map("x")]), [Sight::Absent]);
-        assert_eq!(lookout.keep(&waiter("b"), &[config_map("x")]), [Sight::Absent], "it is watched already");
+        assert_eq!(watcher.keep(&waiter("a"), &[config_map("x")]), [Observed::Absent]);
+        assert_eq!(watcher.keep(&waiter("b"), &[config_map("x")]), [Observed::Absent], "it is watched already");
         timeout(DEADLINE, open.subscribe().wait_for(|open| *open == 1)).await.unwrap().unwrap();
 
         let maps: Api<ConfigMap> = Api::default_namespaced(client);
@@ -99,19 +99,16 @@ mod tests {
         maps.create(&PostParams::default(), &named("x")).await.unwrap();
         woken(&mut wakes, vec!["a", "b"]).await;
         assert!(wakes.try_recv().is_err(), "another object wakes nobody");
-        let sights = lookout.keep(&waiter("b"), &[config_map("x")]);
-        assert!(
-            matches!(sights.as_slice(), [Sight::Present(object)] if object["metadata"]["name"] == "x"),
-            "{sights:?}"
-        );
+        let all = watcher.keep(&waiter("b"), &[config_map("x")]);
+        assert!(matches!(all.as_slice(), [Observed::Present(object)] if object["metadata"]["name"] == "x"), "{all:?}");
 
-        lookout.release(&waiter("a"));
+        watcher.release(&waiter("a"));
         maps.delete("x", &DeleteParams::default()).await.unwrap();
         woken(&mut wakes, vec!["b"]).await;
         assert!(wakes.try_recv().is_err(), "who depends on nothing is not woken");
-        assert_eq!((*open.borrow(), lookout.is_empty()), (1, false));
-        assert_eq!(lookout.keep(&waiter("b"), &[]), []);
+        assert_eq!((*open.borrow(), watcher.is_empty()), (1, false));
+        assert_eq!(watcher.keep(&waiter("b"), &[]), []);
         timeout(DEADLINE, open.subscribe().wait_for(|open| *open == 0)).await.unwrap().unwrap();
-        assert!(lookout.is_empty());
+        assert!(watcher.is_empty());
     }
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
 use orangery_core::error::{Code, Fault};
 use orangery_ocm::{Artifact, ComponentSource, Found, ResourceKey, Resources, VersionReference};
@@ -25,8 +24,8 @@ impl ItemResources {
 
     async fn find(&self, key: &ResourceKey) -> Result<Arc<dyn Artifact>, Fault> {
         // An Execution has the name of its Installation.
-        let name = self.item.label(label::MANAGED_BY).unwrap_or_default().to_owned();
-        let of = Key { namespace: self.item.namespace().unwrap_or_default(), name };
+        let name = self.item.label(label::MANAGED_BY).unwrap_or("").to_owned();
+        let of = Key { name, ..Key::of(self.item.as_ref()) };
         if let Some(installation) = self.host.stores.installations.get(&of) {
             let opened = component::open(&self.host, &installation).await.map_err(|halt| fault(&halt))?;
             if let Some(opened) = opened

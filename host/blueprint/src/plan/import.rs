@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::{
+use crate::import::{ImportError, ImportFault};
+use orangery_core::{
     error::{Code, Failure},
     step::{Halt, Until},
 };
-use orangery_blueprint::import::{ImportError, ImportFault};
 
 /// The kind and the name of an object.
 pub type Named = (&'static str, String);

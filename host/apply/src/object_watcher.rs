@@ -5,17 +5,17 @@ use orangery_proposal::deployer::ApiResource;
 
 use crate::{
     connect::Holds,
-    watch::{Hold, Place, Scope, Sight, Waiter, Watches},
+    watch::{Hold, Observed, Place, Scope, Waiter, Watches},
 };
 
 /// Watches on single objects of one cluster. All who depend on an object share its watch, which ends with the last of them.
-pub struct Lookout {
+pub struct ObjectWatcher {
     client: Client,
     watches: Watches,
     holds: Holds,
 }
 
-impl Lookout {
+impl ObjectWatcher {
     /// Nothing is watched yet. `wake` is called for whoever depends on an object when it has changed, when it is known for
     /// the first time, or when it cannot be watched; it must not block.
     pub fn new(client: Client, wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
@@ -24,7 +24,7 @@ impl Lookout {
 
     /// From now on `waiter` depends on these objects of its namespace, each given by kind and name, and on no others. What
     /// is known of each, in their order.
-    pub fn keep(&self, waiter: &Waiter, objects: &[(ApiResource, String)]) -> Vec<Sight> {
+    pub fn keep(&self, waiter: &Waiter, objects: &[(ApiResource, String)]) -> Vec<Observed> {
         let namespace = Some(waiter.namespace.clone());
         let scope = |resource: &ApiResource, name: &str| Scope {
             resource: resource.clone(),
@@ -36,12 +36,12 @@ impl Lookout {
             self.watches.hold(&self.client, scope(resource, name), waiter, None)
         };
         let holds: Vec<Hold> = objects.iter().map(hold).collect();
-        let sight = |(hold, (_, name)): (&Hold, &(ApiResource, String))| {
-            hold.sight(&Place { namespace: namespace.clone(), name: name.clone() })
+        let observed = |(hold, (_, name)): (&Hold, &(ApiResource, String))| {
+            hold.observed(&Place { namespace: namespace.clone(), name: name.clone() })
         };
-        let sights = holds.iter().zip(objects).map(sight).collect();
+        let all = holds.iter().zip(objects).map(observed).collect();
         self.holds.replace(waiter, holds);
-        sights
+        all
     }
 
     /// `waiter` depends on nothing any more.

@@ -1,0 +1,112 @@
+//! Why something of a proposal was not carried out: what it means for the job, and which object is to blame.
+
+use orangery_core::{
+    error::{Code, Failure},
+    step::Halt,
+};
+use orangery_proposal::ObjectKey;
+
+use crate::{Error, error::NOT_SERVED};
+
+/// Why a step of a proposal does not go on.
+#[derive(Debug)]
+pub(crate) struct ApplyError {
+    pub(crate) halt: Halt,
+    /// The object that is to blame, if one is. Boxed, as these errors travel far.
+    pub(crate) key: Option<Box<ObjectKey>>,
+}
+
+impl ApplyError {
+    /// The job is not the item's current one any more: nothing is written for it (C-24).
+    pub(crate) fn superseded() -> Self {
+        Halt::Retry(Failure::new("Apply", "Superseded", "the job has been superseded or interrupted")).into()
+    }
+
+    /// A place for secret content, a JSON pointer, is not in the object.
+    pub(crate) fn no_place(key: &ObjectKey, at: &str) -> Self {
+        let message = format!("{key} has no place {at} for the content to be put there; its parent must be an object");
+        let failure = Failure::new("Apply", "InvalidObject", message).with_code(Code::ConfigurationProblem);
+        Self { halt: Halt::Stall(failure), key: Some(Box::new(key.clone())) }
+    }
+
+    /// Whether the cluster does not serve the kind of the object.
+    pub(crate) fn is_not_served(&self) -> bool {
+        self.halt.failure().is_some_and(|failure| failure.reason == NOT_SERVED)
+    }
+
+    /// Joins two: the halts join, the first object named stays.
+    fn join(self, other: Self) -> Self {
+        Self { halt: self.halt.join(other.halt), key: self.key.or(other.key) }
+    }
+}
+
+impl From<Error> for ApplyError {
+    fn from(error: Error) -> Self {
+        Self { key: error.key().cloned().map(Box::new), halt: error.into() }
+    }
+}
+
+impl From<Halt> for ApplyError {
+    fn from(halt: Halt) -> Self {
+        Self { halt, key: None }
+    }
+}
+
+/// All values, or all errors joined.
+pub(crate) fn all<T>(results: impl IntoIterator<Item = Result<T, ApplyError>>) -> Result<Vec<T>, ApplyError> {
+    let mut values = Vec::new();
+    let mut joined: Option<ApplyError> = None;
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(error) => {
+                joined = Some(match joined.take() {
+                    Some(before) => before.join(error),
+                    None => error,
+                });
+            }
+        }
+    }
+    joined.map_or(Ok(values), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { api_version: "v1".into(), kind: "K".into(), namespace: Some("a".into()), name: name.into() }
+    }
+
+    #[test]
+    fn wf_44_errors_are_reported_together_and_the_first_object_is_named() {
+        let missing = |name: &str| ApplyError::from(Error::Missing { key: Box::new(key(name)), message: "m".into() });
+        let joined = all([Ok(1), Err(missing("p")), Err(missing("q"))]).unwrap_err();
+        assert_eq!(joined.key.map(|key| key.name), Some("p".to_owned()));
+        let Halt::Retry(failure) = joined.halt else { panic!() };
+        assert_eq!(failure.message, "K a/p cannot be written now: m; K a/q cannot be written now: m");
+        assert_eq!(all([Ok(1), Ok(2)]).unwrap(), [1, 2]);
+    }
+
+    #[test]
+    fn c_24_a_superseded_job_does_not_fail() {
+        let failure = Failure::new("Apply", "Superseded", "the job has been superseded or interrupted");
+        assert_eq!(ApplyError::superseded().halt, Halt::Retry(failure));
+    }
+
+    #[test]
+    fn c_09_an_object_without_a_place_for_content_fails_and_is_named() {
+        let error = ApplyError::no_place(&key("x"), "/data/k");
+        let message = "K a/x has no place /data/k for the content to be put there; its parent must be an object";
+        let failure = Failure::new("Apply", "InvalidObject", message).with_code(Code::ConfigurationProblem);
+        assert_eq!((error.halt, error.key), (Halt::Stall(failure), Some(Box::new(key("x")))));
+    }
+
+    #[test]
+    fn a_kind_that_is_not_served_is_told_from_other_failures() {
+        let unserved = Error::NotServed { cluster: "c".into(), api_version: "a/v1".into(), kind: "K".into() };
+        assert!(ApplyError::from(unserved).is_not_served());
+        assert!(!ApplyError::superseded().is_not_served());
+        assert!(!ApplyError::from(Halt::wait("K", "x", orangery_core::step::Until::Gone)).is_not_served());
+    }
+}

@@ -1,0 +1,329 @@
+//! What a proposal would do, without doing it: the path of a run, with a writer that only tries.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
+
+use orangery_core::{port::BoxFuture, step::Step};
+use orangery_proposal::{
+    Action, ObjectWrite, Ownership, Proposal, Stage, Write,
+    executor::{stages, writes},
+    inventory::{Inventory, Located},
+    item::StoredProposal,
+    overlay::{apply_merge_patch, difference, overlay},
+};
+use serde_json::Value;
+
+use crate::{
+    Error, ItemState, Job, Outcome, ProgressStore,
+    cluster::Deletion,
+    executor::execute,
+    site::{Site, Spot},
+    write::{is_being_deleted, is_of_item},
+    writer::ObjectWriter,
+};
+
+/// What a proposal would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DryRun {
+    /// Where it would lead.
+    pub outcome: Outcome,
+    /// What would become of each object, in the order in which the proposal comes to them.
+    pub effects: Vec<Effect>,
+}
+
+/// One object of a proposal: what it is, and what it would be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// Which object.
+    pub located: Located,
+    /// What would become of it.
+    pub action: Action,
+    /// As it is; `None` where it does not exist.
+    pub before: Option<Value>,
+    /// As it would be; `None` where it is deleted. Where the object exists, as the server answers to a try.
+    pub after: Option<Value>,
+    /// The stage that comes to it first; empty for what left the plan.
+    pub stage: String,
+    /// Whether it lives for the job only, as hooks do.
+    pub ephemeral: bool,
+}
+
+/// Carries a proposal out as [`carry_out`](crate::carry_out) does, with reads and tries (`dryRun`) alone. `known` is the item's
+/// inventory. Gates are not waited for: every stage is taken to succeed; and nobody recovers from a failure, which is
+/// answered.
+///
+/// # Errors
+/// Those of [`carry_out`](crate::carry_out).
+pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &Inventory) -> Step<DryRun> {
+    let proposal = Proposal { recover: None, ..proposal.clone() };
+    let writer = ObjectWriter::DryRun(Trials::default());
+    let mut state = ItemState { inventory: known.clone(), ..ItemState::default() };
+    let site = Site::new(job, &writer, Some(&proposal));
+    let outcome = execute(site, &mut Unrecorded, &proposal, &mut state).await?;
+    let ObjectWriter::DryRun(trials) = writer else { return Ok(DryRun { outcome, effects: Vec::new() }) };
+    let mut trials = trials.objects.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let writes: BTreeMap<Located, &ObjectWrite> = writes(&proposal).collect();
+    let effects = order(&proposal, known).into_iter().filter_map(|(located, stage)| {
+        let trial = trials.remove(&located)?;
+        let write = writes.get(&located).copied();
+        Some(trial.effect(located, stage, write, job))
+    });
+    Ok(DryRun { outcome, effects: effects.collect() })
+}
+
+/// The objects of a proposal and of an inventory in the order in which the proposal comes to them, each with its first stage.
+fn order(proposal: &Proposal, known: &Inventory) -> Vec<(Located, String)> {
+    let (before, afterwards) = stages(proposal);
+    let planned: BTreeSet<Located> = writes(proposal).map(|(located, _)| located).collect();
+    let leaving = known.leaving(&planned).into_iter().map(|located| (located, String::new()));
+    let all = before.iter().flat_map(objects).chain(leaving).chain(afterwards.iter().flat_map(objects));
+    let mut seen = BTreeSet::new();
+    all.filter(|(located, _)| seen.insert(located.clone())).collect()
+}
+
+fn objects(stage: &Stage) -> impl Iterator<Item = (Located, String)> {
+    let removals = stage.removals.iter().map(|one| Located { on: one.on.clone(), key: one.key.clone() });
+    let writes = stage.writes.iter().filter_map(|write| crate::executor::located(write).ok());
+    removals.chain(writes).map(|located| (located, stage.name.clone()))
+}
+
+/// A store of a job that leaves nothing behind.
+struct Unrecorded;
+
+impl ProgressStore for Unrecorded {
+    fn record<'a>(&'a mut self, _: &'a ItemState) -> BoxFuture<'a, Step<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn persist<'a>(&'a mut self, _: &'a Proposal) -> BoxFuture<'a, Step<StoredProposal>> {
+        Box::pin(async { Ok(StoredProposal { digest: String::new(), secrets: Vec::new() }) })
+    }
+
+    fn export<'a>(&'a mut self, _: &'a Value) -> BoxFuture<'a, Step<()>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// What has become of the objects so far.
+#[derive(Default)]
+pub(crate) struct Trials {
+    /// Protects the objects by place. Held for one lookup or one change.
+    objects: Mutex<BTreeMap<Located, Trial>>,
+}
+
+/// What has become of one object.
+#[derive(Clone, Default)]
+struct Trial {
+    before: Option<Value>,
+    after: Option<Value>,
+    is_written: bool,
+    is_deleted: bool,
+}
+
+impl Trials {
+    /// The object as it would be by now; one that is being deleted is taken to be gone.
+    pub(crate) async fn get(&self, spot: &Spot<'_>) -> Result<Option<Value>, Error> {
+        Ok(self.trial(spot).await?.after)
+    }
+
+    async fn trial(&self, spot: &Spot<'_>) -> Result<Trial, Error> {
+        if let Some(known) = self.objects.lock().unwrap_or_else(PoisonError::into_inner).get(&spot.located()) {
+            return Ok(known.clone());
+        }
+        let before = if spot.is_served() { spot.cluster.get(&spot.resource, &spot.key).await? } else { None };
+        let after = before.clone().filter(|object| !is_being_deleted(object));
+        let trial = Trial { before, after, is_written: false, is_deleted: false };
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(spot.located(), trial.clone());
+        Ok(trial)
+    }
+
+    fn write(&self, spot: &Spot<'_>, trial: Trial, after: Value) -> Value {
+        let trial = Trial { after: Some(after.clone()), is_written: true, ..trial };
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(spot.located(), trial);
+        after
+    }
+
+    pub(crate) async fn create(&self, spot: &Spot<'_>, object: &Value) -> Result<Value, Error> {
+        match self.trial(spot).await? {
+            Trial { after: Some(_), .. } => Err(Error::AlreadyExists { key: Box::new(spot.key.clone()) }),
+            trial => Ok(self.write(spot, trial, object.clone())),
+        }
+    }
+
+    pub(crate) async fn apply(&self, spot: &Spot<'_>, manager: Option<&str>, object: &Value) -> Result<Value, Error> {
+        let trial = self.trial(spot).await?;
+        let Some(live) = &trial.after else { return Ok(self.write(spot, trial, object.clone())) };
+        let attempt = spot.cluster.try_apply(manager, &spot.resource, &spot.key, object);
+        let mut otherwise = live.clone();
+        overlay(&mut otherwise, object);
+        let after = trial.attempted(attempt, otherwise).await?;
+        Ok(self.write(spot, trial, after))
+    }
+
+    pub(crate) async fn replace(&self, spot: &Spot<'_>, object: &Value) -> Result<Value, Error> {
+        let trial = self.trial(spot).await?;
+        let attempt = spot.cluster.try_replace(&spot.resource, &spot.key, object);
+        let after = trial.attempted(attempt, object.clone()).await?;
+        Ok(self.write(spot, trial, after))
+    }
+
+    pub(crate) async fn patch(&self, spot: &Spot<'_>, patch: &Value) -> Result<Value, Error> {
+        let trial = self.trial(spot).await?;
+        let attempt = spot.cluster.try_merge(&spot.resource, &spot.key, patch);
+        let mut otherwise = trial.after.clone().unwrap_or_default();
+        apply_merge_patch(&mut otherwise, patch);
+        let after = trial.attempted(attempt, otherwise).await?;
+        Ok(self.write(spot, trial, after))
+    }
+
+    pub(crate) async fn delete(&self, spot: &Spot<'_>) -> Result<Deletion, Error> {
+        let trial = self.trial(spot).await?;
+        let is_deleted = trial.is_deleted || trial.after.is_some();
+        let gone = Trial { after: None, is_deleted, ..trial };
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(spot.located(), gone);
+        Ok(Deletion::Gone)
+    }
+}
+
+impl Trial {
+    /// What the server answers to a first try on an object that exists; `otherwise` where the server has another object than
+    /// the one that it would have by then, or something in its way takes part in no tries.
+    async fn attempted(
+        &self,
+        attempt: impl Future<Output = Result<Value, Error>>,
+        otherwise: Value,
+    ) -> Result<Value, Error> {
+        if self.is_written || self.is_deleted {
+            return Ok(otherwise);
+        }
+        match attempt.await {
+            Err(Error::Invalid { message, .. }) if message.contains("does not support dry run") => Ok(otherwise),
+            answer => answer,
+        }
+    }
+
+    fn effect(self, located: Located, stage: String, write: Option<&ObjectWrite>, job: &Job<'_>) -> Effect {
+        let Trial { before, after, is_written, is_deleted } = self;
+        let is_foreign = !is_written && !is_deleted && is_foreign(before.as_ref(), write, job);
+        let action = match (&before, &after) {
+            (Some(_), _) if is_foreign => Action::Foreign,
+            (None, Some(_)) => Action::Create,
+            (None, None) => Action::None,
+            (Some(_), None) => Action::Delete,
+            (Some(_), Some(_)) if is_deleted => Action::Replace,
+            (Some(before), Some(after)) if difference(before, after).is_empty() => Action::None,
+            (Some(_), Some(_)) => Action::Change,
+        };
+        let ephemeral = !is_foreign && write.is_some_and(|write| write.owned == Ownership::Ephemeral);
+        Effect { located, action, before, after, stage, ephemeral }
+    }
+}
+
+/// Whether a write leaves an object to somebody else.
+fn is_foreign(live: Option<&Value>, write: Option<&ObjectWrite>, job: &Job<'_>) -> bool {
+    let (Some(live), Some(write)) = (live, write) else { return false };
+    (write.how == Write::Create || write.owned == Ownership::Fallback) && !is_of_item(live, job)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use orangery_core::port::Clock;
+    use orangery_proposal::{ClusterRef, SecretContent};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Cluster, ClusterPool, Connections, Purpose, Waiter};
+
+    fn config_map(name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
+    }
+
+    fn stage(name: &str, removals: &[&str], writes: &[&str]) -> Value {
+        let key =
+            |name: &&str| json!({"key": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "n", "name": name}});
+        let write = |name: &&str| json!({"object": config_map(name), "how": "replace"});
+        json!({"name": name, "gate": "accepted", "removals": removals.iter().map(key).collect::<Vec<_>>(),
+            "writes": writes.iter().map(write).collect::<Vec<_>>()})
+    }
+
+    #[test]
+    fn objects_come_with_their_first_stage_and_what_left_the_plan_before_the_last_stages() {
+        let next = json!({"finish": {"afterwards": [stage("last", &[], &["a", "z"])]}});
+        let stages = [stage("one", &["r", "a"], &["b", "a"]), stage("two", &["b"], &["c"])];
+        let proposal: Proposal = serde_json::from_value(json!({"stages": stages, "next": next})).unwrap();
+        let managed = |name: &str| {
+            json!({"policy": "manage", "resource": {"apiVersion": "v1", "kind": "ConfigMap",
+            "namespace": "n", "name": name}})
+        };
+        let known = Inventory::read(Some(&json!([managed("old"), managed("r"), managed("z")]))).unwrap();
+        let found: Vec<(String, String)> =
+            order(&proposal, &known).into_iter().map(|(located, stage)| (located.key.name, stage)).collect();
+        let expected = [("r", "one"), ("a", "one"), ("b", "one"), ("c", "two"), ("old", ""), ("z", "last")];
+        assert_eq!(found, expected.map(|(name, stage)| (name.to_owned(), stage.to_owned())));
+    }
+
+    struct Nowhere;
+
+    impl Connections for Nowhere {
+        fn connect<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
+            unreachable!("no cluster is asked for")
+        }
+
+        fn content<'a>(&'a self, _: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
+            unreachable!("no content is asked for")
+        }
+    }
+
+    struct Stopped;
+
+    impl Clock for Stopped {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+    }
+
+    #[test]
+    fn an_effect_is_what_has_become_of_the_object_in_the_end() {
+        let waiter = Waiter { kind: "DeployItem", namespace: "n".to_owned(), name: "item".to_owned() };
+        let clusters = ClusterPool::new(|_| {}).set(Arc::new(Nowhere), waiter);
+        let labels = ["item".to_owned()];
+        let job = Job {
+            id: "j",
+            purpose: Purpose::Install,
+            owner: "item",
+            labels: &labels,
+            clusters: &clusters,
+            clock: &Stopped,
+            is_current: &|| true,
+        };
+        let created: ObjectWrite = serde_json::from_value(json!({"object": config_map("a"), "how": "create"})).unwrap();
+        let (ours, theirs) = (
+            json!({"metadata": {"labels": {"item": "item"}}, "data": {"k": "1"}}),
+            json!({"metadata": {"labels": {"item": "other"}}, "data": {"k": "2"}}),
+        );
+        let located = Located {
+            on: ClusterRef::Target,
+            key: serde_json::from_value(json!({"apiVersion": "v1",
+            "kind": "ConfigMap", "name": "a"}))
+            .unwrap(),
+        };
+        let action = |before: Option<&Value>, after: Option<&Value>, flags: (bool, bool)| {
+            let (is_written, is_deleted) = flags;
+            let trial = Trial { before: before.cloned(), after: after.cloned(), is_written, is_deleted };
+            trial.effect(located.clone(), String::new(), Some(&created), &job).action
+        };
+        assert_eq!(action(None, None, (false, true)), Action::None);
+        assert_eq!(action(None, Some(&ours), (true, false)), Action::Create);
+        assert_eq!(action(Some(&ours), Some(&ours), (false, false)), Action::None);
+        assert_eq!(action(Some(&ours), Some(&theirs), (true, false)), Action::Change);
+        assert_eq!(action(Some(&ours), None, (false, true)), Action::Delete);
+        assert_eq!(action(Some(&ours), Some(&theirs), (true, true)), Action::Replace);
+        assert_eq!(action(Some(&theirs), Some(&theirs), (false, false)), Action::Foreign);
+        assert_eq!(action(Some(&theirs), Some(&ours), (true, false)), Action::Change, "it has been taken over");
+    }
+}

@@ -1,0 +1,283 @@
+//! Carrying a proposal out: the effect of the current step is performed, and the table of
+//! [`orangery_proposal::executor`] says which step follows. A crash is resumed from the step that the status names.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use orangery_core::{
+    error::{Failure, Problem},
+    step::{Halt, Step},
+};
+use orangery_proposal::{
+    Next, ObjectWrite, Proposal,
+    check::key_of,
+    executor::{
+        ExecutionEvent, ExecutionStep, ExecutionTransition, Position, must_be_recorded, must_be_stored, next, stage,
+        writes,
+    },
+    inventory::{Located, groups},
+    item::{Progress, StoredProposal},
+};
+
+use crate::{
+    ItemState, Job, Outcome, ProgressStore, Purpose, apply_error::ApplyError, error::code, site::Site,
+    writer::ObjectWriter,
+};
+
+mod begin;
+mod stage;
+
+/// Objects of one group that are written or deleted at the same time.
+pub(crate) const AT_ONCE: usize = 16;
+
+/// Takes a proposal as far as it goes without waiting. A state without progress begins it; one with progress goes on with it.
+/// The proposal has been checked.
+///
+/// Before the first object is written, the store has the whole inventory; before anything waits, it has the proposal.
+/// On a halt, the state says where the job stands and is the caller's to write.
+///
+/// # Errors
+/// A wait for what a watch reports, a failure that may pass, or one that ends the job.
+pub async fn carry_out(
+    job: &Job<'_>,
+    store: &mut dyn ProgressStore,
+    proposal: &Proposal,
+    state: &mut ItemState,
+) -> Step<Outcome> {
+    execute(Site::new(job, &ObjectWriter::Server, Some(proposal)), store, proposal, state).await
+}
+
+/// The one path of a run and of a dry run: the writer of the site tells them apart.
+pub(crate) async fn execute(
+    site: Site<'_>,
+    store: &mut dyn ProgressStore,
+    proposal: &Proposal,
+    state: &mut ItemState,
+) -> Step<Outcome> {
+    let (mut executor, entrance) = Executor::new(site, store, proposal, state);
+    match executor.run(entrance).await {
+        Ok(outcome) => Ok(outcome),
+        Err(halt) => Err(executor.halt(halt).await),
+    }
+}
+
+/// How the execution comes to its proposal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entrance {
+    /// The first call of the job has just answered it.
+    FirstCall,
+    /// A later call has.
+    NextCall,
+    /// It has begun before.
+    Resumed,
+}
+
+struct Executor<'a> {
+    site: Site<'a>,
+    store: &'a mut dyn ProgressStore,
+    proposal: &'a Proposal,
+    state: &'a mut ItemState,
+    stored: Option<StoredProposal>,
+    step: ExecutionStep,
+    since: Timestamp,
+    /// What the proposals before this one have planned.
+    planned: BTreeSet<Located>,
+    /// Until when the component may recover; `None` while the item has time.
+    recovers_until: Option<Timestamp>,
+}
+
+impl<'a> Executor<'a> {
+    fn new(
+        site: Site<'a>,
+        store: &'a mut dyn ProgressStore,
+        proposal: &'a Proposal,
+        state: &'a mut ItemState,
+    ) -> (Self, Entrance) {
+        let now = site.job.clock.now();
+        let recovers_until = state.progress.as_ref().and_then(|progress| progress.recovers_until);
+        let (entrance, step, since, planned) = match state.progress.take() {
+            None => (Entrance::FirstCall, ExecutionStep::Stage(Position::default()), now, BTreeSet::new()),
+            Some(progress) => match next(proposal, &progress.step, ExecutionEvent::Answered) {
+                ExecutionTransition::Continue(step) => (Entrance::NextCall, step, now, progress.planned),
+                ExecutionTransition::Finish
+                | ExecutionTransition::Fail(_)
+                | ExecutionTransition::Unrecovered
+                | ExecutionTransition::Impossible => {
+                    (Entrance::Resumed, progress.step, progress.since, progress.planned)
+                }
+            },
+        };
+        let stored = state.stored.take().filter(|_| entrance == Entrance::Resumed);
+        (Self { site, store, proposal, state, stored, step, since, planned, recovers_until }, entrance)
+    }
+
+    async fn run(&mut self, entrance: Entrance) -> Step<Outcome> {
+        match entrance {
+            Entrance::Resumed => {}
+            Entrance::FirstCall => self.begin(must_be_stored(self.proposal)).await?,
+            // A crash must not begin the job's calls again.
+            Entrance::NextCall => self.begin(true).await?,
+        }
+        loop {
+            match self.transition().await? {
+                None => return Ok(self.call()),
+                Some(ExecutionTransition::Continue(step)) => self.enter(step).await?,
+                Some(ExecutionTransition::Finish) => return Ok(self.finish(Outcome::Finished)),
+                Some(ExecutionTransition::Fail(problem)) => return Ok(self.finish(Outcome::Failed(problem))),
+                Some(ExecutionTransition::Unrecovered | ExecutionTransition::Impossible) => return Err(self.stuck()),
+            }
+        }
+    }
+
+    /// Performs the effect of the step, and looks up what its event leads to; `None` where the component is to be called.
+    async fn transition(&mut self) -> Step<Option<ExecutionTransition>> {
+        let (failure, key) = match self.perform().await {
+            Ok(event) => return Ok(event.map(|event| next(self.proposal, &self.step, event))),
+            Err(ApplyError { halt: Halt::Stall(failure), key }) => (failure, key.map(|key| *key)),
+            Err(ApplyError { halt, .. }) => return Err(halt),
+        };
+        let problem = Problem { code: code(&failure), message: failure.message.clone(), at: None };
+        match next(self.proposal, &self.step, ExecutionEvent::StageFailed { key, problem }) {
+            ExecutionTransition::Unrecovered | ExecutionTransition::Impossible => Err(Halt::Stall(failure)),
+            transition => Ok(Some(transition)),
+        }
+    }
+
+    /// The effect of the step. A dry run takes what would be waited for as given, and reads no exports.
+    async fn perform(&mut self) -> Result<Option<ExecutionEvent>, ApplyError> {
+        let (proposal, dry_run) = (self.proposal, self.site.is_dry_run());
+        Ok(Some(match self.step {
+            ExecutionStep::Stage(position) | ExecutionStep::Afterwards(position) => match stage(proposal, &self.step) {
+                Some(stage) => self.perform_in(stage, position.step).await?,
+                None => ExecutionEvent::StagesPassed { now: self.site.job.clock.now() },
+            },
+            ExecutionStep::Pruning => {
+                self.prune().await?;
+                ExecutionEvent::Pruned
+            }
+            ExecutionStep::Exporting => {
+                if !dry_run {
+                    self.export().await?;
+                }
+                ExecutionEvent::Exported
+            }
+            ExecutionStep::Tidying => {
+                if !dry_run {
+                    let ephemeral = groups(&[], &self.state.inventory.ephemeral());
+                    self.site.delete_groups(ephemeral, &mut self.state.inventory).await?;
+                }
+                ExecutionEvent::Tidied
+            }
+            ExecutionStep::Calling { .. } | ExecutionStep::Recovering(_) | ExecutionStep::Deleting => return Ok(None),
+        }))
+    }
+
+    fn prunes(&self) -> bool {
+        self.site.job.purpose == Purpose::Install && matches!(self.proposal.next, Next::Finish(_))
+    }
+
+    /// Deletes what is in the inventory and in none of this job's proposals.
+    async fn prune(&mut self) -> Result<(), ApplyError> {
+        if !self.prunes() {
+            return Ok(());
+        }
+        let planned = self.all_planned();
+        let groups = groups(&self.proposal.pruning_order, &self.state.inventory.leaving(&planned));
+        self.site.delete_groups(groups, &mut self.state.inventory).await?;
+        // Kept objects, and what no group takes in, stay in the cluster and are forgotten.
+        self.state.inventory.0.retain(|located, _| planned.contains(located));
+        Ok(())
+    }
+
+    async fn export(&mut self) -> Result<(), ApplyError> {
+        let Next::Finish(completion) = &self.proposal.next else { return Ok(()) };
+        if completion.exports.is_empty() {
+            return Ok(());
+        }
+        let exports = self.site.collect(&completion.exports).await?;
+        self.site.job.fence()?;
+        Ok(self.store.export(&exports).await?)
+    }
+
+    fn all_planned(&self) -> BTreeSet<Located> {
+        let now = writes(self.proposal).map(|(located, _)| located);
+        now.chain(self.planned.iter().cloned()).collect()
+    }
+
+    /// Enters a step. The time of a stage goes on in all of its steps.
+    async fn enter(&mut self, step: ExecutionStep) -> Step<()> {
+        let must_be_recorded = must_be_recorded(self.proposal, &self.step, &step);
+        if !step.is_in_stage_of(&self.step) {
+            self.since = self.site.job.clock.now();
+        }
+        self.step = step;
+        if must_be_recorded && self.stored.is_some() { self.record().await } else { Ok(()) }
+    }
+
+    fn call(&mut self) -> Outcome {
+        self.planned = self.all_planned();
+        self.update_state();
+        Outcome::Call
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Outcome {
+        self.state.progress = None;
+        self.state.stored.clone_from(&self.stored);
+        outcome
+    }
+
+    /// The job stops here for now: a proposal that waits is stored, so that exactly it is gone on with.
+    async fn halt(&mut self, halt: Halt) -> Halt {
+        if self.site.job.fence().is_err() {
+            return halt;
+        }
+        if matches!(halt, Halt::Wait(_))
+            && let Err(not_stored) = self.persist().await
+        {
+            return not_stored;
+        }
+        self.update_state();
+        halt
+    }
+
+    /// What the table answers to no event that a step of the executor has.
+    fn stuck(&self) -> Halt {
+        let message = format!("the execution of the proposal does not go on from {:?}", self.step);
+        Halt::Stall(Failure::new("Apply", "ImpossibleTransition", message))
+    }
+
+    async fn persist(&mut self) -> Step<()> {
+        if self.stored.is_none() {
+            self.stored = Some(self.store.persist(self.proposal).await?);
+        }
+        Ok(())
+    }
+
+    async fn record(&mut self) -> Step<()> {
+        self.site.job.fence().map_err(|error| error.halt)?;
+        self.update_state();
+        self.store.record(self.state).await
+    }
+
+    fn update_state(&mut self) {
+        self.state.progress = self.progress();
+        self.state.stored.clone_from(&self.stored);
+    }
+
+    /// Only a stored proposal can be gone on with.
+    fn progress(&self) -> Option<Progress> {
+        self.stored.as_ref()?;
+        Some(Progress {
+            job: self.site.job.id.to_owned(),
+            step: self.step.clone(),
+            since: self.since,
+            planned: self.planned.clone(),
+            recovers_until: self.recovers_until,
+        })
+    }
+}
+
+pub(crate) fn located(write: &ObjectWrite) -> Result<Located, ApplyError> {
+    let key = key_of(&write.object).map_err(|message| Halt::Stall(Failure::new("Apply", "InvalidObject", message)))?;
+    Ok(Located { on: write.on.clone(), key })
+}

@@ -1,0 +1,62 @@
+//! The begin of a proposal: what it plans joins the inventory, which is recorded before anything is written.
+
+use orangery_core::step::Step;
+use orangery_proposal::{ObjectWrite, Ownership, Stage, Write, executor::writes, inventory::Located};
+
+use super::{Executor, located};
+use crate::{
+    apply_error::{ApplyError, all},
+    write::is_of_item,
+};
+
+impl Executor<'_> {
+    /// Joins what is planned to the inventory, and has it recorded where anything will be written, or is to be resumed.
+    pub(super) async fn begin(&mut self, stores: bool) -> Step<()> {
+        self.plan().await.map_err(|error| error.halt)?;
+        if let Some(status) = &self.proposal.status {
+            self.state.status = Some(status.clone());
+        }
+        self.state.deletion_order.clone_from(&self.proposal.deletion_order);
+        if stores {
+            self.persist().await?;
+        }
+        let touches = self.proposal.stages.iter().any(|stage| !stage.writes.is_empty() || !stage.removals.is_empty());
+        let prunes = self.prunes() && !self.state.inventory.leaving(&self.all_planned()).is_empty();
+        if touches || prunes || self.stored.is_some() { self.record().await } else { Ok(()) }
+    }
+
+    async fn plan(&mut self) -> Result<(), ApplyError> {
+        if let Some(first) = self.proposal.stages.first() {
+            self.refuse_unplaced(first).await?;
+        }
+        for (located, write) in writes(self.proposal) {
+            if self.state.inventory.0.contains_key(&located) || !self.is_foreign(&located, write).await? {
+                self.state.inventory.plan(located, write);
+            }
+        }
+        Ok(())
+    }
+
+    /// Objects of the first stage that can be written nowhere fail the job before anything is recorded or written.
+    async fn refuse_unplaced(&self, stage: &Stage) -> Result<(), ApplyError> {
+        let mut results = Vec::new();
+        for write in &stage.writes {
+            results.push(self.site.spot(&located(write)?).await.map(drop));
+        }
+        all(results).map(drop)
+    }
+
+    /// Whether an object that only may be created, or held where nobody else does, belongs to somebody else.
+    async fn is_foreign(&self, located: &Located, write: &ObjectWrite) -> Result<bool, ApplyError> {
+        if write.how != Write::Create && write.owned != Ownership::Fallback {
+            return Ok(false);
+        }
+        let spot = match self.site.spot(located).await {
+            Ok(spot) => spot,
+            // A later stage may bring the kind about: then there is no such object yet.
+            Err(error) if error.is_not_served() => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        Ok(spot.get().await?.is_some_and(|live| !is_of_item(&live, self.site.job)))
+    }
+}

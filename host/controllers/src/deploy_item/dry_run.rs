@@ -1,0 +1,80 @@
+//! What the next job of an item would do, without a job: nothing is written, neither to the item nor to its clusters.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
+use orangery_apply::{ClusterPool, DryRun, Effect, Outcome, Purpose, dry_run as try_out};
+use orangery_core::{
+    error::{Code, Failure, Problem},
+    step::{Halt, Step},
+};
+use orangery_proposal::item::NextCall;
+use orangery_reconcile::Key;
+
+use super::{
+    gather::{
+        Gathered,
+        request::{ItemJob, context},
+    },
+    timeout::limit,
+};
+use crate::{controller_context::ControllerContext, refresh};
+
+/// What a job of an item would do.
+#[derive(Debug)]
+pub struct ItemDryRun {
+    /// The component that was asked.
+    pub plugin: String,
+    /// What would become of each object.
+    pub effects: Vec<Effect>,
+    /// Whether the component is called again afterwards.
+    pub unfinished: bool,
+    /// What the item would fail with.
+    pub failure: Option<Problem>,
+}
+
+/// Asks the component of an item what it would do, and tries that on its clusters.
+///
+/// # Errors
+/// No component claims the item, its component has a fault, or a cluster cannot be read: classified as in a job.
+pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<ItemDryRun> {
+    let deployer = host.plugins.deployer(&item.spec.type_).ok_or_else(|| unclaimed(&item))?;
+    // What a running host knows from its watches.
+    refresh::read(host, &host.stores.contexts, &context(&item)).await?;
+    if let Some(name) = item.label(label::MANAGED_BY).filter(|name| !name.is_empty()) {
+        let installation = Key { name: name.to_owned(), ..Key::of(&item) };
+        refresh::read(host, &host.stores.installations, &installation).await?;
+    }
+    let limit = limit(&item).map_err(Halt::Stall)?;
+    let job = ItemJob { id: host.chance.job_id(), begun: host.clock.now(), limit };
+    let pool = Arc::new(ClusterPool::new(|_| {}));
+    let gathered = Gathered::new(host, &pool, Arc::new(item), deployer, job);
+    let mut run = ItemDryRun {
+        plugin: gathered.deployer.identity().to_string(),
+        effects: Vec::new(),
+        unfinished: false,
+        failure: None,
+    };
+    let state = gathered.state_with_target().await?;
+    let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else { return Ok(run) };
+    let DryRun { outcome, effects } =
+        try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state.inventory).await?;
+    run.effects = effects;
+    match outcome {
+        Outcome::Finished => {}
+        Outcome::Failed(problem) => run.failure = Some(problem),
+        Outcome::Call => run.unfinished = true,
+    }
+    Ok(run)
+}
+
+fn unclaimed(item: &DeployItem) -> Halt {
+    let message = format!(
+        "no component of this host claims the type {:?} of DeployItem {}; name the folder with its registration, with \
+         --plugins",
+        item.spec.type_,
+        item.name_any()
+    );
+    Halt::Stall(Failure::new("Plan", "UnknownType", message).with_code(Code::ConfigurationProblem))
+}

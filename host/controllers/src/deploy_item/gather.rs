@@ -1,0 +1,183 @@
+//! What a call of the controller works with: the item, its component, its clusters, and where its job stands.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks};
+use orangery_apply::{ClusterPool, ClusterSet, ItemState, Job, Purpose};
+use orangery_core::{
+    duration::deadline,
+    error::Failure,
+    phase::{Phase as _, item::Item as Phase},
+    step::Step,
+};
+use orangery_proposal::{
+    Item, Proposal,
+    check::{Bounds, check},
+    deployer::{Deployer, Reads},
+    item::{ItemFacts, NextCall, classify},
+};
+use orangery_reconcile::Key;
+
+use self::request::ItemJob;
+use super::{
+    status::{StatusWriter, proposal_cache::ProposalCache, provider_status},
+    timeout::limit,
+    trigger::{TriggeredJob, concurrency::ConcurrencyLimiter},
+};
+use crate::{
+    controller_context::{ControllerContext, waiter},
+    job::standing_phase,
+    stores::Kind,
+    target_access::TargetConnections,
+};
+
+pub(super) mod request;
+mod resources;
+
+/// What a job of an item works with, whether it writes or is a dry run.
+pub(super) struct Gathered {
+    pub(super) host: Arc<ControllerContext>,
+    pub(super) key: Key,
+    pub(super) item: Arc<DeployItem>,
+    pub(super) deployer: Arc<dyn Deployer>,
+    pub(super) clusters: Arc<ClusterSet>,
+    pub(super) job: ItemJob,
+    targets: Arc<TargetConnections>,
+}
+
+impl Gathered {
+    pub(super) fn new(
+        host: &Arc<ControllerContext>,
+        pool: &Arc<ClusterPool>,
+        item: Arc<DeployItem>,
+        deployer: Arc<dyn Deployer>,
+        job: ItemJob,
+    ) -> Self {
+        let key = Key::of(item.as_ref());
+        let targets = Arc::new(TargetConnections::of(host, pool, &item));
+        let connections = Arc::<TargetConnections>::clone(&targets);
+        let clusters = Arc::new(pool.set(connections, waiter(Kind::DeployItem, &key)));
+        Self { host: Arc::clone(host), key, item, deployer, clusters, job, targets }
+    }
+
+    /// The state as the status has it.
+    pub(super) fn state(&self) -> Step<ItemState> {
+        let status = self.item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        provider_status::read(status, &self.job.id)
+    }
+
+    /// The same, where the target of the item exists: without it nothing is begun.
+    pub(super) async fn state_with_target(&self) -> Step<ItemState> {
+        self.targets.exist().await?;
+        self.state()
+    }
+
+    /// The proposal of the component, checked: nothing else is carried out. `None` where there is nothing to do before the
+    /// item is uninstalled.
+    pub(super) async fn ask(&self, purpose: Purpose, call: NextCall, state: &ItemState) -> Step<Option<Arc<Proposal>>> {
+        let (item, reads) = (self.request(call, state), self.reads());
+        let answer = match purpose {
+            Purpose::Install => self.deployer.plan(&item, reads).await.map(Some),
+            Purpose::Uninstall => self.deployer.uninstall(&item, reads).await,
+        };
+        let checked = answer.and_then(|proposal| {
+            proposal.iter().try_for_each(|proposal| check(proposal, self.deployer.grants(), Bounds::default()))?;
+            Ok(proposal)
+        });
+        checked.map(|proposal| proposal.map(Arc::new)).map_err(|fault| classify(fault, self.deployer.identity()))
+    }
+
+    fn request(&self, call: NextCall, state: &ItemState) -> Item {
+        request::item(&self.item, &self.job, call, state.status.as_ref())
+    }
+
+    fn reads(&self) -> Reads {
+        request::reads(&self.host, &self.item, &self.clusters)
+    }
+
+    /// The job as it is carried out. `is_current` says whether it may still write.
+    pub(super) fn job<'j>(&'j self, purpose: Purpose, is_current: &'j (dyn Fn() -> bool + Send + Sync)) -> Job<'j> {
+        Job {
+            id: &self.job.id,
+            purpose,
+            owner: &self.key.name,
+            labels: self.deployer.ownership_labels(),
+            clusters: &self.clusters,
+            clock: self.host.clock.as_ref(),
+            is_current,
+        }
+    }
+}
+
+/// One call of the controller for an item in its job.
+pub(super) struct Reconciliation {
+    pub(super) gathered: Gathered,
+    pub(super) cache: Arc<ProposalCache>,
+    pub(super) status: StatusWriter,
+    /// `Progressing` or `Deleting`.
+    pub(super) phase: Phase,
+    /// When the time of the item is up; `None` for never.
+    pub(super) deadline: Option<Timestamp>,
+    /// Why the timeout cannot be read.
+    invalid_timeout: Option<Failure>,
+    /// What has to survive; `None` until it is read.
+    pub(super) state: Option<ItemState>,
+}
+
+impl Reconciliation {
+    pub(super) fn gather(
+        host: &Arc<ControllerContext>,
+        pool: &Arc<ClusterPool>,
+        cache: &Arc<ProposalCache>,
+        job: TriggeredJob,
+        now: &Time,
+    ) -> Self {
+        let TriggeredJob { id, item, deployer } = job;
+        let (phase, is_new) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
+        let phase = if phase.is_deletion() { Phase::Deleting } else { Phase::Progressing };
+        let (limit, invalid_timeout) = match limit(&item) {
+            Ok(limit) => (limit, None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let status = StatusWriter::new(host, &item, (&id, phase, is_new), deployer.identity(), now);
+        let begun = status.begun();
+        let gathered = Gathered::new(host, pool, item, deployer, ItemJob { id, begun, limit });
+        let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
+        Self { gathered, cache, status, phase, deadline, invalid_timeout, state: None }
+    }
+
+    /// What is decided from. An item that is to begin and changes something asks for a slot of the host.
+    pub(super) fn facts(&self, limiter: &ConcurrencyLimiter) -> ItemFacts {
+        let Gathered { host, key, item, .. } = &self.gathered;
+        let has_begun = self.status.has_begun();
+        let is_unchanged = !has_begun && is_unchanged(item);
+        ItemFacts {
+            deletes: self.phase == Phase::Deleting,
+            is_unchanged,
+            queued: if is_unchanged { None } else { limiter.admit(host, key, has_begun) },
+            invalid_timeout: self.invalid_timeout.clone(),
+        }
+    }
+
+    /// When the time is up: that of the item, or that for recovering.
+    pub(super) fn end(&self) -> Option<Timestamp> {
+        let progress = self.state.as_ref().and_then(|state| state.progress.as_ref());
+        progress.and_then(|progress| progress.recovers_until).or(self.deadline)
+    }
+
+    /// How much time is left.
+    pub(super) fn left(&self, now: Timestamp) -> Option<Duration> {
+        Duration::try_from(self.end()?.duration_since(now)).ok()
+    }
+}
+
+/// Whether the item asks to be left alone while it is as it was when it succeeded (`landscaper.md` §3.6).
+fn is_unchanged(item: &DeployItem) -> bool {
+    let status = item.status.as_ref();
+    item.spec.update_on_change_only
+        && !item.is_deleting()
+        && Phase::parse(item.phase()) == Some(Phase::Succeeded)
+        && status.is_some_and(|status| Some(status.observed_generation) == item.metadata.generation)
+}

@@ -1,0 +1,240 @@
+//! What a call of the controller writes about its item: the status, the export Secret, stored proposals. Every status write
+//! carries the version that was read, so that an item that has changed meanwhile, as by an interrupt, refuses it (C-24, C-25).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use orangery_api::{
+    deploy_item::{DeployItem, DeployItemStatus, DeployerInformation},
+    error::LastError,
+    job::Job,
+};
+use orangery_apply::{ItemState, ProgressStore};
+use orangery_core::{error::Failure, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::Rest};
+use orangery_proposal::{Proposal, deployer::PluginIdentity, item::StoredProposal};
+use serde_json::Value;
+
+use orangery_reconcile::Key;
+
+use crate::{
+    controller_context::ControllerContext,
+    job::{self, JobStatus},
+};
+
+mod exports;
+pub(super) mod proposal_cache;
+pub(super) mod provider_status;
+
+/// Errors that an item remembers (`landscaper.md` §3.3).
+const ERRORS: usize = 5;
+
+/// Writes the status of one item in one job.
+pub(super) struct StatusWriter {
+    host: Arc<ControllerContext>,
+    /// As the server has it.
+    before: Arc<DeployItem>,
+    /// As the next write will have it.
+    draft: DeployItem,
+    job: String,
+    phase: Phase,
+    /// Whether the job was or is being picked up. Until then the item keeps the phase of its last job.
+    has_begun: bool,
+    deployer: DeployerInformation,
+    /// The time of all writes but the last.
+    now: Time,
+}
+
+impl StatusWriter {
+    /// For a job that stands in a phase and may be new.
+    pub(super) fn new(
+        host: &Arc<ControllerContext>,
+        item: &Arc<DeployItem>,
+        (job, phase, is_new): (&str, Phase, bool),
+        deployer: &PluginIdentity,
+        now: &Time,
+    ) -> Self {
+        Self {
+            host: Arc::clone(host),
+            before: Arc::clone(item),
+            draft: DeployItem::clone(item),
+            job: job.to_owned(),
+            phase,
+            has_begun: !is_new,
+            deployer: DeployerInformation {
+                identity: deployer.digest.clone(),
+                name: deployer.name.clone(),
+                version: deployer.version.clone(),
+            },
+            now: now.clone(),
+        }
+    }
+
+    /// The begin of a job: the clock of its timeout starts, errors of the last one are forgotten (C-08).
+    pub(super) fn pick_up(&mut self) {
+        let status = self.draft.status.get_or_insert_default();
+        status.begin(&self.now);
+        status.last_reconcile_time = Some(self.now.clone());
+        status.deployer = self.deployer.clone();
+        status.last_error = None;
+        status.first_error = None;
+        status.last_errors.clear();
+        self.has_begun = true;
+    }
+
+    /// Whether the job was picked up.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// When the job was picked up; now, where it has still to be.
+    pub(super) fn begun(&self) -> Timestamp {
+        let times = self.before.status.as_ref().and_then(|status| status.transition_times.as_ref());
+        let picked_up = times.and_then(|times| times.init_time.as_ref()).filter(|_| self.has_begun);
+        picked_up.map_or(self.now.0, |time| time.0)
+    }
+
+    /// Whether the job is still the item's current one, as far as the store knows.
+    pub(super) fn is_current(&self) -> bool {
+        is_current(&self.host, &self.before, &self.job)
+    }
+
+    /// Whether anything may be written for the job, asked before each write.
+    pub(super) fn fence(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let (host, item, job) = (Arc::clone(&self.host), Arc::clone(&self.before), self.job.clone());
+        move || host.may_write() && is_current(&host, &item, &job)
+    }
+
+    /// Where the job rests: phase, job ids, errors, conditions and the state in one write. A job that waits before it begins
+    /// leaves the phase and the error of the last one; where the status says the same already, nothing is written.
+    pub(super) async fn finish(mut self, rest: &Rest<Phase>, state: Option<ItemState>, now: Timestamp) -> Step<()> {
+        let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+        let generation = self.before.metadata.generation.unwrap_or(0);
+        let status = self.draft.status.get_or_insert_default();
+        let (phase, last_error) = (status.phase.clone(), status.last_error.clone());
+        status.rest(rest, generation, &now);
+        if let Some(failure) = &rest.failure {
+            remember(status, failure);
+        }
+        if !self.has_begun {
+            (status.phase, status.last_error) = (phase, last_error);
+            if self.draft == *self.before {
+                return Ok(());
+            }
+        }
+        let state = state.map(|mut state| {
+            state.progress = state.progress.filter(|_| !rest.ended);
+            state
+        });
+        self.write(state.as_ref()).await
+    }
+
+    async fn write(&mut self, state: Option<&ItemState>) -> Step<()> {
+        let before = self.stored();
+        if let Some(state) = state {
+            self.draft.status.get_or_insert_default().provider_status = provider_status::write(state);
+        }
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        let answer =
+            writer.update_status(&self.before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
+        self.draft = DeployItem::clone(&answer);
+        self.before = answer;
+        if let Some(state) = state {
+            let namespace = Key::of(self.before.as_ref()).namespace;
+            proposal_cache::discard(&self.host.client, &namespace, before.as_ref(), state.stored.as_ref()).await;
+        }
+        Ok(())
+    }
+
+    /// Whether the item's status says all of it already: another try of a failed call writes nothing new, and the error
+    /// of the last one stays to be seen.
+    fn has(&self, state: &ItemState) -> bool {
+        let status = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        self.before.phase() == self.phase.as_str() && status == provider_status::write(state).as_ref()
+    }
+
+    /// The proposal that the item's status names.
+    fn stored(&self) -> Option<StoredProposal> {
+        let status = self.before.status.as_ref()?.provider_status.as_ref();
+        provider_status::read(status, &self.job).ok()?.stored
+    }
+
+    /// The item is uninstalled: it may go.
+    pub(super) async fn release(&self) -> Step<()> {
+        job::release(&self.host, &self.host.stores.deploy_items, self.before.as_ref()).await
+    }
+
+    /// The item has exports, or has none any more.
+    pub(super) async fn refer_to_exports(&mut self, exported: bool) -> Step<()> {
+        let status = self.draft.status.get_or_insert_default();
+        let stale = status.export_ref.take();
+        if exported {
+            status.export_ref = Some(exports::reference(&self.before));
+            return Ok(());
+        }
+        match stale {
+            Some(stale) => exports::remove(&self.host.client, &self.before, &stale.name).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl ProgressStore for StatusWriter {
+    fn record<'a>(&'a mut self, state: &'a ItemState) -> BoxFuture<'a, Step<()>> {
+        Box::pin(async move {
+            if self.has(state) {
+                return Ok(());
+            }
+            let rest = Rest { phase: self.phase, ended: false, failure: None, wait: None };
+            let generation = self.before.metadata.generation.unwrap_or(0);
+            self.draft.status.get_or_insert_default().rest(&rest, generation, &self.now);
+            self.write(Some(state)).await
+        })
+    }
+
+    fn persist<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<StoredProposal>> {
+        Box::pin(proposal_cache::persist(&self.host.client, &self.before, proposal))
+    }
+
+    fn export<'a>(&'a mut self, exports: &'a Value) -> BoxFuture<'a, Step<()>> {
+        Box::pin(exports::write(&self.host.client, &self.before, exports))
+    }
+}
+
+/// Whether a job is still the current one of an item, as far as the store knows: no read of the API.
+fn is_current(host: &ControllerContext, item: &DeployItem, job: &str) -> bool {
+    let newest = host.stores.deploy_items.get(&Key::of(item));
+    newest.is_some_and(|newest| {
+        newest.metadata.uid == item.metadata.uid && newest.job_id() == job && newest.job_id_finished() != job
+    })
+}
+
+/// `firstError` and `lastErrors` (`landscaper.md` §3.3); the same error again is the same error.
+fn remember(status: &mut DeployItemStatus, failure: &Failure) {
+    let Some(error) = status.last_error.clone() else { return };
+    status.first_error.get_or_insert_with(|| error.clone());
+    if status.last_errors.last().map(LastError::failure).as_ref() != Some(failure) {
+        status.last_errors.push(error);
+    }
+    let surplus = status.last_errors.len().saturating_sub(ERRORS);
+    status.last_errors.drain(..surplus);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_remembers_the_first_error_and_the_last_five_different_ones() {
+        let mut status = DeployItemStatus::default();
+        let now = Time(Timestamp::from_second(0).unwrap());
+        for message in ["a", "a", "b", "c", "d", "e", "f", "f"] {
+            let failure = Failure::new("O", "R", message);
+            status.last_error = Some(LastError::following(status.last_error.as_ref(), &failure, &now));
+            remember(&mut status, &failure);
+        }
+        let messages: Vec<&str> = status.last_errors.iter().map(|error| error.message.as_str()).collect();
+        assert_eq!(messages, ["b", "c", "d", "e", "f"]);
+        assert_eq!(status.first_error.unwrap().message, "a");
+    }
+}

@@ -1,0 +1,79 @@
+//! The limit on deploy items that are under way at once in this host (WF-15).
+
+use std::{
+    num::NonZeroU32,
+    sync::{Mutex, Once, PoisonError},
+};
+
+use orangery_api::{job::Job, marks::Marks};
+use orangery_core::{
+    phase::item::Item as Phase,
+    plan::concurrency::Slots,
+    step::{Until, Wait},
+};
+use orangery_reconcile::{Key, Queue};
+
+use crate::{controller_context::ControllerContext, job::standing_phase};
+
+/// Admits items up to a limit; without one nothing is counted.
+pub(in crate::deploy_item) struct ConcurrencyLimiter {
+    most: Option<NonZeroU32>,
+    /// Protects which items are under way and which wait. Held for one change.
+    slots: Option<Mutex<Slots>>,
+    /// Done when the items that had begun before this operator did are counted.
+    counted: Once,
+    /// Wakes the items whose turn it is.
+    queue: Queue,
+}
+
+impl ConcurrencyLimiter {
+    pub(in crate::deploy_item) fn new(most: Option<NonZeroU32>, queue: Queue) -> Self {
+        Self { most, slots: most.map(|most| Mutex::new(Slots::new(most))), counted: Once::new(), queue }
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Slots) -> T) -> Option<T> {
+        let slots = self.slots.as_ref()?;
+        Some(change(&mut slots.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// What an item waits for where there is no room for it; it is woken when it is its turn. One that has begun is never
+    /// turned away.
+    pub(in crate::deploy_item) fn admit(&self, host: &ControllerContext, item: &Key, has_begun: bool) -> Option<Wait> {
+        if has_begun {
+            self.with(|slots| slots.occupy(&slot_owner(item)));
+            return None;
+        }
+        self.count(host);
+        match (self.most, self.with(|slots| slots.acquire(&slot_owner(item)))) {
+            (Some(most), Some(false)) => Some(Wait::on("Host", format!("maxParallel={most}"), Until::Room)),
+            _ => None,
+        }
+    }
+
+    /// Items that had begun before this operator did come before all others.
+    fn count(&self, host: &ControllerContext) {
+        if self.slots.is_none() {
+            return;
+        }
+        self.counted.call_once(|| {
+            host.stores.deploy_items.for_each(|item| {
+                let (_, fresh) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
+                let is_ours = host.plugins.deployer(&item.spec.type_).is_some();
+                if !item.job_finished() && !fresh && is_ours {
+                    self.with(|slots| slots.occupy(&slot_owner(&Key::of(item))));
+                }
+            });
+        });
+    }
+
+    /// The item is under way no more.
+    pub(in crate::deploy_item) fn leave(&self, item: &Key) {
+        for (namespace, name) in self.with(|slots| slots.release(&slot_owner(item))).into_iter().flatten() {
+            self.queue.wake(Key::new(namespace, name));
+        }
+    }
+}
+
+fn slot_owner(item: &Key) -> (String, String) {
+    (item.namespace.clone(), item.name.clone())
+}

@@ -1,0 +1,181 @@
+//! Deletions: with a component that wants something done before, with one that does not, and where they fail or wait.
+
+use kube::api::{Patch, PatchParams};
+use orangery_api::job::Job;
+use serde_json::{Value, json};
+
+use crate::world::{World, gate, key, proposal};
+
+const HOLD: &str = "example.org/hold";
+
+/// An item that has deployed the config map `a`; its component answers these proposals before it is uninstalled.
+async fn installed(uninstalls: &[Value]) -> World {
+    let world = World::new().await;
+    let spec = json!({"config": {"uninstalls": uninstalls}, "timeout": "1h"});
+    world.create("item", &[proposal("a", json!({}))], spec).await;
+    world.job("item", "one").await;
+    world
+}
+
+async fn delete(world: &World) {
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_28_what_a_component_wants_done_before_is_done_and_deleted_with_the_rest() {
+    let first = proposal("hook", json!({"next": {"continueWith": [1]}}));
+    let world = installed(&[first, proposal("second", json!({}))]).await;
+    delete(&world).await;
+    world.gone("item").await;
+    let checkpoints: Vec<Option<Vec<u8>>> =
+        world.plugin.uninstalls.lock().unwrap().iter().map(|item| item.checkpoint.clone()).collect();
+    assert_eq!(checkpoints, [None, Some(vec![1])]);
+    let left = (world.value("a").await, world.value("hook").await, world.value("second").await);
+    assert_eq!(left, (None, None, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_28_the_own_order_of_an_uninstall_replaces_that_of_the_item_and_none_keeps_it() {
+    let order = json!([{"what": [{"managed": {"apiVersion": "v1", "kind": "ConfigMap", "names": ["a"]}}]}]);
+    let world = installed(&[proposal("hook", json!({"deletionOrder": order}))]).await;
+    delete(&world).await;
+    world.gone("item").await;
+    assert_eq!((world.value("a").await, world.value("hook").await.is_some()), (None, true), "hook is in no group");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_fails_a_deletion_leaves_all_in_its_place_and_may_be_asked_again() {
+    let fails = json!({"stages": [], "next": {"fail": {"code": "ERR_MINE", "message": "not yet"}}});
+    let world = installed(&[fails]).await;
+    delete(&world).await;
+    let status = world.finished("item", "two").await;
+    let told = (&status["phase"], &status["lastError"]["reason"], &status["lastError"]["message"]);
+    assert_eq!(told, (&json!("DeleteFailed"), &json!("PluginFailedItem"), &json!("plugin scripted: not yet")));
+    assert!(world.value("a").await.is_some());
+    world.patch("item", json!({"spec": {"config": {"uninstalls": null}}})).await;
+    world.trigger("item", "three").await;
+    world.gone("item").await;
+    assert_eq!(world.value("a").await, None);
+}
+
+/// A proposal before an uninstall that waits for the config map `hook` to be ready.
+fn waits() -> Value {
+    let mut plan = proposal("hook", json!({}));
+    plan["stages"][0]["gate"] = gate("hook", "ready");
+    plan
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_6_a_deletion_goes_on_after_a_restart_before_and_in_the_deletion_of_the_inventory() {
+    let mut world = installed(&[waits()]).await;
+    world.patch_config_map("a", json!({"metadata": {"finalizers": [HOLD]}})).await;
+    delete(&world).await;
+    let stage = json!({"stage": {"stage": 0, "step": "waiting"}});
+    world.waiting_in("item", &stage, "ConfigMap default/hook").await;
+    world.restart();
+    world.patch_config_map("hook", json!({"data": {"k": "ready"}})).await;
+    world.waiting_in("item", &json!("deleting"), "ConfigMap default/a to be gone").await;
+    world.restart();
+    world.patch_config_map("a", json!({"metadata": {"finalizers": null}})).await;
+    world.gone("item").await;
+    assert_eq!(world.plugin.uninstalls.lock().unwrap().len(), 1, "what was answered is gone on with");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_08_a_deletion_whose_time_is_up_fails_with_what_it_waited_for() {
+    let world = installed(&[]).await;
+    world.patch_config_map("a", json!({"metadata": {"finalizers": [HOLD]}})).await;
+    delete(&world).await;
+    world.waiting_in("item", &json!("deleting"), "ConfigMap default/a to be gone").await;
+    world.jump(2 * 3_600);
+    world.touch("item", "the time is up").await;
+    let status = world.finished("item", "two").await;
+    assert_eq!(
+        (&status["phase"], &status["lastError"]["message"]),
+        (
+            &json!("DeleteFailed"),
+            &json!("the item did not finish within its timeout of 60m; waiting for ConfigMap default/a to be gone")
+        )
+    );
+    assert_eq!(status["providerStatus"]["managedResources"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_08_a_component_recovers_from_an_uninstall_whose_time_is_up_and_the_inventory_goes() {
+    let mut first = waits();
+    first["recover"] = json!([1]);
+    let world = installed(&[first, proposal("second", json!({}))]).await;
+    let planned = world.calls();
+    delete(&world).await;
+    world.waiting("item", "ConfigMap default/hook").await;
+    world.jump(2 * 3_600);
+    world.touch("item", "the time is up").await;
+    world.gone("item").await;
+    let failed: Vec<Option<String>> = {
+        let calls = world.plugin.uninstalls.lock().unwrap();
+        calls.iter().map(|item| item.failed.as_ref().map(|failed| failed.stage.clone())).collect()
+    };
+    assert_eq!(failed, [None, Some("all".to_owned())]);
+    assert_eq!(world.calls(), planned, "an item that is deleted is not planned again");
+    let left = (world.value("a").await, world.value("hook").await, world.value("second").await);
+    assert_eq!(left, (None, None, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_72_an_interrupted_deletion_is_not_gone_on_with() {
+    let world = installed(&[]).await;
+    world.patch_config_map("a", json!({"metadata": {"finalizers": [HOLD]}})).await;
+    delete(&world).await;
+    world.waiting_in("item", &json!("deleting"), "ConfigMap default/a to be gone").await;
+    let interrupted = json!({"status": {"phase": "DeleteFailed", "jobIDFinished": "two"}});
+    world.items().patch_status("item", &PatchParams::default(), &Patch::Merge(interrupted)).await.unwrap();
+    world.patch_config_map("a", json!({"metadata": {"finalizers": null}})).await;
+    world.create("probe", &[proposal("probe", json!({}))], json!({})).await;
+    world.job("probe", "probe").await;
+    let item = world.items().get("item").await.unwrap();
+    assert_eq!((item.phase(), item.metadata.finalizers.as_ref().map(Vec::len)), ("DeleteFailed", Some(1)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_item_that_has_deployed_nothing_goes_without_its_component() {
+    let world = World::new().await;
+    world.create("item", &[], json!({"config": {"uninstalls": [proposal("hook", json!({}))]}})).await;
+    world.job("item", "one").await;
+    let calls = world.calls();
+    delete(&world).await;
+    world.gone("item").await;
+    let asked = world.plugin.uninstalls.lock().unwrap().len();
+    assert_eq!((asked, world.calls(), world.value("hook").await), (0, calls, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_item_whose_component_is_gone_is_left_to_others_when_it_is_deleted() {
+    let world = World::new().await;
+    let spec = json!({"type": "example.org/absent"});
+    world.create("item", &[proposal("a", json!({}))], spec).await;
+    let finalizer = json!({"metadata": {"finalizers": [HOLD]}});
+    world.patch("item", finalizer).await;
+    delete(&world).await;
+    world.create("probe", &[proposal("probe", json!({}))], json!({})).await;
+    world.job("probe", "probe").await;
+    let item = world.items().get("item").await.unwrap();
+    assert_eq!(
+        (item.phase(), item.job_id_finished(), item.metadata.finalizers.clone()),
+        ("", "", Some(vec![HOLD.to_owned()]))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_a_component_removes_before_are_gone_before_the_rest() {
+    let mut first = proposal("hook", json!({}));
+    first["stages"][0]["removals"] = json!([{"key": key("a")}]);
+    let world = installed(&[first]).await;
+    world.patch_config_map("a", json!({"metadata": {"finalizers": [HOLD]}})).await;
+    delete(&world).await;
+    let removing = json!({"stage": {"stage": 0, "step": "removing"}});
+    world.waiting_in("item", &removing, "ConfigMap default/a to be gone").await;
+    assert_eq!(world.value("hook").await, None, "it is written after the removal");
+    world.patch_config_map("a", json!({"metadata": {"finalizers": null}})).await;
+    world.gone("item").await;
+}
