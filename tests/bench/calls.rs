@@ -9,7 +9,7 @@ use std::{
 use orangery_blueprint::{
     plugins::Plugins,
     rendering::{ExecutionKind, RenderRequest},
-    template_engine::Surroundings,
+    template_engine::TemplateContext,
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Sandbox, SandboxConfig};
 use orangery_proposal::{Item, deployer::Reads};
@@ -125,5 +125,5 @@ pub(crate) async fn execute(plugins: &PluginSet, engine: &str, template: &str, i
         inputs,
         state: None,
     };
-    renderer.render(&request, &Surroundings::of_files(Arc::new(Empty))).await.expect("the template is right");
+    renderer.render(&request, &TemplateContext::of_files(Arc::new(Empty))).await.expect("the template is right");
 }

@@ -12,7 +12,7 @@ use orangery_core::{
     job::JobIds,
     phase::item::Item,
     plan::execution::{self as plan, ItemState, ObjectState},
-    workflow::{Answers, Policy},
+    workflow::{Answers, WorkflowPolicy},
 };
 use orangery_tests::{
     cluster::Cluster,
@@ -66,7 +66,7 @@ pub(crate) fn classify(figures: &mut Figures) {
                 ..ItemState::new(name, Vec::new(), Some(succeeded(name)))
             })
             .collect();
-        let plan = plan::progressing(&states, "job", Policy::default());
+        let plan = plan::progressing(&states, "job", WorkflowPolicy::default());
         samples.push(begin.elapsed());
         assert!(plan.outcome.is_ok() && plan.trigger.is_empty(), "all are ready: {plan:?}");
     }

@@ -17,7 +17,7 @@ use orangery_core::{
     plan::execution::{self as plan, ItemState, ObjectState},
     step::{Step, Verdict},
     walk::{Rest, Transition, advance},
-    workflow::{FailurePolicy, Policy},
+    workflow::{FailurePolicy, WorkflowPolicy},
 };
 
 struct Player {
@@ -26,7 +26,7 @@ struct Player {
     job: String,
     phase: Option<Execution>,
     ended: bool,
-    policy: Policy,
+    policy: WorkflowPolicy,
     out: String,
 }
 
@@ -38,7 +38,7 @@ impl Player {
             job: String::new(),
             phase: None,
             ended: true,
-            policy: Policy::default(),
+            policy: WorkflowPolicy::default(),
             out: String::new(),
         };
         for line in script.lines() {

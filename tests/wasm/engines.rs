@@ -11,10 +11,10 @@ use std::{
 
 use orangery_blueprint::{
     rendering::{ExecutionKind, Findings, Output, RenderFailure, RenderRequest, Rendered},
-    template_engine::Surroundings,
+    template_engine::TemplateContext,
 };
 use orangery_ocm::Files;
-use orangery_plugin::{Error, Limit, Occupancy, Plugin, Registered, Registration, Sandbox};
+use orangery_plugin::{BudgetLimit, Error, Occupancy, Plugin, Registered, Registration, Sandbox};
 use serde_json::{Value, json};
 
 use crate::fixtures::{bytes, cache, deployer_of, ended, plan, sandbox_with};
@@ -40,9 +40,9 @@ impl Files for Blueprint {
     }
 }
 
-fn surroundings(files: &[(&str, &str)]) -> Surroundings {
+fn surroundings(files: &[(&str, &str)]) -> TemplateContext {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-    Surroundings::of_files(Arc::new(Blueprint(files.collect())))
+    TemplateContext::of_files(Arc::new(Blueprint(files.collect())))
 }
 
 /// One sandbox for all of them: a compiled engine is loaded once.
@@ -150,7 +150,7 @@ async fn every_check_of_the_engines_answers_through_the_sandbox_as_recorded() {
 struct Case {
     folder: PathBuf,
     request: RenderRequest,
-    surroundings: Surroundings,
+    surroundings: TemplateContext,
     recorded: Value,
 }
 
@@ -165,7 +165,7 @@ fn cases(engine: &str, sort: &str) -> Vec<Case> {
         let files = asked.get("files").cloned().unwrap_or_else(|| json!({}));
         let files: BTreeMap<String, String> = serde_json::from_value(files).unwrap();
         let request = serde_json::from_value(asked["request"].clone()).unwrap();
-        Case { folder, request, surroundings: Surroundings::of_files(Arc::new(Blueprint(files))), recorded }
+        Case { folder, request, surroundings: TemplateContext::of_files(Arc::new(Blueprint(files))), recorded }
     };
     folders.into_iter().map(case).collect()
 }
@@ -201,18 +201,18 @@ async fn bombs_of_templates_end_with_their_limit_and_neighbours_notice_nothing()
     let expected = plan(&victim).await.unwrap().unwrap();
     let doubling = "{{ define \"a\" }}{{ $x := printf \"%s%s\" . . }}{{ template \"a\" $x }}{{ end }}{{ template \"a\" (repeat 1000 \"x\") }}";
     for (engine, template, limit) in [
-        (&gotemplate, "{{ range until 100000000 }}{{ end }}", Limit::Memory),
-        (&gotemplate, "{{ range $i := until 10000 }}{{ range until 10000 }}{{ end }}{{ end }}", Limit::Cpu),
-        (&gotemplate, "{{ repeat 1000000000 \"x\" }}", Limit::Memory),
-        (&gotemplate, doubling, Limit::Memory),
+        (&gotemplate, "{{ range until 100000000 }}{{ end }}", BudgetLimit::Memory),
+        (&gotemplate, "{{ range $i := until 10000 }}{{ range until 10000 }}{{ end }}{{ end }}", BudgetLimit::Cpu),
+        (&gotemplate, "{{ repeat 1000000000 \"x\" }}", BudgetLimit::Memory),
+        (&gotemplate, doubling, BudgetLimit::Memory),
         // Spiff's own writer never ends on a text that is no UTF-8.
-        (&spiff, "a: (( asyaml(base64_decode(\"/w==\")) ))\n", Limit::Cpu),
-        (&spiff, "a: (( sum[[1..100000]|0|s,x|->s + x] ))\nb: (( map[[1..10000000]|x|->x] ))\n", Limit::Memory),
+        (&spiff, "a: (( asyaml(base64_decode(\"/w==\")) ))\n", BudgetLimit::Cpu),
+        (&spiff, "a: (( sum[[1..100000]|0|s,x|->s + x] ))\nb: (( map[[1..10000000]|x|->x] ))\n", BudgetLimit::Memory),
     ] {
         let bomb = request(template, json!({"imports": {}}));
         let error = ended(engine.render(&bomb, &surroundings(&[])).await);
         let Error::Limit { limit: met, .. } = &*error else { panic!("{template}: {error:?}") };
-        assert!(*met == limit || *met == Limit::Cpu, "{template}: {error}");
+        assert!(*met == limit || *met == BudgetLimit::Cpu, "{template}: {error}");
         assert_eq!(plan(&victim).await.unwrap().unwrap(), expected);
     }
     assert_eq!(sandbox.occupancy(), Occupancy::default());

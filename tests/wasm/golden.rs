@@ -9,7 +9,7 @@ use std::{
 
 use orangery_blueprint::{
     rendering::{Findings, RenderFailure, RenderRequest, Rendered},
-    template_engine::Surroundings,
+    template_engine::TemplateContext,
 };
 use orangery_core::{
     error::{Fault, Problem},
@@ -189,11 +189,11 @@ async fn the_jinja_engine_answers_as_it_does_natively() {
     for (case, request, response) in cases("jinja") {
         let EngineRequest { request, files } = serde_json::from_value(request).unwrap();
         let expected: EngineResponse = serde_json::from_value(response).unwrap();
-        let answer = match plugin.render(&request, &Surroundings::of_files(Arc::new(Recordings(files)))).await.unwrap()
-        {
-            Ok(rendered) => EngineResponse::Rendered(rendered),
-            Err(failure) => EngineResponse::Failure(failure),
-        };
+        let answer =
+            match plugin.render(&request, &TemplateContext::of_files(Arc::new(Recordings(files)))).await.unwrap() {
+                Ok(rendered) => EngineResponse::Rendered(rendered),
+                Err(failure) => EngineResponse::Failure(failure),
+            };
         assert_eq!(answer, expected, "jinja/{case}");
     }
 }
@@ -204,7 +204,7 @@ async fn the_jinja_engine_checks_as_it_does_natively() {
     for (case, request, response) in cases_in("jinja", "checks") {
         let EngineRequest { request, files } = serde_json::from_value(request).unwrap();
         let expected: Option<Findings> = serde_json::from_value(response["findings"].clone()).unwrap();
-        let found = plugin.check(&request, &Surroundings::of_files(Arc::new(Recordings(files)))).await.unwrap();
+        let found = plugin.check(&request, &TemplateContext::of_files(Arc::new(Recordings(files)))).await.unwrap();
         assert_eq!(found, expected, "jinja/{case}");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use orangery_blueprint::{
     plugins::Plugins,
     rendering::{InputStep, Output, RenderRequest},
-    template_engine::Surroundings,
+    template_engine::TemplateContext,
 };
 use orangery_plugin::PluginSet;
 use orangery_tests::own_template;
@@ -32,7 +32,7 @@ async fn check(component: Vec<u8>) {
     ]);
     let request =
         RenderRequest { inputs: json!({"imports": {"trees": trees}}), file: Some("render.wasm".into()), ..request("") };
-    let around = |path| Surroundings::of_files(Arc::new(OneFile(path, b"autumn\n".to_vec())));
+    let around = |path| TemplateContext::of_files(Arc::new(OneFile(path, b"autumn\n".to_vec())));
     let engine = set.own_renderer("render.wasm", component);
     let rendered = engine.render(&request, &around("season.txt")).await.unwrap();
     let item = own_template::item(json!({"import": "cluster"}));

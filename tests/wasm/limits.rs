@@ -1,18 +1,18 @@
 //! Each budget has a guest that meets it, and the error names the limit.
 
-use orangery_plugin::{Error, Limit, Plugin};
+use orangery_plugin::{BudgetLimit, Error, Plugin};
 use serde_json::json;
 
 use crate::fixtures::{bytes, deployer, deployer_of, ended, leb, plan, sandbox, section, with_module};
 
 #[track_caller]
-fn check(error: &Error, limit: Limit, message: &str) {
+fn check(error: &Error, limit: BudgetLimit, message: &str) {
     check_after(error, limit, message, "");
 }
 
 /// The error, of a guest that has logged something.
 #[track_caller]
-fn check_after(error: &Error, limit: Limit, message: &str, logged: &str) {
+fn check_after(error: &Error, limit: BudgetLimit, message: &str, logged: &str) {
     let Error::Limit { limit: met, .. } = error else { panic!("{error:?}") };
     assert_eq!(*met, limit);
     assert_eq!(error.to_string(), format!("{}{logged}", stopped(message)));
@@ -30,25 +30,25 @@ async fn end_of(plugin: Plugin) -> std::sync::Arc<Error> {
 #[tokio::test]
 async fn a_loop_ends_with_its_processor_time() {
     let error = end_of(deployer("loops", json!({"cpuMilliseconds": 50}))).await;
-    check(&error, Limit::Cpu, "50 ms of processor time; raise `limits.cpuMilliseconds`");
+    check(&error, BudgetLimit::Cpu, "50 ms of processor time; raise `limits.cpuMilliseconds`");
 }
 
 #[tokio::test]
 async fn a_sleep_ends_with_the_wall_clock() {
     let error = end_of(deployer("waits", json!({"wallMilliseconds": 50}))).await;
-    check(&error, Limit::Wall, "50 ms; raise `limits.wallMilliseconds`");
+    check(&error, BudgetLimit::Wall, "50 ms; raise `limits.wallMilliseconds`");
 }
 
 #[tokio::test]
 async fn a_loop_cannot_outrun_the_wall_clock() {
     let error = end_of(deployer("loops", json!({"wallMilliseconds": 50}))).await;
-    check(&error, Limit::Wall, "50 ms; raise `limits.wallMilliseconds`");
+    check(&error, BudgetLimit::Wall, "50 ms; raise `limits.wallMilliseconds`");
 }
 
 #[tokio::test]
 async fn an_allocation_ends_with_the_memory() {
     let error = end_of(deployer("allocates", json!({"memoryMiB": 8}))).await;
-    check(&error, Limit::Memory, "8 MiB of memory; raise `limits.memoryMiB`");
+    check(&error, BudgetLimit::Memory, "8 MiB of memory; raise `limits.memoryMiB`");
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn all_memories_of_a_component_are_one_sum() {
     let memory = section(5, &[&[1, 0][..], &leb(1_008)].concat());
     let two = with_module(bytes("answers"), &[memory]);
     let error = end_of(deployer_of(sandbox(), "two-memories", two, json!({}))).await;
-    check(&error, Limit::Memory, "64 MiB of memory; raise `limits.memoryMiB`");
+    check(&error, BudgetLimit::Memory, "64 MiB of memory; raise `limits.memoryMiB`");
 }
 
 #[tokio::test]
@@ -73,19 +73,19 @@ async fn a_growing_table_ends_with_its_elements() {
     ];
     let grows = with_module(bytes("answers"), &sections);
     let error = end_of(deployer_of(sandbox(), "grows-a-table", grows, json!({}))).await;
-    check(&error, Limit::TableElements, "200000 table elements; raise `limits.tableElements`");
+    check(&error, BudgetLimit::TableElements, "200000 table elements; raise `limits.tableElements`");
 }
 
 #[tokio::test]
 async fn a_hoard_ends_with_the_handles() {
     let error = end_of(deployer("hoards", json!({"handles": 100}))).await;
-    check(&error, Limit::Handles, "100 handles; raise `limits.handles`");
+    check(&error, BudgetLimit::Handles, "100 handles; raise `limits.handles`");
 }
 
 #[tokio::test]
 async fn a_flood_of_host_calls_ends_with_their_number() {
     let error = end_of(deployer("floods_host", json!({"hostCalls": 100}))).await;
-    check(&error, Limit::HostCalls, "100 host calls; raise `limits.hostCalls`");
+    check(&error, BudgetLimit::HostCalls, "100 host calls; raise `limits.hostCalls`");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn a_large_argument_ends_with_the_bytes_of_host_calls() {
     for output in [8 << 20, 1 << 16] {
         let limits = json!({"hostCallBytes": 1 << 16, "outputBytes": output});
         let error = end_of(deployer("asks_much", limits)).await;
-        check(&error, Limit::HostCallBytes, "65536 bytes of host calls; raise `limits.hostCallBytes`");
+        check(&error, BudgetLimit::HostCallBytes, "65536 bytes of host calls; raise `limits.hostCallBytes`");
     }
 }
 
@@ -103,22 +103,27 @@ async fn a_large_answer_ends_with_the_bytes_of_output() {
     for host_calls in [32 << 20, 1 << 16] {
         let limits = json!({"outputBytes": 1 << 16, "hostCallBytes": host_calls});
         let error = end_of(deployer("answers_much", limits)).await;
-        check(&error, Limit::Output, "65536 bytes of output; raise `limits.outputBytes`");
+        check(&error, BudgetLimit::Output, "65536 bytes of output; raise `limits.outputBytes`");
     }
 }
 
 #[tokio::test]
 async fn a_flood_of_log_lines_ends_with_their_number() {
     let error = end_of(deployer("floods_log", json!({"logLines": 10}))).await;
-    check_after(&error, Limit::LogLines, "10 lines of log; raise `limits.logLines`", "; it had last logged: again");
+    check_after(
+        &error,
+        BudgetLimit::LogLines,
+        "10 lines of log; raise `limits.logLines`",
+        "; it had last logged: again",
+    );
     let error = end_of(deployer("prints", json!({"logLines": 10}))).await;
-    check(&error, Limit::LogLines, "10 lines of log; raise `limits.logLines`");
+    check(&error, BudgetLimit::LogLines, "10 lines of log; raise `limits.logLines`");
 }
 
 #[tokio::test]
 async fn a_long_line_ends_with_the_bytes_of_log() {
     let error = end_of(deployer("shouts", json!({}))).await;
-    check(&error, Limit::LogBytes, "262144 bytes of log; raise `limits.logBytes`");
+    check(&error, BudgetLimit::LogBytes, "262144 bytes of log; raise `limits.logBytes`");
     let error = end_of(deployer("prints", json!({"logBytes": 100}))).await;
-    check(&error, Limit::LogBytes, "100 bytes of log; raise `limits.logBytes`");
+    check(&error, BudgetLimit::LogBytes, "100 bytes of log; raise `limits.logBytes`");
 }

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use orangery_blueprint::{
     plugins::Plugins,
     rendering::{RenderFailure, Rendered},
-    template_engine::{Renderer, Surroundings},
+    template_engine::{Renderer, TemplateContext},
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Registration, RegistrationError, Sandbox, SandboxConfig};
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ async fn a_component_is_compiled_once_for_all_blueprints_and_for_the_next_start(
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
     let render = async |set: &PluginSet, name: &str| {
-        let around: Surroundings = surroundings(None);
+        let around: TemplateContext = surroundings(None);
         set.own_renderer(name, bytes("renders")).render(&request("file answer"), &around).await
     };
     let first = PluginSet::load(vec![], &sandbox_with(cache.clone())).unwrap();

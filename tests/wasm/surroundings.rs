@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use orangery_blueprint::{
     rendering::{ExecutionKind, InputStep, Output, RenderFailure, RenderRequest, Rendered},
-    template_engine::{JobChance, Kubeconfigs, Renderer, Surroundings},
+    template_engine::{JobChance, Kubeconfigs, Renderer, TemplateContext},
 };
 use orangery_core::{
     error::{Code, Fault},
     port::BoxFuture,
 };
 use orangery_ocm::{Components, Files, Identity, Nothing};
-use orangery_plugin::{Error, Limit, Plugin, Registered, Registration};
+use orangery_plugin::{BudgetLimit, Error, Plugin, Registered, Registration};
 use serde_json::{Value, json};
 
 use crate::fixtures::{bytes, ended, sandbox};
@@ -66,8 +66,8 @@ impl Kubeconfigs for Echo {
 }
 
 /// Surroundings whose ports answer what they are asked, or this fault.
-pub(crate) fn surroundings(fault: Option<Fault>) -> Surroundings {
-    Surroundings {
+pub(crate) fn surroundings(fault: Option<Fault>) -> TemplateContext {
+    TemplateContext {
         files: Arc::new(OneFile("greeting.txt", b"Bonjour".to_vec())),
         components: Arc::new(Echo(fault.clone())),
         artifacts: Arc::new(Nothing),
@@ -250,7 +250,7 @@ async fn what_a_failure_reads_may_lead_nowhere_and_has_no_control_characters() {
 #[tokio::test]
 async fn time_and_chance_are_those_of_the_job_and_of_nothing_else() {
     let engine = engine(json!({}), json!({}));
-    let drawn = async |surroundings: &Surroundings, request: &RenderRequest| {
+    let drawn = async |surroundings: &TemplateContext, request: &RenderRequest| {
         text(engine.render(request, surroundings).await.unwrap())
     };
     let here = surroundings(None);
@@ -273,5 +273,5 @@ async fn time_and_chance_are_those_of_the_job_and_of_nothing_else() {
 async fn chance_is_charged_before_it_is_drawn() {
     let engine = engine(json!({}), json!({}));
     let error = ended(engine.render(&request("much-chance answer"), &surroundings(None)).await);
-    assert!(matches!(*error, Error::Limit { limit: Limit::HostCallBytes, .. }), "{error:?}");
+    assert!(matches!(*error, Error::Limit { limit: BudgetLimit::HostCallBytes, .. }), "{error:?}");
 }

@@ -18,7 +18,7 @@ use k8s_openapi::{
 };
 use kube::core::ObjectMeta;
 
-use self::rules::{KINDS, Kind, Rule};
+use self::rules::{AdmissionRule, KINDS, KindRules};
 use crate::{GROUP, VERSION, label};
 
 /// A policy, and the binding that puts it into force for the whole cluster. Both have the same name.
@@ -35,11 +35,11 @@ pub fn admission() -> Vec<Admission> {
     KINDS.iter().map(|kind| Admission { policy: policy(kind), binding: binding(kind) }).collect()
 }
 
-fn name(kind: &Kind) -> String {
+fn name(kind: &KindRules) -> String {
     format!("{}.validation.{GROUP}", kind.plural)
 }
 
-fn policy(kind: &Kind) -> ValidatingAdmissionPolicy {
+fn policy(kind: &KindRules) -> ValidatingAdmissionPolicy {
     let own = kind.variables.iter().map(|(name, expression)| variable(name, (*expression).to_owned()));
     let broken = kind.rules.iter().map(|rule| variable(rule.name, rule.breakers.to_owned()));
     ValidatingAdmissionPolicy {
@@ -64,7 +64,7 @@ fn variable(name: &str, expression: String) -> Variable {
 }
 
 /// A rule holds when nothing breaks it; its sentence names what does.
-fn validation(rule: &Rule) -> Validation {
+fn validation(rule: &AdmissionRule) -> Validation {
     let (before, after) = rule.sentence;
     Validation {
         expression: format!("size(variables.{}) == 0", rule.name),
@@ -74,7 +74,7 @@ fn validation(rule: &Rule) -> Validation {
     }
 }
 
-fn constraints(kind: &Kind) -> MatchResources {
+fn constraints(kind: &KindRules) -> MatchResources {
     let texts = |texts: &[&str]| Some(texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
     MatchResources {
         match_policy: Some("Equivalent".to_owned()),
@@ -99,7 +99,7 @@ fn constraints(kind: &Kind) -> MatchResources {
     }
 }
 
-fn binding(kind: &Kind) -> ValidatingAdmissionPolicyBinding {
+fn binding(kind: &KindRules) -> ValidatingAdmissionPolicyBinding {
     ValidatingAdmissionPolicyBinding {
         metadata: ObjectMeta { name: Some(name(kind)), ..ObjectMeta::default() },
         spec: Some(ValidatingAdmissionPolicyBindingSpec {

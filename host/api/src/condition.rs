@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_core::{
-    condition::{self, State},
+    condition::{self, ConditionInput},
     error::Code,
 };
 use schemars::JsonSchema;
@@ -39,7 +39,7 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
 }
 
 /// The conditions of an object in `state` at `generation`, where `previous` stood: computed by the core, in wire form.
-pub fn following(state: &State, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
+pub fn following(state: &ConditionInput, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
     let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
     condition::conditions(state, generation, &previous, now.0).into_iter().map(Condition::from_core).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub use orangery_core::duration::{InvalidDuration, Limit};
+pub use orangery_core::duration::{InvalidDuration, TimeLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct Duration(pub String);
 
 impl Duration {
     /// What the text says.
-    pub fn limit(&self) -> Result<Limit, InvalidDuration> {
+    pub fn limit(&self) -> Result<TimeLimit, InvalidDuration> {
         orangery_core::duration::limit(&self.0)
     }
 }
@@ -38,7 +38,7 @@ mod tests {
             let duration: Duration = serde_json::from_value(json.clone()).unwrap();
             assert_eq!(serde_json::to_value(duration).unwrap(), json);
         }
-        assert_eq!(Duration("none".to_owned()).limit(), Ok(Limit::Unlimited));
+        assert_eq!(Duration("none".to_owned()).limit(), Ok(TimeLimit::Unlimited));
         assert!(Duration("abc".to_owned()).limit().is_err());
     }
 }

@@ -104,9 +104,9 @@ impl From<FailurePolicy> for workflow::FailurePolicy {
 
 impl ExecutionSpec {
     /// How its deploy items are run.
-    pub fn policy(&self) -> workflow::Policy {
+    pub fn policy(&self) -> workflow::WorkflowPolicy {
         let failure = self.failure_policy.map(Into::into).unwrap_or_default();
-        workflow::Policy { failure, max_parallel: self.max_parallel }
+        workflow::WorkflowPolicy { failure, max_parallel: self.max_parallel }
     }
 }
 

@@ -8,7 +8,7 @@ use orangery_core::step::{Halt, Step, Until};
 use orangery_proposal::{
     ClusterRef, ObjectRemoval, Selection,
     check::key_of,
-    inventory::{Entry, Group, Inventory, Located, Policy, groups},
+    inventory::{Group, Inventory, InventoryEntry, InventoryPolicy, LocatedObject, groups},
     overlay::{is_unchanged, overlay},
 };
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl Site<'_> {
     /// Deletes group after group; the next waits until this one is gone.
     pub(crate) async fn delete_groups(&self, groups: Vec<Group>, inventory: &mut Inventory) -> Result<(), ApplyError> {
         for Group { on, members, matching, force } in groups {
-            let entry = |located: &Located| inventory.0.get(located).cloned().unwrap_or_default();
+            let entry = |located: &LocatedObject| inventory.0.get(located).cloned().unwrap_or_default();
             let members: Vec<_> = members.into_iter().map(|located| (entry(&located), located)).collect();
             let deletions: Vec<_> = members
                 .into_iter()
@@ -81,14 +81,19 @@ impl Site<'_> {
         let deletions: Vec<_> = removals
             .iter()
             .map(|removal| {
-                let located = Located { on: removal.on.clone(), key: removal.key.clone() };
-                async move { self.delete_member(&located, &Entry::default(), removal.force).await }
+                let located = LocatedObject { on: removal.on.clone(), key: removal.key.clone() };
+                async move { self.delete_member(&located, &InventoryEntry::default(), removal.force).await }
             })
             .collect();
         all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
     }
 
-    async fn delete_member(&self, located: &Located, entry: &Entry, force: bool) -> Result<(), ApplyError> {
+    async fn delete_member(
+        &self,
+        located: &LocatedObject,
+        entry: &InventoryEntry,
+        force: bool,
+    ) -> Result<(), ApplyError> {
         let spot = match self.spot(located).await {
             Ok(spot) => spot,
             Err(error) if error.is_not_served() => return Ok(()),
@@ -100,15 +105,15 @@ impl Site<'_> {
         }
     }
 
-    async fn begin(&self, spot: &Spot<'_>, entry: &Entry) -> Result<Stand, ApplyError> {
+    async fn begin(&self, spot: &Spot<'_>, entry: &InventoryEntry) -> Result<Stand, ApplyError> {
         match spot.observed() {
             Some(Observed::Absent) => return Ok(Stand::Gone),
             Some(Observed::Present(live)) if is_being_deleted(&live) => return Ok(Stand::Going),
             Some(Observed::Present(_) | Observed::Unknown | Observed::Forbidden(_)) | None => {}
         }
-        if entry.policy == Policy::Fallback || entry.before_deletion.is_some() {
+        if entry.policy == InventoryPolicy::Fallback || entry.before_deletion.is_some() {
             let Some(live) = spot.get().await? else { return Ok(Stand::Gone) };
-            if entry.policy == Policy::Fallback && !is_of_item(&live, self.job) {
+            if entry.policy == InventoryPolicy::Fallback && !is_of_item(&live, self.job) {
                 return Ok(Stand::Gone);
             }
             if let Some(patch) = &entry.before_deletion
@@ -171,7 +176,7 @@ impl Site<'_> {
         let spots = keys.map(|key| self.spot_of(on, key, Arc::clone(&cluster), Arc::clone(&resource)));
         let deletions: Vec<_> = spots
             .map(|spot| async move {
-                match self.begin(&spot, &Entry::default()).await? {
+                match self.begin(&spot, &InventoryEntry::default()).await? {
                     Stand::Gone => Ok(()),
                     Stand::Going => self.until_gone(&spot, force).await,
                 }

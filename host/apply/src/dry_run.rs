@@ -9,7 +9,7 @@ use orangery_core::{port::BoxFuture, step::Step};
 use orangery_proposal::{
     Action, ObjectWrite, Ownership, Proposal, Stage, Write,
     executor::{stages, writes},
-    inventory::{Inventory, Located},
+    inventory::{Inventory, LocatedObject},
     item::StoredProposal,
     overlay::{apply_merge_patch, difference, overlay},
 };
@@ -37,7 +37,7 @@ pub struct DryRun {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// Which object.
-    pub located: Located,
+    pub located: LocatedObject,
     /// What would become of it.
     pub action: Action,
     /// As it is; `None` where it does not exist.
@@ -64,7 +64,7 @@ pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &Inventory) -> S
     let outcome = execute(site, &mut Unrecorded, &proposal, &mut state).await?;
     let ObjectWriter::DryRun(trials) = writer else { return Ok(DryRun { outcome, effects: Vec::new() }) };
     let mut trials = trials.objects.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let writes: BTreeMap<Located, &ObjectWrite> = writes(&proposal).collect();
+    let writes: BTreeMap<LocatedObject, &ObjectWrite> = writes(&proposal).collect();
     let effects = order(&proposal, known).into_iter().filter_map(|(located, stage)| {
         let trial = trials.remove(&located)?;
         let write = writes.get(&located).copied();
@@ -74,17 +74,17 @@ pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &Inventory) -> S
 }
 
 /// The objects of a proposal and of an inventory in the order in which the proposal comes to them, each with its first stage.
-fn order(proposal: &Proposal, known: &Inventory) -> Vec<(Located, String)> {
+fn order(proposal: &Proposal, known: &Inventory) -> Vec<(LocatedObject, String)> {
     let (before, afterwards) = stages(proposal);
-    let planned: BTreeSet<Located> = writes(proposal).map(|(located, _)| located).collect();
+    let planned: BTreeSet<LocatedObject> = writes(proposal).map(|(located, _)| located).collect();
     let leaving = known.leaving(&planned).into_iter().map(|located| (located, String::new()));
     let all = before.iter().flat_map(objects).chain(leaving).chain(afterwards.iter().flat_map(objects));
     let mut seen = BTreeSet::new();
     all.filter(|(located, _)| seen.insert(located.clone())).collect()
 }
 
-fn objects(stage: &Stage) -> impl Iterator<Item = (Located, String)> {
-    let removals = stage.removals.iter().map(|one| Located { on: one.on.clone(), key: one.key.clone() });
+fn objects(stage: &Stage) -> impl Iterator<Item = (LocatedObject, String)> {
+    let removals = stage.removals.iter().map(|one| LocatedObject { on: one.on.clone(), key: one.key.clone() });
     let writes = stage.writes.iter().filter_map(|write| crate::executor::located(write).ok());
     removals.chain(writes).map(|located| (located, stage.name.clone()))
 }
@@ -110,7 +110,7 @@ impl ProgressStore for Unrecorded {
 #[derive(Default)]
 pub(crate) struct Trials {
     /// Protects the objects by place. Held for one lookup or one change.
-    objects: Mutex<BTreeMap<Located, Trial>>,
+    objects: Mutex<BTreeMap<LocatedObject, Trial>>,
 }
 
 /// What has become of one object.
@@ -204,7 +204,7 @@ impl Trial {
         }
     }
 
-    fn effect(self, located: Located, stage: String, write: Option<&ObjectWrite>, job: &Job<'_>) -> Effect {
+    fn effect(self, located: LocatedObject, stage: String, write: Option<&ObjectWrite>, job: &Job<'_>) -> Effect {
         let Trial { before, after, is_written, is_deleted } = self;
         let is_foreign = !is_written && !is_deleted && is_foreign(before.as_ref(), write, job);
         let action = match (&before, &after) {
@@ -306,7 +306,7 @@ mod tests {
             json!({"metadata": {"labels": {"item": "item"}}, "data": {"k": "1"}}),
             json!({"metadata": {"labels": {"item": "other"}}, "data": {"k": "2"}}),
         );
-        let located = Located {
+        let located = LocatedObject {
             on: ClusterRef::Target,
             key: serde_json::from_value(json!({"apiVersion": "v1",
             "kind": "ConfigMap", "name": "a"}))

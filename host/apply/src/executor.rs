@@ -15,7 +15,7 @@ use orangery_proposal::{
         ExecutionEvent, ExecutionStep, ExecutionTransition, Position, must_be_recorded, must_be_stored, next, stage,
         writes,
     },
-    inventory::{Located, groups},
+    inventory::{LocatedObject, groups},
     item::{Progress, StoredProposal},
 };
 
@@ -81,7 +81,7 @@ struct Executor<'a> {
     step: ExecutionStep,
     since: Timestamp,
     /// What the proposals before this one have planned.
-    planned: BTreeSet<Located>,
+    planned: BTreeSet<LocatedObject>,
     /// Until when the component may recover; `None` while the item has time.
     recovers_until: Option<Timestamp>,
 }
@@ -199,7 +199,7 @@ impl<'a> Executor<'a> {
         Ok(self.store.export(&exports).await?)
     }
 
-    fn all_planned(&self) -> BTreeSet<Located> {
+    fn all_planned(&self) -> BTreeSet<LocatedObject> {
         let now = writes(self.proposal).map(|(located, _)| located);
         now.chain(self.planned.iter().cloned()).collect()
     }
@@ -277,7 +277,7 @@ impl<'a> Executor<'a> {
     }
 }
 
-pub(crate) fn located(write: &ObjectWrite) -> Result<Located, ApplyError> {
+pub(crate) fn located(write: &ObjectWrite) -> Result<LocatedObject, ApplyError> {
     let key = key_of(&write.object).map_err(|message| Halt::Stall(Failure::new("Apply", "InvalidObject", message)))?;
-    Ok(Located { on: write.on.clone(), key })
+    Ok(LocatedObject { on: write.on.clone(), key })
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use orangery_core::{
     error::{Code, Failure},
-    jsonpath::{Path, PathError},
+    jsonpath::{ParsedPath, PathError},
     step::{Halt, Until},
 };
-use orangery_proposal::{ExportRule, ExportSource, Follow, ObjectKey, PathSource, check::key_of, inventory::Located};
+use orangery_proposal::{
+    ExportRule, ExportSource, Follow, ObjectKey, PathSource, check::key_of, inventory::LocatedObject,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -39,7 +41,7 @@ impl Site<'_> {
     }
 
     async fn value(&self, source: &PathSource, key: &str) -> Result<Value, ApplyError> {
-        let located = Located { on: source.on.clone(), key: source.key.clone() };
+        let located = LocatedObject { on: source.on.clone(), key: source.key.clone() };
         let Some(follow) = &source.then else { return self.at(&located, &source.path, key).await };
         let reference = self.at(&located, &source.path, key).await?;
         let key_of_second = followed(&reference, follow, &source.key).ok_or_else(|| {
@@ -47,13 +49,13 @@ impl Site<'_> {
                 format!("the export {key} follows {} of {}, which is no object with a name", source.path, source.key);
             Halt::Retry(Failure::new("Export", "InvalidReference", message))
         })?;
-        self.at(&Located { on: source.on.clone(), key: key_of_second }, &follow.path, key).await
+        self.at(&LocatedObject { on: source.on.clone(), key: key_of_second }, &follow.path, key).await
     }
 
     /// The one value at a path: from what a write has answered, or a watch that lives, or one read; if it is not there
     /// yet, a watch calls again.
-    async fn at(&self, located: &Located, path: &str, export: &str) -> Result<Value, ApplyError> {
-        let parsed = Path::parse(path).map_err(|error| {
+    async fn at(&self, located: &LocatedObject, path: &str, export: &str) -> Result<Value, ApplyError> {
+        let parsed = ParsedPath::parse(path).map_err(|error| {
             Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
         })?;
         if let Some(answer) = self.answers.get(located)

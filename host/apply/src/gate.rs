@@ -8,10 +8,10 @@ use orangery_core::{
     step::{Halt, Until},
 };
 use orangery_proposal::{
-    ClusterRef, Gate, ObjectKey, Readiness, ReadinessRule, Scope, Selection, Stage,
+    ClusterRef, Gate, ObjectKey, Readiness, ReadinessRule, ReadinessScope, Selection, Stage,
     check::key_of,
-    health::{Demand, Run, Unready, has_rule, run, usual},
-    inventory::{Inventory, Located},
+    health::{Demand, Unready, WorkloadState, has_rule, run, usual},
+    inventory::{Inventory, LocatedObject},
 };
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ impl Site<'_> {
     }
 
     async fn completed(&self, key: &ObjectKey) -> Result<(), ApplyError> {
-        let located = Located { on: ClusterRef::Target, key: key.clone() };
+        let located = LocatedObject { on: ClusterRef::Target, key: key.clone() };
         let spot = self.spot(&located).await?;
         let waits = |until: Until| ApplyError::from(Halt::wait(key.kind.clone(), spot.name(), until));
         // What was just written exists, whether or not the watch has seen it.
@@ -53,9 +53,9 @@ impl Site<'_> {
         let before = || waits(if written { Until::Finished } else { Until::Exists });
         match or_before(self.watch(&spot), before)?.as_deref().map(run) {
             None => Err(waits(Until::Exists)),
-            Some(Run::Unfinished) => Err(waits(Until::Finished)),
-            Some(Run::Succeeded) => Ok(()),
-            Some(Run::Failed(why)) => Err(ApplyError {
+            Some(WorkloadState::Unfinished) => Err(waits(Until::Finished)),
+            Some(WorkloadState::Succeeded) => Ok(()),
+            Some(WorkloadState::Failed(why)) => Err(ApplyError {
                 halt: Halt::Stall(Failure::new("Wait", "RunFailed", format!("{key} has failed: {why}"))),
                 key: Some(Box::new(key.clone())),
             }),
@@ -64,13 +64,14 @@ impl Site<'_> {
 
     async fn ready(&self, check: &Readiness, stage: &Stage, inventory: &Inventory) -> Result<(), ApplyError> {
         let keys: Vec<ObjectKey> = match &check.scope {
-            Scope::Matching(selection) => return self.matching(check, selection).await,
-            Scope::Keys(keys) => keys.clone(),
-            Scope::Stage => {
+            ReadinessScope::Matching(selection) => return self.matching(check, selection).await,
+            ReadinessScope::Keys(keys) => keys.clone(),
+            ReadinessScope::Stage => {
                 let of_cluster = stage.writes.iter().filter(|write| write.on == check.on);
                 let keys: BTreeSet<ObjectKey> = of_cluster.filter_map(|write| key_of(&write.object).ok()).collect();
-                let ours =
-                    |key: &ObjectKey| inventory.0.contains_key(&Located { on: check.on.clone(), key: key.clone() });
+                let ours = |key: &ObjectKey| {
+                    inventory.0.contains_key(&LocatedObject { on: check.on.clone(), key: key.clone() })
+                };
                 // Foreign objects are none of ours to wait for; others without a rule exist, as they were accepted.
                 let judged = |key: &ObjectKey| check.rule != ReadinessRule::Usual || has_rule(key.group(), &key.kind);
                 keys.into_iter().filter(|key| ours(key) && judged(key)).collect()
@@ -84,7 +85,7 @@ impl Site<'_> {
     }
 
     async fn object_ready(&self, check: &Readiness, key: ObjectKey) -> Result<(), ApplyError> {
-        let located = Located { on: check.on.clone(), key };
+        let located = LocatedObject { on: check.on.clone(), key };
         let before = match self.answers.get(&located) {
             Some(answer) => classify(&check.rule, answer)?,
             None => Err(Unready("not seen yet".to_owned())),

@@ -7,7 +7,7 @@ use orangery_proposal::{
     ClusterRef, ObjectKey, Proposal,
     deployer::ApiResource,
     executor::writes,
-    inventory::{Located, is_definition},
+    inventory::{LocatedObject, is_definition},
 };
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(crate) struct Site<'a> {
     /// Kinds that the proposal itself defines: known before discovery is.
     defined: BTreeMap<KindOn, Arc<ApiResource>>,
     /// What writes have answered since the controller was called.
-    pub(crate) answers: BTreeMap<Located, Arc<Value>>,
+    pub(crate) answers: BTreeMap<LocatedObject, Arc<Value>>,
 }
 
 /// An object with its cluster, the way it is served and who writes it.
@@ -46,8 +46,8 @@ impl Spot<'_> {
         Place { namespace: self.key.namespace.clone(), name: self.key.name.clone() }
     }
 
-    pub(crate) fn located(&self) -> Located {
-        Located { on: self.on.clone(), key: self.key.clone() }
+    pub(crate) fn located(&self) -> LocatedObject {
+        LocatedObject { on: self.on.clone(), key: self.key.clone() }
     }
 
     /// The object's name for messages, with its namespace.
@@ -93,8 +93,8 @@ impl<'a> Site<'a> {
 
     /// The object with its cluster; an object that is not where its kind lives is refused. For a dry run an object of a kind
     /// that is not served does not exist.
-    pub(crate) async fn spot(&self, located: &Located) -> Result<Spot<'a>, ApplyError> {
-        let Located { on, key } = located;
+    pub(crate) async fn spot(&self, located: &LocatedObject) -> Result<Spot<'a>, ApplyError> {
+        let LocatedObject { on, key } = located;
         let (cluster, resource) = match self.resource(on, &key.api_version, &key.kind).await {
             Err(error) if self.is_dry_run() && error.is_not_served() => {
                 let resource = unserved(&key.api_version, &key.kind, key.namespace.is_some());

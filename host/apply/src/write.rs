@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 use orangery_core::step::{Halt, Until};
 use orangery_proposal::{
     Injection, ObjectWrite, Ownership, Write,
-    inventory::Located,
+    inventory::LocatedObject,
     overlay::{fill, is_unchanged, merge_patch, overlay, replacement, three_way, without_server_owned},
 };
 use serde_json::{Map, Value, json};
@@ -53,7 +53,7 @@ impl Site<'_> {
     /// An object that is `known` to exist is read first; a new one is created first and only read if that fails.
     pub(crate) async fn write(
         &self,
-        located: &Located,
+        located: &LocatedObject,
         write: &ObjectWrite,
         known: bool,
     ) -> Result<Option<Arc<Value>>, ApplyError> {

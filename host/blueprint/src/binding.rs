@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Where imports come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Imports {
+pub struct ImportBindings {
     /// Imports of data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataImport>,
@@ -74,7 +74,7 @@ pub struct TargetImport {
 /// Where exports go.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Exports {
+pub struct ExportBindings {
     /// Exports of data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataExport>,
@@ -206,7 +206,7 @@ fn only<T>(sources: impl IntoIterator<Item = Option<T>>) -> Option<T> {
 }
 
 /// The first rule of `landscaper.md` §3.8 that imports and exports break.
-pub fn check(imports: &Imports, exports: &Exports) -> Result<(), BindingError> {
+pub fn check(imports: &ImportBindings, exports: &ExportBindings) -> Result<(), BindingError> {
     let mut names = BTreeSet::new();
     for (index, import) in imports.data.iter().enumerate() {
         let path = format!("imports.data[{index}]");
@@ -250,7 +250,7 @@ fn check_map(keys: &BTreeMap<String, String>, path: &str) -> Result<(), BindingE
     Ok(())
 }
 
-fn check_exports(exports: &Exports) -> Result<(), BindingError> {
+fn check_exports(exports: &ExportBindings) -> Result<(), BindingError> {
     let mut names = BTreeSet::new();
     for (index, export) in exports.data.iter().enumerate() {
         let path = format!("exports.data[{index}]");

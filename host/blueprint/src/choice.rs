@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    gate::{self, Condition, Conditions, Surroundings},
+    gate::{self, ConditionScope, GateExpression, GateExpressions},
     import::{Imported, TargetObject},
 };
 use orangery_core::{lenient, workflow::Point};
@@ -64,21 +64,21 @@ pub enum ChoiceError {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct TargetForm {
+pub(super) struct TargetChoiceFields {
     name: String,
     import: String,
     index: Option<i64>,
     key: Option<String>,
 }
 
-pub(super) fn choice(form: TargetForm) -> Result<TargetChoice, ChoiceError> {
+pub(super) fn choice(form: TargetChoiceFields) -> Result<TargetChoice, ChoiceError> {
     match form {
         // The index wins over the key, the import over the name.
-        TargetForm { import, index: Some(index), .. } => Ok(TargetChoice::Element(import, index)),
-        TargetForm { import, key: Some(key), .. } => Ok(TargetChoice::Entry(import, key)),
-        TargetForm { import, .. } if !import.is_empty() => Ok(TargetChoice::Import(import)),
-        TargetForm { name, .. } if !name.is_empty() => Ok(TargetChoice::Name(name)),
-        TargetForm { .. } => Err(ChoiceError::Empty),
+        TargetChoiceFields { import, index: Some(index), .. } => Ok(TargetChoice::Element(import, index)),
+        TargetChoiceFields { import, key: Some(key), .. } => Ok(TargetChoice::Entry(import, key)),
+        TargetChoiceFields { import, .. } if !import.is_empty() => Ok(TargetChoice::Import(import)),
+        TargetChoiceFields { name, .. } if !name.is_empty() => Ok(TargetChoice::Name(name)),
+        TargetChoiceFields { .. } => Err(ChoiceError::Empty),
     }
 }
 
@@ -133,26 +133,28 @@ impl TargetChoice {
 }
 
 /// Conditions as templates write them; of the first that cannot be read, why.
-pub(super) fn conditions(written: [(Point, Option<Value>); 4]) -> Result<Conditions<TargetChoice>, (Point, String)> {
+pub(super) fn conditions(
+    written: [(Point, Option<Value>); 4],
+) -> Result<GateExpressions<TargetChoice>, (Point, String)> {
     let mut conditions = Vec::new();
     for (point, written) in written {
         let condition = written.map(|written| condition(&written)).transpose().map_err(|why| (point, why))?;
         conditions.push((point, condition));
     }
-    Ok(Conditions::of(conditions))
+    Ok(GateExpressions::of(conditions))
 }
 
 /// A condition as templates write it; a text is an expression.
-fn condition(written: &Value) -> Result<Condition<TargetChoice>, String> {
+fn condition(written: &Value) -> Result<GateExpression<TargetChoice>, String> {
     if let Value::String(source) = written {
-        return Ok(Condition::expression(source));
+        return Ok(GateExpression::expression(source));
     }
-    let form: Condition<TargetForm> =
+    let form: GateExpression<TargetChoiceFields> =
         lenient::decode(written).map_err(|error| format!("it has a wrong form: {error}"))?;
     form.try_map(choice).map_err(|error| error.to_string())
 }
 
 /// What is wrong with a condition as templates write it, if anything is: a part of a sentence.
-pub fn check_condition(written: &Value, point: Point, around: &Surroundings<'_>) -> Result<(), String> {
+pub fn check_condition(written: &Value, point: Point, around: &ConditionScope<'_>) -> Result<(), String> {
     gate::check(&condition(written)?, point, around)
 }

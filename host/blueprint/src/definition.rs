@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::read::Fault;
+use super::read::BlueprintFault;
 
 /// One import of a blueprint.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,10 +100,10 @@ pub(super) struct ExportForm {
 }
 
 /// A fault and the field it is in.
-type Found<T> = Result<T, (String, Fault)>;
+type DefinitionResult<T> = Result<T, (String, BlueprintFault)>;
 
 /// Faults, each with the field that it is in.
-type Faults = Vec<(String, Fault)>;
+type Faults = Vec<(String, BlueprintFault)>;
 
 /// The imports of a blueprint; `names` are those seen so far, with their fields. An import with a fault is left out.
 pub(super) fn imports(
@@ -127,7 +127,7 @@ fn import(
     path: &str,
     names: &mut BTreeMap<String, String>,
     faults: &mut Faults,
-) -> Found<ImportDefinition> {
+) -> DefinitionResult<ImportDefinition> {
     claim(&form.name, path, names)?;
     let type_ = inferred(&form.type_, form.schema.as_ref(), &form.target_type, path)?;
     let kind = match type_ {
@@ -141,12 +141,12 @@ fn import(
         }
         other => {
             let known = "data, target, targetList, targetMap";
-            return Err((format!("{path}.type"), Fault::UnknownType { found: other.to_owned(), known }));
+            return Err((format!("{path}.type"), BlueprintFault::UnknownType { found: other.to_owned(), known }));
         }
     };
     let required = form.required.unwrap_or(true);
     if required && !form.imports.is_empty() {
-        return Err((format!("{path}.imports"), Fault::ConditionalOnRequired));
+        return Err((format!("{path}.imports"), BlueprintFault::ConditionalOnRequired));
     }
     let conditional = imports(form.imports, &format!("{path}.imports"), names, faults);
     Ok(ImportDefinition { name: form.name, kind, required, default: form.default.and_then(given), conditional })
@@ -168,53 +168,53 @@ pub(super) fn exports(
     all
 }
 
-fn export(form: ExportForm, path: &str, names: &mut BTreeMap<String, String>) -> Found<ExportDefinition> {
+fn export(form: ExportForm, path: &str, names: &mut BTreeMap<String, String>) -> DefinitionResult<ExportDefinition> {
     claim(&form.name, path, names)?;
     let kind = match inferred(&form.type_, form.schema.as_ref(), &form.target_type, path)? {
         "data" => ExportKind::Data { schema: schema(form.schema, &form.target_type, path)? },
         "target" => ExportKind::Target { target_type: target_type(&form.target_type, form.schema.as_ref(), path)? },
         other => {
-            let fault = Fault::UnknownType { found: other.to_owned(), known: "data, target" };
+            let fault = BlueprintFault::UnknownType { found: other.to_owned(), known: "data, target" };
             return Err((format!("{path}.type"), fault));
         }
     };
     Ok(ExportDefinition { name: form.name, kind })
 }
 
-fn claim(name: &str, path: &str, names: &mut BTreeMap<String, String>) -> Found<()> {
+fn claim(name: &str, path: &str, names: &mut BTreeMap<String, String>) -> DefinitionResult<()> {
     if name.is_empty() {
-        return Err((format!("{path}.name"), Fault::Empty));
+        return Err((format!("{path}.name"), BlueprintFault::Empty));
     }
     if names.contains_key(name) {
-        return Err((format!("{path}.name"), Fault::Duplicate(name.to_owned())));
+        return Err((format!("{path}.name"), BlueprintFault::Duplicate(name.to_owned())));
     }
     names.insert(name.to_owned(), path.to_owned());
     Ok(())
 }
 
-fn inferred<'a>(type_: &'a str, schema: Option<&Value>, target_type: &str, path: &str) -> Found<&'a str> {
+fn inferred<'a>(type_: &'a str, schema: Option<&Value>, target_type: &str, path: &str) -> DefinitionResult<&'a str> {
     match (type_, schema.is_some(), !target_type.is_empty()) {
         ("", true, false) => Ok("data"),
         ("", false, true) => Ok("target"),
-        ("", _, _) => Err((path.to_owned(), Fault::SchemaOrTargetType)),
+        ("", _, _) => Err((path.to_owned(), BlueprintFault::SchemaOrTargetType)),
         (type_, _, _) => Ok(type_),
     }
 }
 
-fn schema(schema: Option<Value>, target_type: &str, path: &str) -> Found<Value> {
+fn schema(schema: Option<Value>, target_type: &str, path: &str) -> DefinitionResult<Value> {
     if !target_type.is_empty() {
-        return Err((format!("{path}.targetType"), Fault::OnlyForTargets));
+        return Err((format!("{path}.targetType"), BlueprintFault::OnlyForTargets));
     }
-    schema.ok_or_else(|| (format!("{path}.schema"), Fault::Empty))
+    schema.ok_or_else(|| (format!("{path}.schema"), BlueprintFault::Empty))
 }
 
 /// The type in full. The shorthand holds for maps too, which the original forgets (`landscaper.md` §16).
-fn target_type(text: &str, schema: Option<&Value>, path: &str) -> Found<String> {
+fn target_type(text: &str, schema: Option<&Value>, path: &str) -> DefinitionResult<String> {
     if schema.is_some() {
-        return Err((format!("{path}.schema"), Fault::OnlyForData));
+        return Err((format!("{path}.schema"), BlueprintFault::OnlyForData));
     }
     if text.is_empty() {
-        return Err((format!("{path}.targetType"), Fault::Empty));
+        return Err((format!("{path}.targetType"), BlueprintFault::Empty));
     }
     Ok(if text.contains('/') { text.to_owned() } else { format!("landscaper.gardener.cloud/{text}") })
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     ExportDefinition, ExportKind,
-    binding::Exports,
-    record::{Content, Purpose, Record, Scope, TargetContent},
+    binding::ExportBindings,
+    record::{Purpose, Record, RecordContent, RecordWriter, TargetContent},
     schema::{SchemaError, Schemas},
 };
 use orangery_core::lenient::{self, DecodeError};
@@ -121,7 +121,7 @@ pub fn inputs(
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct TargetForm {
+struct TargetFields {
     #[serde(rename = "type")]
     type_: String,
     // The documentation of the original says `configuration`, its code `config`.
@@ -145,7 +145,7 @@ pub fn check(
     definitions: &[ExportDefinition],
     exports: &mut Map<String, Value>,
     schemas: &Schemas<'_>,
-    scope: &Scope<'_>,
+    scope: &RecordWriter<'_>,
 ) -> Result<Vec<String>, ExportError> {
     let installation = || format!("{}/{}", scope.namespace, scope.installation);
     for definition in definitions {
@@ -158,7 +158,7 @@ pub fn check(
                 source,
             })?,
             ExportKind::Target { target_type } => {
-                let form: TargetForm = lenient::decode(value).map_err(|source| ExportError::Target {
+                let form: TargetFields = lenient::decode(value).map_err(|source| ExportError::Target {
                     name: name.clone(),
                     installation: installation(),
                     source,
@@ -179,7 +179,11 @@ pub fn check(
 
 /// The objects that `spec.exports` lists, in its order. `values` are the checked exports with the results of the export
 /// mappings over them. What is listed and has no value fails; what has a value and is not listed is not written.
-pub fn records(exports: &Exports, values: &Map<String, Value>, scope: &Scope<'_>) -> Result<Vec<Record>, ExportError> {
+pub fn records(
+    exports: &ExportBindings,
+    values: &Map<String, Value>,
+    scope: &RecordWriter<'_>,
+) -> Result<Vec<Record>, ExportError> {
     let installation = || format!("{}/{}", scope.namespace, scope.installation);
     let value = |sort, name: &str| {
         let missing = || ExportError::Missing { sort, name: name.to_owned(), installation: installation() };
@@ -188,18 +192,18 @@ pub fn records(exports: &Exports, values: &Map<String, Value>, scope: &Scope<'_>
     let mut records = Vec::new();
     for export in &exports.data {
         let data = value("data", &export.name)?.clone();
-        records.push(scope.record(Purpose::Export, &export.data_ref, None, Content::Data(data)));
+        records.push(scope.record(Purpose::Export, &export.data_ref, None, RecordContent::Data(data)));
     }
     for export in &exports.targets {
-        let form: TargetForm = lenient::decode(value("target", &export.name)?).map_err(|source| {
+        let form: TargetFields = lenient::decode(value("target", &export.name)?).map_err(|source| {
             ExportError::Target { name: export.name.clone(), installation: installation(), source }
         })?;
-        records.push(scope.record(Purpose::Export, &export.target, None, Content::Target(target(form))));
+        records.push(scope.record(Purpose::Export, &export.target, None, RecordContent::Target(target(form))));
     }
     Ok(records)
 }
 
-fn target(form: TargetForm) -> TargetContent {
+fn target(form: TargetFields) -> TargetContent {
     let mut spec = Map::new();
     spec.insert("type".to_owned(), Value::String(form.type_));
     if let Some(config) = form.config {
@@ -217,12 +221,12 @@ fn target(form: TargetForm) -> TargetContent {
 
 /// Exports belong to one installation: whether an object that exists may be overwritten. `owner` is the Installation
 /// that owns it, if one does.
-pub fn may_write(record: &Record, owner: Option<&str>, scope: &Scope<'_>) -> Result<(), ExportError> {
+pub fn may_write(record: &Record, owner: Option<&str>, scope: &RecordWriter<'_>) -> Result<(), ExportError> {
     match owner {
         Some(owner) if owner != scope.installation => Err(ExportError::ForeignObject {
             kind: match record.content {
-                Content::Data(_) => "DataObject",
-                Content::Target(_) => "Target",
+                RecordContent::Data(_) => "DataObject",
+                RecordContent::Target(_) => "Target",
             },
             object: record.name.clone(),
             installation: format!("{}/{}", scope.namespace, scope.installation),

@@ -10,13 +10,13 @@ use orangery_ocm::Files;
 /// The files of one blueprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileSystem {
-    root: BTreeMap<String, Entry>,
+    root: BTreeMap<String, FileSystemEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Entry {
+enum FileSystemEntry {
     File(Vec<u8>),
-    Folder(BTreeMap<String, Entry>),
+    Folder(BTreeMap<String, FileSystemEntry>),
     /// A path, relative to the folder it stands in unless it begins with a slash.
     Link(String),
 }
@@ -74,13 +74,15 @@ impl FileSystem {
             let name = steps.pop().ok_or_else(|| format!("{path:?} is no name of a file"))?;
             let mut folder = &mut root;
             for step in steps {
-                let entry = folder.entry(step.to_owned()).or_insert_with(|| Entry::Folder(BTreeMap::new()));
+                let entry = folder.entry(step.to_owned()).or_insert_with(|| FileSystemEntry::Folder(BTreeMap::new()));
                 match entry {
-                    Entry::Folder(entries) => folder = entries,
-                    Entry::File(_) | Entry::Link(_) => return Err(format!("{path:?} lies in a file, not in a folder")),
+                    FileSystemEntry::Folder(entries) => folder = entries,
+                    FileSystemEntry::File(_) | FileSystemEntry::Link(_) => {
+                        return Err(format!("{path:?} lies in a file, not in a folder"));
+                    }
                 }
             }
-            if let Some(Entry::Folder(_)) = folder.insert(name.to_owned(), Entry::File(content)) {
+            if let Some(FileSystemEntry::Folder(_)) = folder.insert(name.to_owned(), FileSystemEntry::File(content)) {
                 return Err(format!("{path:?} is a file and a folder"));
             }
         }
@@ -95,9 +97,9 @@ impl FileSystem {
         }
     }
 
-    fn find(&self, path: &str) -> Result<&Entry, String> {
+    fn find(&self, path: &str) -> Result<&FileSystemEntry, String> {
         let mut rest: Vec<String> = steps(path);
-        let mut walked: Vec<(&str, &BTreeMap<String, Entry>)> = vec![("", &self.root)];
+        let mut walked: Vec<(&str, &BTreeMap<String, FileSystemEntry>)> = vec![("", &self.root)];
         let mut links = 0;
         let unknown = || format!("the blueprint has no file {path}; it has {}", self.known());
         while let Some(step) = rest.pop() {
@@ -116,8 +118,8 @@ impl FileSystem {
                 None => return Err(unknown()),
             };
             match entry {
-                Entry::Folder(entries) => walked.push((name, entries)),
-                Entry::Link(target) => {
+                FileSystemEntry::Folder(entries) => walked.push((name, entries)),
+                FileSystemEntry::Link(target) => {
                     links += 1;
                     if links > MOST_LINKS {
                         return Err(format!("the links of the blueprint file {path} lead nowhere"));
@@ -127,15 +129,18 @@ impl FileSystem {
                     }
                     rest.extend(steps(target));
                 }
-                Entry::File(_) if rest.iter().all(|step| step.is_empty()) => return Ok(entry),
-                Entry::File(_) => return Err(unknown()),
+                FileSystemEntry::File(_) if rest.iter().all(|step| step.is_empty()) => return Ok(entry),
+                FileSystemEntry::File(_) => return Err(unknown()),
             }
         }
         self.folder_entry(&walked).ok_or_else(unknown)
     }
 
     /// The folder walked to, as an entry of its parent; the root has none.
-    fn folder_entry<'a>(&'a self, walked: &[(&str, &'a BTreeMap<String, Entry>)]) -> Option<&'a Entry> {
+    fn folder_entry<'a>(
+        &'a self,
+        walked: &[(&str, &'a BTreeMap<String, FileSystemEntry>)],
+    ) -> Option<&'a FileSystemEntry> {
         let [.., (_, parent), (name, _)] = walked else { return None };
         parent.get(*name)
     }
@@ -153,47 +158,49 @@ fn steps(path: &str) -> Vec<String> {
     path.split('/').rev().map(str::to_owned).collect()
 }
 
-fn collect(entries: &BTreeMap<String, Entry>, above: &str, paths: &mut Vec<String>) {
+fn collect(entries: &BTreeMap<String, FileSystemEntry>, above: &str, paths: &mut Vec<String>) {
     for (name, entry) in entries {
         let path = format!("{above}{name}");
         match entry {
-            Entry::File(_) | Entry::Link(_) => paths.push(path),
-            Entry::Folder(entries) => collect(entries, &format!("{path}/"), paths),
+            FileSystemEntry::File(_) | FileSystemEntry::Link(_) => paths.push(path),
+            FileSystemEntry::Folder(entries) => collect(entries, &format!("{path}/"), paths),
         }
     }
 }
 
-fn folder(map: &Map<String, Value>, above: &str) -> Result<BTreeMap<String, Entry>, FileSystemError> {
+fn folder(map: &Map<String, Value>, above: &str) -> Result<BTreeMap<String, FileSystemEntry>, FileSystemError> {
     map.iter().map(|(name, value)| Ok((name.clone(), entry(value, &format!("{above}{name}"))?))).collect()
 }
 
-fn entry(value: &Value, path: &str) -> Result<Entry, FileSystemError> {
+fn entry(value: &Value, path: &str) -> Result<FileSystemEntry, FileSystemError> {
     match value {
-        Value::Null => Ok(Entry::File(Vec::new())),
-        Value::Bool(bool) => Ok(Entry::File(bool.to_string().into_bytes())),
-        Value::Number(number) => Ok(Entry::File(number.to_string().into_bytes())),
-        Value::String(text) => content(text, path).map(Entry::File),
+        Value::Null => Ok(FileSystemEntry::File(Vec::new())),
+        Value::Bool(bool) => Ok(FileSystemEntry::File(bool.to_string().into_bytes())),
+        Value::Number(number) => Ok(FileSystemEntry::File(number.to_string().into_bytes())),
+        Value::String(text) => content(text, path).map(FileSystemEntry::File),
         Value::Array(_) => Err(FileSystemError::List { path: path.to_owned() }),
         Value::Object(map) => match map.get("$type").and_then(Value::as_str) {
-            None => Ok(Entry::Folder(folder(map, &format!("{path}/"))?)),
+            None => Ok(FileSystemEntry::Folder(folder(map, &format!("{path}/"))?)),
             Some(type_) => typed(map, type_, path),
         },
     }
 }
 
-fn typed(map: &Map<String, Value>, type_: &str, path: &str) -> Result<Entry, FileSystemError> {
+fn typed(map: &Map<String, Value>, type_: &str, path: &str) -> Result<FileSystemEntry, FileSystemError> {
     let misfit = || FileSystemError::Typed { path: path.to_owned(), type_: type_.to_owned() };
     let value = map.get("value").filter(|value| !value.is_null());
     match (type_, value) {
-        ("directory", None) => Ok(Entry::Folder(BTreeMap::new())),
-        ("directory", Some(Value::Object(entries))) => Ok(Entry::Folder(folder(entries, &format!("{path}/"))?)),
-        ("symlink", Some(Value::String(target))) => Ok(Entry::Link(target.clone())),
+        ("directory", None) => Ok(FileSystemEntry::Folder(BTreeMap::new())),
+        ("directory", Some(Value::Object(entries))) => {
+            Ok(FileSystemEntry::Folder(folder(entries, &format!("{path}/"))?))
+        }
+        ("symlink", Some(Value::String(target))) => Ok(FileSystemEntry::Link(target.clone())),
         // JSON is YAML.
-        ("yaml" | "json", Some(value)) => Ok(Entry::File(value.to_string().into_bytes())),
+        ("yaml" | "json", Some(value)) => Ok(FileSystemEntry::File(value.to_string().into_bytes())),
         ("directory" | "symlink" | "yaml" | "json", _) => Err(misfit()),
-        (_, Some(Value::String(text))) => content(text, path).map(Entry::File),
+        (_, Some(Value::String(text))) => content(text, path).map(FileSystemEntry::File),
         (_, None) => match map.get("binary") {
-            Some(Value::String(text)) => content(text, path).map(Entry::File),
+            Some(Value::String(text)) => content(text, path).map(FileSystemEntry::File),
             Some(_) | None => Err(misfit()),
         },
         (_, Some(_)) => Err(misfit()),
@@ -215,8 +222,10 @@ fn content(text: &str, path: &str) -> Result<Vec<u8>, FileSystemError> {
 impl Files for FileSystem {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         match self.find(path)? {
-            Entry::File(content) => Ok(content.clone()),
-            Entry::Folder(_) | Entry::Link(_) => Err(format!("{path} is a folder of the blueprint, not a file")),
+            FileSystemEntry::File(content) => Ok(content.clone()),
+            FileSystemEntry::Folder(_) | FileSystemEntry::Link(_) => {
+                Err(format!("{path} is a folder of the blueprint, not a file"))
+            }
         }
     }
 
@@ -225,8 +234,10 @@ impl Files for FileSystem {
             return Ok(self.root.keys().cloned().collect());
         }
         match self.find(path)? {
-            Entry::Folder(entries) => Ok(entries.keys().cloned().collect()),
-            Entry::File(_) | Entry::Link(_) => Err(format!("{path} is a file of the blueprint, not a folder")),
+            FileSystemEntry::Folder(entries) => Ok(entries.keys().cloned().collect()),
+            FileSystemEntry::File(_) | FileSystemEntry::Link(_) => {
+                Err(format!("{path} is a file of the blueprint, not a folder"))
+            }
         }
     }
 }

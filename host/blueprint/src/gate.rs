@@ -25,7 +25,7 @@ use orangery_core::{
 /// One condition as it is written. `T` is how a target is named: by its Target object, if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Condition<T = String> {
+pub struct GateExpression<T = String> {
     /// Holds where this expression in CEL does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
@@ -96,8 +96,8 @@ fn none<T>() -> Option<T> {
 
 /// All conditions of an item.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conditions<T = String> {
-    by_point: BTreeMap<Point, Condition<T>>,
+pub struct GateExpressions<T = String> {
+    by_point: BTreeMap<Point, GateExpression<T>>,
 }
 
 /// What a condition asks.
@@ -111,7 +111,7 @@ pub enum Test<'a, T> {
     CrdPresent(&'a Definition<T>),
 }
 
-impl<T> Condition<T> {
+impl<T> GateExpression<T> {
     /// Of an expression over what is known without live objects.
     pub fn expression(source: &str) -> Self {
         Self { expression: Some(source.to_owned()), component: None, crd_present: None, objects: BTreeMap::new() }
@@ -133,7 +133,7 @@ impl<T> Condition<T> {
     }
 
     /// The same condition with its targets named otherwise.
-    pub fn try_map<U, E>(self, mut name: impl FnMut(T) -> Result<U, E>) -> Result<Condition<U>, E> {
+    pub fn try_map<U, E>(self, mut name: impl FnMut(T) -> Result<U, E>) -> Result<GateExpression<U>, E> {
         let crd_present = match self.crd_present {
             None => None,
             Some(Definition { target, group, kind, version }) => {
@@ -145,29 +145,29 @@ impl<T> Condition<T> {
             let target = target.map(&mut name).transpose()?;
             objects.insert(key, NamedObject { target, api_version, kind, namespace, name: object });
         }
-        Ok(Condition { expression: self.expression, component: self.component, crd_present, objects })
+        Ok(GateExpression { expression: self.expression, component: self.component, crd_present, objects })
     }
 }
 
-impl<T> Default for Conditions<T> {
+impl<T> Default for GateExpressions<T> {
     fn default() -> Self {
         Self { by_point: BTreeMap::new() }
     }
 }
 
-impl<T> Conditions<T> {
+impl<T> GateExpressions<T> {
     /// Of those that are set.
-    pub fn of(set: impl IntoIterator<Item = (Point, Option<Condition<T>>)>) -> Self {
+    pub fn of(set: impl IntoIterator<Item = (Point, Option<GateExpression<T>>)>) -> Self {
         Self { by_point: set.into_iter().filter_map(|(point, condition)| Some((point, condition?))).collect() }
     }
 
     /// The condition at a point.
-    pub fn get(&self, point: Point) -> Option<&Condition<T>> {
+    pub fn get(&self, point: Point) -> Option<&GateExpression<T>> {
         self.by_point.get(&point)
     }
 
     /// All that are set, in the order in which they are asked.
-    pub fn iter(&self) -> impl Iterator<Item = (Point, &Condition<T>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Point, &GateExpression<T>)> {
         self.by_point.iter().map(|(point, condition)| (*point, condition))
     }
 
@@ -182,12 +182,12 @@ impl<T> Conditions<T> {
     }
 
     /// The same conditions with their targets named otherwise.
-    pub fn try_map<U, E>(self, mut name: impl FnMut(T) -> Result<U, E>) -> Result<Conditions<U>, E> {
+    pub fn try_map<U, E>(self, mut name: impl FnMut(T) -> Result<U, E>) -> Result<GateExpressions<U>, E> {
         let mut by_point = BTreeMap::new();
         for (point, condition) in self.by_point {
             by_point.insert(point, condition.try_map(&mut name)?);
         }
-        Ok(Conditions { by_point })
+        Ok(GateExpressions { by_point })
     }
 
     /// The targets that they name.
@@ -217,11 +217,11 @@ impl<T> Conditions<T> {
 /// What conditions read of import values, and no more: others see where it is kept. Of Targets never the configuration, by
 /// which their clusters are reached (C-26).
 pub fn read_imports<'c>(
-    conditions: impl IntoIterator<Item = &'c Conditions>,
+    conditions: impl IntoIterator<Item = &'c GateExpressions>,
     given: &Map<String, Value>,
     definitions: &[ImportDefinition],
 ) -> BTreeMap<String, Value> {
-    let paths: Vec<Vec<String>> = conditions.into_iter().flat_map(Conditions::import_paths).collect();
+    let paths: Vec<Vec<String>> = conditions.into_iter().flat_map(GateExpressions::import_paths).collect();
     let paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
     let targets = target_imports(definitions);
     let of_targets = |value: &mut Value| {
@@ -238,8 +238,8 @@ pub fn read_imports<'c>(
         }
         let mut kept = only(value, &below);
         match targets.get(name.as_str()) {
-            Some(TargetForm::One) => of_targets(&mut kept),
-            Some(TargetForm::Several) => match &mut kept {
+            Some(TargetCardinality::One) => of_targets(&mut kept),
+            Some(TargetCardinality::Several) => match &mut kept {
                 Value::Array(list) => list.iter_mut().for_each(of_targets),
                 Value::Object(map) => map.values_mut().for_each(of_targets),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -272,19 +272,19 @@ fn only(value: &Value, paths: &[&[String]]) -> Value {
     }
 }
 
-enum TargetForm {
+enum TargetCardinality {
     One,
     Several,
 }
 
-fn target_imports(definitions: &[ImportDefinition]) -> BTreeMap<&str, TargetForm> {
+fn target_imports(definitions: &[ImportDefinition]) -> BTreeMap<&str, TargetCardinality> {
     let mut targets = BTreeMap::new();
     for ImportDefinition { name, kind, conditional, .. } in definitions {
         match kind {
             ImportKind::Data { .. } => {}
-            ImportKind::Target { .. } => drop(targets.insert(name.as_str(), TargetForm::One)),
+            ImportKind::Target { .. } => drop(targets.insert(name.as_str(), TargetCardinality::One)),
             ImportKind::TargetList { .. } | ImportKind::TargetMap { .. } => {
-                targets.insert(name.as_str(), TargetForm::Several);
+                targets.insert(name.as_str(), TargetCardinality::Several);
             }
         }
         targets.extend(target_imports(conditional));
@@ -303,7 +303,7 @@ pub const OBJECTS: &str = "objects";
 
 /// What can be said of the values that conditions of one item read, before there are any.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings<'a> {
+pub struct ConditionScope<'a> {
     /// The imports with their types; `None` where it is not known which there are.
     pub imports: Option<BTreeMap<String, Type>>,
     /// The names of the items that have to be ready before this one; `None` where it is not known which these are.
@@ -377,7 +377,7 @@ pub fn compile(source: &str) -> Result<Expression, String> {
 }
 
 /// What is wrong with a condition whatever the values are: a part of a sentence.
-pub fn check<T>(condition: &Condition<T>, point: Point, around: &Surroundings<'_>) -> Result<(), String> {
+pub fn check<T>(condition: &GateExpression<T>, point: Point, around: &ConditionScope<'_>) -> Result<(), String> {
     for (key, NamedObject { api_version, kind, name, .. }) in &condition.objects {
         let missing = [("apiVersion", api_version), ("kind", kind), ("name", name)];
         if let Some((field, _)) = missing.iter().find(|(_, value)| value.is_empty()) {
@@ -400,7 +400,7 @@ pub fn check<T>(condition: &Condition<T>, point: Point, around: &Surroundings<'_
 }
 
 /// The first condition of an item that cannot be asked, and why.
-pub fn check_all<T>(conditions: &Conditions<T>, around: &Surroundings<'_>) -> Result<(), (Point, String)> {
+pub fn check_all<T>(conditions: &GateExpressions<T>, around: &ConditionScope<'_>) -> Result<(), (Point, String)> {
     conditions.iter().try_for_each(|(point, condition)| check(condition, point, around).map_err(|why| (point, why)))
 }
 
@@ -418,7 +418,7 @@ fn shown(source: &str) -> String {
     }
 }
 
-fn variables<T>(condition: &Condition<T>, point: Point, around: &Surroundings<'_>) -> Vec<(&'static str, Type)> {
+fn variables<T>(condition: &GateExpression<T>, point: Point, around: &ConditionScope<'_>) -> Vec<(&'static str, Type)> {
     let any = |name: &str| (name.to_owned(), Type::Any);
     let results = || Type::Members([any("exports"), any("status")].into());
     let imports = around.imports.clone().map_or(Type::Map, Type::Members);
@@ -463,7 +463,7 @@ impl Answered {
 }
 
 /// Whether an expression is answered by imports alone: whatever happens in a job, it says the same.
-pub fn reads_imports_alone<T>(condition: &Condition<T>, expression: &Expression) -> bool {
+pub fn reads_imports_alone<T>(condition: &GateExpression<T>, expression: &Expression) -> bool {
     !condition.looks_at_clusters() && expression.reads().iter().all(|path| path.first() == Some(&IMPORTS))
 }
 
@@ -511,7 +511,7 @@ pub fn is_defined<'a, T>(definition: &Definition<T>, known: impl IntoIterator<It
 
 /// What is remembered of a condition during a job, and shown (WF-09).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct GateRecord {
     /// What it answered last.
     pub answered: Answered,
     /// Since when it has answered so.
@@ -520,9 +520,9 @@ pub struct Record {
     pub asked: Timestamp,
 }
 
-impl Record {
+impl GateRecord {
     /// The record after another answer.
-    pub fn following(before: Option<&Record>, answered: Answered, now: Timestamp) -> Self {
+    pub fn following(before: Option<&GateRecord>, answered: Answered, now: Timestamp) -> Self {
         match before {
             Some(before) if before.answered.answer == answered.answer => {
                 Self { answered, since: before.since, asked: before.asked }
@@ -540,7 +540,7 @@ fn whole_second(time: Timestamp) -> Timestamp {
 }
 
 /// What an item's conditions say in this job: those that are set and were not asked are unknown.
-pub fn answers<T>(conditions: &Conditions<T>, records: &BTreeMap<Point, Record>) -> Answers {
+pub fn answers<T>(conditions: &GateExpressions<T>, records: &BTreeMap<Point, GateRecord>) -> Answers {
     let of = |point: Point| match (conditions.get(point), records.get(&point)) {
         (None, _) => Answer::Met,
         (Some(_), None) => Answer::Unknown,
@@ -556,7 +556,7 @@ pub fn answers<T>(conditions: &Conditions<T>, records: &BTreeMap<Point, Record>)
 
 /// Whether a condition is not asked again in this job: an item that was decided upon stays with it, one that was ready or
 /// gone is not waited for again, however often what the condition looks at changes.
-pub fn is_settled(point: Point, record: &Record) -> bool {
+pub fn is_settled(point: Point, record: &GateRecord) -> bool {
     match (point, record.answered.answer) {
         (Point::Activate | Point::When, Answer::Met | Answer::NotMet) => true,
         (Point::Ready | Point::Deleted, Answer::Met) => true,
@@ -570,7 +570,7 @@ pub fn is_settled(point: Point, record: &Record) -> bool {
 pub fn given_up(
     item: &str,
     point: Point,
-    record: &Record,
+    record: &GateRecord,
     may_change: bool,
     limit: Option<Duration>,
     now: Timestamp,

@@ -6,9 +6,9 @@ use orangery_expression::Type;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::choice::{ChoiceError, TargetChoice, TargetForm, choice, conditions};
+use super::choice::{ChoiceError, TargetChoice, TargetChoiceFields, choice, conditions};
 use crate::{
-    gate::{self, Conditions, Surroundings},
+    gate::{self, ConditionScope, GateExpressions},
     import::Imported,
 };
 use orangery_core::{
@@ -42,7 +42,7 @@ pub struct ItemTemplate {
     /// Where to deploy.
     pub target: Option<TargetChoice>,
     /// Whether it takes part, is wanted, is ready and is gone (WF-02 … WF-05).
-    pub conditions: Conditions<TargetChoice>,
+    pub conditions: GateExpressions<TargetChoice>,
 }
 
 /// Why rendered items cannot be used.
@@ -94,7 +94,7 @@ pub enum ItemError {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Form {
+struct ItemTemplateFields {
     deploy_items: Vec<ItemForm>,
 }
 
@@ -110,7 +110,7 @@ struct ItemForm {
     timeout: Option<String>,
     update_on_change_only: bool,
     on_delete: OnDeleteForm,
-    target: Option<TargetForm>,
+    target: Option<TargetChoiceFields>,
     activate_when: Option<Value>,
     when: Option<Value>,
     ready_when: Option<Value>,
@@ -126,7 +126,7 @@ struct OnDeleteForm {
 
 /// The items of one deploy execution.
 pub fn decode_items(output: &Value) -> Result<Vec<ItemTemplate>, ItemError> {
-    let form: Form = lenient::decode(output).map_err(ItemError::Form)?;
+    let form: ItemTemplateFields = lenient::decode(output).map_err(ItemError::Form)?;
     form.deploy_items.into_iter().enumerate().map(|(index, form)| item(form, index + 1)).collect()
 }
 
@@ -180,7 +180,7 @@ pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> 
     });
     let dag = Dag::new(edges).map_err(ItemError::Order)?;
     for item in items.iter().filter(|item| !item.conditions.is_empty()) {
-        let around = Surroundings { imports: Some(imports.clone()), predecessors: Some(dag.all_before(&item.name)) };
+        let around = ConditionScope { imports: Some(imports.clone()), predecessors: Some(dag.all_before(&item.name)) };
         gate::check_all(&item.conditions, &around).map_err(|(point, why)| ItemError::Condition {
             name: item.name.clone(),
             point,
@@ -198,7 +198,7 @@ impl ItemTemplate {
     }
 
     /// Its conditions, with the Target objects that they look at.
-    pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<Conditions, ItemError> {
+    pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<GateExpressions, ItemError> {
         self.conditions.clone().try_map(|choice| choice.resolve(imports)).map_err(|source| self.no_target(source))
     }
 

@@ -37,7 +37,7 @@ pub use self::{
         ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
     },
     own::{OWN_ENGINE, OwnComponent},
-    read::{BlueprintError, Fault, Reading},
+    read::{BlueprintError, BlueprintFault, BlueprintReading},
     template::{
         InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, edges_of_templates,
         faults_of_conditions, faults_of_templates, without_unsatisfied,

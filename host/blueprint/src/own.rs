@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use super::TemplateExecution;
 use crate::{
     plugins::Plugins,
-    template_engine::{Renderer, Surroundings},
+    template_engine::{Renderer, TemplateContext},
 };
 use orangery_core::error::{Code, Fault};
 use orangery_ocm::{ComponentReference, ComponentReferenceError};
@@ -57,7 +57,7 @@ impl TemplateExecution {
     pub async fn own_renderer(
         &self,
         plugins: &dyn Plugins,
-        surroundings: &Surroundings,
+        surroundings: &TemplateContext,
     ) -> Result<Arc<dyn Renderer>, Fault> {
         let invalid = |message: String| Fault::invalid(Code::ConfigurationProblem, message);
         let place = self.own_component().map_err(|error| invalid(error.to_string()))?;

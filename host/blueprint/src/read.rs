@@ -74,7 +74,7 @@ pub enum BlueprintError {
         /// The field, such as `imports[0].type`.
         field: String,
         /// The rule.
-        fault: Fault,
+        fault: BlueprintFault,
     },
     /// A static sub-installation is invalid.
     #[error("the blueprint file {path} is invalid: {source}")]
@@ -131,7 +131,7 @@ impl BlueprintError {
 
 /// A rule of a blueprint that is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum BlueprintFault {
     /// Must be set.
     Empty,
     /// Stands twice.
@@ -163,39 +163,43 @@ pub enum Fault {
     Component(ComponentReferenceError),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for BlueprintFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Empty => f.write_str("is missing; set it"),
-            Fault::Duplicate(name) => write!(f, "{name:?} stands twice; give every entry its own name"),
-            Fault::SchemaOrTargetType => {
+            BlueprintFault::Empty => f.write_str("is missing; set it"),
+            BlueprintFault::Duplicate(name) => write!(f, "{name:?} stands twice; give every entry its own name"),
+            BlueprintFault::SchemaOrTargetType => {
                 f.write_str("has no type: set `schema` for data or `targetType` for targets, or write `type`")
             }
-            Fault::OnlyForTargets => {
+            BlueprintFault::OnlyForTargets => {
                 f.write_str("belongs to targets, but the type is data; remove it or set type: target")
             }
-            Fault::OnlyForData => {
+            BlueprintFault::OnlyForData => {
                 f.write_str("belongs to data, but the type is a target's; remove it or set type: data")
             }
-            Fault::UnknownType { found, known } => write!(f, "{found:?} does not exist; known types are {known}"),
-            Fault::ConditionalOnRequired => {
+            BlueprintFault::UnknownType { found, known } => {
+                write!(f, "{found:?} does not exist; known types are {known}")
+            }
+            BlueprintFault::ConditionalOnRequired => {
                 f.write_str("are conditional imports, which an import has only under required: false")
             }
-            Fault::FileOrTemplate => f.write_str("needs exactly one of `file` and `template`"),
-            Fault::UnknownPolicy(found) => {
+            BlueprintFault::FileOrTemplate => f.write_str("needs exactly one of `file` and `template`"),
+            BlueprintFault::UnknownPolicy(found) => {
                 let known = FailurePolicy::ALL.map(FailurePolicy::name).join(" or ");
                 write!(f, "{found:?} does not exist; write {known}")
             }
-            Fault::NoneParallel => f.write_str("has to be 1 or more; leave it out for any number"),
-            Fault::Component(error) => error.fmt(f),
-            Fault::FileOrInline => f.write_str("needs either `file` alone or an installation template written out"),
+            BlueprintFault::NoneParallel => f.write_str("has to be 1 or more; leave it out for any number"),
+            BlueprintFault::Component(error) => error.fmt(f),
+            BlueprintFault::FileOrInline => {
+                f.write_str("needs either `file` alone or an installation template written out")
+            }
         }
     }
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Form {
+struct BlueprintFields {
     // Known, and nothing depends on them.
     #[serde(rename = "apiVersion")]
     _api_version: Value,
@@ -234,7 +238,7 @@ struct SubinstallationForm {
 
 /// A blueprint as far as it can be read, and all that is to be said of it.
 #[derive(Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct BlueprintReading {
     /// What can be read of it: entries with a fault are left out.
     pub blueprint: Blueprint,
     /// Where each of the blueprint's static sub-installations stands: file, and field of it; empty for the whole file.
@@ -254,7 +258,7 @@ pub struct Reading {
 impl Blueprint {
     /// Reads the blueprint of these files; every file it names is looked up.
     pub fn parse(files: &dyn Files) -> Result<Self, BlueprintError> {
-        let Reading { blueprint, faults, .. } = Reading::of(files);
+        let BlueprintReading { blueprint, faults, .. } = BlueprintReading::of(files);
         match faults.into_iter().next() {
             None => Ok(blueprint),
             Some(fault) => Err(fault),
@@ -262,7 +266,7 @@ impl Blueprint {
     }
 }
 
-impl Reading {
+impl BlueprintReading {
     /// Reads as much of a blueprint as can be read; every file it names is looked up.
     pub fn of(files: &dyn Files) -> Self {
         let mut reading = Self::default();
@@ -274,9 +278,9 @@ impl Reading {
     }
 
     /// The blueprint's own file; one without a kind is taken for it.
-    fn document(&mut self, files: &dyn Files) -> Result<Form, BlueprintError> {
+    fn document(&mut self, files: &dyn Files) -> Result<BlueprintFields, BlueprintError> {
         let value = yaml(files, FILE, (FILE, ""))?;
-        let (form, unknown) = lenient::decode_noting::<Form>(&value);
+        let (form, unknown) = lenient::decode_noting::<BlueprintFields>(&value);
         self.unknown.extend(unknown.into_iter().map(|field| (FILE.to_owned(), field)));
         let form = form.map_err(|source| BlueprintError::Form { path: FILE.to_owned(), source })?;
         match form.kind.as_str() {
@@ -288,7 +292,7 @@ impl Reading {
         }
     }
 
-    fn fill(&mut self, files: &dyn Files, form: Form) {
+    fn fill(&mut self, files: &dyn Files, form: BlueprintFields) {
         let mut faults = Vec::new();
         let imports = definition::imports(form.imports, "imports", &mut self.imports, &mut faults);
         let exports = definition::exports(form.exports, &mut self.exports, &mut faults);
@@ -360,7 +364,11 @@ impl Reading {
             "" => (FILE, place, outer.clone()),
             _ if !form.name.is_empty() => {
                 let field = place.to_owned();
-                return Err(BlueprintError::Field { path: FILE.to_owned(), field, fault: Fault::FileOrInline });
+                return Err(BlueprintError::Field {
+                    path: FILE.to_owned(),
+                    field,
+                    fault: BlueprintFault::FileOrInline,
+                });
             }
             file => (file, "", yaml(files, file, (FILE, &format!("{place}.file")))?),
         };
@@ -376,19 +384,19 @@ impl Reading {
     }
 }
 
-fn failure_policy(name: &str, faults: &mut Vec<(String, Fault)>) -> Option<FailurePolicy> {
+fn failure_policy(name: &str, faults: &mut Vec<(String, BlueprintFault)>) -> Option<FailurePolicy> {
     let policy = FailurePolicy::named(name);
     if policy.is_none() && !name.is_empty() {
-        faults.push(("failurePolicy".to_owned(), Fault::UnknownPolicy(name.to_owned())));
+        faults.push(("failurePolicy".to_owned(), BlueprintFault::UnknownPolicy(name.to_owned())));
     }
     policy
 }
 
-fn max_parallel(most: Option<i64>, faults: &mut Vec<(String, Fault)>) -> Option<NonZeroU32> {
+fn max_parallel(most: Option<i64>, faults: &mut Vec<(String, BlueprintFault)>) -> Option<NonZeroU32> {
     // More than can be counted is any number.
     let count = NonZeroU32::new(u32::try_from(most?.max(0)).unwrap_or(u32::MAX));
     if count.is_none() {
-        faults.push(("maxParallel".to_owned(), Fault::NoneParallel));
+        faults.push(("maxParallel".to_owned(), BlueprintFault::NoneParallel));
     }
     count
 }
@@ -414,24 +422,24 @@ fn execution(
         Err(BlueprintError::Field { path: FILE.to_owned(), field, fault })
     };
     if form.name.is_empty() {
-        return fault("name", Fault::Empty);
+        return fault("name", BlueprintFault::Empty);
     }
     if !names.insert(form.name.clone()) {
-        return fault("name", Fault::Duplicate(form.name));
+        return fault("name", BlueprintFault::Duplicate(form.name));
     }
     if form.type_.is_empty() {
-        return fault("type", Fault::Empty);
+        return fault("type", BlueprintFault::Empty);
     }
     let own = form.type_ == OWN_ENGINE;
     let (file, template) = match (form.file.as_str(), form.template) {
         ("", Some(template)) if own => match reference(&template) {
             Ok(reference) => (None, reference.to_string()),
-            Err(error) => return fault("template", Fault::Component(error)),
+            Err(error) => return fault("template", BlueprintFault::Component(error)),
         },
         ("", Some(Value::String(text))) => (None, text),
         // Spiff takes a structure; its engine reads YAML, and JSON is YAML.
         ("", Some(structure)) => (None, structure.to_string()),
-        ("", None) => return fault("", Fault::FileOrTemplate),
+        ("", None) => return fault("", BlueprintFault::FileOrTemplate),
         (path, None) => {
             files.read(path).map_err(|reason| {
                 let (path, field) = (FILE.to_owned(), format!("{place}.file"));
@@ -439,7 +447,7 @@ fn execution(
             })?;
             (Some(path.to_owned()), String::new())
         }
-        (_, Some(_)) => return fault("", Fault::FileOrTemplate),
+        (_, Some(_)) => return fault("", BlueprintFault::FileOrTemplate),
     };
     Ok(TemplateExecution { name: form.name, engine: form.type_, file, template })
 }

@@ -21,13 +21,13 @@ pub struct Record {
     /// The data reference; empty for exports of executions, and then not labelled.
     pub key: String,
     /// Its place in a target list or map.
-    pub place: Option<Place>,
+    pub place: Option<TargetPosition>,
     /// The job that writes it; empty for exports of executions, and then not labelled.
     pub job: String,
     /// The hash of its content.
     pub hash: String,
     /// What it holds.
-    pub content: Content,
+    pub content: RecordContent,
 }
 
 /// Why an installation writes an object: its label `sourceType`.
@@ -41,7 +41,7 @@ pub enum Purpose {
 
 /// The place of a Target in a list or map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TargetPosition {
     /// In a list, from 0.
     Index(usize),
     /// In a map.
@@ -50,7 +50,7 @@ pub enum Place {
 
 /// What a record holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum RecordContent {
     /// A DataObject's data.
     Data(Value),
     /// A Target.
@@ -91,7 +91,7 @@ impl TargetContent {
 
 /// Who writes: an installation in a job.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
+pub struct RecordWriter<'a> {
     /// The installation's namespace.
     pub namespace: &'a str,
     /// Its name.
@@ -102,7 +102,7 @@ pub struct Scope<'a> {
     pub job: &'a str,
 }
 
-impl Scope<'_> {
+impl RecordWriter<'_> {
     /// The context that its imports are looked up in and its exports are written to (`landscaper.md` §5.1).
     pub fn context(&self) -> String {
         self.parent.map(name::installation_context).unwrap_or_default()
@@ -114,15 +114,21 @@ impl Scope<'_> {
     }
 
     /// A record of this installation under `key` of a context.
-    pub(crate) fn record(&self, purpose: Purpose, key: &str, place: Option<Place>, content: Content) -> Record {
+    pub(crate) fn record(
+        &self,
+        purpose: Purpose,
+        key: &str,
+        place: Option<TargetPosition>,
+        content: RecordContent,
+    ) -> Record {
         let context = match purpose {
             Purpose::Import => self.own_context(),
             Purpose::Export => self.context(),
         };
         let name = match &place {
             None => name::object_name(&context, key),
-            Some(Place::Index(index)) => name::object_name(&context, &name::element_key(key, *index)),
-            Some(Place::Key(map_key)) => name::object_name(&context, &name::entry_key(key, map_key)),
+            Some(TargetPosition::Index(index)) => name::object_name(&context, &name::element_key(key, *index)),
+            Some(TargetPosition::Key(map_key)) => name::object_name(&context, &name::entry_key(key, map_key)),
         };
         Record {
             name,
@@ -139,18 +145,18 @@ impl Scope<'_> {
     }
 }
 
-impl Content {
+impl RecordContent {
     fn hash(&self) -> String {
         match self {
-            Content::Data(data) => digest::data_hash(data),
-            Content::Target(target) => digest::target_hash(&target.spec),
+            RecordContent::Data(data) => digest::data_hash(data),
+            RecordContent::Target(target) => digest::target_hash(&target.spec),
         }
     }
 }
 
 /// The DataObject with the exports of an Execution: item name to exports, null for items without (`landscaper.md` §6.6).
 pub fn execution_exports(execution: &str, items: Map<String, Value>) -> Record {
-    let content = Content::Data(Value::Object(items));
+    let content = RecordContent::Data(Value::Object(items));
     Record {
         name: name::execution_export(execution),
         context: name::execution_context(execution),
@@ -186,7 +192,7 @@ mod tests {
                 place: None,
                 job: String::new(),
                 hash: "cbd3229133410c4901821cbeb721d40711de60a0".to_owned(),
-                content: Content::Data(json!({"item": null})),
+                content: RecordContent::Data(json!({"item": null})),
             }
         );
     }
@@ -213,10 +219,10 @@ mod tests {
 
     #[test]
     fn roots_export_to_the_empty_context_and_children_to_their_parents() {
-        let root = Scope { namespace: "ns", installation: "root", parent: None, job: "j" };
-        let child = Scope { installation: "sub", parent: Some("root"), ..root };
-        let place = |scope: &Scope<'_>| {
-            let record = scope.record(Purpose::Export, "out", None, Content::Data(json!(1)));
+        let root = RecordWriter { namespace: "ns", installation: "root", parent: None, job: "j" };
+        let child = RecordWriter { installation: "sub", parent: Some("root"), ..root };
+        let place = |scope: &RecordWriter<'_>| {
+            let record = scope.record(Purpose::Export, "out", None, RecordContent::Data(json!(1)));
             (record.name, record.context, record.source)
         };
         assert_eq!(place(&root), ("out".to_owned(), String::new(), "Inst.root".to_owned()));

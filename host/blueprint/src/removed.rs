@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::binding::{Exports, Imports, TargetSource};
+use crate::binding::{ExportBindings, ImportBindings, TargetSource};
 use orangery_core::{
     error::{Code, Failure},
     name::{element_key, entry_key, object_name},
@@ -74,7 +74,7 @@ pub fn without_target(item: &str, target: &str, skip: &Skip) -> Result<String, F
 /// The name of the Target that an import copy stands for: `copy` is the name of the copy in the `inner` context of the
 /// installation that keeps it, and the answer one in the `outer` context, where it imports from. `None` where none of its
 /// imports says so.
-pub fn original(copy: &str, imports: &Imports, inner: &str, outer: &str) -> Option<String> {
+pub fn original(copy: &str, imports: &ImportBindings, inner: &str, outer: &str) -> Option<String> {
     imports.targets.iter().find_map(|import| {
         let name = &import.name;
         let key = match import.source()? {
@@ -95,7 +95,7 @@ pub fn original(copy: &str, imports: &Imports, inner: &str, outer: &str) -> Opti
 }
 
 /// Whether an installation exports the Target of this name into a context.
-pub fn exports_target(exports: &Exports, context: &str, target: &str) -> bool {
+pub fn exports_target(exports: &ExportBindings, context: &str, target: &str) -> bool {
     exports.targets.iter().any(|export| object_name(context, &export.target) == target)
 }
 
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(without_target("i", "ns/t", &Skip::Certain), Ok(note.to_owned()));
     }
 
-    fn imports(targets: Value) -> Imports {
+    fn imports(targets: Value) -> ImportBindings {
         serde_json::from_value(json!({"targets": targets})).unwrap()
     }
 
@@ -180,7 +180,8 @@ mod tests {
 
     #[test]
     fn an_export_is_known_by_the_name_of_its_object() {
-        let exports: Exports = serde_json::from_value(json!({"targets": [{"name": "t", "target": "k"}]})).unwrap();
+        let exports: ExportBindings =
+            serde_json::from_value(json!({"targets": [{"name": "t", "target": "k"}]})).unwrap();
         assert!(exports_target(&exports, "", "k"));
         assert!(exports_target(&exports, "Inst.up", &object_name("Inst.up", "k")));
         assert!(!exports_target(&exports, "", "t"));

@@ -7,13 +7,13 @@ use std::{
 
 use crate::{
     ImportDefinition, ImportKind,
-    binding::{DataSource, Exports, Imports, TargetSource},
+    binding::{DataSource, ExportBindings, ImportBindings, TargetSource},
 };
 use orangery_core::dag::{Dag, DagError};
 
 /// Something that is exported and imported under a key of one context.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reference {
+pub enum SiblingReference {
     /// A DataObject.
     Data(String),
     /// A Target.
@@ -24,36 +24,37 @@ pub enum Reference {
     TargetMap(String),
 }
 
-impl Reference {
+impl SiblingReference {
     /// Its key.
     pub fn key(&self) -> &str {
         match self {
-            Reference::Data(key) | Reference::Target(key) | Reference::TargetList(key) | Reference::TargetMap(key) => {
-                key
-            }
+            SiblingReference::Data(key)
+            | SiblingReference::Target(key)
+            | SiblingReference::TargetList(key)
+            | SiblingReference::TargetMap(key) => key,
         }
     }
 
     /// The list or map import that `x[0]` or `x[red]` is an element of.
-    pub fn container(&self) -> Option<Reference> {
-        let Reference::Target(key) = self else { return None };
+    pub fn container(&self) -> Option<SiblingReference> {
+        let SiblingReference::Target(key) = self else { return None };
         let (name, element) = key.strip_suffix(']')?.split_once('[')?;
         Some(if element.parse::<usize>().is_ok() {
-            Reference::TargetList(name.to_owned())
+            SiblingReference::TargetList(name.to_owned())
         } else {
-            Reference::TargetMap(name.to_owned())
+            SiblingReference::TargetMap(name.to_owned())
         })
     }
 }
 
 /// As messages name it, and as an index key: `data x`, `target x`.
-impl fmt::Display for Reference {
+impl fmt::Display for SiblingReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reference::Data(key) => write!(f, "data {key}"),
-            Reference::Target(key) => write!(f, "target {key}"),
-            Reference::TargetList(key) => write!(f, "target list {key}"),
-            Reference::TargetMap(key) => write!(f, "target map {key}"),
+            SiblingReference::Data(key) => write!(f, "data {key}"),
+            SiblingReference::Target(key) => write!(f, "target {key}"),
+            SiblingReference::TargetList(key) => write!(f, "target list {key}"),
+            SiblingReference::TargetMap(key) => write!(f, "target map {key}"),
         }
     }
 }
@@ -64,34 +65,34 @@ pub struct Sibling<'a> {
     /// Its name.
     pub name: &'a str,
     /// What it imports.
-    pub imports: &'a Imports,
+    pub imports: &'a ImportBindings,
     /// What it exports.
-    pub exports: &'a Exports,
+    pub exports: &'a ExportBindings,
 }
 
 /// What an installation exports; keys for an index.
-pub fn exported(exports: &Exports) -> BTreeSet<Reference> {
-    let data = exports.data.iter().map(|export| Reference::Data(export.data_ref.clone()));
-    let targets = exports.targets.iter().map(|export| Reference::Target(export.target.clone()));
+pub fn exported(exports: &ExportBindings) -> BTreeSet<SiblingReference> {
+    let data = exports.data.iter().map(|export| SiblingReference::Data(export.data_ref.clone()));
+    let targets = exports.targets.iter().map(|export| SiblingReference::Target(export.target.clone()));
     data.chain(targets).collect()
 }
 
 /// What an installation imports that a sibling may export; keys for an index. Target maps count, which the original
 /// forgets (`landscaper.md` §16).
-pub fn imported(imports: &Imports) -> BTreeSet<Reference> {
+pub fn imported(imports: &ImportBindings) -> BTreeSet<SiblingReference> {
     let mut references = BTreeSet::new();
     for import in &imports.data {
         if let Some(DataSource::DataObject(key)) = import.source() {
-            references.insert(Reference::Data(key.to_owned()));
+            references.insert(SiblingReference::Data(key.to_owned()));
         }
     }
     for import in &imports.targets {
         match import.source() {
             Some(TargetSource::Target(key)) => {
-                references.insert(Reference::Target(key.to_owned()));
+                references.insert(SiblingReference::Target(key.to_owned()));
             }
-            Some(TargetSource::List(keys)) => references.extend(keys.iter().cloned().map(Reference::Target)),
-            Some(TargetSource::Map(keys)) => references.extend(keys.values().cloned().map(Reference::Target)),
+            Some(TargetSource::List(keys)) => references.extend(keys.iter().cloned().map(SiblingReference::Target)),
+            Some(TargetSource::Map(keys)) => references.extend(keys.values().cloned().map(SiblingReference::Target)),
             Some(TargetSource::ListOf(_) | TargetSource::MapOf(_)) | None => {}
         }
     }
@@ -99,15 +100,15 @@ pub fn imported(imports: &Imports) -> BTreeSet<Reference> {
 }
 
 /// What the imports of a blueprint are to its sub-installations.
-pub fn defined(imports: &[ImportDefinition]) -> BTreeSet<Reference> {
+pub fn defined(imports: &[ImportDefinition]) -> BTreeSet<SiblingReference> {
     let mut references = BTreeSet::new();
     for import in imports {
         let name = import.name.clone();
         references.insert(match import.kind {
-            ImportKind::Data { .. } => Reference::Data(name),
-            ImportKind::Target { .. } => Reference::Target(name),
-            ImportKind::TargetList { .. } => Reference::TargetList(name),
-            ImportKind::TargetMap { .. } => Reference::TargetMap(name),
+            ImportKind::Data { .. } => SiblingReference::Data(name),
+            ImportKind::Target { .. } => SiblingReference::Target(name),
+            ImportKind::TargetList { .. } => SiblingReference::TargetList(name),
+            ImportKind::TargetMap { .. } => SiblingReference::TargetMap(name),
         });
         references.extend(defined(&import.conditional));
     }
@@ -115,8 +116,8 @@ pub fn defined(imports: &[ImportDefinition]) -> BTreeSet<Reference> {
 }
 
 /// Who exports what, in the order given.
-pub fn exporters<'a>(siblings: &[Sibling<'a>]) -> BTreeMap<Reference, Vec<&'a str>> {
-    let mut exporters: BTreeMap<Reference, Vec<&'a str>> = BTreeMap::new();
+pub fn exporters<'a>(siblings: &[Sibling<'a>]) -> BTreeMap<SiblingReference, Vec<&'a str>> {
+    let mut exporters: BTreeMap<SiblingReference, Vec<&'a str>> = BTreeMap::new();
     for sibling in siblings {
         for reference in exported(sibling.exports) {
             exporters.entry(reference).or_default().push(sibling.name);

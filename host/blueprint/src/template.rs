@@ -12,10 +12,10 @@ use super::{
     choice::{ChoiceError, TargetChoice, conditions},
 };
 use crate::{
-    binding::{self, BindingError, BindingFault, DataSource, Exports, Imports, TargetSource},
-    gate::{self, Conditions, Surroundings},
+    binding::{self, BindingError, BindingFault, DataSource, ExportBindings, ImportBindings, TargetSource},
+    gate::{self, ConditionScope, GateExpressions},
     import::Imported,
-    sibling::{self, Reference, Sibling},
+    sibling::{self, Sibling, SiblingReference},
 };
 use orangery_core::{
     dag::{Dag, DagError},
@@ -33,11 +33,11 @@ pub struct InstallationTemplate {
     /// Where its blueprint comes from.
     pub blueprint: TemplateBlueprint,
     /// Where its imports come from.
-    pub imports: Imports,
+    pub imports: ImportBindings,
     /// Templates of import values.
     pub import_data_mappings: BTreeMap<String, Value>,
     /// Where its exports go.
-    pub exports: Exports,
+    pub exports: ExportBindings,
     /// Templates of export values.
     pub export_data_mappings: BTreeMap<String, Value>,
     /// Promises that spare looking at siblings.
@@ -45,7 +45,7 @@ pub struct InstallationTemplate {
     /// How long each of its conditions is waited for, in Go's notation, checked.
     pub timeout: Option<String>,
     /// Whether it takes part, is wanted, is ready and is gone (WF-02 … WF-05).
-    pub conditions: Conditions<TargetChoice>,
+    pub conditions: GateExpressions<TargetChoice>,
 }
 
 /// Where the blueprint of a template comes from.
@@ -122,7 +122,7 @@ pub enum TemplateError {
     #[error("{reference} is exported by several sub-installations: {}; let one of them export it", exporters.join(", "))]
     SeveralExporters {
         /// What.
-        reference: Reference,
+        reference: SiblingReference,
         /// By whom.
         exporters: Vec<String>,
     },
@@ -134,7 +134,7 @@ pub enum TemplateError {
         /// The template.
         name: String,
         /// What.
-        reference: Reference,
+        reference: SiblingReference,
     },
     /// An import comes from nowhere.
     #[error(
@@ -144,7 +144,7 @@ pub enum TemplateError {
         /// The template.
         name: String,
         /// What.
-        reference: Reference,
+        reference: SiblingReference,
         /// What there is.
         known: String,
     },
@@ -220,16 +220,16 @@ impl TemplateError {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Form {
+struct InstallationTemplateFields {
     // Known, and nothing depends on it.
     #[serde(rename = "apiVersion")]
     _api_version: Value,
     kind: String,
     name: String,
-    blueprint: BlueprintForm,
-    imports: Imports,
+    blueprint: TemplateBlueprintFields,
+    imports: ImportBindings,
     import_data_mappings: BTreeMap<String, Value>,
-    exports: Exports,
+    exports: ExportBindings,
     export_data_mappings: BTreeMap<String, Value>,
     optimization: Option<Optimization>,
     timeout: Option<String>,
@@ -241,7 +241,7 @@ struct Form {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct BlueprintForm {
+struct TemplateBlueprintFields {
     #[serde(rename = "ref")]
     reference: String,
     filesystem: Option<Value>,
@@ -267,7 +267,7 @@ impl InstallationTemplate {
         (form.and_then(Self::of), unknown.iter().map(|field| below(field)).collect())
     }
 
-    fn of(form: Form) -> Result<Self, TemplateError> {
+    fn of(form: InstallationTemplateFields) -> Result<Self, TemplateError> {
         if !matches!(form.kind.as_str(), "" | "InstallationTemplate") {
             return Err(TemplateError::Kind { name: form.name, found: form.kind });
         }
@@ -405,7 +405,7 @@ pub fn faults_of_conditions(
     let Ok(dag) = Dag::unchecked(edges_of_templates(templates)) else { return Vec::new() };
     let mut faults = Vec::new();
     for InstallationTemplate { name, conditions, .. } in templates {
-        let around = Surroundings { imports: imports.cloned(), predecessors: Some(dag.all_before(name)) };
+        let around = ConditionScope { imports: imports.cloned(), predecessors: Some(dag.all_before(name)) };
         let checked = gate::check_all(conditions, &around);
         if let Err((point, why)) = checked.and_then(|()| without_target(conditions).map_or(Ok(()), Err)) {
             faults.push(TemplateError::Condition { name: name.clone(), point, why });
@@ -415,7 +415,7 @@ pub fn faults_of_conditions(
 }
 
 /// The first condition that looks at a cluster and does not say at which: a sub-installation has no target of its own.
-fn without_target(conditions: &Conditions<TargetChoice>) -> Option<(Point, String)> {
+fn without_target(conditions: &GateExpressions<TargetChoice>) -> Option<(Point, String)> {
     conditions.iter().find_map(|(point, condition)| {
         let named = condition.objects.iter().find(|(_, object)| object.target.is_none());
         let object = named.map(|(name, _)| format!("objects.{name}"));
@@ -427,7 +427,7 @@ fn without_target(conditions: &Conditions<TargetChoice>) -> Option<(Point, Strin
 
 impl InstallationTemplate {
     /// Its conditions, with the Target objects that they look at.
-    pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<Conditions, TemplateError> {
+    pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<GateExpressions, TemplateError> {
         let told = |source| TemplateError::Target { name: self.name.clone(), source };
         self.conditions.clone().try_map(|choice| choice.resolve(imports)).map_err(told)
     }
@@ -436,22 +436,22 @@ impl InstallationTemplate {
 /// What a template imports from nowhere.
 fn unsatisfied(
     template: &InstallationTemplate,
-    own: &BTreeSet<Reference>,
-    exporters: &BTreeMap<Reference, Vec<&str>>,
+    own: &BTreeSet<SiblingReference>,
+    exporters: &BTreeMap<SiblingReference, Vec<&str>>,
 ) -> Vec<TemplateError> {
     // `#name` is an object of the namespace, which nobody here can know.
-    let known = |reference: &Reference| {
+    let known = |reference: &SiblingReference| {
         reference.key().starts_with('#')
             || own.contains(reference)
             || exporters.contains_key(reference)
             || reference.container().is_some_and(|container| own.contains(&container))
     };
     let of_parent = template.imports.targets.iter().filter_map(|import| match import.source() {
-        Some(TargetSource::ListOf(name)) => Some(Reference::TargetList(name.to_owned())),
-        Some(TargetSource::MapOf(name)) => Some(Reference::TargetMap(name.to_owned())),
+        Some(TargetSource::ListOf(name)) => Some(SiblingReference::TargetList(name.to_owned())),
+        Some(TargetSource::MapOf(name)) => Some(SiblingReference::TargetMap(name.to_owned())),
         Some(TargetSource::Target(_) | TargetSource::List(_) | TargetSource::Map(_)) | None => None,
     });
-    let mut all: Vec<String> = own.iter().chain(exporters.keys()).map(Reference::to_string).collect();
+    let mut all: Vec<String> = own.iter().chain(exporters.keys()).map(SiblingReference::to_string).collect();
     all.sort();
     let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
     let missing = sibling::imported(&template.imports).into_iter().chain(of_parent);

@@ -27,7 +27,7 @@ pub struct JobChance {
 
 /// All that templates of one job may reach.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct TemplateContext {
     /// The blueprint's files.
     pub files: Arc<dyn Files>,
     /// The component versions behind the blueprint.
@@ -40,7 +40,7 @@ pub struct Surroundings {
     pub chance: JobChance,
 }
 
-impl Surroundings {
+impl TemplateContext {
     /// Files and nothing else: every other call answers that there is nothing behind it.
     pub fn of_files(files: Arc<dyn Files>) -> Self {
         Self {
@@ -67,14 +67,14 @@ pub trait Renderer: Send + Sync {
     fn render<'a>(
         &'a self,
         request: &'a RenderRequest,
-        surroundings: &'a Surroundings,
+        surroundings: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>>;
     /// Looks at one execution without rendering it; `None` where the component cannot tell. The error is
     /// the host's: the component could not be asked.
     fn check<'a>(
         &'a self,
         _: &'a RenderRequest,
-        _: &'a Surroundings,
+        _: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Option<Findings>, RenderFailure>> {
         Box::pin(async { Ok(None) })
     }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_blueprint_of_its_own_reaches_no_component_version_and_no_credential() {
-        let around = Surroundings::of_files(Arc::new(NoFiles));
+        let around = TemplateContext::of_files(Arc::new(NoFiles));
         let none = "the blueprint belongs to no component version; give the installation a componentDescriptor";
         let told = [
             answer(around.components.component(None, &[])).unwrap_err().to_string(),

@@ -20,7 +20,7 @@ fn parse(blueprint: &str) -> Result<Blueprint, BlueprintError> {
 }
 
 #[track_caller]
-fn refuses(blueprint: &str, field: &str, fault: Fault) {
+fn refuses(blueprint: &str, field: &str, fault: BlueprintFault) {
     let error = BlueprintError::Field { path: FILE.to_owned(), field: field.to_owned(), fault };
     assert_eq!(parse(blueprint), Err(error), "{blueprint}");
 }
@@ -114,33 +114,37 @@ fn types_are_inferred_and_short_target_types_get_their_prefix() {
 #[test]
 fn faults_of_a_blueprint_name_the_field() {
     let known = "data, target, targetList, targetMap";
-    refuses("imports: [{schema: {}}]", "imports[0].name", Fault::Empty);
-    refuses("imports: [{name: a}]", "imports[0]", Fault::SchemaOrTargetType);
-    refuses("imports: [{name: a, schema: {}, targetType: t}]", "imports[0]", Fault::SchemaOrTargetType);
-    refuses("imports: [{name: a, type: data}]", "imports[0].schema", Fault::Empty);
-    refuses("imports: [{name: a, type: target}]", "imports[0].targetType", Fault::Empty);
+    refuses("imports: [{schema: {}}]", "imports[0].name", BlueprintFault::Empty);
+    refuses("imports: [{name: a}]", "imports[0]", BlueprintFault::SchemaOrTargetType);
+    refuses("imports: [{name: a, schema: {}, targetType: t}]", "imports[0]", BlueprintFault::SchemaOrTargetType);
+    refuses("imports: [{name: a, type: data}]", "imports[0].schema", BlueprintFault::Empty);
+    refuses("imports: [{name: a, type: target}]", "imports[0].targetType", BlueprintFault::Empty);
     refuses(
         "imports: [{name: a, type: data, schema: {}, targetType: t}]",
         "imports[0].targetType",
-        Fault::OnlyForTargets,
+        BlueprintFault::OnlyForTargets,
     );
-    refuses("imports: [{name: a, type: target, schema: {}, targetType: t}]", "imports[0].schema", Fault::OnlyForData);
-    let unknown = Fault::UnknownType { found: "secret".to_owned(), known };
+    refuses(
+        "imports: [{name: a, type: target, schema: {}, targetType: t}]",
+        "imports[0].schema",
+        BlueprintFault::OnlyForData,
+    );
+    let unknown = BlueprintFault::UnknownType { found: "secret".to_owned(), known };
     refuses("imports: [{name: a, type: secret}]", "imports[0].type", unknown);
     let conditional = "imports: [{name: a, schema: {}, imports: [{name: b, schema: {}}]}]";
-    refuses(conditional, "imports[0].imports", Fault::ConditionalOnRequired);
+    refuses(conditional, "imports[0].imports", BlueprintFault::ConditionalOnRequired);
     let twice = "imports: [{name: a, required: false, schema: {}, imports: [{name: a, schema: {}}]}]";
-    refuses(twice, "imports[0].imports[0].name", Fault::Duplicate("a".to_owned()));
-    let unknown = Fault::UnknownType { found: "targetList".to_owned(), known: "data, target" };
+    refuses(twice, "imports[0].imports[0].name", BlueprintFault::Duplicate("a".to_owned()));
+    let unknown = BlueprintFault::UnknownType { found: "targetList".to_owned(), known: "data, target" };
     refuses("exports: [{name: a, type: targetList}]", "exports[0].type", unknown);
-    refuses("deployExecutions: [{type: Jinja, template: x}]", "deployExecutions[0].name", Fault::Empty);
-    refuses("exportExecutions: [{name: a, template: x}]", "exportExecutions[0].type", Fault::Empty);
-    refuses("importExecutions: [{name: a, type: Jinja}]", "importExecutions[0]", Fault::FileOrTemplate);
+    refuses("deployExecutions: [{type: Jinja, template: x}]", "deployExecutions[0].name", BlueprintFault::Empty);
+    refuses("exportExecutions: [{name: a, template: x}]", "exportExecutions[0].type", BlueprintFault::Empty);
+    refuses("importExecutions: [{name: a, type: Jinja}]", "importExecutions[0]", BlueprintFault::FileOrTemplate);
     let both = "deployExecutions: [{name: a, type: Jinja, file: deploy.tpl, template: x}]";
-    refuses(both, "deployExecutions[0]", Fault::FileOrTemplate);
+    refuses(both, "deployExecutions[0]", BlueprintFault::FileOrTemplate);
     let twice = "deployExecutions: [{name: a, type: J, template: x}, {name: a, type: J, template: y}]";
-    refuses(twice, "deployExecutions[1].name", Fault::Duplicate("a".to_owned()));
-    refuses("subinstallations: [{file: s.yaml, name: x}]", "subinstallations[0]", Fault::FileOrInline);
+    refuses(twice, "deployExecutions[1].name", BlueprintFault::Duplicate("a".to_owned()));
+    refuses("subinstallations: [{file: s.yaml, name: x}]", "subinstallations[0]", BlueprintFault::FileOrInline);
 }
 
 #[test]

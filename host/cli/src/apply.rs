@@ -12,8 +12,8 @@ use kube::{
 };
 
 use crate::{
-    call::{CallError, Subject},
-    folder::{Manifest, Origin, in_order_of_need},
+    call::{CallError, CallSubject},
+    folder::{FolderManifest, ObjectOrigin, in_order_of_need},
 };
 
 /// Who the fields of an applied object belong to.
@@ -26,7 +26,7 @@ pub enum ApplyError {
     #[error("{origin}: the cluster knows no kind {kind} of {api_version}; {}", suggestion(nearest.as_deref()))]
     UnknownKind {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// The kind.
         kind: String,
         /// Its group and version.
@@ -38,7 +38,7 @@ pub enum ApplyError {
     #[error("{origin}: {api_version:?} is no apiVersion; it is written v1, or group/version as in apps/v1")]
     ApiVersion {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// The text.
         api_version: String,
     },
@@ -49,7 +49,7 @@ pub enum ApplyError {
     )]
     NoNamespace {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// The kind.
         kind: String,
         /// The name.
@@ -61,7 +61,7 @@ pub enum ApplyError {
     #[error("{origin}: the cluster refuses {kind} {name}: {message}; correct it and try again")]
     Refused {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// The kind.
         kind: String,
         /// The name.
@@ -73,7 +73,7 @@ pub enum ApplyError {
     #[error("{origin}: {cause}")]
     Call {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// Why.
         #[source]
         cause: CallError,
@@ -82,7 +82,7 @@ pub enum ApplyError {
     #[error("{origin}: the definition {name} was applied and is not served: {cause}; try again")]
     NotServed {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// The definition's name.
         name: String,
         /// Why.
@@ -104,7 +104,7 @@ fn suggestion(nearest: Option<&str>) -> String {
 pub async fn apply(
     client: &Client,
     namespace: &str,
-    manifests: Vec<Manifest>,
+    manifests: Vec<FolderManifest>,
 ) -> Result<Vec<DynamicObject>, ApplyError> {
     let mut apply = Apply { client, namespace, served: BTreeMap::new() };
     let manifests = in_order_of_need(manifests);
@@ -126,8 +126,8 @@ fn group_of(api_version: &str) -> &str {
 }
 
 /// Group and kind of what the manifests themselves define.
-fn defined_kinds(manifests: &[Manifest]) -> BTreeSet<(String, String)> {
-    let text = |manifest: &Manifest, path: &str| {
+fn defined_kinds(manifests: &[FolderManifest]) -> BTreeSet<(String, String)> {
+    let text = |manifest: &FolderManifest, path: &str| {
         manifest.object.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
     };
     manifests
@@ -137,7 +137,7 @@ fn defined_kinds(manifests: &[Manifest]) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-fn is_definition(manifest: &Manifest) -> bool {
+fn is_definition(manifest: &FolderManifest) -> bool {
     manifest.kind == "CustomResourceDefinition" && group_of(&manifest.api_version) == "apiextensions.k8s.io"
 }
 
@@ -151,7 +151,7 @@ struct Apply<'a> {
 
 impl Apply<'_> {
     /// How the kind is addressed.
-    async fn resolve(&mut self, manifest: &Manifest) -> Result<(ApiResource, Scope), ApplyError> {
+    async fn resolve(&mut self, manifest: &FolderManifest) -> Result<(ApiResource, Scope), ApplyError> {
         if !self.served.contains_key(&manifest.api_version) {
             let served = self.ask(manifest).await?;
             self.served.insert(manifest.api_version.clone(), served);
@@ -163,7 +163,7 @@ impl Apply<'_> {
         }
     }
 
-    async fn ask(&self, manifest: &Manifest) -> Result<Vec<(ApiResource, Scope)>, ApplyError> {
+    async fn ask(&self, manifest: &FolderManifest) -> Result<Vec<(ApiResource, Scope)>, ApplyError> {
         let version: GroupVersion = manifest.api_version.parse().map_err(|_| ApplyError::ApiVersion {
             origin: manifest.origin.clone(),
             api_version: manifest.api_version.clone(),
@@ -179,7 +179,7 @@ impl Apply<'_> {
     }
 
     /// The error for a kind that is not served, with the nearest one that is.
-    async fn unknown(&self, manifest: &Manifest) -> ApplyError {
+    async fn unknown(&self, manifest: &FolderManifest) -> ApplyError {
         let known = match Discovery::new(self.client.clone()).run().await {
             Ok(discovery) => discovery
                 .groups_alphabetical()
@@ -197,7 +197,7 @@ impl Apply<'_> {
         }
     }
 
-    async fn send(&mut self, manifest: &Manifest) -> Result<DynamicObject, ApplyError> {
+    async fn send(&mut self, manifest: &FolderManifest) -> Result<DynamicObject, ApplyError> {
         let (resource, scope) = self.resolve(manifest).await?;
         let namespace = manifest.namespace.as_deref().unwrap_or(self.namespace);
         let api: Api<DynamicObject> = match scope {
@@ -215,7 +215,7 @@ impl Apply<'_> {
         Ok(applied)
     }
 
-    async fn until_served(&mut self, manifest: &Manifest) -> Result<(), ApplyError> {
+    async fn until_served(&mut self, manifest: &FolderManifest) -> Result<(), ApplyError> {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         await_condition(definitions, &manifest.name, conditions::is_crd_established()).await.map_err(|error| {
             let (origin, name) = (manifest.origin.clone(), manifest.name.clone());
@@ -226,13 +226,13 @@ impl Apply<'_> {
     }
 }
 
-fn call(manifest: &Manifest, namespace: &str, error: kube::Error) -> ApplyError {
+fn call(manifest: &FolderManifest, namespace: &str, error: kube::Error) -> ApplyError {
     let group = group_of(&manifest.api_version);
-    let subject = Subject { kind: &manifest.kind, group, namespace, name: &manifest.name };
+    let subject = CallSubject { kind: &manifest.kind, group, namespace, name: &manifest.name };
     ApplyError::Call { origin: manifest.origin.clone(), cause: CallError::of(subject, error) }
 }
 
-fn refused(manifest: &Manifest, namespace: &str, error: kube::Error) -> ApplyError {
+fn refused(manifest: &FolderManifest, namespace: &str, error: kube::Error) -> ApplyError {
     let status = match error {
         kube::Error::Api(status) => status,
         other => return call(manifest, namespace, other),

@@ -6,9 +6,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
     command::{
-        blueprint::Blueprint, completion::Completion, crd::Crd, inspect::Inspect, interrupt::Interrupt, plan::Plan,
-        plugin::Plugin, reconcile::Reconcile, release_tests::Test, render::Render, run::Run, up::Up, why::Why,
-        wit::Wit,
+        blueprint::BlueprintArguments, completion::CompletionArguments, crd::Crd, inspect::Inspect,
+        interrupt::Interrupt, plan::PlanArguments, plugin::PluginArguments, reconcile::Reconcile, release_tests::Test,
+        render::Render, run::RunArguments, up::Up, why::Why, wit::Wit,
     },
     exit::EXIT_CODES,
 };
@@ -42,9 +42,9 @@ pub enum Command {
     /// Start a server and the operator in one process, and deploy a folder
     Up(Up),
     /// Run the operator against a cluster
-    Run(Run),
+    Run(RunArguments),
     /// Show what the next job of a deploy item would do
-    Plan(Box<Plan>),
+    Plan(Box<PlanArguments>),
     #[expect(missing_docs, reason = "a doc comment of a flattened variant would become the about text")]
     #[command(flatten)]
     Tool(Tool),
@@ -66,15 +66,15 @@ pub enum Tool {
     /// Render installations without a cluster
     Render(Box<Render>),
     /// Work on blueprints without a cluster
-    Blueprint(Blueprint),
+    Blueprint(BlueprintArguments),
     /// Look into components, and compile them beforehand
-    Plugin(Plugin),
+    Plugin(PluginArguments),
     /// Print the custom resource definitions
     Crd(Crd),
     /// Print the contracts between host and components
     Wit(Wit),
     /// Print a completion script for a shell
-    Completion(Completion),
+    Completion(CompletionArguments),
 }
 
 impl Cli {

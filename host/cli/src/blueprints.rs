@@ -11,9 +11,9 @@ use std::{
 
 use orangery_blueprint::{
     FILE, FileSystem,
-    review::{self, Finding, Origin, Review, Severity, Spot, Text},
+    review::{self, BlueprintOrigin, FilePosition, Finding, Review, Severity, Text},
 };
-use orangery_core::yaml::{self, Located, Place};
+use orangery_core::yaml::{self, LocatedDocument, SourcePosition};
 use orangery_ocm::Files;
 
 pub use self::files::FolderFiles;
@@ -45,7 +45,7 @@ pub enum BlueprintsError {
 }
 
 /// A blueprint that was found.
-pub enum Found {
+pub enum FoundBlueprint {
     /// A folder with a `blueprint.yaml`, or an archive of one.
     Folder {
         /// Its files.
@@ -56,7 +56,7 @@ pub enum Found {
     /// An Installation in a manifest.
     Installation {
         /// The document.
-        located: Box<Located>,
+        located: Box<LocatedDocument>,
         /// The manifest.
         file: PathBuf,
     },
@@ -64,30 +64,30 @@ pub enum Found {
     Broken(Finding),
 }
 
-impl Found {
+impl FoundBlueprint {
     /// What can be said of it without rendering it.
     pub fn review(&self) -> Review {
         match self {
-            Found::Folder { files, path } => {
+            FoundBlueprint::Folder { files, path } => {
                 let prefix = path.join("");
-                review::review(files, &Origin::Files(prefix.display().to_string()))
+                review::review(files, &BlueprintOrigin::Files(prefix.display().to_string()))
             }
-            Found::Installation { located, file } => {
+            FoundBlueprint::Installation { located, file } => {
                 review::review_installation(located, &Text::file(file.display().to_string()))
             }
-            Found::Broken(finding) => Review { findings: vec![finding.clone()], templates: Vec::new() },
+            FoundBlueprint::Broken(finding) => Review { findings: vec![finding.clone()], templates: Vec::new() },
         }
     }
 }
 
 /// The blueprints of all these paths, in their order.
-pub fn find(paths: &[PathBuf]) -> Result<Vec<Found>, BlueprintsError> {
+pub fn find(paths: &[PathBuf]) -> Result<Vec<FoundBlueprint>, BlueprintsError> {
     let mut all = Vec::new();
     for path in paths {
         let before = all.len();
         match (folder_of_blueprint(path), archive_of_blueprint(path)?) {
-            (Some(path), _) => all.push(Found::Folder { files: Arc::new(FolderFiles::new(&path)), path }),
-            (None, Some(files)) => all.push(Found::Folder { files: Arc::new(files), path: path.clone() }),
+            (Some(path), _) => all.push(FoundBlueprint::Folder { files: Arc::new(FolderFiles::new(&path)), path }),
+            (None, Some(files)) => all.push(FoundBlueprint::Folder { files: Arc::new(files), path: path.clone() }),
             (None, None) => {
                 for file in folder::files(path)? {
                     manifest(&file, &mut all)?;
@@ -140,22 +140,23 @@ fn is_archive(path: &Path, bytes: &[u8]) -> bool {
         || bytes.get(257..262) == Some(b"ustar".as_slice())
 }
 
-fn manifest(file: &Path, all: &mut Vec<Found>) -> Result<(), BlueprintsError> {
+fn manifest(file: &Path, all: &mut Vec<FoundBlueprint>) -> Result<(), BlueprintsError> {
     let unreadable = |cause: io::Error| FolderError::Unreadable { path: file.to_owned(), cause };
     let text = fs::read_to_string(file).map_err(unreadable)?;
     match yaml::locate_all(&text) {
         Ok(documents) => {
-            let objects = documents.into_iter().flat_map(Located::objects);
+            let objects = documents.into_iter().flat_map(LocatedDocument::objects);
             let installations = objects.filter(|of| review::is_installation(&of.value));
             all.extend(
-                installations.map(|located| Found::Installation { located: Box::new(located), file: file.to_owned() }),
+                installations
+                    .map(|located| FoundBlueprint::Installation { located: Box::new(located), file: file.to_owned() }),
             );
         }
         Err(error) => {
-            let place = Place { line: error.line, column: error.column };
-            let spot = Spot { file: file.display().to_string(), place };
+            let place = SourcePosition { line: error.line, column: error.column };
+            let spot = FilePosition { file: file.display().to_string(), place };
             let message = format!("{}; correct the YAML", error.reason);
-            all.push(Found::Broken(Finding { spot, severity: Severity::Error, message }));
+            all.push(FoundBlueprint::Broken(Finding { spot, severity: Severity::Error, message }));
         }
     }
     Ok(())
@@ -195,9 +196,9 @@ mod tests {
         let kinds: Vec<&str> = found
             .iter()
             .map(|found| match found {
-                Found::Folder { .. } => "folder",
-                Found::Installation { .. } => "installation",
-                Found::Broken(_) => "broken",
+                FoundBlueprint::Folder { .. } => "folder",
+                FoundBlueprint::Installation { .. } => "installation",
+                FoundBlueprint::Broken(_) => "broken",
             })
             .collect();
         assert_eq!(kinds, ["folder", "installation", "installation", "broken", "folder", "installation"]);

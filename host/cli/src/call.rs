@@ -63,7 +63,7 @@ pub enum CallError {
 
 /// What a call was about, for its errors.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct CallSubject<'a> {
     /// The kind.
     pub kind: &'a str,
     /// Its API group.
@@ -76,7 +76,7 @@ pub struct Subject<'a> {
 
 impl CallError {
     /// Classifies an error of the client.
-    pub fn of(subject: Subject<'_>, error: kube::Error) -> Self {
+    pub fn of(subject: CallSubject<'_>, error: kube::Error) -> Self {
         let status = match error {
             kube::Error::Api(status) => status,
             kube::Error::SerdeError(error) => return CallError::Answer(error),
@@ -130,8 +130,8 @@ mod tests {
 
     use super::*;
 
-    const SUBJECT: Subject<'_> =
-        Subject { kind: "Installation", group: "landscaper.gardener.cloud", namespace: "default", name: "hello" };
+    const SUBJECT: CallSubject<'_> =
+        CallSubject { kind: "Installation", group: "landscaper.gardener.cloud", namespace: "default", name: "hello" };
 
     fn sentence(status: serde_json::Value) -> String {
         let status: Status = serde_json::from_value(status).unwrap();

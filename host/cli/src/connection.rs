@@ -23,13 +23,13 @@ pub struct Connection {
 /// One namespace.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Cluster")]
-pub struct Scope {
+pub struct NamespaceScope {
     /// Namespace [default: that of the context]
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 }
 
-impl Scope {
+impl NamespaceScope {
     /// The namespace meant.
     pub fn namespace<'a>(&'a self, client: &'a Client) -> &'a str {
         self.namespace.as_deref().unwrap_or_else(|| client.default_namespace())

@@ -16,14 +16,14 @@ mod text;
 
 /// Where an object was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct ObjectOrigin {
     /// The file, as the caller named it or its folder.
     pub file: PathBuf,
     /// The first line of the document, from 1.
     pub line: usize,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ObjectOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file.display(), self.line)
     }
@@ -31,9 +31,9 @@ impl fmt::Display for Origin {
 
 /// An object as a file has it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Manifest {
+pub struct FolderManifest {
     /// Where it was read.
-    pub origin: Origin,
+    pub origin: ObjectOrigin,
     /// Group and version.
     pub api_version: String,
     /// The kind.
@@ -96,7 +96,7 @@ pub enum FolderError {
     #[error("{origin}: this document is {found}, not a Kubernetes object; it needs apiVersion, kind and metadata.name")]
     NoMapping {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// What it is.
         found: &'static str,
     },
@@ -104,7 +104,7 @@ pub enum FolderError {
     #[error("{origin}: this {what} has no {field}; add it")]
     Nameless {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// The object's kind, as far as known.
         what: String,
         /// What is missing.
@@ -114,7 +114,7 @@ pub enum FolderError {
     #[error("{origin}: {field} of this {what} is not text; put it in quotes")]
     NotText {
         /// Where.
-        origin: Origin,
+        origin: ObjectOrigin,
         /// The object's kind, as far as known.
         what: String,
         /// What is no text.
@@ -130,7 +130,7 @@ fn instead(below: &[String]) -> String {
 }
 
 /// Reads folders and files, in the order given.
-pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, FolderError> {
+pub fn read(paths: &[PathBuf]) -> Result<Vec<FolderManifest>, FolderError> {
     let mut manifests = Vec::new();
     for path in paths {
         let before = manifests.len();
@@ -183,7 +183,7 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, FolderError> {
 }
 
 /// Adds the object of a document, the objects of a list, or nothing for an empty document.
-fn unpack(origin: Origin, value: Value, manifests: &mut Vec<Manifest>) -> Result<(), FolderError> {
+fn unpack(origin: ObjectOrigin, value: Value, manifests: &mut Vec<FolderManifest>) -> Result<(), FolderError> {
     let object = match value {
         Value::Null => return Ok(()),
         Value::Object(object) => object,
@@ -205,11 +205,11 @@ fn unpack(origin: Origin, value: Value, manifests: &mut Vec<Manifest>) -> Result
         None | Some(Value::Null) => None,
         namespace => Some(word(namespace, "metadata.namespace", &origin, &kind)?),
     };
-    manifests.push(Manifest { origin, api_version, kind, namespace, name, object: Value::Object(object) });
+    manifests.push(FolderManifest { origin, api_version, kind, namespace, name, object: Value::Object(object) });
     Ok(())
 }
 
-fn word(value: Option<&Value>, field: &'static str, origin: &Origin, what: &str) -> Result<String, FolderError> {
+fn word(value: Option<&Value>, field: &'static str, origin: &ObjectOrigin, what: &str) -> Result<String, FolderError> {
     let (origin, what) = (origin.clone(), what.to_owned());
     match value {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
@@ -220,7 +220,7 @@ fn word(value: Option<&Value>, field: &'static str, origin: &Origin, what: &str)
 
 /// The order in which objects are sent: what others need first, in each group as they were read. Installations come last,
 /// since what they import should be there when they start.
-pub fn in_order_of_need(mut manifests: Vec<Manifest>) -> Vec<Manifest> {
+pub fn in_order_of_need(mut manifests: Vec<FolderManifest>) -> Vec<FolderManifest> {
     const FIRST: [&str; 10] = [
         "Namespace",
         "CustomResourceDefinition",

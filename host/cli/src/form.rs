@@ -7,22 +7,22 @@ use crate::{command::CommandError, terminal::Terminal};
 
 /// A form that programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum OutputFormat {
     /// One JSON document
     Json,
     /// The same as YAML
     Yaml,
 }
 
-impl Form {
+impl OutputFormat {
     /// Writes a document in this form.
     ///
     /// # Errors
     /// [`CommandError::Form`] and [`CommandError::Output`]
     pub fn write(self, document: &impl Serialize, terminal: &mut Terminal) -> Result<(), CommandError> {
         match self {
-            Form::Json => terminal.line(json(document)?)?,
-            Form::Yaml => terminal.text(&yaml(document)?)?,
+            OutputFormat::Json => terminal.line(json(document)?)?,
+            OutputFormat::Yaml => terminal.text(&yaml(document)?)?,
         }
         Ok(())
     }

@@ -27,8 +27,8 @@ pub use crate::{
     arguments::{Cli, Command, Tool},
     command::{
         logging::{LogFormat, Logging},
-        plan::Plan,
-        run::Run,
+        plan::PlanArguments,
+        run::RunArguments,
         up::Up,
     },
     exit::Exit,

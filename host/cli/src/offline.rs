@@ -13,10 +13,10 @@ use orangery_render::{LoadError, RenderError};
 
 pub(crate) use self::given::{descriptor, imports};
 pub use self::{
-    component::Versions,
+    component::OfflineVersions,
     given::{Given, GivenError},
-    tree::{Offline, Rendered, Subject},
-    world::{World, WorldError},
+    tree::{Offline, RenderSubject, RenderedInstallation},
+    world::{NamespaceObjects, WorldError},
 };
 
 /// Why an installation cannot be rendered.
@@ -27,12 +27,12 @@ pub struct OfflineError {
     pub path: String,
     /// Why.
     #[source]
-    pub why: Box<Why>,
+    pub why: Box<OfflineFault>,
 }
 
 /// What is wrong with an installation.
 #[derive(Debug, thiserror::Error)]
-pub enum Why {
+pub enum OfflineFault {
     /// Its Context is not among the manifests.
     #[error("there is no Context {0:?} among the manifests; add it, or correct spec.context")]
     NoContext(String),
@@ -82,31 +82,31 @@ pub enum Why {
     State(String),
 }
 
-impl From<LoadError> for Why {
+impl From<LoadError> for OfflineFault {
     fn from(error: LoadError) -> Self {
         match error {
-            LoadError::Blueprint(_) => Why::Blueprint(error),
+            LoadError::Blueprint(_) => OfflineFault::Blueprint(error),
             LoadError::NotOneSource
             | LoadError::NoComponent { .. }
             | LoadError::Component(_)
             | LoadError::Files(_)
-            | LoadError::Schema { .. } => Why::Load(error),
+            | LoadError::Schema { .. } => OfflineFault::Load(error),
         }
     }
 }
 
-impl From<RenderError> for Why {
+impl From<RenderError> for OfflineFault {
     fn from(error: RenderError) -> Self {
         match error {
-            RenderError::NoComponent { .. } => Why::NoComponent(Box::new(error)),
-            _ => Why::Render(Box::new(error)),
+            RenderError::NoComponent { .. } => OfflineFault::NoComponent(Box::new(error)),
+            _ => OfflineFault::Render(Box::new(error)),
         }
     }
 }
 
 /// What the command line gives under names, and who must have them.
 #[derive(Clone, Copy)]
-struct Names<'a> {
+struct GivenNames<'a> {
     /// The flag.
     flag: &'static str,
     /// What has the names.
@@ -117,12 +117,12 @@ struct Names<'a> {
     known: &'a [&'a str],
 }
 
-impl Names<'_> {
+impl GivenNames<'_> {
     /// Refuses a name that nobody has.
-    fn check<'n>(self, given: impl IntoIterator<Item = &'n String>) -> Result<(), Why> {
-        let Names { flag, what, whose, known } = self;
+    fn check<'n>(self, given: impl IntoIterator<Item = &'n String>) -> Result<(), OfflineFault> {
+        let GivenNames { flag, what, whose, known } = self;
         let Some(name) = given.into_iter().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Err(Why::Unknown { flag, what, name: name.clone(), whose, known })
+        Err(OfflineFault::Unknown { flag, what, name: name.clone(), whose, known })
     }
 }

@@ -8,7 +8,7 @@ use clap::{
 };
 use orangery_core::{error::Fault, port::BoxFuture};
 use orangery_ocm::{Artifacts, ComponentRequest, ComponentVersion, ComponentVersions, Credentials, SignaturePolicy};
-use orangery_registry::{Repositories, Settings, oci};
+use orangery_registry::{Repositories, RepositorySettings, oci};
 use tempfile::TempDir;
 
 use crate::cache;
@@ -77,9 +77,9 @@ impl RepositoryFlags {
         let folders = self.folders.iter().chain(beside).cloned().collect();
         let cache_bytes = self.cache_size.saturating_mul(1 << 20);
         let (oci, signatures) = (self.registries()?, self.signature_policy);
-        let settings = Settings { folders, cache, cache_bytes, oci, signatures };
+        let settings = RepositorySettings { folders, cache, cache_bytes, oci, signatures };
         let repositories = Repositories::new(settings).map_err(RepositoriesError::Unusable)?;
-        Ok(Arc::new(Opened { repositories, _temporary: temporary }))
+        Ok(Arc::new(OpenedRepositories { repositories, _temporary: temporary }))
     }
 
     /// The folder of the cache, and what removes it again where it is for now only.
@@ -96,8 +96,8 @@ impl RepositoryFlags {
         Ok((temporary.path().to_owned(), Some(temporary)))
     }
 
-    fn registries(&self) -> Result<oci::Settings, RepositoriesError> {
-        let mut settings = oci::Settings::default();
+    fn registries(&self) -> Result<oci::RegistrySettings, RepositoriesError> {
+        let mut settings = oci::RegistrySettings::default();
         for path in &self.certificates {
             let refused = |cause: String| RepositoriesError::Certificates { path: path.clone(), cause };
             let pem = fs::read(path).map_err(|error| refused(format!("it cannot be read: {error}")))?;
@@ -124,12 +124,12 @@ fn is_writable(folder: &std::path::Path) -> bool {
 }
 
 /// Repositories, and their cache as long as they live.
-struct Opened {
+struct OpenedRepositories {
     repositories: Repositories,
     _temporary: Option<TempDir>,
 }
 
-impl ComponentVersions for Opened {
+impl ComponentVersions for OpenedRepositories {
     fn open<'a>(&'a self, request: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
         self.repositories.open(request)
     }

@@ -176,15 +176,15 @@ pub(crate) mod tests {
 
     /// A writer whose text can be looked at.
     #[derive(Clone, Default)]
-    pub(crate) struct Shown(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct CapturedWriter(Arc<Mutex<Vec<u8>>>);
 
-    impl Shown {
+    impl CapturedWriter {
         pub(crate) fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
     }
 
-    impl Write for Shown {
+    impl Write for CapturedWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -195,8 +195,8 @@ pub(crate) mod tests {
     }
 
     /// A terminal, its stdout and its stderr.
-    pub(crate) fn shown(appearance: Appearance) -> (Terminal, Shown, Shown) {
-        let (out, err) = (Shown::default(), Shown::default());
+    pub(crate) fn shown(appearance: Appearance) -> (Terminal, CapturedWriter, CapturedWriter) {
+        let (out, err) = (CapturedWriter::default(), CapturedWriter::default());
         (Terminal::new(Box::new(out.clone()), Box::new(err.clone()), appearance), out, err)
     }
 

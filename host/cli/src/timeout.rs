@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time};
 
-use orangery_api::duration::{Duration, InvalidDuration, Limit};
+use orangery_api::duration::{Duration, InvalidDuration, TimeLimit};
 
 /// A length of time as the custom resources write it (`90s`, `1h30m`), or `none`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ impl FromStr for Timeout {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let after = match Duration(text.to_owned()).limit()? {
-            Limit::Unlimited => None,
-            Limit::After(after) => Some(after),
+            TimeLimit::Unlimited => None,
+            TimeLimit::After(after) => Some(after),
         };
         Ok(Self { text: text.to_owned(), after })
     }

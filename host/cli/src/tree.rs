@@ -14,8 +14,8 @@ use orangery_api::{
 use serde::{Serialize, Serializer};
 
 pub use crate::tree::{
-    cause::Cause,
-    why::{Link, Why},
+    cause::NodeFailure,
+    why::{CauseChain, Link},
 };
 
 mod build;
@@ -41,12 +41,12 @@ pub struct Objects {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
     /// Root installations by namespace and name, then executions and deploy items that belong to none.
-    pub roots: Vec<Node>,
+    pub roots: Vec<TreeNode>,
 }
 
 /// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Kind {
+pub enum NodeKind {
     /// A blueprint being installed.
     Installation,
     /// Its deploy items, in order.
@@ -55,13 +55,13 @@ pub enum Kind {
     DeployItem,
 }
 
-impl Kind {
+impl NodeKind {
     /// The word of `kind` fields.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Installation => "Installation",
-            Kind::Execution => "Execution",
-            Kind::DeployItem => "DeployItem",
+            NodeKind::Installation => "Installation",
+            NodeKind::Execution => "Execution",
+            NodeKind::DeployItem => "DeployItem",
         }
     }
 }
@@ -69,7 +69,7 @@ impl Kind {
 /// How an object stands. No verdict is ever taken from a job before the one asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Standing {
+pub enum NodeState {
     /// Nothing is asked of it: no job ever ran, or the spec changed since the last one (C-05), or the last job of its
     /// parent ended without it.
     Idle,
@@ -83,12 +83,12 @@ pub enum Standing {
     Failed,
 }
 
-impl Standing {
+impl NodeState {
     /// Whether nothing happens any more without a new trigger.
     pub fn is_final(self) -> bool {
         match self {
-            Standing::Idle | Standing::Succeeded | Standing::Failed => true,
-            Standing::Pending | Standing::Running => false,
+            NodeState::Idle | NodeState::Succeeded | NodeState::Failed => true,
+            NodeState::Pending | NodeState::Running => false,
         }
     }
 }
@@ -112,7 +112,7 @@ pub struct Trouble {
 
 /// How many of an execution's deploy items succeeded in this job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Progress {
+pub struct ItemProgress {
     /// Those that succeeded.
     pub done: usize,
     /// All of them.
@@ -122,9 +122,9 @@ pub struct Progress {
 /// One object and what belongs to it. Its JSON form is documented in `orangery inspect --help` and stable.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Node {
+pub struct TreeNode {
     /// The kind.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// The object's namespace.
     pub namespace: String,
     /// The object's name.
@@ -134,7 +134,7 @@ pub struct Node {
     /// The phase on the wire; empty before the first job.
     pub phase: String,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: NodeState,
     /// The job asked for last; empty before the first.
     pub job: String,
     /// The type of a deploy item.
@@ -148,7 +148,7 @@ pub struct Node {
     pub plugin: Option<String>,
     /// How far an execution is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub items: Option<Progress>,
+    pub items: Option<ItemProgress>,
     /// From the job's start to its end, in seconds.
     #[serde(rename = "seconds", skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
     pub took: Option<Duration>,
@@ -165,34 +165,34 @@ pub struct Node {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ItemCondition>,
     /// What belongs to it, in the order of the blueprint.
-    pub children: Vec<Node>,
+    pub children: Vec<TreeNode>,
 }
 
 fn seconds<S: Serializer>(took: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     took.map(|took| took.as_secs_f64()).serialize(serializer)
 }
 
-impl Node {
+impl TreeNode {
     /// Whether it, or anything below it, failed.
     pub fn has_failed(&self) -> bool {
-        self.standing == Standing::Failed || self.children.iter().any(Node::has_failed)
+        self.standing == NodeState::Failed || self.children.iter().any(TreeNode::has_failed)
     }
 
     /// Whether it failed by itself: it failed, and nothing below it did.
     pub fn is_cause(&self) -> bool {
-        self.standing == Standing::Failed && !self.children.iter().any(Node::has_failed)
+        self.standing == NodeState::Failed && !self.children.iter().any(TreeNode::has_failed)
     }
 
     fn failed_only(mut self) -> Option<Self> {
         if !self.has_failed() {
             return None;
         }
-        self.children = self.children.into_iter().filter_map(Node::failed_only).collect();
+        self.children = self.children.into_iter().filter_map(TreeNode::failed_only).collect();
         Some(self)
     }
 
-    fn find(&self, namespace: &str, name: &str) -> Option<&Node> {
-        if self.kind == Kind::Installation && self.namespace == namespace && self.name == name {
+    fn find(&self, namespace: &str, name: &str) -> Option<&TreeNode> {
+        if self.kind == NodeKind::Installation && self.namespace == namespace && self.name == name {
             return Some(self);
         }
         self.children.iter().find_map(|child| child.find(namespace, name))
@@ -213,7 +213,7 @@ impl Tree {
 
     /// Only what failed, with what it belongs to.
     pub fn failed_only(self) -> Self {
-        Self { roots: self.roots.into_iter().filter_map(Node::failed_only).collect() }
+        Self { roots: self.roots.into_iter().filter_map(TreeNode::failed_only).collect() }
     }
 
     /// Whether nothing happens any more without a new trigger.
@@ -223,11 +223,11 @@ impl Tree {
 
     /// Whether any root failed.
     pub fn has_failed(&self) -> bool {
-        self.roots.iter().any(|root| root.standing == Standing::Failed)
+        self.roots.iter().any(|root| root.standing == NodeState::Failed)
     }
 
     /// What really failed, in the order of the tree: failures that follow from others are left out.
-    pub fn causes(&self) -> Vec<Cause<'_>> {
+    pub fn causes(&self) -> Vec<NodeFailure<'_>> {
         cause::causes(self)
     }
 }

@@ -8,7 +8,7 @@ use orangery_core::{
     port::BoxFuture,
     step::Halt,
 };
-use orangery_ocm::{Artifacts, ComponentReference, Found};
+use orangery_ocm::{ArtifactFuture, Artifacts, ComponentReference};
 use orangery_reconcile::Key;
 use tokio::sync::OnceCell;
 
@@ -41,15 +41,15 @@ impl Artifacts for ContextArtifacts {
         Box::pin(async move { self.opened().await?.component(reference).await })
     }
 
-    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a> {
+    fn oci<'a>(&'a self, reference: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async move { self.opened().await?.oci(reference).await })
     }
 
-    fn url<'a>(&'a self, url: &'a str) -> Found<'a> {
+    fn url<'a>(&'a self, url: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async move { self.opened().await?.url(url).await })
     }
 
-    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> Found<'a> {
+    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async move { self.opened().await?.helm_repository(url, chart, version).await })
     }
 }

@@ -19,7 +19,7 @@ use orangery_core::{
 };
 use orangery_ocm::{ComponentRequest, ComponentSource, Credentials};
 use orangery_reconcile::Key;
-use orangery_render::{LoadError, Opened};
+use orangery_render::{LoadError, OpenedComponent};
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Opens the component version of an Installation; `None` where it names none.
-pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Option<Opened>> {
+pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Option<OpenedComponent>> {
     let source = source_of(of)?;
     let policy = host.components.signature_policy();
     let verifies = policy.verifies(source.is_some(), of.spec.verification.is_some());
@@ -47,7 +47,7 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
     let version = opened.map_err(|fault| load_halt(&LoadError::Component(fault)))?;
     let source = ComponentDescriptorSource::from(&request.followed(version.replaced()));
     let source = serde_json::to_value(source).unwrap_or_default();
-    Ok(Some(Opened { version, source, overwritten: request.overwritten() }))
+    Ok(Some(OpenedComponent { version, source, overwritten: request.overwritten() }))
 }
 
 /// What `spec.componentDescriptor` of an Installation names; `None` where it has none.

@@ -10,7 +10,7 @@ use std::{
 
 use orangery_api::execution::Records;
 use orangery_apply::{ClusterPool, ClusterSet};
-use orangery_blueprint::gate::{self, Condition, Conditions, Expression, Surroundings};
+use orangery_blueprint::gate::{self, ConditionScope, Expression, GateExpression, GateExpressions};
 use orangery_blueprint::plan::gate::{Gate, Settled, Unanswered, answers_otherwise, has_answered, settle};
 use orangery_core::{
     dag::{Dag, Direction},
@@ -42,7 +42,7 @@ pub(crate) struct Item<T> {
     pub(crate) target: Option<String>,
     /// How long each of them is waited for; `None` for ever.
     pub(crate) limit: Option<Duration>,
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: GateExpressions,
     /// Whether its object is made when it starts and not before.
     pub(crate) late: bool,
 }
@@ -119,7 +119,7 @@ impl Expressions {
     }
 
     /// Whether imports alone answer a condition.
-    pub(crate) fn reads_imports_alone(&self, condition: &Condition) -> bool {
+    pub(crate) fn reads_imports_alone(&self, condition: &GateExpression) -> bool {
         let expression = condition.expression.as_ref().and_then(|source| self.get(source).ok());
         expression.is_some_and(|expression| gate::reads_imports_alone(condition, &expression))
     }
@@ -188,7 +188,7 @@ impl<T: Sync> Evaluator<'_, T> {
         let edges = self.items.list.iter().map(|item| (item.name.as_str(), item.depends_on()));
         let Ok(dag) = Dag::unchecked(edges) else { return Ok(()) };
         // Those that an installation does not give are not here.
-        let mut around = Surroundings { imports: None, predecessors: None };
+        let mut around = ConditionScope { imports: None, predecessors: None };
         for item in self.items.list.iter().filter(|item| !item.conditions.is_empty()) {
             around.predecessors = Some(dag.all_before(&item.name));
             gate::check_all(&item.conditions, &around).map_err(|(point, why)| {

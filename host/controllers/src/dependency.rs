@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use orangery_core::step::{Halt, Step, Until};
-use orangery_reconcile::{Change, Key};
+use orangery_reconcile::{Key, ObjectChange};
 
 use crate::{
     controller_context::ControllerContext,
@@ -68,7 +68,7 @@ impl<O: Stored, D: Stored> Dependents<O, D> {
 /// What a change does.
 pub(crate) enum Watch<D: 'static> {
     /// Changes of what is depended on of which this holds call the controller of the dependents.
-    Wakes(fn(&Change<'_, D>) -> bool),
+    Wakes(fn(&ObjectChange<'_, D>) -> bool),
     /// A dependent that gives its reference up, or goes, has the guard of what it referred to called, in this way.
     Frees(fn(&Stores, &Queues, Key)),
     /// A watch of one name, which begins where a dependent asks for it.

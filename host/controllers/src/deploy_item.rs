@@ -21,7 +21,7 @@ use orangery_core::{
     walk::{Transition, advance},
 };
 use orangery_proposal::item::decide;
-use orangery_reconcile::{Controller, Key, Next, Queue};
+use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
     apply::{Applied, apply},
@@ -83,11 +83,11 @@ impl DeployItemController {
     }
 
     /// Where the job rests, in one write; and when the item is looked at again.
-    async fn finish(&self, reconciliation: Reconciliation, applied: Applied) -> Result<Next, Halt> {
+    async fn finish(&self, reconciliation: Reconciliation, applied: Applied) -> Result<NextCall, Halt> {
         let Reconciliation { gathered, phase, status, state, .. } = reconciliation;
         let Applied { result, now, left } = applied;
         if !status.is_current() {
-            return Ok(Next::Settled);
+            return Ok(NextCall::Settled);
         }
         let transition = advance(phase, result);
         match job::resting(&self.host, gathered.item.as_ref(), phase, &transition)? {
@@ -115,7 +115,7 @@ impl Controller for DeployItemController {
     type Object = DeployItem;
     const NAME: &'static str = "deploy-item";
 
-    async fn reconcile(&self, item: Arc<DeployItem>) -> Result<Next, Halt> {
+    async fn reconcile(&self, item: Arc<DeployItem>) -> Result<NextCall, Halt> {
         let now = self.host.now();
         // Trigger: the job that is to be worked on.
         let job = match trigger(&self.host, &item, &now).await? {
@@ -123,7 +123,7 @@ impl Controller for DeployItemController {
             Trigger::Done(next) => return Ok(next),
             Trigger::None => {
                 self.forget(&Key::of(item.as_ref()));
-                return Ok(Next::Settled);
+                return Ok(NextCall::Settled);
             }
         };
         // Gather: the item, its component, its clusters, and where its job stands.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use orangery_api::{execution::Execution, label};
 use orangery_apply::ClusterPool;
 use orangery_core::{job::Work, step::Halt};
-use orangery_reconcile::{Controller, Key, Next, Queue};
+use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
     dependencies::deploy_items,
@@ -50,7 +50,7 @@ impl ExecutionController {
     }
 
     /// A job goes on: from the phase in which it rests as far as it goes without waiting, then one write.
-    async fn go_on(&self, execution: &Execution, job: String) -> Result<Next, Halt> {
+    async fn go_on(&self, execution: &Execution, job: String) -> Result<NextCall, Halt> {
         let mut run = Reconciliation::of(&self.host, &self.clusters, execution, job);
         // Trigger: a job that begins.
         let phase = run.begin();
@@ -64,7 +64,7 @@ impl ExecutionController {
 
     /// An Execution at rest whose root starts jobs by changes: what decided about its items is watched, and the root is woken where
     /// that answers otherwise now.
-    async fn rest(&self, execution: &Execution) -> Result<Next, Halt> {
+    async fn rest(&self, execution: &Execution) -> Result<NextCall, Halt> {
         let (host, key) = (&self.host, Key::of(execution));
         let root = trigger::observing_root_of_answers(&host.stores, execution);
         let changed = match &root {
@@ -83,7 +83,7 @@ impl ExecutionController {
         {
             self.installations.wake(Key::of(root.as_ref()));
         }
-        Ok(Next::Settled)
+        Ok(NextCall::Settled)
     }
 }
 
@@ -91,7 +91,7 @@ impl Controller for ExecutionController {
     type Object = Execution;
     const NAME: &'static str = "execution";
 
-    async fn reconcile(&self, execution: Arc<Execution>) -> Result<Next, Halt> {
+    async fn reconcile(&self, execution: Arc<Execution>) -> Result<NextCall, Halt> {
         match trigger::gather(&self.host.stores, &execution) {
             Trigger::Interrupt => trigger::interrupt(&self.host, &execution).await,
             Trigger::Work(Work::None) => self.rest(&execution).await,

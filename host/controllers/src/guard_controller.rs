@@ -7,7 +7,7 @@ use orangery_core::{
     plan::guard::{Guard, lets_go},
     step::Halt,
 };
-use orangery_reconcile::{Controller, Key, Next};
+use orangery_reconcile::{Controller, Key, NextCall};
 
 use crate::{controller_context::ControllerContext, dependencies::is_in_use, guard::Guarded};
 
@@ -28,7 +28,7 @@ impl<K: Guarded> Controller for GuardController<K> {
     type Object = K;
     const NAME: &'static str = K::NAME;
 
-    async fn reconcile(&self, object: Arc<K>) -> Result<Next, Halt> {
+    async fn reconcile(&self, object: Arc<K>) -> Result<NextCall, Halt> {
         let guard =
             Guard { held: object.has_finalizer(GUARD), deleting: object.is_deleting(), enabled: self.host.guards };
         // Who refers to it is asked for last: most objects are not being deleted.
@@ -38,7 +38,7 @@ impl<K: Guarded> Controller for GuardController<K> {
             let writer = self.host.writer(K::store(&self.host.stores));
             writer.update(&object, &free).await.map_err(|error| error.halt("RemoveGuard"))?;
         }
-        Ok(Next::Settled)
+        Ok(NextCall::Settled)
     }
 
     /// It waits for nothing that a watch does not report.

@@ -15,7 +15,7 @@ use orangery_core::{
     step::Halt,
     walk::{Transition, advance},
 };
-use orangery_reconcile::{Controller, Key, Next, Queue};
+use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
     apply::requests::carry_out,
@@ -64,7 +64,7 @@ impl InstallationController {
     }
 
     /// An Installation at rest. Where its root starts jobs by changes, what decided about its sub-installations is watched.
-    async fn rest(&self, installation: &Installation) -> Result<Next, Halt> {
+    async fn rest(&self, installation: &Installation) -> Result<NextCall, Halt> {
         let (host, key) = (&self.shared.host, Key::of(installation));
         let workflow = installation.status.as_ref().and_then(|status| status.workflow.as_ref());
         let root = workflow.filter(|_| !installation.is_deleting()).and_then(|_| observing_root(&host.stores, &key));
@@ -92,13 +92,13 @@ impl InstallationController {
 
     /// Starts a job at a root. The delete calls for subobjects hand no job down, so they come before the id is written: one
     /// write says that the job began and where it rests. The next reconciliation passes it to the subobjects.
-    async fn start(&self, before: &Installation, record: Option<AutomaticReconcileStatus>) -> Result<Next, Halt> {
+    async fn start(&self, before: &Installation, record: Option<AutomaticReconcileStatus>) -> Result<NextCall, Halt> {
         let host = &self.shared.host;
         let job = host.chance.job_id();
         let draft = start::begun((host, &self.shared.imports), before, &job, record).await;
         if !before.is_deleting() {
             start::write(host, before, &draft).await?;
-            return Ok(Next::Again);
+            return Ok(NextCall::Again);
         }
         let mut run = Reconciliation::of(&self.shared, draft, job, true);
         let (phase, transition) = match advance(Phase::InitDelete, run.phase(Phase::InitDelete).await) {
@@ -109,7 +109,7 @@ impl InstallationController {
     }
 
     /// A job goes on: from the phase in which it rests as far as it goes without waiting, then one write.
-    async fn go_on(&self, before: &Installation, job: String) -> Result<Next, Halt> {
+    async fn go_on(&self, before: &Installation, job: String) -> Result<NextCall, Halt> {
         // Trigger: a job that begins.
         let (phase, fresh) = standing_phase(Phase::parse(before.phase()), before.is_deleting());
         let mut run = Reconciliation::of(&self.shared, before.clone(), job, fresh);
@@ -126,12 +126,12 @@ impl Controller for InstallationController {
     type Object = Installation;
     const NAME: &'static str = "installation";
 
-    async fn reconcile(&self, installation: Arc<Installation>) -> Result<Next, Halt> {
+    async fn reconcile(&self, installation: Arc<Installation>) -> Result<NextCall, Halt> {
         let host = self.shared.host.as_ref();
         match request::gather(&host.stores, &installation) {
             Trigger::Before(before) => {
                 carry_out(before, host, &installation).await?;
-                Ok(Next::Again)
+                Ok(NextCall::Again)
             }
             Trigger::Rest => self.rest(&installation).await,
             Trigger::Start => self.start(&installation, None).await,

@@ -13,13 +13,13 @@ use orangery_api::{
     job::{Job, TransitionTimes},
 };
 use orangery_core::{
-    condition::State,
+    condition::ConditionInput,
     error::Failure,
     phase::Phase,
     step::{Halt, Step, Verdict},
     walk::{Rest, Transition, advance},
 };
-use orangery_reconcile::{CONFLICT, Next, Store, Watched};
+use orangery_reconcile::{CONFLICT, NextCall, Store, Watched};
 
 use crate::{controller_context::ControllerContext, event};
 
@@ -50,7 +50,7 @@ pub(crate) trait JobStatus {
         }
         *shared.transition_times =
             Some(TransitionTimes { trigger_time: Some(now.clone()), ..TransitionTimes::default() });
-        let state = State::Running { phase: first.to_string(), halted: None, deletion: first.is_deletion() };
+        let state = ConditionInput::Running { phase: first.to_string(), halted: None, deletion: first.is_deletion() };
         *shared.conditions = condition::following(&state, generation, shared.conditions, now);
     }
 
@@ -178,11 +178,11 @@ pub(crate) fn unwritten<P>(transition: &Transition<P>, write: Halt) -> Halt {
 }
 
 /// When the loop calls again after a walk that was written; `left` is the time until the job's deadline.
-pub(crate) fn next<P>(transition: Transition<P>, left: Option<Duration>) -> Result<Next, Halt> {
+pub(crate) fn next<P>(transition: Transition<P>, left: Option<Duration>) -> Result<NextCall, Halt> {
     match transition {
         Transition::Retry(failure) => Err(Halt::Retry(failure)),
-        Transition::Wait(wait) => Ok(Next::Waiting([wait.again_in(), left].into_iter().flatten().min())),
-        Transition::Next(_) | Transition::End(..) | Transition::Released => Ok(Next::Settled),
+        Transition::Wait(wait) => Ok(NextCall::Waiting([wait.again_in(), left].into_iter().flatten().min())),
+        Transition::Next(_) | Transition::End(..) | Transition::Released => Ok(NextCall::Settled),
     }
 }
 
@@ -308,7 +308,9 @@ mod tests {
     }
 
     /// The phases of a scripted walk, then the conditions where it rests, then what is returned.
-    async fn walked(script: impl IntoIterator<Item = Step<Verdict>>) -> (Vec<Phase>, Vec<String>, Result<Next, Halt>) {
+    async fn walked(
+        script: impl IntoIterator<Item = Step<Verdict>>,
+    ) -> (Vec<Phase>, Vec<String>, Result<NextCall, Halt>) {
         let mut status = ExecutionStatus::default();
         status.trigger("a", Phase::Init, 1, &at(1));
         let mut run = Scripted { script: script.into_iter().collect(), phases: Vec::new() };
@@ -328,12 +330,12 @@ mod tests {
             "Reconciling=True Progressing waiting for DeployItem a to finish",
             "Progressing=True WaitingForDeployItem waiting for DeployItem a to finish",
         ];
-        assert_eq!((conditions, returned), (expected.map(str::to_owned).to_vec(), Ok(Next::Waiting(None))));
+        assert_eq!((conditions, returned), (expected.map(str::to_owned).to_vec(), Ok(NextCall::Waiting(None))));
 
         let (phases, conditions, returned) = walked([(); 3].map(|()| Ok(Verdict::Done))).await;
         assert_eq!(phases, [Phase::Init, Phase::Progressing, Phase::Completing]);
         let expected = ["Ready=True Succeeded ", "Progressing=False Succeeded "];
-        assert_eq!((conditions, returned), (expected.map(str::to_owned).to_vec(), Ok(Next::Settled)));
+        assert_eq!((conditions, returned), (expected.map(str::to_owned).to_vec(), Ok(NextCall::Settled)));
     }
 
     #[test]
@@ -344,9 +346,9 @@ mod tests {
         let returned = |result, left| next(advance(Phase::Progressing, result), left);
         let both = Halt::Retry(failed("one")).join(Halt::Retry(failed("two")));
         assert_eq!(returned(Err(both), Some(deadline)), Err(Halt::Retry(failed("one; two"))));
-        assert_eq!(returned(Err(Halt::Wait(wait())), None), Ok(Next::Waiting(None)));
-        assert_eq!(returned(Err(Halt::Wait(wait())), Some(deadline)), Ok(Next::Waiting(Some(deadline))));
-        assert_eq!(returned(Err(Halt::Wait(wait().within(poll))), Some(deadline)), Ok(Next::Waiting(Some(poll))));
-        assert_eq!(returned(Ok(Verdict::Failed(failed("one"))), Some(deadline)), Ok(Next::Settled));
+        assert_eq!(returned(Err(Halt::Wait(wait())), None), Ok(NextCall::Waiting(None)));
+        assert_eq!(returned(Err(Halt::Wait(wait())), Some(deadline)), Ok(NextCall::Waiting(Some(deadline))));
+        assert_eq!(returned(Err(Halt::Wait(wait().within(poll))), Some(deadline)), Ok(NextCall::Waiting(Some(poll))));
+        assert_eq!(returned(Ok(Verdict::Failed(failed("one"))), Some(deadline)), Ok(NextCall::Settled));
     }
 }

@@ -3,7 +3,7 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use orangery_api::{convert, data_object::DataObject, target::Target};
-use orangery_blueprint::record::{Content, Record};
+use orangery_blueprint::record::{Record, RecordContent};
 use orangery_core::step::Step;
 use orangery_reconcile::{Key, Store, Watched};
 
@@ -26,11 +26,11 @@ pub(crate) async fn write(
 async fn write_one(host: &ControllerContext, namespace: &str, owner: &OwnerReference, record: &Record) -> Step<()> {
     let key = Key { namespace: namespace.to_owned(), name: record.name.clone() };
     match &record.content {
-        Content::Data(_) => {
+        RecordContent::Data(_) => {
             let fill = |object: &mut DataObject| convert::write_data_object(record, object, owner);
             put(host, &host.stores.data_objects, &key, fill).await
         }
-        Content::Target(_) => {
+        RecordContent::Target(_) => {
             let fill = |object: &mut Target| convert::write_target(record, object, owner);
             put(host, &host.stores.targets, &key, fill).await
         }

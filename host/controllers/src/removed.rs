@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, installation::Installation, label, marks::Marks};
 use orangery_blueprint::{
-    binding::{Exports, Imports},
+    binding::{ExportBindings, ImportBindings},
     removed::{Doubt, Skip, exports_target, original, without_target},
 };
 use orangery_core::{error::Failure, name::installation_context, step::Step};
@@ -88,7 +88,7 @@ impl Search<'_> {
             }
             let Some(keeper) = self.installation(&outer) else { break };
             let above = parent(&keeper).to_owned();
-            let imports = Imports::from(&keeper.spec.imports);
+            let imports = ImportBindings::from(&keeper.spec.imports);
             let Some(name) = original(&target, &imports, &context(&outer), &context(&above)) else { break };
             if self.exists(&name).await? {
                 return Ok(Some(Doubt::CopyOf(self.shown(&name))));
@@ -101,8 +101,9 @@ impl Search<'_> {
     /// The name of an Installation that exports a Target into the context of its parent.
     fn exporter(&self, parent: &str, target: &str) -> Option<String> {
         let siblings = CHILDREN.find(&self.host.stores.installations, &self.namespace, parent);
-        let exports =
-            |sibling: &Installation| exports_target(&Exports::from(&sibling.spec.exports), &context(parent), target);
+        let exports = |sibling: &Installation| {
+            exports_target(&ExportBindings::from(&sibling.spec.exports), &context(parent), target)
+        };
         siblings.iter().find(|sibling| exports(sibling)).map(|sibling| sibling.name_any())
     }
 }

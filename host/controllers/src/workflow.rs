@@ -19,7 +19,7 @@ use orangery_core::{
     job::interrupted,
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict, together},
-    workflow::{Answer, Point, Policy},
+    workflow::{Answer, Point, WorkflowPolicy},
 };
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ pub(crate) trait RunsWorkflow: Send + Sync {
     /// The workflow, to be changed.
     fn workflow_mut(&mut self) -> &mut WorkflowState<Self::Template>;
     /// How it is run.
-    fn policy(&self) -> Policy;
+    fn policy(&self) -> WorkflowPolicy;
     /// The imports that conditions read.
     fn imports(&self) -> &BTreeMap<String, Value>;
     /// Whether the job was interrupted: nothing is waited for any longer, and nothing more is made.
@@ -260,7 +260,7 @@ async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> 
         }
     }
     let objects = run.objects();
-    let plan::Plan { trigger, delete, mut outcome } = decide(run, &objects, evaluation);
+    let plan::ExecutionPlan { trigger, delete, mut outcome } = decide(run, &objects, evaluation);
     let live = live::<W>(&objects);
     let items = Arc::clone(&run.workflow().items);
     let (late, early): (Vec<&str>, Vec<&str>) =
@@ -281,7 +281,7 @@ async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> 
     together([outcome, run.beside(Direction::Forward)])
 }
 
-fn decide<W: RunsWorkflow>(run: &W, objects: &[Arc<W::Object>], evaluation: &Evaluation) -> plan::Plan {
+fn decide<W: RunsWorkflow>(run: &W, objects: &[Arc<W::Object>], evaluation: &Evaluation) -> plan::ExecutionPlan {
     let state = run.workflow();
     let states = states(run, objects, Direction::Forward, (&state.records, evaluation));
     plan::progressing(&states, &state.job, run.policy())
@@ -295,7 +295,7 @@ pub(crate) async fn deleting<W: RunsWorkflow>(run: &mut W) -> Step<Verdict> {
 }
 
 async fn delete_in_order<W: RunsWorkflow>(run: &mut W, evaluation: &Evaluation) -> Step<Verdict> {
-    let plan::Plan { trigger, outcome, .. } = {
+    let plan::ExecutionPlan { trigger, outcome, .. } = {
         let (objects, state) = (run.objects(), run.workflow());
         let states = states(run, &objects, Direction::Backward, (&state.records, evaluation));
         plan::deleting(&states, &state.job, run.policy())

@@ -58,7 +58,7 @@ pub struct Condition {
 
 /// What is known of an object whose conditions are wanted. One state, one row of the table of `rules.md` §2.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ConditionInput {
     /// No job ever ran, or the spec changed since the last one and nothing triggers a new one (C-05).
     AwaitingTrigger,
     /// A job runs.
@@ -95,7 +95,7 @@ pub struct Halted {
     pub message: String,
 }
 
-struct Row {
+struct ConditionRow {
     kind: &'static str,
     status: Status,
     reason: String,
@@ -103,25 +103,25 @@ struct Row {
     codes: Vec<Code>,
 }
 
-fn row(kind: &'static str, status: Status, reason: &str, message: &str) -> Row {
-    Row { kind, status, reason: reason.to_owned(), message: message.to_owned(), codes: Vec::new() }
+fn row(kind: &'static str, status: Status, reason: &str, message: &str) -> ConditionRow {
+    ConditionRow { kind, status, reason: reason.to_owned(), message: message.to_owned(), codes: Vec::new() }
 }
 
-fn failed(kind: &'static str, status: Status, failure: &Failure) -> Row {
+fn failed(kind: &'static str, status: Status, failure: &Failure) -> ConditionRow {
     let reason = if failure.reason.is_empty() { "Failed" } else { failure.reason.as_str() };
-    Row { codes: failure.codes.iter().cloned().collect(), ..row(kind, status, reason, &failure.message) }
+    ConditionRow { codes: failure.codes.iter().cloned().collect(), ..row(kind, status, reason, &failure.message) }
 }
 
 const AWAITING: &str = "no job has run for this generation; annotate the root installation with \
                         landscaper.gardener.cloud/operation=reconcile to start one";
 
-fn rows(state: &State) -> Vec<Row> {
+fn rows(state: &ConditionInput) -> Vec<ConditionRow> {
     match state {
-        State::AwaitingTrigger => vec![
+        ConditionInput::AwaitingTrigger => vec![
             row("Ready", Status::False, "AwaitingTrigger", AWAITING),
             row("Progressing", Status::False, "AwaitingTrigger", AWAITING),
         ],
-        State::Running { phase, halted, deletion } => {
+        ConditionInput::Running { phase, halted, deletion } => {
             let message = halted.as_ref().map_or("", |halted| halted.message.as_str());
             let progressing = halted.as_ref().map_or(phase.as_str(), |halted| halted.reason.as_str());
             let ready = if *deletion {
@@ -135,15 +135,15 @@ fn rows(state: &State) -> Vec<Row> {
                 row("Progressing", Status::True, progressing, message),
             ]
         }
-        State::Succeeded => {
+        ConditionInput::Succeeded => {
             vec![row("Ready", Status::True, "Succeeded", ""), row("Progressing", Status::False, "Succeeded", "")]
         }
-        State::Failed { failure, retry: true } => vec![
-            Row { reason: "Failed".to_owned(), ..failed("Ready", Status::False, failure) },
+        ConditionInput::Failed { failure, retry: true } => vec![
+            ConditionRow { reason: "Failed".to_owned(), ..failed("Ready", Status::False, failure) },
             row("Reconciling", Status::True, "RetryScheduled", &failure.message),
             row("Progressing", Status::True, "RetryScheduled", &failure.message),
         ],
-        State::Failed { failure, retry: false } | State::DeleteFailed { failure } => vec![
+        ConditionInput::Failed { failure, retry: false } | ConditionInput::DeleteFailed { failure } => vec![
             failed("Ready", Status::False, failure),
             failed("Stalled", Status::True, failure),
             failed("Progressing", Status::False, failure),
@@ -153,7 +153,7 @@ fn rows(state: &State) -> Vec<Row> {
 
 /// The conditions of an object: the owned ones computed, the others of `previous` kept. The order is stable, and the
 /// transition time of a condition is kept while its status is.
-pub fn conditions(state: &State, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
+pub fn conditions(state: &ConditionInput, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
     let kept = previous.iter().filter(|condition| !OWNED.contains(&condition.kind.as_str())).cloned();
     let owned = rows(state).into_iter().map(|row| {
         let before = previous.iter().find(|condition| condition.kind == row.kind);
@@ -179,7 +179,7 @@ pub fn with_overwrite(
     previous.iter().filter(|condition| condition.kind != OVERWRITE).cloned().chain(now).collect()
 }
 
-fn condition(row: Row, generation: i64, before: Option<&Condition>, now: Timestamp) -> Condition {
+fn condition(row: ConditionRow, generation: i64, before: Option<&Condition>, now: Timestamp) -> Condition {
     let same_status = before.filter(|before| before.status == row.status);
     let mut condition = Condition {
         kind: row.kind.to_owned(),
@@ -236,17 +236,17 @@ mod tests {
     }
 
     fn table() -> String {
-        let running = |halted, deletion| State::Running { phase: "Progressing".into(), halted, deletion };
+        let running = |halted, deletion| ConditionInput::Running { phase: "Progressing".into(), halted, deletion };
         let waiting = || Some(Halted { reason: "WaitingForDeployItem".into(), message: "waiting for x".into() });
         let states = [
-            ("no job ever", State::AwaitingTrigger),
+            ("no job ever", ConditionInput::AwaitingTrigger),
             ("running", running(None, false)),
             ("running, waiting", running(waiting(), false)),
-            ("succeeded", State::Succeeded),
-            ("failed, retry", State::Failed { failure: failure(), retry: true }),
-            ("failed", State::Failed { failure: failure(), retry: false }),
+            ("succeeded", ConditionInput::Succeeded),
+            ("failed, retry", ConditionInput::Failed { failure: failure(), retry: true }),
+            ("failed", ConditionInput::Failed { failure: failure(), retry: false }),
             ("deleting", running(None, true)),
-            ("delete failed", State::DeleteFailed { failure: failure() }),
+            ("delete failed", ConditionInput::DeleteFailed { failure: failure() }),
         ];
         states.iter().fold(String::new(), |text, (name, state)| {
             let lines: Vec<String> = conditions(state, 1, &[], at(0)).iter().map(line).collect();
@@ -261,12 +261,12 @@ mod tests {
 
     #[test]
     fn times_move_only_with_what_they_time() {
-        let first = conditions(&State::Succeeded, 1, &[], at(1));
-        assert_eq!(conditions(&State::Succeeded, 1, &first, at(2)), first);
-        let later = conditions(&State::Succeeded, 2, &first, at(2));
+        let first = conditions(&ConditionInput::Succeeded, 1, &[], at(1));
+        assert_eq!(conditions(&ConditionInput::Succeeded, 1, &first, at(2)), first);
+        let later = conditions(&ConditionInput::Succeeded, 2, &first, at(2));
         let ready = later.first().unwrap();
         assert_eq!((ready.last_transition_time, ready.last_update_time), (at(1), at(2)));
-        let turned = conditions(&State::AwaitingTrigger, 2, &later, at(3));
+        let turned = conditions(&ConditionInput::AwaitingTrigger, 2, &later, at(3));
         assert_eq!(turned.first().unwrap().last_transition_time, at(3));
     }
 
@@ -274,11 +274,15 @@ mod tests {
     fn flx_23_flx_24_conditions_of_others_are_kept_and_own_stale_ones_go() {
         let foreign = Condition {
             kind: "EnsureSubInstallations".into(),
-            ..conditions(&State::Succeeded, 1, &[], at(1)).remove(0)
+            ..conditions(&ConditionInput::Succeeded, 1, &[], at(1)).remove(0)
         };
-        let failed =
-            conditions(&State::Failed { failure: failure(), retry: false }, 1, std::slice::from_ref(&foreign), at(2));
-        let now = conditions(&State::Succeeded, 1, &failed, at(3));
+        let failed = conditions(
+            &ConditionInput::Failed { failure: failure(), retry: false },
+            1,
+            std::slice::from_ref(&foreign),
+            at(2),
+        );
+        let now = conditions(&ConditionInput::Succeeded, 1, &failed, at(3));
         let kinds: Vec<&str> = now.iter().map(|condition| condition.kind.as_str()).collect();
         assert_eq!(kinds, ["Ready", "Progressing", "EnsureSubInstallations"]);
         assert_eq!(now.last(), Some(&foreign));
@@ -286,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_overwrite_is_told_beside_what_others_say_and_goes_with_the_overwrites() {
-        let failed = State::Failed { failure: failure(), retry: false };
+        let failed = ConditionInput::Failed { failure: failure(), retry: false };
         let owned = conditions(&failed, 1, &[], at(1));
         let lines = |list: &[Condition]| list.iter().map(line).collect::<Vec<_>>();
         let with = |report, previous: &[Condition], second| with_overwrite(report, 1, previous, at(second));
@@ -294,7 +298,7 @@ mod tests {
         assert_eq!(told[..owned.len()], owned);
         assert_eq!(lines(&told[owned.len()..]), ["ComponentReferenceOverwrite=True FoundOverwrite \"a -> b\" "]);
         // A job that ends keeps it, and the same again does not move its times.
-        let ended = conditions(&State::Succeeded, 1, &told, at(3));
+        let ended = conditions(&ConditionInput::Succeeded, 1, &told, at(3));
         assert_eq!(ended.last(), told.last());
         assert_eq!(with(Some(Ok("a -> b")), &ended, 4), ended);
         let not = with(Some(Err("no rule matches")), &ended, 5);
@@ -308,7 +312,7 @@ mod tests {
     fn a_message_of_more_than_8_kib_is_cut_at_a_character() {
         let told = |message: String| {
             let failure = Failure::new("O", "R", message);
-            let conditions = conditions(&State::DeleteFailed { failure }, 1, &[], at(0));
+            let conditions = conditions(&ConditionInput::DeleteFailed { failure }, 1, &[], at(0));
             conditions.into_iter().map(|condition| condition.message).collect::<Vec<_>>()
         };
         let same = |message: String| vec![message; 3];

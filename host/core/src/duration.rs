@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// What a text says about a length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum TimeLimit {
     /// `none`, and what equals it on the wire of the original: zero.
     Unlimited,
     /// This long. Never zero.
@@ -36,13 +36,13 @@ const UNITS: [(&str, u64); 8] = [
 ];
 
 /// Reads a text as Go's `time.ParseDuration` does. A negative length is refused: nothing can end before it began.
-pub fn limit(text: &str) -> Result<Limit, InvalidDuration> {
+pub fn limit(text: &str) -> Result<TimeLimit, InvalidDuration> {
     if text == "none" {
-        return Ok(Limit::Unlimited);
+        return Ok(TimeLimit::Unlimited);
     }
     match nanoseconds(text) {
-        Some(0) => Ok(Limit::Unlimited),
-        Some(nanoseconds) => Ok(Limit::After(Duration::from_nanos(nanoseconds))),
+        Some(0) => Ok(TimeLimit::Unlimited),
+        Some(nanoseconds) => Ok(TimeLimit::After(Duration::from_nanos(nanoseconds))),
         None => Err(InvalidDuration { text: text.to_owned() }),
     }
 }
@@ -119,14 +119,14 @@ mod tests {
             ("0.000000001h", 3_600),
         ];
         for (text, nanoseconds) in cases {
-            assert_eq!(limit(text), Ok(Limit::After(Duration::from_nanos(nanoseconds))), "{text}");
+            assert_eq!(limit(text), Ok(TimeLimit::After(Duration::from_nanos(nanoseconds))), "{text}");
         }
     }
 
     #[test]
     fn none_and_zero_mean_no_limit() {
         for text in ["none", "0", "0s", "0h0m"] {
-            assert_eq!(limit(text), Ok(Limit::Unlimited), "{text}");
+            assert_eq!(limit(text), Ok(TimeLimit::Unlimited), "{text}");
         }
     }
 

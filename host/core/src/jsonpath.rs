@@ -27,12 +27,12 @@ pub enum PathError {
 
 /// A path that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path {
+pub struct ParsedPath {
     text: String,
     path: JsonPath,
 }
 
-impl Path {
+impl ParsedPath {
     /// Reads a path.
     ///
     /// # Errors
@@ -63,16 +63,16 @@ impl Path {
 
 /// Where in a path the translation stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum JsonPathPosition {
     /// On the outside: everything up to `.` or `[` belongs to a name.
     Outside,
     /// In a filter: blanks and operators end the path.
     Filter,
 }
 
-impl Place {
+impl JsonPathPosition {
     fn ends(self, c: char) -> bool {
-        self == Place::Filter && (c.is_whitespace() || "()=!<>&|,]~".contains(c))
+        self == JsonPathPosition::Filter && (c.is_whitespace() || "()=!<>&|,]~".contains(c))
     }
 }
 
@@ -87,13 +87,13 @@ fn translate(text: &str) -> Result<String, String> {
     let mut out = String::from("$");
     let mut rest = text.strip_prefix('$').unwrap_or(text);
     if !rest.is_empty() && !rest.starts_with(['.', '[']) {
-        rest = name(rest, Place::Outside, &mut out)?;
+        rest = name(rest, JsonPathPosition::Outside, &mut out)?;
     }
-    let left = steps(rest, Place::Outside, &mut out)?;
+    let left = steps(rest, JsonPathPosition::Outside, &mut out)?;
     if left.is_empty() { Ok(out) } else { Err(format!("{left:?} is not expected here")) }
 }
 
-fn steps<'a>(mut rest: &'a str, place: Place, out: &mut String) -> Result<&'a str, String> {
+fn steps<'a>(mut rest: &'a str, place: JsonPathPosition, out: &mut String) -> Result<&'a str, String> {
     loop {
         rest = if let Some(after) = rest.strip_prefix("..") {
             out.push_str("..");
@@ -113,7 +113,7 @@ fn steps<'a>(mut rest: &'a str, place: Place, out: &mut String) -> Result<&'a st
 }
 
 /// What follows a dot: a name, a star, or brackets.
-fn selected<'a>(rest: &'a str, place: Place, out: &mut String) -> Result<&'a str, String> {
+fn selected<'a>(rest: &'a str, place: JsonPathPosition, out: &mut String) -> Result<&'a str, String> {
     if let Some(after) = rest.strip_prefix('*') {
         out.push_str("[*]");
         return Ok(after);
@@ -124,7 +124,7 @@ fn selected<'a>(rest: &'a str, place: Place, out: &mut String) -> Result<&'a str
     name(rest, place, out)
 }
 
-fn name<'a>(rest: &'a str, place: Place, out: &mut String) -> Result<&'a str, String> {
+fn name<'a>(rest: &'a str, place: JsonPathPosition, out: &mut String) -> Result<&'a str, String> {
     let mut key = String::new();
     let mut chars = rest.char_indices();
     let mut end = rest.len();
@@ -193,7 +193,7 @@ fn filter(mut rest: &str, out: &mut String) -> Result<(), String> {
         out.push(c);
         rest = rest.get(c.len_utf8()..).unwrap_or_default();
         if c == '@' || c == '$' {
-            rest = steps(rest, Place::Filter, out)?;
+            rest = steps(rest, JsonPathPosition::Filter, out)?;
         }
     }
     Ok(())
@@ -294,7 +294,7 @@ mod tests {
     #[track_caller]
     fn check(path: &str, expected: Value) {
         let document = document();
-        let found: Vec<Value> = Path::parse(path).unwrap().all(&document).into_iter().cloned().collect();
+        let found: Vec<Value> = ParsedPath::parse(path).unwrap().all(&document).into_iter().cloned().collect();
         assert_eq!(Value::Array(found), expected, "{path}");
     }
 
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn exactly_one_result_is_needed() {
         let document = document();
-        let one = |path: &str| Path::parse(path).unwrap().one(&document).cloned();
+        let one = |path: &str| ParsedPath::parse(path).unwrap().one(&document).cloned();
         assert_eq!(one(".data.key"), Ok(json!("value")));
         assert_eq!(one(".data.absent"), Err(PathError::Count { path: ".data.absent".into(), count: 0 }));
         assert_eq!(one(".list[*]"), Err(PathError::Count { path: ".list[*]".into(), count: 4 }));
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn what_is_no_path_is_refused_with_its_reason() {
-        let refused = |path: &str| match Path::parse(path) {
+        let refused = |path: &str| match ParsedPath::parse(path) {
             Err(PathError::Syntax { reason, .. }) => reason,
             other => panic!("{path}: {other:?}"),
         };
@@ -356,6 +356,6 @@ mod tests {
         assert_eq!(refused(".data[0"), "a bracket is not closed");
         assert_eq!(refused(".data[x]"), "\"x\" in brackets is neither a number, a range, a star nor a name in quotes");
         assert_eq!(refused(".a[0]b"), "\"b\" is not expected here");
-        assert!(Path::parse(".a[?(@.b==)]").is_err());
+        assert!(ParsedPath::parse(".a[?(@.b==)]").is_err());
     }
 }

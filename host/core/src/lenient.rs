@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::Value;
 
-use self::access::{Entries, Fields, Items};
+use self::access::{Fields, ListItems, ObjectEntries};
 
 /// Why a document does not have the form wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,43 +56,43 @@ impl de::Error for DecodeError {
 
 /// Decodes a document.
 pub fn decode<T: DeserializeOwned>(document: &Value) -> Result<T, DecodeError> {
-    T::deserialize(Lenient { value: document, path: &Path::Root(None) })
+    T::deserialize(Lenient { value: document, path: &ValuePath::Root(None) })
 }
 
 /// As [`decode`], with the paths of the fields that are ignored because nobody knows them, as far as decoding came.
 pub fn decode_noting<T: DeserializeOwned>(document: &Value) -> (Result<T, DecodeError>, Vec<String>) {
     let unknown = RefCell::default();
-    let decoded = T::deserialize(Lenient { value: document, path: &Path::Root(Some(&unknown)) });
+    let decoded = T::deserialize(Lenient { value: document, path: &ValuePath::Root(Some(&unknown)) });
     (decoded, unknown.into_inner())
 }
 
 /// Where a value stands in its document.
-enum Path<'p> {
+enum ValuePath<'p> {
     /// With the list of fields that nobody knows, where it is wanted.
     Root(Option<&'p RefCell<Vec<String>>>),
-    Field(&'p Path<'p>, &'p str),
-    Index(&'p Path<'p>, usize),
+    Field(&'p ValuePath<'p>, &'p str),
+    Index(&'p ValuePath<'p>, usize),
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Path::Root(_) => Ok(()),
-            Path::Field(Path::Root(_), name) => f.write_str(name),
-            Path::Field(parent, name) => write!(f, "{parent}.{name}"),
-            Path::Index(parent, index) => write!(f, "{parent}[{index}]"),
+            ValuePath::Root(_) => Ok(()),
+            ValuePath::Field(ValuePath::Root(_), name) => f.write_str(name),
+            ValuePath::Field(parent, name) => write!(f, "{parent}.{name}"),
+            ValuePath::Index(parent, index) => write!(f, "{parent}[{index}]"),
         }
     }
 }
 
-impl Path<'_> {
+impl ValuePath<'_> {
     /// The list of fields that nobody knows, where it is wanted.
     fn unknown(&self) -> Option<&RefCell<Vec<String>>> {
         let mut above = self;
         loop {
             match above {
-                Path::Root(unknown) => return *unknown,
-                Path::Field(parent, _) | Path::Index(parent, _) => above = parent,
+                ValuePath::Root(unknown) => return *unknown,
+                ValuePath::Field(parent, _) | ValuePath::Index(parent, _) => above = parent,
             }
         }
     }
@@ -101,7 +101,7 @@ impl Path<'_> {
 #[derive(Clone, Copy)]
 struct Lenient<'d, 'p> {
     value: &'d Value,
-    path: &'p Path<'p>,
+    path: &'p ValuePath<'p>,
 }
 
 impl<'d> Lenient<'d, '_> {
@@ -192,16 +192,16 @@ impl<'d> Deserializer<'d> for Lenient<'d, '_> {
 
     fn deserialize_seq<V: Visitor<'d>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.value {
-            Value::Array(items) => self.place(visitor.visit_seq(Items::new(items, self.path))),
-            Value::Null => self.place(visitor.visit_seq(Items::new(&[], self.path))),
+            Value::Array(items) => self.place(visitor.visit_seq(ListItems::new(items, self.path))),
+            Value::Null => self.place(visitor.visit_seq(ListItems::new(&[], self.path))),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => Err(self.expected("a list")),
         }
     }
 
     fn deserialize_map<V: Visitor<'d>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.value {
-            Value::Object(map) => self.place(visitor.visit_map(Entries::new(map, self.path))),
-            Value::Null => self.place(visitor.visit_map(Entries::empty(self.path))),
+            Value::Object(map) => self.place(visitor.visit_map(ObjectEntries::new(map, self.path))),
+            Value::Null => self.place(visitor.visit_map(ObjectEntries::empty(self.path))),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(self.expected("an object")),
         }
     }
@@ -214,7 +214,7 @@ impl<'d> Deserializer<'d> for Lenient<'d, '_> {
     ) -> Result<V::Value, DecodeError> {
         match self.value {
             Value::Object(map) => self.place(visitor.visit_map(Fields::new(map, fields, self.path))),
-            Value::Null => self.place(visitor.visit_map(Entries::empty(self.path))),
+            Value::Null => self.place(visitor.visit_map(ObjectEntries::empty(self.path))),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(self.expected("an object")),
         }
     }

@@ -2,7 +2,7 @@
 //! what follows from what is decided here, for all kinds alike.
 
 use crate::{
-    condition::{Halted, State},
+    condition::{ConditionInput, Halted},
     error::Failure,
     phase::Phase,
     step::{Halt, Step, Verdict, Wait},
@@ -84,7 +84,7 @@ impl<P: Phase> Rest<P> {
     }
 
     /// The state that the conditions are computed from.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConditionInput {
         if !self.ended {
             let halted = match (&self.wait, &self.failure) {
                 (Some(wait), _) => Some(Halted { reason: wait.reason(), message: wait.to_string() }),
@@ -93,12 +93,16 @@ impl<P: Phase> Rest<P> {
                 }
                 (None, None) => None,
             };
-            return State::Running { phase: self.phase.to_string(), halted, deletion: self.phase.is_deletion() };
+            return ConditionInput::Running {
+                phase: self.phase.to_string(),
+                halted,
+                deletion: self.phase.is_deletion(),
+            };
         }
         match &self.failure {
-            None => State::Succeeded,
-            Some(failure) if self.phase.is_deletion() => State::DeleteFailed { failure: failure.clone() },
-            Some(failure) => State::Failed { failure: failure.clone(), retry: false },
+            None => ConditionInput::Succeeded,
+            Some(failure) if self.phase.is_deletion() => ConditionInput::DeleteFailed { failure: failure.clone() },
+            Some(failure) => ConditionInput::Failed { failure: failure.clone(), retry: false },
         }
     }
 }
@@ -193,7 +197,7 @@ mod tests {
             (rest.phase, rest.ended, rest.failure.as_ref()),
             (Installation::Completing, false, Some(&failure()))
         );
-        let State::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
+        let ConditionInput::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
         assert_eq!(halted, Halted { reason: "TransientError".into(), message: "boom".into() });
     }
 
@@ -202,7 +206,7 @@ mod tests {
         let transition = advance(Execution::Progressing, Err(Halt::wait("DeployItem", "a", Until::Finished)));
         let rest = Rest::after(Execution::Progressing, &transition).unwrap();
         assert_eq!((rest.failure.clone(), rest.ended), (None, false));
-        let State::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
+        let ConditionInput::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
         assert_eq!(halted.reason, "WaitingForDeployItem");
     }
 
@@ -212,22 +216,22 @@ mod tests {
         let failed = advance(Installation::Deleting, Ok(Verdict::Failed(failure())));
         assert_eq!(
             Rest::after(Installation::Deleting, &failed).unwrap().state(),
-            State::DeleteFailed { failure: failure() }
+            ConditionInput::DeleteFailed { failure: failure() }
         );
     }
 
     #[test]
     fn ins_51_ins_67_a_job_that_failed_tells_whether_it_was_to_delete() {
         let state = |phase| Rest::after(phase, &advance(phase, Err(Halt::Stall(failure())))).unwrap().state();
-        assert_eq!(state(Installation::Init), State::Failed { failure: failure(), retry: false });
-        assert_eq!(state(Installation::InitDelete), State::DeleteFailed { failure: failure() });
+        assert_eq!(state(Installation::Init), ConditionInput::Failed { failure: failure(), retry: false });
+        assert_eq!(state(Installation::InitDelete), ConditionInput::DeleteFailed { failure: failure() });
     }
 
     #[test]
     fn ins_47_success_ends_the_job() {
         let transition = advance(Installation::Completing, Ok(Verdict::Done));
         let rest = Rest::after(Installation::Completing, &transition).unwrap();
-        assert_eq!((rest.ended, rest.state()), (true, State::Succeeded));
+        assert_eq!((rest.ended, rest.state()), (true, ConditionInput::Succeeded));
     }
 
     #[test]
@@ -239,16 +243,16 @@ mod tests {
             };
             let running = |phase: P, deletion, reason: &str, message: &str| {
                 let halted = Some(Halted { reason: reason.to_owned(), message: message.to_owned() });
-                (phase, false, State::Running { phase: phase.to_string(), halted, deletion })
+                (phase, false, ConditionInput::Running { phase: phase.to_string(), halted, deletion })
             };
             let wait = || Err(Halt::wait("Lamp", "a", Until::Ready));
             let waits = ("WaitingForLamp", "waiting for Lamp a to become ready");
             let stall = || Err(Halt::Stall(failure()));
             assert_eq!(after(P::INIT, Err(Halt::Retry(failure()))), running(P::INIT, false, "TransientError", "boom"));
             assert_eq!(after(P::INIT_DELETE, wait()), running(P::INIT_DELETE, true, waits.0, waits.1));
-            let failed = State::Failed { failure: failure(), retry: false };
+            let failed = ConditionInput::Failed { failure: failure(), retry: false };
             assert_eq!(after(P::INIT, stall()), (P::FAILED, true, failed));
-            let delete_failed = State::DeleteFailed { failure: failure() };
+            let delete_failed = ConditionInput::DeleteFailed { failure: failure() };
             assert_eq!(after(P::INIT_DELETE, stall()), (P::DELETE_FAILED, true, delete_failed));
         }
         check::<Installation>();

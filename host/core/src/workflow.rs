@@ -93,7 +93,7 @@ pub struct Answers {
 
 /// What became of an item in this run so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum WorkflowItemState {
     /// It is not there.
     Absent,
     /// It is there, and nothing was asked of it yet.
@@ -114,7 +114,7 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// What became of it.
-    pub state: State,
+    pub state: WorkflowItemState,
     /// What its conditions answer.
     pub answers: Answers,
     /// Whether what it made stays when it is deleted: nothing has to wait until it is gone (WF-27).
@@ -123,7 +123,7 @@ pub struct Facts {
 
 impl Facts {
     /// Of an item without conditions.
-    pub fn of(state: State) -> Self {
+    pub fn of(state: WorkflowItemState) -> Self {
         Self { state, answers: Answers::default(), keep: false }
     }
 }
@@ -188,7 +188,7 @@ impl FailurePolicy {
 
 /// How a workflow is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct WorkflowPolicy {
     /// What a failure does to the others.
     pub failure: FailurePolicy,
     /// How many items may be under way at once; all of them where it is not set (WF-14, WF-15).
@@ -218,8 +218,8 @@ pub struct Workflow {
 
 /// What a look at a workflow found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look<'a> {
-    items: Vec<Item<'a>>,
+pub struct WorkflowDecision<'a> {
+    items: Vec<WorkflowItem<'a>>,
     starts: Vec<usize>,
     queued: Vec<usize>,
     ending: Option<Ending>,
@@ -227,7 +227,7 @@ pub struct Look<'a> {
 
 /// One item in a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item<'a> {
+pub struct WorkflowItem<'a> {
     /// Its name.
     pub name: &'a str,
     /// What is to become of it.
@@ -246,13 +246,18 @@ impl Workflow {
     }
 
     /// What to do now. `facts` are asked for once for each item, in the order of declaration.
-    pub fn look(&self, direction: Direction, policy: Policy, mut facts: impl FnMut(&str) -> Facts) -> Look<'_> {
+    pub fn look(
+        &self,
+        direction: Direction,
+        policy: WorkflowPolicy,
+        mut facts: impl FnMut(&str) -> Facts,
+    ) -> WorkflowDecision<'_> {
         let facts: Vec<Facts> = self.names.iter().map(|name| facts(name)).collect();
         let aims = match direction {
             Direction::Forward => self.aims(&facts),
             Direction::Backward => vec![Aim::Delete; facts.len()],
         };
-        let mut seen = Sight { workflow: self, facts: &facts, aims: &aims, classes: Vec::new() };
+        let mut seen = WorkflowEvaluation { workflow: self, facts: &facts, aims: &aims, classes: Vec::new() };
         seen.classes = facts.iter().zip(&aims).map(|(facts, aim)| standing(facts, *aim)).collect();
         seen.classes = (0..facts.len()).map(|item| seen.class(item)).collect();
         if policy.failure == FailurePolicy::ContinueIndependent {
@@ -307,13 +312,15 @@ impl From<&Dag> for Workflow {
 /// What an item's own conditions and its state make of it.
 fn own_aim(facts: &Facts) -> Aim {
     match (facts.state, facts.answers.activate, facts.answers.when) {
-        (State::Reconciling | State::Reconciled | State::ReconcileFailed, _, _) => Aim::Reconcile,
-        (State::Deleting | State::DeleteFailed, _, _) => Aim::Delete,
-        (State::Absent | State::Idle, Answer::NotMet, _) => Aim::Leave,
-        (State::Absent | State::Idle, Answer::Met, Answer::NotMet) => Aim::Delete,
-        (State::Absent | State::Idle, Answer::Met, Answer::Met) => Aim::Reconcile,
-        (State::Absent | State::Idle, Answer::Unknown, _)
-        | (State::Absent | State::Idle, Answer::Met, Answer::Unknown) => Aim::Undecided,
+        (WorkflowItemState::Reconciling | WorkflowItemState::Reconciled | WorkflowItemState::ReconcileFailed, _, _) => {
+            Aim::Reconcile
+        }
+        (WorkflowItemState::Deleting | WorkflowItemState::DeleteFailed, _, _) => Aim::Delete,
+        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::NotMet, _) => Aim::Leave,
+        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::NotMet) => Aim::Delete,
+        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::Met) => Aim::Reconcile,
+        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Unknown, _)
+        | (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::Unknown) => Aim::Undecided,
     }
 }
 
@@ -322,13 +329,14 @@ fn standing(facts: &Facts, aim: Aim) -> Class {
     let settled = |answer| if answer == Answer::Met { Class::Succeeded } else { Class::Running };
     match (aim, facts.state) {
         (Aim::Leave, _) => Class::Succeeded,
-        (Aim::Reconcile | Aim::Delete, State::ReconcileFailed | State::DeleteFailed) => Class::Failed,
-        (Aim::Reconcile | Aim::Delete, State::Reconciling | State::Deleting) => Class::Running,
-        (Aim::Reconcile, State::Reconciled) => settled(facts.answers.ready),
-        (Aim::Delete, State::Absent) => settled(facts.answers.deleted),
-        (Aim::Reconcile, State::Absent | State::Idle) | (Aim::Delete, State::Idle | State::Reconciled) => {
-            Class::Pending
+        (Aim::Reconcile | Aim::Delete, WorkflowItemState::ReconcileFailed | WorkflowItemState::DeleteFailed) => {
+            Class::Failed
         }
+        (Aim::Reconcile | Aim::Delete, WorkflowItemState::Reconciling | WorkflowItemState::Deleting) => Class::Running,
+        (Aim::Reconcile, WorkflowItemState::Reconciled) => settled(facts.answers.ready),
+        (Aim::Delete, WorkflowItemState::Absent) => settled(facts.answers.deleted),
+        (Aim::Reconcile, WorkflowItemState::Absent | WorkflowItemState::Idle)
+        | (Aim::Delete, WorkflowItemState::Idle | WorkflowItemState::Reconciled) => Class::Pending,
         (Aim::Undecided, _) => Class::Pending,
     }
 }
@@ -338,14 +346,14 @@ fn count(most: NonZeroU32) -> usize {
 }
 
 /// Facts and aims of a look, and the classes found so far.
-struct Sight<'w, 'f> {
+struct WorkflowEvaluation<'w, 'f> {
     workflow: &'w Workflow,
     facts: &'f [Facts],
     aims: &'f [Aim],
     classes: Vec<Class>,
 }
 
-impl<'w> Sight<'w, '_> {
+impl<'w> WorkflowEvaluation<'w, '_> {
     fn aim(&self, item: usize) -> Option<Aim> {
         self.aims.get(item).copied()
     }
@@ -384,7 +392,7 @@ impl<'w> Sight<'w, '_> {
         match self.aim(item) {
             Some(Aim::Leave) => true,
             Some(Aim::Delete) => facts.keep || self.is(item, Class::Succeeded),
-            Some(Aim::Reconcile | Aim::Undecided) | None => facts.state == State::Absent,
+            Some(Aim::Reconcile | Aim::Undecided) | None => facts.state == WorkflowItemState::Absent,
         }
     }
 
@@ -416,27 +424,29 @@ impl<'w> Sight<'w, '_> {
                 (self.is_free(item) || dependencies.any(goes)).then_some(point)
             }
             (_, Some(Class::Running)) => match facts.state {
-                State::Reconciled => Some(Point::Ready),
-                State::Absent => Some(Point::Deleted),
-                State::Idle | State::Reconciling | State::ReconcileFailed | State::Deleting | State::DeleteFailed => {
-                    None
-                }
+                WorkflowItemState::Reconciled => Some(Point::Ready),
+                WorkflowItemState::Absent => Some(Point::Deleted),
+                WorkflowItemState::Idle
+                | WorkflowItemState::Reconciling
+                | WorkflowItemState::ReconcileFailed
+                | WorkflowItemState::Deleting
+                | WorkflowItemState::DeleteFailed => None,
             },
             (_, Some(_) | None) => None,
         }
     }
 
-    fn decide(self, policy: Policy) -> Look<'w> {
+    fn decide(self, policy: WorkflowPolicy) -> WorkflowDecision<'w> {
         let every = || 0..self.classes.len();
         let has = |class| every().any(|item| self.is(item, class));
         let stops = policy.failure == FailurePolicy::StopTriggering && has(Class::Failed);
-        let items = every().zip(&self.workflow.names).map(|(item, name)| Item {
+        let items = every().zip(&self.workflow.names).map(|(item, name)| WorkflowItem {
             name,
             aim: self.aim(item).unwrap_or(Aim::Undecided),
             class: self.classes.get(item).copied().unwrap_or(Class::Pending),
             awaits: self.awaits(item, stops),
         });
-        let items: Vec<Item<'w>> = items.collect();
+        let items: Vec<WorkflowItem<'w>> = items.collect();
         let mut starts: Vec<usize> = every().filter(|item| !stops && self.is(*item, Class::Runnable)).collect();
         let under_way = every().filter(|item| self.is(*item, Class::Running)).count();
         let room = policy.max_parallel.map_or(starts.len(), |most| count(most).saturating_sub(under_way));
@@ -451,13 +461,13 @@ impl<'w> Sight<'w, '_> {
         } else {
             Some(Ending::Done)
         };
-        Look { items, starts, queued, ending }
+        WorkflowDecision { items, starts, queued, ending }
     }
 }
 
-impl<'a> Look<'a> {
+impl<'a> WorkflowDecision<'a> {
     /// All items, in the order of declaration.
-    pub fn items(&self) -> &[Item<'a>] {
+    pub fn items(&self) -> &[WorkflowItem<'a>] {
         &self.items
     }
 
@@ -467,7 +477,7 @@ impl<'a> Look<'a> {
     }
 
     /// The items to be started now, each towards its aim, in the order of declaration.
-    pub fn starting(&self) -> impl Iterator<Item = &Item<'a>> {
+    pub fn starting(&self) -> impl Iterator<Item = &WorkflowItem<'a>> {
         self.starts.iter().filter_map(|item| self.items.get(*item))
     }
 

@@ -12,7 +12,7 @@ use std::fmt;
 use granit_parser::{Event, Marker, Parser};
 use serde_json::Value;
 
-pub use self::places::{Embedded, Place, Places};
+pub use self::places::{Embedded, SourcePosition, SourcePositions};
 
 /// Why a text is no YAML, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,12 +23,12 @@ pub struct YamlError {
     /// From 1, in characters.
     pub column: usize,
     /// What is wrong there.
-    pub reason: Reason,
+    pub reason: YamlFault,
 }
 
 /// What is wrong with a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum YamlFault {
     /// The text does not follow the grammar; the parser's own words.
     Syntax(String),
     /// A list or an object stands where a key is wanted.
@@ -47,25 +47,25 @@ pub enum Reason {
     RecursiveAlias,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for YamlFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Syntax(words) => f.write_str(words),
-            Reason::KeyIsNoScalar => f.write_str("a list or an object cannot be a key; write a text"),
-            Reason::KeyIsNull => f.write_str("an empty value cannot be a key; write the key in quotes"),
-            Reason::MergeOfNoObject => f.write_str("`<<` can only merge an object or a list of objects"),
-            Reason::NotANumber => {
+            YamlFault::Syntax(words) => f.write_str(words),
+            YamlFault::KeyIsNoScalar => f.write_str("a list or an object cannot be a key; write a text"),
+            YamlFault::KeyIsNull => f.write_str("an empty value cannot be a key; write the key in quotes"),
+            YamlFault::MergeOfNoObject => f.write_str("`<<` can only merge an object or a list of objects"),
+            YamlFault::NotANumber => {
                 f.write_str("infinite numbers and `.nan` cannot be written as JSON; use quotes for text")
             }
-            Reason::Tag(tag) => write!(f, "the value does not fit its tag `{tag}`"),
-            Reason::TooManyNodes => f.write_str("the aliases of the document unfold to too many values"),
-            Reason::RecursiveAlias => f.write_str("an alias cannot stand inside what it names"),
+            YamlFault::Tag(tag) => write!(f, "the value does not fit its tag `{tag}`"),
+            YamlFault::TooManyNodes => f.write_str("the aliases of the document unfold to too many values"),
+            YamlFault::RecursiveAlias => f.write_str("an alias cannot stand inside what it names"),
         }
     }
 }
 
 impl YamlError {
-    fn at(marker: Marker, reason: Reason) -> Self {
+    fn at(marker: Marker, reason: YamlFault) -> Self {
         Self { line: marker.line(), column: marker.col() + 1, reason }
     }
 
@@ -93,7 +93,7 @@ pub fn snippet(text: &str, line: usize, column: usize) -> String {
 
 /// One document of a stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Document {
+pub struct YamlDocument {
     /// The line its content starts at, from 1.
     pub line: usize,
     /// The content.
@@ -102,14 +102,14 @@ pub struct Document {
 
 /// One document of a stream, with the places of its parts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Located {
+pub struct LocatedDocument {
     /// The content.
     pub value: Value,
     /// Where its parts stand.
-    pub places: Places,
+    pub places: SourcePositions,
 }
 
-impl Located {
+impl LocatedDocument {
     /// The objects of a document of manifests: those in `items` where it is a list of Kubernetes, else itself.
     pub fn objects(self) -> Vec<Self> {
         let kind = self.value.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -130,27 +130,27 @@ pub fn decode(text: &str) -> Result<Value, YamlError> {
 }
 
 /// As [`decode`], with the places of the parts.
-pub fn locate(text: &str) -> Result<Located, YamlError> {
+pub fn locate(text: &str) -> Result<LocatedDocument, YamlError> {
     let mut tracker = places::Tracker::default();
     let document = Documents::new(text).next_document(Some(&mut tracker))?;
-    Ok(Located { value: document.map_or(Value::Null, |document| document.value), places: tracker.finish() })
+    Ok(LocatedDocument { value: document.map_or(Value::Null, |document| document.value), places: tracker.finish() })
 }
 
 /// All documents of a text that are not empty, with the places of their parts.
-pub fn locate_all(text: &str) -> Result<Vec<Located>, YamlError> {
+pub fn locate_all(text: &str) -> Result<Vec<LocatedDocument>, YamlError> {
     let mut documents = Documents::new(text);
     let mut all = Vec::new();
     loop {
         let mut tracker = places::Tracker::default();
         let Some(document) = documents.next_document(Some(&mut tracker))? else { return Ok(all) };
         if !document.value.is_null() {
-            all.push(Located { value: document.value, places: tracker.finish() });
+            all.push(LocatedDocument { value: document.value, places: tracker.finish() });
         }
     }
 }
 
 /// All documents of a text that are not empty.
-pub fn documents(text: &str) -> Result<Vec<Document>, YamlError> {
+pub fn documents(text: &str) -> Result<Vec<YamlDocument>, YamlError> {
     let mut documents = Documents::new(text);
     let mut all = Vec::new();
     while let Some(document) = documents.next_document(None)? {
@@ -176,17 +176,17 @@ impl<'a> Documents<'a> {
         Self { parser: Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) }
     }
 
-    fn next_document(&mut self, mut tracker: Option<&mut places::Tracker>) -> Result<Option<Document>, YamlError> {
+    fn next_document(&mut self, mut tracker: Option<&mut places::Tracker>) -> Result<Option<YamlDocument>, YamlError> {
         let mut builder = build::Builder::default();
         let mut line = 0;
         while let Some(next) = self.parser.next_event() {
             let (event, span) =
-                next.map_err(|error| YamlError::at(*error.marker(), Reason::Syntax(error.kind().to_string())))?;
+                next.map_err(|error| YamlError::at(*error.marker(), YamlFault::Syntax(error.kind().to_string())))?;
             match event {
                 Event::StreamStart | Event::Comment(..) => {}
                 Event::StreamEnd => return Ok(None),
                 Event::DocumentStart(..) => line = 0,
-                Event::DocumentEnd => return Ok(Some(Document { line, value: builder.finish() })),
+                Event::DocumentEnd => return Ok(Some(YamlDocument { line, value: builder.finish() })),
                 node => {
                     if line == 0 {
                         line = span.start.line();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::rows::{ROWS, Row};
+use self::rows::{BuiltinResource, ROWS};
 pub(crate) use self::{
     check::check,
     describe::describe,
@@ -20,22 +20,22 @@ pub(crate) use self::{
 use crate::{
     object,
     present::Column,
-    resource::{Generation, Origin, Resource, Scale, Version, shelf_of},
+    resource::{Generation, ResourceOrigin, Scale, ServedResource, ServedVersion, shelf_of},
 };
 
 /// All built-in resources.
-pub(crate) fn resources() -> Vec<Resource> {
+pub(crate) fn resources() -> Vec<ServedResource> {
     ROWS.iter().map(resource).collect()
 }
 
-fn resource(row: &Row) -> Resource {
+fn resource(row: &BuiltinResource) -> ServedResource {
     let scale = row.scaled.then(|| Scale {
         spec_replicas: ".spec.replicas".to_owned(),
         status_replicas: ".status.replicas".to_owned(),
         selector: ".status.selector".to_owned(),
     });
     let columns: Arc<[Column]> = columns::of(row.kind).into();
-    let version = |name: &&str| Version {
+    let version = |name: &&str| ServedVersion {
         name: (*name).to_owned(),
         status: row.status,
         scale: scale.clone(),
@@ -43,7 +43,7 @@ fn resource(row: &Row) -> Resource {
         columns: Arc::clone(&columns),
         schema: None,
     };
-    Resource {
+    ServedResource {
         group: row.group.to_owned(),
         plural: row.plural.to_owned(),
         singular: row.kind.to_lowercase(),
@@ -55,7 +55,7 @@ fn resource(row: &Row) -> Resource {
         // Events are one resource under two groups.
         shelf: if row.kind == "Event" { "events".into() } else { shelf_of(row.plural, row.group).into() },
         versions: row.versions.iter().map(version).collect(),
-        origin: if row.answered { Origin::Answered } else { Origin::Builtin },
+        origin: if row.answered { ResourceOrigin::Answered } else { ResourceOrigin::Builtin },
     }
 }
 

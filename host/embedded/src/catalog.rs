@@ -4,24 +4,24 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     builtin,
-    resource::{Origin, Resource, Served},
+    resource::{ResourceOrigin, Served, ServedResource},
 };
 
 /// The served resources by group and plural.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
-    resources: BTreeMap<(String, String), Arc<Resource>>,
+    resources: BTreeMap<(String, String), Arc<ServedResource>>,
 }
 
 impl Catalog {
     /// The built-in resources.
     pub(crate) fn builtin() -> Self {
-        let keyed = |resource: Resource| ((resource.group.clone(), resource.plural.clone()), Arc::new(resource));
+        let keyed = |resource: ServedResource| ((resource.group.clone(), resource.plural.clone()), Arc::new(resource));
         Self { resources: builtin::resources().into_iter().map(keyed).collect() }
     }
 
     /// The catalog with a custom resource added, or put in the place of its earlier form.
-    pub(crate) fn with(&self, resource: Resource) -> Self {
+    pub(crate) fn with(&self, resource: ServedResource) -> Self {
         let mut catalog = self.clone();
         catalog.resources.insert((resource.group.clone(), resource.plural.clone()), Arc::new(resource));
         catalog
@@ -30,11 +30,11 @@ impl Catalog {
     /// The catalog without a custom resource.
     pub(crate) fn without(&self, shelf: &str) -> Self {
         let mut catalog = self.clone();
-        catalog.resources.retain(|_, resource| resource.origin == Origin::Builtin || &*resource.shelf != shelf);
+        catalog.resources.retain(|_, resource| resource.origin == ResourceOrigin::Builtin || &*resource.shelf != shelf);
         catalog
     }
 
-    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<ServedResource>> {
         self.resources.values()
     }
 
@@ -57,19 +57,21 @@ impl Catalog {
     }
 
     /// Why the names of a custom resource are not free, if they are not.
-    pub(crate) fn taken(&self, wanted: &Resource) -> Option<String> {
+    pub(crate) fn taken(&self, wanted: &ServedResource) -> Option<String> {
         let rivals = self.resources().filter(|other| other.group == wanted.group && other.plural != wanted.plural);
         for other in rivals {
             if other.kind == wanted.kind || other.list_kind == wanted.list_kind {
                 return Some(format!("\"{}\" is already in use", wanted.kind));
             }
-            let names = |of: &Resource| [vec![of.singular.clone()], of.short_names.clone()].concat();
+            let names = |of: &ServedResource| [vec![of.singular.clone()], of.short_names.clone()].concat();
             let taken = names(other);
             if let Some(name) = names(wanted).into_iter().find(|name| taken.contains(name) || *name == other.plural) {
                 return Some(format!("\"{name}\" is already in use"));
             }
         }
         let group = self.resources.get(&(wanted.group.clone(), wanted.plural.clone()));
-        group.filter(|same| same.origin == Origin::Builtin).map(|_| format!("\"{}\" is already in use", wanted.plural))
+        group
+            .filter(|same| same.origin == ResourceOrigin::Builtin)
+            .map(|_| format!("\"{}\" is already in use", wanted.plural))
     }
 }

@@ -10,19 +10,19 @@ use crate::{
     Clock,
     catalog::Catalog,
     crd,
-    identity::Identity,
+    identity::ServerIdentity,
     metrics::Metrics,
     object,
     policy::{Attempt, Policies},
     refusal::Refusal,
     resource::Served,
-    store::{Entry, Key, Name, Store},
+    store::{ObjectName, ObjectStore, ObjectVersion, StoreKey},
 };
 
 /// The whole server behind its HTTP surface.
-pub(crate) struct Cluster {
-    pub(crate) store: Store,
-    pub(crate) identity: Identity,
+pub(crate) struct EmbeddedCluster {
+    pub(crate) store: ObjectStore,
+    pub(crate) identity: ServerIdentity,
     pub(crate) metrics: Metrics,
     /// Ends watches and the lifecycle task.
     pub(crate) stop: CancellationToken,
@@ -34,9 +34,9 @@ pub(crate) struct Cluster {
     clock: Clock,
 }
 
-impl Cluster {
+impl EmbeddedCluster {
     /// A cluster over a store, serving the definitions that lie in it.
-    pub(crate) fn new(store: Store, identity: Identity, clock: Clock) -> Self {
+    pub(crate) fn new(store: ObjectStore, identity: ServerIdentity, clock: Clock) -> Self {
         let mut catalog = Catalog::builtin();
         for (_, entry) in store.list(crd::SHELF, None, None).entries {
             let definition = entry.value();
@@ -96,14 +96,14 @@ impl Cluster {
     }
 
     /// The object at a place, or the refusal that it is not there.
-    pub(crate) fn find(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<Entry>, Refusal> {
+    pub(crate) fn find(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<ObjectVersion>, Refusal> {
         let found = self.store.get(&key(served, namespace, name));
         found.ok_or_else(|| Refusal::not_found(served.label(), name))
     }
 
     /// The object of a namespace; none for the empty name.
     pub(crate) fn namespace(&self, namespace: &str) -> Option<Value> {
-        let key = Key { shelf: "namespaces".into(), name: Name::new("", namespace) };
+        let key = StoreKey { shelf: "namespaces".into(), name: ObjectName::new("", namespace) };
         self.store.latest(&key).map(|entry| entry.value())
     }
 
@@ -114,7 +114,7 @@ impl Cluster {
 }
 
 /// Where an object of a served resource lies.
-pub(crate) fn key(served: &Served, namespace: &str, name: &str) -> Key {
+pub(crate) fn key(served: &Served, namespace: &str, name: &str) -> StoreKey {
     let namespace = if served.resource.namespaced { namespace } else { "" };
-    Key { shelf: Arc::clone(&served.resource.shelf), name: Name::new(namespace, name) }
+    StoreKey { shelf: Arc::clone(&served.resource.shelf), name: ObjectName::new(namespace, name) }
 }

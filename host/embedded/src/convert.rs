@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::{object, resource::Served, store::Entry};
+use crate::{object, resource::Served, store::ObjectVersion};
 
 /// Fields of an Event in the core group, and what the group `events.k8s.io` calls them.
 const EVENT_FIELDS: &[(&str, &str)] = &[
@@ -18,13 +18,13 @@ const EVENT_FIELDS: &[(&str, &str)] = &[
 const EVENTS_GROUP: &str = "events.k8s.io";
 
 /// The bytes of an object at the served version: those of the store, unless the version differs.
-pub(crate) fn served_bytes(served: &Served, entry: &Entry) -> Bytes {
+pub(crate) fn served_bytes(served: &Served, entry: &ObjectVersion) -> Bytes {
     let one_form = served.resource.versions.len() == 1 && served.kind() != "Event";
     if one_form { entry.bytes.clone() } else { Bytes::from(served_value(served, entry).to_string()) }
 }
 
 /// An object at the served version.
-pub(crate) fn served_value(served: &Served, entry: &Entry) -> Value {
+pub(crate) fn served_value(served: &Served, entry: &ObjectVersion) -> Value {
     let mut object = entry.value();
     let version = served.api_version();
     if object::text(&object, &["apiVersion"]) != Some(&version) {

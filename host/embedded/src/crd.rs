@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::{names::establish, schema::Schema};
+pub(crate) use self::{names::establish, schema::OpenApiSchema};
 use crate::{
     builtin,
     object::{self, text},
     present::{Cell, Column, JsonPath},
-    refusal::Cause,
-    resource::{Generation, Origin, Resource, Scale, Version, shelf_of},
+    refusal::StatusCause,
+    resource::{Generation, ResourceOrigin, Scale, ServedResource, ServedVersion, shelf_of},
 };
 
 /// The finalizer that keeps a CRD until its objects are gone.
@@ -29,7 +29,7 @@ pub(crate) fn is_established(crd: &Value) -> bool {
 }
 
 /// The resource that a definition describes.
-pub(crate) fn resource(crd: &Value) -> Resource {
+pub(crate) fn resource(crd: &Value) -> ServedResource {
     let field = |path: &[&str]| text(crd, path).unwrap_or_default().to_owned();
     let texts = |name: &str| {
         let entries = object::items(crd, &["spec", "names", name]).iter();
@@ -38,10 +38,10 @@ pub(crate) fn resource(crd: &Value) -> Resource {
     let (group, plural, kind) =
         (field(&["spec", "group"]), field(&["spec", "names", "plural"]), field(&["spec", "names", "kind"]));
     let served = |version: &&Value| version.get("served") == Some(&Value::Bool(true));
-    let mut versions: Vec<Version> =
+    let mut versions: Vec<ServedVersion> =
         object::items(crd, &["spec", "versions"]).iter().filter(served).map(version).collect();
     versions.sort_by_cached_key(|version| std::cmp::Reverse(names::priority(&version.name)));
-    Resource {
+    ServedResource {
         singular: field(&["spec", "names", "singular"]),
         list_kind: field(&["spec", "names", "listKind"]),
         short_names: texts("shortNames"),
@@ -49,14 +49,14 @@ pub(crate) fn resource(crd: &Value) -> Resource {
         namespaced: text(crd, &["spec", "scope"]) == Some("Namespaced"),
         shelf: shelf_of(&plural, &group).into(),
         versions,
-        origin: if object::deleting(crd) { Origin::Terminating } else { Origin::Custom },
+        origin: if object::deleting(crd) { ResourceOrigin::Terminating } else { ResourceOrigin::Custom },
         group,
         plural,
         kind,
     }
 }
 
-fn version(version: &Value) -> Version {
+fn version(version: &Value) -> ServedVersion {
     let columns: Vec<Column> = object::items(version, &["additionalPrinterColumns"]).iter().map(column).collect();
     let columns = if columns.is_empty() {
         let created = vec!["metadata".to_owned(), "creationTimestamp".to_owned()];
@@ -70,13 +70,13 @@ fn version(version: &Value) -> Version {
         selector: text(scale, &["labelSelectorPath"]).unwrap_or_default().to_owned(),
     });
     let schema = object::at(version, &["schema", "openAPIV3Schema"]).cloned();
-    Version {
+    ServedVersion {
         name: text(version, &["name"]).unwrap_or_default().to_owned(),
         status: object::at(version, &["subresources", "status"]).is_some(),
         scale,
         generation: Generation::Content,
         columns: columns.into(),
-        schema: schema.map(|schema| Arc::new(Schema::new(schema))),
+        schema: schema.map(|schema| Arc::new(OpenApiSchema::new(schema))),
     }
 }
 
@@ -104,12 +104,12 @@ pub(crate) fn fill_defaults(crd: &mut Value) {
 }
 
 /// What is wrong with a definition.
-pub(crate) fn problems(crd: &Value) -> Vec<Cause> {
+pub(crate) fn problems(crd: &Value) -> Vec<StatusCause> {
     let mut causes = Vec::new();
     for path in [["spec", "group", ""], ["spec", "scope", ""], ["spec", "names", "plural"], ["spec", "names", "kind"]] {
         let path: Vec<&str> = path.into_iter().filter(|field| !field.is_empty()).collect();
         if text(crd, &path).is_none_or(str::is_empty) {
-            causes.push(Cause::required(path.join("."), ""));
+            causes.push(StatusCause::required(path.join("."), ""));
         }
     }
     let full = format!(
@@ -119,19 +119,19 @@ pub(crate) fn problems(crd: &Value) -> Vec<Cause> {
     );
     let name = object::meta(crd, "name");
     if causes.is_empty() && name != full {
-        causes.push(Cause::invalid("metadata.name", &json!(name), "must be spec.names.plural+\".\"+spec.group"));
+        causes.push(StatusCause::invalid("metadata.name", &json!(name), "must be spec.names.plural+\".\"+spec.group"));
     }
     let versions = object::items(crd, &["spec", "versions"]);
     let stored = versions.iter().filter(|version| version.get("storage") == Some(&Value::Bool(true))).count();
     if stored != 1 {
         let why = "must have exactly one version marked as storage version";
-        causes.push(Cause::invalid("spec.versions", &json!(versions), why));
+        causes.push(StatusCause::invalid("spec.versions", &json!(versions), why));
     }
     for (index, version) in versions.iter().enumerate() {
         let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
         match object::at(version, &["schema", "openAPIV3Schema"]) {
-            None => causes.push(Cause::required(field, "schemas are required")),
-            Some(schema) => causes.extend(Schema::new(schema.clone()).problem(&field)),
+            None => causes.push(StatusCause::required(field, "schemas are required")),
+            Some(schema) => causes.extend(OpenApiSchema::new(schema.clone()).problem(&field)),
         }
     }
     causes

@@ -6,22 +6,22 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     convert,
     present::{self, Include},
     resource::Served,
-    store::Entry,
+    store::ObjectVersion,
 };
 
 /// The form that the `Accept` header asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ResponseForm {
     Whole,
     Metadata,
     Table(Include),
 }
 
-impl Form {
+impl ResponseForm {
     /// Reads an `Accept` header: the first form we have. None if there is none.
     pub(crate) fn parse(accept: &str, include: Option<&str>) -> Option<Self> {
         if accept.trim().is_empty() {
@@ -43,7 +43,7 @@ impl Form {
     }
 
     /// One object.
-    pub(crate) fn one(self, cluster: &Cluster, served: &Served, entry: &Entry) -> Bytes {
+    pub(crate) fn one(self, cluster: &EmbeddedCluster, served: &Served, entry: &ObjectVersion) -> Bytes {
         match self {
             Self::Whole => convert::served_bytes(served, entry),
             Self::Metadata => text(&present::metadata_only(&entry.value())),
@@ -55,7 +55,13 @@ impl Form {
     }
 
     /// Many objects; `meta` is the list's own metadata.
-    pub(crate) fn many(self, cluster: &Cluster, served: &Served, entries: &[Arc<Entry>], meta: Value) -> Bytes {
+    pub(crate) fn many(
+        self,
+        cluster: &EmbeddedCluster,
+        served: &Served,
+        entries: &[Arc<ObjectVersion>],
+        meta: Value,
+    ) -> Bytes {
         match self {
             Self::Whole => {
                 let head =
@@ -90,7 +96,7 @@ impl Form {
     }
 }
 
-fn table(cluster: &Cluster, served: &Served, objects: &[Value], include: Include, meta: Value) -> Value {
+fn table(cluster: &EmbeddedCluster, served: &Served, objects: &[Value], include: Include, meta: Value) -> Value {
     let columns = present::columns_of(&served.version().columns);
     present::table(&columns, objects, include, meta, cluster.now())
 }

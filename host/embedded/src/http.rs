@@ -21,23 +21,23 @@ use axum::{
 
 pub(crate) use self::serve::accept;
 use crate::{
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     identity::User,
-    refusal::{Reason, Refusal},
+    refusal::{Refusal, RefusalReason},
 };
 
 /// The API for callers that are known to be the admin.
-pub(crate) fn trusted(cluster: Arc<Cluster>) -> Router {
+pub(crate) fn trusted(cluster: Arc<EmbeddedCluster>) -> Router {
     routes(cluster).layer(Extension(User::admin()))
 }
 
 /// The API for callers that have to show a token.
-pub(crate) fn guarded(cluster: Arc<Cluster>) -> Router {
+pub(crate) fn guarded(cluster: Arc<EmbeddedCluster>) -> Router {
     let guard = middleware::from_fn_with_state(Arc::clone(&cluster), authenticate);
     routes(cluster).layer(guard)
 }
 
-fn routes(cluster: Arc<Cluster>) -> Router {
+fn routes(cluster: Arc<EmbeddedCluster>) -> Router {
     Router::new()
         .route("/healthz", get(healthy))
         .route("/livez", get(healthy))
@@ -57,13 +57,13 @@ async fn healthy() -> &'static str {
     "ok"
 }
 
-async fn metrics(State(cluster): State<Arc<Cluster>>) -> Response {
+async fn metrics(State(cluster): State<Arc<EmbeddedCluster>>) -> Response {
     let text = cluster.metrics.text(&cluster.store.census());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 
 /// Lets through who bears a known token. Health is everybody's.
-async fn authenticate(State(cluster): State<Arc<Cluster>>, mut request: Request, next: Next) -> Response {
+async fn authenticate(State(cluster): State<Arc<EmbeddedCluster>>, mut request: Request, next: Next) -> Response {
     if matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz") {
         return next.run(request).await;
     }
@@ -74,6 +74,6 @@ async fn authenticate(State(cluster): State<Arc<Cluster>>, mut request: Request,
             request.extensions_mut().insert(user);
             next.run(request).await
         }
-        None => respond::refused(&Refusal::new(Reason::Unauthorized, "Unauthorized")),
+        None => respond::refused(&Refusal::new(RefusalReason::Unauthorized, "Unauthorized")),
     }
 }

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     entropy, object,
-    store::{FolderError, write_whole},
+    store::{DataFolderError, write_whole},
 };
 
 /// The file in the data folder.
@@ -36,21 +36,21 @@ pub enum IdentityError {
     },
     /// The file cannot be read or written.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] DataFolderError),
     /// TLS does not take the certificates.
     #[error("cannot use the server's certificates: {0}")]
     Tls(#[from] rustls::Error),
 }
 
 /// The server's identity. Its `Debug` shows nothing.
-pub(crate) struct Identity {
+pub(crate) struct ServerIdentity {
     ca_pem: String,
     certificate: Vec<u8>,
     key: Vec<u8>,
     token: String,
 }
 
-impl std::fmt::Debug for Identity {
+impl std::fmt::Debug for ServerIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
     }
@@ -70,7 +70,7 @@ impl User {
     }
 }
 
-impl Identity {
+impl ServerIdentity {
     /// A new identity, kept nowhere.
     pub(crate) fn fresh() -> Result<Self, IdentityError> {
         // A span that no clock is outside of: the server's may be injected, the client's is not ours.
@@ -105,7 +105,7 @@ impl Identity {
     /// The identity kept in a folder, made at the first start.
     pub(crate) fn in_folder(folder: &Path) -> Result<Self, IdentityError> {
         let file = folder.join(FILE);
-        let failed = |source| FolderError::File { file: file.clone(), source };
+        let failed = |source| DataFolderError::File { file: file.clone(), source };
         match fs::read(&file) {
             Ok(kept) => Self::read(&kept).map_err(|why| IdentityError::Damaged { file, why }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -215,14 +215,14 @@ mod tests {
     #[test]
     fn a_token_is_good_until_it_expires_or_is_changed() {
         let now = Timestamp::from_second(1_000_000).unwrap();
-        let identity = Identity::fresh().unwrap();
+        let identity = ServerIdentity::fresh().unwrap();
         let token = identity.account_token("ns", "robot", Some(Timestamp::from_second(1_000_010).unwrap()));
         let name = |token: &str, now| identity.user(token, now).map(|user| user.name);
         assert_eq!(name(&token, now).as_deref(), Some("system:serviceaccount:ns:robot"));
         assert_eq!(name(&token, Timestamp::from_second(1_000_010).unwrap()), None);
         assert_eq!(name(&format!("{token}x"), now), None);
         assert_eq!(name(identity.token(), now).as_deref(), Some("admin"));
-        let kept = Identity::read(identity.written().to_string().as_bytes()).unwrap();
+        let kept = ServerIdentity::read(identity.written().to_string().as_bytes()).unwrap();
         assert_eq!((kept.token(), kept.ca_pem()), (identity.token(), identity.ca_pem()));
     }
 }

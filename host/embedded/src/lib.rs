@@ -39,7 +39,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 pub use self::{
     identity::IdentityError,
     server::{Server, StartError, start},
-    store::FolderError,
+    store::DataFolderError,
 };
 
 /// Tells the time. The server reads no clock but this one.

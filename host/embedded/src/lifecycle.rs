@@ -15,20 +15,20 @@ use tokio::sync::mpsc;
 
 pub(crate) use self::workloads::simulate;
 use crate::{
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     crd, object,
-    operation::{Call, Deletion, FieldValidation, Part, PatchCall},
+    operation::{DeletionOptions, FieldValidation, ObjectPart, PatchCall, WriteRequest},
     patch::{PatchType, apply::OnConflict},
-    refusal::{Reason, Refusal},
+    refusal::{Refusal, RefusalReason},
     resource::Served,
-    store::{Key, Name, Note},
+    store::{Note, ObjectName, StoreKey},
 };
 
 /// How many objects are deleted at the same time, so that they share flushes of the disk.
 const AT_ONCE: usize = 64;
 
 /// Follows the notes until the cluster stops.
-pub(crate) async fn run(cluster: Arc<Cluster>, mut notes: mpsc::UnboundedReceiver<Note>) {
+pub(crate) async fn run(cluster: Arc<EmbeddedCluster>, mut notes: mpsc::UnboundedReceiver<Note>) {
     loop {
         let note = tokio::select! {
             note = notes.recv() => note,
@@ -41,7 +41,7 @@ pub(crate) async fn run(cluster: Arc<Cluster>, mut notes: mpsc::UnboundedReceive
     }
 }
 
-async fn follow(cluster: &Cluster, note: &Note) -> Result<(), Refusal> {
+async fn follow(cluster: &EmbeddedCluster, note: &Note) -> Result<(), Refusal> {
     match note {
         Note::Gone { key, head } => {
             garbage::release_dependents(cluster, &head.uid).await?;
@@ -66,7 +66,7 @@ async fn follow(cluster: &Cluster, note: &Note) -> Result<(), Refusal> {
 }
 
 /// What every namespace contains.
-async fn furnish(cluster: &Cluster, namespace: &str) -> Result<(), Refusal> {
+async fn furnish(cluster: &EmbeddedCluster, namespace: &str) -> Result<(), Refusal> {
     let things = [
         ("serviceaccounts", json!({"metadata": {"name": "default"}})),
         (
@@ -75,7 +75,8 @@ async fn furnish(cluster: &Cluster, namespace: &str) -> Result<(), Refusal> {
         ),
     ];
     for (shelf, mut thing) in things {
-        let Some(call) = call_for(cluster, &Key { shelf: shelf.into(), name: Name::new(namespace, "") }) else {
+        let Some(call) = call_for(cluster, &StoreKey { shelf: shelf.into(), name: ObjectName::new(namespace, "") })
+        else {
             continue;
         };
         let name = object::meta(&thing, "name").to_owned();
@@ -93,7 +94,11 @@ async fn furnish(cluster: &Cluster, namespace: &str) -> Result<(), Refusal> {
         let made = if kept.is_some() { Ok(()) } else { cluster.create(&call, thing).await.map(|_| ()) };
         match made {
             // The namespace may be under deletion again.
-            Err(refusal) if matches!(refusal.reason, Reason::AlreadyExists | Reason::Forbidden | Reason::NotFound) => {}
+            Err(refusal)
+                if matches!(
+                    refusal.reason,
+                    RefusalReason::AlreadyExists | RefusalReason::Forbidden | RefusalReason::NotFound
+                ) => {}
             other => other?,
         }
     }
@@ -101,15 +106,15 @@ async fn furnish(cluster: &Cluster, namespace: &str) -> Result<(), Refusal> {
 }
 
 /// A write of the lifecycle to the object at a place; none if its kind is not served any more.
-fn call_for(cluster: &Cluster, key: &Key) -> Option<Call> {
+fn call_for(cluster: &EmbeddedCluster, key: &StoreKey) -> Option<WriteRequest> {
     Some(call(cluster.catalog().on_shelf(&key.shelf)?, &key.name.namespace))
 }
 
-fn call(served: Served, namespace: &str) -> Call {
-    Call {
+fn call(served: Served, namespace: &str) -> WriteRequest {
+    WriteRequest {
         served,
         namespace: namespace.to_owned(),
-        part: Part::Main,
+        part: ObjectPart::Main,
         dry_run: false,
         manager: "kube-controller-manager".to_owned(),
         validation: FieldValidation::Ignore,
@@ -117,22 +122,22 @@ fn call(served: Served, namespace: &str) -> Call {
 }
 
 /// Merges a change into an object; one that is gone meanwhile needs none.
-async fn merge(cluster: &Cluster, call: Call, name: &str, patch: Value) -> Result<(), Refusal> {
+async fn merge(cluster: &EmbeddedCluster, call: WriteRequest, name: &str, patch: Value) -> Result<(), Refusal> {
     let name = name.to_owned();
     let patch = PatchCall { call, name, form: PatchType::Merge, patch, on_conflict: OnConflict::Refuse };
     match cluster.patch(patch).await {
-        Err(refusal) if refusal.reason != Reason::NotFound => Err(refusal),
+        Err(refusal) if refusal.reason != RefusalReason::NotFound => Err(refusal),
         _ => Ok(()),
     }
 }
 
 /// Deletes objects, many at a time; those that are gone meanwhile are no failure.
-async fn delete_all(cluster: &Cluster, keys: &[Key], how: &Deletion) -> Result<(), Refusal> {
+async fn delete_all(cluster: &EmbeddedCluster, keys: &[StoreKey], how: &DeletionOptions) -> Result<(), Refusal> {
     for some in keys.chunks(AT_ONCE) {
-        let deletions = some.iter().map(async |key: &Key| {
+        let deletions = some.iter().map(async |key: &StoreKey| {
             let Some(call) = call_for(cluster, key) else { return Ok(()) };
             match cluster.delete(&call, &key.name.name, how).await {
-                Err(refusal) if refusal.reason != Reason::NotFound => Err(refusal),
+                Err(refusal) if refusal.reason != RefusalReason::NotFound => Err(refusal),
                 _ => Ok(()),
             }
         });
@@ -142,7 +147,7 @@ async fn delete_all(cluster: &Cluster, keys: &[Key], how: &Deletion) -> Result<(
 }
 
 /// Removes one finalizer.
-async fn unhold(cluster: &Cluster, key: &Key, finalizer: &str) -> Result<(), Refusal> {
+async fn unhold(cluster: &EmbeddedCluster, key: &StoreKey, finalizer: &str) -> Result<(), Refusal> {
     loop {
         let Some(call) = call_for(cluster, key) else { return Ok(()) };
         let Some(entry) = cluster.store.latest(key) else { return Ok(()) };
@@ -152,7 +157,7 @@ async fn unhold(cluster: &Cluster, key: &Key, finalizer: &str) -> Result<(), Ref
         let version = object::meta(&object, "resourceVersion");
         let patch = json!({"metadata": {"finalizers": left, "resourceVersion": version}});
         match merge(cluster, call, &key.name.name, patch).await {
-            Err(refusal) if refusal.reason == Reason::Conflict => {}
+            Err(refusal) if refusal.reason == RefusalReason::Conflict => {}
             other => return other,
         }
     }

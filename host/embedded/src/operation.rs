@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use self::{
-    delete::{Deletion, FOREGROUND, ORPHAN, Propagation},
+    delete::{DeletionOptions, FOREGROUND, ORPHAN, Propagation},
     list::{ListQuery, listing},
     patching::PatchCall,
     watch::{WatchQuery, watch},
@@ -28,7 +28,7 @@ use crate::{
     patch::{Shape, managed::Author},
     refusal::Refusal,
     resource::Served,
-    store::{Entry, WriteError},
+    store::{ObjectVersion, StoreWriteError},
 };
 
 /// What happens to fields that a schema does not know.
@@ -41,13 +41,13 @@ pub(crate) enum FieldValidation {
 
 /// Which part of an object a write is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ObjectPart {
     Main,
     Status,
     Scale,
 }
 
-impl Part {
+impl ObjectPart {
     /// What paths, managed fields and policies call it; empty for the object itself.
     pub(crate) fn subresource(self) -> &'static str {
         match self {
@@ -60,11 +60,11 @@ impl Part {
 
 /// One write request, but for its body.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct WriteRequest {
     pub(crate) served: Served,
     /// Empty for cluster-scoped kinds.
     pub(crate) namespace: String,
-    pub(crate) part: Part,
+    pub(crate) part: ObjectPart,
     /// Everything is judged, nothing is written.
     pub(crate) dry_run: bool,
     pub(crate) manager: String,
@@ -73,14 +73,14 @@ pub(crate) struct Call {
 
 /// What a write led to.
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) entry: Arc<Entry>,
+pub(crate) struct WriteOutcome {
+    pub(crate) entry: Arc<ObjectVersion>,
     pub(crate) created: bool,
     /// For the `Warning` headers.
     pub(crate) warnings: Vec<String>,
 }
 
-impl Call {
+impl WriteRequest {
     /// The shape of the kind, for merges.
     pub(crate) fn shape(&self) -> Shape<'_> {
         shape(&self.served)
@@ -96,14 +96,14 @@ impl Call {
     }
 
     /// What the store's refusal means for this request.
-    pub(crate) fn refused(&self, error: &WriteError, name: &str) -> Refusal {
+    pub(crate) fn refused(&self, error: &StoreWriteError, name: &str) -> Refusal {
         let label = self.served.label();
         match error {
-            WriteError::Exists => Refusal::already_exists(label, name),
-            WriteError::Stale => Refusal::stale(label, name),
-            WriteError::NoNamespace => Refusal::not_found("namespaces", &self.namespace),
-            WriteError::Terminating => Refusal::terminating(label, name, &self.namespace),
-            WriteError::Disk(_) => Refusal::new(crate::refusal::Reason::InternalError, error.to_string()),
+            StoreWriteError::Exists => Refusal::already_exists(label, name),
+            StoreWriteError::Stale => Refusal::stale(label, name),
+            StoreWriteError::NoNamespace => Refusal::not_found("namespaces", &self.namespace),
+            StoreWriteError::Terminating => Refusal::terminating(label, name, &self.namespace),
+            StoreWriteError::Disk(_) => Refusal::new(crate::refusal::RefusalReason::InternalError, error.to_string()),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Call {
 /// The shape of a kind, for merges.
 pub(crate) fn shape(served: &Served) -> Shape<'_> {
     if served.is_custom() {
-        Shape::Custom(served.version().schema.as_deref().map(crate::crd::Schema::root))
+        Shape::Custom(served.version().schema.as_deref().map(crate::crd::OpenApiSchema::root))
     } else {
         Shape::BUILTIN
     }

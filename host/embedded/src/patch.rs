@@ -13,7 +13,7 @@ pub(crate) use self::{
     shape::Shape,
     strategic::strategic,
 };
-use crate::refusal::{Reason, Refusal};
+use crate::refusal::{Refusal, RefusalReason};
 
 /// The form a patch comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) fn json_patch(object: &Value, patch: &Value) -> Result<Value, Refusal
     let mut patched = object.clone();
     json_patch::patch(&mut patched, &patch).map_err(|error| {
         Refusal::new(
-            Reason::Invalid,
+            RefusalReason::Invalid,
             format!("the server rejected our request due to an error in our request: {error}"),
         )
     })?;

@@ -7,17 +7,17 @@ mod constraints;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use orangery_expression::{Expression, Scope};
+use orangery_expression::{Expression, ExpressionScope};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use self::constraints::Constraints;
 use crate::{
     object::{self, at, items, text},
-    operation::Part,
-    refusal::{Cause, Reason, Refusal},
+    operation::ObjectPart,
+    refusal::{Refusal, RefusalReason, StatusCause},
     resource::Served,
-    store::Store,
+    store::ObjectStore,
 };
 
 /// The kind of the policies.
@@ -28,7 +28,7 @@ const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.
 /// A write that is about to happen.
 pub(crate) struct Attempt<'a> {
     pub(crate) served: &'a Served,
-    pub(crate) part: Part,
+    pub(crate) part: ObjectPart,
     /// The namespace that the object lies in; none for objects of the cluster.
     pub(crate) namespace: Option<&'a Value>,
     /// None for a create.
@@ -43,15 +43,15 @@ pub(crate) struct Policies {
     /// Of the policies and of the bindings.
     bells: [watch::Receiver<u64>; 2],
     /// What was read last, and what the bells said then. Replaced as a whole.
-    read: RwLock<Option<Reading>>,
+    read: RwLock<Option<PolicyIndex>>,
 }
 
-type Reading = ([u64; 2], Arc<[Bound]>);
+type PolicyIndex = ([u64; 2], Arc<[BoundPolicy]>);
 
 /// A policy in the form that one binding gives it.
 #[derive(Debug)]
-struct Bound {
-    policy: Arc<Policy>,
+struct BoundPolicy {
+    policy: Arc<AdmissionPolicy>,
     binding: String,
     constraints: Constraints,
     denies: bool,
@@ -59,7 +59,7 @@ struct Bound {
 }
 
 #[derive(Debug)]
-struct Policy {
+struct AdmissionPolicy {
     name: String,
     constraints: Constraints,
     conditions: Vec<Expression>,
@@ -74,24 +74,24 @@ struct Validation {
     expression: Expression,
     message: String,
     message_expression: Option<Expression>,
-    reason: Reason,
+    reason: RefusalReason,
 }
 
 /// Why a write is not as a policy wants it.
 struct Objection<'a> {
     message: String,
-    reason: Reason,
-    bound: &'a Bound,
+    reason: RefusalReason,
+    bound: &'a BoundPolicy,
 }
 
 impl Policies {
     /// The policies that lie in a store.
-    pub(crate) fn of(store: &Store) -> Self {
+    pub(crate) fn of(store: &ObjectStore) -> Self {
         Self { bells: [store.bell(POLICIES), store.bell(BINDINGS)], read: RwLock::default() }
     }
 
     /// Refuses what a policy denies, and answers the warnings of the others.
-    pub(crate) fn judge(&self, store: &Store, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
+    pub(crate) fn judge(&self, store: &ObjectStore, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
         let mut warnings = Vec::new();
         for bound in self.current(store).iter().filter(|bound| bound.selects(attempt)) {
             for objection in bound.objections(attempt) {
@@ -106,7 +106,7 @@ impl Policies {
         Ok(warnings)
     }
 
-    fn current(&self, store: &Store) -> Arc<[Bound]> {
+    fn current(&self, store: &ObjectStore) -> Arc<[BoundPolicy]> {
         let rung = self.bells.each_ref().map(|bell| *bell.borrow());
         let kept = self.read.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, bound)) = kept.filter(|(then, _)| *then == rung) {
@@ -118,16 +118,16 @@ impl Policies {
     }
 }
 
-fn read(store: &Store) -> Arc<[Bound]> {
+fn read(store: &ObjectStore) -> Arc<[BoundPolicy]> {
     let all = |shelf: &str| store.list(shelf, None, None).entries.into_iter().map(|(_, entry)| entry.value());
     // One that cannot be read was refused when it was written.
-    let policies: Vec<Arc<Policy>> =
-        all(POLICIES).filter_map(|policy| Policy::read(&policy).ok()).map(Arc::new).collect();
+    let policies: Vec<Arc<AdmissionPolicy>> =
+        all(POLICIES).filter_map(|policy| AdmissionPolicy::read(&policy).ok()).map(Arc::new).collect();
     let bind = |binding: Value| {
         let name = text(&binding, &["spec", "policyName"]).unwrap_or_default();
         let policy = policies.iter().find(|policy| policy.name == name)?;
         let does = |action: &str| items(&binding, &["spec", "validationActions"]).iter().any(|a| a == action);
-        Some(Bound {
+        Some(BoundPolicy {
             policy: Arc::clone(policy),
             binding: object::meta(&binding, "name").to_owned(),
             constraints: Constraints::read(at(&binding, &["spec", "matchResources"]).unwrap_or(&Value::Null)),
@@ -139,17 +139,17 @@ fn read(store: &Store) -> Arc<[Bound]> {
 }
 
 /// What is wrong with a policy.
-pub(crate) fn problems(policy: &Value) -> Vec<Cause> {
-    Policy::read(policy).err().unwrap_or_default()
+pub(crate) fn problems(policy: &Value) -> Vec<StatusCause> {
+    AdmissionPolicy::read(policy).err().unwrap_or_default()
 }
 
-impl Policy {
-    fn read(policy: &Value) -> Result<Self, Vec<Cause>> {
+impl AdmissionPolicy {
+    fn read(policy: &Value) -> Result<Self, Vec<StatusCause>> {
         let spec = policy.get("spec").unwrap_or(&Value::Null);
         let mut causes = Vec::new();
         let mut compiled = |field: String, source: Option<&str>| {
             let found = Expression::compile(source.unwrap_or_default());
-            found.map_err(|why| causes.push(Cause::invalid(field, &json!(source), &why))).ok()
+            found.map_err(|why| causes.push(StatusCause::invalid(field, &json!(source), &why))).ok()
         };
         let list = |field: &'static str| items(spec, &[field]).iter().enumerate();
         let conditions = list("matchConditions").filter_map(|(index, condition)| {
@@ -188,16 +188,16 @@ impl Validation {
         let message = text(validation, &["message"]).map(|message| message.trim().to_owned());
         let message = message.unwrap_or_else(|| format!("failed expression: {}", expression.source()));
         let reason = match text(validation, &["reason"]) {
-            Some("Unauthorized") => Reason::Unauthorized,
-            Some("Forbidden") => Reason::Forbidden,
-            Some("RequestEntityTooLarge") => Reason::TooLarge,
-            _ => Reason::Invalid,
+            Some("Unauthorized") => RefusalReason::Unauthorized,
+            Some("Forbidden") => RefusalReason::Forbidden,
+            Some("RequestEntityTooLarge") => RefusalReason::TooLarge,
+            _ => RefusalReason::Invalid,
         };
         Self { expression, message, message_expression, reason }
     }
 
     /// Why it does not hold, if so.
-    fn objection(&self, scope: &Scope, lenient: bool) -> Option<String> {
+    fn objection(&self, scope: &ExpressionScope, lenient: bool) -> Option<String> {
         match self.expression.holds(scope) {
             Ok(true) => None,
             Ok(false) => {
@@ -213,7 +213,7 @@ impl Validation {
     }
 }
 
-impl Bound {
+impl BoundPolicy {
     fn selects(&self, attempt: &Attempt<'_>) -> bool {
         self.policy.constraints.select(attempt) && self.constraints.select(attempt)
     }
@@ -227,7 +227,7 @@ impl Bound {
                 Ok(true) => {}
                 Ok(false) => return Vec::new(),
                 Err(_) if policy.lenient => return Vec::new(),
-                Err(why) => return vec![object(why, Reason::Invalid)],
+                Err(why) => return vec![object(why, RefusalReason::Invalid)],
             }
         }
         for (name, expression) in &policy.variables {
@@ -258,10 +258,10 @@ impl Attempt<'_> {
         if self.old.is_some() { "UPDATE" } else { "CREATE" }
     }
 
-    fn scope(&self) -> Scope {
+    fn scope(&self) -> ExpressionScope {
         let resource = &self.served.resource;
         let version = &self.served.version().name;
-        let mut scope = Scope::new();
+        let mut scope = ExpressionScope::new();
         scope.name("object", self.new);
         scope.name("oldObject", self.old.unwrap_or(&Value::Null));
         scope.name("namespaceObject", self.namespace.unwrap_or(&Value::Null));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// Why a request is refused. Each reason has one HTTP code and one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum RefusalReason {
     BadRequest,
     Unauthorized,
     Forbidden,
@@ -20,7 +20,7 @@ pub(crate) enum Reason {
     InternalError,
 }
 
-impl Reason {
+impl RefusalReason {
     /// The HTTP status code.
     pub(crate) fn code(self) -> u16 {
         match self {
@@ -60,7 +60,7 @@ impl Reason {
 
 /// One reason in the field list of an `Invalid` or `Conflict` refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
+pub(crate) struct StatusCause {
     /// The word, such as `FieldValueRequired`.
     pub(crate) reason: &'static str,
     /// The sentence without the field.
@@ -69,7 +69,7 @@ pub(crate) struct Cause {
     pub(crate) field: String,
 }
 
-impl Cause {
+impl StatusCause {
     pub(crate) fn required(field: impl Into<String>, more: &str) -> Self {
         let message = if more.is_empty() { "Required value".to_owned() } else { format!("Required value: {more}") };
         Self { reason: "FieldValueRequired", message, field: field.into() }
@@ -110,40 +110,40 @@ fn shown(value: &Value) -> String {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refusal {
-    pub(crate) reason: Reason,
+    pub(crate) reason: RefusalReason,
     pub(crate) message: String,
     details: Option<Value>,
 }
 
 impl Refusal {
-    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: RefusalReason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), details: None }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
-        Self::new(Reason::BadRequest, message)
+        Self::new(RefusalReason::BadRequest, message)
     }
 
     /// The path names nothing this server has.
     pub(crate) fn unknown_path() -> Self {
-        Self::new(Reason::NotFound, "the server could not find the requested resource")
+        Self::new(RefusalReason::NotFound, "the server could not find the requested resource")
     }
 
     pub(crate) fn method_not_allowed() -> Self {
-        Self::new(Reason::MethodNotAllowed, "the server does not allow this method on the requested resource")
+        Self::new(RefusalReason::MethodNotAllowed, "the server does not allow this method on the requested resource")
     }
 
     pub(crate) fn not_found(resource: &str, name: &str) -> Self {
-        Self::about(Reason::NotFound, format!("{resource} \"{name}\" not found"), resource, name)
+        Self::about(RefusalReason::NotFound, format!("{resource} \"{name}\" not found"), resource, name)
     }
 
     pub(crate) fn already_exists(resource: &str, name: &str) -> Self {
-        Self::about(Reason::AlreadyExists, format!("{resource} \"{name}\" already exists"), resource, name)
+        Self::about(RefusalReason::AlreadyExists, format!("{resource} \"{name}\" already exists"), resource, name)
     }
 
     pub(crate) fn conflict(resource: &str, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
-        Self::about(Reason::Conflict, message, resource, name)
+        Self::about(RefusalReason::Conflict, message, resource, name)
     }
 
     /// The object is no longer the one that the request was made for.
@@ -153,11 +153,11 @@ impl Refusal {
     }
 
     pub(crate) fn forbidden(resource: &str, name: &str, why: &str) -> Self {
-        Self::about(Reason::Forbidden, format!("{resource} \"{name}\" is forbidden: {why}"), resource, name)
+        Self::about(RefusalReason::Forbidden, format!("{resource} \"{name}\" is forbidden: {why}"), resource, name)
     }
 
     /// A policy denies it. The words are those of a cluster, whatever the reason is.
-    pub(crate) fn denied(reason: Reason, resource: &str, name: &str, why: &str) -> Self {
+    pub(crate) fn denied(reason: RefusalReason, resource: &str, name: &str, why: &str) -> Self {
         let mut refusal = Self::forbidden(resource, name, why);
         refusal.reason = reason;
         refusal.add_cause(json!({"message": why}));
@@ -181,23 +181,23 @@ impl Refusal {
 
     /// The history from `asked` on is no longer kept; the client has to list again.
     pub(crate) fn expired(asked: u64, oldest: u64) -> Self {
-        Self::new(Reason::Expired, format!("too old resource version: {asked} ({oldest})"))
+        Self::new(RefusalReason::Expired, format!("too old resource version: {asked} ({oldest})"))
     }
 
     /// The object breaks rules of its kind.
-    pub(crate) fn invalid(kind: &str, group: &str, name: &str, causes: &[Cause]) -> Self {
+    pub(crate) fn invalid(kind: &str, group: &str, name: &str, causes: &[StatusCause]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let message = format!("{qualified} \"{name}\" is invalid: {}", joined(causes));
         let details = json!({"name": name, "group": group, "kind": kind, "causes": listed(causes)});
-        Self { reason: Reason::Invalid, message, details: Some(details) }
+        Self { reason: RefusalReason::Invalid, message, details: Some(details) }
     }
 
     /// Server-side apply met fields of other managers.
-    pub(crate) fn apply_conflict(message: String, causes: &[Cause]) -> Self {
-        Self { reason: Reason::Conflict, message, details: Some(json!({"causes": listed(causes)})) }
+    pub(crate) fn apply_conflict(message: String, causes: &[StatusCause]) -> Self {
+        Self { reason: RefusalReason::Conflict, message, details: Some(json!({"causes": listed(causes)})) }
     }
 
-    fn about(reason: Reason, message: String, resource: &str, name: &str) -> Self {
+    fn about(reason: RefusalReason, message: String, resource: &str, name: &str) -> Self {
         let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
         let mut details = json!({"name": name, "kind": plural});
         if !group.is_empty()
@@ -221,13 +221,13 @@ impl Refusal {
     }
 }
 
-fn joined(causes: &[Cause]) -> String {
+fn joined(causes: &[StatusCause]) -> String {
     match causes {
         [only] => only.sentence(),
-        many => format!("[{}]", many.iter().map(Cause::sentence).collect::<Vec<_>>().join(", ")),
+        many => format!("[{}]", many.iter().map(StatusCause::sentence).collect::<Vec<_>>().join(", ")),
     }
 }
 
-fn listed(causes: &[Cause]) -> Vec<Value> {
+fn listed(causes: &[StatusCause]) -> Vec<Value> {
     causes.iter().map(|c| json!({"reason": c.reason, "message": c.message, "field": c.field})).collect()
 }

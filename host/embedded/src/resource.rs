@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{crd::Schema, present::Column};
+use crate::{crd::OpenApiSchema, present::Column};
 
 /// One resource of one API group, in all its versions.
 #[derive(Debug)]
-pub(crate) struct Resource {
+pub(crate) struct ServedResource {
     /// Empty for the core group.
     pub(crate) group: String,
     pub(crate) plural: String,
@@ -19,13 +19,13 @@ pub(crate) struct Resource {
     /// Where its objects lie: `plural.group`, as messages name it too.
     pub(crate) shelf: Arc<str>,
     /// Served versions, the preferred one first.
-    pub(crate) versions: Vec<Version>,
-    pub(crate) origin: Origin,
+    pub(crate) versions: Vec<ServedVersion>,
+    pub(crate) origin: ResourceOrigin,
 }
 
 /// Where a resource comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ResourceOrigin {
     /// The table of built-in kinds.
     Builtin,
     /// A CustomResourceDefinition.
@@ -38,7 +38,7 @@ pub(crate) enum Origin {
 
 /// One version of a resource.
 #[derive(Debug)]
-pub(crate) struct Version {
+pub(crate) struct ServedVersion {
     pub(crate) name: String,
     /// Whether `/status` is its own subresource.
     pub(crate) status: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Version {
     /// When `metadata.generation` grows.
     pub(crate) generation: Generation,
     pub(crate) columns: Arc<[Column]>,
-    pub(crate) schema: Option<Arc<Schema>>,
+    pub(crate) schema: Option<Arc<OpenApiSchema>>,
 }
 
 /// When `metadata.generation` grows.
@@ -71,18 +71,18 @@ pub(crate) struct Scale {
 /// A resource at one of its versions: what a request path names.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
-    pub(crate) resource: Arc<Resource>,
+    pub(crate) resource: Arc<ServedResource>,
     index: usize,
 }
 
 impl Served {
     /// The resource at a version; none if that is not served.
-    pub(crate) fn new(resource: &Arc<Resource>, version: &str) -> Option<Self> {
+    pub(crate) fn new(resource: &Arc<ServedResource>, version: &str) -> Option<Self> {
         let index = resource.versions.iter().position(|candidate| candidate.name == version)?;
         Some(Self { resource: Arc::clone(resource), index })
     }
 
-    pub(crate) fn version(&self) -> &Version {
+    pub(crate) fn version(&self) -> &ServedVersion {
         self.resource.versions.get(self.index).expect("`new` found the version at this place")
     }
 
@@ -100,11 +100,11 @@ impl Served {
     }
 
     pub(crate) fn is_custom(&self) -> bool {
-        matches!(self.resource.origin, Origin::Custom | Origin::Terminating)
+        matches!(self.resource.origin, ResourceOrigin::Custom | ResourceOrigin::Terminating)
     }
 }
 
-impl Resource {
+impl ServedResource {
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
@@ -112,8 +112,8 @@ impl Resource {
     /// What clients may do with it, for discovery.
     pub(crate) fn verbs(&self) -> &'static [&'static str] {
         match self.origin {
-            Origin::Answered => &["create"],
-            Origin::Builtin | Origin::Custom | Origin::Terminating => {
+            ResourceOrigin::Answered => &["create"],
+            ResourceOrigin::Builtin | ResourceOrigin::Custom | ResourceOrigin::Terminating => {
                 &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
             }
         }

@@ -5,18 +5,18 @@ use serde_json::Value;
 use crate::{
     object,
     refusal::Refusal,
-    store::{Entry, Name},
+    store::{ObjectName, ObjectVersion},
 };
 
 /// What a list, a watch or a deletion of many selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Selector {
-    labels: Vec<Requirement>,
+pub(crate) struct ListSelector {
+    labels: Vec<LabelRequirement>,
     fields: Vec<FieldRequirement>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Requirement {
+enum LabelRequirement {
     Exists(String),
     Missing(String),
     In(String, Vec<String>),
@@ -30,7 +30,7 @@ struct FieldRequirement {
     equal: bool,
 }
 
-impl Selector {
+impl ListSelector {
     /// Reads both selectors as they stand in a query.
     pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Refusal> {
         Ok(Self {
@@ -52,13 +52,13 @@ impl Selector {
     }
 
     /// Whether an object is selected.
-    pub(crate) fn matches(&self, name: &Name, entry: &Entry) -> bool {
+    pub(crate) fn matches(&self, name: &ObjectName, entry: &ObjectVersion) -> bool {
         let label = |key: &str| entry.head.labels.iter().find(|(name, _)| &**name == key).map(|(_, value)| &**value);
         self.labels.iter().all(|requirement| requirement.holds(label))
             && (self.fields.is_empty() || self.fields_match(name, entry))
     }
 
-    fn fields_match(&self, name: &Name, entry: &Entry) -> bool {
+    fn fields_match(&self, name: &ObjectName, entry: &ObjectVersion) -> bool {
         // The object is read only where its key does not answer.
         let mut whole: Option<Value> = None;
         self.fields.iter().all(|field| {
@@ -79,23 +79,23 @@ impl Selector {
 
 /// A selector of labels as objects bear it: `matchLabels` and `matchExpressions`. An empty one selects everything.
 #[derive(Debug)]
-pub(crate) struct LabelSelector(Vec<Requirement>);
+pub(crate) struct LabelSelector(Vec<LabelRequirement>);
 
 impl LabelSelector {
     /// The selector of a field. An expression with a word that does not exist selects nothing.
     pub(crate) fn read(selector: &Value) -> Self {
         let labels = object::at(selector, &["matchLabels"]).and_then(Value::as_object).into_iter().flatten();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let labels = labels.map(|(key, value)| Requirement::In(key.clone(), vec![text(value)]));
+        let labels = labels.map(|(key, value)| LabelRequirement::In(key.clone(), vec![text(value)]));
         let expressions = object::items(selector, &["matchExpressions"]).iter().map(|expression| {
             let key = object::text(expression, &["key"]).unwrap_or_default().to_owned();
             let values = object::items(expression, &["values"]).iter().map(text).collect();
             match object::text(expression, &["operator"]) {
-                Some("In") => Requirement::In(key, values),
-                Some("NotIn") => Requirement::NotIn(key, values),
-                Some("Exists") => Requirement::Exists(key),
-                Some("DoesNotExist") => Requirement::Missing(key),
-                _ => Requirement::In(key, Vec::new()),
+                Some("In") => LabelRequirement::In(key, values),
+                Some("NotIn") => LabelRequirement::NotIn(key, values),
+                Some("Exists") => LabelRequirement::Exists(key),
+                Some("DoesNotExist") => LabelRequirement::Missing(key),
+                _ => LabelRequirement::In(key, Vec::new()),
             }
         });
         Self(labels.chain(expressions).collect())
@@ -108,7 +108,7 @@ impl LabelSelector {
     }
 }
 
-impl Requirement {
+impl LabelRequirement {
     fn holds<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         match self {
             Self::Exists(key) => label(key).is_some(),
@@ -119,7 +119,7 @@ impl Requirement {
     }
 }
 
-fn label_requirements(text: &str) -> Result<Vec<Requirement>, Refusal> {
+fn label_requirements(text: &str) -> Result<Vec<LabelRequirement>, Refusal> {
     let refused = |part: &str| Refusal::bad_request(format!("unable to parse requirement: \"{part}\" in \"{text}\""));
     let mut requirements = Vec::new();
     for part in split_outside_parentheses(text) {
@@ -132,26 +132,26 @@ fn label_requirements(text: &str) -> Result<Vec<Requirement>, Refusal> {
     Ok(requirements)
 }
 
-fn label_requirement(part: &str) -> Option<Requirement> {
+fn label_requirement(part: &str) -> Option<LabelRequirement> {
     if let Some((head, values)) = part.strip_suffix(')').and_then(|part| part.split_once('(')) {
         let (key, word) = head.trim().rsplit_once(char::is_whitespace)?;
         let values = values.split(',').map(|value| value.trim().to_owned()).collect();
         return match word {
-            "in" => Some(Requirement::In(name(key)?, values)),
-            "notin" => Some(Requirement::NotIn(name(key)?, values)),
+            "in" => Some(LabelRequirement::In(name(key)?, values)),
+            "notin" => Some(LabelRequirement::NotIn(name(key)?, values)),
             _ => None,
         };
     }
     let value = |value: &str| vec![value.trim().to_owned()];
     if let Some((key, wanted)) = part.split_once("!=") {
-        return Some(Requirement::NotIn(name(key)?, value(wanted)));
+        return Some(LabelRequirement::NotIn(name(key)?, value(wanted)));
     }
     if let Some((key, wanted)) = part.split_once("==").or_else(|| part.split_once('=')) {
-        return Some(Requirement::In(name(key)?, value(wanted)));
+        return Some(LabelRequirement::In(name(key)?, value(wanted)));
     }
     match part.strip_prefix('!') {
-        Some(key) => Some(Requirement::Missing(name(key)?)),
-        None => Some(Requirement::Exists(name(part)?)),
+        Some(key) => Some(LabelRequirement::Missing(name(key)?)),
+        None => Some(LabelRequirement::Exists(name(part)?)),
     }
 }
 
@@ -205,9 +205,9 @@ mod tests {
     #[track_caller]
     fn check(labels: &str, fields: &str, expected: bool) {
         let object = json!({"metadata": {"labels": {"app": "web", "tier": "front"}}, "status": {"phase": "Running"}});
-        let entry = Entry::encode(object, 1);
-        let selector = Selector::parse(Some(labels), Some(fields)).unwrap();
-        assert_eq!(selector.matches(&Name::new("ns", "n"), &entry), expected, "{labels} {fields}");
+        let entry = ObjectVersion::encode(object, 1);
+        let selector = ListSelector::parse(Some(labels), Some(fields)).unwrap();
+        assert_eq!(selector.matches(&ObjectName::new("ns", "n"), &entry), expected, "{labels} {fields}");
     }
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
 
     #[test]
     fn a_selector_that_makes_no_sense_is_refused() {
-        assert!(Selector::parse(Some("a b"), None).is_err());
-        assert!(Selector::parse(Some("a=b,"), None).is_err());
-        assert!(Selector::parse(None, Some("metadata.name")).is_err());
+        assert!(ListSelector::parse(Some("a b"), None).is_err());
+        assert!(ListSelector::parse(Some("a=b,"), None).is_err());
+        assert!(ListSelector::parse(None, Some("metadata.name")).is_err());
     }
 }

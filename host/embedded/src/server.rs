@@ -8,13 +8,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{
     Options, Storage,
-    cluster::{Cluster, key},
+    cluster::{EmbeddedCluster, key},
     http,
-    identity::{Identity, IdentityError},
+    identity::{IdentityError, ServerIdentity},
     lifecycle,
-    operation::{Call, FieldValidation, Part},
-    refusal::{Reason, Refusal},
-    store::{FolderError, Store},
+    operation::{FieldValidation, ObjectPart, WriteRequest},
+    refusal::{Refusal, RefusalReason},
+    store::{DataFolderError, ObjectStore},
 };
 
 /// The namespaces that are always there.
@@ -25,7 +25,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 pub enum StartError {
     /// The data folder cannot be used.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] DataFolderError),
     /// There are no certificates, or no token.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -58,7 +58,7 @@ pub enum StartError {
 
 /// A running API server. Dropping it leaves it running; `stop` ends it.
 pub struct Server {
-    cluster: Arc<Cluster>,
+    cluster: Arc<EmbeddedCluster>,
     address: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -87,7 +87,7 @@ pub async fn start(options: Options) -> Result<Server, StartError> {
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     };
     let tls = TlsAcceptor::from(identity.tls()?);
-    let cluster = Arc::new(Cluster::new(store, identity, clock));
+    let cluster = Arc::new(EmbeddedCluster::new(store, identity, clock));
     let lifecycle = tokio::spawn(lifecycle::run(Arc::clone(&cluster), notes));
     for namespace in NAMESPACES {
         make_namespace(&cluster, namespace).await?;
@@ -97,38 +97,38 @@ pub async fn start(options: Options) -> Result<Server, StartError> {
     Ok(Server { cluster, address, tasks: vec![accept, lifecycle] })
 }
 
-type Opened = (Store, tokio::sync::mpsc::UnboundedReceiver<crate::store::Note>, Identity);
+type OpenedStore = (ObjectStore, tokio::sync::mpsc::UnboundedReceiver<crate::store::Note>, ServerIdentity);
 
-fn open(storage: &Storage) -> Result<Opened, StartError> {
+fn open(storage: &Storage) -> Result<OpenedStore, StartError> {
     match storage {
         Storage::Memory => {
-            let (store, notes) = Store::in_memory();
-            Ok((store, notes, Identity::fresh()?))
+            let (store, notes) = ObjectStore::in_memory();
+            Ok((store, notes, ServerIdentity::fresh()?))
         }
         // The store's lock is taken before the identity is read or made.
         Storage::Folder(folder) => {
-            let (store, notes) = Store::in_folder(folder)?;
-            Ok((store, notes, Identity::in_folder(folder)?))
+            let (store, notes) = ObjectStore::in_folder(folder)?;
+            Ok((store, notes, ServerIdentity::in_folder(folder)?))
         }
     }
 }
 
-async fn make_namespace(cluster: &Cluster, namespace: &'static str) -> Result<(), StartError> {
+async fn make_namespace(cluster: &EmbeddedCluster, namespace: &'static str) -> Result<(), StartError> {
     let refused = |refusal: Refusal| StartError::Namespace { namespace, why: refusal.message };
     let served = cluster.catalog().on_shelf("namespaces").ok_or_else(Refusal::unknown_path).map_err(refused)?;
     if cluster.store.get(&key(&served, "", namespace)).is_some() {
         return Ok(());
     }
-    let call = Call {
+    let call = WriteRequest {
         served,
         namespace: String::new(),
-        part: Part::Main,
+        part: ObjectPart::Main,
         dry_run: false,
         manager: "kube-apiserver".to_owned(),
         validation: FieldValidation::Ignore,
     };
     match cluster.create(&call, json!({"metadata": {"name": namespace}})).await {
-        Err(refusal) if refusal.reason != Reason::AlreadyExists => Err(refused(refusal)),
+        Err(refusal) if refusal.reason != RefusalReason::AlreadyExists => Err(refused(refusal)),
         _ => Ok(()),
     }
 }

@@ -19,16 +19,16 @@ use std::{
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use self::disk::FolderError;
+pub use self::disk::DataFolderError;
 pub(crate) use self::{
     disk::write_whole,
-    entry::{Entry, Head, Key, Name},
+    entry::{ObjectHead, ObjectName, ObjectVersion, StoreKey},
     ledger::Note,
-    shelf::{Change, Happening},
+    shelf::{Happening, StoreChange},
 };
 use self::{
     disk::{Disk, Line},
-    ledger::Ledger,
+    ledger::StoreState,
 };
 
 /// What a write expects to find.
@@ -42,8 +42,8 @@ pub(crate) enum Expect {
 
 /// One change asked of the store.
 #[derive(Debug)]
-pub(crate) struct Write {
-    pub(crate) key: Key,
+pub(crate) struct StoreWrite {
+    pub(crate) key: StoreKey,
     pub(crate) expect: Expect,
     /// The object's new form; for a deletion its last one.
     pub(crate) object: Value,
@@ -52,7 +52,7 @@ pub(crate) struct Write {
 
 /// Why the store does not do it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum WriteError {
+pub(crate) enum StoreWriteError {
     #[error("the object exists already")]
     Exists,
     #[error("the object changed or went away meanwhile")]
@@ -67,56 +67,56 @@ pub(crate) enum WriteError {
 
 /// A piece of a list.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct ListPage {
     /// The revision of the state that was listed.
     pub(crate) revision: u64,
-    pub(crate) entries: Vec<(Name, Arc<Entry>)>,
+    pub(crate) entries: Vec<(ObjectName, Arc<ObjectVersion>)>,
 }
 
 /// The store. Cheap to clone; all clones are one store.
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
-    shared: Arc<Shared>,
+pub(crate) struct ObjectStore {
+    shared: Arc<SharedStore>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedStore {
     /// Guards the shelves, the indexes and the queue of the disk, all of which change together.
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<StoreState>,
     /// Tells the writer of the disk that something queued up, or that it is time to end.
     queued: Condvar,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Store {
+impl ObjectStore {
     /// An empty store in memory. The receiver is told what the lifecycle of objects needs to know.
     pub(crate) fn in_memory() -> (Self, mpsc::UnboundedReceiver<Note>) {
         let (notes, receiver) = mpsc::unbounded_channel();
-        (Self::new(Ledger::new(0, notes, None)), receiver)
+        (Self::new(StoreState::new(0, notes, None)), receiver)
     }
 
     /// The store of a data folder.
-    pub(crate) fn in_folder(folder: &Path) -> Result<(Self, mpsc::UnboundedReceiver<Note>), FolderError> {
+    pub(crate) fn in_folder(folder: &Path) -> Result<(Self, mpsc::UnboundedReceiver<Note>), DataFolderError> {
         let (disk, loaded) = Disk::open(folder)?;
         let (notes, receiver) = mpsc::unbounded_channel();
-        let mut ledger = Ledger::new(loaded.revision, notes, Some(Vec::new()));
+        let mut ledger = StoreState::new(loaded.revision, notes, Some(Vec::new()));
         for (key, entry) in loaded.entries {
             ledger.load(key, entry);
         }
         let store = Self::new(ledger);
         let shared = Arc::clone(&store.shared);
         let writer = std::thread::Builder::new().name("store".to_owned()).spawn(move || write_out(&shared, &disk));
-        let failed = |source| FolderError::File { file: folder.to_owned(), source };
+        let failed = |source| DataFolderError::File { file: folder.to_owned(), source };
         *store.shared.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer.map_err(failed)?);
         Ok((store, receiver))
     }
 
-    fn new(ledger: Ledger) -> Self {
-        let shared = Shared { ledger: Mutex::new(ledger), queued: Condvar::new(), writer: Mutex::new(None) };
+    fn new(ledger: StoreState) -> Self {
+        let shared = SharedStore { ledger: Mutex::new(ledger), queued: Condvar::new(), writer: Mutex::new(None) };
         Self { shared: Arc::new(shared) }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    fn ledger(&self) -> MutexGuard<'_, StoreState> {
         self.shared.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,36 +126,36 @@ impl Store {
     }
 
     /// The visible form of an object.
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Entry>> {
+    pub(crate) fn get(&self, key: &StoreKey) -> Option<Arc<ObjectVersion>> {
         self.ledger().shelf(&key.shelf)?.objects.get(&key.name).cloned()
     }
 
     /// The form that the next write has to start from: also one that is on its way to the disk.
-    pub(crate) fn latest(&self, key: &Key) -> Option<Arc<Entry>> {
+    pub(crate) fn latest(&self, key: &StoreKey) -> Option<Arc<ObjectVersion>> {
         self.ledger().latest(key)
     }
 
     /// Where the object with this uid lies.
-    pub(crate) fn find(&self, uid: &str) -> Option<Key> {
+    pub(crate) fn find(&self, uid: &str) -> Option<StoreKey> {
         self.ledger().by_uid(uid).cloned()
     }
 
     /// The objects that name this uid as an owner.
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<Key> {
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<StoreKey> {
         self.ledger().dependents(uid)
     }
 
     /// Objects of a shelf in order: of one namespace or all, after a name, for as long as `keep` wants more.
-    pub(crate) fn list(&self, shelf: &str, namespace: Option<&str>, after: Option<&Name>) -> Page {
+    pub(crate) fn list(&self, shelf: &str, namespace: Option<&str>, after: Option<&ObjectName>) -> ListPage {
         let ledger = self.ledger();
         let entries = ledger.shelf(shelf).map(|shelf| {
             shelf.range(namespace, after).map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect()
         });
-        Page { revision: ledger.shown(), entries: entries.unwrap_or_default() }
+        ListPage { revision: ledger.shown(), entries: entries.unwrap_or_default() }
     }
 
     /// What lies in a namespace, on all shelves.
-    pub(crate) fn contents(&self, namespace: &str) -> Vec<Key> {
+    pub(crate) fn contents(&self, namespace: &str) -> Vec<StoreKey> {
         self.ledger().contents(namespace)
     }
 
@@ -170,7 +170,7 @@ impl Store {
     }
 
     /// At most `most` changes of a shelf after a revision; or the oldest revision one can still start from.
-    pub(crate) fn changes_after(&self, shelf: &str, revision: u64, most: usize) -> Result<Vec<Arc<Change>>, u64> {
+    pub(crate) fn changes_after(&self, shelf: &str, revision: u64, most: usize) -> Result<Vec<Arc<StoreChange>>, u64> {
         let mut ledger = self.ledger();
         if revision > ledger.shown() {
             return Err(ledger.shown());
@@ -184,7 +184,7 @@ impl Store {
     }
 
     /// Carries out a write, and answers once it is durable and visible.
-    pub(crate) async fn write(&self, write: Write) -> Result<Arc<Entry>, WriteError> {
+    pub(crate) async fn write(&self, write: StoreWrite) -> Result<Arc<ObjectVersion>, StoreWriteError> {
         let (entry, durable) = {
             let mut ledger = self.ledger();
             ledger.accept(write)?
@@ -193,8 +193,8 @@ impl Store {
         self.shared.queued.notify_one();
         match durable.await {
             Ok(Ok(())) => Ok(entry),
-            Ok(Err(error)) => Err(WriteError::Disk(error)),
-            Err(oneshot::error::RecvError { .. }) => Err(WriteError::Disk("the store was closed".to_owned())),
+            Ok(Err(error)) => Err(StoreWriteError::Disk(error)),
+            Err(oneshot::error::RecvError { .. }) => Err(StoreWriteError::Disk("the store was closed".to_owned())),
         }
     }
 
@@ -212,10 +212,10 @@ impl Store {
 }
 
 /// The thread that writes the disk.
-fn write_out(shared: &Shared, disk: &Disk) {
+fn write_out(shared: &SharedStore, disk: &Disk) {
     let lock = || shared.ledger.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let idle = |ledger: &mut Ledger| ledger.is_idle();
+        let idle = |ledger: &mut StoreState| ledger.is_idle();
         let mut ledger = shared.queued.wait_while(lock(), idle).unwrap_or_else(PoisonError::into_inner);
         let batch = ledger.take_batch();
         drop(ledger);

@@ -18,12 +18,12 @@ enum Extent<'a> {
     /// It is this one.
     Known(&'a Value),
     /// It is at most as large.
-    Bound(Bound),
+    Bound(SizeBound),
 }
 
 /// How large a value can be.
 #[derive(Clone, Copy, Default)]
-struct Bound {
+struct SizeBound {
     /// How many elements or entries it has.
     items: u64,
     /// What its largest element weighs.
@@ -35,7 +35,7 @@ struct Bound {
 /// Variables of comprehensions, innermost last.
 type Locals<'e, 'a> = Vec<(&'e str, Extent<'a>)>;
 
-impl Bound {
+impl SizeBound {
     fn scalar(weight: u64) -> Self {
         Self { items: 0, each: 0, weight }
     }
@@ -72,17 +72,17 @@ impl Bound {
 }
 
 impl<'a> Extent<'a> {
-    fn bound(self) -> Bound {
+    fn bound(self) -> SizeBound {
         match self {
-            Extent::Known(value) => Bound::of(value),
+            Extent::Known(value) => SizeBound::of(value),
             Extent::Bound(bound) => bound,
         }
     }
 
     fn member(self, name: &str) -> Self {
         match self {
-            Extent::Known(value) => value.get(name).map_or(Extent::Bound(Bound::default()), Extent::Known),
-            Extent::Bound(bound) => Extent::Bound(Bound::within(bound.each)),
+            Extent::Known(value) => value.get(name).map_or(Extent::Bound(SizeBound::default()), Extent::Known),
+            Extent::Bound(bound) => Extent::Bound(SizeBound::within(bound.each)),
         }
     }
 }
@@ -122,8 +122,8 @@ impl<'a> Estimate<'a> {
     fn extent<'e>(&mut self, expression: &'e Expr, locals: &mut Locals<'e, 'a>) -> Extent<'a> {
         self.pay(1);
         match expression {
-            Expr::Unspecified => Extent::Bound(Bound::default()),
-            Expr::Literal(literal) => Extent::Bound(Bound::scalar(match literal {
+            Expr::Unspecified => Extent::Bound(SizeBound::default()),
+            Expr::Literal(literal) => Extent::Bound(SizeBound::scalar(match literal {
                 LiteralValue::String(text) => add(1, number(text.inner().len())),
                 LiteralValue::Bytes(bytes) => add(1, number(bytes.inner().len())),
                 _ => 1,
@@ -133,10 +133,10 @@ impl<'a> Estimate<'a> {
                 .rev()
                 .find_map(|(local, extent)| (local == name).then_some(*extent))
                 .or_else(|| self.document.get(name).map(Extent::Known))
-                .unwrap_or(Extent::Bound(Bound::default())),
+                .unwrap_or(Extent::Bound(SizeBound::default())),
             Expr::Select(select) => {
                 let operand = self.extent(&select.operand.expr, locals);
-                if select.test { Extent::Bound(Bound::scalar(1)) } else { operand.member(&select.field) }
+                if select.test { Extent::Bound(SizeBound::scalar(1)) } else { operand.member(&select.field) }
             }
             Expr::List(list) => {
                 let elements = list.elements.iter().map(|element| &element.expr);
@@ -146,7 +146,7 @@ impl<'a> Estimate<'a> {
             Expr::Struct(made) => self.entries(made.entries.iter().map(|entry| &entry.expr), locals),
             Expr::Call(call) => {
                 let target = call.target.iter().map(|target| &target.expr);
-                let args: Vec<Bound> = target
+                let args: Vec<SizeBound> = target
                     .chain(call.args.iter().map(|arg| &arg.expr))
                     .map(|arg| self.extent(arg, locals).bound())
                     .collect();
@@ -162,7 +162,7 @@ impl<'a> Estimate<'a> {
         items: usize,
         locals: &mut Locals<'e, 'a>,
     ) -> Extent<'a> {
-        let mut bound = Bound { items: number(items), each: 0, weight: 1 };
+        let mut bound = SizeBound { items: number(items), each: 0, weight: 1 };
         for element in elements {
             let weight = self.extent(element, locals).bound().weight;
             bound.each = bound.each.max(weight);
@@ -184,63 +184,63 @@ impl<'a> Estimate<'a> {
     }
 
     /// What a function makes of its arguments, the target first.
-    fn call(&mut self, name: &str, args: &[Bound]) -> Bound {
+    fn call(&mut self, name: &str, args: &[SizeBound]) -> SizeBound {
         let sum = args.iter().fold(0, |sum, arg| add(sum, arg.weight));
         let of = |index: usize| args.get(index).copied().unwrap_or_default();
         match name {
             operators::ADD => {
                 self.pay(sum);
                 let (left, right) = (of(0), of(1));
-                Bound { items: add(left.items, right.items), each: left.each.max(right.each), weight: sum }
+                SizeBound { items: add(left.items, right.items), each: left.each.max(right.each), weight: sum }
             }
             operators::CONDITIONAL => of(1).or(of(2)),
-            operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT => Bound::within(of(0).each.max(1)),
+            operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT => SizeBound::within(of(0).each.max(1)),
             // Between any two letters the third one may come to stand.
             "replace" => {
                 let weight = of(0).weight.saturating_mul(add(of(2).weight, 1));
                 self.pay(weight);
-                Bound::scalar(weight)
+                SizeBound::scalar(weight)
             }
             "join" => {
                 let weight = add(of(0).weight, of(0).items.saturating_mul(of(1).weight));
                 self.pay(weight);
-                Bound::scalar(weight)
+                SizeBound::scalar(weight)
             }
             // A number is written with at most a thousand digits.
             "format" => {
                 let weight = add(sum, of(0).weight.saturating_mul(1000)).saturating_mul(2);
                 self.pay(weight);
-                Bound::scalar(weight)
+                SizeBound::scalar(weight)
             }
             // A number has up to 326 letters.
             "string" => {
                 let weight = add(sum, 330);
                 self.pay(weight);
-                Bound::scalar(weight)
+                SizeBound::scalar(weight)
             }
             // The pattern is compiled at each call.
             "matches" => {
                 self.pay(MATCHING);
                 self.pay(of(0).weight.saturating_mul(of(1).weight));
-                Bound::scalar(1)
+                SizeBound::scalar(1)
             }
             operators::IN | "indexOf" | "lastIndexOf" | "contains" => {
                 self.pay(add(sum, of(0).weight.saturating_mul(of(1).items.max(1))));
-                Bound::scalar(1)
+                SizeBound::scalar(1)
             }
             _ => {
                 self.pay(sum);
-                Bound::within(add(1, sum.saturating_mul(2)))
+                SizeBound::within(add(1, sum.saturating_mul(2)))
             }
         }
     }
 
-    fn comprehension<'e>(&mut self, of: &'e ComprehensionExpr, locals: &mut Locals<'e, 'a>) -> Bound {
+    fn comprehension<'e>(&mut self, of: &'e ComprehensionExpr, locals: &mut Locals<'e, 'a>) -> SizeBound {
         let range = self.extent(&of.iter_range.expr, locals).bound();
         // Its elements are copied.
         self.pay(range.weight);
         let begin = self.extent(&of.accu_init.expr, locals).bound();
-        let element = Extent::Bound(Bound::within(range.each.max(1)));
+        let element = Extent::Bound(SizeBound::within(range.each.max(1)));
         let depth = locals.len();
         locals.push((&of.iter_var, element));
         locals.extend(of.iter_var2.as_deref().map(|name| (name, element)));
@@ -251,7 +251,7 @@ impl<'a> Estimate<'a> {
         let once = std::mem::replace(&mut self.cost, before);
         // Each round adds as much as the first: macros append, and nobody writes the loop himself.
         let after = |begin: u64, step: u64| add(begin, range.items.saturating_mul(step.saturating_sub(begin)));
-        let end = Bound {
+        let end = SizeBound {
             items: after(begin.items, step.items),
             each: begin.each.max(step.each),
             weight: after(begin.weight, step.weight),

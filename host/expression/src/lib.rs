@@ -1,7 +1,7 @@
 //! Expressions in CEL over JSON, with the functions of Kubernetes that policies use: the standard ones, those of strings,
 //! and `indexOf` and `lastIndexOf` of lists.
 //!
-//! [`Expression::holds`] evaluates in a [`Scope`] that may be used many times, without a limit.
+//! [`Expression::holds`] evaluates in a [`ExpressionScope`] that may be used many times, without a limit.
 //! [`Expression::holds_of`] evaluates over one document: what the evaluation may cost at most is told before it begins,
 //! and one that could cost more than [`COST_LIMIT`] is refused. [`Expression::check`] finds what is wrong whatever the
 //! values are.
@@ -111,7 +111,7 @@ impl Expression {
     }
 
     /// Whether it holds.
-    pub fn holds(&self, scope: &Scope) -> Result<bool, String> {
+    pub fn holds(&self, scope: &ExpressionScope) -> Result<bool, String> {
         boolean(self.value(scope)?)
     }
 
@@ -124,7 +124,7 @@ impl Expression {
 
     fn evaluate(&self, document: &Map<String, Value>) -> Result<bool, String> {
         cost::within_limit(&self.program.expression().expr, document)?;
-        let mut scope = Scope::new();
+        let mut scope = ExpressionScope::new();
         scope.name_all(&self.reads(), document);
         // What the library says of an error may have values in it, which may be secrets, of any length.
         let value = self.program.execute(&scope.context).map_err(|error| match error {
@@ -154,14 +154,14 @@ impl Expression {
     }
 
     /// The text that it makes.
-    pub fn text(&self, scope: &Scope) -> Result<String, String> {
+    pub fn text(&self, scope: &ExpressionScope) -> Result<String, String> {
         match self.value(scope)? {
             CelValue::String(text) => Ok(text.to_string()),
             other => Err(format!("it is of type {} and not string", other.type_of())),
         }
     }
 
-    fn value(&self, scope: &Scope) -> Result<CelValue, String> {
+    fn value(&self, scope: &ExpressionScope) -> Result<CelValue, String> {
         within(self.levels, STACK_TO_WALK, || self.program.execute(&scope.context))
             .map_err(|error| lower(&error.to_string()))
     }
@@ -181,17 +181,17 @@ fn lower(sentence: &str) -> String {
 }
 
 /// What expressions can name.
-pub struct Scope {
+pub struct ExpressionScope {
     context: Context<'static, 'static>,
 }
 
-impl Default for Scope {
+impl Default for ExpressionScope {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Scope {
+impl ExpressionScope {
     /// A scope in which nothing has a name yet.
     pub fn new() -> Self {
         Self { context: Context::with_env(Arc::clone(&ENVIRONMENT)) }
@@ -260,7 +260,7 @@ mod tests {
 
     #[track_caller]
     fn check(source: &str, expected: Result<bool, &str>) {
-        let mut scope = Scope::new();
+        let mut scope = ExpressionScope::new();
         scope.name("object", &json!({"list": ["a", "b", "a"], "text": "Ab-1", "nested": {"n": 1, "none": null}}));
         scope.name("oldObject", &Value::Null);
         scope.define("names", &Expression::compile("object.list.map(entry, entry + 'x')").unwrap());
@@ -334,7 +334,7 @@ mod tests {
         check("object.absent == 1", Err("no such key: absent"));
         check("object.nested.n", Err("it is of type int and not bool"));
         assert!(Expression::compile("object.(").unwrap_err().starts_with("compilation failed: "));
-        let undefined = Expression::compile("variables.broken == 1").unwrap().holds(&Scope::new());
+        let undefined = Expression::compile("variables.broken == 1").unwrap().holds(&ExpressionScope::new());
         assert!(undefined.is_err());
     }
 }

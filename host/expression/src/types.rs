@@ -178,9 +178,9 @@ pub(crate) fn check(expression: &Expr, variables: &[(&str, Type)]) -> Result<(),
     }
 }
 
-type Scope<'e> = Vec<(&'e str, Type)>;
+type VariableTypes<'e> = Vec<(&'e str, Type)>;
 
-fn infer<'e>(expression: &'e Expr, scope: &mut Scope<'e>, declared: usize) -> Result<Type, String> {
+fn infer<'e>(expression: &'e Expr, scope: &mut VariableTypes<'e>, declared: usize) -> Result<Type, String> {
     match expression {
         Expr::Unspecified => Ok(Type::Any),
         Expr::Literal(literal) => Ok(match literal {
@@ -212,7 +212,7 @@ fn infer<'e>(expression: &'e Expr, scope: &mut Scope<'e>, declared: usize) -> Re
     }
 }
 
-fn variable(name: &str, scope: &Scope<'_>, declared: usize) -> Result<Type, String> {
+fn variable(name: &str, scope: &VariableTypes<'_>, declared: usize) -> Result<Type, String> {
     if let Some((_, of)) = scope.iter().rev().find(|(known, _)| *known == name) {
         return Ok(of.clone());
     }
@@ -238,7 +238,7 @@ fn member(of: &Type, field: &str, operand: &Expr) -> Result<Type, String> {
     }
 }
 
-fn call<'e>(called: &'e CallExpr, scope: &mut Scope<'e>, declared: usize) -> Result<Type, String> {
+fn call<'e>(called: &'e CallExpr, scope: &mut VariableTypes<'e>, declared: usize) -> Result<Type, String> {
     let name = called.func_name.as_str();
     let library = called.target.as_ref().and_then(|target| match &target.expr {
         Expr::Ident(root) if LIBRARIES.contains(&root.as_str()) => Some(format!("{root}.{name}")),
@@ -294,7 +294,11 @@ fn call<'e>(called: &'e CallExpr, scope: &mut Scope<'e>, declared: usize) -> Res
     }
 }
 
-fn comprehension<'e>(of: &'e ComprehensionExpr, scope: &mut Scope<'e>, declared: usize) -> Result<Type, String> {
+fn comprehension<'e>(
+    of: &'e ComprehensionExpr,
+    scope: &mut VariableTypes<'e>,
+    declared: usize,
+) -> Result<Type, String> {
     let range = infer(&of.iter_range.expr, scope, declared)?;
     let each = match range {
         Type::List(each) => *each,
@@ -410,7 +414,7 @@ mod tests {
                 }
                 member => format!("(null).{member}(null, null, null, null)"),
             };
-            let told = Expression::compile(&call).unwrap().holds(&crate::Scope::new());
+            let told = Expression::compile(&call).unwrap().holds(&crate::ExpressionScope::new());
             assert!(!told.clone().is_err_and(|told| told.contains("ndeclared")), "{call}: {told:?}");
         }
     }

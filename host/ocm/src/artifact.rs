@@ -19,14 +19,14 @@ pub trait Artifact: Send + Sync {
     /// All of it, compared with its digest.
     fn content(&self) -> BoxFuture<'_, Result<Arc<Vec<u8>>, Fault>>;
     /// Another layer of the same artifact, such as the provenance of a chart; `None` where it has none of this media type.
-    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a>;
+    fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a>;
 }
 
 /// What a search for a layer ends with.
-pub type Layer<'a> = BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>>;
+pub type LayerFuture<'a> = BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>>;
 
 /// What a search for content ends with.
-pub type Found<'a> = BoxFuture<'a, Result<Arc<dyn Artifact>, Fault>>;
+pub type ArtifactFuture<'a> = BoxFuture<'a, Result<Arc<dyn Artifact>, Fault>>;
 
 /// Content of registries and web servers, asked for with the credentials of one Context. Grants are checked by the caller.
 pub trait Artifacts: Send + Sync {
@@ -34,17 +34,17 @@ pub trait Artifacts: Send + Sync {
     /// of the reference, and the layer the digest that the manifest says, or the answer is a fault.
     fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>>;
     /// An artifact of a registry, as it is now: a chart where it has one, else its first layer.
-    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a>;
+    fn oci<'a>(&'a self, reference: &'a str) -> ArtifactFuture<'a>;
     /// A file of a web server.
-    fn url<'a>(&'a self, url: &'a str) -> Found<'a>;
+    fn url<'a>(&'a self, url: &'a str) -> ArtifactFuture<'a>;
     /// A chart of a classic repository, or of the registry where the address begins with `oci://`.
-    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> Found<'a>;
+    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> ArtifactFuture<'a>;
 }
 
 /// Resources of component versions, by the key that the template function `getResourceKey` gives.
 pub trait Resources: Send + Sync {
     /// The content of a resource. Of an artifact in a registry it is the layer that [`Artifacts::oci`] gives.
-    fn resource<'a>(&'a self, key: &'a ResourceKey) -> Found<'a>;
+    fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a>;
 }
 
 /// The global identity of a resource (`landscaper.md` §4.5): what [`crate::resource_key`] writes.

@@ -10,29 +10,29 @@ use orangery_core::lenient::{self, DecodeError};
 
 /// How a descriptor is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Schema {
+pub enum DescriptorSchema {
     /// `meta.schemaVersion: v2`
     V2,
     /// `apiVersion: ocm.software/v3alpha1`
     V3Alpha1,
 }
 
-impl Schema {
+impl DescriptorSchema {
     /// The schema of a name, as descriptors and the blueprint annotation `ocmSchemaVersion` write it.
     pub fn named(name: &str) -> Option<Self> {
-        [Schema::V2, Schema::V3Alpha1].into_iter().find(|schema| schema.name() == name)
+        [DescriptorSchema::V2, DescriptorSchema::V3Alpha1].into_iter().find(|schema| schema.name() == name)
     }
 
     /// `v2` or `ocm.software/v3alpha1`.
     pub fn name(self) -> &'static str {
         match self {
-            Schema::V2 => "v2",
-            Schema::V3Alpha1 => "ocm.software/v3alpha1",
+            DescriptorSchema::V2 => "v2",
+            DescriptorSchema::V3Alpha1 => "ocm.software/v3alpha1",
         }
     }
 }
 
-impl fmt::Display for Schema {
+impl fmt::Display for DescriptorSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -42,7 +42,7 @@ impl fmt::Display for Schema {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Descriptor {
     /// How it was written.
-    pub schema: Schema,
+    pub schema: DescriptorSchema,
     /// The component's name, such as `example.com/shop`.
     pub name: String,
     /// The component's version.
@@ -56,9 +56,9 @@ pub struct Descriptor {
     /// The repositories that it has gone through; the last one is the effective one.
     pub repository_contexts: Vec<Value>,
     /// What it was made from.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ComponentVersionSource>,
     /// The component versions that it needs.
-    pub references: Vec<Reference>,
+    pub references: Vec<ComponentVersionReference>,
     /// What it brings.
     pub resources: Vec<Resource>,
     /// Its signatures.
@@ -112,7 +112,7 @@ pub struct Element {
 
 /// What a component was made from.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Source {
+pub struct ComponentVersionSource {
     /// Name and identity.
     pub element: Element,
     /// The type, such as `git`.
@@ -123,7 +123,7 @@ pub struct Source {
 
 /// Another component version that this one needs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reference {
+pub struct ComponentVersionReference {
     /// Name of the reference, version of the component, identity.
     pub element: Element,
     /// The name of the component.
@@ -212,7 +212,7 @@ pub enum DescriptorError {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Head {
+struct DescriptorHead {
     meta: Meta,
     api_version: String,
 }
@@ -295,11 +295,11 @@ struct ElementForm {
 impl Descriptor {
     /// Reads a descriptor of either schema.
     pub fn parse(document: &Value) -> Result<Self, DescriptorError> {
-        let head: Head = lenient::decode(document)?;
+        let head: DescriptorHead = lenient::decode(document)?;
         let name = if head.api_version.is_empty() { head.meta.schema_version } else { head.api_version };
-        let descriptor = match Schema::named(&name) {
-            Some(Schema::V2) => v2(lenient::decode(document)?),
-            Some(Schema::V3Alpha1) => v3(lenient::decode(document)?),
+        let descriptor = match DescriptorSchema::named(&name) {
+            Some(DescriptorSchema::V2) => v2(lenient::decode(document)?),
+            Some(DescriptorSchema::V3Alpha1) => v3(lenient::decode(document)?),
             None => return Err(DescriptorError::Schema { found: name }),
         };
         descriptor.check()?;
@@ -337,7 +337,7 @@ impl Descriptor {
     }
 
     /// The reference of this name.
-    pub fn reference(&self, name: &str) -> Option<&Reference> {
+    pub fn reference(&self, name: &str) -> Option<&ComponentVersionReference> {
         self.references.iter().find(|reference| reference.element.name == name)
     }
 }
@@ -351,7 +351,7 @@ impl fmt::Display for Descriptor {
 fn v2(form: V2Form) -> Descriptor {
     let V2Form { component, signatures, nested_digests } = form;
     Descriptor {
-        schema: Schema::V2,
+        schema: DescriptorSchema::V2,
         name: component.name,
         version: component.version,
         labels: component.labels,
@@ -369,7 +369,7 @@ fn v2(form: V2Form) -> Descriptor {
 fn v3(form: V3Form) -> Descriptor {
     let V3Form { metadata, repository_contexts, spec, signatures, nested_digests } = form;
     Descriptor {
-        schema: Schema::V3Alpha1,
+        schema: DescriptorSchema::V3Alpha1,
         name: metadata.name,
         version: metadata.version,
         labels: metadata.labels,
@@ -399,12 +399,12 @@ impl ElementForm {
         }
     }
 
-    fn source(mut self) -> Source {
-        Source { element: self.element(), type_: self.type_, access: self.access }
+    fn source(mut self) -> ComponentVersionSource {
+        ComponentVersionSource { element: self.element(), type_: self.type_, access: self.access }
     }
 
-    fn reference(mut self) -> Reference {
-        Reference { element: self.element(), component: self.component_name, digest: self.digest }
+    fn reference(mut self) -> ComponentVersionReference {
+        ComponentVersionReference { element: self.element(), component: self.component_name, digest: self.digest }
     }
 
     fn resource(mut self) -> Resource {

@@ -20,12 +20,12 @@ mod repository;
 mod select;
 
 pub use self::{
-    artifact::{Artifact, Artifacts, Found, KeyComponent, Layer, ResourceKey, Resources},
+    artifact::{Artifact, ArtifactFuture, Artifacts, KeyComponent, LayerFuture, ResourceKey, Resources},
     child::{Child, INLINE_LABEL},
     content::{Components, Files, Identity},
     descriptor::{
-        Descriptor, DescriptorError, Digest, Element, Label, Provider, Reference, Resource, Schema, Signature,
-        SignatureValue, Source,
+        ComponentVersionReference, ComponentVersionSource, Descriptor, DescriptorError, DescriptorSchema, Digest,
+        Element, Label, Provider, Resource, Signature, SignatureValue,
     },
     key::resource_key,
     nested::{NestedDigests, ResourceDigest},
@@ -35,8 +35,8 @@ pub use self::{
     pinned::{ComponentReference, ComponentReferenceError},
     policy::{NotSigned, SignaturePolicy},
     port::{
-        ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Content,
-        Credentials, Secret, Verification, VersionReference,
+        ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions,
+        Credentials, ResourceContent, Secret, Verification, VersionReference,
     },
     reference::{ReferenceError, ResourceReference},
     render::list,

@@ -8,7 +8,9 @@ use std::fmt::Write;
 
 use serde_json::{Map, Number, Value, json};
 
-use super::{Descriptor, Element, Label, Provider, Reference, Resource, Schema, Source};
+use super::{
+    ComponentVersionReference, ComponentVersionSource, Descriptor, DescriptorSchema, Element, Label, Provider, Resource,
+};
 
 /// How a normal form is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +43,8 @@ impl Descriptor {
             Normalisation::V3 => self.resources.clone(),
         };
         match (by, self.schema) {
-            (Normalisation::V1, Schema::V2) => entries(&self.v1_of_v2(&resources)),
-            (Normalisation::V1, Schema::V3Alpha1) => entries(&self.v1_of_v3(&resources)),
+            (Normalisation::V1, DescriptorSchema::V2) => entries(&self.v1_of_v2(&resources)),
+            (Normalisation::V1, DescriptorSchema::V3Alpha1) => entries(&self.v1_of_v3(&resources)),
             (Normalisation::V2 | Normalisation::V3, _) => canonical(&self.model(&resources)),
         }
     }
@@ -154,13 +156,13 @@ fn element(element: &Element, labels: Vec<Value>) -> Map<String, Value> {
     map
 }
 
-fn source(source: &Source) -> Value {
+fn source(source: &ComponentVersionSource) -> Value {
     let mut map = element(&source.element, signed(&source.element.labels));
     map.insert("type".to_owned(), json!(source.type_));
     Value::Object(map)
 }
 
-fn reference(reference: &Reference, labels: Vec<Value>) -> Map<String, Value> {
+fn reference(reference: &ComponentVersionReference, labels: Vec<Value>) -> Map<String, Value> {
     let mut map = element(&reference.element, labels);
     map.insert("componentName".to_owned(), json!(reference.component));
     if let Some(digest) = &reference.digest {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    Artifacts, ComponentReference, ComponentRequest, ComponentVersion, ComponentVersions, Components, Credentials,
-    Found, Identity, ResourceKey, Resources, SignaturePolicy,
+    ArtifactFuture, Artifacts, ComponentReference, ComponentRequest, ComponentVersion, ComponentVersions, Components,
+    Credentials, Identity, ResourceKey, Resources, SignaturePolicy,
 };
 use orangery_core::{
     error::{Code, Fault},
@@ -24,7 +24,7 @@ impl Nothing {
         ))
     }
 
-    fn content<'a>(what: String) -> Found<'a> {
+    fn content<'a>(what: String) -> ArtifactFuture<'a> {
         let message = format!("{what} cannot be read: there is nothing here that fetches it");
         Box::pin(async move { Err(Fault::invalid(Code::ConfigurationProblem, message)) })
     }
@@ -60,15 +60,15 @@ impl Artifacts for Nothing {
         })
     }
 
-    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a> {
+    fn oci<'a>(&'a self, reference: &'a str) -> ArtifactFuture<'a> {
         Self::content(format!("the artifact {reference}"))
     }
 
-    fn url<'a>(&'a self, _: &'a str) -> Found<'a> {
+    fn url<'a>(&'a self, _: &'a str) -> ArtifactFuture<'a> {
         Self::content("a file of a web server".to_owned())
     }
 
-    fn helm_repository<'a>(&'a self, _: &'a str, chart: &'a str, version: &'a str) -> Found<'a> {
+    fn helm_repository<'a>(&'a self, _: &'a str, chart: &'a str, version: &'a str) -> ArtifactFuture<'a> {
         Self::content(format!("the chart {chart} {version}"))
     }
 }
@@ -89,7 +89,7 @@ impl ComponentVersions for Nothing {
 }
 
 impl Resources for Nothing {
-    fn resource<'a>(&'a self, key: &'a ResourceKey) -> Found<'a> {
+    fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a> {
         Self::content(key.to_string())
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Child, Descriptor, Overwrite, ResourceReference, Schema, SignaturePolicy, replace};
+use super::{Child, Descriptor, DescriptorSchema, Overwrite, ResourceReference, SignaturePolicy, replace};
 use crate::{Artifact, Artifacts, Components, Files, ResourceKey};
 use orangery_core::{error::Fault, port::BoxFuture};
 
@@ -148,7 +148,7 @@ pub struct Verification {
 
 /// The content of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct ResourceContent {
     /// Its media type.
     pub media_type: String,
     /// Its bytes, checked against their digest.
@@ -188,7 +188,7 @@ pub trait ComponentVersion: Send + Sync {
     /// A JSON schema resource: what `cd://…` in a schema refers to. Its own references are not followed.
     fn json_schema<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Value, Fault>>;
     /// The content of any resource.
-    fn content<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Content, Fault>>;
+    fn content<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<ResourceContent, Fault>>;
     /// The content of a resource of this or of a component version it refers to; `None` where the key names another one.
     fn keyed<'a>(&'a self, key: &'a ResourceKey) -> BoxFuture<'a, Result<Option<Arc<dyn Artifact>>, Fault>>;
     /// What `blueprint.ref` of a sub-installation template means in the sub-installation.
@@ -198,7 +198,7 @@ pub trait ComponentVersion: Send + Sync {
     /// original does.
     fn templates(self: Arc<Self>) -> Arc<dyn Components>;
     /// The schema of templates' inputs where the blueprint does not say (`ocmSchemaVersion`).
-    fn schema(&self) -> Schema {
+    fn schema(&self) -> DescriptorSchema {
         self.descriptor().schema
     }
 }

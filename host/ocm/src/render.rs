@@ -6,14 +6,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Descriptor, Element, Label, Reference, Resource, Schema, Signature, Source};
+use super::{
+    ComponentVersionReference, ComponentVersionSource, Descriptor, DescriptorSchema, Element, Label, Resource,
+    Signature,
+};
 
 impl Descriptor {
     /// The descriptor in a schema.
-    pub fn render(&self, schema: Schema) -> Value {
+    pub fn render(&self, schema: DescriptorSchema) -> Value {
         match schema {
-            Schema::V2 => self.v2(),
-            Schema::V3Alpha1 => self.v3(),
+            DescriptorSchema::V2 => self.v2(),
+            DescriptorSchema::V3Alpha1 => self.v3(),
         }
     }
 
@@ -31,7 +34,7 @@ impl Descriptor {
             component.insert("creationTime".to_owned(), json!(time));
         }
         let mut document = Map::new();
-        document.insert("meta".to_owned(), json!({ "schemaVersion": Schema::V2.name() }));
+        document.insert("meta".to_owned(), json!({ "schemaVersion": DescriptorSchema::V2.name() }));
         document.insert("component".to_owned(), Value::Object(component));
         self.set_signatures(&mut document);
         Value::Object(document)
@@ -56,7 +59,7 @@ impl Descriptor {
         set("references", self.references.iter().map(reference).collect());
         set("resources", self.resources.iter().map(resource).collect());
         let mut document = Map::new();
-        document.insert("apiVersion".to_owned(), json!(Schema::V3Alpha1.name()));
+        document.insert("apiVersion".to_owned(), json!(DescriptorSchema::V3Alpha1.name()));
         document.insert("kind".to_owned(), json!("ComponentVersion"));
         document.insert("metadata".to_owned(), Value::Object(metadata));
         document.insert("repositoryContexts".to_owned(), json!(self.repository_contexts));
@@ -82,11 +85,11 @@ impl Descriptor {
 }
 
 /// The input `components` of templates: all descriptors, in a schema.
-pub fn list<'a>(descriptors: impl IntoIterator<Item = &'a Descriptor>, schema: Schema) -> Value {
+pub fn list<'a>(descriptors: impl IntoIterator<Item = &'a Descriptor>, schema: DescriptorSchema) -> Value {
     let all: Vec<Value> = descriptors.into_iter().map(|descriptor| descriptor.render(schema)).collect();
     match schema {
-        Schema::V2 => json!({ "meta": { "schemaVersion": Schema::V2.name() }, "components": all }),
-        Schema::V3Alpha1 => Value::Array(all),
+        DescriptorSchema::V2 => json!({ "meta": { "schemaVersion": DescriptorSchema::V2.name() }, "components": all }),
+        DescriptorSchema::V3Alpha1 => Value::Array(all),
     }
 }
 
@@ -110,14 +113,14 @@ fn resource(resource: &Resource) -> Value {
     Value::Object(map)
 }
 
-fn source(source: &Source) -> Value {
+fn source(source: &ComponentVersionSource) -> Value {
     let mut map = element(&source.element);
     map.insert("type".to_owned(), json!(source.type_));
     map.insert("access".to_owned(), json!(source.access));
     Value::Object(map)
 }
 
-fn reference(reference: &Reference) -> Value {
+fn reference(reference: &ComponentVersionReference) -> Value {
     let mut map = element(&reference.element);
     map.insert("componentName".to_owned(), json!(reference.component));
     if let Some(digest) = &reference.digest {

@@ -72,7 +72,7 @@ pub enum RepositoryError {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Form {
+struct RepositoryFields {
     #[serde(rename = "type")]
     type_: String,
     base_url: String,
@@ -84,7 +84,7 @@ struct Form {
 impl Repository {
     /// Reads a repository context.
     pub fn parse(context: &Value) -> Result<Self, RepositoryError> {
-        let form: Form = lenient::decode(context)?;
+        let form: RepositoryFields = lenient::decode(context)?;
         let required = |value: String, field| {
             if value.is_empty() {
                 Err(RepositoryError::Missing { type_: form.type_.clone(), field })

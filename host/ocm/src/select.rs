@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Descriptor, Element, Reference, Resource};
+use super::{ComponentVersionReference, Descriptor, Element, Resource};
 use crate::Identity;
 
 impl Element {
@@ -50,7 +50,10 @@ pub fn resources<'a>(descriptor: &'a Descriptor, select: &Identity) -> Result<Ve
 }
 
 /// The references that match, in the descriptor's order; at least one.
-pub fn references<'a>(descriptor: &'a Descriptor, select: &Identity) -> Result<Vec<&'a Reference>, SelectError> {
+pub fn references<'a>(
+    descriptor: &'a Descriptor,
+    select: &Identity,
+) -> Result<Vec<&'a ComponentVersionReference>, SelectError> {
     choose(descriptor, "component reference", &descriptor.references, |reference| &reference.element, select)
 }
 
@@ -69,19 +72,19 @@ fn choose<'a, T>(
         return Ok(found);
     }
     let mut known: Vec<String> =
-        all.iter().take(MOST_LISTED).map(|item| Shown(&element(item).identity()).to_string()).collect();
+        all.iter().take(MOST_LISTED).map(|item| DisplayedIdentity(&element(item).identity()).to_string()).collect();
     if all.len() > MOST_LISTED {
         known.push(format!("{} more", all.len() - MOST_LISTED));
     }
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     let select = select.iter().cloned().collect();
-    Err(SelectError { component: descriptor.to_string(), what, select: Shown(&select).to_string(), known })
+    Err(SelectError { component: descriptor.to_string(), what, select: DisplayedIdentity(&select).to_string(), known })
 }
 
 /// An identity for messages: `name=web` or `name=web,arch=arm64`; the name first.
-pub(super) struct Shown<'a>(pub(super) &'a BTreeMap<String, String>);
+pub(super) struct DisplayedIdentity<'a>(pub(super) &'a BTreeMap<String, String>);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for DisplayedIdentity<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.0.get_key_value("name");
         let rest = self.0.iter().filter(|(key, _)| *key != "name");

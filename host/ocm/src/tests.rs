@@ -65,7 +65,7 @@ fn kept() -> Value {
 
 #[test]
 fn templates_see_schema_v2_as_the_model_of_the_original_keeps_it() {
-    assert_eq!(shop().render(Schema::V2), kept());
+    assert_eq!(shop().render(DescriptorSchema::V2), kept());
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn templates_see_the_same_elements_in_schema_v3alpha1() {
         },
         "signatures": two["signatures"],
     });
-    let three = shop().render(Schema::V3Alpha1);
+    let three = shop().render(DescriptorSchema::V3Alpha1);
     assert_eq!(three, expected);
     // And reading it gives the same again.
-    assert_eq!(Descriptor::parse(&three).unwrap().render(Schema::V2), two);
+    assert_eq!(Descriptor::parse(&three).unwrap().render(DescriptorSchema::V2), two);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn an_empty_descriptor_has_its_lists_in_v2_and_none_in_v3alpha1() {
         json!({ "meta": { "schemaVersion": "v2" }, "component": { "name": "c", "version": "1", "provider": "p" } });
     let bare = Descriptor::parse(&bare).unwrap();
     assert_eq!(
-        list([&bare], Schema::V2),
+        list([&bare], DescriptorSchema::V2),
         json!({ "meta": { "schemaVersion": "v2" }, "components": [{
             "meta": { "schemaVersion": "v2" },
             "component": {
@@ -111,7 +111,7 @@ fn an_empty_descriptor_has_its_lists_in_v2_and_none_in_v3alpha1() {
         }] })
     );
     assert_eq!(
-        list([&bare], Schema::V3Alpha1),
+        list([&bare], DescriptorSchema::V3Alpha1),
         json!([{
             "apiVersion": "ocm.software/v3alpha1", "kind": "ComponentVersion",
             "metadata": { "name": "c", "version": "1", "provider": { "name": "p" } },
@@ -373,7 +373,8 @@ mod normal_forms {
 
     #[test]
     fn version_1_of_the_other_schema_has_sources_and_all_labels_of_the_provider() {
-        let three = Descriptor { schema: Schema::V3Alpha1, labels: Vec::new(), resources: Vec::new(), ..signed() };
+        let three =
+            Descriptor { schema: DescriptorSchema::V3Alpha1, labels: Vec::new(), resources: Vec::new(), ..signed() };
         let expected = concat!(
             r#"[{"apiVersion":"ocm.software/v3alpha1"},{"kind":"ComponentVersion"},{"metadata":[{"name":"c"},"#,
             r#"{"provider":[{"labels":[[{"name":"l"},{"value":0.5}]]},{"name":"us"}]},{"version":"1"}]},{"spec":["#,
@@ -399,7 +400,7 @@ mod normal_forms {
             ]
             .concat()
         };
-        for schema in [Schema::V2, Schema::V3Alpha1] {
+        for schema in [DescriptorSchema::V2, DescriptorSchema::V3Alpha1] {
             let descriptor = Descriptor { schema, ..signed() };
             assert_eq!(descriptor.normalised(Normalisation::V2), form("\"extraIdentity\":{\"version\":\"1\"},"));
             assert_eq!(descriptor.normalised(Normalisation::V3), form(""));

@@ -55,24 +55,24 @@ pub(crate) const MAX_TABLE_ELEMENTS: u64 = 1_000_000;
 
 impl Budget {
     /// What a limit allows, in its unit.
-    pub fn allowed(&self, limit: Limit) -> u64 {
+    pub fn allowed(&self, limit: BudgetLimit) -> u64 {
         match limit {
-            Limit::Cpu => self.cpu_milliseconds,
-            Limit::Wall => self.wall_milliseconds,
-            Limit::Memory => self.memory_mib,
-            Limit::TableElements => self.table_elements,
-            Limit::Handles => self.handles,
-            Limit::HostCalls => self.host_calls,
-            Limit::HostCallBytes => self.host_call_bytes,
-            Limit::Output => self.output_bytes,
-            Limit::LogLines => self.log_lines,
-            Limit::LogBytes => self.log_bytes,
+            BudgetLimit::Cpu => self.cpu_milliseconds,
+            BudgetLimit::Wall => self.wall_milliseconds,
+            BudgetLimit::Memory => self.memory_mib,
+            BudgetLimit::TableElements => self.table_elements,
+            BudgetLimit::Handles => self.handles,
+            BudgetLimit::HostCalls => self.host_calls,
+            BudgetLimit::HostCallBytes => self.host_call_bytes,
+            BudgetLimit::Output => self.output_bytes,
+            BudgetLimit::LogLines => self.log_lines,
+            BudgetLimit::LogBytes => self.log_bytes,
         }
     }
 
     /// The first limit that no host can keep, with the greatest value it may have; `None` where all can be kept.
-    pub(crate) fn beyond(&self) -> Option<(Limit, u64)> {
-        [(Limit::Memory, MAX_MEMORY_MIB), (Limit::TableElements, MAX_TABLE_ELEMENTS)]
+    pub(crate) fn beyond(&self) -> Option<(BudgetLimit, u64)> {
+        [(BudgetLimit::Memory, MAX_MEMORY_MIB), (BudgetLimit::TableElements, MAX_TABLE_ELEMENTS)]
             .into_iter()
             .find(|(limit, most)| self.allowed(*limit) > *most)
     }
@@ -80,7 +80,7 @@ impl Budget {
 
 /// One limit of a [`Budget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Limit {
+pub enum BudgetLimit {
     /// `cpuMilliseconds`
     Cpu,
     /// `wallMilliseconds`
@@ -103,41 +103,41 @@ pub enum Limit {
     LogBytes,
 }
 
-impl Limit {
+impl BudgetLimit {
     /// The field of `limits` in a registration.
     pub fn field(self) -> &'static str {
         match self {
-            Limit::Cpu => "cpuMilliseconds",
-            Limit::Wall => "wallMilliseconds",
-            Limit::Memory => "memoryMiB",
-            Limit::TableElements => "tableElements",
-            Limit::Handles => "handles",
-            Limit::HostCalls => "hostCalls",
-            Limit::HostCallBytes => "hostCallBytes",
-            Limit::Output => "outputBytes",
-            Limit::LogLines => "logLines",
-            Limit::LogBytes => "logBytes",
+            BudgetLimit::Cpu => "cpuMilliseconds",
+            BudgetLimit::Wall => "wallMilliseconds",
+            BudgetLimit::Memory => "memoryMiB",
+            BudgetLimit::TableElements => "tableElements",
+            BudgetLimit::Handles => "handles",
+            BudgetLimit::HostCalls => "hostCalls",
+            BudgetLimit::HostCallBytes => "hostCallBytes",
+            BudgetLimit::Output => "outputBytes",
+            BudgetLimit::LogLines => "logLines",
+            BudgetLimit::LogBytes => "logBytes",
         }
     }
 
     /// What is counted, behind a number.
     pub fn unit(self) -> &'static str {
         match self {
-            Limit::Cpu => "ms of processor time",
-            Limit::Wall => "ms",
-            Limit::Memory => "MiB of memory",
-            Limit::TableElements => "table elements",
-            Limit::Handles => "handles",
-            Limit::HostCalls => "host calls",
-            Limit::HostCallBytes => "bytes of host calls",
-            Limit::Output => "bytes of output",
-            Limit::LogLines => "lines of log",
-            Limit::LogBytes => "bytes of log",
+            BudgetLimit::Cpu => "ms of processor time",
+            BudgetLimit::Wall => "ms",
+            BudgetLimit::Memory => "MiB of memory",
+            BudgetLimit::TableElements => "table elements",
+            BudgetLimit::Handles => "handles",
+            BudgetLimit::HostCalls => "host calls",
+            BudgetLimit::HostCallBytes => "bytes of host calls",
+            BudgetLimit::Output => "bytes of output",
+            BudgetLimit::LogLines => "lines of log",
+            BudgetLimit::LogBytes => "bytes of log",
         }
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for BudgetLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.field())
     }
@@ -150,16 +150,16 @@ mod tests {
     #[test]
     fn a_budget_reads_the_fields_that_its_limits_name() {
         let all = [
-            Limit::Cpu,
-            Limit::Wall,
-            Limit::Memory,
-            Limit::TableElements,
-            Limit::Handles,
-            Limit::HostCalls,
-            Limit::HostCallBytes,
-            Limit::Output,
-            Limit::LogLines,
-            Limit::LogBytes,
+            BudgetLimit::Cpu,
+            BudgetLimit::Wall,
+            BudgetLimit::Memory,
+            BudgetLimit::TableElements,
+            BudgetLimit::Handles,
+            BudgetLimit::HostCalls,
+            BudgetLimit::HostCallBytes,
+            BudgetLimit::Output,
+            BudgetLimit::LogLines,
+            BudgetLimit::LogBytes,
         ];
         for (number, limit) in all.into_iter().enumerate() {
             let json = serde_json::json!({ limit.field(): number });
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn a_limit_beyond_the_pool_is_named() {
         assert_eq!(Budget::default().beyond(), None);
-        assert_eq!(Budget { memory_mib: 513, ..Budget::default() }.beyond(), Some((Limit::Memory, 512)));
+        assert_eq!(Budget { memory_mib: 513, ..Budget::default() }.beyond(), Some((BudgetLimit::Memory, 512)));
         let tables = Budget { table_elements: 1_000_001, ..Budget::default() };
-        assert_eq!(tables.beyond(), Some((Limit::TableElements, 1_000_000)));
+        assert_eq!(tables.beyond(), Some((BudgetLimit::TableElements, 1_000_000)));
     }
 }

@@ -19,14 +19,14 @@ use wasmtime::Engine;
 use crate::error::CacheError;
 
 /// A folder of compiled components.
-pub(crate) struct Cache {
+pub(crate) struct CompilationCache {
     folder: PathBuf,
     engine: String,
     /// The most bytes of code in the folder; `None` where those who fill it are trusted.
     most: Option<u64>,
 }
 
-impl Cache {
+impl CompilationCache {
     /// Opens the folder, and makes it where it is absent, for us alone.
     pub(crate) fn open(folder: PathBuf, engine: &Engine, most: Option<u64>) -> Result<Self, CacheError> {
         let unusable = |why: String| CacheError { folder: folder.clone(), why };
@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn open(folder: &Path) -> Result<Cache, CacheError> {
-        Cache::open(folder.to_path_buf(), &Engine::default(), None)
+    fn open(folder: &Path) -> Result<CompilationCache, CacheError> {
+        CompilationCache::open(folder.to_path_buf(), &Engine::default(), None)
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn what_was_used_longest_ago_goes_when_the_folder_is_full() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path().join("cache"), &Engine::default(), Some(10)).unwrap();
+        let cache = CompilationCache::open(folder.path().join("cache"), &Engine::default(), Some(10)).unwrap();
         for digest in ["sha256:aa", "sha256:bb"] {
             cache.put(digest, b"four").unwrap();
             // Seconds are enough to tell them apart on every file system.

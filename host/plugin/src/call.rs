@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use orangery_blueprint::template_engine::Surroundings;
+use orangery_blueprint::template_engine::TemplateContext;
 use orangery_proposal::{deployer::Reads, grant::Grants};
 use tokio::time::timeout;
 use wasmtime::{
@@ -16,10 +16,10 @@ use wasmtime::{
 use wasmtime_wasi::I32Exit;
 
 use crate::{
-    budget::{Budget, Limit},
+    budget::{Budget, BudgetLimit},
     capability::{Guest, chance::ChanceState, locked, postponed::Postponed},
     component::Component,
-    error::{Error, Stop},
+    error::{CallStop, Error},
     meter::Meter,
     sandbox::Sandbox,
     transcript::Transcript,
@@ -27,10 +27,10 @@ use crate::{
 };
 
 /// What a call is made of, besides its component.
-pub(crate) struct Call<'a> {
+pub(crate) struct ComponentCall<'a> {
     pub(crate) budget: &'a Budget,
     pub(crate) grants: Arc<Grants>,
-    pub(crate) reach: Reach,
+    pub(crate) reach: CallImports,
     /// The guest's clock: since the epoch.
     pub(crate) now: Duration,
     /// Where a fault that may pass is remembered.
@@ -40,11 +40,11 @@ pub(crate) struct Call<'a> {
 }
 
 /// What is behind a call's imports.
-pub(crate) enum Reach {
+pub(crate) enum CallImports {
     /// Clusters and artifacts, and a number that all randomness follows from.
     Deployer(Reads, u64),
     /// A blueprint and what belongs to it, and what is drawn.
-    Template(Surroundings, ChanceState),
+    Template(TemplateContext, ChanceState),
     /// Nothing. All randomness follows from a number.
     Condition(u64),
 }
@@ -53,20 +53,20 @@ pub(crate) enum Reach {
 pub(crate) async fn run<A>(
     sandbox: &Sandbox,
     component: &Component,
-    call: Call<'_>,
+    call: ComponentCall<'_>,
     export: impl for<'s> FnOnce(&'s mut Store<Guest>, Instance) -> BoxFuture<'s, wasmtime::Result<A>> + Send,
 ) -> Result<A, Error> {
     let _room = sandbox.enter(call.budget).await?;
-    let Call { budget, grants, reach, now, postponed, transcript } = call;
+    let ComponentCall { budget, grants, reach, now, postponed, transcript } = call;
     let randomness = match &reach {
-        Reach::Deployer(_, seed) => Randomness::of_number(*seed),
-        Reach::Template(_, chance) => Randomness::of_chance(chance),
-        Reach::Condition(seed) => Randomness::of_number(*seed),
+        CallImports::Deployer(_, seed) => Randomness::of_number(*seed),
+        CallImports::Template(_, chance) => Randomness::of_chance(chance),
+        CallImports::Condition(seed) => Randomness::of_number(*seed),
     };
     let (reads, surroundings, chance) = match reach {
-        Reach::Deployer(reads, _) => (Some(reads), None, None),
-        Reach::Template(surroundings, chance) => (None, Some(surroundings), Some(chance)),
-        Reach::Condition(_) => (None, None, None),
+        CallImports::Deployer(reads, _) => (Some(reads), None, None),
+        CallImports::Template(surroundings, chance) => (None, Some(surroundings), Some(chance)),
+        CallImports::Condition(_) => (None, None, None),
     };
     let mut table = ResourceTable::new();
     table.set_max_capacity(usize::try_from(budget.handles).unwrap_or(usize::MAX));
@@ -92,7 +92,7 @@ pub(crate) async fn run<A>(
     let ended = match timeout(Duration::from_millis(budget.wall_milliseconds), answer).await {
         Ok(Ok(answer)) => return Ok(answer),
         Ok(Err(error)) => judge(&error, budget, &transcript),
-        Err(_elapsed) => Error::limit(Limit::Wall, budget),
+        Err(_elapsed) => Error::limit(BudgetLimit::Wall, budget),
     };
     Err(ended.after(locked(&transcript).last_logged()))
 }
@@ -120,11 +120,11 @@ fn store(sandbox: &Sandbox, guest: Guest, budget: &Budget) -> Store<Guest> {
 /// What an error of the engine says about the call.
 fn judge(error: &wasmtime::Error, budget: &Budget, transcript: &Mutex<Transcript>) -> Error {
     let wrote = || locked(transcript).last_words();
-    if let Some(stop) = error.downcast_ref::<Stop>() {
+    if let Some(stop) = error.downcast_ref::<CallStop>() {
         return stop.error(budget);
     }
     if error.downcast_ref::<ResourceTableError>().is_some_and(|error| matches!(error, ResourceTableError::Full)) {
-        return Error::limit(Limit::Handles, budget);
+        return Error::limit(BudgetLimit::Handles, budget);
     }
     if error.is::<PoolConcurrencyLimitError>() {
         return Error::Busy { what: "instances" };
@@ -141,11 +141,11 @@ fn judge(error: &wasmtime::Error, budget: &Budget, transcript: &Mutex<Transcript
     let reason = error.root_cause().to_string();
     if reason.contains("fuel allocated for hostcalls has been exhausted") {
         // Frames of the guest stand behind what it passed to a host call, and not behind its answer.
-        let limit = if error.is::<WasmBacktrace>() { Limit::HostCallBytes } else { Limit::Output };
+        let limit = if error.is::<WasmBacktrace>() { BudgetLimit::HostCallBytes } else { BudgetLimit::Output };
         return Error::limit(limit, budget);
     }
     if reason.contains("store handle limit exceeded") {
-        return Error::limit(Limit::Handles, budget);
+        return Error::limit(BudgetLimit::Handles, budget);
     }
     Error::Trap { reason, wrote: wrote(), logged: None }
 }

@@ -11,7 +11,7 @@ pub(crate) mod postponed;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use orangery_blueprint::template_engine::Surroundings;
+use orangery_blueprint::template_engine::TemplateContext;
 use orangery_proposal::{deployer::Reads, grant::Grants};
 use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -26,7 +26,7 @@ pub(crate) struct Guest {
     /// What a deployer may read; `None` for all others.
     pub(crate) reads: Option<Reads>,
     /// What a template may reach; `None` for deployers.
-    pub(crate) surroundings: Option<Surroundings>,
+    pub(crate) surroundings: Option<TemplateContext>,
     /// What a template draws; `None` for deployers.
     pub(crate) chance: Option<chance::ChanceState>,
     pub(crate) postponed: postponed::Postponed,

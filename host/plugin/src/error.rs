@@ -6,7 +6,7 @@ use orangery_core::error::{Code, Fault};
 use orangery_proposal::deployer::PluginIdentity;
 
 use crate::{
-    budget::{Budget, Limit},
+    budget::{Budget, BudgetLimit},
     contract::LEVEL,
 };
 
@@ -17,7 +17,7 @@ pub enum Error {
     #[error("the call was stopped: it needs more than {allowed} {unit}; raise `limits.{limit}` of its registration if that is meant to be{}", said("had last logged", .logged), unit = limit.unit())]
     Limit {
         /// Which.
-        limit: Limit,
+        limit: BudgetLimit,
         /// How much the budget allows, in the limit's unit.
         allowed: u64,
         /// The message of its last line of log, which tells what it was at; escaped and cut.
@@ -184,7 +184,7 @@ fn said(how: &str, text: &Option<String>) -> String {
 
 impl Error {
     /// A limit of this budget.
-    pub(crate) fn limit(limit: Limit, budget: &Budget) -> Self {
+    pub(crate) fn limit(limit: BudgetLimit, budget: &Budget) -> Self {
         Error::Limit { limit, allowed: budget.allowed(limit), logged: None }
     }
 
@@ -205,7 +205,7 @@ impl Error {
         let message = format!("{who}: {self}");
         match self {
             // The cluster may have been slow: the next call may be in time.
-            Error::Limit { limit: Limit::Wall, .. } => Fault::later(Code::LimitExceeded, message),
+            Error::Limit { limit: BudgetLimit::Wall, .. } => Fault::later(Code::LimitExceeded, message),
             Error::Limit { .. } | Error::StackOverflow { .. } | Error::TooLarge { .. } | Error::CompileLimit { .. } => {
                 Fault::invalid(Code::LimitExceeded, message)
             }
@@ -255,20 +255,20 @@ impl Error {
 
 /// What a host function or a limiter raises inside a call, to be found again in the error that the call ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Stop {
+pub(crate) enum CallStop {
     /// A limit of the call's budget.
     #[error("limit {0}")]
-    Limit(Limit),
+    Limit(BudgetLimit),
     /// A resource of the whole host.
     #[error("no {0} left")]
     Busy(&'static str),
 }
 
-impl Stop {
+impl CallStop {
     pub(crate) fn error(self, budget: &Budget) -> Error {
         match self {
-            Stop::Limit(limit) => Error::limit(limit, budget),
-            Stop::Busy(what) => Error::Busy { what },
+            CallStop::Limit(limit) => Error::limit(limit, budget),
+            CallStop::Busy(what) => Error::Busy { what },
         }
     }
 }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_fault_names_the_component_and_keeps_the_sentence() {
         let who = PluginIdentity { name: "mine".into(), version: "1.2.3".into(), digest: "sha256:0".into() };
-        let cpu = Error::limit(Limit::Cpu, &Budget::default());
+        let cpu = Error::limit(BudgetLimit::Cpu, &Budget::default());
         assert_eq!(
             cpu.fault(&who),
             Fault::invalid(
@@ -288,7 +288,7 @@ mod tests {
                 "mine 1.2.3: the call was stopped: it needs more than 2000 ms of processor time; raise `limits.cpuMilliseconds` of its registration if that is meant to be"
             )
         );
-        let wall = Error::limit(Limit::Wall, &Budget::default()).after(Some("rendering".into()));
+        let wall = Error::limit(BudgetLimit::Wall, &Budget::default()).after(Some("rendering".into()));
         assert!(wall.to_string().ends_with("if that is meant to be; it had last logged: rendering"), "{wall}");
         assert!(matches!(wall.fault(&who), Fault::Later(_)));
         assert!(matches!(Error::Import { interface: "x:y/z".into() }.fault(&who), Fault::Denied(_)));

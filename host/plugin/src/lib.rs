@@ -24,7 +24,7 @@ mod sandbox;
 mod transcript;
 mod wasi;
 
-pub use budget::{Budget, Limit};
+pub use budget::{Budget, BudgetLimit};
 pub use compile::{CompileCommand, compile_worker_main};
 pub use component::Component;
 pub use contract::{LEVEL, WIT};

@@ -8,8 +8,8 @@ use std::sync::{
 use wasmtime::ResourceLimiter;
 
 use crate::{
-    budget::{Budget, Limit},
-    error::Stop,
+    budget::{Budget, BudgetLimit},
+    error::CallStop,
     sandbox::Epochs,
 };
 
@@ -80,31 +80,31 @@ impl Meter {
     }
 
     /// One tick passed while the guest ran.
-    pub(crate) fn tick(&mut self) -> Result<(), Stop> {
+    pub(crate) fn tick(&mut self) -> Result<(), CallStop> {
         if std::mem::take(&mut self.waited) {
             return Ok(());
         }
         self.ticks += 1;
         if self.ticks.saturating_mul(TICK_MILLISECONDS) > self.budget.cpu_milliseconds {
-            return Err(Stop::Limit(Limit::Cpu));
+            return Err(CallStop::Limit(BudgetLimit::Cpu));
         }
         Ok(())
     }
 
     /// The guest makes a host call with this many bytes of arguments.
-    pub(crate) fn host_call(&mut self, bytes: usize) -> Result<(), Stop> {
+    pub(crate) fn host_call(&mut self, bytes: usize) -> Result<(), CallStop> {
         self.host_calls += 1;
         if self.host_calls > self.budget.host_calls {
-            return Err(Stop::Limit(Limit::HostCalls));
+            return Err(CallStop::Limit(BudgetLimit::HostCalls));
         }
         self.carry(bytes)
     }
 
     /// A host call carries this many bytes.
-    pub(crate) fn carry(&mut self, bytes: usize) -> Result<(), Stop> {
+    pub(crate) fn carry(&mut self, bytes: usize) -> Result<(), CallStop> {
         self.host_call_bytes = self.host_call_bytes.saturating_add(bytes as u64);
         if self.host_call_bytes > self.budget.host_call_bytes {
-            return Err(Stop::Limit(Limit::HostCallBytes));
+            return Err(CallStop::Limit(BudgetLimit::HostCallBytes));
         }
         Ok(())
     }
@@ -133,10 +133,10 @@ impl ResourceLimiter for Meter {
         let growth = desired.saturating_sub(current);
         let sum = self.memory.saturating_add(growth);
         if sum as u64 > self.budget.memory_mib << 20 {
-            return Err(Stop::Limit(Limit::Memory).into());
+            return Err(CallStop::Limit(BudgetLimit::Memory).into());
         }
         if !self.shared.take(growth) {
-            return Err(Stop::Busy("memory").into());
+            return Err(CallStop::Busy("memory").into());
         }
         self.memory = sum;
         self.growth = growth;
@@ -156,7 +156,7 @@ impl ResourceLimiter for Meter {
         }
         self.table_elements = self.table_elements.saturating_add(desired.saturating_sub(current));
         if self.table_elements as u64 > self.budget.table_elements {
-            return Err(Stop::Limit(Limit::TableElements).into());
+            return Err(CallStop::Limit(BudgetLimit::TableElements).into());
         }
         Ok(true)
     }
@@ -170,8 +170,8 @@ mod tests {
         Meter::new(budget, Arc::new(SharedMemory::new(total)), Arc::new(Epochs::default()))
     }
 
-    fn stop<T: std::fmt::Debug>(result: wasmtime::Result<T>) -> Stop {
-        *result.unwrap_err().downcast_ref::<Stop>().unwrap()
+    fn stop<T: std::fmt::Debug>(result: wasmtime::Result<T>) -> CallStop {
+        *result.unwrap_err().downcast_ref::<CallStop>().unwrap()
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let mut meter = meter(Budget { memory_mib: 2, ..Budget::default() }, usize::MAX);
         assert!(meter.memory_growing(0, 1 << 20, None).unwrap());
         assert!(meter.memory_growing(0, 1 << 20, None).unwrap());
-        assert_eq!(stop(meter.memory_growing(1 << 20, (1 << 20) + 1, None)), Stop::Limit(Limit::Memory));
+        assert_eq!(stop(meter.memory_growing(1 << 20, (1 << 20) + 1, None)), CallStop::Limit(BudgetLimit::Memory));
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
         let mut first = Meter::new(Budget::default(), shared.clone(), epochs.clone());
         let mut second = Meter::new(Budget::default(), shared.clone(), epochs);
         assert!(first.memory_growing(0, 60, None).unwrap());
-        assert_eq!(stop(second.memory_growing(0, 60, None)), Stop::Busy("memory"));
+        assert_eq!(stop(second.memory_growing(0, 60, None)), CallStop::Busy("memory"));
         drop(first);
         assert!(second.memory_growing(0, 60, None).unwrap());
         drop(second);
@@ -211,18 +211,18 @@ mod tests {
     fn tables_are_summed() {
         let mut meter = meter(Budget { table_elements: 10, ..Budget::default() }, 0);
         assert!(meter.table_growing(0, 5, None).unwrap() && meter.table_growing(0, 5, None).unwrap());
-        assert_eq!(stop(meter.table_growing(5, 6, None)), Stop::Limit(Limit::TableElements));
+        assert_eq!(stop(meter.table_growing(5, 6, None)), CallStop::Limit(BudgetLimit::TableElements));
     }
 
     #[test]
     fn host_calls_and_their_bytes_are_counted() {
         let mut calls = meter(Budget { host_calls: 2, ..Budget::default() }, 0);
         assert_eq!([calls.host_call(1), calls.host_call(1)], [Ok(()), Ok(())]);
-        assert_eq!(calls.host_call(1), Err(Stop::Limit(Limit::HostCalls)));
+        assert_eq!(calls.host_call(1), Err(CallStop::Limit(BudgetLimit::HostCalls)));
         let mut bytes = meter(Budget { host_call_bytes: 3, ..Budget::default() }, 0);
         assert_eq!([bytes.host_call(2), bytes.carry(1)], [Ok(()), Ok(())]);
-        assert_eq!(bytes.carry(1), Err(Stop::Limit(Limit::HostCallBytes)));
-        assert_eq!(bytes.carry(usize::MAX), Err(Stop::Limit(Limit::HostCallBytes)));
+        assert_eq!(bytes.carry(1), Err(CallStop::Limit(BudgetLimit::HostCallBytes)));
+        assert_eq!(bytes.carry(usize::MAX), Err(CallStop::Limit(BudgetLimit::HostCallBytes)));
     }
 
     #[test]
@@ -232,6 +232,6 @@ mod tests {
         let epochs = meter.epochs.clone();
         futures::executor::block_on(meter.wait(async { epochs.advance() }));
         assert_eq!(meter.tick(), Ok(()));
-        assert_eq!(meter.tick(), Err(Stop::Limit(Limit::Cpu)));
+        assert_eq!(meter.tick(), Err(CallStop::Limit(BudgetLimit::Cpu)));
     }
 }

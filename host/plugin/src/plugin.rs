@@ -10,7 +10,7 @@ use orangery_blueprint::{
     gate::Answered,
     plugins::{Evaluator, Question},
     rendering::{Findings, RenderFailure, RenderRequest, Rendered},
-    template_engine::{Renderer, Surroundings},
+    template_engine::{Renderer, TemplateContext},
 };
 use orangery_core::{error::Fault, port::BoxFuture};
 use orangery_proposal::{
@@ -22,14 +22,14 @@ use orangery_proposal::{
 use crate::{
     bindings::template::exports::orangery::template::template,
     budget::Budget,
-    call::{self, Call, Reach},
+    call::{self, CallImports, ComponentCall},
     capability::{chance::ChanceState, locked, postponed::Postponed},
     component::{Component, Slot},
     convert,
     error::Error,
     own::OwnTerms,
-    registration::{Content, Registered},
-    sandbox::{Origin, Sandbox},
+    registration::{ComponentBytes, Registered},
+    sandbox::{ComponentOrigin, Sandbox},
     transcript::Transcript,
 };
 
@@ -43,8 +43,8 @@ pub struct Plugin {
     grants: Arc<Grants>,
     budget: Budget,
     ownership_labels: Vec<String>,
-    content: Content,
-    origin: Origin,
+    content: ComponentBytes,
+    origin: ComponentOrigin,
     slot: Arc<Slot>,
     sandbox: Arc<Sandbox>,
 }
@@ -64,8 +64,8 @@ impl Plugin {
             budget: spec.limits,
             ownership_labels: spec.deployer.map(|deployer| deployer.ownership_labels).unwrap_or_default(),
             content,
-            origin: Origin::Registered,
-            slot: sandbox.slot(Origin::Registered, &digest),
+            origin: ComponentOrigin::Registered,
+            slot: sandbox.slot(ComponentOrigin::Registered, &digest),
             identity: PluginIdentity { name: name.clone(), version: spec.version, digest },
             name: name.into(),
             sandbox,
@@ -74,15 +74,15 @@ impl Plugin {
 
     /// The engine that a blueprint brings along. `name` is its file or its reference.
     pub(crate) fn of_blueprint(name: &str, bytes: Vec<u8>, terms: &OwnTerms, sandbox: Arc<Sandbox>) -> Self {
-        let content = Content::read(bytes);
+        let content = ComponentBytes::read(bytes);
         let digest = content.digest();
         Self {
             grants: terms.grants.clone(),
             budget: terms.budget.clone(),
             ownership_labels: Vec::new(),
             content,
-            origin: Origin::Blueprint,
-            slot: sandbox.slot(Origin::Blueprint, &digest),
+            origin: ComponentOrigin::Blueprint,
+            slot: sandbox.slot(ComponentOrigin::Blueprint, &digest),
             // A digest is ASCII, so that every length is a boundary.
             identity: PluginIdentity {
                 name: name.to_owned(),
@@ -106,16 +106,16 @@ impl Plugin {
     /// Why it is unusable.
     pub async fn component(&self) -> Result<Arc<Component>, Arc<Error>> {
         match &self.content {
-            Content::Bytes { bytes, .. } => {
+            ComponentBytes::Bytes { bytes, .. } => {
                 self.slot.get_or_load(|| self.sandbox.load(self.origin, &self.identity, bytes)).await
             }
-            Content::Missing(error) => Err(error.clone()),
+            ComponentBytes::Missing(error) => Err(error.clone()),
         }
     }
 
     /// Whether to wait with it until something uses it: compiling it takes both processors and seconds.
     pub(crate) fn is_large(&self) -> bool {
-        matches!(&self.content, Content::Bytes { bytes, .. } if bytes.len() > LARGE)
+        matches!(&self.content, ComponentBytes::Bytes { bytes, .. } if bytes.len() > LARGE)
     }
 
     /// What the item needs, as the component says it.
@@ -158,7 +158,7 @@ impl Plugin {
     pub async fn render(
         &self,
         request: &RenderRequest,
-        surroundings: &Surroundings,
+        surroundings: &TemplateContext,
     ) -> Result<Result<Rendered, RenderFailure>, Arc<Error>> {
         let component = self.component().await?;
         let Some(indices) = component.template.clone() else {
@@ -200,7 +200,7 @@ impl Plugin {
     pub async fn check(
         &self,
         request: &RenderRequest,
-        surroundings: &Surroundings,
+        surroundings: &TemplateContext,
     ) -> Result<Option<Findings>, Arc<Error>> {
         let component = self.component().await?;
         let Some(indices) = component.check.clone() else { return Ok(None) };
@@ -226,7 +226,7 @@ impl Plugin {
             return Err(Arc::new(Error::Export { interface: "orangery:condition/condition" }));
         };
         // Same question, same answer: nothing is random, and the time is that of the question.
-        let call = self.call(Reach::Condition(0), since_epoch(question.now));
+        let call = self.call(CallImports::Condition(0), since_epoch(question.now));
         let transcript = call.transcript.clone();
         let wire = convert::question(question);
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {
@@ -236,18 +236,18 @@ impl Plugin {
         Ok(convert::answered(answer, &self.budget, &locked(&transcript))?)
     }
 
-    fn renderer_call(&self, request: &RenderRequest, surroundings: &Surroundings) -> Call<'_> {
-        let reach = Reach::Template(surroundings.clone(), ChanceState::new(&surroundings.chance, request));
+    fn renderer_call(&self, request: &RenderRequest, surroundings: &TemplateContext) -> ComponentCall<'_> {
+        let reach = CallImports::Template(surroundings.clone(), ChanceState::new(&surroundings.chance, request));
         self.call(reach, since_epoch(surroundings.chance.now))
     }
 
-    fn deployer_call(&self, item: &Item, reads: Reads) -> Call<'_> {
+    fn deployer_call(&self, item: &Item, reads: Reads) -> ComponentCall<'_> {
         let now: Option<Timestamp> = item.now.parse().ok();
-        self.call(Reach::Deployer(reads, item.seed), now.map(since_epoch).unwrap_or_default())
+        self.call(CallImports::Deployer(reads, item.seed), now.map(since_epoch).unwrap_or_default())
     }
 
-    fn call(&self, reach: Reach, now: Duration) -> Call<'_> {
-        Call {
+    fn call(&self, reach: CallImports, now: Duration) -> ComponentCall<'_> {
+        ComponentCall {
             budget: &self.budget,
             grants: self.grants.clone(),
             reach,
@@ -272,7 +272,7 @@ impl Plugin {
 
     fn fault(&self, error: &Error) -> Fault {
         let mut fault = error.fault(&self.identity);
-        if let (Origin::Blueprint, Error::Limit { .. }) = (self.origin, error)
+        if let (ComponentOrigin::Blueprint, Error::Limit { .. }) = (self.origin, error)
             && let Fault::Invalid(told) | Fault::Later(told) | Fault::Denied(told) = &mut fault
         {
             told.message.push_str("; components of blueprints are registered as the template type Wasm");
@@ -342,7 +342,7 @@ impl Renderer for Plugin {
     fn render<'a>(
         &'a self,
         request: &'a RenderRequest,
-        surroundings: &'a Surroundings,
+        surroundings: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         Box::pin(async move {
             let answer = Plugin::render(self, request, surroundings).await;
@@ -353,7 +353,7 @@ impl Renderer for Plugin {
     fn check<'a>(
         &'a self,
         request: &'a RenderRequest,
-        surroundings: &'a Surroundings,
+        surroundings: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Option<Findings>, RenderFailure>> {
         Box::pin(async move {
             let answer = Plugin::check(self, request, surroundings).await;

@@ -10,13 +10,13 @@ use std::{
 use orangery_blueprint::OWN_ENGINE;
 use orangery_core::{
     digest,
-    yaml::{self, Located},
+    yaml::{self, LocatedDocument},
 };
 use orangery_proposal::grant::Grants;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    budget::{Budget, Limit},
+    budget::{Budget, BudgetLimit},
     error::Error,
 };
 
@@ -27,7 +27,7 @@ pub struct Registration {
     /// `orangery.dev/v1alpha1`
     pub api_version: ApiVersion,
     /// `Plugin`
-    pub kind: Kind,
+    pub kind: RegistrationKind,
     /// Its name.
     pub metadata: Metadata,
     /// What it is and what it may do.
@@ -44,7 +44,7 @@ pub enum ApiVersion {
 
 /// The kinds of this form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum RegistrationKind {
     /// The one kind.
     Plugin,
 }
@@ -66,7 +66,7 @@ pub struct RegistrationSpec {
     /// Where the component is. There is none exactly for the template type `Wasm`, whose components blueprints bring
     /// along: its registration says what those may reach and spend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub component: Option<ComponentSource>,
+    pub component: Option<ComponentLocation>,
     /// What it deploys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployer: Option<DeployerClaim>,
@@ -87,7 +87,7 @@ pub struct RegistrationSpec {
 /// Where a component is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ComponentSource {
+pub struct ComponentLocation {
     /// A file, relative to the registration.
     pub file: PathBuf,
 }
@@ -121,7 +121,7 @@ pub struct ConditionClaim {
 
 /// A component's bytes, or why there are none.
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
+pub(crate) enum ComponentBytes {
     Bytes {
         bytes: Cow<'static, [u8]>,
         /// `sha256:…` of the bytes.
@@ -130,17 +130,17 @@ pub(crate) enum Content {
     Missing(Arc<Error>),
 }
 
-impl Content {
+impl ComponentBytes {
     /// Empty where there are no bytes.
     pub(crate) fn digest(&self) -> String {
         match self {
-            Content::Bytes { digest, .. } => digest.to_string(),
-            Content::Missing(_) => String::new(),
+            ComponentBytes::Bytes { digest, .. } => digest.to_string(),
+            ComponentBytes::Missing(_) => String::new(),
         }
     }
 
     pub(crate) fn read(bytes: Vec<u8>) -> Self {
-        Content::Bytes { digest: Cow::Owned(digest::sha256(&bytes)), bytes: Cow::Owned(bytes) }
+        ComponentBytes::Bytes { digest: Cow::Owned(digest::sha256(&bytes)), bytes: Cow::Owned(bytes) }
     }
 }
 
@@ -148,7 +148,7 @@ impl Content {
 #[derive(Clone, Debug)]
 pub struct Registered {
     pub(crate) registration: Registration,
-    pub(crate) content: Content,
+    pub(crate) content: ComponentBytes,
     pub(crate) origin: String,
 }
 
@@ -215,7 +215,7 @@ pub enum RegistrationError {
         /// The registration.
         name: String,
         /// The limit.
-        limit: Limit,
+        limit: BudgetLimit,
         /// The greatest value.
         most: u64,
     },
@@ -229,7 +229,7 @@ impl Registration {
     /// [`RegistrationError::Syntax`] with the line, and the errors of what the form cannot say.
     pub fn parse(text: &str, origin: &str) -> Result<Self, RegistrationError> {
         let syntax = |line, why| RegistrationError::Syntax { origin: origin.to_owned(), line, why };
-        let Located { value, places } =
+        let LocatedDocument { value, places } =
             yaml::locate(text).map_err(|error| syntax(error.line, error.reason.to_string()))?;
         // Of a grant that is given twice nobody knows which one was meant.
         if let Some((path, place)) = places.duplicates().first() {
@@ -248,7 +248,12 @@ impl Registration {
     }
 
     fn check(&self, origin: &str) -> Result<(), RegistrationError> {
-        let Self { api_version: ApiVersion::V1Alpha1, kind: Kind::Plugin, metadata: Metadata { name }, spec } = self;
+        let Self {
+            api_version: ApiVersion::V1Alpha1,
+            kind: RegistrationKind::Plugin,
+            metadata: Metadata { name },
+            spec,
+        } = self;
         let empty = |field| RegistrationError::EmptyField { origin: origin.to_owned(), field };
         if name.is_empty() {
             return Err(empty("metadata.name"));
@@ -297,15 +302,15 @@ impl Registered {
         let origin = format!("the built-in plugin {name}");
         let registration = Registration::parse(registration, &origin)?;
         let content = match component {
-            Ok((bytes, digest)) => Content::Bytes { bytes: Cow::Borrowed(bytes), digest: Cow::Borrowed(digest) },
-            Err(sentence) => Content::Missing(Arc::new(Error::NotBuilt { sentence })),
+            Ok((bytes, digest)) => ComponentBytes::Bytes { bytes: Cow::Borrowed(bytes), digest: Cow::Borrowed(digest) },
+            Err(sentence) => ComponentBytes::Missing(Arc::new(Error::NotBuilt { sentence })),
         };
         Ok(Self { registration, content, origin })
     }
 
     /// A registration with the bytes of its component.
     pub fn new(registration: Registration, bytes: Vec<u8>, origin: String) -> Self {
-        Self { registration, content: Content::read(bytes), origin }
+        Self { registration, content: ComponentBytes::read(bytes), origin }
     }
 
     /// The registration.
@@ -325,14 +330,14 @@ impl Registered {
         let origin = path.display().to_string();
         let registration = Registration::parse(&text, &origin)?;
         let content = match &registration.spec.component {
-            Some(ComponentSource { file }) => {
+            Some(ComponentLocation { file }) => {
                 let file = path.parent().unwrap_or(Path::new("")).join(file);
                 match fs::read(&file) {
-                    Ok(bytes) => Content::read(bytes),
-                    Err(source) => Content::Missing(Arc::new(Error::Read { path: file, source })),
+                    Ok(bytes) => ComponentBytes::read(bytes),
+                    Err(source) => ComponentBytes::Missing(Arc::new(Error::Read { path: file, source })),
                 }
             }
-            None => Content::read(Vec::new()),
+            None => ComponentBytes::read(Vec::new()),
         };
         Ok(Self { registration, content, origin })
     }
@@ -377,11 +382,11 @@ mod tests {
         );
         let expected = Registration {
             api_version: ApiVersion::V1Alpha1,
-            kind: Kind::Plugin,
+            kind: RegistrationKind::Plugin,
             metadata: Metadata { name: "mine".into() },
             spec: RegistrationSpec {
                 version: "1.0.0".into(),
-                component: Some(ComponentSource { file: "a.wasm".into() }),
+                component: Some(ComponentLocation { file: "a.wasm".into() }),
                 deployer: None,
                 template: Some(TemplateClaim { types: vec!["Mine".into()] }),
                 condition: None,

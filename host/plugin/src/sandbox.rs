@@ -20,7 +20,7 @@ pub(crate) use ticker::{Epochs, Ticking};
 
 use crate::{
     budget::Budget,
-    cache::Cache,
+    cache::CompilationCache,
     capability::{self, Guest},
     compile::{self, CompileCommand},
     component::{Component, Slot},
@@ -100,8 +100,8 @@ pub struct Sandbox {
     most_calls: u32,
     compiler: CompileCommand,
     notice: fn(&str),
-    registered: Shelf,
-    own: Shelf,
+    registered: OriginCompiler,
+    own: OriginCompiler,
     /// Protects the registered components that were asked for, usable or not, by digest.
     components: Mutex<BTreeMap<String, Arc<Slot>>>,
     recent: Recent,
@@ -109,7 +109,7 @@ pub struct Sandbox {
 
 /// Who answers for a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ComponentOrigin {
     /// The operator, by a registration.
     Registered,
     /// The author of a blueprint. What is kept of such components is bounded, and they wait for each other only.
@@ -117,11 +117,11 @@ pub(crate) enum Origin {
 }
 
 /// How components of one origin are compiled.
-struct Shelf {
+struct OriginCompiler {
     /// One component is compiled at a time: the compiler uses all processors and much memory.
     compiling: Semaphore,
     /// Where compiled components are kept, or why nowhere.
-    cache: Result<Cache, CacheError>,
+    cache: Result<CompilationCache, CacheError>,
 }
 
 /// Memory from which on a call counts as large: engines in Go are allowed so much, components in Rust half of it.
@@ -152,10 +152,10 @@ impl Sandbox {
         capability::add_to_linker(&mut linker).map_err(unlinked)?;
         wasi::add_to_linker(&mut linker).map_err(unlinked)?;
         let open = |folder: Option<PathBuf>, most| match folder {
-            Some(folder) => Cache::open(folder, &engine, most),
+            Some(folder) => CompilationCache::open(folder, &engine, most),
             None => Err(CacheError { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() }),
         };
-        let shelf = |cache| Shelf { compiling: Semaphore::new(1), cache };
+        let shelf = |cache| OriginCompiler { compiling: Semaphore::new(1), cache };
         let own = shelf(open(cache.as_ref().map(|folder| folder.join(OF_BLUEPRINTS)), Some(MOST_OF_BLUEPRINTS)));
         let configured = cache.is_some();
         let registered = shelf(open(cache, None).inspect_err(|error| {
@@ -204,8 +204,8 @@ impl Sandbox {
     }
 
     /// Where the component of this digest is kept, whoever asks for it.
-    pub(crate) fn slot(&self, origin: Origin, digest: &str) -> Arc<Slot> {
-        if origin == Origin::Blueprint {
+    pub(crate) fn slot(&self, origin: ComponentOrigin, digest: &str) -> Arc<Slot> {
+        if origin == ComponentOrigin::Blueprint {
             return self.recent.slot(digest);
         }
         let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,10 +228,15 @@ impl Sandbox {
     }
 
     /// Loads a component: from the cache, or compiled in a process of its own.
-    pub(crate) async fn load(&self, origin: Origin, who: &PluginIdentity, bytes: &[u8]) -> Result<Component, Error> {
+    pub(crate) async fn load(
+        &self,
+        origin: ComponentOrigin,
+        who: &PluginIdentity,
+        bytes: &[u8],
+    ) -> Result<Component, Error> {
         let shelf = match origin {
-            Origin::Registered => &self.registered,
-            Origin::Blueprint => &self.own,
+            ComponentOrigin::Registered => &self.registered,
+            ComponentOrigin::Blueprint => &self.own,
         };
         let digest = who.digest.as_str();
         let inspection = inspect::inspect(bytes)?;
@@ -254,7 +259,7 @@ impl Sandbox {
         Component::link(&self.engine, &self.linker, inspection, &compiled)
     }
 
-    async fn compile(&self, shelf: &Shelf, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    async fn compile(&self, shelf: &OriginCompiler, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let _turn = shelf.compiling.acquire().await;
         if bytes.len() <= LARGE {
             return compile::compile(&self.compiler, bytes).await;
@@ -270,12 +275,12 @@ impl Sandbox {
 
     /// Room for one call, when there is some. Calls that may take much memory wait for each other first, and for nobody else:
     /// more of them at once are no faster, and their memory is what the process needs most of.
-    pub(crate) async fn enter(&self, budget: &Budget) -> Result<Room<'_>, Error> {
+    pub(crate) async fn enter(&self, budget: &Budget) -> Result<RunningCall<'_>, Error> {
         let busy = |_| Error::Busy { what: "room" };
         let is_large = budget.memory_mib >= LARGE_MEMORY_MIB;
         let large = if is_large { Some(self.large_rooms.acquire().await.map_err(busy)?) } else { None };
         let permit = self.rooms.acquire().await.map_err(busy)?;
-        Ok(Room { _ticking: self.ticker.enter(), _permit: permit, _large: large })
+        Ok(RunningCall { _ticking: self.ticker.enter(), _permit: permit, _large: large })
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -292,7 +297,7 @@ impl Sandbox {
 }
 
 /// A call's place among those that run: while it is held, the processor's clock ticks.
-pub(crate) struct Room<'a> {
+pub(crate) struct RunningCall<'a> {
     _ticking: Ticking<'a>,
     _permit: SemaphorePermit<'a>,
     _large: Option<SemaphorePermit<'a>>,

@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    budget::{Budget, Limit},
-    error::Stop,
+    budget::{Budget, BudgetLimit},
+    error::CallStop,
 };
 
 /// How much of a guest's standard error is kept for the sentence about its end.
@@ -99,7 +99,7 @@ impl Transcript {
     }
 
     /// One line through the interface `log`.
-    pub(crate) fn line(&mut self, level: Level, message: &str, fields: &[(String, String)]) -> Result<(), Stop> {
+    pub(crate) fn line(&mut self, level: Level, message: &str, fields: &[(String, String)]) -> Result<(), CallStop> {
         let size = fields.iter().fold(message.len(), |sum, (name, value)| sum + name.len() + value.len());
         self.count(1, size)?;
         let safe = |text: &str| escaped(&self.without_secrets(text), LINE);
@@ -119,7 +119,7 @@ impl Transcript {
     }
 
     /// Bytes of a standard stream; whole lines go to the log.
-    pub(crate) fn write(&mut self, channel: Channel, bytes: &[u8]) -> Result<(), Stop> {
+    pub(crate) fn write(&mut self, channel: Channel, bytes: &[u8]) -> Result<(), CallStop> {
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.count(lines, bytes.len())?;
         if channel == Channel::Err {
@@ -160,14 +160,14 @@ impl Transcript {
         (!lines.is_empty()).then(|| lines.join(" "))
     }
 
-    fn count(&mut self, lines: u64, bytes: usize) -> Result<(), Stop> {
+    fn count(&mut self, lines: u64, bytes: usize) -> Result<(), CallStop> {
         self.lines = self.lines.saturating_add(lines);
         self.bytes = self.bytes.saturating_add(bytes as u64);
         if self.lines > self.most_lines {
-            return Err(Stop::Limit(Limit::LogLines));
+            return Err(CallStop::Limit(BudgetLimit::LogLines));
         }
         if self.bytes > self.most_bytes {
-            return Err(Stop::Limit(Limit::LogBytes));
+            return Err(CallStop::Limit(BudgetLimit::LogBytes));
         }
         Ok(())
     }
@@ -219,10 +219,10 @@ mod tests {
         let mut lines = transcript(2, 100);
         assert_eq!(lines.line(Level::Info, "a", &[]), Ok(()));
         assert_eq!(lines.write(Channel::Out, b"b\nc"), Ok(()));
-        assert_eq!(lines.write(Channel::Err, b"\n"), Err(Stop::Limit(Limit::LogLines)));
+        assert_eq!(lines.write(Channel::Err, b"\n"), Err(CallStop::Limit(BudgetLimit::LogLines)));
         let mut bytes = transcript(100, 4);
         assert_eq!(bytes.line(Level::Info, "a", &[("b".into(), "c".into())]), Ok(()));
-        assert_eq!(bytes.write(Channel::Out, b"de"), Err(Stop::Limit(Limit::LogBytes)));
+        assert_eq!(bytes.write(Channel::Out, b"de"), Err(CallStop::Limit(BudgetLimit::LogBytes)));
     }
 
     #[test]

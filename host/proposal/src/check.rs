@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use crate::{
     ClusterRef, DeletionGroup, DeletionScope, ExportSource, Gate, Next, ObjectKey, ObjectWrite, Proposal,
-    ReadinessRule, Scope, SecretContent, Selection, Stage,
+    ReadinessRule, ReadinessScope, SecretContent, Selection, Stage,
     grant::{Grants, Refusal},
     health::Demand,
 };
 use orangery_core::{
     error::{Code, Fault, Problem},
-    jsonpath::Path,
+    jsonpath::ParsedPath,
     name::is_path_segment,
 };
 
@@ -131,11 +131,11 @@ fn check_write(write: &ObjectWrite, grants: &Grants) -> Result<(), Fault> {
     Ok(())
 }
 
-fn check_scope(scope: &Scope, on: &ClusterRef, grants: &Grants) -> Result<(), Fault> {
+fn check_scope(scope: &ReadinessScope, on: &ClusterRef, grants: &Grants) -> Result<(), Fault> {
     match scope {
-        Scope::Stage => Ok(()),
-        Scope::Keys(keys) => keys.iter().try_for_each(|key| granted(grants.read(on, key))),
-        Scope::Matching(selection) => granted(grants.list(on, selection)),
+        ReadinessScope::Stage => Ok(()),
+        ReadinessScope::Keys(keys) => keys.iter().try_for_each(|key| granted(grants.read(on, key))),
+        ReadinessScope::Matching(selection) => granted(grants.list(on, selection)),
     }
 }
 
@@ -166,7 +166,7 @@ fn check_group(group: &DeletionGroup, grants: &Grants) -> Result<(), Fault> {
 }
 
 fn path(text: &str) -> Result<(), Fault> {
-    Path::parse(text).map(drop).map_err(|error| invalid(error.to_string()))
+    ParsedPath::parse(text).map(drop).map_err(|error| invalid(error.to_string()))
 }
 
 fn granted(answer: Result<(), Refusal>) -> Result<(), Fault> {

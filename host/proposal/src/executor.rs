@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Gate, Next, ObjectKey, ObjectWrite, Proposal, Readiness, ReadinessRule, Scope, Stage, StageFailure, check::key_of,
-    health::has_rule, inventory::Located,
+    Gate, Next, ObjectKey, ObjectWrite, Proposal, Readiness, ReadinessRule, ReadinessScope, Stage, StageFailure,
+    check::key_of, health::has_rule, inventory::LocatedObject,
 };
 use orangery_core::error::Problem;
 
@@ -262,11 +262,11 @@ pub fn stages(proposal: &Proposal) -> (&[Stage], &[Stage]) {
 }
 
 /// Every write of a proposal with its place. Objects without an identity are left out: the check has refused them.
-pub fn writes(proposal: &Proposal) -> impl Iterator<Item = (Located, &ObjectWrite)> {
+pub fn writes(proposal: &Proposal) -> impl Iterator<Item = (LocatedObject, &ObjectWrite)> {
     let (stages, afterwards) = stages(proposal);
     stages.iter().chain(afterwards).flat_map(|stage| &stage.writes).filter_map(|write| {
         let key = key_of(&write.object).ok()?;
-        Some((Located { on: write.on.clone(), key }, write))
+        Some((LocatedObject { on: write.on.clone(), key }, write))
     })
 }
 
@@ -303,7 +303,7 @@ fn may_wait(stage: &Stage) -> bool {
 }
 
 fn check_may_wait(check: &Readiness, stage: &Stage) -> bool {
-    let (Scope::Stage, ReadinessRule::Usual) = (&check.scope, &check.rule) else { return true };
+    let (ReadinessScope::Stage, ReadinessRule::Usual) = (&check.scope, &check.rule) else { return true };
     stage.writes.iter().any(|write| key_of(&write.object).map_or(true, |key| has_rule(key.group(), &key.kind)))
 }
 

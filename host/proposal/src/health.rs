@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::Requirement;
-use orangery_core::jsonpath::{Path, PathError};
+use orangery_core::jsonpath::{ParsedPath, PathError};
 
 /// What an object lacks to be ready; stable between looks at an unchanged object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ fn replica_set(object: &Value) -> Result<(), Unready> {
 
 /// How far a job or pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Run {
+pub enum WorkloadState {
     /// Not at its end.
     Unfinished,
     /// Ended well.
@@ -148,19 +148,19 @@ pub enum Run {
 }
 
 /// How far a job or pod is. Another kind never ends.
-pub fn run(object: &Value) -> Run {
+pub fn run(object: &Value) -> WorkloadState {
     match (group_of(object), text(object, "/kind")) {
         ("batch", "Job") => match condition(object, "Failed") {
-            Some(failed) if text(failed, "/status") == "True" => Run::Failed(reason(failed)),
-            _ if holds(object, "Complete") => Run::Succeeded,
-            _ => Run::Unfinished,
+            Some(failed) if text(failed, "/status") == "True" => WorkloadState::Failed(reason(failed)),
+            _ if holds(object, "Complete") => WorkloadState::Succeeded,
+            _ => WorkloadState::Unfinished,
         },
         ("", "Pod") => match text(object, "/status/phase") {
-            "Succeeded" => Run::Succeeded,
-            "Failed" => Run::Failed(reason(object.get("status").unwrap_or(&Value::Null))),
-            _ => Run::Unfinished,
+            "Succeeded" => WorkloadState::Succeeded,
+            "Failed" => WorkloadState::Failed(reason(object.get("status").unwrap_or(&Value::Null))),
+            _ => WorkloadState::Unfinished,
         },
-        _ => Run::Unfinished,
+        _ => WorkloadState::Unfinished,
     }
 }
 
@@ -180,7 +180,7 @@ fn reason(of: &Value) -> String {
 
 /// What a requirement does with what its path finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+enum RequirementOperator {
     Exists,
     Absent,
     In,
@@ -211,8 +211,8 @@ pub enum RequirementError {
 /// A requirement that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand<'a> {
-    path: Path,
-    operator: Operator,
+    path: ParsedPath,
+    operator: RequirementOperator,
     requirement: &'a Requirement,
 }
 
@@ -224,18 +224,18 @@ impl<'a> Demand<'a> {
     pub fn read(requirement: &'a Requirement) -> Result<Self, RequirementError> {
         let count = requirement.values.len();
         let (operator, takes, fits) = match requirement.operator.as_str() {
-            "exists" => (Operator::Exists, "no values", count == 0),
-            "!" => (Operator::Absent, "no values", count == 0),
-            "=" | "==" => (Operator::In, "exactly one value", count == 1),
-            "!=" => (Operator::NotIn, "exactly one value", count == 1),
-            "in" => (Operator::In, "at least one value", count > 0),
-            "notin" => (Operator::NotIn, "at least one value", count > 0),
+            "exists" => (RequirementOperator::Exists, "no values", count == 0),
+            "!" => (RequirementOperator::Absent, "no values", count == 0),
+            "=" | "==" => (RequirementOperator::In, "exactly one value", count == 1),
+            "!=" => (RequirementOperator::NotIn, "exactly one value", count == 1),
+            "in" => (RequirementOperator::In, "at least one value", count > 0),
+            "notin" => (RequirementOperator::NotIn, "at least one value", count > 0),
             other => return Err(RequirementError::Operator(other.to_owned())),
         };
         if !fits {
             return Err(RequirementError::Values { operator: requirement.operator.clone(), takes, count });
         }
-        Ok(Self { path: Path::parse(&requirement.path)?, operator, requirement })
+        Ok(Self { path: ParsedPath::parse(&requirement.path)?, operator, requirement })
     }
 
     /// Whether the object satisfies it: all that the path finds must; a missing field satisfies `!` alone.
@@ -246,10 +246,10 @@ impl<'a> Demand<'a> {
         let found = self.path.all(object);
         let listed = |value: &Value| self.requirement.values.iter().any(|wanted| same(wanted, value));
         let satisfied = match self.operator {
-            Operator::Exists => !found.is_empty(),
-            Operator::Absent => found.is_empty(),
-            Operator::In => !found.is_empty() && found.into_iter().all(listed),
-            Operator::NotIn => !found.is_empty() && !found.into_iter().any(listed),
+            RequirementOperator::Exists => !found.is_empty(),
+            RequirementOperator::Absent => found.is_empty(),
+            RequirementOperator::In => !found.is_empty() && found.into_iter().all(listed),
+            RequirementOperator::NotIn => !found.is_empty() && !found.into_iter().any(listed),
         };
         if satisfied {
             return Ok(());
@@ -379,17 +379,17 @@ mod tests {
         let job = |conditions: Value| {
             run(&json!({"apiVersion": "batch/v1", "kind": "Job", "status": {"conditions": conditions}}))
         };
-        assert_eq!(job(json!([])), Run::Unfinished);
-        assert_eq!(job(json!([{"type": "Complete", "status": "True"}])), Run::Succeeded);
+        assert_eq!(job(json!([])), WorkloadState::Unfinished);
+        assert_eq!(job(json!([{"type": "Complete", "status": "True"}])), WorkloadState::Succeeded);
         assert_eq!(
             job(json!([{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "no"}])),
-            Run::Failed("BackoffLimitExceeded: no".into())
+            WorkloadState::Failed("BackoffLimitExceeded: no".into())
         );
         let pod = |status: Value| run(&json!({"apiVersion": "v1", "kind": "Pod", "status": status}));
-        assert_eq!(pod(json!({"phase": "Running"})), Run::Unfinished);
-        assert_eq!(pod(json!({"phase": "Succeeded"})), Run::Succeeded);
-        assert_eq!(pod(json!({"phase": "Failed"})), Run::Failed("it gives no reason".into()));
-        assert_eq!(run(&json!({"apiVersion": "v1", "kind": "Node"})), Run::Unfinished);
+        assert_eq!(pod(json!({"phase": "Running"})), WorkloadState::Unfinished);
+        assert_eq!(pod(json!({"phase": "Succeeded"})), WorkloadState::Succeeded);
+        assert_eq!(pod(json!({"phase": "Failed"})), WorkloadState::Failed("it gives no reason".into()));
+        assert_eq!(run(&json!({"apiVersion": "v1", "kind": "Node"})), WorkloadState::Unfinished);
         assert!(established(&json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}})));
         assert!(!established(&json!({})));
     }

@@ -17,7 +17,7 @@ use crate::{
 /// An object of one of the item's clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Located {
+pub struct LocatedObject {
     /// Where.
     #[serde(default, skip_serializing_if = "is_target")]
     pub on: ClusterRef,
@@ -32,7 +32,7 @@ fn is_target(on: &ClusterRef) -> bool {
 
 /// What becomes of an object of the inventory; the words of the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Policy {
+pub enum InventoryPolicy {
     /// Pruned and deleted with the item.
     #[default]
     Manage,
@@ -46,23 +46,23 @@ pub enum Policy {
     Ephemeral,
 }
 
-const POLICIES: [(Policy, &str); 5] = [
-    (Policy::Manage, "manage"),
-    (Policy::Fallback, "fallback"),
-    (Policy::Keep, "keep"),
-    (Policy::Immutable, "immutable"),
-    (Policy::Ephemeral, "ephemeral"),
+const POLICIES: [(InventoryPolicy, &str); 5] = [
+    (InventoryPolicy::Manage, "manage"),
+    (InventoryPolicy::Fallback, "fallback"),
+    (InventoryPolicy::Keep, "keep"),
+    (InventoryPolicy::Immutable, "immutable"),
+    (InventoryPolicy::Ephemeral, "ephemeral"),
 ];
 
-impl Policy {
+impl InventoryPolicy {
     /// The policy of a write.
     pub fn of(write: &ObjectWrite) -> Self {
         match (write.owned, &write.how) {
-            (Ownership::Managed, Write::Create) => Policy::Immutable,
-            (Ownership::Managed, _) => Policy::Manage,
-            (Ownership::Fallback, _) => Policy::Fallback,
-            (Ownership::Kept, _) => Policy::Keep,
-            (Ownership::Ephemeral, _) => Policy::Ephemeral,
+            (Ownership::Managed, Write::Create) => InventoryPolicy::Immutable,
+            (Ownership::Managed, _) => InventoryPolicy::Manage,
+            (Ownership::Fallback, _) => InventoryPolicy::Fallback,
+            (Ownership::Kept, _) => InventoryPolicy::Keep,
+            (Ownership::Ephemeral, _) => InventoryPolicy::Ephemeral,
         }
     }
 
@@ -72,15 +72,15 @@ impl Policy {
 
     /// A word that is not known means the default, as in the original.
     fn read(word: &str) -> Self {
-        POLICIES.iter().find(|(_, known)| *known == word).map_or(Policy::Manage, |(policy, _)| *policy)
+        POLICIES.iter().find(|(_, known)| *known == word).map_or(InventoryPolicy::Manage, |(policy, _)| *policy)
     }
 }
 
 /// What is known of one object of the inventory.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entry {
+pub struct InventoryEntry {
     /// What becomes of it.
-    pub policy: Policy,
+    pub policy: InventoryPolicy,
     /// Its uid, once a write has answered it.
     pub uid: Option<String>,
     /// Laid over the live object right before it is deleted.
@@ -89,7 +89,7 @@ pub struct Entry {
 
 /// The objects of an item.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Inventory(pub BTreeMap<Located, Entry>);
+pub struct Inventory(pub BTreeMap<LocatedObject, InventoryEntry>);
 
 /// One element of `managedResources`.
 #[derive(Serialize, Deserialize)]
@@ -97,7 +97,7 @@ pub struct Inventory(pub BTreeMap<Located, Entry>);
 struct ManagedResource {
     #[serde(default)]
     policy: String,
-    resource: Resource,
+    resource: InventoryResource,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     annotate_before_delete: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ struct ManagedResource {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Resource {
+struct InventoryResource {
     api_version: String,
     kind: String,
     name: String,
@@ -143,35 +143,39 @@ impl Inventory {
     }
 
     /// Takes a write in, keeping the uid that was known: the union of what was there and what is to come.
-    pub fn plan(&mut self, located: Located, write: &ObjectWrite) {
+    pub fn plan(&mut self, located: LocatedObject, write: &ObjectWrite) {
         let uid = self.0.get(&located).and_then(|entry| entry.uid.clone());
-        let entry = Entry { policy: Policy::of(write), uid, before_deletion: write.before_deletion.clone() };
+        let entry =
+            InventoryEntry { policy: InventoryPolicy::of(write), uid, before_deletion: write.before_deletion.clone() };
         self.0.insert(located, entry);
     }
 
     /// The objects that are not planned any more, but for kept ones: those are to be deleted.
-    pub fn leaving(&self, planned: &BTreeSet<Located>) -> BTreeSet<Located> {
-        let gone = self.0.iter().filter(|(located, entry)| !planned.contains(located) && entry.policy != Policy::Keep);
+    pub fn leaving(&self, planned: &BTreeSet<LocatedObject>) -> BTreeSet<LocatedObject> {
+        let gone = self
+            .0
+            .iter()
+            .filter(|(located, entry)| !planned.contains(located) && entry.policy != InventoryPolicy::Keep);
         gone.map(|(located, _)| located.clone()).collect()
     }
 
     /// The objects that end with the item.
-    pub fn ending(&self) -> BTreeSet<Located> {
+    pub fn ending(&self) -> BTreeSet<LocatedObject> {
         self.leaving(&BTreeSet::new())
     }
 
     /// The objects that end with the job.
-    pub fn ephemeral(&self) -> BTreeSet<Located> {
-        let of_job = self.0.iter().filter(|(_, entry)| entry.policy == Policy::Ephemeral);
+    pub fn ephemeral(&self) -> BTreeSet<LocatedObject> {
+        let of_job = self.0.iter().filter(|(_, entry)| entry.policy == InventoryPolicy::Ephemeral);
         of_job.map(|(located, _)| located.clone()).collect()
     }
 }
 
 impl ManagedResource {
-    fn of(located: &Located, entry: &Entry) -> Self {
+    fn of(located: &LocatedObject, entry: &InventoryEntry) -> Self {
         Self {
             policy: entry.policy.word().to_owned(),
-            resource: Resource {
+            resource: InventoryResource {
                 api_version: located.key.api_version.clone(),
                 kind: located.key.kind.clone(),
                 name: located.key.name.clone(),
@@ -184,16 +188,19 @@ impl ManagedResource {
         }
     }
 
-    fn entry(self) -> (Located, Entry) {
+    fn entry(self) -> (LocatedObject, InventoryEntry) {
         let mut before_deletion = self.patch_before_delete;
         if !self.annotate_before_delete.is_empty() {
             let annotations = json!({"metadata": {"annotations": self.annotate_before_delete}});
             overlay(before_deletion.get_or_insert(json!({})), &annotations);
         }
-        let Resource { api_version, kind, name, namespace, uid } = self.resource;
+        let InventoryResource { api_version, kind, name, namespace, uid } = self.resource;
         let namespace = (!namespace.is_empty()).then_some(namespace);
         let key = ObjectKey { api_version, kind, namespace, name };
-        (Located { on: self.cluster, key }, Entry { policy: Policy::read(&self.policy), uid, before_deletion })
+        (
+            LocatedObject { on: self.cluster, key },
+            InventoryEntry { policy: InventoryPolicy::read(&self.policy), uid, before_deletion },
+        )
     }
 }
 
@@ -203,7 +210,7 @@ pub struct Group {
     /// Where.
     pub on: ClusterRef,
     /// Objects of the inventory.
-    pub members: BTreeSet<Located>,
+    pub members: BTreeSet<LocatedObject>,
     /// Whatever matches, managed or not.
     pub matching: Vec<Selection>,
     /// Remove finalizers of others while waiting.
@@ -212,7 +219,7 @@ pub struct Group {
 
 /// Divides objects of the inventory among the groups of an order, each into the first that takes it in; what no group
 /// takes in is not deleted. An empty order means the default, for every cluster that is concerned.
-pub fn groups(order: &[DeletionGroup], leaving: &BTreeSet<Located>) -> Vec<Group> {
+pub fn groups(order: &[DeletionGroup], leaving: &BTreeSet<LocatedObject>) -> Vec<Group> {
     let clusters: BTreeSet<&ClusterRef> = leaving.iter().map(|located| &located.on).collect();
     let usual = clusters
         .into_iter()
@@ -221,7 +228,7 @@ pub fn groups(order: &[DeletionGroup], leaving: &BTreeSet<Located>) -> Vec<Group
     let mut left = leaving.clone();
     let mut groups = Vec::new();
     for DeletionGroup { on, what, force } in order {
-        let members: BTreeSet<Located> = left
+        let members: BTreeSet<LocatedObject> = left
             .iter()
             .filter(|located| located.on == on && what.iter().any(|scope| takes_in(scope, &located.key)))
             .cloned()

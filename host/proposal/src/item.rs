@@ -10,7 +10,7 @@ use crate::{
     Next, Proposal, StageFailure,
     deployer::PluginIdentity,
     executor::{ExecutionEvent, ExecutionStep, ExecutionTransition, next},
-    inventory::Located,
+    inventory::LocatedObject,
 };
 use orangery_core::{
     digest::sha256,
@@ -42,7 +42,7 @@ pub struct Progress {
     pub since: Timestamp,
     /// What all proposals of the job so far have planned: the rest is pruned at its end.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub planned: BTreeSet<Located>,
+    pub planned: BTreeSet<LocatedObject>,
     /// Until when the component may recover after the item's time was up; `None` before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovers_until: Option<Timestamp>,
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn progress_survives_its_wire_form() {
-        let key = Located {
+        let key = LocatedObject {
             on: Default::default(),
             key: key_of(&json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}})).unwrap(),
         };

@@ -219,7 +219,7 @@ pub struct ObjectRemoval {
 /// Which objects a readiness rule looks at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Scope {
+pub enum ReadinessScope {
     /// All that the stage wrote.
     Stage,
     /// These.
@@ -263,7 +263,7 @@ pub struct Readiness {
     #[serde(default)]
     pub on: ClusterRef,
     /// Which objects.
-    pub scope: Scope,
+    pub scope: ReadinessScope,
     /// When they are ready.
     pub rule: ReadinessRule,
     /// Milliseconds; `None` means what is left of the item's own deadline.

@@ -132,10 +132,10 @@ fn every_gate() {
     let requirement = Requirement { path: ".a".into(), operator: "in".into(), values: vec![json!(1)] };
     check(
         Gate::Ready(vec![
-            readiness(Scope::Stage, ReadinessRule::Usual),
-            readiness(Scope::Keys(vec![]), ReadinessRule::Requirements(vec![requirement])),
+            readiness(ReadinessScope::Stage, ReadinessRule::Usual),
+            readiness(ReadinessScope::Keys(vec![]), ReadinessRule::Requirements(vec![requirement])),
             readiness(
-                Scope::Matching(Selection {
+                ReadinessScope::Matching(Selection {
                     namespace: None,
                     names: vec![],
                     labels: None,

@@ -24,8 +24,8 @@ mod write;
 pub use crate::{
     key::{Key, Watched},
     queue::{Queue, Tally},
-    run::{Controller, Next, Pace, Panicked, run},
-    store::{Change, Store},
+    run::{Controller, NextCall, Pace, Panicked, run},
+    store::{ObjectChange, Store},
     term::{Moment, Term},
     watch::{watch, watch_labelled},
     write::{CONFLICT, WriteError, Writer},

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{Key, queue::Cause};
+use crate::{Key, queue::CallCause};
 
 const FIRST_CEILING: Duration = Duration::from_secs(30);
 const LAST_CEILING: Duration = Duration::from_secs(600);
@@ -14,10 +14,10 @@ const LAST_CEILING: Duration = Duration::from_secs(600);
 /// Who waits, and until when without a word.
 #[derive(Default)]
 pub(crate) struct Net {
-    silences: BTreeMap<Key, Silence>,
+    silences: BTreeMap<Key, QuietPeriod>,
 }
 
-struct Silence {
+struct QuietPeriod {
     /// How many came before it, in a row.
     before: u32,
     ends: Instant,
@@ -25,8 +25,8 @@ struct Silence {
 
 impl Net {
     /// A call begins: whether because its object has heard nothing for too long.
-    pub(crate) fn catches(&mut self, key: &Key, cause: Cause, now: Instant) -> bool {
-        if cause == Cause::Event {
+    pub(crate) fn catches(&mut self, key: &Key, cause: CallCause, now: Instant) -> bool {
+        if cause == CallCause::Event {
             self.silences.remove(key);
         }
         self.silences.get(key).is_some_and(|silence| silence.ends <= now)
@@ -42,7 +42,7 @@ impl Net {
             Some(silence) => return silence.ends.saturating_duration_since(now),
         };
         let longest = longest(before, fraction);
-        self.silences.insert(key.clone(), Silence { before, ends: now + longest });
+        self.silences.insert(key.clone(), QuietPeriod { before, ends: now + longest });
         longest
     }
 
@@ -72,17 +72,17 @@ mod tests {
     fn c_11_only_a_silence_that_was_waited_through_is_caught_and_an_event_ends_the_row() {
         let (mut net, key, start) = (Net::default(), Key::new("a", "x"), Instant::now());
         let after = |seconds: u64| start + Duration::from_secs(seconds);
-        assert!(!net.catches(&key, Cause::Time, start));
+        assert!(!net.catches(&key, CallCause::Time, start));
         assert_eq!(net.hold(&key, start, 1.0).as_secs(), 30);
         // A timer of the object's own, before: the silence goes on.
-        assert!(!net.catches(&key, Cause::Time, after(10)));
+        assert!(!net.catches(&key, CallCause::Time, after(10)));
         assert_eq!(net.hold(&key, after(10), 1.0).as_secs(), 20);
-        assert!(net.catches(&key, Cause::Time, after(30)));
+        assert!(net.catches(&key, CallCause::Time, after(30)));
         assert_eq!(net.hold(&key, after(30), 1.0).as_secs(), 60);
-        assert!(net.catches(&key, Cause::Time, after(90)));
-        assert!(!net.catches(&key, Cause::Event, after(91)));
+        assert!(net.catches(&key, CallCause::Time, after(90)));
+        assert!(!net.catches(&key, CallCause::Event, after(91)));
         assert_eq!(net.hold(&key, after(91), 1.0).as_secs(), 30);
         net.release(&key);
-        assert!(!net.catches(&key, Cause::Time, after(1000)));
+        assert!(!net.catches(&key, CallCause::Time, after(1000)));
     }
 }

@@ -22,13 +22,13 @@ use crate::Key;
 /// - Namespaces take turns; within one, the first woken is the first called.
 #[derive(Clone, Default)]
 pub struct Queue {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedQueue {
     /// Protects who waits for what. Held for one step of one key, never across an await.
-    plan: Mutex<Plan>,
+    plan: Mutex<CallPlan>,
     /// Rung when the next key may have changed.
     bell: Notify,
 }
@@ -75,7 +75,7 @@ pub(crate) enum Ended {
 
 /// What made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum CallCause {
     /// A change, or a call before it.
     Event,
     /// Its time has come.
@@ -83,8 +83,8 @@ pub(crate) enum Cause {
 }
 
 #[derive(Default)]
-struct Plan {
-    entries: BTreeMap<Key, Entry>,
+struct CallPlan {
+    entries: BTreeMap<Key, QueueEntry>,
     /// The namespaces that have keys to call, in turn.
     turns: VecDeque<String>,
     /// The names to call, by namespace, first woken first. Never empty.
@@ -95,18 +95,18 @@ struct Plan {
 }
 
 #[derive(Default)]
-struct Entry {
-    state: State,
+struct QueueEntry {
+    state: KeyState,
     due: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Default)]
-enum State {
+enum KeyState {
     #[default]
     Idle,
     Queued {
         since: Instant,
-        cause: Cause,
+        cause: CallCause,
     },
     Running {
         since: Instant,
@@ -128,7 +128,7 @@ impl Queue {
 
     /// Has a key called as soon as there is room.
     pub fn wake(&self, key: Key) {
-        self.plan().wake(key, Cause::Event, Instant::now());
+        self.plan().wake(key, CallCause::Event, Instant::now());
         self.shared.bell.notify_one();
     }
 
@@ -147,7 +147,7 @@ impl Queue {
     /// The keys that wait for their call, sorted.
     pub fn queued(&self) -> Vec<Key> {
         let plan = self.plan();
-        let waits = plan.entries.iter().filter(|(_, entry)| matches!(entry.state, State::Queued { .. }));
+        let waits = plan.entries.iter().filter(|(_, entry)| matches!(entry.state, KeyState::Queued { .. }));
         let mut keys: Vec<Key> = waits.map(|(key, _)| key.clone()).collect();
         keys.sort();
         keys
@@ -155,7 +155,7 @@ impl Queue {
 
     /// Waits for the next key and marks it as being called, until [`finish`](Self::finish); says also what made the call.
     /// For one caller at a time; may be dropped without losing a key.
-    pub(crate) async fn next(&self) -> (Key, Cause) {
+    pub(crate) async fn next(&self) -> (Key, CallCause) {
         loop {
             let due = {
                 let mut plan = self.plan();
@@ -177,12 +177,12 @@ impl Queue {
     }
 
     /// A call begins, for the tally.
-    pub(crate) fn count(&self, cause: Cause, silence: bool) {
+    pub(crate) fn count(&self, cause: CallCause, silence: bool) {
         let tally = &mut self.plan().tally;
         *match (cause, silence) {
             (_, true) => &mut tally.by_silence,
-            (Cause::Time, false) => &mut tally.by_time,
-            (Cause::Event, false) => &mut tally.by_event,
+            (CallCause::Time, false) => &mut tally.by_time,
+            (CallCause::Event, false) => &mut tally.by_event,
         } += 1;
     }
 
@@ -198,20 +198,20 @@ impl Queue {
         self.plan().forget(key);
     }
 
-    fn plan(&self) -> MutexGuard<'_, Plan> {
+    fn plan(&self) -> MutexGuard<'_, CallPlan> {
         self.shared.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Plan {
-    fn wake(&mut self, key: Key, by: Cause, now: Instant) {
+impl CallPlan {
+    fn wake(&mut self, key: Key, by: CallCause, now: Instant) {
         let entry = self.entries.entry(key.clone()).or_default();
         match &mut entry.state {
-            State::Queued { cause, .. } if by == Cause::Event => *cause = by,
-            State::Queued { .. } => {}
-            State::Running { woken, .. } => *woken = true,
-            State::Idle => {
-                entry.state = State::Queued { since: now, cause: by };
+            KeyState::Queued { cause, .. } if by == CallCause::Event => *cause = by,
+            KeyState::Queued { .. } => {}
+            KeyState::Running { woken, .. } => *woken = true,
+            KeyState::Idle => {
+                entry.state = KeyState::Queued { since: now, cause: by };
                 self.enqueue(key);
             }
         }
@@ -239,7 +239,7 @@ impl Plan {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.due = None;
             }
-            self.wake(key, Cause::Time, now);
+            self.wake(key, CallCause::Time, now);
         }
     }
 
@@ -254,7 +254,7 @@ impl Plan {
         }
     }
 
-    fn take(&mut self, now: Instant) -> Option<(Key, Cause)> {
+    fn take(&mut self, now: Instant) -> Option<(Key, CallCause)> {
         let namespace = self.turns.pop_front()?;
         let lane = self.lanes.get_mut(&namespace)?;
         let key = Key { name: lane.pop_front()?, namespace };
@@ -264,12 +264,12 @@ impl Plan {
             self.turns.push_back(key.namespace.clone());
         }
         let entry = self.entries.entry(key.clone()).or_default();
-        let mut by = Cause::Event;
-        if let State::Queued { since, cause } = entry.state {
+        let mut by = CallCause::Event;
+        if let KeyState::Queued { since, cause } = entry.state {
             self.tally.waited += now.saturating_duration_since(since);
             by = cause;
         }
-        entry.state = State::Running { since: now, woken: false };
+        entry.state = KeyState::Running { since: now, woken: false };
         if let Some(at) = entry.due.take() {
             self.due.remove(&(at, key.clone()));
         }
@@ -280,8 +280,8 @@ impl Plan {
 
     fn finish(&mut self, key: &Key, ended: Ended, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let State::Running { since, woken } = entry.state else { return };
-        entry.state = State::Idle;
+        let KeyState::Running { since, woken } = entry.state else { return };
+        entry.state = KeyState::Idle;
         let timed = entry.due.is_some();
         self.tally.running -= 1;
         self.tally.busy += now.saturating_duration_since(since);
@@ -294,7 +294,7 @@ impl Plan {
         } += 1;
         let failed = matches!(ended, Ended::Retried | Ended::Panicked);
         if woken && !failed {
-            self.wake(key.clone(), Cause::Event, now);
+            self.wake(key.clone(), CallCause::Event, now);
         } else if !timed {
             self.entries.remove(key);
         }
@@ -305,7 +305,7 @@ impl Plan {
         if let Some(at) = entry.due.take() {
             self.due.remove(&(at, key.clone()));
         }
-        if matches!(entry.state, State::Idle) {
+        if matches!(entry.state, KeyState::Idle) {
             self.entries.remove(key);
         }
     }

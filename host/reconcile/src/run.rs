@@ -12,7 +12,7 @@ use crate::{CONFLICT, Key, Queue, Store, Watched, net::Net, queue::Ended};
 
 /// When a controller wants to be called again after a call that ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextCall {
     /// It is where it should be: only an event calls again.
     Settled,
     /// It waits: an event calls again, and a timer after this long, if there is one. Hears it nothing for longer than
@@ -37,7 +37,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// [`Halt::Wait`]: called again by an event, or after its poll. [`Halt::Retry`]: called again with growing
     /// backoff, silently for a failure with the reason [`CONFLICT`]. [`Halt::Stall`]: called again by an event.
-    fn reconcile(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<Next, Halt>> + Send;
+    fn reconcile(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<NextCall, Halt>> + Send;
 
     /// Reads from the server what a waiting object would otherwise hear from watches: what it waits for, and itself. Called
     /// before [`reconcile`](Self::reconcile) when no event came for long; with growing intervals, so that a watch that lost
@@ -135,7 +135,7 @@ fn wake_on_change<K: Watched>(store: &Store<K>, queue: &Queue) {
 }
 
 /// A call that has ended: whose it was, and how.
-type Call = (Key, Result<Result<Next, Halt>, Panicked>);
+type EndedCall = (Key, Result<Result<NextCall, Halt>, Panicked>);
 
 /// Calls the controller; `again` is the store to look into once more, for an object that heard nothing for long.
 async fn call<C: Controller>(
@@ -143,7 +143,7 @@ async fn call<C: Controller>(
     key: Key,
     object: Arc<C::Object>,
     again: Option<Store<C::Object>>,
-) -> Call {
+) -> EndedCall {
     let span = tracing::info_span!("reconcile", controller = C::NAME, object = %key);
     let work = async {
         let Some(store) = again else { return controller.reconcile(object).await };
@@ -151,7 +151,7 @@ async fn call<C: Controller>(
         controller.look_again(object).await?;
         match store.get(&key) {
             Some(object) => controller.reconcile(object).await,
-            None => Ok(Next::Settled),
+            None => Ok(NextCall::Settled),
         }
     };
     let ended = AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await;
@@ -162,7 +162,7 @@ async fn call<C: Controller>(
 }
 
 /// Errors are logged once, here; what an object's status tells its owner as well is no warning.
-fn log(ended: &Result<Result<Next, Halt>, Panicked>) {
+fn log(ended: &Result<Result<NextCall, Halt>, Panicked>) {
     match ended {
         Ok(Ok(_) | Err(Halt::Wait(_))) => {}
         Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => {
@@ -183,7 +183,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
-fn tell(ended: &Result<Call, tokio::task::JoinError>, panicked: &dyn Fn(&Panicked)) {
+fn tell(ended: &Result<EndedCall, tokio::task::JoinError>, panicked: &dyn Fn(&Panicked)) {
     if let Ok((_, Err(panic))) = ended {
         panicked(panic);
     }
@@ -191,7 +191,7 @@ fn tell(ended: &Result<Call, tokio::task::JoinError>, panicked: &dyn Fn(&Panicke
 
 /// Says when the key of an ended call is called again.
 fn settle(
-    ended: Result<Call, tokio::task::JoinError>,
+    ended: Result<EndedCall, tokio::task::JoinError>,
     queue: &Queue,
     failures: &mut BTreeMap<Key, u32>,
     net: &mut Net,
@@ -232,12 +232,12 @@ enum Again {
     Backoff,
 }
 
-fn judge(result: Result<Result<Next, Halt>, Panicked>) -> (Ended, Again) {
+fn judge(result: Result<Result<NextCall, Halt>, Panicked>) -> (Ended, Again) {
     match result {
-        Ok(Ok(Next::Settled)) => (Ended::Settled, Again::After(None)),
-        Ok(Ok(Next::Again)) => (Ended::Settled, Again::After(Some(Duration::ZERO))),
-        Ok(Ok(Next::After(time))) => (Ended::Settled, Again::After(Some(time))),
-        Ok(Ok(Next::Waiting(timer))) => (Ended::Settled, Again::OnEvent(timer)),
+        Ok(Ok(NextCall::Settled)) => (Ended::Settled, Again::After(None)),
+        Ok(Ok(NextCall::Again)) => (Ended::Settled, Again::After(Some(Duration::ZERO))),
+        Ok(Ok(NextCall::After(time))) => (Ended::Settled, Again::After(Some(time))),
+        Ok(Ok(NextCall::Waiting(timer))) => (Ended::Settled, Again::OnEvent(timer)),
         Ok(Err(Halt::Wait(wait))) => (Ended::Settled, Again::OnEvent(wait.again_in())),
         Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => (Ended::Conflict, Again::Backoff),
         Ok(Err(Halt::Retry(_))) => (Ended::Retried, Again::Backoff),

@@ -12,10 +12,10 @@ use std::{
 use tokio::sync::watch;
 
 use self::{
-    held::Form,
-    known::{Known, Outcome},
+    held::StoredForm,
+    known::{KnownVersions, UpsertOutcome},
 };
-use crate::{Key, Watched, watch::Told};
+use crate::{Key, Watched, watch::WatchedObject};
 
 mod held;
 mod index;
@@ -24,33 +24,33 @@ mod tombs;
 
 /// One change of a store. At least one side is there.
 #[derive(Debug)]
-pub struct Change<'a, K> {
+pub struct ObjectChange<'a, K> {
     /// What was known; `None` for an object that is new.
     pub before: Option<&'a Arc<K>>,
     /// What is known now; `None` for an object that is gone.
     pub after: Option<&'a Arc<K>>,
 }
 
-impl<K: Watched> Change<'_, K> {
+impl<K: Watched> ObjectChange<'_, K> {
     /// Whose change it is.
     pub fn key(&self) -> Option<Key> {
         self.after.or(self.before).map(|object| Key::of(object.as_ref()))
     }
 }
 
-type Subscriber<K> = Arc<dyn Fn(&Change<'_, K>) + Send + Sync>;
+type Subscriber<K> = Arc<dyn Fn(&ObjectChange<'_, K>) + Send + Sync>;
 
 /// All objects of one kind, newest version each. Cheap to clone: clones share what they know.
 ///
 /// Objects are kept without `managedFields` and without kubectl's last-applied annotation, which nobody here reads
 /// and which double their size.
 pub struct Store<K> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<SharedObjects<K>>,
 }
 
-struct Shared<K> {
+struct SharedObjects<K> {
     /// Protects what is known. Held for one lookup or one change, never across an await or a subscriber.
-    known: RwLock<Known<K>>,
+    known: RwLock<KnownVersions<K>>,
     /// Protects the list of subscribers; they are called on a copy of it.
     subscribers: RwLock<Vec<Subscriber<K>>>,
     synced: watch::Sender<bool>,
@@ -77,8 +77,8 @@ impl<K: Watched> Default for Store<K> {
 impl<K: Watched> Store<K> {
     /// A store that knows nothing yet.
     pub fn new() -> Self {
-        let shared = Shared {
-            known: RwLock::new(Known::default()),
+        let shared = SharedObjects {
+            known: RwLock::new(KnownVersions::default()),
             subscribers: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
         };
@@ -108,7 +108,7 @@ impl<K: Watched> Store<K> {
     /// All objects of a namespace, or of all namespaces, sorted by key.
     pub fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
         let held = self.read().list(namespace);
-        held.iter().filter_map(Form::object).collect()
+        held.iter().filter_map(StoredForm::object).collect()
     }
 
     /// The keys of the objects of a namespace, or of all namespaces, sorted.
@@ -119,7 +119,7 @@ impl<K: Watched> Store<K> {
     /// Calls `f` with every object, one after the other: of folded objects no more than one at a time is whole.
     pub fn for_each(&self, mut f: impl FnMut(&K)) {
         let held = self.read().list(None);
-        for object in held.iter().filter_map(Form::object) {
+        for object in held.iter().filter_map(StoredForm::object) {
             f(&object);
         }
     }
@@ -128,7 +128,7 @@ impl<K: Watched> Store<K> {
     /// [`with_index`](Self::with_index) finds nothing.
     pub fn indexed(&self, index: &'static str, namespace: &str, value: &str) -> Vec<Arc<K>> {
         let held = self.read().indexed(index, namespace, value);
-        held.iter().filter_map(Form::object).collect()
+        held.iter().filter_map(StoredForm::object).collect()
     }
 
     /// The keys of what [`indexed`](Self::indexed) finds: for who has them called and does not look at them himself.
@@ -139,7 +139,7 @@ impl<K: Watched> Store<K> {
     /// Calls `f` after each change from now on, in the task that caused it. `f` may read every store, must not block,
     /// and takes the change as a hint: two changes of one object may reach it in either order, while the store itself
     /// always knows the newest.
-    pub fn subscribe(&self, f: impl Fn(&Change<'_, K>) + Send + Sync + 'static) {
+    pub fn subscribe(&self, f: impl Fn(&ObjectChange<'_, K>) + Send + Sync + 'static) {
         self.shared.subscribers.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(f));
     }
 
@@ -170,12 +170,12 @@ impl<K: Watched> Store<K> {
     pub(crate) fn forget_meta(&self, meta: &kube::core::ObjectMeta) {
         let gone = self.write().forget(meta);
         if let Some(before) = gone {
-            self.tell(&Change { before: Some(&before), after: None });
+            self.tell(&ObjectChange { before: Some(&before), after: None });
         }
     }
 
     /// Takes in an event of the watch, decoding it only if it is news. `Err` is the object's own fault.
-    pub(crate) fn hear(&self, told: &Told<K>) -> Result<(), serde_json::Error> {
+    pub(crate) fn hear(&self, told: &WatchedObject<K>) -> Result<(), serde_json::Error> {
         let key = Key::of_meta(&told.meta);
         {
             let mut known = self.write();
@@ -201,7 +201,7 @@ impl<K: Watched> Store<K> {
     pub(crate) fn end_list(&self, namespace: Option<&str>) {
         let gone = self.write().end_list(namespace);
         for before in &gone {
-            self.tell(&Change { before: Some(before), after: None });
+            self.tell(&ObjectChange { before: Some(before), after: None });
         }
     }
 
@@ -210,34 +210,34 @@ impl<K: Watched> Store<K> {
         self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
     }
 
-    fn settle(&self, outcome: Outcome<K>) -> Arc<K> {
+    fn settle(&self, outcome: UpsertOutcome<K>) -> Arc<K> {
         match outcome {
-            Outcome::Unchanged(newest) => newest,
-            Outcome::Changed { before, after } => {
-                self.tell(&Change { before: before.as_ref(), after: Some(&after) });
+            UpsertOutcome::Unchanged(newest) => newest,
+            UpsertOutcome::Changed { before, after } => {
+                self.tell(&ObjectChange { before: before.as_ref(), after: Some(&after) });
                 after
             }
-            Outcome::Gone { before, last } => {
+            UpsertOutcome::Gone { before, last } => {
                 if let Some(before) = before {
-                    self.tell(&Change { before: Some(&before), after: None });
+                    self.tell(&ObjectChange { before: Some(&before), after: None });
                 }
                 last
             }
         }
     }
 
-    fn tell(&self, change: &Change<'_, K>) {
+    fn tell(&self, change: &ObjectChange<'_, K>) {
         let subscribers = self.shared.subscribers.read().unwrap_or_else(PoisonError::into_inner).clone();
         for subscriber in subscribers {
             subscriber(change);
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Known<K>> {
+    fn read(&self) -> RwLockReadGuard<'_, KnownVersions<K>> {
         self.shared.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Known<K>> {
+    fn write(&self) -> RwLockWriteGuard<'_, KnownVersions<K>> {
         self.shared.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,7 +38,7 @@ pub async fn watch_labelled<K: Watched>(
     let scopes = if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(Some).collect() };
     let mut unlisted: BTreeSet<usize> = (0..scopes.len()).collect();
     let streams = scopes.iter().enumerate().map(|(number, namespace)| {
-        let api: Api<Told<K>> = match namespace {
+        let api: Api<WatchedObject<K>> = match namespace {
             Some(namespace) => Api::namespaced(client.clone(), namespace),
             None => Api::all(client.clone()),
         };
@@ -50,7 +50,7 @@ pub async fn watch_labelled<K: Watched>(
         let scope = scopes.get(number).copied().flatten().map(String::as_str);
         match event {
             Ok(event) => {
-                if follow(&store, scope, event) == Progress::Listed {
+                if follow(&store, scope, event) == WatchProgress::Listed {
                     unlisted.remove(&number);
                 }
                 if unlisted.is_empty() {
@@ -64,14 +64,14 @@ pub async fn watch_labelled<K: Watched>(
 
 /// How far a watch is.
 #[derive(PartialEq, Eq)]
-enum Progress {
+enum WatchProgress {
     /// A list is complete.
     Listed,
     /// An event of a list or after it.
     Following,
 }
 
-fn follow<K: Watched>(store: &Store<K>, namespace: Option<&str>, event: Event<Told<K>>) -> Progress {
+fn follow<K: Watched>(store: &Store<K>, namespace: Option<&str>, event: Event<WatchedObject<K>>) -> WatchProgress {
     match event {
         Event::Init => store.begin_list(namespace),
         Event::InitApply(told) | Event::Apply(told) => {
@@ -82,44 +82,44 @@ fn follow<K: Watched>(store: &Store<K>, namespace: Option<&str>, event: Event<To
         }
         Event::InitDone => {
             store.end_list(namespace);
-            return Progress::Listed;
+            return WatchProgress::Listed;
         }
         Event::Delete(told) => store.forget_meta(&told.meta),
     }
-    Progress::Following
+    WatchProgress::Following
 }
 
 /// An object as the watch tells it: its metadata, and its text for those who have not heard of this version yet.
 ///
 /// Most events are echoes of our own writes, which the store knows already: they are never decoded.
 #[derive(Clone, Debug)]
-pub(crate) struct Told<K> {
+pub(crate) struct WatchedObject<K> {
     pub(crate) meta: ObjectMeta,
     text: Arc<RawValue>,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K: Watched> Told<K> {
+impl<K: Watched> WatchedObject<K> {
     pub(crate) fn decode(&self) -> Result<K, serde_json::Error> {
         serde_json::from_str(self.text.get())
     }
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct EventHead {
     #[serde(default)]
     metadata: ObjectMeta,
 }
 
-impl<'de, K> Deserialize<'de> for Told<K> {
+impl<'de, K> Deserialize<'de> for WatchedObject<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let head: Head = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        let head: EventHead = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
         Ok(Self { meta: head.metadata, text: text.into(), kind: PhantomData })
     }
 }
 
-impl<K: Resource<DynamicType = ()>> Resource for Told<K> {
+impl<K: Resource<DynamicType = ()>> Resource for WatchedObject<K> {
     type DynamicType = ();
     type Scope = K::Scope;
 

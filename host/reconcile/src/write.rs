@@ -33,7 +33,7 @@ impl<K> Clone for Writer<K> {
 
 /// The parts of an object that one write may change.
 #[derive(Clone, Copy)]
-enum Part {
+enum WrittenPart {
     /// Everything but the status.
     Main,
     /// The status alone.
@@ -69,7 +69,7 @@ impl<K: Watched> Writer<K> {
     /// # Errors
     /// [`WriteError`]
     pub async fn update(&self, before: &K, after: &K) -> Result<Arc<K>, WriteError> {
-        self.patch(before, after, Part::Main).await
+        self.patch(before, after, WrittenPart::Main).await
     }
 
     /// The same for the status, through the status subresource: everything else is left out.
@@ -77,7 +77,7 @@ impl<K: Watched> Writer<K> {
     /// # Errors
     /// [`WriteError`]
     pub async fn update_status(&self, before: &K, after: &K) -> Result<Arc<K>, WriteError> {
-        self.patch(before, after, Part::Status).await
+        self.patch(before, after, WrittenPart::Status).await
     }
 
     /// Deletes an object, its dependents in the background, if it still has the uid that was read. An object that is
@@ -125,13 +125,13 @@ impl<K: Watched> Writer<K> {
         self.store.get(&Key::of(object)).is_some_and(|known| known.meta().uid == object.meta().uid)
     }
 
-    async fn patch(&self, before: &K, after: &K, part: Part) -> Result<Arc<K>, WriteError> {
+    async fn patch(&self, before: &K, after: &K, part: WrittenPart) -> Result<Arc<K>, WriteError> {
         let Some(patch) = difference(before, after, part)? else { return Ok(Arc::new(before.clone())) };
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let (api, name) = (self.api(before), Key::of(before).name);
         let answer = match part {
-            Part::Main => api.patch(&name, &params, &Patch::Merge(patch)).await,
-            Part::Status => api.patch_status(&name, &params, &Patch::Merge(patch)).await,
+            WrittenPart::Main => api.patch(&name, &params, &Patch::Merge(patch)).await,
+            WrittenPart::Status => api.patch_status(&name, &params, &Patch::Merge(patch)).await,
         };
         match answer {
             Ok(answer) => Ok(self.store.absorb(answer)),
@@ -171,7 +171,7 @@ impl<K: Watched> Writer<K> {
 }
 
 /// The patch of one part of an object, under the version of `before`.
-fn difference<K: Watched>(before: &K, after: &K, part: Part) -> Result<Option<Value>, WriteError> {
+fn difference<K: Watched>(before: &K, after: &K, part: WrittenPart) -> Result<Option<Value>, WriteError> {
     let document = |object: &K| -> Result<Value, WriteError> {
         let mut document = serde_json::to_value(object).map_err(|error| WriteError::Unreachable {
             object: describe(object),
@@ -179,8 +179,8 @@ fn difference<K: Watched>(before: &K, after: &K, part: Part) -> Result<Option<Va
         })?;
         let status = document.as_object_mut().and_then(|members| members.remove("status"));
         Ok(match part {
-            Part::Main => document,
-            Part::Status => json!({ "status": status }),
+            WrittenPart::Main => document,
+            WrittenPart::Status => json!({ "status": status }),
         })
     };
     let Some(mut patch) = merge_patch(&document(before)?, &document(after)?) else { return Ok(None) };

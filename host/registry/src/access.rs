@@ -11,20 +11,20 @@ use orangery_core::{
     error::{Code, Fault},
     lenient,
 };
-use orangery_ocm::{Content, Digest, Resource, media};
+use orangery_ocm::{Digest, Resource, ResourceContent, media};
 use serde::Deserialize;
 
 use crate::{
     cache::Bytes,
-    graph::Node,
+    graph::GraphNode,
     image,
-    oci::{Descriptor, Keyring, Manifest, Reference, Selector},
+    oci::{ArtifactReference, ArtifactSelector, Keyring, Manifest, OciDescriptor},
     registry::Registries,
 };
 
 /// How a resource's content is reached.
 #[derive(Clone)]
-pub(crate) struct Reach {
+pub(crate) struct ResourceAccess {
     pub(crate) registries: Arc<Registries>,
     pub(crate) keyring: Arc<Keyring>,
 }
@@ -32,9 +32,9 @@ pub(crate) struct Reach {
 /// What a resource is.
 pub(crate) enum Fetched {
     /// Bytes.
-    Blob(Content),
+    Blob(ResourceContent),
     /// An artifact in a registry.
-    Artifact { reference: Reference, manifest: Arc<Manifest> },
+    Artifact { reference: ArtifactReference, manifest: Arc<Manifest> },
 }
 
 #[derive(Deserialize, Default)]
@@ -53,9 +53,9 @@ struct Access {
     repository: String,
 }
 
-impl Reach {
+impl ResourceAccess {
     /// The content of a resource, or the manifest of the artifact that it is.
-    pub(crate) async fn fetch(&self, node: &Node, resource: &Resource) -> Result<Fetched, Fault> {
+    pub(crate) async fn fetch(&self, node: &GraphNode, resource: &Resource) -> Result<Fetched, Fault> {
         let fetched =
             self.fetch_unchecked(node, resource).await.map_err(|fault| crate::within(fault, &shown(node, resource)))?;
         match &fetched {
@@ -65,13 +65,13 @@ impl Reach {
         Ok(fetched)
     }
 
-    async fn fetch_unchecked(&self, node: &Node, resource: &Resource) -> Result<Fetched, Fault> {
+    async fn fetch_unchecked(&self, node: &GraphNode, resource: &Resource) -> Result<Fetched, Fault> {
         let invalid = |message: String| Fault::invalid(Code::ConfigurationProblem, message);
         let written = resource.access.as_ref().ok_or_else(|| invalid("it has no access, so no content".to_owned()))?;
         let access: Access =
             lenient::decode(written).map_err(|error| invalid(format!("its access is invalid: {error}")))?;
         let digest = resource.digest.as_ref();
-        let blob = |bytes, media_type| Ok(Fetched::Blob(Content { bytes, media_type }));
+        let blob = |bytes, media_type| Ok(Fetched::Blob(ResourceContent { bytes, media_type }));
         match access.type_.split('/').next().unwrap_or_default() {
             "localBlob" | "LocalBlob" => blob(node.blobs.local(&access.local_reference).await?, access.media_type),
             "localOciBlob" => blob(node.blobs.local(&access.digest).await?, access.media_type),
@@ -97,7 +97,7 @@ impl Reach {
 
     async fn artifact(&self, reference: &str) -> Result<Fetched, Fault> {
         let invalid = |error| Fault::invalid(Code::ConfigurationProblem, format!("its access is invalid: {error}"));
-        let reference: Reference = reference.parse().map_err(invalid)?;
+        let reference: ArtifactReference = reference.parse().map_err(invalid)?;
         let manifest = self.registries.manifest(&reference, &self.keyring).await?;
         Ok(Fetched::Artifact { reference, manifest })
     }
@@ -108,12 +108,16 @@ impl Reach {
         let repository = access.repository.parse().map_err(|error| invalid(format!("{error}")))?;
         let digest = access.digest.parse().map_err(|error| invalid(format!("{error}")))?;
         let size = access.size.ok_or_else(|| invalid("it has no size".to_owned()))?;
-        let blob = Descriptor { media_type: String::new(), digest, size, annotations: Default::default() };
+        let blob = OciDescriptor { media_type: String::new(), digest, size, annotations: Default::default() };
         self.registries.unproven_blob(&repository, &blob, &self.keyring).await
     }
 
     /// An artifact packed into an archive, as the original hands it to templates.
-    pub(crate) async fn packed(&self, reference: &Reference, manifest: &Manifest) -> Result<Content, Fault> {
+    pub(crate) async fn packed(
+        &self,
+        reference: &ArtifactReference,
+        manifest: &Manifest,
+    ) -> Result<ResourceContent, Fault> {
         let repository = &reference.repository;
         if manifest.artifact != manifest.digest {
             let message = format!(
@@ -136,19 +140,19 @@ impl Reach {
             }
         }
         let tag = match &reference.selector {
-            Selector::Tag(tag) => Some(tag.as_str()),
-            Selector::Digest(_) => None,
+            ArtifactSelector::Tag(tag) => Some(tag.as_str()),
+            ArtifactSelector::Digest(_) => None,
         };
         let bytes = image::pack(manifest, tag, &blobs)
             .map_err(|error| Fault::invalid(Code::InternalProblem, format!("{reference} cannot be packed: {error}")))?;
-        Ok(Content { media_type: image::archive_type(&manifest.media_type), bytes: Bytes::new(bytes) })
+        Ok(ResourceContent { media_type: image::archive_type(&manifest.media_type), bytes: Bytes::new(bytes) })
     }
 
     /// The layer of a blueprint or schema artifact: the first one of a media type that is wanted; where the config says
     /// what the artifact is, the first one.
     pub(crate) async fn layer(
         &self,
-        reference: &Reference,
+        reference: &ArtifactReference,
         manifest: &Manifest,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Bytes, Fault> {
@@ -159,7 +163,7 @@ impl Reach {
 }
 
 /// A resource, for messages.
-pub(crate) fn shown(node: &Node, resource: &Resource) -> String {
+pub(crate) fn shown(node: &GraphNode, resource: &Resource) -> String {
     format!("resource {} of {}", resource.element.name, node.descriptor)
 }
 
@@ -184,7 +188,7 @@ pub(crate) fn algorithm(name: &str) -> Option<Algorithm> {
     }
 }
 
-fn check_blob(node: &Node, resource: &Resource, content: &Content) -> Result<(), Fault> {
+fn check_blob(node: &GraphNode, resource: &Resource, content: &ResourceContent) -> Result<(), Fault> {
     let Some(digest) = &resource.digest else { return Ok(()) };
     match (digest.normalisation_algorithm.as_str(), algorithm(&digest.hash_algorithm)) {
         ("genericBlobDigest/v1", Some(algorithm)) => {
@@ -201,7 +205,7 @@ fn check_blob(node: &Node, resource: &Resource, content: &Content) -> Result<(),
     }
 }
 
-fn check_manifest(node: &Node, resource: &Resource, manifest: &ContentDigest) -> Result<(), Fault> {
+fn check_manifest(node: &GraphNode, resource: &Resource, manifest: &ContentDigest) -> Result<(), Fault> {
     match &resource.digest {
         Some(digest) if digest.normalisation_algorithm == "ociArtifactDigest/v1" => {
             compare(node, resource, manifest.hex(), &digest.value)
@@ -210,7 +214,7 @@ fn check_manifest(node: &Node, resource: &Resource, manifest: &ContentDigest) ->
     }
 }
 
-fn compare(node: &Node, resource: &Resource, found: &str, expected: &str) -> Result<(), Fault> {
+fn compare(node: &GraphNode, resource: &Resource, found: &str, expected: &str) -> Result<(), Fault> {
     if found == expected {
         return Ok(());
     }
@@ -223,6 +227,6 @@ fn compare(node: &Node, resource: &Resource, found: &str, expected: &str) -> Res
 }
 
 /// Whether templates get the content in base64.
-pub(crate) fn is_binary(content: &Content) -> bool {
+pub(crate) fn is_binary(content: &ResourceContent) -> bool {
     content.media_type == media::OCTET_STREAM
 }

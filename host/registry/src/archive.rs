@@ -14,7 +14,7 @@ use tar::EntryType;
 
 /// What an archive may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ArchiveLimits {
     /// Files and folders.
     pub entries: usize,
     /// Bytes of one file.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub ratio: u64,
 }
 
-impl Limits {
+impl ArchiveLimits {
     /// Of a blueprint: text, and perhaps a component.
     pub const BLUEPRINT: Self = Self { entries: 10_000, file: 64 << 20, total: 128 << 20, ratio: 200 };
     /// Of a transport archive: images may be in it.
@@ -74,7 +74,7 @@ pub enum ArchiveError {
 }
 
 /// The files of a small archive, as a tar or compressed tar archive. Names have no leading `./`.
-pub fn files(bytes: &[u8], limits: Limits) -> Result<Vec<(String, Vec<u8>)>, ArchiveError> {
+pub fn files(bytes: &[u8], limits: ArchiveLimits) -> Result<Vec<(String, Vec<u8>)>, ArchiveError> {
     let mut files = Vec::new();
     walk(bytes, limits, &mut |name, size, content| {
         let mut bytes = Vec::new();
@@ -92,7 +92,7 @@ pub fn files(bytes: &[u8], limits: Limits) -> Result<Vec<(String, Vec<u8>)>, Arc
 pub type Visit<'v> = dyn FnMut(&str, u64, &mut dyn Read) -> Result<(), ArchiveError> + 'v;
 
 /// Goes through the files of an archive, in their order; compression is told from the first bytes.
-pub fn walk(mut source: impl Read, limits: Limits, visit: &mut Visit<'_>) -> Result<(), ArchiveError> {
+pub fn walk(mut source: impl Read, limits: ArchiveLimits, visit: &mut Visit<'_>) -> Result<(), ArchiveError> {
     let mut magic = [0; 2];
     let mut got = 0;
     while let Some(rest) = magic.get_mut(got..).filter(|rest| !rest.is_empty()) {
@@ -102,7 +102,7 @@ pub fn walk(mut source: impl Read, limits: Limits, visit: &mut Visit<'_>) -> Res
         }
     }
     let packed = Arc::new(AtomicU64::new(2));
-    let source = Counted { inner: io::Cursor::new(magic).chain(source), count: Arc::clone(&packed) };
+    let source = CountedReader { inner: io::Cursor::new(magic).chain(source), count: Arc::clone(&packed) };
     if magic == [0x1f, 0x8b] {
         entries(Bounded::new(MultiGzDecoder::new(source), limits, Some(packed)), limits, visit)
     } else {
@@ -110,7 +110,7 @@ pub fn walk(mut source: impl Read, limits: Limits, visit: &mut Visit<'_>) -> Res
     }
 }
 
-fn entries(source: impl Read, limits: Limits, visit: &mut Visit<'_>) -> Result<(), ArchiveError> {
+fn entries(source: impl Read, limits: ArchiveLimits, visit: &mut Visit<'_>) -> Result<(), ArchiveError> {
     let mut archive = tar::Archive::new(source);
     let (mut count, mut files) = (0, 0);
     for entry in archive.entries().map_err(|error| told(error, limits))? {
@@ -189,7 +189,7 @@ fn cut_off() -> ArchiveError {
 }
 
 /// An error of reading: one of ours, or a broken archive.
-fn told(error: io::Error, limits: Limits) -> ArchiveError {
+fn told(error: io::Error, limits: ArchiveLimits) -> ArchiveError {
     match error.get_ref().and_then(|error| error.downcast_ref::<Exceeded>()) {
         Some(Exceeded::Total) => ArchiveError::Limit { limit: format!("{} bytes, unpacked", limits.total) },
         Some(Exceeded::Ratio) => ArchiveError::Limit { limit: format!("{} times its compressed size", limits.ratio) },
@@ -205,12 +205,12 @@ enum Exceeded {
     Ratio,
 }
 
-struct Counted<R> {
+struct CountedReader<R> {
     inner: R,
     count: Arc<AtomicU64>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountedReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let got = self.inner.read(into)?;
         self.count.fetch_add(got as u64, Ordering::Relaxed);
@@ -221,7 +221,7 @@ impl<R: Read> Read for Counted<R> {
 /// Unpacked bytes, counted against the limits.
 struct Bounded<R> {
     inner: R,
-    limits: Limits,
+    limits: ArchiveLimits,
     total: u64,
     packed: Option<Arc<AtomicU64>>,
 }
@@ -230,7 +230,7 @@ struct Bounded<R> {
 const HARMLESS: u64 = 1 << 20;
 
 impl<R: Read> Bounded<R> {
-    fn new(inner: R, limits: Limits, packed: Option<Arc<AtomicU64>>) -> Self {
+    fn new(inner: R, limits: ArchiveLimits, packed: Option<Arc<AtomicU64>>) -> Self {
         Self { inner, limits, total: 0, packed }
     }
 }

@@ -7,23 +7,23 @@ use orangery_core::{
     error::{Code, Fault},
     port::BoxFuture,
 };
-use orangery_ocm::{Artifact, Artifacts, ComponentReference, Content, Found, Layer};
+use orangery_ocm::{Artifact, ArtifactFuture, Artifacts, ComponentReference, LayerFuture, ResourceContent};
 
 use crate::{
-    access::{Reach, pushed_as},
+    access::{ResourceAccess, pushed_as},
     cache::Bytes,
-    oci::{CHART, Consumer, Descriptor, File, Manifest, PROVENANCE, Reference, Repository},
+    oci::{ArtifactReference, CHART, Consumer, FileRequest, Manifest, OciDescriptor, OciRepository, PROVENANCE},
 };
 
 /// What the credentials of one Context may read. What a digest names is in the cache once it was fetched.
-pub(crate) struct Remote(pub(crate) Reach);
+pub(crate) struct Remote(pub(crate) ResourceAccess);
 
 fn invalid(why: String) -> Fault {
     Fault::invalid(Code::ConfigurationProblem, why)
 }
 
 impl Remote {
-    fn reference(text: &str) -> Result<Reference, Fault> {
+    fn reference(text: &str) -> Result<ArtifactReference, Fault> {
         text.parse().map_err(|error| invalid(format!("{text} {error}")))
     }
 
@@ -37,7 +37,7 @@ impl Remote {
 impl Artifacts for Remote {
     fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
         Box::pin(async move {
-            let Reach { registries, keyring } = &self.0;
+            let ResourceAccess { registries, keyring } = &self.0;
             let parsed = Self::reference(&reference.to_string())?;
             let manifest = registries.manifest(&parsed, keyring).await?;
             let layer = manifest.wasm_layer().map_err(|why| invalid(format!("{reference} {why}")))?;
@@ -45,21 +45,21 @@ impl Artifacts for Remote {
         })
     }
 
-    fn oci<'a>(&'a self, reference: &'a str) -> Found<'a> {
+    fn oci<'a>(&'a self, reference: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async move { self.0.content_layer(&Self::reference(reference)?).await })
     }
 
-    fn url<'a>(&'a self, url: &'a str) -> Found<'a> {
+    fn url<'a>(&'a self, url: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async move {
-            let Reach { registries, keyring } = &self.0;
-            let file =
-                File::new(url, Consumer::Files).map_err(|why| invalid(format!("the address of the file {why}")))?;
+            let ResourceAccess { registries, keyring } = &self.0;
+            let file = FileRequest::new(url, Consumer::Files)
+                .map_err(|why| invalid(format!("the address of the file {why}")))?;
             let got = registries.client().file(&file, keyring).await?;
-            Ok(held(Content { media_type: got.media_type, bytes: Bytes::new(got.bytes) }))
+            Ok(held(ResourceContent { media_type: got.media_type, bytes: Bytes::new(got.bytes) }))
         })
     }
 
-    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> Found<'a> {
+    fn helm_repository<'a>(&'a self, url: &'a str, chart: &'a str, version: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async move {
             if url.starts_with("oci://") {
                 return self.in_registry(url, chart, version).await;
@@ -72,7 +72,7 @@ impl Artifacts for Remote {
             let content = self.0.chart(url, chart, version, None, unusable).await?;
             let (url, chart, version) = (url.to_owned(), chart.to_owned(), version.to_owned());
             Ok(Arc::new(OfRepository {
-                chart: Held::new(content),
+                chart: CachedContent::new(content),
                 reach: self.0.clone(),
                 named: (url, chart, version),
             }))
@@ -80,37 +80,41 @@ impl Artifacts for Remote {
     }
 }
 
-impl Reach {
+impl ResourceAccess {
     /// The layer of an artifact that is its content.
-    async fn content_layer(&self, reference: &Reference) -> Result<Arc<dyn Artifact>, Fault> {
+    async fn content_layer(&self, reference: &ArtifactReference) -> Result<Arc<dyn Artifact>, Fault> {
         let manifest = self.registries.current_manifest(reference, &self.keyring).await?;
         self.layer_of(reference, manifest)
     }
 
     /// The same of an artifact that is known.
-    pub(crate) fn layer_of(&self, reference: &Reference, manifest: Arc<Manifest>) -> Result<Arc<dyn Artifact>, Fault> {
+    pub(crate) fn layer_of(
+        &self,
+        reference: &ArtifactReference,
+        manifest: Arc<Manifest>,
+    ) -> Result<Arc<dyn Artifact>, Fault> {
         let layer = manifest.content_layer().map_err(|why| invalid(format!("{reference} {why}")))?.clone();
-        Ok(Arc::new(InRegistry::new(self.clone(), reference.repository.clone(), manifest, layer)))
+        Ok(Arc::new(RegistryLayer::new(self.clone(), reference.repository.clone(), manifest, layer)))
     }
 }
 
 /// A layer of an artifact in a registry.
-struct InRegistry {
-    reach: Reach,
-    repository: Repository,
+struct RegistryLayer {
+    reach: ResourceAccess,
+    repository: OciRepository,
     manifest: Arc<Manifest>,
-    layer: Descriptor,
+    layer: OciDescriptor,
     digest: String,
 }
 
-impl InRegistry {
-    fn new(reach: Reach, repository: Repository, manifest: Arc<Manifest>, layer: Descriptor) -> Self {
+impl RegistryLayer {
+    fn new(reach: ResourceAccess, repository: OciRepository, manifest: Arc<Manifest>, layer: OciDescriptor) -> Self {
         let digest = layer.digest.to_string();
         Self { reach, repository, manifest, layer, digest }
     }
 }
 
-impl Artifact for InRegistry {
+impl Artifact for RegistryLayer {
     fn digest(&self) -> &str {
         &self.digest
     }
@@ -124,11 +128,11 @@ impl Artifact for InRegistry {
     }
 
     fn content(&self) -> BoxFuture<'_, Result<Bytes, Fault>> {
-        let Reach { registries, keyring } = &self.reach;
+        let ResourceAccess { registries, keyring } = &self.reach;
         Box::pin(registries.blob(&self.repository, &self.layer, keyring))
     }
 
-    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a> {
+    fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {
         let other = self.manifest.layers.iter().find(|layer| layer.media_type == media_type);
         let found = other.map(|other| {
             let manifest = Arc::clone(&self.manifest);
@@ -140,28 +144,28 @@ impl Artifact for InRegistry {
 }
 
 /// Content that is here already.
-struct Held {
+struct CachedContent {
     digest: String,
-    content: Content,
+    content: ResourceContent,
 }
 
-impl Held {
-    fn new(content: Content) -> Self {
+impl CachedContent {
+    fn new(content: ResourceContent) -> Self {
         Self { digest: ContentDigest::of(Algorithm::Sha256, &content.bytes).to_string(), content }
     }
 }
 
 /// An artifact of one layer.
-pub(crate) fn held(content: Content) -> Arc<dyn Artifact> {
-    Arc::new(Held::new(content))
+pub(crate) fn held(content: ResourceContent) -> Arc<dyn Artifact> {
+    Arc::new(CachedContent::new(content))
 }
 
 /// A chart that is here already.
 pub(crate) fn held_chart(bytes: Vec<u8>) -> Arc<dyn Artifact> {
-    held(Content { media_type: CHART.to_owned(), bytes: Bytes::new(bytes) })
+    held(ResourceContent { media_type: CHART.to_owned(), bytes: Bytes::new(bytes) })
 }
 
-impl Artifact for Held {
+impl Artifact for CachedContent {
     fn digest(&self) -> &str {
         &self.digest
     }
@@ -178,7 +182,7 @@ impl Artifact for Held {
         Box::pin(async { Ok(Bytes::clone(&self.content.bytes)) })
     }
 
-    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a> {
+    fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {
         let found = (media_type == self.content.media_type).then(|| held(self.content.clone()));
         Box::pin(async { Ok(found) })
     }
@@ -186,8 +190,8 @@ impl Artifact for Held {
 
 /// A chart of a classic repository, which has its provenance in a file beside it.
 struct OfRepository {
-    chart: Held,
-    reach: Reach,
+    chart: CachedContent,
+    reach: ResourceAccess,
     /// Repository, chart and version.
     named: (String, String, String),
 }
@@ -209,7 +213,7 @@ impl Artifact for OfRepository {
         self.chart.content()
     }
 
-    fn layer<'a>(&'a self, media_type: &'a str) -> Layer<'a> {
+    fn layer<'a>(&'a self, media_type: &'a str) -> LayerFuture<'a> {
         if media_type != PROVENANCE {
             return self.chart.layer(media_type);
         }

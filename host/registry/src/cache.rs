@@ -35,11 +35,11 @@ pub(crate) type Bytes = Arc<Vec<u8>>;
 const BLOCK: u64 = 4096;
 
 /// A cache in one folder.
-pub(crate) struct Cache {
+pub(crate) struct ContentCache {
     folder: PathBuf,
     /// Bytes of all files.
     most: u64,
-    index: Mutex<Index>,
+    index: Mutex<CacheIndex>,
     /// By file and by who asks: an error names the credentials of the one who asked.
     flights: Flights<(String, ContentDigest), Result<Bytes, Fault>>,
     /// Names of answers are made with it.
@@ -48,13 +48,13 @@ pub(crate) struct Cache {
 
 /// What there is: sizes by name, and the order of use.
 #[derive(Default)]
-struct Index {
-    files: BTreeMap<String, Known>,
+struct CacheIndex {
+    files: BTreeMap<String, CacheEntry>,
     total: u64,
     clock: u64,
 }
 
-struct Known {
+struct CacheEntry {
     size: u64,
     used: u64,
 }
@@ -77,7 +77,7 @@ impl Blob<'_> {
     }
 }
 
-impl Cache {
+impl ContentCache {
     /// Opens a folder, makes it where it is missing, and forgets what does not fit.
     pub(crate) fn open(folder: &Path, most: u64) -> io::Result<Self> {
         // What is kept was fetched with credentials: it is for this user.
@@ -97,7 +97,7 @@ impl Cache {
             }
         }
         found.sort();
-        let mut index = Index::default();
+        let mut index = CacheIndex::default();
         for (_, name, size) in found {
             index.add(name, size);
         }
@@ -219,7 +219,7 @@ impl Cache {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Index> {
+    fn lock(&self) -> MutexGuard<'_, CacheIndex> {
         // The index is whole between any two statements that hold it.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -232,7 +232,7 @@ fn touch(file: &fs::File) -> io::Result<()> {
     Ok(futimens(file, &times)?)
 }
 
-impl Index {
+impl CacheIndex {
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
@@ -240,7 +240,7 @@ impl Index {
 
     fn add(&mut self, file: String, size: u64) {
         let (size, used) = (size.max(BLOCK), self.tick());
-        let before = self.files.insert(file, Known { size, used });
+        let before = self.files.insert(file, CacheEntry { size, used });
         self.total = self.total + size - before.map_or(0, |known| known.size);
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Where a chart is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChartLocation {
     /// Its address, which may be relative to that of the index.
     pub(crate) url: String,
     /// Its digest, where the index has it.
@@ -29,7 +29,7 @@ pub(crate) fn read(index: &[u8]) -> Result<Value, String> {
 }
 
 /// Where a chart is. The error is the end of a sentence about the index.
-pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<Place, String> {
+pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<ChartLocation, String> {
     let versions = index.get("entries").and_then(|entries| entries.get(chart)).and_then(Value::as_array);
     let versions = versions.ok_or_else(|| format!("has no chart {chart}; check its name"))?;
     let mut known = Vec::new();
@@ -43,7 +43,7 @@ pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<Place, S
         let hex = entry.digest.trim_start_matches("sha256:");
         let digest = (!hex.is_empty()).then(|| format!("sha256:{hex}").parse()).transpose();
         let digest = digest.map_err(|error| format!("has an unusable digest for {chart}:{version}: {error}"))?;
-        return Ok(Place { url, digest });
+        return Ok(ChartLocation { url, digest });
     }
     let shown = known.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
     Err(format!(
@@ -74,8 +74,11 @@ entries:
         let index = read(INDEX.as_bytes()).unwrap();
         let found = |chart: &str, version: &str| find(&index, chart, version);
         let digest = ContentDigest::of(Algorithm::Sha256, &[1]);
-        assert_eq!(found("shop", "1.1.0"), Ok(Place { url: "shop-1.1.0.tgz".to_owned(), digest: Some(digest) }));
-        let elsewhere = Place { url: "https://elsewhere.example/shop.tgz".to_owned(), digest: None };
+        assert_eq!(
+            found("shop", "1.1.0"),
+            Ok(ChartLocation { url: "shop-1.1.0.tgz".to_owned(), digest: Some(digest) })
+        );
+        let elsewhere = ChartLocation { url: "https://elsewhere.example/shop.tgz".to_owned(), digest: None };
         assert_eq!(found("shop", "1.0.0"), Ok(elsewhere));
         let told = |chart, version| found(chart, version).unwrap_err();
         assert_eq!(told("other", "1"), "has no chart other; check its name");

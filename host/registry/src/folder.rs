@@ -7,21 +7,21 @@ use orangery_core::{digest::content::ContentDigest, error::Fault, port::BoxFutur
 
 use crate::{
     cache::Bytes,
-    source::{self, Blobs, Found, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, Source},
-    store::Store,
+    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, VersionSource},
+    store::BlobStore,
 };
 
 /// The descriptor of a component archive.
 const FILE: &str = "component-descriptor.yaml";
 
 /// One component version: `component-descriptor.yaml` and `blobs`.
-pub(crate) struct ComponentArchive(pub(crate) Store);
+pub(crate) struct ComponentArchive(pub(crate) BlobStore);
 
 /// Descriptors of any name at the root, and their `blobs`.
-pub(crate) struct Local(pub(crate) Store);
+pub(crate) struct Local(pub(crate) BlobStore);
 
-impl Source for ComponentArchive {
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>> {
+impl VersionSource for ComponentArchive {
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
         Box::pin(blocking(self.0.clone(), name, version, |store, name, version| {
             let text = store.read(FILE, MOST_OF_A_DESCRIPTOR)?;
             let text = text.ok_or_else(|| store.fault(&format!("it has no {FILE}")))?;
@@ -30,8 +30,8 @@ impl Source for ComponentArchive {
     }
 }
 
-impl Source for Local {
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>> {
+impl VersionSource for Local {
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
         Box::pin(blocking(self.0.clone(), name, version, |store, name, version| {
             for file in store.files()? {
                 let Some(text) = store.read(&file, MOST_OF_A_DESCRIPTOR)? else { continue };
@@ -45,20 +45,21 @@ impl Source for Local {
 }
 
 /// The component version of one file, where it is the one wanted.
-fn one(store: &Store, file: &str, text: Vec<u8>, name: &str, version: &str) -> Result<Option<Found>, Fault> {
+fn one(store: &BlobStore, file: &str, text: Vec<u8>, name: &str, version: &str) -> Result<Option<FoundVersion>, Fault> {
     let text = String::from_utf8(text).map_err(|_| store.fault(&format!("its file {file} is no UTF-8")))?;
     let descriptor = source::parse(&text, &format!("{}/{file}", store.shown()))?;
-    let found = || Found { descriptor: Arc::new(descriptor.clone()), blobs: Arc::new(Files(store.clone())) };
+    let found =
+        || FoundVersion { descriptor: Arc::new(descriptor.clone()), blobs: Arc::new(FolderBlobs(store.clone())) };
     Ok((descriptor.name == name && descriptor.version == version).then(found))
 }
 
 /// Runs a search where waiting for a disk holds nobody up.
 async fn blocking(
-    store: Store,
+    store: BlobStore,
     name: &str,
     version: &str,
-    search: impl FnOnce(&Store, &str, &str) -> Result<Option<Found>, Fault> + Send + 'static,
-) -> Result<Option<Found>, Fault> {
+    search: impl FnOnce(&BlobStore, &str, &str) -> Result<Option<FoundVersion>, Fault> + Send + 'static,
+) -> Result<Option<FoundVersion>, Fault> {
     let (name, version) = (name.to_owned(), version.to_owned());
     let shown = store.shown();
     let searched = tokio::task::spawn_blocking(move || search(&store, &name, &version)).await;
@@ -66,9 +67,9 @@ async fn blocking(
 }
 
 /// Blobs by file name, below `blobs`.
-struct Files(Store);
+struct FolderBlobs(BlobStore);
 
-impl Blobs for Files {
+impl Blobs for FolderBlobs {
     fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
         Box::pin(async move {
             let (store, reference) = (self.0.clone(), reference.to_owned());

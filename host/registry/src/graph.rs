@@ -8,8 +8,8 @@ use orangery_ocm::{Descriptor, Overwrite, VersionReference, replace};
 use serde_json::Value;
 
 use crate::{
-    search::Search,
-    source::{Blobs, Found},
+    search::DescriptorSearch,
+    source::{Blobs, FoundVersion},
 };
 
 /// Component versions that one may need, itself included.
@@ -20,7 +20,7 @@ const DEEPEST: usize = 64;
 const AT_ONCE: usize = 8;
 
 /// A component version in its graph.
-pub(crate) struct Node {
+pub(crate) struct GraphNode {
     /// As it was found: what templates see.
     pub(crate) descriptor: Arc<Descriptor>,
     /// As it was signed, with the digests that only the signed one above it has; without a signature, as it was found.
@@ -32,22 +32,22 @@ pub(crate) struct Node {
 
 /// The first node is the component version that was asked for.
 pub(crate) struct Graph {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<GraphNode>,
     /// Their descriptors, each once, as references lead to them.
     pub(crate) descriptors: Vec<Arc<Descriptor>>,
 }
 
 /// What names a node: repository context, component and version.
-type Name = (Option<String>, String, String);
+type NodeName = (Option<String>, String, String);
 
-fn name(reference: &VersionReference) -> Name {
+fn name(reference: &VersionReference) -> NodeName {
     let context = reference.repository_context.as_ref().map(Value::to_string);
     (context, reference.name.clone(), reference.version.clone())
 }
 
-impl Node {
-    fn of(found: Found) -> Self {
-        let Found { descriptor, blobs } = found;
+impl GraphNode {
+    fn of(found: FoundVersion) -> Self {
+        let FoundVersion { descriptor, blobs } = found;
         Self { signed: Arc::clone(&descriptor), descriptor, blobs, references: Vec::new() }
     }
 }
@@ -56,12 +56,12 @@ impl Graph {
     /// Follows all references of a component version. `at` is where it was found, and where references are looked up,
     /// unless a rule says otherwise.
     pub(crate) async fn load(
-        root: Found,
+        root: FoundVersion,
         at: &VersionReference,
         rules: &[Overwrite],
-        search: &Search,
+        search: &DescriptorSearch,
     ) -> Result<Self, Fault> {
-        let mut nodes = vec![Node::of(root)];
+        let mut nodes = vec![GraphNode::of(root)];
         let mut known = HashMap::from([(name(at), 0)]);
         let mut level = 0..1;
         for _ in 0..DEEPEST {
@@ -93,8 +93,8 @@ impl Graph {
             let found = stream::iter(wanted)
                 .map(|(to, place)| async move { search.find(&to).await.map_err(|fault| crate::within(fault, &place)) })
                 .buffered(AT_ONCE);
-            let found: Vec<Found> = found.try_collect().await?;
-            nodes.extend(found.into_iter().map(Node::of));
+            let found: Vec<FoundVersion> = found.try_collect().await?;
+            nodes.extend(found.into_iter().map(GraphNode::of));
             for (from, to) in edges {
                 if let Some(node) = nodes.get_mut(from) {
                     node.references.push(to);
@@ -109,7 +109,7 @@ impl Graph {
     }
 
     /// The node behind a path of references, each chosen by identity.
-    pub(crate) fn follow(&self, path: &[std::collections::BTreeMap<String, String>]) -> Result<&Node, Fault> {
+    pub(crate) fn follow(&self, path: &[std::collections::BTreeMap<String, String>]) -> Result<&GraphNode, Fault> {
         let mut node = self.root();
         for identity in path {
             let select: Vec<_> = identity.clone().into_iter().collect();
@@ -142,7 +142,7 @@ impl Graph {
 
     /// The component version that was asked for.
     #[expect(clippy::indexing_slicing, reason = "a graph is made with its first node")]
-    pub(crate) fn root(&self) -> &Node {
+    pub(crate) fn root(&self) -> &GraphNode {
         &self.nodes[0]
     }
 }
@@ -152,13 +152,13 @@ pub(crate) fn unknown(error: &dyn std::fmt::Display) -> Fault {
     Fault::invalid(Code::ConfigurationProblem, error.to_string())
 }
 
-fn too_many(nodes: &[Node], what: &str) -> Fault {
+fn too_many(nodes: &[GraphNode], what: &str) -> Fault {
     let root = nodes.first().map(|node| node.descriptor.to_string()).unwrap_or_default();
     Fault::invalid(Code::LimitExceeded, format!("the component {root} refers to {what}"))
 }
 
 /// The descriptors as a reader of the root meets them, going down each reference first.
-fn in_order(nodes: &[Node]) -> Vec<Arc<Descriptor>> {
+fn in_order(nodes: &[GraphNode]) -> Vec<Arc<Descriptor>> {
     let mut order: Vec<Arc<Descriptor>> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     let mut waiting = vec![0];

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    archive::{self, Limits},
+    archive::{self, ArchiveLimits},
     cache::Bytes,
-    oci::{Descriptor, Document, Manifest, manifest_document},
+    oci::{Manifest, ManifestDocument, OciDescriptor, manifest_document},
 };
 
 /// Whether a blob is an artifact packed into an archive.
@@ -69,7 +69,7 @@ pub(crate) fn pack(
 }
 
 /// The layer that is wanted. The error is the end of a sentence.
-pub(crate) fn layer(manifest: &Manifest, wanted: impl Fn(&str) -> bool) -> Result<&Descriptor, String> {
+pub(crate) fn layer(manifest: &Manifest, wanted: impl Fn(&str) -> bool) -> Result<&OciDescriptor, String> {
     if let Some(layer) = manifest.layers.iter().find(|layer| wanted(&layer.media_type)) {
         return Ok(layer);
     }
@@ -88,9 +88,9 @@ pub(crate) fn layer(manifest: &Manifest, wanted: impl Fn(&str) -> bool) -> Resul
 }
 
 #[derive(Deserialize)]
-struct Index {
+struct ImageIndex {
     #[serde(default)]
-    manifests: Vec<Descriptor>,
+    manifests: Vec<OciDescriptor>,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
 }
@@ -104,11 +104,11 @@ pub(crate) struct Packed {
 impl Packed {
     /// Reads an artifact set: an index, and blobs by digest. The error is the end of a sentence.
     pub(crate) fn open(bytes: &[u8]) -> Result<Self, String> {
-        let files = archive::files(bytes, Limits::BLUEPRINT).map_err(|error| error.to_string())?;
+        let files = archive::files(bytes, ArchiveLimits::BLUEPRINT).map_err(|error| error.to_string())?;
         let files: BTreeMap<_, _> = files.into_iter().collect();
         let index = files.get("index.json").or_else(|| files.get("artifact-descriptor.json"));
         let index = index.ok_or("it has neither index.json nor artifact-descriptor.json")?;
-        let index: Index =
+        let index: ImageIndex =
             serde_json::from_slice(index).map_err(|error| format!("its index cannot be read: {error}"))?;
         let named =
             ["software.ocm/main", "cloud.gardener.ocm/main"].iter().find_map(|name| index.annotations.get(*name));
@@ -123,8 +123,8 @@ impl Packed {
     /// The bytes of a layer of its main artifact.
     pub(crate) fn layer(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<u8>, String> {
         match manifest_document(self.blob(&self.main)?, self.main.clone(), "")? {
-            Document::Manifest(manifest) => Ok(self.blob(&layer(&manifest, wanted)?.digest)?.to_vec()),
-            Document::Index(_) => Err("its artifact is an index of others".to_owned()),
+            ManifestDocument::Manifest(manifest) => Ok(self.blob(&layer(&manifest, wanted)?.digest)?.to_vec()),
+            ManifestDocument::Index(_) => Err("its artifact is an index of others".to_owned()),
         }
     }
 

@@ -29,7 +29,7 @@ use orangery_core::error::{Code, Fault, Problem};
 
 pub use self::{
     blueprint::{MOST_OF_A_BLUEPRINT, blueprint},
-    repositories::{Repositories, Settings},
+    repositories::{Repositories, RepositorySettings},
 };
 
 /// The same fault, with what it happened to before it.

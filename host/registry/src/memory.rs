@@ -9,17 +9,17 @@ use std::{
 /// Values by key, at most so many.
 pub(crate) struct Memory<K, V> {
     most: usize,
-    entries: Mutex<Entries<K, V>>,
+    entries: Mutex<CachedEntries<K, V>>,
 }
 
-struct Entries<K, V> {
+struct CachedEntries<K, V> {
     map: HashMap<K, (u64, V)>,
     clock: u64,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Memory<K, V> {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, entries: Mutex::new(Entries { map: HashMap::new(), clock: 0 }) }
+        Self { most, entries: Mutex::new(CachedEntries { map: HashMap::new(), clock: 0 }) }
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<V> {
@@ -44,7 +44,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Memory<K, V> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries<K, V>> {
+    fn lock(&self) -> MutexGuard<'_, CachedEntries<K, V>> {
         // The map is whole between any two statements.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,12 +17,12 @@ mod settings;
 mod versions;
 
 pub use client::{Client, Pull};
-pub use file::{File, Got};
+pub use file::{FileRequest, Got};
 pub use flight::Flights;
 pub use keyring::{Consumer, DockerConfig, Keyring, OcmConfig, Resolver};
 pub(crate) use manifest::read as manifest_document;
-pub use manifest::{CHART, Descriptor, Document, Manifest, PROVENANCE};
-pub use reference::{NotAReference, Reference, Registry, Repository, Scheme, Selector};
-pub use settings::{Limits, Settings};
-pub use versions::{Found, Versions};
-pub(crate) use versions::{Layer, tag_of_version};
+pub use manifest::{CHART, Manifest, ManifestDocument, OciDescriptor, PROVENANCE};
+pub use reference::{ArtifactReference, ArtifactSelector, NotAReference, OciRepository, Registry, Scheme};
+pub use settings::{PullLimits, RegistrySettings};
+pub(crate) use versions::{DescriptorLayer, tag_of_version};
+pub use versions::{FoundArtifact, RegistryVersions};

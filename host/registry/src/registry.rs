@@ -15,11 +15,14 @@ use orangery_ocm::NameMapping;
 use serde_json::Value;
 
 use crate::{
-    cache::{Blob, Bytes, Cache},
-    charts::{self, Place},
+    cache::{Blob, Bytes, ContentCache},
+    charts::{self, ChartLocation},
     memory::Memory,
-    oci::{Client, Descriptor, File, Flights, Keyring, Manifest, Pull, Reference, Repository, Selector, Versions},
-    source::{self, Blobs, Found, MOST_OF_A_BLOB, Source},
+    oci::{
+        ArtifactReference, ArtifactSelector, Client, FileRequest, Flights, Keyring, Manifest, OciDescriptor,
+        OciRepository, Pull, RegistryVersions,
+    },
+    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, VersionSource},
 };
 
 /// How many manifests and component versions are kept in memory.
@@ -30,7 +33,7 @@ const MOST_OF_AN_INDEX: u64 = 64 << 20;
 const INDEX_COUNTS: Duration = Duration::from_secs(5 * 60);
 
 /// The error of what an index says.
-fn told(index: &File, why: &str) -> Fault {
+fn told(index: &FileRequest, why: &str) -> Fault {
     Fault::invalid(Code::ConfigurationProblem, format!("the index {} {why}", index.shown()))
 }
 
@@ -42,22 +45,22 @@ fn told(index: &File, why: &str) -> Fault {
 /// repository that the blob came from: another repository may name any digest.
 pub(crate) struct Registries {
     client: Arc<Client>,
-    cache: Arc<Cache>,
-    manifests: Memory<(Reference, ContentDigest), Arc<Manifest>>,
-    versions: Memory<VersionKey, Found>,
+    cache: Arc<ContentCache>,
+    manifests: Memory<(ArtifactReference, ContentDigest), Arc<Manifest>>,
+    versions: Memory<VersionKey, FoundVersion>,
     /// Blobs that were fetched by their digest alone: repository, credentials, digest.
-    proven: Memory<(Repository, ContentDigest, ContentDigest), ()>,
+    proven: Memory<(OciRepository, ContentDigest, ContentDigest), ()>,
     /// Charts of classic repositories by index, chart and version, and by credentials.
-    charts: Memory<(String, ContentDigest), (Instant, Place)>,
+    charts: Memory<(String, ContentDigest), (Instant, ChartLocation)>,
     /// Indexes that are being read.
     indexes: Flights<(String, ContentDigest), Result<Arc<Value>, Fault>>,
 }
 
 /// Repository, credentials, component and version.
-type VersionKey = (Repository, ContentDigest, String);
+type VersionKey = (OciRepository, ContentDigest, String);
 
 impl Registries {
-    pub(crate) fn new(client: Client, cache: Arc<Cache>) -> Self {
+    pub(crate) fn new(client: Client, cache: Arc<ContentCache>) -> Self {
         Self {
             client: Arc::new(client),
             cache,
@@ -75,19 +78,23 @@ impl Registries {
     }
 
     /// The manifest of an artifact.
-    pub(crate) async fn manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
+    pub(crate) async fn manifest(
+        &self,
+        reference: &ArtifactReference,
+        keyring: &Keyring,
+    ) -> Result<Arc<Manifest>, Fault> {
         self.answered(reference, keyring, self.client.manifest(reference, keyring)).await
     }
 
     /// The manifest of an artifact as it is now: a tag may have moved since it was asked for.
     pub(crate) async fn current_manifest(
         &self,
-        reference: &Reference,
+        reference: &ArtifactReference,
         keyring: &Keyring,
     ) -> Result<Arc<Manifest>, Fault> {
         match reference.selector {
-            Selector::Digest(_) => self.manifest(reference, keyring).await,
-            Selector::Tag(_) => self.client.manifest(reference, keyring).await,
+            ArtifactSelector::Digest(_) => self.manifest(reference, keyring).await,
+            ArtifactSelector::Tag(_) => self.client.manifest(reference, keyring).await,
         }
     }
 
@@ -95,11 +102,11 @@ impl Registries {
     /// the same time shares one.
     pub(crate) async fn chart(
         &self,
-        index: &File,
+        index: &FileRequest,
         chart: &str,
         version: &str,
         keyring: &Keyring,
-    ) -> Result<Place, Fault> {
+    ) -> Result<ChartLocation, Fault> {
         let asker = index.fingerprint(keyring);
         let key = (format!("{} {chart}:{version}", index.identity()), asker.clone());
         if let Some((since, place)) = self.charts.get(&key)
@@ -122,7 +129,7 @@ impl Registries {
     /// What was answered before to the same credentials, or what is answered now.
     async fn answered<T>(
         &self,
-        reference: &Reference,
+        reference: &ArtifactReference,
         keyring: &Keyring,
         ask: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault>
@@ -159,15 +166,20 @@ impl Registries {
     }
 
     /// A blob that a manifest of the repository names, which the asker could read.
-    pub(crate) async fn blob(&self, at: &Repository, blob: &Descriptor, keyring: &Keyring) -> Result<Bytes, Fault> {
+    pub(crate) async fn blob(
+        &self,
+        at: &OciRepository,
+        blob: &OciDescriptor,
+        keyring: &Keyring,
+    ) -> Result<Bytes, Fault> {
         let most = MOST_OF_A_BLOB.min(self.client.settings().limits.blob);
         self.bounded_blob(at, blob, most, keyring).await
     }
 
     async fn bounded_blob(
         &self,
-        at: &Repository,
-        blob: &Descriptor,
+        at: &OciRepository,
+        blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
     ) -> Result<Bytes, Fault> {
@@ -179,7 +191,7 @@ impl Registries {
     /// A manifest as it is, which the asker could read.
     pub(crate) async fn manifest_bytes(
         &self,
-        at: &Repository,
+        at: &OciRepository,
         digest: &ContentDigest,
         keyring: &Keyring,
     ) -> Result<Bytes, Fault> {
@@ -208,8 +220,8 @@ impl Registries {
     /// A blob that only its digest names: it comes from the cache for who has fetched it before.
     pub(crate) async fn unproven_blob(
         &self,
-        at: &Repository,
-        blob: &Descriptor,
+        at: &OciRepository,
+        blob: &OciDescriptor,
         keyring: &Keyring,
     ) -> Result<Bytes, Fault> {
         let key = (at.clone(), keyring.fingerprint(at), blob.digest.clone());
@@ -238,14 +250,18 @@ impl Registries {
 }
 
 impl Pull for Registries {
-    async fn manifest_if_any(&self, reference: &Reference, keyring: &Keyring) -> Result<Option<Arc<Manifest>>, Fault> {
+    async fn manifest_if_any(
+        &self,
+        reference: &ArtifactReference,
+        keyring: &Keyring,
+    ) -> Result<Option<Arc<Manifest>>, Fault> {
         self.answered(reference, keyring, self.client.manifest_if_any(reference, keyring)).await
     }
 
     async fn small_blob(
         &self,
-        repository: &Repository,
-        blob: &Descriptor,
+        repository: &OciRepository,
+        blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
     ) -> Result<Vec<u8>, Fault> {
@@ -254,27 +270,27 @@ impl Pull for Registries {
 }
 
 /// The component versions below one address.
-pub(crate) struct InRegistry {
+pub(crate) struct RegistrySource {
     registries: Arc<Registries>,
     keyring: Arc<Keyring>,
-    versions: Versions<Registries>,
+    versions: RegistryVersions<Registries>,
     base_url: String,
 }
 
-impl InRegistry {
+impl RegistrySource {
     pub(crate) fn new(
         registries: Arc<Registries>,
         keyring: Arc<Keyring>,
         base_url: &str,
         mapping: NameMapping,
     ) -> Result<Self, Fault> {
-        let versions = Versions::new(Arc::clone(&registries), Arc::clone(&keyring), base_url, mapping)?;
+        let versions = RegistryVersions::new(Arc::clone(&registries), Arc::clone(&keyring), base_url, mapping)?;
         Ok(Self { registries, keyring, versions, base_url: base_url.to_owned() })
     }
 }
 
-impl Source for InRegistry {
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>> {
+impl VersionSource for RegistrySource {
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
         Box::pin(async move {
             let repository = self.versions.repository(name)?;
             let key = (repository.clone(), self.keyring.fingerprint(&repository), version.to_owned());
@@ -284,14 +300,14 @@ impl Source for InRegistry {
             let Some(found) = self.versions.find(name, version).await? else { return Ok(None) };
             let descriptor = source::read(&found.descriptor, name, version, &repository.to_string())?;
             let layers = found.manifest.layers.iter().map(|layer| (layer.digest.clone(), layer.clone())).collect();
-            let blobs = Layers {
+            let blobs = ManifestLayers {
                 registries: Arc::clone(&self.registries),
                 keyring: Arc::clone(&self.keyring),
                 repository: found.repository,
                 layers,
                 base_url: self.base_url.clone(),
             };
-            let found = Found { descriptor, blobs: Arc::new(blobs) };
+            let found = FoundVersion { descriptor, blobs: Arc::new(blobs) };
             self.registries.versions.put(key, found.clone());
             Ok(Some(found))
         })
@@ -299,15 +315,15 @@ impl Source for InRegistry {
 }
 
 /// The layers of a component version's manifest.
-struct Layers {
+struct ManifestLayers {
     registries: Arc<Registries>,
     keyring: Arc<Keyring>,
-    repository: Repository,
-    layers: HashMap<ContentDigest, Descriptor>,
+    repository: OciRepository,
+    layers: HashMap<ContentDigest, OciDescriptor>,
     base_url: String,
 }
 
-impl Blobs for Layers {
+impl Blobs for ManifestLayers {
     fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
         Box::pin(async move {
             let missing = |why: String| {

@@ -14,24 +14,24 @@ use orangery_ocm::{
 };
 
 use crate::{
-    access::Reach,
+    access::ResourceAccess,
     artifacts::Remote,
-    cache::Cache,
+    cache::ContentCache,
     graph::Graph,
     memory::Memory,
     oci::{self, Client, Keyring},
     registry::Registries,
     roots::Roots,
-    search::Search,
+    search::DescriptorSearch,
     store::Stamp,
     transport::TransportArchive,
     verify,
-    version::Version,
+    version::OpenedVersion,
 };
 
 /// What the operator says about repositories.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RepositorySettings {
     /// Folders that repositories on this machine may be in; paths in repository contexts are relative to the first one
     /// that has them. None: no repository is on this machine.
     pub folders: Vec<PathBuf>,
@@ -40,21 +40,21 @@ pub struct Settings {
     /// How many bytes the cache may have.
     pub cache_bytes: u64,
     /// How registries are reached.
-    pub oci: oci::Settings,
+    pub oci: oci::RegistrySettings,
     /// Whether component versions have to be signed.
     pub signatures: SignaturePolicy,
 }
 
 /// All repositories. One for the process: what one job fetched, the next one has.
 pub struct Repositories {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRepositories>,
     signatures: SignaturePolicy,
 }
 
 /// What jobs share.
-pub(crate) struct Shared {
+pub(crate) struct SharedRepositories {
     pub(crate) roots: Roots,
-    pub(crate) cache: Arc<Cache>,
+    pub(crate) cache: Arc<ContentCache>,
     pub(crate) registries: Arc<Registries>,
     pub(crate) archives: Memory<String, (Stamp, TransportArchive)>,
     /// Unpacked blueprints, by the digest of their archive.
@@ -68,14 +68,14 @@ const MOST_BLUEPRINTS: usize = 64;
 
 impl Repositories {
     /// Opens the cache and reads the certificates of this machine.
-    pub fn new(settings: Settings) -> Result<Self, Fault> {
-        let cache = Cache::open(&settings.cache, settings.cache_bytes).map_err(|error| {
+    pub fn new(settings: RepositorySettings) -> Result<Self, Fault> {
+        let cache = ContentCache::open(&settings.cache, settings.cache_bytes).map_err(|error| {
             let message = format!("the cache of components {} cannot be opened: {error}", settings.cache.display());
             Fault::invalid(Code::ConfigurationProblem, message)
         })?;
         let cache = Arc::new(cache);
         let registries = Arc::new(Registries::new(Client::new(settings.oci)?, Arc::clone(&cache)));
-        let shared = Shared {
+        let shared = SharedRepositories {
             roots: Roots::new(&settings.folders)?,
             cache,
             registries,
@@ -85,7 +85,7 @@ impl Repositories {
         Ok(Self { shared: Arc::new(shared), signatures: settings.signatures })
     }
 
-    async fn opened(&self, request: &ComponentRequest) -> Result<Version, Fault> {
+    async fn opened(&self, request: &ComponentRequest) -> Result<OpenedVersion, Fault> {
         let mut version = self.found(request, &request.source).await?;
         if let Some(wanted) = &request.verification {
             self.verify(&mut version, request, wanted).await?;
@@ -96,7 +96,7 @@ impl Repositories {
     /// By its own signature, or by that of the component version above it which refers to it.
     async fn verify(
         &self,
-        version: &mut Version,
+        version: &mut OpenedVersion,
         request: &ComponentRequest,
         wanted: &Verification,
     ) -> Result<(), Fault> {
@@ -115,10 +115,10 @@ impl Repositories {
         Ok(())
     }
 
-    async fn found(&self, request: &ComponentRequest, source: &ComponentSource) -> Result<Version, Fault> {
+    async fn found(&self, request: &ComponentRequest, source: &ComponentSource) -> Result<OpenedVersion, Fault> {
         let (keyring, config) = Keyring::of_context(&request.credentials)?;
         let keyring = Arc::new(keyring);
-        let search = Search::new(Arc::clone(&self.shared), Arc::clone(&keyring), config);
+        let search = DescriptorSearch::new(Arc::clone(&self.shared), Arc::clone(&keyring), config);
         let (search, at, replaced) = match source {
             ComponentSource::Reference(reference) => {
                 let mut original = reference.clone();
@@ -142,8 +142,8 @@ impl Repositories {
         };
         let root = search.find(&at).await?;
         let graph = Graph::load(root, &at, &request.overwrites, &search).await?;
-        let reach = Reach { registries: Arc::clone(&self.shared.registries), keyring };
-        Ok(Version { shared: Arc::clone(&self.shared), graph, reach, source: source.clone(), at, replaced })
+        let reach = ResourceAccess { registries: Arc::clone(&self.shared.registries), keyring };
+        Ok(OpenedVersion { shared: Arc::clone(&self.shared), graph, reach, source: source.clone(), at, replaced })
     }
 }
 
@@ -155,7 +155,7 @@ impl ComponentVersions for Repositories {
     fn artifacts(&self, credentials: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
         let (keyring, _) = Keyring::of_context(credentials)?;
         let registries = Arc::clone(&self.shared.registries);
-        Ok(Arc::new(Remote(Reach { registries, keyring: Arc::new(keyring) })))
+        Ok(Arc::new(Remote(ResourceAccess { registries, keyring: Arc::new(keyring) })))
     }
 
     fn signature_policy(&self) -> SignaturePolicy {

@@ -17,28 +17,28 @@ use crate::{
     cache::Bytes,
     folder::{ComponentArchive, Local},
     oci::{Keyring, OcmConfig},
-    registry::InRegistry,
-    repositories::Shared,
-    source::{Blobs, Found, Source},
-    store::Store,
+    registry::RegistrySource,
+    repositories::SharedRepositories,
+    source::{Blobs, FoundVersion, VersionSource},
+    store::BlobStore,
     transport::TransportArchive,
 };
 
 /// Descriptors that one installation may carry in one another.
 const MOST_INLINE: usize = 1_000;
 
-pub(crate) struct Search {
-    shared: Arc<Shared>,
+pub(crate) struct DescriptorSearch {
+    shared: Arc<SharedRepositories>,
     keyring: Arc<Keyring>,
     config: OcmConfig,
     /// Descriptors that the installation carries.
     inline: BTreeMap<(String, String), Arc<Descriptor>>,
     /// By repository context, as JSON.
-    sources: Mutex<HashMap<String, Arc<dyn Source>>>,
+    sources: Mutex<HashMap<String, Arc<dyn VersionSource>>>,
 }
 
-impl Search {
-    pub(crate) fn new(shared: Arc<Shared>, keyring: Arc<Keyring>, config: OcmConfig) -> Self {
+impl DescriptorSearch {
+    pub(crate) fn new(shared: Arc<SharedRepositories>, keyring: Arc<Keyring>, config: OcmConfig) -> Self {
         Self { shared, keyring, config, inline: BTreeMap::new(), sources: Mutex::default() }
     }
 
@@ -63,7 +63,7 @@ impl Search {
     }
 
     /// The component version of a reference.
-    pub(crate) async fn find(&self, reference: &VersionReference) -> Result<Found, Fault> {
+    pub(crate) async fn find(&self, reference: &VersionReference) -> Result<FoundVersion, Fault> {
         let VersionReference { repository_context, name, version } = reference;
         if let Some(descriptor) = self.inline.get(&(name.clone(), version.clone())) {
             return self.of_inline(Arc::clone(descriptor), repository_context.as_ref());
@@ -89,9 +89,9 @@ impl Search {
     }
 
     /// A descriptor that the installation carries; its blobs are where its repository context says.
-    fn of_inline(&self, descriptor: Arc<Descriptor>, context: Option<&Value>) -> Result<Found, Fault> {
+    fn of_inline(&self, descriptor: Arc<Descriptor>, context: Option<&Value>) -> Result<FoundVersion, Fault> {
         let context = descriptor.repository_context().or(context).cloned();
-        let elsewhere = Search {
+        let elsewhere = DescriptorSearch {
             shared: Arc::clone(&self.shared),
             keyring: Arc::clone(&self.keyring),
             config: self.config.clone(),
@@ -103,10 +103,10 @@ impl Search {
             name: descriptor.name.clone(),
             version: descriptor.version.clone(),
         };
-        Ok(Found { descriptor, blobs: Arc::new(Elsewhere { search: elsewhere, reference }) })
+        Ok(FoundVersion { descriptor, blobs: Arc::new(Elsewhere { search: elsewhere, reference }) })
     }
 
-    async fn source(&self, context: &Value) -> Result<Arc<dyn Source>, Fault> {
+    async fn source(&self, context: &Value) -> Result<Arc<dyn VersionSource>, Fault> {
         let key = context.to_string();
         let known = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(source) = known {
@@ -117,13 +117,13 @@ impl Search {
         Ok(source)
     }
 
-    async fn make_source(&self, context: &Value) -> Result<Arc<dyn Source>, Fault> {
+    async fn make_source(&self, context: &Value) -> Result<Arc<dyn VersionSource>, Fault> {
         let unusable = |error| Fault::invalid(Code::ConfigurationProblem, format!("{error}"));
         let repository = Repository::parse(context).map_err(unusable)?;
         let path = match repository {
             Repository::Oci { base_url, mapping } => {
                 let registries = Arc::clone(&self.shared.registries);
-                return Ok(Arc::new(InRegistry::new(registries, Arc::clone(&self.keyring), &base_url, mapping)?));
+                return Ok(Arc::new(RegistrySource::new(registries, Arc::clone(&self.keyring), &base_url, mapping)?));
             }
             Repository::TransportArchive { ref path }
             | Repository::ComponentArchive { ref path }
@@ -131,9 +131,9 @@ impl Search {
         };
         let shared = Arc::clone(&self.shared);
         let opened = tokio::task::spawn_blocking(move || {
-            let store = Store::new(shared.roots.find(&path)?);
+            let store = BlobStore::new(shared.roots.find(&path)?);
             Ok(match repository {
-                Repository::TransportArchive { .. } => Arc::new(shared.archive(store)?) as Arc<dyn Source>,
+                Repository::TransportArchive { .. } => Arc::new(shared.archive(store)?) as Arc<dyn VersionSource>,
                 Repository::ComponentArchive { .. } => Arc::new(ComponentArchive(store)),
                 Repository::Local { .. } | Repository::Oci { .. } => Arc::new(Local(store)),
             })
@@ -142,9 +142,9 @@ impl Search {
     }
 }
 
-impl Shared {
+impl SharedRepositories {
     /// A transport archive, read again where it has changed.
-    fn archive(&self, store: Store) -> Result<TransportArchive, Fault> {
+    fn archive(&self, store: BlobStore) -> Result<TransportArchive, Fault> {
         let stamp = store.stamp(TransportArchive::INDEX)?;
         if let Some((known, archive)) = self.archives.get(&store.shown())
             && known == stamp
@@ -160,7 +160,7 @@ impl Shared {
 
 /// The blobs of a component version whose descriptor is in an installation: looked for where it is stored.
 struct Elsewhere {
-    search: Search,
+    search: DescriptorSearch,
     reference: VersionReference,
 }
 

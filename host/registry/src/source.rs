@@ -17,14 +17,14 @@ pub(crate) const MOST_OF_A_DESCRIPTOR: u64 = 16 << 20;
 pub(crate) const MOST_OF_A_BLOB: u64 = 512 << 20;
 
 /// A repository of component versions.
-pub(crate) trait Source: Send + Sync {
+pub(crate) trait VersionSource: Send + Sync {
     /// A component version; `None` where the repository has none of this name and version.
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>>;
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>>;
 }
 
 /// A component version that was found.
 #[derive(Clone)]
-pub(crate) struct Found {
+pub(crate) struct FoundVersion {
     /// Its descriptor.
     pub(crate) descriptor: Arc<Descriptor>,
     /// Its local blobs.

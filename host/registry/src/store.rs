@@ -9,11 +9,11 @@ use std::{
 
 use orangery_core::error::{Code, Fault};
 
-use crate::archive::{self, ArchiveError, Limits};
+use crate::archive::{self, ArchiveError, ArchiveLimits};
 
 /// A folder or an archive.
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
+pub(crate) struct BlobStore {
     path: PathBuf,
     is_folder: bool,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Stamp {
     size: u64,
 }
 
-impl Store {
+impl BlobStore {
     /// A path below a root.
     pub(crate) fn new(path: PathBuf) -> Self {
         let is_folder = path.is_dir();
@@ -94,7 +94,7 @@ impl Store {
     fn read_from_archive(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
         let file = fs::File::open(&self.path).map_err(|error| error.to_string())?;
         let mut found = None;
-        let walked = archive::walk(io::BufReader::new(file), Limits::TRANSPORT, &mut |entry, size, content| {
+        let walked = archive::walk(io::BufReader::new(file), ArchiveLimits::TRANSPORT, &mut |entry, size, content| {
             if entry == name && found.is_none() {
                 let bytes =
                     bounded(content, most).map_err(|reason| ArchiveError::File { name: entry.to_owned(), reason })?;

@@ -11,10 +11,10 @@ use orangery_core::{
 use serde::Deserialize;
 
 use crate::{
-    cache::{Blob, Bytes, Cache},
-    oci::{Document, Layer, Manifest, manifest_document, tag_of_version},
-    source::{self, Blobs, Found, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, Source},
-    store::Store,
+    cache::{Blob, Bytes, ContentCache},
+    oci::{DescriptorLayer, Manifest, ManifestDocument, manifest_document, tag_of_version},
+    source::{self, Blobs, FoundVersion, MOST_OF_A_BLOB, MOST_OF_A_DESCRIPTOR, VersionSource},
+    store::BlobStore,
 };
 
 const INDEX: &str = "artifact-index.json";
@@ -26,24 +26,24 @@ const MOST_LEVELS: usize = 3;
 /// One transport archive.
 #[derive(Clone)]
 pub(crate) struct TransportArchive {
-    content: Arc<Content>,
+    content: Arc<TransportContent>,
 }
 
-struct Content {
-    store: Store,
+struct TransportContent {
+    store: BlobStore,
     /// Of a packed archive: a blob is looked for once, not with each use.
-    cache: Arc<Cache>,
+    cache: Arc<ContentCache>,
     /// By repository and tag.
     tags: BTreeMap<(String, String), ContentDigest>,
 }
 
 #[derive(Deserialize)]
-struct Index {
-    artifacts: Vec<Entry>,
+struct TransportIndex {
+    artifacts: Vec<TransportEntry>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct TransportEntry {
     repository: String,
     #[serde(default)]
     tag: String,
@@ -52,24 +52,24 @@ struct Entry {
 
 impl TransportArchive {
     /// Reads the index; it is best kept, since that goes through the whole of a packed archive.
-    pub(crate) fn open(store: Store, cache: Arc<Cache>) -> Result<Self, Fault> {
+    pub(crate) fn open(store: BlobStore, cache: Arc<ContentCache>) -> Result<Self, Fault> {
         let bytes = store.read(INDEX, MOST_OF_AN_INDEX)?;
         let bytes = bytes.ok_or_else(|| store.fault(&format!("it has no {INDEX}, so it is no transport archive")))?;
         let unusable = |why: String| store.fault(&format!("its {INDEX} cannot be used: {why}"));
-        let index: Index = serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()))?;
+        let index: TransportIndex = serde_json::from_slice(&bytes).map_err(|error| unusable(error.to_string()))?;
         let mut tags = BTreeMap::new();
-        for Entry { repository, tag, digest } in index.artifacts {
+        for TransportEntry { repository, tag, digest } in index.artifacts {
             let digest = digest.parse().map_err(|error| unusable(format!("{error}")))?;
             tags.insert((repository, tag), digest);
         }
-        Ok(Self { content: Arc::new(Content { store, cache, tags }) })
+        Ok(Self { content: Arc::new(TransportContent { store, cache, tags }) })
     }
 
     /// The file whose change means that the archive is another one.
     pub(crate) const INDEX: &str = INDEX;
 }
 
-impl Content {
+impl TransportContent {
     /// A blob by its digest, which is compared.
     async fn blob(self: &Arc<Self>, digest: &ContentDigest, most: u64) -> Result<Bytes, Fault> {
         let fetch = || {
@@ -102,8 +102,8 @@ impl Content {
             let bytes = self.blob(&digest, MOST_OF_A_MANIFEST).await?;
             let unusable = |why: String| self.store.fault(&format!("its manifest {digest} cannot be used: {why}"));
             match manifest_document(&bytes, digest.clone(), "").map_err(unusable)? {
-                Document::Manifest(manifest) => return Ok(Arc::from(manifest)),
-                Document::Index(all) => {
+                ManifestDocument::Manifest(manifest) => return Ok(Arc::from(manifest)),
+                ManifestDocument::Index(all) => {
                     let first = all.into_iter().next();
                     digest = first.ok_or_else(|| unusable("it is an index without manifests".to_owned()))?.digest;
                 }
@@ -113,8 +113,8 @@ impl Content {
     }
 }
 
-impl Source for TransportArchive {
-    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<Found>, Fault>> {
+impl VersionSource for TransportArchive {
+    fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
         Box::pin(async move {
             let content = &self.content;
             let tag = tag_of_version(version);
@@ -127,21 +127,21 @@ impl Source for TransportArchive {
                 content.store.fault(&format!("its component version {name}:{version} cannot be used: {why}"))
             };
             let config = content.blob(&manifest.config.digest, MOST_OF_A_MANIFEST).await?;
-            let layer = Layer::of_descriptor(&manifest, &config).map_err(unusable)?;
+            let layer = DescriptorLayer::of_descriptor(&manifest, &config).map_err(unusable)?;
             let bytes = content.blob(&layer.blob.digest, MOST_OF_A_DESCRIPTOR).await?;
             let text = layer.text(bytes.to_vec()).map_err(unusable)?;
             let descriptor = source::read(&text, name, version, &content.store.shown())?;
-            Ok(Some(Found { descriptor, blobs: Arc::new(Layers { content: Arc::clone(content) }) }))
+            Ok(Some(FoundVersion { descriptor, blobs: Arc::new(LocalBlobs { content: Arc::clone(content) }) }))
         })
     }
 }
 
 /// The local blobs of a component version.
-struct Layers {
-    content: Arc<Content>,
+struct LocalBlobs {
+    content: Arc<TransportContent>,
 }
 
-impl Blobs for Layers {
+impl Blobs for LocalBlobs {
     fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
         Box::pin(async move {
             let digest = reference.replacen("sha256.", "sha256:", 1);

@@ -13,13 +13,17 @@ use orangery_core::{
 use orangery_ocm::{Descriptor, Digest, Normalisation, Resource, Signature, Verification};
 
 use crate::{
-    access::{Reach, algorithm, is_told_by_access, shown},
-    graph::{Graph, Node},
+    access::{ResourceAccess, algorithm, is_told_by_access, shown},
+    graph::{Graph, GraphNode},
 };
 
 /// Checks the signature that is asked for, and every digest below it. The answer is the descriptors of the graph as they
 /// were signed: with the digests that only the signed one has for those below it.
-pub(crate) async fn verify(graph: &Graph, wanted: &Verification, reach: &Reach) -> Result<Vec<Arc<Descriptor>>, Fault> {
+pub(crate) async fn verify(
+    graph: &Graph,
+    wanted: &Verification,
+    reach: &ResourceAccess,
+) -> Result<Vec<Arc<Descriptor>>, Fault> {
     let root = &graph.root().descriptor;
     let signature = signature(root, &wanted.signature)?;
     let signed: Vec<Arc<Descriptor>> = if root.nested_digests.is_empty() {
@@ -61,7 +65,7 @@ pub(crate) fn has_signature(descriptor: &Descriptor, wanted: &Verification) -> b
 /// Whether each component version of a graph stands, as it is, in the graph of a signed one above it.
 pub(crate) fn check_below(graph: &Graph, above: &Graph) -> Result<(), Fault> {
     let signed = &above.root().descriptor;
-    for Node { descriptor, .. } in &graph.nodes {
+    for GraphNode { descriptor, .. } in &graph.nodes {
         if !above.nodes.iter().any(|node| node.descriptor == *descriptor) {
             let why = format!(
                 "it has not the signature, and {signed}, which has it, refers to no such content of {descriptor}; sign it as \
@@ -122,7 +126,7 @@ fn check_references(links: &[usize], descriptor: &Descriptor, signed: &[Arc<Desc
 
 /// A resource has the content that is signed. What its access names by the same digest is not fetched for that: it is
 /// compared when it is used.
-async fn check_resource(node: &Node, resource: &Resource, reach: &Reach) -> Result<(), Fault> {
+async fn check_resource(node: &GraphNode, resource: &Resource, reach: &ResourceAccess) -> Result<(), Fault> {
     if resource.access.is_none() || resource.has_no_content() {
         return Ok(());
     }

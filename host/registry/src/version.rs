@@ -11,20 +11,21 @@ use orangery_core::{
     port::BoxFuture,
 };
 use orangery_ocm::{
-    Artifact, Child, ComponentSource, ComponentVersion, Components, Content, Descriptor, Files, Identity, Resource,
-    ResourceKey, ResourceReference, Schema, VersionReference, matches, media, resource_key, resources,
+    Artifact, Child, ComponentSource, ComponentVersion, Components, Descriptor, DescriptorSchema, Files, Identity,
+    Resource, ResourceContent, ResourceKey, ResourceReference, VersionReference, matches, media, resource_key,
+    resources,
 };
 use serde_json::Value;
 
 use crate::{
-    access::{Fetched, Reach, is_binary, shown},
+    access::{Fetched, ResourceAccess, is_binary, shown},
     artifacts::{held, held_chart},
     blueprint::blueprint_layer,
     cache::Bytes,
-    graph::{Graph, Node, unknown},
+    graph::{Graph, GraphNode, unknown},
     image::{self, Packed},
     oci::CHART,
-    repositories::Shared,
+    repositories::SharedRepositories,
 };
 
 /// Unpacked blueprints up to this size are kept in memory, in bytes of their archive.
@@ -32,10 +33,10 @@ pub(crate) const SMALL: usize = 1 << 20;
 /// The most bytes of a JSON schema.
 const MOST_OF_A_SCHEMA: u64 = 4 << 20;
 
-pub(crate) struct Version {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct OpenedVersion {
+    pub(crate) shared: Arc<SharedRepositories>,
     pub(crate) graph: Graph,
-    pub(crate) reach: Reach,
+    pub(crate) reach: ResourceAccess,
     /// As the installation asked for it.
     pub(crate) source: ComponentSource,
     /// Where it was found.
@@ -43,14 +44,14 @@ pub(crate) struct Version {
     pub(crate) replaced: Option<VersionReference>,
 }
 
-impl Version {
+impl OpenedVersion {
     /// A resource and the component version that has it.
-    fn find(&self, reference: &ResourceReference) -> Result<(&Node, &Resource), Fault> {
+    fn find(&self, reference: &ResourceReference) -> Result<(&GraphNode, &Resource), Fault> {
         let node = self.graph.follow(&reference.reference_path)?;
         Ok((node, Self::find_in(node, &reference.resource)?))
     }
 
-    fn find_in<'n>(node: &'n Node, identity: &BTreeMap<String, String>) -> Result<&'n Resource, Fault> {
+    fn find_in<'n>(node: &'n GraphNode, identity: &BTreeMap<String, String>) -> Result<&'n Resource, Fault> {
         let select: Vec<_> = identity.clone().into_iter().collect();
         // `version` is part of an identity where names are not unique; as a selection it always counts.
         let (version, select): (Vec<_>, Vec<_>) = select.into_iter().partition(|(name, _)| name == "version");
@@ -68,7 +69,7 @@ impl Version {
     }
 
     /// A resource as deployers get it: of an artifact, its content.
-    async fn artifact(&self, node: &Node, resource: &Resource) -> Result<Arc<dyn Artifact>, Fault> {
+    async fn artifact(&self, node: &GraphNode, resource: &Resource) -> Result<Arc<dyn Artifact>, Fault> {
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content) if image::is_archive(&content.media_type) => {
                 let layer =
@@ -84,7 +85,7 @@ impl Version {
         }
     }
 
-    async fn unpacked(&self, node: &Node, resource: &Resource) -> Result<Arc<FileSystem>, Fault> {
+    async fn unpacked(&self, node: &GraphNode, resource: &Resource) -> Result<Arc<FileSystem>, Fault> {
         let place = || shown(node, resource);
         let invalid =
             |why: String| Fault::invalid(Code::ConfigurationProblem, format!("the blueprint in {}: {why}", place()));
@@ -108,7 +109,7 @@ impl Version {
         Ok(files)
     }
 
-    async fn fetched(&self, reference: &ResourceReference) -> Result<Content, Fault> {
+    async fn fetched(&self, reference: &ResourceReference) -> Result<ResourceContent, Fault> {
         let (node, resource) = self.find(reference)?;
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content) => Ok(content),
@@ -119,7 +120,7 @@ impl Version {
         }
     }
 
-    async fn schema_bytes(&self, node: &Node, resource: &Resource) -> Result<Bytes, Fault> {
+    async fn schema_bytes(&self, node: &GraphNode, resource: &Resource) -> Result<Bytes, Fault> {
         let is_schema = |media_type: &str| [media::JSON_SCHEMA_LAYER, media::JSON_SCHEMA_LEGACY].contains(&media_type);
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content) if image::is_archive(&content.media_type) => {
@@ -133,9 +134,10 @@ impl Version {
     }
 
     /// The node of a descriptor that a template hands in, where it is one of the graph.
-    fn node_of(&self, descriptor: &Descriptor) -> Option<&Node> {
-        let is_same =
-            |node: &&Node| node.descriptor.name == descriptor.name && node.descriptor.version == descriptor.version;
+    fn node_of(&self, descriptor: &Descriptor) -> Option<&GraphNode> {
+        let is_same = |node: &&GraphNode| {
+            node.descriptor.name == descriptor.name && node.descriptor.version == descriptor.version
+        };
         self.graph.nodes.iter().find(is_same)
     }
 }
@@ -145,7 +147,7 @@ fn unpack(bytes: &[u8], is_packed: bool) -> Result<FileSystem, String> {
     if is_packed { blueprint_layer(&Packed::open(bytes)?.layer(media::is_blueprint)?) } else { blueprint_layer(bytes) }
 }
 
-impl ComponentVersion for Version {
+impl ComponentVersion for OpenedVersion {
     fn descriptor(&self) -> &Arc<Descriptor> {
         &self.graph.root().descriptor
     }
@@ -184,7 +186,7 @@ impl ComponentVersion for Version {
         })
     }
 
-    fn content<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<Content, Fault>> {
+    fn content<'a>(&'a self, resource: &'a ResourceReference) -> BoxFuture<'a, Result<ResourceContent, Fault>> {
         Box::pin(self.fetched(resource))
     }
 
@@ -192,7 +194,7 @@ impl ComponentVersion for Version {
         Box::pin(async move {
             let wanted = &key.component;
             let is_wanted =
-                |node: &&Node| node.descriptor.name == wanted.name && node.descriptor.version == wanted.version;
+                |node: &&GraphNode| node.descriptor.name == wanted.name && node.descriptor.version == wanted.version;
             let Some(node) = self.graph.nodes.iter().find(is_wanted) else { return Ok(None) };
             let resource = Self::find_in(node, &key.resource)?;
             self.artifact(node, resource).await.map(Some)
@@ -246,7 +248,7 @@ fn plain(bytes: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// A component version as templates reach it.
-struct Templates(Arc<Version>);
+struct Templates(Arc<OpenedVersion>);
 
 impl Templates {
     /// The descriptor that a template hands in, or the blueprint's own.
@@ -276,7 +278,7 @@ impl Templates {
             let named = reference.map(|reference| format!("{}:{}", reference.component, reference.element.version));
             unknown(&format!("the component {} does not refer to {}", self.0.descriptor(), named.unwrap_or_default()))
         };
-        Ok(found.ok_or_else(missing)?.render(Schema::V2))
+        Ok(found.ok_or_else(missing)?.render(DescriptorSchema::V2))
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::stream;
 use orangery_core::digest::content::{Algorithm, Hasher};
 use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference, SignaturePolicy};
-use orangery_registry::{Repositories, Settings, oci};
+use orangery_registry::{Repositories, RepositorySettings, oci};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -49,9 +49,10 @@ async fn a_large_blob_is_in_memory_once_when_it_is_fetched_and_when_it_is_kept()
     tokio::spawn(async move { axum::serve(listener, app).await.expect("a server") });
 
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, oci) = (folder.path().to_owned(), oci::Settings::default());
+    let (cache, oci) = (folder.path().to_owned(), oci::RegistrySettings::default());
     let signatures = SignaturePolicy::default();
-    let host = Repositories::new(Settings { folders: Vec::new(), cache, cache_bytes: 1 << 30, oci, signatures });
+    let host =
+        Repositories::new(RepositorySettings { folders: Vec::new(), cache, cache_bytes: 1 << 30, oci, signatures });
     let host = host.expect("repositories");
     let access = json!({
         "type": "ociBlob", "ref": format!("http://{address}/team/app"), "digest": digest, "size": SIZE,

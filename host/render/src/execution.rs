@@ -5,7 +5,7 @@ use orangery_blueprint::{
     TemplateExecution,
     plugins::Plugins,
     rendering::{ExecutionKind, Output, RenderRequest, Rendered},
-    template_engine::Surroundings,
+    template_engine::TemplateContext,
 };
 use orangery_core::yaml;
 use serde_json::{Map, Value};
@@ -13,18 +13,18 @@ use serde_json::{Map, Value};
 use crate::{
     error::{ExecutionError, ExecutionFault},
     shown::{self, RenderedPlace},
-    state::{Answer, States},
+    state::{StateOutput, States},
 };
 
 /// What came of an execution.
-pub(crate) struct Document {
+pub(crate) struct ExecutionOutput {
     pub(crate) document: Value,
     pub(crate) warnings: Vec<String>,
     /// What the document was decoded from, and the template; `None` where the engine answers documents.
     text: Option<(String, String)>,
 }
 
-impl Document {
+impl ExecutionOutput {
     /// Why the document cannot be used, with the place in the rendered text.
     pub(crate) fn error(
         &self,
@@ -42,12 +42,12 @@ impl Document {
 
 /// Renders one execution and keeps its state.
 pub(crate) async fn render(
-    (plugins, surroundings): (&dyn Plugins, &Surroundings),
+    (plugins, surroundings): (&dyn Plugins, &TemplateContext),
     list: ExecutionKind,
     execution: &TemplateExecution,
     inputs: Map<String, Value>,
     states: &mut States,
-) -> Result<Document, ExecutionError> {
+) -> Result<ExecutionOutput, ExecutionError> {
     let error = |fault| ExecutionError::new(list, execution, fault);
     let engine = match execution.is_own() {
         true => execution.own_renderer(plugins, surroundings).await.map_err(ExecutionFault::Component),
@@ -79,8 +79,8 @@ pub(crate) async fn render(
     };
     let is_text = text.is_some();
     // Before anything else is made of the output, as in the original: an item with a fault does not undo a state.
-    states.keep(list, &execution.name, Answer { state: state.as_ref(), is_text, document: &document });
-    Ok(Document { document, warnings, text })
+    states.keep(list, &execution.name, StateOutput { state: state.as_ref(), is_text, document: &document });
+    Ok(ExecutionOutput { document, warnings, text })
 }
 
 fn unknown(plugins: &dyn Plugins, list: ExecutionKind, execution: &TemplateExecution) -> ExecutionFault {
@@ -95,7 +95,7 @@ fn unknown(plugins: &dyn Plugins, list: ExecutionKind, execution: &TemplateExecu
     }
 }
 
-fn template(execution: &TemplateExecution, surroundings: &Surroundings) -> Result<String, ExecutionFault> {
+fn template(execution: &TemplateExecution, surroundings: &TemplateContext) -> Result<String, ExecutionFault> {
     if execution.is_own() {
         // Such a component is its own template.
         return Ok(String::new());

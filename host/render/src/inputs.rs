@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// What templates see of the installation itself and of the component version that its blueprint belongs to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Definitions {
+pub struct InputDefinitions {
     /// `spec.blueprint`: the inputs `blueprint` and `blueprintDef`.
     pub blueprint: Value,
     /// `spec.componentDescriptor`, where there is one: the input `componentDescriptorDef`.
@@ -18,7 +18,7 @@ pub struct Definitions {
     pub components: Value,
 }
 
-impl Definitions {
+impl InputDefinitions {
     /// The inputs that all executions of the blueprint have.
     pub(crate) fn inputs(&self, imports: &Map<String, Value>) -> Map<String, Value> {
         let mut inputs = Map::new();

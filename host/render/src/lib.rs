@@ -17,9 +17,9 @@ mod state;
 
 pub use self::{
     error::{ExecutionError, ExecutionFault, RenderError},
-    inputs::{Definitions, ExportValues},
-    loaded::{BlueprintSource, LoadError, Loaded, Opened, Reach, files},
-    rendering::{DeployItem, Rendering, Subinstallation, Subject, Warning},
+    inputs::{ExportValues, InputDefinitions},
+    loaded::{BlueprintSource, LoadError, LoadedBlueprint, OpenedComponent, TemplateAccess, files},
+    rendering::{DeployItem, RenderedSubject, Rendering, Subinstallation, Warning},
     shown::RenderedPlace,
     state::{StateKey, States},
 };

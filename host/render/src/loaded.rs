@@ -6,21 +6,23 @@ use std::sync::Arc;
 use orangery_blueprint::{
     Blueprint, BlueprintError, FileSystem, FileSystemError,
     plugins::Plugins,
-    record::Scope,
-    template_engine::{JobChance, Kubeconfigs, Surroundings},
+    record::RecordWriter,
+    template_engine::{JobChance, Kubeconfigs, TemplateContext},
 };
 use orangery_core::error::{Code, Failure, Fault};
-use orangery_ocm::{Artifacts, ComponentVersion, Components, Files, Nothing, ResourceReference, Schema, list};
+use orangery_ocm::{
+    Artifacts, ComponentVersion, Components, DescriptorSchema, Files, Nothing, ResourceReference, list,
+};
 use serde_json::Value;
 
-use crate::{Definitions, Subject};
+use crate::{InputDefinitions, RenderedSubject};
 
 /// The annotation of a blueprint that chooses the schema of descriptors.
 const SCHEMA: &str = "ocmSchemaVersion";
 
 /// A component version that is open.
 #[derive(Clone)]
-pub struct Opened {
+pub struct OpenedComponent {
     /// The component version.
     pub version: Arc<dyn ComponentVersion>,
     /// `spec.componentDescriptor` as it was followed: the input `componentDescriptorDef`.
@@ -42,7 +44,7 @@ pub struct BlueprintSource<'a> {
 
 /// What templates reach besides the blueprint's files and its component version.
 #[derive(Clone)]
-pub struct Reach {
+pub struct TemplateAccess {
     /// Components in registries.
     pub artifacts: Arc<dyn Artifacts>,
     /// Credentials.
@@ -52,16 +54,16 @@ pub struct Reach {
 }
 
 /// A blueprint, and what its templates see and may reach.
-pub struct Loaded {
+pub struct LoadedBlueprint {
     /// The blueprint.
     pub blueprint: Blueprint,
     /// What its templates may reach.
-    pub surroundings: Surroundings,
+    pub surroundings: TemplateContext,
     /// What they see of the installation.
-    pub definitions: Definitions,
+    pub definitions: InputDefinitions,
     /// The component version that it belongs to.
     pub component: Option<Arc<dyn ComponentVersion>>,
-    /// What overwrites made of the reference to it ([`Opened::overwritten`]).
+    /// What overwrites made of the reference to it ([`OpenedComponent::overwritten`]).
     pub overwritten: Option<Result<String, String>>,
 }
 
@@ -91,8 +93,8 @@ pub enum LoadError {
     /// An unknown schema of descriptors.
     #[error(
         "the annotation {SCHEMA} of the blueprint is {found:?}; known are {} and {}",
-        Schema::V2.name(),
-        Schema::V3Alpha1.name()
+        DescriptorSchema::V2.name(),
+        DescriptorSchema::V3Alpha1.name()
     )]
     Schema {
         /// Its name.
@@ -143,29 +145,34 @@ pub async fn files(
     }
 }
 
-impl Loaded {
+impl LoadedBlueprint {
     /// Reads the blueprint of these files. `spec` is `spec.blueprint`, as templates see it.
     ///
     /// # Errors
     /// [`LoadError`]
-    pub fn new(files: Arc<dyn Files>, spec: Value, opened: Option<Opened>, reach: Reach) -> Result<Self, LoadError> {
+    pub fn new(
+        files: Arc<dyn Files>,
+        spec: Value,
+        opened: Option<OpenedComponent>,
+        reach: TemplateAccess,
+    ) -> Result<Self, LoadError> {
         let blueprint = Blueprint::parse(files.as_ref()).map_err(Box::new)?;
         let definitions = definitions(spec, &blueprint, opened.as_ref())?;
         let (component, overwritten) = opened.map(|opened| (opened.version, opened.overwritten)).unzip();
         let components = component.clone().map(ComponentVersion::templates);
-        let surroundings = Surroundings {
+        let surroundings = TemplateContext {
             components: components.unwrap_or_else(|| Arc::new(Nothing) as Arc<dyn Components>),
             artifacts: reach.artifacts,
             kubeconfigs: reach.kubeconfigs,
             chance: reach.chance,
-            ..Surroundings::of_files(files)
+            ..TemplateContext::of_files(files)
         };
         Ok(Self { blueprint, surroundings, definitions, component, overwritten: overwritten.flatten() })
     }
 
     /// What is rendered of it in one job.
-    pub fn subject<'a>(&'a self, scope: Scope<'a>, plugins: &'a dyn Plugins) -> Subject<'a> {
-        Subject {
+    pub fn subject<'a>(&'a self, scope: RecordWriter<'a>, plugins: &'a dyn Plugins) -> RenderedSubject<'a> {
+        RenderedSubject {
             blueprint: &self.blueprint,
             scope,
             plugins,
@@ -177,9 +184,13 @@ impl Loaded {
 }
 
 /// What templates see of the installation itself.
-fn definitions(spec: Value, blueprint: &Blueprint, opened: Option<&Opened>) -> Result<Definitions, LoadError> {
+fn definitions(
+    spec: Value,
+    blueprint: &Blueprint,
+    opened: Option<&OpenedComponent>,
+) -> Result<InputDefinitions, LoadError> {
     let schema = match blueprint.annotations.get(SCHEMA) {
-        Some(name) => Some(Schema::named(name).ok_or_else(|| LoadError::Schema { found: name.clone() })?),
+        Some(name) => Some(DescriptorSchema::named(name).ok_or_else(|| LoadError::Schema { found: name.clone() })?),
         None => opened.map(|opened| opened.version.schema()),
     };
     let descriptors = opened.zip(schema).map(|(opened, schema)| {
@@ -188,5 +199,5 @@ fn definitions(spec: Value, blueprint: &Blueprint, opened: Option<&Opened>) -> R
     });
     let (descriptor, components) = descriptors.unwrap_or((Value::Null, Value::Null));
     let component_descriptor = opened.map(|opened| opened.source.clone());
-    Ok(Definitions { blueprint: spec, component_descriptor, descriptor, components })
+    Ok(InputDefinitions { blueprint: spec, component_descriptor, descriptor, components })
 }

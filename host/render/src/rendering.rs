@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use orangery_blueprint::{
     Blueprint, InstallationTemplate, ItemTemplate, TemplateBlueprint, TemplateExecution, export,
-    gate::{self, Conditions},
+    gate::{self, GateExpressions},
     import::{self, Imported},
     plugins::Plugins,
-    record::Scope,
+    record::RecordWriter,
     rendering::{ExecutionKind, MAPPING_ENGINE},
     schema::{SchemaError, Schemas},
-    template_engine::Surroundings,
+    template_engine::TemplateContext,
 };
 use orangery_core::digest;
 use orangery_ocm::{Child, ComponentVersion, ResourceReference};
@@ -18,24 +18,24 @@ use serde_json::{Map, Value};
 
 use crate::{
     error::{ExecutionError, ExecutionFault, RenderError},
-    execution::{self, Document},
-    inputs::{Definitions, ExportValues},
+    execution::{self, ExecutionOutput},
+    inputs::{ExportValues, InputDefinitions},
     state::States,
 };
 
 /// What is rendered, and with what.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub struct RenderedSubject<'a> {
     /// The blueprint.
     pub blueprint: &'a Blueprint,
     /// Whose it is, and in which job.
-    pub scope: Scope<'a>,
+    pub scope: RecordWriter<'a>,
     /// The engines.
     pub plugins: &'a dyn Plugins,
     /// What templates may reach.
-    pub surroundings: &'a Surroundings,
+    pub surroundings: &'a TemplateContext,
     /// What templates see of the installation.
-    pub definitions: &'a Definitions,
+    pub definitions: &'a InputDefinitions,
     /// The component version that the blueprint belongs to.
     pub component: Option<&'a dyn ComponentVersion>,
 }
@@ -48,7 +48,7 @@ pub struct DeployItem {
     /// The Target object that it deploys to.
     pub target: Option<String>,
     /// Its conditions, with the Target objects that they look at.
-    pub conditions: Conditions,
+    pub conditions: GateExpressions,
 }
 
 /// One sub-installation.
@@ -60,7 +60,7 @@ pub struct Subinstallation {
     /// component version is that of the parent.
     pub child: Option<Child>,
     /// Its conditions, with the Target objects that they look at.
-    pub conditions: Conditions,
+    pub conditions: GateExpressions,
 }
 
 /// Something to be told that fails nothing.
@@ -74,7 +74,7 @@ pub struct Warning {
 
 /// The rendering of one blueprint in one job.
 pub struct Rendering<'a> {
-    subject: Subject<'a>,
+    subject: RenderedSubject<'a>,
     states: States,
     warnings: Vec<Warning>,
     /// The schemas of the component version that were needed so far.
@@ -83,7 +83,7 @@ pub struct Rendering<'a> {
 
 impl<'a> Rendering<'a> {
     /// Nothing rendered yet. `states` are those that the last job left.
-    pub fn new(subject: Subject<'a>, states: States) -> Self {
+    pub fn new(subject: RenderedSubject<'a>, states: States) -> Self {
         Self { subject, states, warnings: Vec::new(), schemas: BTreeMap::new() }
     }
 
@@ -103,7 +103,7 @@ impl<'a> Rendering<'a> {
         imported: &BTreeMap<String, Imported>,
         mappings: &BTreeMap<String, Value>,
     ) -> Result<Map<String, Value>, RenderError> {
-        let Subject { blueprint, scope, .. } = self.subject;
+        let RenderedSubject { blueprint, scope, .. } = self.subject;
         let mapped = self.mapped(ExecutionKind::ImportMapping, mappings, &import::values(imported)).await?;
         let mut values = loop {
             match import::bind(&blueprint.imports, imported, &mapped, &self.schemas(), &scope) {
@@ -204,7 +204,7 @@ impl<'a> Rendering<'a> {
         values: ExportValues,
         mappings: &BTreeMap<String, Value>,
     ) -> Result<Map<String, Value>, RenderError> {
-        let Subject { blueprint, scope, .. } = self.subject;
+        let RenderedSubject { blueprint, scope, .. } = self.subject;
         let mut inputs = self.subject.definitions.inputs(imports);
         inputs.extend(values.inputs());
         let mut exports = Map::new();
@@ -260,7 +260,7 @@ impl<'a> Rendering<'a> {
         list: ExecutionKind,
         execution: &TemplateExecution,
         inputs: Map<String, Value>,
-    ) -> Result<Document, RenderError> {
+    ) -> Result<ExecutionOutput, RenderError> {
         let with = (self.subject.plugins, self.subject.surroundings);
         let mut rendered = execution::render(with, list, execution, inputs, &mut self.states).await?;
         let file = execution.file.as_deref();
@@ -271,7 +271,7 @@ impl<'a> Rendering<'a> {
     }
 
     fn schemas(&self) -> Schemas<'_> {
-        let Subject { blueprint, surroundings, .. } = self.subject;
+        let RenderedSubject { blueprint, surroundings, .. } = self.subject;
         Schemas { local_types: &blueprint.local_types, files: surroundings.files.as_ref(), resources: &self.schemas }
     }
 

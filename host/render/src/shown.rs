@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use orangery_blueprint::rendering::InputStep;
-use orangery_core::yaml::{self, Place};
+use orangery_core::yaml::{self, SourcePosition};
 use serde_json::{Map, Value};
 
 /// How many lines around the failing one are shown.
@@ -40,7 +40,7 @@ impl RenderedPlace {
 
     /// The place of a field such as `deployItems[0].name`.
     pub(crate) fn of_field(field: &str, rendered: &str, template: &str) -> Option<Self> {
-        let Place { line, .. } = yaml::locate(rendered).ok()?.places.find(field);
+        let SourcePosition { line, .. } = yaml::locate(rendered).ok()?.places.find(field);
         Some(Self::of(line, rendered, template))
     }
 }

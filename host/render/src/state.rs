@@ -31,7 +31,7 @@ impl StateKey {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct State {
+struct StateFields {
     value: Value,
     /// As it is stored.
     text: String,
@@ -40,7 +40,7 @@ struct State {
 /// The states of one installation: as the last job left them, with what this job changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct States {
-    states: BTreeMap<StateKey, State>,
+    states: BTreeMap<StateKey, StateFields>,
     changed: BTreeSet<StateKey>,
 }
 
@@ -61,7 +61,7 @@ impl States {
     pub fn load(&mut self, key: StateKey, stored: &[u8]) -> Result<(), YamlError> {
         let text = String::from_utf8_lossy(stored).into_owned();
         let value = yaml::decode(&text)?;
-        self.states.insert(key, State { value, text });
+        self.states.insert(key, StateFields { value, text });
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl States {
 
     /// Keeps what came of an execution: the state that the component answered, or, of a text, its field `state`. What
     /// answers none leaves the state as it was.
-    pub(crate) fn keep(&mut self, list: ExecutionKind, execution: &str, of: Answer<'_>) {
+    pub(crate) fn keep(&mut self, list: ExecutionKind, execution: &str, of: StateOutput<'_>) {
         let Some(key) = StateKey::of(list, execution) else { return };
         // The bytes are those that the original stores: of a template a JSON value, of Spiff a document.
         let kept = match (of.state, of.is_text) {
@@ -94,14 +94,14 @@ impl States {
         };
         let Some((value, text)) = kept else { return };
         if self.states.get(&key).is_none_or(|before| before.value != *value) {
-            self.states.insert(key.clone(), State { value: value.clone(), text });
+            self.states.insert(key.clone(), StateFields { value: value.clone(), text });
             self.changed.insert(key);
         }
     }
 }
 
 /// What came of an execution, as far as its state goes.
-pub(crate) struct Answer<'a> {
+pub(crate) struct StateOutput<'a> {
     /// What the component wants kept.
     pub(crate) state: Option<&'a Value>,
     /// Whether its output was text.

@@ -10,9 +10,9 @@ use orangery_blueprint::{
     Blueprint, FileSystem,
     import::{DataValue, Imported, TargetObject},
     plugins::Plugins,
-    record::Scope,
+    record::RecordWriter,
     rendering::{ExecutionKind, InputStep, Output, RenderFailure, RenderRequest, Rendered},
-    template_engine::{Renderer, Surroundings},
+    template_engine::{Renderer, TemplateContext},
 };
 use orangery_core::{
     error::{Code, Failure},
@@ -44,7 +44,7 @@ impl Renderer for Echo {
     fn render<'a>(
         &'a self,
         request: &'a RenderRequest,
-        _: &'a Surroundings,
+        _: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         self.asked.lock().unwrap().push(request.clone());
         let text = self.own.clone().unwrap_or_else(|| request.template.clone());
@@ -111,14 +111,14 @@ impl Plugins for Engines {
     }
 }
 
-const SCOPE: Scope<'_> = Scope { namespace: "ns", installation: "x", parent: None, job: "j" };
+const SCOPE: RecordWriter<'_> = RecordWriter { namespace: "ns", installation: "x", parent: None, job: "j" };
 
 /// A blueprint with its files, and what it is rendered with.
 struct World {
     blueprint: Blueprint,
-    surroundings: Surroundings,
+    surroundings: TemplateContext,
     engines: Engines,
-    definitions: Definitions,
+    definitions: InputDefinitions,
     component: Option<Box<dyn ComponentVersion>>,
 }
 
@@ -126,13 +126,13 @@ impl World {
     fn of(files: Value) -> Self {
         let files = FileSystem::parse(&files).unwrap();
         let blueprint = Blueprint::parse(&files).unwrap();
-        let definitions = Definitions {
+        let definitions = InputDefinitions {
             blueprint: json!({"inline": "b"}),
             component_descriptor: Some(json!({"ref": "c"})),
             descriptor: json!({"cd": 1}),
             components: json!(["all"]),
         };
-        let surroundings = Surroundings::of_files(Arc::new(files));
+        let surroundings = TemplateContext::of_files(Arc::new(files));
         Self { blueprint, surroundings, engines: Engines::new(), definitions, component: None }
     }
 
@@ -145,7 +145,7 @@ impl World {
     }
 
     fn rendering_after(&self, states: States) -> Rendering<'_> {
-        let subject = Subject {
+        let subject = RenderedSubject {
             blueprint: &self.blueprint,
             scope: SCOPE,
             plugins: &self.engines,
@@ -341,7 +341,7 @@ fn an_error_says_list_execution_engine_file_line_and_whether_to_try_again() {
     assert_eq!(error("type: Brew, template: x", "").failure(), stalled("UnknownTemplateType", told));
     let mut gone =
         World::of(json!({"blueprint.yaml": format!("deployExecutions: [{{name: one, {in_file}}}]"), "t.txt": ""}));
-    gone.surroundings = Surroundings::of_files(Arc::new(FileSystem::default()));
+    gone.surroundings = TemplateContext::of_files(Arc::new(FileSystem::default()));
     let gone = block_on(gone.rendering().items(&serde_json::Map::new(), &BTreeMap::new())).unwrap_err();
     assert_eq!(gone.failure().reason, "TemplateNotFound");
     let no_yaml = error(in_file, "a: [").failure();

@@ -82,8 +82,8 @@ pub enum LeaseError {
 }
 
 /// A Lease that this process holds and renews, until it is lost, released, or dropped.
-pub struct Held {
-    lease: Arc<Asked>,
+pub struct HeldLease {
+    lease: Arc<LeaseRequest>,
     renewal: JoinHandle<LeaseError>,
 }
 
@@ -133,7 +133,7 @@ fn claimed(before: Option<&Lease>, config: &LeaseConfig, now: Timestamp) -> Leas
     }
 }
 
-struct Asked {
+struct LeaseRequest {
     config: LeaseConfig,
     api: Api<Lease>,
     term: Term,
@@ -143,10 +143,10 @@ struct Asked {
 ///
 /// # Errors
 /// [`LeaseError::Unusable`]
-pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<Held, LeaseError> {
+pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<HeldLease, LeaseError> {
     let api = Api::namespaced(config.client.clone(), &config.namespace);
     let term = Term::new(Arc::clone(&config.clock));
-    let lease = Arc::new(Asked { config, api, term });
+    let lease = Arc::new(LeaseRequest { config, api, term });
     // A watch tries for ever where reading is not allowed; this says so.
     let mut seen = lease.api.get_opt(&lease.config.name).await.map_err(|error| lease.unusable(&error))?;
     let mut since = Instant::now();
@@ -158,7 +158,7 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
                 Some(held) => {
                     drop(events);
                     let renewal = tokio::spawn(Arc::clone(&lease).renew(held));
-                    return Ok(Held { lease, renewal });
+                    return Ok(HeldLease { lease, renewal });
                 }
                 // Another was faster; the watch tells who.
                 None => Instant::now() + lease.config.duration,
@@ -178,7 +178,7 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
     }
 }
 
-impl Asked {
+impl LeaseRequest {
     fn unusable(&self, error: &kube::Error) -> LeaseError {
         LeaseError::Unusable {
             namespace: self.config.namespace.clone(),
@@ -260,7 +260,7 @@ impl Asked {
     }
 }
 
-impl Held {
+impl HeldLease {
     /// Until when this process may write.
     pub fn term(&self) -> &Term {
         &self.lease.term
@@ -299,7 +299,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLease {
     fn drop(&mut self) {
         self.renewal.abort();
     }

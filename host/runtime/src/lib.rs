@@ -51,7 +51,7 @@ pub fn execute(cli: Cli) -> ExitCode {
 
 /// Why a command ends.
 #[derive(Debug, thiserror::Error)]
-enum CommandError {
+enum RuntimeError {
     #[error(transparent)]
     Up(#[from] up::UpError),
     #[error(transparent)]
@@ -62,22 +62,22 @@ enum CommandError {
     EventLoop(#[source] io::Error),
 }
 
-impl CommandError {
+impl RuntimeError {
     fn exit(&self) -> Exit {
         match self {
-            CommandError::Up(error) => error.exit(),
-            CommandError::Run(error) => error.exit(),
-            CommandError::Plan(error) => error.exit(),
-            CommandError::EventLoop(_) => Exit::Failed,
+            RuntimeError::Up(error) => error.exit(),
+            RuntimeError::Run(error) => error.exit(),
+            RuntimeError::Plan(error) => error.exit(),
+            RuntimeError::EventLoop(_) => Exit::Failed,
         }
     }
 }
 
-fn on_event_loop<E>(command: impl Future<Output = Result<Exit, E>>) -> Result<Exit, CommandError>
+fn on_event_loop<E>(command: impl Future<Output = Result<Exit, E>>) -> Result<Exit, RuntimeError>
 where
-    CommandError: From<E>,
+    RuntimeError: From<E>,
 {
     let event_loop =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::EventLoop)?;
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(RuntimeError::EventLoop)?;
     Ok(event_loop.block_on(command)?)
 }

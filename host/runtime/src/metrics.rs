@@ -114,13 +114,13 @@ impl Figures {
 
     /// All figures, in the text format of Prometheus.
     pub fn text(&self) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsText::default();
         // Writing to a string cannot fail.
         let _ = self.write(&mut page);
         page.text
     }
 
-    fn write(&self, page: &mut Page) -> fmt::Result {
+    fn write(&self, page: &mut MetricsText) -> fmt::Result {
         let active = self.active.get();
         let queues = active.map_or(&[][..], |active| &active.queues);
         let tallies: Vec<(&str, Tally)> = queues.iter().map(|(name, queue)| (*name, queue.tally())).collect();
@@ -147,7 +147,7 @@ impl Figures {
 }
 
 /// What waits holds nothing: between two calls there is no instance of a component.
-fn write_occupancy(page: &mut Page, held: Occupancy) -> fmt::Result {
+fn write_occupancy(page: &mut MetricsText, held: Occupancy) -> fmt::Result {
     page.family("orangery_plugin_calls", "gauge", "Calls of components that run.")?;
     page.sample("orangery_plugin_calls", &[], held.calls)?;
     page.family("orangery_plugin_memory_bytes", "gauge", "Linear memory that calls of components hold.")?;
@@ -173,7 +173,7 @@ fn conditions(stores: &Stores) -> BTreeMap<(&'static str, String, String), usize
     counts
 }
 
-fn write_reconciles(page: &mut Page, tallies: &[(&str, Tally)]) -> fmt::Result {
+fn write_reconciles(page: &mut MetricsText, tallies: &[(&str, Tally)]) -> fmt::Result {
     page.family("orangery_reconcile_total", "counter", "Calls of a controller by how they ended.")?;
     for (controller, tally) in tallies {
         let results = [
@@ -206,7 +206,7 @@ fn write_reconciles(page: &mut Page, tallies: &[(&str, Tally)]) -> fmt::Result {
     })
 }
 
-fn write_queues(page: &mut Page, tallies: &[(&str, Tally)]) -> fmt::Result {
+fn write_queues(page: &mut MetricsText, tallies: &[(&str, Tally)]) -> fmt::Result {
     page.family("orangery_queue_depth", "gauge", "Objects that wait for a call of their controller.")?;
     for (controller, tally) in tallies {
         page.sample("orangery_queue_depth", &[("controller", controller)], tally.queued)?;
@@ -225,11 +225,11 @@ fn calls(tally: &Tally) -> u64 {
 
 /// Prometheus text as it grows.
 #[derive(Default)]
-struct Page {
+struct MetricsText {
     text: String,
 }
 
-impl Page {
+impl MetricsText {
     fn family(&mut self, name: &str, sort: &str, help: &str) -> fmt::Result {
         write!(self.text, "# HELP {name} {help}\n# TYPE {name} {sort}\n")
     }

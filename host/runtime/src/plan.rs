@@ -12,8 +12,8 @@ use orangery_api::{GROUP, deploy_item::DeployItem};
 use orangery_apply::Effect;
 use orangery_blueprint::plugins::Plugins;
 use orangery_cli::{
-    Exit, Plan, Terminal,
-    call::{CallError, Subject},
+    Exit, PlanArguments, Terminal,
+    call::{CallError, CallSubject},
     command::{
         CommandError,
         plan::{PlanDocument, PlannedObject},
@@ -99,7 +99,7 @@ fn is_stdin(path: &Path) -> bool {
 ///
 /// # Errors
 /// [`PlanError`], whose [`exit`](PlanError::exit) is the exit code.
-pub async fn execute(arguments: Plan, terminal: &mut Terminal) -> Result<Exit, PlanError> {
+pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Result<Exit, PlanError> {
     let written = arguments.file.as_deref().map(read).transpose()?;
     let plugins = orangery_cli::components::load(arguments.plugins.as_deref(), terminal::notice)?;
     let components = arguments.repositories.open(&[])?;
@@ -146,7 +146,7 @@ fn read(path: &Path) -> Result<DeployItem, PlanError> {
 async fn item(
     client: &Client,
     namespace: &str,
-    arguments: &Plan,
+    arguments: &PlanArguments,
     written: Option<DeployItem>,
 ) -> Result<DeployItem, PlanError> {
     let own = written.as_ref().and_then(DeployItem::namespace);
@@ -157,7 +157,7 @@ async fn item(
     };
     let name = written.as_ref().map(DeployItem::name_any).or_else(|| arguments.name.clone()).unwrap_or_default();
     let api: Api<DeployItem> = Api::namespaced(client.clone(), &namespace);
-    let subject = Subject { kind: "DeployItem", group: GROUP, namespace: &namespace, name: &name };
+    let subject = CallSubject { kind: "DeployItem", group: GROUP, namespace: &namespace, name: &name };
     let live = api.get_opt(&name).await.map_err(|error| CallError::of(subject, error))?;
     match (written, live) {
         (None, Some(live)) => Ok(live),

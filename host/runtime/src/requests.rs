@@ -16,7 +16,7 @@ use crate::lease::Fence;
 
 /// What was asked, and how it was answered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asked {
+pub struct RequestRecord {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`, as in RBAC rules.
     pub verb: &'static str,
     /// The plural name of the kind, with `/status` for the subresource.
@@ -29,36 +29,36 @@ pub struct Asked {
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     /// Protects the counts; held for one increment or one copy.
-    counts: Arc<Mutex<BTreeMap<Asked, u64>>>,
+    counts: Arc<Mutex<BTreeMap<RequestRecord, u64>>>,
 }
 
 impl Requests {
     /// The counts so far.
-    pub fn counts(&self) -> BTreeMap<Asked, u64> {
+    pub fn counts(&self) -> BTreeMap<RequestRecord, u64> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn count(&self, asked: Asked) {
+    fn count(&self, asked: RequestRecord) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(asked).or_default() += 1;
     }
 }
 
 impl<S> Layer<S> for Requests {
-    type Service = Counted<S>;
+    type Service = CountedService<S>;
 
-    fn layer(&self, service: S) -> Counted<S> {
-        Counted { service, requests: self.clone() }
+    fn layer(&self, service: S) -> CountedService<S> {
+        CountedService { service, requests: self.clone() }
     }
 }
 
 /// A service whose requests are counted.
 #[derive(Clone, Debug)]
-pub struct Counted<S> {
+pub struct CountedService<S> {
     service: S,
     requests: Requests,
 }
 
-impl<S, B, E> Service<Request<Body>> for Counted<S>
+impl<S, B, E> Service<Request<Body>> for CountedService<S>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = E>,
     S::Future: Send + 'static,
@@ -80,7 +80,7 @@ where
         Box::pin(async move {
             let answer = answer.await;
             let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
-            requests.count(Asked { verb, resource, status });
+            requests.count(RequestRecord { verb, resource, status });
             answer
         })
     }
@@ -186,7 +186,7 @@ mod tests {
         let client = in_process(router, &requests);
         let api: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(client);
         assert_eq!(api.get_opt("a").await.unwrap(), None);
-        let asked = Asked { verb: "get", resource: "namespaces".to_owned(), status: 404 };
+        let asked = RequestRecord { verb: "get", resource: "namespaces".to_owned(), status: 404 };
         assert_eq!(requests.counts(), BTreeMap::from([(asked, 1)]));
     }
 }

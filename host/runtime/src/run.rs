@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use orangery_cli::{Exit, Run, connection::ConnectionError, repositories::RepositoriesError};
+use orangery_cli::{Exit, RunArguments, connection::ConnectionError, repositories::RepositoriesError};
 use orangery_controllers::OwnAddress;
 use orangery_core::port::Chance as _;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use crate::{
     metrics::{Figures, ServeError},
     operator::{Operator, OperatorConfig, OperatorError},
     requests::{Requests, remote},
-    stop::Stop,
+    stop::StopSignal,
 };
 
 /// Why `run` ends: one sentence with the fix, and an exit code.
@@ -67,9 +67,9 @@ impl RunError {
 ///
 /// # Errors
 /// [`RunError`], whose [`exit`](RunError::exit) is the exit code.
-pub async fn execute(arguments: Run) -> Result<Exit, RunError> {
+pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     logging::start(&arguments.logging, LevelFilter::INFO)?;
-    let mut stop = Stop::new()?;
+    let mut stop = StopSignal::new()?;
     let plugins = components::load(arguments.plugins.as_deref())?;
     let requests = Requests::default();
     let cluster = arguments.connection.config().await?;

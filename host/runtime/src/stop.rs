@@ -5,12 +5,12 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Ctrl-C, or the signal that service managers and Kubernetes send.
-pub(crate) struct Stop {
+pub(crate) struct StopSignal {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Stop {
+impl StopSignal {
     /// From now on these signals no longer end the process by themselves.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })

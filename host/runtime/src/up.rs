@@ -20,15 +20,15 @@ use tracing_subscriber::filter::LevelFilter;
 
 pub use self::error::UpError;
 use self::{
-    place::Place,
-    view::{Scope, View},
+    place::ServerLocation,
+    view::{LiveView, ViewScope},
 };
 use crate::{
     components, logging,
     machine::SystemClock,
     operator::{Operator, OperatorConfig},
     requests::{Requests, in_process},
-    stop::Stop,
+    stop::StopSignal,
 };
 
 mod error;
@@ -44,8 +44,8 @@ mod view;
 pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpError> {
     logging::start(&arguments.logging, LevelFilter::WARN)?;
     let manifests = folder::read(&arguments.paths)?;
-    let mut stop = Stop::new()?;
-    let place = Place::choose(&arguments)?;
+    let mut stop = StopSignal::new()?;
+    let place = ServerLocation::choose(&arguments)?;
     let plugins = components::load(arguments.plugins.as_deref())?;
     let server = serve(&arguments, &place).await?;
     let client = in_process(server.router(), &Requests::default());
@@ -80,7 +80,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     outcome
 }
 
-async fn serve(arguments: &Up, place: &Place) -> Result<Server, UpError> {
+async fn serve(arguments: &Up, place: &ServerLocation) -> Result<Server, UpError> {
     let clock = SystemClock;
     let options = Options {
         storage: place.storage(),
@@ -102,12 +102,12 @@ struct Running {
 }
 
 impl Running {
-    async fn deploy(&self, manifests: Vec<folder::Manifest>, terminal: &mut Terminal) -> Result<Exit, UpError> {
+    async fn deploy(&self, manifests: Vec<folder::FolderManifest>, terminal: &mut Terminal) -> Result<Exit, UpError> {
         let applies = !manifests.is_empty();
         let applied = apply(&self.client, &self.arguments.namespace, manifests).await?;
         self.absorb(&applied);
-        let scope = if applies { Scope::of(&applied) } else { Scope::All };
-        let mut view = View::new(self.operator.stores().clone(), scope, &self.arguments.namespace);
+        let scope = if applies { ViewScope::of(&applied) } else { ViewScope::All };
+        let mut view = LiveView::new(self.operator.stores().clone(), scope, &self.arguments.namespace);
         if self.arguments.once {
             return self.once(view, terminal).await;
         }
@@ -121,7 +121,7 @@ impl Running {
         }
     }
 
-    async fn once(&self, mut view: View, terminal: &mut Terminal) -> Result<Exit, UpError> {
+    async fn once(&self, mut view: LiveView, terminal: &mut Terminal) -> Result<Exit, UpError> {
         let patience = self.arguments.timeout.after().unwrap_or(Duration::MAX);
         match tokio::time::timeout(patience, view.until_final(terminal)).await {
             Ok(drawn) => {

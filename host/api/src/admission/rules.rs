@@ -4,14 +4,14 @@
 //! longer list is left to the controllers rather than refused.
 
 /// The rules of one kind.
-pub(super) struct Kind {
+pub(super) struct KindRules {
     pub(super) plural: &'static str,
     /// Name and expression, each of which may name those before it. A part that a write leaves alone is empty.
     pub(super) variables: &'static [(&'static str, &'static str)],
-    pub(super) rules: &'static [Rule],
+    pub(super) rules: &'static [AdmissionRule],
 }
 
-pub(super) struct Rule {
+pub(super) struct AdmissionRule {
     pub(super) name: &'static str,
     /// What breaks the rule, a list of texts.
     pub(super) breakers: &'static str,
@@ -19,13 +19,13 @@ pub(super) struct Rule {
     pub(super) sentence: (&'static str, &'static str),
 }
 
-const fn rule(name: &'static str, breakers: &'static str, before: &'static str, after: &'static str) -> Rule {
-    Rule { name, breakers, sentence: (before, after) }
+const fn rule(name: &'static str, breakers: &'static str, before: &'static str, after: &'static str) -> AdmissionRule {
+    AdmissionRule { name, breakers, sentence: (before, after) }
 }
 
 /// Sorted by plural.
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
+pub(super) const KINDS: &[KindRules] = &[
+    KindRules {
         plural: "deployitems",
         variables: &[],
         rules: &[
@@ -51,7 +51,7 @@ pub(super) const KINDS: &[Kind] = &[
             ),
         ],
     },
-    Kind {
+    KindRules {
         plural: "executions",
         variables: EXECUTION,
         rules: &[
@@ -104,8 +104,8 @@ pub(super) const KINDS: &[Kind] = &[
             ),
         ],
     },
-    Kind { plural: "installations", variables: INSTALLATION, rules: INSTALLATION_RULES },
-    Kind {
+    KindRules { plural: "installations", variables: INSTALLATION, rules: INSTALLATION_RULES },
+    KindRules {
         plural: "targets",
         variables: &[],
         rules: &[rule(
@@ -183,7 +183,7 @@ const INSTALLATION: &[(&str, &str)] = &[
     ),
 ];
 
-const INSTALLATION_RULES: &[Rule] = &[
+const INSTALLATION_RULES: &[AdmissionRule] = &[
     rule(
         "misnamed",
         "oldObject == null && has(object.metadata.name) && (size(object.metadata.name) > 58 || \

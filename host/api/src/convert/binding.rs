@@ -7,7 +7,7 @@ use crate::{
     reference::{LocalConfigMapReference, LocalSecretReference},
 };
 
-impl From<&Imports> for binding::Imports {
+impl From<&Imports> for binding::ImportBindings {
     fn from(imports: &Imports) -> Self {
         let data = imports.data.iter().map(|import| binding::DataImport {
             name: import.name.clone(),
@@ -31,8 +31,8 @@ fn key(name: &str, key: &str) -> KeyReference {
     KeyReference { name: name.to_owned(), key: key.to_owned() }
 }
 
-impl From<binding::Imports> for Imports {
-    fn from(imports: binding::Imports) -> Self {
+impl From<binding::ImportBindings> for Imports {
+    fn from(imports: binding::ImportBindings) -> Self {
         let data = imports.data.into_iter().map(|import| DataImport {
             name: import.name,
             data_ref: import.data_ref,
@@ -56,7 +56,7 @@ impl From<binding::Imports> for Imports {
     }
 }
 
-impl From<&Exports> for binding::Exports {
+impl From<&Exports> for binding::ExportBindings {
     fn from(exports: &Exports) -> Self {
         let data = exports.data.iter();
         let data =
@@ -68,8 +68,8 @@ impl From<&Exports> for binding::Exports {
     }
 }
 
-impl From<binding::Exports> for Exports {
-    fn from(exports: binding::Exports) -> Self {
+impl From<binding::ExportBindings> for Exports {
+    fn from(exports: binding::ExportBindings) -> Self {
         let data = exports.data.into_iter().map(|export| DataExport { name: export.name, data_ref: export.data_ref });
         let targets =
             exports.targets.into_iter().map(|export| TargetExport { name: export.name, target: export.target });

@@ -11,7 +11,7 @@ use orangery_ocm::{
     Verification, VersionReference,
 };
 
-use self::charts::{Auth, auths};
+use self::charts::{ChartAuth, auths};
 use crate::{
     context::Context,
     installation::{self, ComponentDescriptorSource, ComponentVersion},
@@ -232,7 +232,7 @@ impl ContextInputs<'_> {
         let origin = format!("Context {}/{}", self.namespace, self.context.name_any());
         let read = auths(self.context).map_err(|why| format!("helmChartRepoCredentials of {origin} {why}"));
         let logins = read.and_then(|auths| {
-            let login = |auth: Auth| self.chart_login(auth, &origin).map_err(|error| error.to_string());
+            let login = |auth: ChartAuth| self.chart_login(auth, &origin).map_err(|error| error.to_string());
             auths.into_iter().map(login).collect::<Result<Vec<_>, _>>()
         });
         match logins {
@@ -241,7 +241,7 @@ impl ContextInputs<'_> {
         }
     }
 
-    fn chart_login(&self, auth: Auth, origin: &str) -> Result<ChartLogin, ContextError> {
+    fn chart_login(&self, auth: ChartAuth, origin: &str) -> Result<ChartLogin, ContextError> {
         let authorization = match auth.secret_ref {
             None => {
                 Some(auth.auth_header).filter(|header| !header.is_empty()).map(|header| Secret(header.into_bytes()))

@@ -1,7 +1,7 @@
 //! Records as objects, with the labels, the hash and the owner that `landscaper.md` §2.2 and §5.4 give them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use orangery_blueprint::record::{Content, Place, Purpose, Record};
+use orangery_blueprint::record::{Purpose, Record, RecordContent, TargetPosition};
 use serde_json::Value;
 
 use crate::{annotation, data_object::DataObject, label, reference::LocalSecretReference, target::Target};
@@ -9,7 +9,7 @@ use crate::{annotation, data_object::DataObject, label, reference::LocalSecretRe
 /// Writes a record of data over `object`: its name, content, labels, hash and owner; what others set stays. A record of
 /// a target leaves `object` as it is.
 pub fn write_data_object(record: &Record, object: &mut DataObject, owner: &OwnerReference) {
-    if let Content::Data(data) = &record.content {
+    if let RecordContent::Data(data) = &record.content {
         object.spec.data.clone_from(data);
         mark(record, &mut object.metadata, owner);
     }
@@ -18,7 +18,7 @@ pub fn write_data_object(record: &Record, object: &mut DataObject, owner: &Owner
 /// Writes a record of a target over `object`: its name, spec, labels, hash and owner; what others set stays. A record of
 /// data leaves `object` as it is.
 pub fn write_target(record: &Record, object: &mut Target, owner: &OwnerReference) {
-    if let Content::Target(target) = &record.content {
+    if let RecordContent::Target(target) = &record.content {
         object.spec.type_ = text(&target.spec, "type");
         object.spec.config = target.spec.get("config").filter(|config| !config.is_null()).cloned();
         let reference = target.spec.get("secretRef").filter(|reference| !reference.is_null());
@@ -45,8 +45,8 @@ fn mark(record: &Record, metadata: &mut ObjectMeta, owner: &OwnerReference) {
     };
     let (index, map_key) = match &record.place {
         None => (String::new(), String::new()),
-        Some(Place::Index(index)) => (index.to_string(), String::new()),
-        Some(Place::Key(key)) => (String::new(), key.clone()),
+        Some(TargetPosition::Index(index)) => (index.to_string(), String::new()),
+        Some(TargetPosition::Key(key)) => (String::new(), key.clone()),
     };
     let labels = metadata.labels.get_or_insert_default();
     for (key, value) in [

@@ -1,7 +1,7 @@
 //! What a blueprint's templates become: the spec of a sub-installation, a deploy item as its Execution lists it
 //! (`landscaper.md` §4.1, §5.8).
 
-use orangery_blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint, gate::Conditions};
+use orangery_blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint, gate::GateExpressions};
 use orangery_ocm::Child;
 
 use crate::{
@@ -61,7 +61,7 @@ pub fn subinstallation(
 pub fn deploy_item(
     template: &ItemTemplate,
     target: Option<&str>,
-    conditions: &Conditions,
+    conditions: &GateExpressions,
     namespace: &str,
 ) -> DeployItemTemplate {
     let item = DeployItemTemplate {

@@ -2,7 +2,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use orangery_blueprint::{
     binding,
     import::{DataValue, TargetObject, copies},
-    record::{Scope, execution_exports},
+    record::{RecordWriter, execution_exports},
 };
 use serde_json::json;
 
@@ -16,7 +16,8 @@ fn owner(kind: &str, name: &str) -> OwnerReference {
     owner
 }
 
-const SCOPE: Scope<'static> = Scope { namespace: "ns", installation: "hello", parent: None, job: "65eb57ff" };
+const SCOPE: RecordWriter<'static> =
+    RecordWriter { namespace: "ns", installation: "hello", parent: None, job: "65eb57ff" };
 
 #[test]
 fn bindings_survive_the_way_there_and_back() {
@@ -35,12 +36,12 @@ fn bindings_survive_the_way_there_and_back() {
         ],
     }))
     .unwrap();
-    assert_eq!(Imports::from(binding::Imports::from(&imports)), imports);
+    assert_eq!(Imports::from(binding::ImportBindings::from(&imports)), imports);
     let exports: Exports = serde_json::from_value(
         json!({"data": [{"name": "a", "dataRef": "k"}], "targets": [{"name": "b", "target": "t"}]}),
     )
     .unwrap();
-    assert_eq!(Exports::from(binding::Exports::from(&exports)), exports);
+    assert_eq!(Exports::from(binding::ExportBindings::from(&exports)), exports);
 }
 
 /// The recorded copy of `golden/hello-manifest`, with another kubeconfig.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use orangery_blueprint::gate::{Answered, Condition, Conditions, Record};
+use orangery_blueprint::gate::{Answered, GateExpression, GateExpressions, GateRecord};
 use orangery_core::workflow::{Answer, Point};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub struct ItemCondition {
 }
 
 impl ItemCondition {
-    fn of(point: Point, record: &Record) -> Self {
+    fn of(point: Point, record: &GateRecord) -> Self {
         let Answered { answer, reason, message, details } = record.answered.clone();
         Self {
             type_: point.name().to_owned(),
@@ -60,14 +60,14 @@ impl ItemCondition {
         }
     }
 
-    fn record(&self) -> Option<(Point, Record)> {
+    fn record(&self) -> Option<(Point, GateRecord)> {
         let answered = Answered {
             answer: answer(&self.status)?,
             reason: self.reason.clone(),
             message: self.message.clone(),
             details: self.details.clone(),
         };
-        let record = Record { answered, since: self.last_transition_time.0, asked: self.asked_time.0 };
+        let record = GateRecord { answered, since: self.last_transition_time.0, asked: self.asked_time.0 };
         Some((Point::named(&self.type_)?, record))
     }
 }
@@ -86,7 +86,7 @@ fn answer(status: &str) -> Option<Answer> {
 }
 
 /// What is remembered of the conditions of each item, by its name.
-pub type Records = BTreeMap<String, BTreeMap<Point, Record>>;
+pub type Records = BTreeMap<String, BTreeMap<Point, GateRecord>>;
 
 /// What is remembered, from the status.
 pub fn records(items: &[ItemStatus]) -> Records {
@@ -94,12 +94,12 @@ pub fn records(items: &[ItemStatus]) -> Records {
 }
 
 /// What is remembered of the conditions of one item.
-pub(crate) fn read_answers(conditions: &[ItemCondition]) -> BTreeMap<Point, Record> {
+pub(crate) fn read_answers(conditions: &[ItemCondition]) -> BTreeMap<Point, GateRecord> {
     conditions.iter().filter_map(ItemCondition::record).collect()
 }
 
 /// What is remembered of the conditions of one item, for a status.
-pub(crate) fn write_answers(records: &BTreeMap<Point, Record>) -> Vec<ItemCondition> {
+pub(crate) fn write_answers(records: &BTreeMap<Point, GateRecord>) -> Vec<ItemCondition> {
     records.iter().map(|(point, record)| ItemCondition::of(*point, record)).collect()
 }
 
@@ -111,8 +111,8 @@ pub fn write_records(records: &Records) -> Vec<ItemStatus> {
 
 impl DeployItemTemplate {
     /// Its conditions.
-    pub fn conditions(&self) -> Conditions {
-        Conditions::of([
+    pub fn conditions(&self) -> GateExpressions {
+        GateExpressions::of([
             (Point::Activate, self.activate_when.clone()),
             (Point::When, self.when.clone()),
             (Point::Ready, self.ready_when.clone()),
@@ -134,7 +134,7 @@ impl DeployItemTemplate {
     }
 
     /// The same item with these conditions.
-    pub fn with_conditions(mut self, conditions: &Conditions) -> Self {
+    pub fn with_conditions(mut self, conditions: &GateExpressions) -> Self {
         let of = |point| conditions.get(point).cloned();
         self.activate_when = of(Point::Activate);
         self.when = of(Point::When);
@@ -144,7 +144,7 @@ impl DeployItemTemplate {
     }
 }
 
-/// The schema of a [`Condition`]: exactly one of three.
+/// The schema of a [`GateExpression`]: exactly one of three.
 pub(crate) fn condition_schema(_: &mut SchemaGenerator) -> Schema {
     let text = |description: &str| json!({"type": "string", "description": description});
     let target = text("The Target object of the cluster; the item's own target where it is not said.");
@@ -193,7 +193,7 @@ pub(crate) fn condition_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// A condition on the wire.
-pub type ConditionSpec = Condition<String>;
+pub type ConditionSpec = GateExpression<String>;
 
 #[cfg(test)]
 mod tests {
@@ -206,8 +206,8 @@ mod tests {
             details: Some(json!({"value": 3})),
             ..Answered::new(Answer::Unknown, "TooEarly", "the metric has no value yet")
         };
-        let record = Record { answered, since: at(2), asked: at(1) };
-        let other = Record { answered: Answered::new(Answer::Met, "R", "m"), since: at(3), asked: at(3) };
+        let record = GateRecord { answered, since: at(2), asked: at(1) };
+        let other = GateRecord { answered: Answered::new(Answer::Met, "R", "m"), since: at(3), asked: at(3) };
         let records: Records = [
             ("db".to_owned(), [(Point::Ready, record), (Point::When, other)].into()),
             ("web".to_owned(), BTreeMap::new()),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use orangery_blueprint::gate::Conditions;
+use orangery_blueprint::gate::GateExpressions;
 use orangery_core::workflow::Point;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -57,13 +57,13 @@ pub struct SubinstallationStatus {
 
 impl SubinstallationStatus {
     /// Its conditions.
-    pub fn asked(&self) -> Conditions {
+    pub fn asked(&self) -> GateExpressions {
         let of = |point: Point| (point, self.asks.get(point.name()).cloned());
-        Conditions::of(Point::ALL.map(of))
+        GateExpressions::of(Point::ALL.map(of))
     }
 
     /// Conditions as they stand here.
-    pub fn asks_of(conditions: &Conditions) -> BTreeMap<String, ConditionSpec> {
+    pub fn asks_of(conditions: &GateExpressions) -> BTreeMap<String, ConditionSpec> {
         conditions.iter().map(|(point, condition)| (point.name().to_owned(), condition.clone())).collect()
     }
 }
@@ -89,7 +89,7 @@ fn asks_schema(generator: &mut SchemaGenerator) -> Schema {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use orangery_blueprint::gate::{Answered, Record};
+    use orangery_blueprint::gate::{Answered, GateRecord};
     use orangery_core::workflow::Answer;
     use serde_json::json;
 
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(points, [Point::When, Point::Deleted]);
         assert_eq!(serde_json::to_value(SubinstallationStatus::asks_of(&conditions)).unwrap(), asks);
         let at = Timestamp::from_second(7).unwrap();
-        let record = Record { answered: Answered::new(Answer::NotMet, "R", "m"), since: at, asked: at };
+        let record = GateRecord { answered: Answered::new(Answer::NotMet, "R", "m"), since: at, asked: at };
         let records: Records =
             [("db".to_owned(), [(Point::When, record)].into()), ("web".to_owned(), BTreeMap::new())].into();
         workflow.write_records(&records);

@@ -1,7 +1,7 @@
 //! The begin of a proposal: what it plans joins the inventory, which is recorded before anything is written.
 
 use orangery_core::step::Step;
-use orangery_proposal::{ObjectWrite, Ownership, Stage, Write, executor::writes, inventory::Located};
+use orangery_proposal::{ObjectWrite, Ownership, Stage, Write, executor::writes, inventory::LocatedObject};
 
 use super::{Executor, located};
 use crate::{
@@ -47,7 +47,7 @@ impl Executor<'_> {
     }
 
     /// Whether an object that only may be created, or held where nobody else does, belongs to somebody else.
-    async fn is_foreign(&self, located: &Located, write: &ObjectWrite) -> Result<bool, ApplyError> {
+    async fn is_foreign(&self, located: &LocatedObject, write: &ObjectWrite) -> Result<bool, ApplyError> {
         if write.how != Write::Create && write.owned != Ownership::Fallback {
             return Ok(false);
         }

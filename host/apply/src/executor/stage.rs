@@ -9,7 +9,7 @@ use orangery_proposal::{
     check::key_of,
     executor::{ExecutionEvent, StageStep},
     health::established,
-    inventory::{Entry, Located, is_definition},
+    inventory::{InventoryEntry, LocatedObject, is_definition},
 };
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ impl Executor<'_> {
     /// Definitions of kinds, until the cluster serves them.
     async fn define(&mut self, stage: &Stage) -> Result<(), ApplyError> {
         let definitions: Vec<&ObjectWrite> = stage.writes.iter().filter(|write| defines(write)).collect();
-        let located: Vec<Located> = definitions.iter().map(|write| located(write)).collect::<Result<_, _>>()?;
+        let located: Vec<LocatedObject> = definitions.iter().map(|write| located(write)).collect::<Result<_, _>>()?;
         self.write_all(&definitions).await?;
         if self.site.is_dry_run() {
             return Ok(());
@@ -98,10 +98,10 @@ impl Executor<'_> {
         all(outcomes).map(drop)
     }
 
-    fn answered(&mut self, located: Located, answer: Option<Arc<Value>>) {
+    fn answered(&mut self, located: LocatedObject, answer: Option<Arc<Value>>) {
         let Some(answer) = answer else { return };
         let uid = answer.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
-        if let Some(Entry { uid: known, .. }) = self.state.inventory.0.get_mut(&located) {
+        if let Some(InventoryEntry { uid: known, .. }) = self.state.inventory.0.get_mut(&located) {
             *known = uid;
         }
         self.site.answers.insert(located, answer);

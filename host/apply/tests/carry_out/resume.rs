@@ -31,7 +31,7 @@ async fn resumed(world: &mut World, step: ExecutionStep) -> (Step<Outcome>, Vec<
         state.inventory.plan(located, &serde_json::from_value(write(name, "1")).unwrap());
     }
     if let Some(entry) = state.inventory.0.get_mut(&world.located("hook")) {
-        entry.policy = orangery_proposal::inventory::Policy::Ephemeral;
+        entry.policy = orangery_proposal::inventory::InventoryPolicy::Ephemeral;
     }
     world.status.state = state;
     world.traffic.take();

@@ -23,7 +23,7 @@ use orangery_core::{
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_proposal::{
-    ClusterRef, Proposal, SecretContent, executor::ExecutionStep, inventory::Located, item::StoredProposal,
+    ClusterRef, Proposal, SecretContent, executor::ExecutionStep, inventory::LocatedObject, item::StoredProposal,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -245,8 +245,8 @@ impl World {
     }
 
     /// A config map of the target.
-    pub(crate) fn located(&self, name: &str) -> Located {
-        Located { on: ClusterRef::Target, key: serde_json::from_value(key(name)).unwrap() }
+    pub(crate) fn located(&self, name: &str) -> LocatedObject {
+        LocatedObject { on: ClusterRef::Target, key: serde_json::from_value(key(name)).unwrap() }
     }
 
     /// The job is current for so many questions, and not any more then.

@@ -4,11 +4,11 @@ use super::*;
 
 mod laws;
 
-fn imports(json: Value) -> Imports {
+fn imports(json: Value) -> ImportBindings {
     serde_json::from_value(json).unwrap()
 }
 
-fn exports(json: Value) -> Exports {
+fn exports(json: Value) -> ExportBindings {
     serde_json::from_value(json).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn every_source_is_known_by_its_field() {
             Some(TargetSource::MapOf("m")),
         ]
     );
-    assert_eq!(check(&of, &Exports::default()), Ok(()));
+    assert_eq!(check(&of, &ExportBindings::default()), Ok(()));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn names_and_references_are_set_and_unique() {
 #[test]
 fn the_same_export_name_may_stand_for_data_and_a_target() {
     let both = exports(json!({"data": [{"name": "e", "dataRef": "x"}], "targets": [{"name": "e", "target": "x"}]}));
-    assert_eq!(check(&Imports::default(), &both), Ok(()));
+    assert_eq!(check(&ImportBindings::default(), &both), Ok(()));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn every_fault_is_one_sentence_with_the_fix() {
 fn map_keys_have_the_form_of_labels() {
     let check = |key: &str| {
         let map = json!({"targets": [{"name": "a", "targetMap": {(key): "t"}}]});
-        check(&imports(map), &Exports::default())
+        check(&imports(map), &ExportBindings::default())
     };
     for key in ["a", "0", "red-1.x", &"x".repeat(63)] {
         assert_eq!(check(key), Ok(()), "{key}");
@@ -151,5 +151,5 @@ fn the_form_is_that_of_the_wire() {
     assert_eq!(serde_json::to_value(imports(wire.clone())).unwrap(), wire);
     let wire = json!({"data": [{"name": "a", "dataRef": "k"}], "targets": [{"name": "b", "target": "t"}]});
     assert_eq!(serde_json::to_value(exports(wire.clone())).unwrap(), wire);
-    assert_eq!(serde_json::to_value(Imports::default()).unwrap(), json!({}));
+    assert_eq!(serde_json::to_value(ImportBindings::default()).unwrap(), json!({}));
 }

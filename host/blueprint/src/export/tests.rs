@@ -3,7 +3,7 @@ use crate::FileSystem;
 
 mod edges;
 
-const SCOPE: Scope<'static> = Scope { namespace: "ns", installation: "m", parent: None, job: "j" };
+const SCOPE: RecordWriter<'static> = RecordWriter { namespace: "ns", installation: "m", parent: None, job: "j" };
 
 fn map(json: Value) -> Map<String, Value> {
     json.as_object().unwrap().clone()
@@ -24,7 +24,7 @@ fn checked(exports: Value) -> Result<(Value, Vec<String>), ExportError> {
     Ok((Value::Object(exports), dropped))
 }
 
-fn listed(json: Value) -> Exports {
+fn listed(json: Value) -> ExportBindings {
     serde_json::from_value(json).unwrap()
 }
 
@@ -78,7 +78,7 @@ fn ins_42_listed_exports_are_the_objects_recorded_from_the_original() {
         place: None,
         job: "j".to_owned(),
         hash: hash.to_owned(),
-        content: Content::Data(data),
+        content: RecordContent::Data(data),
     };
     assert_eq!(
         records(&exports, &values, &SCOPE),
@@ -94,7 +94,9 @@ fn exported_targets_are_made_from_their_templates() {
     let exports = listed(json!({"targets": [{"name": "t", "target": "out"}]}));
     let content = |template: Value| {
         let records = records(&exports, &map(json!({"t": template})), &SCOPE).unwrap();
-        let [Record { content: Content::Target(content), name, .. }] = records.as_slice() else { panic!("one target") };
+        let [Record { content: RecordContent::Target(content), name, .. }] = records.as_slice() else {
+            panic!("one target")
+        };
         assert_eq!(name, "out");
         content.clone()
     };
@@ -130,7 +132,7 @@ fn a_listed_export_without_value_fails() {
 /// Recorded in `golden/export-conflict-roots`.
 #[test]
 fn an_object_of_another_installation_is_not_overwritten() {
-    let record = SCOPE.record(Purpose::Export, "k", None, Content::Data(json!(1)));
+    let record = SCOPE.record(Purpose::Export, "k", None, RecordContent::Data(json!(1)));
     assert_eq!(may_write(&record, None, &SCOPE), Ok(()));
     assert_eq!(may_write(&record, Some("m"), &SCOPE), Ok(()));
     let error = may_write(&record, Some("one"), &SCOPE).unwrap_err();
@@ -191,7 +193,7 @@ fn children_export_into_the_context_of_their_parent() {
     let exports =
         listed(json!({"targets": [{"name": "t", "target": "out"}], "data": [{"name": "e", "dataRef": "#global"}]}));
     let values = map(json!({"t": {"type": "x/c", "config": {}}, "e": 1}));
-    let scope = Scope { parent: Some("up"), ..SCOPE };
+    let scope = RecordWriter { parent: Some("up"), ..SCOPE };
     let shown: Vec<(String, String, String)> = records(&exports, &values, &scope)
         .unwrap()
         .into_iter()
@@ -211,5 +213,5 @@ fn children_export_into_the_context_of_their_parent() {
 fn a_mapped_export_is_not_checked_against_the_blueprint() {
     let exports = listed(json!({"data": [{"name": "e", "dataRef": "x"}]}));
     let records = records(&exports, &map(json!({"e": 5})), &SCOPE).unwrap();
-    assert_eq!(records[0].content, Content::Data(json!(5)));
+    assert_eq!(records[0].content, RecordContent::Data(json!(5)));
 }

@@ -2,12 +2,12 @@ use serde_json::json;
 
 use super::*;
 
-fn condition(written: Value) -> Condition {
+fn condition(written: Value) -> GateExpression {
     serde_json::from_value(written).unwrap()
 }
 
-fn around() -> Surroundings<'static> {
-    Surroundings {
+fn around() -> ConditionScope<'static> {
+    ConditionScope {
         imports: Some([("enabled".to_owned(), Type::Bool), ("replicas".to_owned(), Type::Number)].into()),
         predecessors: Some(["db"].into()),
     }
@@ -143,39 +143,40 @@ fn wf_06_a_kind_is_present_when_it_is_defined_served_and_established() {
 
 #[test]
 fn wf_09_a_record_keeps_when_it_was_asked_first_and_since_when_it_says_so() {
-    let say = |before: Option<&Record>, answer, second: i64| {
-        Record::following(before, Answered::new(answer, "R", second.to_string()), at(second))
+    let say = |before: Option<&GateRecord>, answer, second: i64| {
+        GateRecord::following(before, Answered::new(answer, "R", second.to_string()), at(second))
     };
     let first = say(None, Answer::NotMet, 1);
     let same = say(Some(&first), Answer::NotMet, 2);
     let other = say(Some(&same), Answer::Unknown, 3);
-    let times = |record: &Record| (record.since, record.asked, record.answered.message.clone());
+    let times = |record: &GateRecord| (record.since, record.asked, record.answered.message.clone());
     assert_eq!(times(&first), (at(1), at(1), "1".to_owned()));
     assert_eq!(times(&same), (at(1), at(1), "2".to_owned()));
     assert_eq!(times(&other), (at(3), at(1), "3".to_owned()));
     let between = Timestamp::from_millisecond(1001).unwrap();
     let answered = Answered::unknown("R", "m");
-    assert_eq!(Record::following(None, answered, between).asked, at(2), "the status has whole seconds");
+    assert_eq!(GateRecord::following(None, answered, between).asked, at(2), "the status has whole seconds");
 }
 
 #[test]
 fn a_condition_that_is_not_set_is_met_and_one_that_was_not_asked_is_unknown() {
-    let conditions = Conditions::of([
-        (Point::When, Some(Condition::<String>::expression("true"))),
-        (Point::Ready, Some(Condition::expression("true"))),
+    let conditions = GateExpressions::of([
+        (Point::When, Some(GateExpression::<String>::expression("true"))),
+        (Point::Ready, Some(GateExpression::expression("true"))),
         (Point::Deleted, None),
     ]);
-    let record = Record::following(None, Answered::new(Answer::NotMet, "R", "m"), at(1));
+    let record = GateRecord::following(None, Answered::new(Answer::NotMet, "R", "m"), at(1));
     let records = [(Point::Ready, record)].into();
     let expected =
         Answers { activate: Answer::Met, when: Answer::Unknown, ready: Answer::NotMet, deleted: Answer::Met };
     assert_eq!(answers(&conditions, &records), expected);
-    assert!(conditions.decide() && !Conditions::<String>::default().decide());
+    assert!(conditions.decide() && !GateExpressions::<String>::default().decide());
 }
 
 #[test]
 fn what_decided_in_a_job_is_not_asked_again() {
-    let settled = |point, answer| is_settled(point, &Record::following(None, Answered::new(answer, "R", "m"), at(1)));
+    let settled =
+        |point, answer| is_settled(point, &GateRecord::following(None, Answered::new(answer, "R", "m"), at(1)));
     for point in [Point::Activate, Point::When] {
         assert!(settled(point, Answer::Met) && settled(point, Answer::NotMet) && !settled(point, Answer::Unknown));
     }
@@ -186,7 +187,7 @@ fn what_decided_in_a_job_is_not_asked_again() {
 
 #[test]
 fn c_03_a_condition_is_given_up_when_the_time_of_its_item_is_up_and_not_before() {
-    let record = |answer| Record::following(None, Answered::new(answer, "R", "nobody knows"), at(10));
+    let record = |answer| GateRecord::following(None, Answered::new(answer, "R", "nobody knows"), at(10));
     let give_up = |answer, limit, second| {
         given_up("deploy item db", Point::Ready, &record(answer), true, limit, at(second))
             .map(|failure| failure.message)
@@ -203,7 +204,7 @@ fn c_03_a_condition_is_given_up_when_the_time_of_its_item_is_up_and_not_before()
 #[test]
 fn a_condition_that_cannot_change_is_not_waited_for() {
     let of = |point, answer| {
-        let record = Record::following(None, Answered::new(answer, "R", "so it is"), at(1));
+        let record = GateRecord::following(None, Answered::new(answer, "R", "so it is"), at(1));
         given_up("deploy item db", point, &record, false, None, at(1)).map(|failure| failure.message)
     };
     let told = "when of deploy item db cannot be told, and it looks at nothing that could change: so it is";
@@ -233,7 +234,7 @@ fn c_26_conditions_keep_only_what_they_read_of_imports_and_nothing_by_which_a_cl
         definition("m", ImportKind::TargetMap { target_type: "t".to_owned() }),
     ];
     let read = |written: Value| {
-        let conditions = Conditions::of([(Point::When, Some(condition(written)))]);
+        let conditions = GateExpressions::of([(Point::When, Some(condition(written)))]);
         json!(read_imports([&conditions], &given, &definitions))
     };
     let expression = |source: &str| read(json!({"expression": source}));
@@ -285,7 +286,7 @@ fn imports_that_an_installation_does_not_give_may_be_asked_for() {
     let told =
         format!("the expression `{source}` cannot be used: there is no db in imports; known are: enabled, replicas");
     assert_eq!(check(&when, Point::When, &around()), Err(told));
-    assert_eq!(check(&when, Point::When, &Surroundings { imports: None, ..around() }), Ok(()));
+    assert_eq!(check(&when, Point::When, &ConditionScope { imports: None, ..around() }), Ok(()));
 }
 
 #[test]
@@ -301,9 +302,9 @@ fn conditions_say_where_they_look_and_what_they_decide() {
     let object = json!({"target": "one", "apiVersion": "v1", "kind": "ConfigMap", "name": "c"});
     let objects = condition(json!({"expression": "true", "objects": {"c": object}}));
     let defined = condition(json!({"crdPresent": {"target": "two", "group": "g", "kind": "K"}}));
-    assert_eq!([&expression, &objects, &defined].map(Condition::looks_at_clusters), [false, true, true]);
-    let conditions = |set: &[(Point, &Condition)]| {
-        Conditions::of(set.iter().map(|(point, condition)| (*point, Some((*condition).clone()))))
+    assert_eq!([&expression, &objects, &defined].map(GateExpression::looks_at_clusters), [false, true, true]);
+    let conditions = |set: &[(Point, &GateExpression)]| {
+        GateExpressions::of(set.iter().map(|(point, condition)| (*point, Some((*condition).clone()))))
     };
     let none = conditions(&[]);
     let later = conditions(&[(Point::Ready, &objects), (Point::Deleted, &defined)]);

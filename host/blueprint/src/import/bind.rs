@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{ImportError, ImportFault, Imported, TargetObject, read::error};
-use crate::{ImportDefinition, ImportKind, record::Scope, schema::Schemas};
+use crate::{ImportDefinition, ImportKind, record::RecordWriter, schema::Schemas};
 
 /// The imports of a blueprint by name. Of data, a mapping's result wins over the import of the same name, and that over
 /// the default; conditional imports count only where the import above them has a value. Imports that the blueprint does
@@ -15,7 +15,7 @@ pub fn bind(
     imported: &BTreeMap<String, Imported>,
     mapped: &Map<String, Value>,
     schemas: &Schemas<'_>,
-    scope: &Scope<'_>,
+    scope: &RecordWriter<'_>,
 ) -> Result<Map<String, Value>, ImportError> {
     let mut values = Map::new();
     for definition in definitions {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{ImportError, ImportFault, read::error};
 use crate::{
     ImportDefinition, ImportKind,
-    record::{Content, Place, Purpose, Record, Scope, TargetContent},
+    record::{Purpose, Record, RecordContent, RecordWriter, TargetContent, TargetPosition},
 };
 
 /// A copy of every import that the blueprint defines and that has a value. `values` are the bound imports with the
@@ -13,7 +13,7 @@ use crate::{
 pub fn copies(
     definitions: &[ImportDefinition],
     values: &Map<String, Value>,
-    scope: &Scope<'_>,
+    scope: &RecordWriter<'_>,
 ) -> Result<Vec<Record>, ImportError> {
     let mut records = Vec::new();
     for definition in definitions {
@@ -21,19 +21,20 @@ pub fn copies(
         let wrong =
             |expected| error(scope, &definition.name, ImportFault::WrongSort { expected, found: "something else" });
         let record = |place, content| scope.record(Purpose::Import, &definition.name, place, content);
-        let target = |object: &Value| Content::Target(TargetContent::of(object));
+        let target = |object: &Value| RecordContent::Target(TargetContent::of(object));
         match &definition.kind {
-            ImportKind::Data { .. } => records.push(record(None, Content::Data(value.clone()))),
+            ImportKind::Data { .. } => records.push(record(None, RecordContent::Data(value.clone()))),
             ImportKind::Target { .. } if value.is_object() => records.push(record(None, target(value))),
             ImportKind::Target { .. } => return Err(wrong("a target")),
             ImportKind::TargetList { .. } => {
                 let targets = value.as_array().ok_or_else(|| wrong("a target list"))?;
-                let kept = |(index, object)| record(Some(Place::Index(index)), target(object));
+                let kept = |(index, object)| record(Some(TargetPosition::Index(index)), target(object));
                 records.extend(targets.iter().enumerate().map(kept));
             }
             ImportKind::TargetMap { .. } => {
                 let targets = value.as_object().ok_or_else(|| wrong("a target map"))?;
-                let kept = |(key, object): (&String, &Value)| record(Some(Place::Key(key.clone())), target(object));
+                let kept =
+                    |(key, object): (&String, &Value)| record(Some(TargetPosition::Key(key.clone())), target(object));
                 records.extend(targets.iter().map(kept));
             }
         }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{DataValue, ImportError, ImportFault, Imported, TargetObject};
 use crate::{
-    binding::{DataImport, DataSource, Imports, KeyReference, TargetImport, TargetSource},
-    record::Scope,
+    binding::{DataImport, DataSource, ImportBindings, KeyReference, TargetImport, TargetSource},
+    record::RecordWriter,
 };
 use orangery_core::{name, yaml};
 
@@ -30,8 +30,8 @@ pub trait Sources {
 
 /// Every import of an installation, by its name there. The first that cannot be read fails.
 pub fn read(
-    imports: &Imports,
-    scope: &Scope<'_>,
+    imports: &ImportBindings,
+    scope: &RecordWriter<'_>,
     from: &dyn Sources,
 ) -> Result<BTreeMap<String, Imported>, ImportError> {
     let reader = Reader { context: scope.context(), scope, from };
@@ -47,14 +47,14 @@ pub fn read(
     Ok(all)
 }
 
-pub(super) fn error(scope: &Scope<'_>, import: &str, fault: ImportFault) -> ImportError {
+pub(super) fn error(scope: &RecordWriter<'_>, import: &str, fault: ImportFault) -> ImportError {
     let installation = format!("{}/{}", scope.namespace, scope.installation);
     ImportError { import: import.to_owned(), installation, fault: Box::new(fault) }
 }
 
 struct Reader<'a> {
     context: String,
-    scope: &'a Scope<'a>,
+    scope: &'a RecordWriter<'a>,
     from: &'a dyn Sources,
 }
 

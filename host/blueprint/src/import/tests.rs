@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::{
     FileSystem, ImportDefinition, ImportKind,
-    binding::Imports,
-    record::{Content, Place, Purpose, Record, Scope, TargetContent},
+    binding::ImportBindings,
+    record::{Purpose, Record, RecordContent, RecordWriter, TargetContent, TargetPosition},
     schema::Schemas,
 };
 
@@ -14,8 +14,9 @@ mod laws;
 mod messages;
 mod recorded;
 
-const ROOT: Scope<'static> = Scope { namespace: "ns", installation: "x", parent: None, job: "j2" };
-const CHILD: Scope<'static> = Scope { namespace: "ns", installation: "sub", parent: Some("x"), job: "j2" };
+const ROOT: RecordWriter<'static> = RecordWriter { namespace: "ns", installation: "x", parent: None, job: "j2" };
+const CHILD: RecordWriter<'static> =
+    RecordWriter { namespace: "ns", installation: "sub", parent: Some("x"), job: "j2" };
 
 #[derive(Default)]
 struct Gathered {
@@ -49,7 +50,7 @@ impl Sources for Gathered {
     }
 }
 
-fn imports(json: Value) -> Imports {
+fn imports(json: Value) -> ImportBindings {
     serde_json::from_value(json).unwrap()
 }
 
@@ -103,12 +104,12 @@ fn gathered() -> Gathered {
 }
 
 #[track_caller]
-fn reads(of: Value, scope: &Scope<'_>, expected: Imported) {
+fn reads(of: Value, scope: &RecordWriter<'_>, expected: Imported) {
     assert_eq!(read(&imports(of), scope, &gathered()), Ok(BTreeMap::from([("i".to_owned(), expected)])));
 }
 
 #[track_caller]
-fn fails(of: Value, scope: &Scope<'_>, fault: ImportFault, told: &str) {
+fn fails(of: Value, scope: &RecordWriter<'_>, fault: ImportFault, told: &str) {
     let error = read(&imports(of), scope, &gathered()).unwrap_err();
     let installation = format!("ns/{}", scope.installation);
     assert_eq!(error, ImportError { import: "i".to_owned(), installation, fault: Box::new(fault) });
@@ -393,9 +394,9 @@ fn every_defined_import_with_a_value_is_kept_as_a_copy() {
         "map": {"red": target("r").object},
         "bound-but-undefined": 1,
     });
-    let scope = Scope { installation: "m", ..ROOT };
+    let scope = RecordWriter { installation: "m", ..ROOT };
     let records = copies(&definitions, values.as_object().unwrap(), &scope).unwrap();
-    let record = |key: &str, place: Option<Place>, address: &str, content: Content, hash: &str| Record {
+    let record = |key: &str, place: Option<TargetPosition>, address: &str, content: RecordContent, hash: &str| Record {
         name: orangery_core::name::object_name("Inst.m", address),
         context: "Inst.m".to_owned(),
         source: "Inst.m".to_owned(),
@@ -408,17 +409,20 @@ fn every_defined_import_with_a_value_is_kept_as_a_copy() {
     };
     let spec = |name: &str| {
         let spec = json!({"type": "x/cluster", "config": {"k": name}});
-        (orangery_core::digest::target_hash(&spec), Content::Target(TargetContent { spec, ..TargetContent::default() }))
+        (
+            orangery_core::digest::target_hash(&spec),
+            RecordContent::Target(TargetContent { spec, ..TargetContent::default() }),
+        )
     };
     let (t, a, r) = (spec("t"), spec("a"), spec("r"));
     assert_eq!(
         records,
         [
-            record("s", None, "s", Content::Data(json!("pre-x")), "c9c6985bda49781ffc66d2f8766ca9ac75bc3019"),
-            record("inner", None, "inner", Content::Data(json!("A")), "094ab35edf662b17bd99d42e7eaf2b41ae82766e"),
+            record("s", None, "s", RecordContent::Data(json!("pre-x")), "c9c6985bda49781ffc66d2f8766ca9ac75bc3019"),
+            record("inner", None, "inner", RecordContent::Data(json!("A")), "094ab35edf662b17bd99d42e7eaf2b41ae82766e"),
             record("cluster", None, "cluster", t.1, &t.0),
-            record("clusters", Some(Place::Index(0)), "clusters[0]", a.1, &a.0),
-            record("map", Some(Place::Key("red".to_owned())), "map[red]", r.1, &r.0),
+            record("clusters", Some(TargetPosition::Index(0)), "clusters[0]", a.1, &a.0),
+            record("map", Some(TargetPosition::Key("red".to_owned())), "map[red]", r.1, &r.0),
         ]
     );
     assert_eq!(records[0].name, "2vccf37whp2x3ez6dadfjqzcy4sz3zku");

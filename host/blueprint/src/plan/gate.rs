@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::gate::{self, Answered, Record};
+use crate::gate::{self, Answered, GateRecord};
 use orangery_core::duration::deadline;
 use orangery_core::{
     error::Failure,
@@ -41,7 +41,7 @@ pub enum Unanswered {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settled {
     /// What is remembered for the job.
-    pub record: Record,
+    pub record: GateRecord,
     /// Why it is not waited for any longer.
     pub given_up: Option<Failure>,
     /// What kept it from being asked, and may pass by itself.
@@ -53,7 +53,7 @@ pub struct Settled {
 /// What follows from an answer at `now`; `before` is the record of this job so far.
 pub fn settle(
     gate: Gate<'_>,
-    before: Option<&Record>,
+    before: Option<&GateRecord>,
     answer: Result<Answered, Unanswered>,
     now: Timestamp,
 ) -> Settled {
@@ -65,7 +65,7 @@ pub fn settle(
         }
     };
     let Gate { item, point, limit, looks_at_clusters } = gate;
-    let record = Record::following(before, answered, now);
+    let record = GateRecord::following(before, answered, now);
     let may_change = looks_at_clusters || matches!(unanswered, Some(Unanswered::Passing(_)));
     let given_up = match &unanswered {
         Some(Unanswered::Lasting(failure)) => {
@@ -85,12 +85,12 @@ pub fn settle(
 }
 
 /// Whether a record of the last job has said anything: an answer that came before its watch has not.
-pub fn has_answered(record: &Record) -> bool {
+pub fn has_answered(record: &GateRecord) -> bool {
     record.answered.reason != NOT_KNOWN_YET
 }
 
 /// Whether an expression that decided about an item in the last job answers otherwise now. Doubt is no other answer.
-pub fn answers_otherwise(before: &Record, now: &Answered) -> bool {
+pub fn answers_otherwise(before: &GateRecord, now: &Answered) -> bool {
     now.answer != Answer::Unknown && now.answer != before.answered.answer
 }
 
@@ -118,7 +118,7 @@ mod tests {
     fn wf_02_a_no_that_decides_is_settled_and_has_no_deadline() {
         let settled = settle(gate(Point::When, true), None, Ok(not_met()), at(0));
         assert_eq!((settled.given_up, settled.retry, settled.left), (None, None, None));
-        assert_eq!(settled.record, Record::following(None, not_met(), at(0)));
+        assert_eq!(settled.record, GateRecord::following(None, not_met(), at(0)));
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn orc_33_wf_26_doubt_is_no_other_answer() {
-        let record = |answered| Record::following(None, answered, at(0));
+        let record = |answered| GateRecord::following(None, answered, at(0));
         let met = || Answered::new(Answer::Met, "Yes", "yes");
         assert!(answers_otherwise(&record(met()), &not_met()));
         assert!(!answers_otherwise(&record(met()), &met()));

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Review, Severity, Spot, Text, templates};
+use super::{FilePosition, Review, Severity, Text, templates};
 use crate::{
     Blueprint, ExportKind, ImportDefinition, ImportKind,
-    binding::{self, Exports, Imports, TargetImport, TargetSource},
+    binding::{self, ExportBindings, ImportBindings, TargetImport, TargetSource},
     rendering::ExecutionKind,
 };
-use orangery_core::yaml::Places;
+use orangery_core::yaml::SourcePositions;
 
 /// Where imports come from and exports go.
-pub(super) struct Bound<'a> {
-    pub(super) imports: &'a Imports,
+pub(super) struct BoundNames<'a> {
+    pub(super) imports: &'a ImportBindings,
     pub(super) import_mappings: &'a BTreeMap<String, Value>,
-    pub(super) exports: &'a Exports,
+    pub(super) exports: &'a ExportBindings,
     pub(super) export_mappings: &'a BTreeMap<String, Value>,
 }
 
@@ -52,9 +52,14 @@ fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-impl Bound<'_> {
+impl BoundNames<'_> {
     /// Holds it against a blueprint. `spot` answers where a field such as `imports.data[0].name` stands.
-    pub(super) fn review(&self, review: &mut Review, blueprint: &Blueprint, mut spot: impl FnMut(&str) -> Spot) {
+    pub(super) fn review(
+        &self,
+        review: &mut Review,
+        blueprint: &Blueprint,
+        mut spot: impl FnMut(&str) -> FilePosition,
+    ) {
         let data = self.imports.data.iter().map(|import| (import.name.as_str(), Some(DATA)));
         let targets = self.imports.targets.iter().map(|import| (import.name.as_str(), given(import)));
         let data = data.enumerate().map(|(index, import)| (format!("imports.data[{index}].name"), import));
@@ -95,7 +100,7 @@ impl Bound<'_> {
         self.exports(review, blueprint, spot);
     }
 
-    fn exports(&self, review: &mut Review, blueprint: &Blueprint, mut spot: impl FnMut(&str) -> Spot) {
+    fn exports(&self, review: &mut Review, blueprint: &Blueprint, mut spot: impl FnMut(&str) -> FilePosition) {
         let is_data = |kind: &ExportKind| matches!(kind, ExportKind::Data { .. });
         let names = |data: bool| blueprint.exports.iter().filter(move |export| is_data(&export.kind) == data);
         let data = self.exports.data.iter().map(|export| (export.name.as_str(), true));
@@ -116,14 +121,14 @@ impl Bound<'_> {
     }
 
     /// Has its data mappings looked at. `field` is where a field such as `importDataMappings` stands in the document.
-    pub(super) fn mappings(&self, review: &mut Review, of: (&Text, &Places), field: impl Fn(&str) -> String) {
+    pub(super) fn mappings(&self, review: &mut Review, of: (&Text, &SourcePositions), field: impl Fn(&str) -> String) {
         let imports = (ExecutionKind::ImportMapping, self.import_mappings);
         let exports = (ExecutionKind::ExportMapping, self.export_mappings);
         review.templates.extend(templates::of_mappings(of, [imports, exports], field));
     }
 
     /// Whether its own rules hold (`landscaper.md` §3.8).
-    pub(super) fn rules(&self, review: &mut Review, mut spot: impl FnMut(&str) -> Spot) {
+    pub(super) fn rules(&self, review: &mut Review, mut spot: impl FnMut(&str) -> FilePosition) {
         if let Err(error) = binding::check(self.imports, self.exports) {
             review.say(Severity::Error, spot(&error.path), error.to_string());
         }

@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Origin, Review, Severity, binding::Bound, origin::Source, schemas, templates};
+use super::{BlueprintOrigin, Review, Severity, binding::BoundNames, origin::BlueprintFiles, schemas, templates};
 use crate::{
-    Blueprint, BlueprintError, FILE, FileSystem, InstallationTemplate, Reading, TemplateBlueprint,
+    Blueprint, BlueprintError, BlueprintReading, FILE, FileSystem, InstallationTemplate, TemplateBlueprint,
     faults_of_conditions, faults_of_templates, gate,
 };
-use orangery_core::yaml::Place;
+use orangery_core::yaml::SourcePosition;
 use orangery_ocm::Files;
 
 impl Review {
     /// Looks at a blueprint; what could be read of it.
-    pub(super) fn blueprint(&mut self, files: &Arc<dyn Files>, origin: &Origin) -> Blueprint {
-        let reading = Reading::of(files.as_ref());
-        let Reading { faults, unknown, subinstallations, .. } = &reading;
-        let mut source = Source::new(files.as_ref(), origin);
+    pub(super) fn blueprint(&mut self, files: &Arc<dyn Files>, origin: &BlueprintOrigin) -> Blueprint {
+        let reading = BlueprintReading::of(files.as_ref());
+        let BlueprintReading { faults, unknown, subinstallations, .. } = &reading;
+        let mut source = BlueprintFiles::new(files.as_ref(), origin);
         for fault in faults {
             let spot = match fault {
                 BlueprintError::Yaml { path, source: error } => {
-                    source.text(path).spot(Place { line: error.line, column: error.column })
+                    source.text(path).spot(SourcePosition { line: error.line, column: error.column })
                 }
                 fault => source.spot(fault.file(), &fault.field()),
             };
@@ -54,7 +54,7 @@ impl Review {
         reading.blueprint
     }
 
-    fn duplicates(&mut self, source: &mut Source<'_>, file: &str) {
+    fn duplicates(&mut self, source: &mut BlueprintFiles<'_>, file: &str) {
         for (field, place) in source.places(file).duplicates() {
             let spot = source.text(file).spot(*place);
             self.say(
@@ -65,7 +65,7 @@ impl Review {
         }
     }
 
-    fn subinstallations(&mut self, source: &mut Source<'_>, blueprint: &Blueprint, sites: &[(String, String)]) {
+    fn subinstallations(&mut self, source: &mut BlueprintFiles<'_>, blueprint: &Blueprint, sites: &[(String, String)]) {
         let templates = &blueprint.subinstallations;
         // Those that are rendered may export what is missing here.
         if blueprint.subinstallation_executions.is_empty() {
@@ -91,12 +91,12 @@ impl Review {
     /// The data mappings of a sub-installation, and its blueprint where that is written out.
     fn subinstallation(
         &mut self,
-        source: &mut Source<'_>,
+        source: &mut BlueprintFiles<'_>,
         template: &InstallationTemplate,
         (file, field): (&str, &str),
     ) {
         let below = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
-        let bound = Bound {
+        let bound = BoundNames {
             imports: &template.imports,
             import_mappings: &template.import_data_mappings,
             exports: &template.exports,
@@ -104,7 +104,7 @@ impl Review {
         };
         bound.mappings(self, (&source.text(file), &source.places(file)), below);
         let TemplateBlueprint::Inline(tree) = &template.blueprint else { return };
-        let origin = Origin::Inline {
+        let origin = BlueprintOrigin::Inline {
             document: source.text(file),
             places: source.places(file),
             field: below("blueprint.filesystem"),
@@ -114,14 +114,14 @@ impl Review {
     }
 
     /// A blueprint whose files are a map in a document; what could be read of it.
-    pub(super) fn inline_blueprint(&mut self, tree: &Value, origin: &Origin) -> Option<Blueprint> {
+    pub(super) fn inline_blueprint(&mut self, tree: &Value, origin: &BlueprintOrigin) -> Option<Blueprint> {
         match FileSystem::parse(tree) {
             Ok(files) => {
                 let files: Arc<dyn Files> = Arc::new(files);
                 Some(self.blueprint(&files, origin))
             }
             Err(error) => {
-                let Origin::Inline { document, places, field } = origin else { return None };
+                let BlueprintOrigin::Inline { document, places, field } = origin else { return None };
                 self.say(Severity::Error, document.spot(places.find(field)), error.to_string());
                 None
             }
@@ -130,7 +130,7 @@ impl Review {
 }
 
 /// Looks at the blueprint of a folder or an archive.
-pub fn review(files: &Arc<dyn Files>, origin: &Origin) -> Review {
+pub fn review(files: &Arc<dyn Files>, origin: &BlueprintOrigin) -> Review {
     let mut review = Review::default();
     review.blueprint(files, origin);
     review

@@ -5,29 +5,29 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Origin, Review, Severity, Text, binding::Bound};
-use crate::binding::{Exports, Imports};
-use orangery_core::{lenient, yaml::Located};
+use super::{BlueprintOrigin, Review, Severity, Text, binding::BoundNames};
+use crate::binding::{ExportBindings, ImportBindings};
+use orangery_core::{lenient, yaml::LocatedDocument};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Form {
+struct InstallationFields {
     spec: Spec,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
-    imports: Imports,
+    imports: ImportBindings,
     import_data_mappings: BTreeMap<String, Value>,
-    exports: Exports,
+    exports: ExportBindings,
     export_data_mappings: BTreeMap<String, Value>,
-    blueprint: BlueprintForm,
+    blueprint: InstallationBlueprintFields,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct BlueprintForm {
+struct InstallationBlueprintFields {
     inline: Inline,
     #[serde(rename = "ref")]
     reference: Option<Value>,
@@ -46,11 +46,11 @@ pub fn is_installation(document: &Value) -> bool {
 }
 
 /// Looks at an Installation and at the blueprint in it. A blueprint of a component version is left to who has that.
-pub fn review_installation(located: &Located, text: &Text) -> Review {
+pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
     let mut review = Review::default();
     let places = Arc::new(located.places.clone());
     let spot = |field: &str| text.spot(places.find(field));
-    let (form, unknown) = lenient::decode_noting::<Form>(&located.value);
+    let (form, unknown) = lenient::decode_noting::<InstallationFields>(&located.value);
     for field in unknown.iter().filter(|field| field.starts_with("spec.imports.") || field.starts_with("spec.exports."))
     {
         let told = format!("nobody knows the field {field}, so it is ignored; correct its name or remove it");
@@ -67,7 +67,7 @@ pub fn review_installation(located: &Located, text: &Text) -> Review {
             return review;
         }
     };
-    let bound = Bound {
+    let bound = BoundNames {
         imports: &spec.imports,
         import_mappings: &spec.import_data_mappings,
         exports: &spec.exports,
@@ -90,7 +90,7 @@ pub fn review_installation(located: &Located, text: &Text) -> Review {
         return review;
     };
     let field = "spec.blueprint.inline.filesystem".to_owned();
-    let origin = Origin::Inline { document: text.clone(), places: Arc::clone(&places), field };
+    let origin = BlueprintOrigin::Inline { document: text.clone(), places: Arc::clone(&places), field };
     if let Some(blueprint) = review.inline_blueprint(tree, &origin) {
         bound.review(&mut review, &blueprint, |field| spot(&format!("spec.{field}")));
     }

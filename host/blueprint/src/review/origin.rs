@@ -2,16 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_core::yaml::{self, Embedded, Place, Places};
+use orangery_core::yaml::{self, Embedded, SourcePosition, SourcePositions};
 use orangery_ocm::Files;
 
 /// A place in a file of the user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct FilePosition {
     /// The file, as the user would name it.
     pub file: String,
     /// The place in it.
-    pub place: Place,
+    pub place: SourcePosition,
 }
 
 /// A text of the user: a file, or a value in one.
@@ -36,15 +36,15 @@ impl Text {
     }
 
     /// A place of the text, in the user's file.
-    pub fn spot(&self, place: Place) -> Spot {
+    pub fn spot(&self, place: SourcePosition) -> FilePosition {
         let place = self.embedded.iter().rev().fold(place, |place, embedded| embedded.outer(place));
-        Spot { file: self.file.clone(), place }
+        FilePosition { file: self.file.clone(), place }
     }
 }
 
 /// Where the files of a blueprint come from.
 #[derive(Clone, Debug)]
-pub enum Origin {
+pub enum BlueprintOrigin {
     /// A folder or an archive; what stands before the names of its files.
     Files(String),
     /// A map in a document.
@@ -52,18 +52,18 @@ pub enum Origin {
         /// The document.
         document: Text,
         /// Its places.
-        places: Arc<Places>,
+        places: Arc<SourcePositions>,
         /// The field of the map.
         field: String,
     },
 }
 
-impl Origin {
+impl BlueprintOrigin {
     /// The text of a file of the blueprint.
     pub fn text(&self, file: &str) -> Text {
         match self {
-            Origin::Files(prefix) => Text::file(format!("{prefix}{file}")),
-            Origin::Inline { document, places, field } => {
+            BlueprintOrigin::Files(prefix) => Text::file(format!("{prefix}{file}")),
+            BlueprintOrigin::Inline { document, places, field } => {
                 document.within(places.text(&format!("{field}.{}", file.replace('/', "."))))
             }
         }
@@ -71,18 +71,18 @@ impl Origin {
 }
 
 /// The files of one blueprint with the places in them.
-pub(super) struct Source<'a> {
+pub(super) struct BlueprintFiles<'a> {
     files: &'a dyn Files,
-    origin: &'a Origin,
-    known: BTreeMap<String, Arc<Places>>,
+    origin: &'a BlueprintOrigin,
+    known: BTreeMap<String, Arc<SourcePositions>>,
 }
 
-impl<'a> Source<'a> {
-    pub(super) fn new(files: &'a dyn Files, origin: &'a Origin) -> Self {
+impl<'a> BlueprintFiles<'a> {
+    pub(super) fn new(files: &'a dyn Files, origin: &'a BlueprintOrigin) -> Self {
         Self { files, origin, known: BTreeMap::new() }
     }
 
-    pub(super) fn origin(&self) -> &Origin {
+    pub(super) fn origin(&self) -> &BlueprintOrigin {
         self.origin
     }
 
@@ -91,7 +91,7 @@ impl<'a> Source<'a> {
     }
 
     /// The places of a file; none of one that is no YAML.
-    pub(super) fn places(&mut self, file: &str) -> Arc<Places> {
+    pub(super) fn places(&mut self, file: &str) -> Arc<SourcePositions> {
         let known = self.known.entry(file.to_owned());
         let read = || {
             let text = self.files.read(file).ok().and_then(|bytes| String::from_utf8(bytes).ok())?;
@@ -101,7 +101,7 @@ impl<'a> Source<'a> {
     }
 
     /// Where a field of a file stands.
-    pub(super) fn spot(&mut self, file: &str, field: &str) -> Spot {
+    pub(super) fn spot(&mut self, file: &str, field: &str) -> FilePosition {
         let place = self.places(file).find(field);
         self.text(file).spot(place)
     }

@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use super::{Review, Severity, origin::Source};
+use super::{Review, Severity, origin::BlueprintFiles};
 use crate::{
-    ExportKind, FILE, ImportDefinition, ImportKind, Reading,
+    BlueprintReading, ExportKind, FILE, ImportDefinition, ImportKind,
     schema::{SchemaError, Schemas},
 };
 use orangery_ocm::Files;
 
-pub(super) fn review(review: &mut Review, source: &mut Source<'_>, files: &dyn Files, reading: &Reading) {
+pub(super) fn review(
+    review: &mut Review,
+    source: &mut BlueprintFiles<'_>,
+    files: &dyn Files,
+    reading: &BlueprintReading,
+) {
     let blueprint = &reading.blueprint;
     // Those of the component version are not here.
     let resources = BTreeMap::new();
     let schemas = Schemas { local_types: &blueprint.local_types, files, resources: &resources };
-    let mut look = Look { review, source, schemas, reading };
+    let mut look = SchemaReview { review, source, schemas, reading };
     for (name, schema) in &blueprint.local_types {
         look.schema(schema, &format!("localTypes.{name}"));
     }
@@ -26,14 +31,14 @@ pub(super) fn review(review: &mut Review, source: &mut Source<'_>, files: &dyn F
     }
 }
 
-struct Look<'a, 's> {
+struct SchemaReview<'a, 's> {
     review: &'a mut Review,
-    source: &'a mut Source<'s>,
+    source: &'a mut BlueprintFiles<'s>,
     schemas: Schemas<'a>,
-    reading: &'a Reading,
+    reading: &'a BlueprintReading,
 }
 
-impl Look<'_, '_> {
+impl SchemaReview<'_, '_> {
     fn imports(&mut self, imports: &[ImportDefinition]) {
         for import in imports {
             let path = self.reading.imports.get(&import.name).map_or("imports", String::as_str);

@@ -8,16 +8,16 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::{Finding, Review, Severity, Text, origin::Source};
+use super::{Finding, Review, Severity, Text, origin::BlueprintFiles};
 use crate::{
-    FILE, FileSystem, ImportDefinition, Reading, TemplateExecution, check_condition,
+    BlueprintReading, FILE, FileSystem, ImportDefinition, TemplateExecution, check_condition,
     gate::{self, Type},
     rendering::{ExecutionKind, Findings, InputReference, MAPPING_ENGINE},
 };
 use orangery_core::{
     digest,
     workflow::Point,
-    yaml::{self, Embedded, Located, Place, Places},
+    yaml::{self, Embedded, LocatedDocument, SourcePosition, SourcePositions},
 };
 use orangery_ocm::Files;
 
@@ -30,11 +30,11 @@ pub struct ToCheck {
     /// The files of its blueprint.
     pub files: Arc<dyn Files>,
     /// The execution's place in the blueprint.
-    execution_at: (Text, Place),
+    execution_at: (Text, SourcePosition),
     /// The template's text, where it is written in the blueprint.
     template: Text,
     /// The text of the blueprint's other files: what stands before their names, or the document that they are in.
-    texts: super::Origin,
+    texts: super::BlueprintOrigin,
     /// The imports there are; `None` where import executions may add some.
     imports: Option<BTreeSet<String>>,
     /// Their types, as far as conditions of deploy items go.
@@ -49,9 +49,9 @@ impl fmt::Debug for ToCheck {
 
 /// The templates of a blueprint in the order in which they are rendered.
 pub(super) fn of(
-    source: &mut Source<'_>,
+    source: &mut BlueprintFiles<'_>,
     files: &Arc<dyn Files>,
-    Reading { blueprint, executions: fields, .. }: &Reading,
+    BlueprintReading { blueprint, executions: fields, .. }: &BlueprintReading,
 ) -> Vec<ToCheck> {
     let lists = [
         (ExecutionKind::Import, &blueprint.import_executions),
@@ -85,7 +85,7 @@ pub(super) fn of(
 
 /// The data mappings of an installation, in the order of their names. `field` is where such a list stands.
 pub(super) fn of_mappings<'a>(
-    (document, places): (&'a Text, &'a Places),
+    (document, places): (&'a Text, &'a SourcePositions),
     lists: [(ExecutionKind, &'a BTreeMap<String, Value>); 2],
     field: impl Fn(&str) -> String,
 ) -> Vec<ToCheck> {
@@ -106,7 +106,7 @@ pub(super) fn of_mappings<'a>(
                 execution_at: (document.clone(), place),
                 // It is written as a structure, which has no lines of its own.
                 template: document.within(Embedded::At(place)),
-                texts: super::Origin::Files(String::new()),
+                texts: super::BlueprintOrigin::Files(String::new()),
                 imports: None,
                 types: BTreeMap::new(),
             });
@@ -146,7 +146,7 @@ impl ToCheck {
     ) -> Finding {
         let (Some(line), column) = place else { return self.finding(severity, message) };
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX).max(1);
-        let place = Place { line: number(line), column: column.map_or(1, number) };
+        let place = SourcePosition { line: number(line), column: column.map_or(1, number) };
         let text = match file.or(self.execution.file.as_deref()) {
             Some(file) => self.texts.text(file),
             None => self.template.clone(),
@@ -165,7 +165,7 @@ impl ToCheck {
             | ExecutionKind::ImportMapping
             | ExecutionKind::ExportMapping => return Vec::new(),
         };
-        let Some(Located { value, places }) = self.document() else { return Vec::new() };
+        let Some(LocatedDocument { value, places }) = self.document() else { return Vec::new() };
         let items = value.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let before = if list == "deployItems" { Before::of(items) } else { Before::default() };
         let mut findings = Vec::new();
@@ -176,9 +176,9 @@ impl ToCheck {
                     continue;
                 };
                 let imports = self.imports.is_some().then(|| self.types.clone());
-                let around = gate::Surroundings { imports, predecessors: before.all(&name) };
+                let around = gate::ConditionScope { imports, predecessors: before.all(&name) };
                 if let Err(why) = check_condition(written, point, &around) {
-                    let Place { line, column } = places.find(&format!("{list}[{number}].{}", point.name()));
+                    let SourcePosition { line, column } = places.find(&format!("{list}[{number}].{}", point.name()));
                     let at = |number: usize| u32::try_from(number).ok();
                     let told = format!("{noun} {name:?}: {point}: {why}");
                     findings.push(self.at(Severity::Error, None, (at(line), at(column)), told));
@@ -189,7 +189,7 @@ impl ToCheck {
     }
 
     /// The template as the document that it makes, where it is one before it is rendered.
-    fn document(&self) -> Option<Located> {
+    fn document(&self) -> Option<LocatedDocument> {
         let text = match &self.execution.file {
             None => self.execution.template.clone(),
             Some(file) => String::from_utf8_lossy(&self.files.read(file).ok()?).into_owned(),

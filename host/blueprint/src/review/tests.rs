@@ -12,7 +12,7 @@ use orangery_ocm::Files;
 
 fn reviewed(files: serde_json::Value) -> Review {
     let files: Arc<dyn Files> = Arc::new(FileSystem::parse(&files).unwrap());
-    review(&files, &Origin::Files("b/".to_owned()))
+    review(&files, &BlueprintOrigin::Files("b/".to_owned()))
 }
 
 fn told(review: &Review) -> Vec<String> {

@@ -9,20 +9,24 @@ use orangery_ocm::ResourceReference;
 
 /// A schema without references that leave it.
 pub(super) fn resolve(schemas: &Schemas<'_>, schema: &Value) -> Result<Value, SchemaError> {
-    walk(&Place { schemas, component: None }, schema, &BTreeSet::new())
+    walk(&SchemaSource { schemas, component: None }, schema, &BTreeSet::new())
 }
 
 /// Where a part of a schema comes from: its references count from there.
-struct Place<'a> {
+struct SchemaSource<'a> {
     schemas: &'a Schemas<'a>,
     /// The component references that lead to the component version it lies in; `None` for the blueprint.
-    component: Option<Path>,
+    component: Option<ReferencePath>,
 }
 
-type Path = Vec<BTreeMap<String, String>>;
+type ReferencePath = Vec<BTreeMap<String, String>>;
 
 /// `above` are the references that this part stands under, each with the place that it counts from.
-fn walk(place: &Place<'_>, part: &Value, above: &BTreeSet<(Option<Path>, String)>) -> Result<Value, SchemaError> {
+fn walk(
+    place: &SchemaSource<'_>,
+    part: &Value,
+    above: &BTreeSet<(Option<ReferencePath>, String)>,
+) -> Result<Value, SchemaError> {
     match part {
         Value::Object(map) => match map.get("$ref") {
             Some(Value::String(reference)) if !reference.starts_with('#') => follow(place, reference, above),
@@ -37,7 +41,11 @@ fn walk(place: &Place<'_>, part: &Value, above: &BTreeSet<(Option<Path>, String)
     }
 }
 
-fn follow(place: &Place<'_>, reference: &str, above: &BTreeSet<(Option<Path>, String)>) -> Result<Value, SchemaError> {
+fn follow(
+    place: &SchemaSource<'_>,
+    reference: &str,
+    above: &BTreeSet<(Option<ReferencePath>, String)>,
+) -> Result<Value, SchemaError> {
     let own = || reference.to_owned();
     let mut above = above.clone();
     if !above.insert((place.component.clone(), own())) {
@@ -50,7 +58,7 @@ fn follow(place: &Place<'_>, reference: &str, above: &BTreeSet<(Option<Path>, St
         walk(place, &file(place, reference, path)?, &above)?
     } else if address.starts_with("cd://") {
         let (found, component) = resource(place, reference, address)?;
-        walk(&Place { schemas: place.schemas, component: Some(component) }, found, &above)?
+        walk(&SchemaSource { schemas: place.schemas, component: Some(component) }, found, &above)?
     } else {
         return Err(SchemaError::Scheme { reference: own() });
     };
@@ -62,7 +70,7 @@ fn follow(place: &Place<'_>, reference: &str, above: &BTreeSet<(Option<Path>, St
 }
 
 /// A type of `localTypes`; schemas of component versions have none.
-fn local_type<'a>(place: &Place<'a>, reference: &str, name: &str) -> Result<&'a Value, SchemaError> {
+fn local_type<'a>(place: &SchemaSource<'a>, reference: &str, name: &str) -> Result<&'a Value, SchemaError> {
     let types = place.schemas.local_types;
     let of_blueprint = place.component.is_none();
     types.get(name).filter(|_| of_blueprint).ok_or_else(|| {
@@ -73,7 +81,7 @@ fn local_type<'a>(place: &Place<'a>, reference: &str, name: &str) -> Result<&'a 
 }
 
 /// A file of the blueprint; schemas of component versions see none.
-fn file(place: &Place<'_>, reference: &str, path: &str) -> Result<Value, SchemaError> {
+fn file(place: &SchemaSource<'_>, reference: &str, path: &str) -> Result<Value, SchemaError> {
     let fault = |reason| SchemaError::File { reference: reference.to_owned(), reason };
     if place.component.is_some() {
         return Err(fault("a schema of a component version has no blueprint, use cd:// or `#/…`".to_owned()));
@@ -83,10 +91,14 @@ fn file(place: &Place<'_>, reference: &str, path: &str) -> Result<Value, SchemaE
 }
 
 /// A schema of a component version, and the component references that lead to where it lies.
-fn resource<'a>(place: &Place<'a>, reference: &str, address: &str) -> Result<(&'a Value, Path), SchemaError> {
+fn resource<'a>(
+    place: &SchemaSource<'a>,
+    reference: &str,
+    address: &str,
+) -> Result<(&'a Value, ReferencePath), SchemaError> {
     let ResourceReference { resource, reference_path } = ResourceReference::parse(address)
         .map_err(|source| SchemaError::Reference { reference: reference.to_owned(), source: Box::new(source) })?;
-    let path: Path = place.component.iter().flatten().cloned().chain(reference_path).collect();
+    let path: ReferencePath = place.component.iter().flatten().cloned().chain(reference_path).collect();
     let resource = ResourceReference { resource, reference_path: path.clone() };
     match place.schemas.resources.get(&resource) {
         Some(found) => Ok((found, path)),

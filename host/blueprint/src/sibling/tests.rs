@@ -4,18 +4,18 @@ use super::*;
 
 mod laws;
 
-fn imports(json: Value) -> Imports {
+fn imports(json: Value) -> ImportBindings {
     serde_json::from_value(json).unwrap()
 }
 
-fn exports(json: Value) -> Exports {
+fn exports(json: Value) -> ExportBindings {
     serde_json::from_value(json).unwrap()
 }
 
 struct Known {
     name: &'static str,
-    imports: Imports,
-    exports: Exports,
+    imports: ImportBindings,
+    exports: ExportBindings,
 }
 
 fn known(name: &'static str, imported: Value, exported: Value) -> Known {
@@ -42,10 +42,13 @@ fn every_way_to_import_counts_target_maps_included() {
             {"name": "g", "targetMapRef": "m"},
         ],
     }));
-    let shown: Vec<String> = imported(&of).iter().map(Reference::to_string).collect();
+    let shown: Vec<String> = imported(&of).iter().map(SiblingReference::to_string).collect();
     assert_eq!(shown, ["data d", "target t1", "target t2", "target t3", "target t4"]);
     let of = exports(json!({"data": [{"name": "a", "dataRef": "d"}], "targets": [{"name": "b", "target": "t"}]}));
-    assert_eq!(exported(&of), BTreeSet::from([Reference::Data("d".to_owned()), Reference::Target("t".to_owned())]));
+    assert_eq!(
+        exported(&of),
+        BTreeSet::from([SiblingReference::Data("d".to_owned()), SiblingReference::Target("t".to_owned())])
+    );
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn duplicate_exporters_are_all_predecessors() {
         [known("one", json!({}), data("k")), known("two", json!({}), data("k")), known("user", data("k"), json!({}))];
     let all = siblings(&all);
     assert_eq!(predecessors(all[2], &all), ["one", "two"]);
-    assert_eq!(exporters(&all), BTreeMap::from([(Reference::Data("k".to_owned()), vec!["one", "two"])]));
+    assert_eq!(exporters(&all), BTreeMap::from([(SiblingReference::Data("k".to_owned()), vec!["one", "two"])]));
 }
 
 #[test]
@@ -86,11 +89,11 @@ fn circles_of_siblings_name_their_members() {
 
 #[test]
 fn elements_belong_to_their_list_or_map() {
-    let container = |key: &str| Reference::Target(key.to_owned()).container();
-    assert_eq!(container("l[0]"), Some(Reference::TargetList("l".to_owned())));
-    assert_eq!(container("m[red]"), Some(Reference::TargetMap("m".to_owned())));
+    let container = |key: &str| SiblingReference::Target(key.to_owned()).container();
+    assert_eq!(container("l[0]"), Some(SiblingReference::TargetList("l".to_owned())));
+    assert_eq!(container("m[red]"), Some(SiblingReference::TargetMap("m".to_owned())));
     assert_eq!(container("plain"), None);
-    assert_eq!(Reference::Data("l[0]".to_owned()).container(), None);
+    assert_eq!(SiblingReference::Data("l[0]".to_owned()).container(), None);
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn what_a_blueprint_imports_is_there_for_its_children_conditional_imports_too() 
         definition("b", ImportKind::Target { target_type: target_type() }, Vec::new()),
         definition("c", ImportKind::TargetList { target_type: target_type() }, Vec::new()),
     ];
-    let shown: Vec<String> = defined(&definitions).iter().map(Reference::to_string).collect();
+    let shown: Vec<String> = defined(&definitions).iter().map(SiblingReference::to_string).collect();
     assert_eq!(shown, ["data a", "target b", "target list c", "target map inner"]);
 }
 
@@ -121,7 +124,7 @@ fn data_and_targets_of_one_key_are_different_things() {
     ];
     let all = siblings(&all);
     assert_eq!(predecessors(all[1], &all), Vec::<&str>::new());
-    assert_eq!(Reference::Data("k".to_owned()).key(), Reference::Target("k".to_owned()).key());
+    assert_eq!(SiblingReference::Data("k".to_owned()).key(), SiblingReference::Target("k".to_owned()).key());
 }
 
 #[test]

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    gate::Conditions,
+    gate::GateExpressions,
     import::{Imported, TargetObject},
 };
 
@@ -36,7 +36,7 @@ fn deploy_items_are_decoded_with_all_their_fields() {
             update_on_change_only: true,
             skip_uninstall_if_cluster_removed: true,
             keep: true,
-            conditions: Conditions::default(),
+            conditions: GateExpressions::default(),
             target: Some(TargetChoice::Import("c".to_owned())),
         }])
     );

@@ -7,13 +7,13 @@ use serde_json::json;
 use super::*;
 use crate::{
     binding::{BindingError, BindingFault},
-    sibling::Reference,
+    sibling::SiblingReference,
 };
 use orangery_core::{
     dag::DagError,
     duration::InvalidDuration,
     lenient::DecodeError,
-    yaml::{Reason, YamlError},
+    yaml::{YamlError, YamlFault},
 };
 
 #[track_caller]
@@ -59,7 +59,7 @@ fn faults_of_blueprints() {
         (BlueprintError::File { path: path(), field: text("deployExecutions[0].file"), reason: text("no such file") }, text("no such file")),
         (BlueprintError::NotText { path: path() }, text("the blueprint file blueprint.yaml is not UTF-8 text")),
         (
-            BlueprintError::Yaml { path: path(), source: YamlError { line: 3, column: 4, reason: Reason::KeyIsNull } },
+            BlueprintError::Yaml { path: path(), source: YamlError { line: 3, column: 4, reason: YamlFault::KeyIsNull } },
             text("the blueprint file blueprint.yaml is not YAML: line 3, column 4: an empty value cannot be a key; write the key in quotes"),
         ),
         (
@@ -70,32 +70,32 @@ fn faults_of_blueprints() {
             BlueprintError::Kind { path: path(), expected: "Blueprint", found: text("Pod") },
             text("the blueprint file blueprint.yaml has kind \"Pod\"; write kind: Blueprint"),
         ),
-        (field(Fault::Empty), format!("{invalid}is missing; set it")),
-        (field(Fault::Duplicate(text("x"))), format!("{invalid}\"x\" stands twice; give every entry its own name")),
+        (field(BlueprintFault::Empty), format!("{invalid}is missing; set it")),
+        (field(BlueprintFault::Duplicate(text("x"))), format!("{invalid}\"x\" stands twice; give every entry its own name")),
         (
-            field(Fault::OnlyForTargets),
+            field(BlueprintFault::OnlyForTargets),
             format!("{invalid}belongs to targets, but the type is data; remove it or set type: target"),
         ),
         (
-            field(Fault::OnlyForData),
+            field(BlueprintFault::OnlyForData),
             format!("{invalid}belongs to data, but the type is a target's; remove it or set type: data"),
         ),
         (
-            field(Fault::UnknownType { found: text("x"), known: "data, target" }),
+            field(BlueprintFault::UnknownType { found: text("x"), known: "data, target" }),
             format!("{invalid}\"x\" does not exist; known types are data, target"),
         ),
         (
-            field(Fault::ConditionalOnRequired),
+            field(BlueprintFault::ConditionalOnRequired),
             format!("{invalid}are conditional imports, which an import has only under required: false"),
         ),
         (
-            field(Fault::UnknownPolicy(text("Sometimes"))),
+            field(BlueprintFault::UnknownPolicy(text("Sometimes"))),
             format!("{invalid}\"Sometimes\" does not exist; write StopTriggering or ContinueIndependent"),
         ),
-        (field(Fault::NoneParallel), format!("{invalid}has to be 1 or more; leave it out for any number")),
-        (field(Fault::FileOrTemplate), format!("{invalid}needs exactly one of `file` and `template`")),
+        (field(BlueprintFault::NoneParallel), format!("{invalid}has to be 1 or more; leave it out for any number")),
+        (field(BlueprintFault::FileOrTemplate), format!("{invalid}needs exactly one of `file` and `template`")),
         (
-            field(Fault::FileOrInline),
+            field(BlueprintFault::FileOrInline),
             format!("{invalid}needs either `file` alone or an installation template written out"),
         ),
         (
@@ -127,19 +127,19 @@ fn faults_of_installation_templates() {
         ),
         (
             TemplateError::SeveralExporters {
-                reference: Reference::Target(text("t")),
+                reference: SiblingReference::Target(text("t")),
                 exporters: vec![text("a"), text("b")],
             },
             "target t is exported by several sub-installations: a, b; let one of them export it",
         ),
         (
-            TemplateError::ExportIsImport { name: text("sub"), reference: Reference::Data(text("d")) },
+            TemplateError::ExportIsImport { name: text("sub"), reference: SiblingReference::Data(text("d")) },
             "the sub-installation \"sub\" exports data d, which is already an import of the blueprint; rename the export",
         ),
         (
             TemplateError::Unsatisfied {
                 name: text("sub"),
-                reference: Reference::TargetMap(text("m")),
+                reference: SiblingReference::TargetMap(text("m")),
                 known: text("none"),
             },
             "the sub-installation \"sub\" imports target map m, which neither the blueprint imports nor a sibling exports; known are: none",

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     plugins::Plugins,
     rendering::{RenderFailure, RenderRequest, Rendered},
-    template_engine::{Renderer, Surroundings},
+    template_engine::{Renderer, TemplateContext},
 };
 use orangery_core::{
     error::{Code, Fault as Told},
@@ -108,12 +108,12 @@ fn an_execution_names_its_component_by_file_or_reference() {
 fn an_execution_without_a_component_is_refused_where_it_stands() {
     let refused = |template: &str, error: ComponentReferenceError| {
         let blueprint = format!("exportExecutions: [{{name: own, type: Wasm, template: {template}}}]");
-        refuses(&blueprint, "exportExecutions[0].template", Fault::Component(error));
+        refuses(&blueprint, "exportExecutions[0].template", BlueprintFault::Component(error));
     };
     refused("'oci://ghcr.io/a'", ComponentReferenceError::NoDigest("oci://ghcr.io/a".to_owned()));
     refused("{component: [1]}", ComponentReferenceError::Form("[1]".to_owned()));
     refused("{a: b}", ComponentReferenceError::Form(r#"{"a":"b"}"#.to_owned()));
-    refuses("deployExecutions: [{name: own, type: Wasm}]", "deployExecutions[0]", Fault::FileOrTemplate);
+    refuses("deployExecutions: [{name: own, type: Wasm}]", "deployExecutions[0]", BlueprintFault::FileOrTemplate);
     assert_eq!(
         parse("deployExecutions: [{name: own, type: Wasm, template: x}]").unwrap_err().to_string(),
         "the blueprint file blueprint.yaml is invalid: deployExecutions[0].template \"x\" names no component; write `oci://registry/repository@sha256:…`, or name a file of the blueprint with `file`"
@@ -131,7 +131,7 @@ impl Renderer for Named {
     fn render<'a>(
         &'a self,
         _: &'a RenderRequest,
-        _: &'a Surroundings,
+        _: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         unreachable!("nothing is rendered here")
     }
@@ -159,7 +159,7 @@ impl Plugins for Maker {
 }
 
 async fn made(execution: &TemplateExecution) -> Result<(String, String), Told> {
-    let surroundings = Surroundings::of_files(Arc::new(files(json!({"render.wasm": "bytes"}))));
+    let surroundings = TemplateContext::of_files(Arc::new(files(json!({"render.wasm": "bytes"}))));
     let engine = execution.own_renderer(&Maker, &surroundings).await?;
     Ok((engine.identity().name.clone(), engine.identity().digest.clone()))
 }

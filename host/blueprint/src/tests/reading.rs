@@ -85,20 +85,20 @@ fn faults_of_files_are_told_with_the_file() {
 
 #[test]
 fn faults_of_later_entries_carry_their_own_index() {
-    super::refuses("imports: [{name: a, schema: {}}, {schema: {}}]", "imports[1].name", Fault::Empty);
+    super::refuses("imports: [{name: a, schema: {}}, {schema: {}}]", "imports[1].name", BlueprintFault::Empty);
     let twice = "exports: [{name: a, schema: {}}, {name: a, schema: {}}]";
-    super::refuses(twice, "exports[1].name", Fault::Duplicate("a".to_owned()));
-    super::refuses("exports: [{name: a}]", "exports[0]", Fault::SchemaOrTargetType);
-    super::refuses("exports: [{name: a, type: data}]", "exports[0].schema", Fault::Empty);
-    super::refuses("exports: [{name: a, type: target}]", "exports[0].targetType", Fault::Empty);
+    super::refuses(twice, "exports[1].name", BlueprintFault::Duplicate("a".to_owned()));
+    super::refuses("exports: [{name: a}]", "exports[0]", BlueprintFault::SchemaOrTargetType);
+    super::refuses("exports: [{name: a, type: data}]", "exports[0].schema", BlueprintFault::Empty);
+    super::refuses("exports: [{name: a, type: target}]", "exports[0].targetType", BlueprintFault::Empty);
     let both = "exports: [{name: a, type: TYPE, schema: {}, targetType: t}]";
-    super::refuses(&both.replace("TYPE", "data"), "exports[0].targetType", Fault::OnlyForTargets);
-    super::refuses(&both.replace("TYPE", "target"), "exports[0].schema", Fault::OnlyForData);
+    super::refuses(&both.replace("TYPE", "data"), "exports[0].targetType", BlueprintFault::OnlyForTargets);
+    super::refuses(&both.replace("TYPE", "target"), "exports[0].schema", BlueprintFault::OnlyForData);
     let deep = concat!(
         "imports:\n",
         "- {name: a, required: false, schema: {}, imports: [{name: b, required: false, schema: {}, imports: [{name: c}]}]}\n",
     );
-    super::refuses(deep, "imports[0].imports[0].imports[0]", Fault::SchemaOrTargetType);
+    super::refuses(deep, "imports[0].imports[0].imports[0]", BlueprintFault::SchemaOrTargetType);
 }
 
 #[test]
@@ -159,7 +159,7 @@ proptest! {
 #[test]
 fn c_01_wf_15_a_blueprint_says_how_its_items_are_run() {
     let read = |text: &str| {
-        let reading = Reading::of(&files(json!({"blueprint.yaml": text})));
+        let reading = BlueprintReading::of(&files(json!({"blueprint.yaml": text})));
         let faults: Vec<String> = reading.faults.iter().map(BlueprintError::field).collect();
         (reading.blueprint.failure_policy, reading.blueprint.max_parallel.map(std::num::NonZeroU32::get), faults)
     };
@@ -186,7 +186,7 @@ fn everything_that_is_wrong_is_found_at_once_and_the_rest_is_read() {
         "subinstallations: [{file: sub.yaml}, {name: UPPER, blueprint: {ref: 'cd://x'}}, {name: two, blueprint: {}}]\n",
     );
     let sub = "name: sub\nblueprint: {ref: 'cd://x'}\nimports: {data: [{name: a, dataRef: b, secret: s}]}\n";
-    let reading = Reading::of(&files(json!({"blueprint.yaml": text, "sub.yaml": sub})));
+    let reading = BlueprintReading::of(&files(json!({"blueprint.yaml": text, "sub.yaml": sub})));
     let faults: Vec<(&str, String)> = reading.faults.iter().map(|fault| (fault.file(), fault.field())).collect();
     assert_eq!(
         faults,
@@ -218,7 +218,7 @@ fn everything_that_is_wrong_is_found_at_once_and_the_rest_is_read() {
 
 #[test]
 fn a_fault_is_told_without_its_file_where_the_place_says_it() {
-    let told = |text: &str| Reading::of(&files(json!({"blueprint.yaml": text}))).faults[0].told();
+    let told = |text: &str| BlueprintReading::of(&files(json!({"blueprint.yaml": text}))).faults[0].told();
     assert_eq!(
         told("exports: [{name: e}]"),
         "exports[0] has no type: set `schema` for data or `targetType` for targets, or write `type`"

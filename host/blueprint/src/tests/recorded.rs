@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::binding::{DataExport, Exports, Imports, TargetImport};
+use crate::binding::{DataExport, ExportBindings, ImportBindings, TargetImport};
 
 const CLUSTER: &str = "landscaper.gardener.cloud/kubernetes-cluster";
 
@@ -66,17 +66,17 @@ fn sub_installations_written_out() {
             subinstallations: vec![InstallationTemplate {
                 name: "sub".to_owned(),
                 blueprint: TemplateBlueprint::Inline(json!({"blueprint.yaml": INNER})),
-                imports: Imports {
+                imports: ImportBindings {
                     targets: vec![TargetImport {
                         name: "cluster".to_owned(),
                         target: "cluster".to_owned(),
                         ..TargetImport::default()
                     }],
-                    ..Imports::default()
+                    ..ImportBindings::default()
                 },
-                exports: Exports {
+                exports: ExportBindings {
                     data: vec![DataExport { name: "res".to_owned(), data_ref: "subres".to_owned() }],
-                    ..Exports::default()
+                    ..ExportBindings::default()
                 },
                 ..InstallationTemplate::default()
             }],

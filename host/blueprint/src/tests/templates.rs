@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::*;
-use crate::sibling::Reference;
+use crate::sibling::SiblingReference;
 use orangery_core::dag::DagError;
 
 #[test]
@@ -100,9 +100,9 @@ fn rules_over_all_templates_name_who_breaks_them() {
     let (a, b) = (importing("a", none.clone(), data_of("e")), importing("b", none.clone(), data_of("e")));
     assert_eq!(check(&[a.clone(), a.clone()]), TemplateError::Duplicate { name: "a".to_owned() });
     let exporters = vec!["a".to_owned(), "b".to_owned()];
-    let reference = Reference::Data("e".to_owned());
+    let reference = SiblingReference::Data("e".to_owned());
     assert_eq!(check(&[a, b]), TemplateError::SeveralExporters { reference, exporters });
-    let reference = Reference::Data("p".to_owned());
+    let reference = SiblingReference::Data("p".to_owned());
     assert_eq!(
         check(&[importing("a", none.clone(), data_of("p"))]),
         TemplateError::ExportIsImport { name: "a".to_owned(), reference }

@@ -6,7 +6,7 @@ pub mod check;
 
 /// Work on blueprints without a cluster.
 #[derive(Clone, Debug, Args)]
-pub struct Blueprint {
+pub struct BlueprintArguments {
     /// What to do.
     #[command(subcommand)]
     pub command: BlueprintCommand,

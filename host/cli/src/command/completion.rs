@@ -16,13 +16,13 @@ Examples:
 /// Prints a script that completes commands and options in a shell.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Completion {
+pub struct CompletionArguments {
     /// The shell
     #[arg(value_enum)]
     pub shell: Shell,
 }
 
-impl Completion {
+impl CompletionArguments {
     /// Prints the script.
     pub fn execute(self, terminal: &mut Terminal) -> io::Result<()> {
         let mut script = Vec::new();

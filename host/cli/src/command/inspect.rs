@@ -8,15 +8,15 @@ use orangery_api::{GROUP, deploy_item::DeployItem, execution::Execution, install
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    call::{CallError, Subject},
+    call::{CallError, CallSubject},
     command::CommandError,
-    connection::{Connection, Scope},
+    connection::{Connection, NamespaceScope},
     exit::Exit,
-    form::Form,
+    form::OutputFormat,
     terminal::Terminal,
     tree::{
-        Cause, Node, Objects, Tree,
-        draw::{self, View},
+        NodeFailure, Objects, Tree, TreeNode,
+        draw::{self, TreeView},
     },
 };
 
@@ -66,7 +66,7 @@ pub struct Inspect {
     pub output: Option<TreeForm>,
     /// Which namespace.
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: NamespaceScope,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -86,11 +86,11 @@ pub enum TreeForm {
 /// The output of `-o json` and `-o yaml`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct InspectOutput<'a> {
     api_version: &'static str,
     kind: &'static str,
-    installations: &'a [Node],
-    causes: Vec<Cause<'a>>,
+    installations: &'a [TreeNode],
+    causes: Vec<NodeFailure<'a>>,
 }
 
 impl Inspect {
@@ -117,7 +117,7 @@ impl Inspect {
     }
 
     fn show(&self, tree: &Tree, home: &str, terminal: &mut Terminal) -> Result<(), CommandError> {
-        let document = || Document {
+        let document = || InspectOutput {
             api_version: "orangery.dev/v1alpha1",
             kind: "InstallationTrees",
             installations: &tree.roots,
@@ -126,15 +126,15 @@ impl Inspect {
         let is_wide = match self.output {
             None => false,
             Some(TreeForm::Wide) => true,
-            Some(TreeForm::Json) => return Form::Json.write(&document(), terminal),
-            Some(TreeForm::Yaml) => return Form::Yaml.write(&document(), terminal),
+            Some(TreeForm::Json) => return OutputFormat::Json.write(&document(), terminal),
+            Some(TreeForm::Yaml) => return OutputFormat::Yaml.write(&document(), terminal),
         };
         if tree.roots.is_empty() {
             let what = if self.failed { "nothing failed" } else { "there are no installations" };
             let place = if home.is_empty() { "any namespace".to_owned() } else { format!("namespace {home}") };
             return Ok(terminal.note(format_args!("{what} in {place}"))?);
         }
-        let view = View { ink: terminal.ink(), is_wide, home, columns: None };
+        let view = TreeView { ink: terminal.ink(), is_wide, home, columns: None };
         for line in draw::lines(tree, view) {
             terminal.line(line)?;
         }
@@ -165,7 +165,7 @@ where
     let api: Api<K> =
         if namespace.is_empty() { Api::all(client.clone()) } else { Api::namespaced(client.clone(), namespace) };
     let kind = K::kind(&());
-    let subject = Subject { kind: &kind, group: GROUP, namespace, name: "" };
+    let subject = CallSubject { kind: &kind, group: GROUP, namespace, name: "" };
     let mut objects = Vec::new();
     let mut parameters = ListParams::default().limit(PAGE);
     loop {

@@ -9,9 +9,9 @@ use orangery_api::{GROUP, annotation, installation::Installation, job::Job as _,
 use serde_json::json;
 
 use crate::{
-    call::{CallError, Subject},
+    call::{CallError, CallSubject},
     command::CommandError,
-    connection::{Connection, Scope},
+    connection::{Connection, NamespaceScope},
     exit::Exit,
     terminal::Terminal,
 };
@@ -30,7 +30,7 @@ pub struct Interrupt {
     pub name: String,
     /// Which namespace.
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: NamespaceScope,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -46,7 +46,7 @@ impl Interrupt {
         let namespace = self.scope.namespace(client).to_owned();
         let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
         let mark = json!({"metadata": {"annotations": {(annotation::OPERATION): Operation::Interrupt.to_string()}}});
-        let subject = Subject { kind: "Installation", group: GROUP, namespace: &namespace, name: &self.name };
+        let subject = CallSubject { kind: "Installation", group: GROUP, namespace: &namespace, name: &self.name };
         let refused = |error| CallError::of(subject, error);
         let before = api.get(&self.name).await.map_err(refused)?;
         let told = if before.job_finished() {

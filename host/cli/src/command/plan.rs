@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::{
     command::CommandError,
-    connection::{Connection, Scope},
-    form::{Form, yaml},
+    connection::{Connection, NamespaceScope},
+    form::{OutputFormat, yaml},
     repositories::RepositoryFlags,
     terminal::{Ink, Paint, Terminal},
 };
@@ -49,7 +49,7 @@ The exit code is 0 whatever there is to do.";
 /// Shows what the next job of a deploy item would do, before anything is written.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
-pub struct Plan {
+pub struct PlanArguments {
     /// The deploy item
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     pub name: Option<String>,
@@ -61,13 +61,13 @@ pub struct Plan {
     pub brief: bool,
     /// How it is written [default: lines]
     #[arg(short, long, value_enum, value_name = "FORM")]
-    pub output: Option<Form>,
+    pub output: Option<OutputFormat>,
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
     /// Which namespace.
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: NamespaceScope,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -177,7 +177,7 @@ impl PlanDocument {
     ///
     /// # Errors
     /// [`CommandError::Form`] and [`CommandError::Output`]
-    pub fn write(&self, arguments: &Plan, terminal: &mut Terminal) -> Result<(), CommandError> {
+    pub fn write(&self, arguments: &PlanArguments, terminal: &mut Terminal) -> Result<(), CommandError> {
         if let Some(form) = arguments.output {
             return form.write(self, terminal);
         }

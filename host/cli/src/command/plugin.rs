@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::command::plugin::{compile::Compile, inspect::Inspect};
+use crate::command::plugin::{compile::Compile, inspect::PluginInspect};
 
 pub mod compile;
 pub mod inspect;
@@ -10,7 +10,7 @@ pub mod inspect;
 /// Looks into components, and compiles them beforehand.
 #[derive(Clone, Debug, Args)]
 #[command(arg_required_else_help = true)]
-pub struct Plugin {
+pub struct PluginArguments {
     /// What to do.
     #[command(subcommand)]
     pub command: PluginCommand,
@@ -20,7 +20,7 @@ pub struct Plugin {
 #[derive(Clone, Debug, Subcommand)]
 pub enum PluginCommand {
     /// Show what a component is, what it needs, and what it is granted
-    Inspect(Inspect),
+    Inspect(PluginInspect),
     /// Compile the components that ship with the host into the cache
     Compile(Compile),
     /// Compile a component from stdin to stdout. The host runs this in a process of its own

@@ -24,9 +24,9 @@ use orangery_api::{
 use serde_json::json;
 
 use crate::{
-    call::{CallError, Subject},
+    call::{CallError, CallSubject},
     command::{CommandError, inspect},
-    connection::{Connection, Scope},
+    connection::{Connection, NamespaceScope},
     exit::Exit,
     terminal::Terminal,
     timeout::{Timeout, within},
@@ -54,7 +54,7 @@ pub struct Reconcile {
     pub timeout: Timeout,
     /// Which namespace.
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: NamespaceScope,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -68,7 +68,7 @@ struct Request {
 }
 
 /// How the wait ended.
-enum End {
+enum WaitOutcome {
     /// The job ended; the installation as it is then.
     Finished(Box<Installation>),
     /// The installation is gone.
@@ -96,16 +96,16 @@ impl Reconcile {
             return Err(CommandError::TimedOut { namespace, name, timeout, phase });
         };
         match end? {
-            End::Finished(installation) => self.conclude(client, &installation, terminal).await,
-            End::Gone => {
+            WaitOutcome::Finished(installation) => self.conclude(client, &installation, terminal).await,
+            WaitOutcome::Gone => {
                 terminal.line(format_args!("installation {namespace}/{}: deleted", self.name))?;
                 Ok(Exit::Ok)
             }
         }
     }
 
-    fn subject<'a>(&'a self, namespace: &'a str) -> Subject<'a> {
-        Subject { kind: "Installation", group: GROUP, namespace, name: &self.name }
+    fn subject<'a>(&'a self, namespace: &'a str) -> CallSubject<'a> {
+        CallSubject { kind: "Installation", group: GROUP, namespace, name: &self.name }
     }
 
     /// Sets the annotations under the version read; whoever changed the object in between is read again.
@@ -143,15 +143,15 @@ impl Reconcile {
         namespace: &str,
         request: &Request,
         phase: &mut String,
-    ) -> Result<End, CommandError> {
+    ) -> Result<WaitOutcome, CommandError> {
         let seen = watch_object(api.clone(), &self.name).default_backoff();
         let seen = seen.map_err(|error| refusal(self.subject(namespace), error));
         pin_mut!(seen);
         while let Some(seen) = seen.next().await {
             match seen {
-                Ok(None) => return Ok(End::Gone),
+                Ok(None) => return Ok(WaitOutcome::Gone),
                 Ok(Some(installation)) if request.is_finished(&installation) => {
-                    return Ok(End::Finished(Box::new(installation)));
+                    return Ok(WaitOutcome::Finished(Box::new(installation)));
                 }
                 Ok(Some(installation)) => installation.phase().clone_into(phase),
                 Err(Some(refused)) if !refused.may_pass() => return Err(refused.into()),
@@ -192,7 +192,7 @@ impl Request {
 }
 
 /// What the server said to a watch; `None` where the watch is merely to be started anew.
-fn refusal(subject: Subject<'_>, error: watcher::Error) -> Option<CallError> {
+fn refusal(subject: CallSubject<'_>, error: watcher::Error) -> Option<CallError> {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)

@@ -15,13 +15,13 @@ use kube::{
     runtime::wait::{await_condition, conditions::is_deleted},
 };
 use orangery_core::yaml;
-use orangery_proposal::health::{Run, run};
+use orangery_proposal::health::{WorkloadState, run};
 use serde::Deserialize;
 
 use crate::{
-    call::{CallError, Subject},
+    call::{CallError, CallSubject},
     command::CommandError,
-    connection::{Connection, Scope},
+    connection::{Connection, NamespaceScope},
     exit::Exit,
     terminal::Terminal,
     timeout::{Timeout, within},
@@ -47,7 +47,7 @@ pub struct Test {
     pub timeout: Timeout,
     /// Which namespace.
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: NamespaceScope,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -112,7 +112,7 @@ impl Test {
     async fn hooks(&self, client: &Client, namespace: &str) -> Result<Vec<Hook>, CommandError> {
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let deployed = ListParams::default().labels(&format!("owner=helm,name={},status=deployed", self.release));
-        let subject = Subject { kind: "Secret", group: "", namespace, name: "" };
+        let subject = CallSubject { kind: "Secret", group: "", namespace, name: "" };
         let found = api.list(&deployed).await.map_err(|error| CallError::of(subject, error))?;
         let number = |secret: &Secret| secret.labels().get("version").and_then(|text| text.parse::<u64>().ok());
         let newest = found
@@ -139,7 +139,7 @@ impl Test {
         let object: DynamicObject =
             serde_json::from_value(read).map_err(|error| unusable(format!("its manifest is no object: {error}")))?;
         let types = object.types.clone().unwrap_or_default();
-        let subject = |name| Subject { kind: &hook.kind, group: types.api_version.as_str(), namespace, name };
+        let subject = |name| CallSubject { kind: &hook.kind, group: types.api_version.as_str(), namespace, name };
         let refused = |error| CommandError::from(CallError::of(subject(&hook.name), error));
         let api = api(client, namespace, &object, &types).await.map_err(refused)?;
         let policies = &hook.delete_policies;
@@ -150,12 +150,12 @@ impl Test {
         api.create(&PostParams::default(), &object).await.map_err(refused)?;
         let outcome = settled(&api, &hook.name, &types).await?;
         let failed = match &outcome {
-            Run::Failed(why) => {
+            WorkloadState::Failed(why) => {
                 terminal
                     .error(format_args!("{} {namespace}/{} ({}) has failed: {why}", hook.kind, hook.name, hook.path));
                 true
             }
-            Run::Succeeded | Run::Unfinished => {
+            WorkloadState::Succeeded | WorkloadState::Unfinished => {
                 terminal.line(format_args!("{} {namespace}/{}: succeeded", hook.kind, hook.name))?;
                 false
             }
@@ -206,7 +206,7 @@ async fn delete(api: &Api<DynamicObject>, name: &str) -> kube::Result<()> {
 }
 
 /// How a test ended. What is neither a Job nor a Pod is done when it is there.
-async fn settled(api: &Api<DynamicObject>, name: &str, types: &TypeMeta) -> Result<Run, CommandError> {
+async fn settled(api: &Api<DynamicObject>, name: &str, types: &TypeMeta) -> Result<WorkloadState, CommandError> {
     let of = types.clone();
     // What a watch answers does not say its kind.
     let judged = move |object: &DynamicObject| {
@@ -215,12 +215,13 @@ async fn settled(api: &Api<DynamicObject>, name: &str, types: &TypeMeta) -> Resu
     };
     let is_run = matches!((types.api_version.as_str(), types.kind.as_str()), ("batch/v1", "Job") | ("v1", "Pod"));
     if !is_run {
-        return Ok(Run::Succeeded);
+        return Ok(WorkloadState::Succeeded);
     }
-    let ended = |object: Option<&DynamicObject>| object.is_some_and(|object| judged(object) != Run::Unfinished);
+    let ended =
+        |object: Option<&DynamicObject>| object.is_some_and(|object| judged(object) != WorkloadState::Unfinished);
     let object = await_condition(api.clone(), name, ended).await;
     let object = object.map_err(|error| CallError::Unreachable { cause: error.to_string() })?;
-    Ok(object.as_ref().map_or(Run::Unfinished, judged))
+    Ok(object.as_ref().map_or(WorkloadState::Unfinished, judged))
 }
 
 #[cfg(test)]

@@ -24,8 +24,10 @@ use crate::{
     components,
     exit::Exit,
     folder::{self, FolderError},
-    form::Form,
-    offline::{Given, Offline, Rendered, Subject, Versions, World, descriptor, imports},
+    form::OutputFormat,
+    offline::{
+        Given, NamespaceObjects, Offline, OfflineVersions, RenderSubject, RenderedInstallation, descriptor, imports,
+    },
     repositories::{RepositoryFlags, folders},
     terminal::{self, Terminal},
 };
@@ -89,8 +91,8 @@ pub struct Render {
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
     /// How it is written
-    #[arg(short, long, value_enum, value_name = "FORM", default_value_t = Form::Yaml)]
-    pub output: Form,
+    #[arg(short, long, value_enum, value_name = "FORM", default_value_t = OutputFormat::Yaml)]
+    pub output: OutputFormat,
     /// File with the descriptor of the component version that a folder or an archive belongs to (YAML)
     #[arg(long, value_name = "FILE", help_heading = "Component versions")]
     pub component_descriptor: Option<PathBuf>,
@@ -111,10 +113,10 @@ fn repository_context(text: &str) -> Result<Value, String> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct RenderOutput {
     api_version: &'static str,
     kind: &'static str,
-    installations: Vec<Rendered>,
+    installations: Vec<RenderedInstallation>,
 }
 
 /// The most bytes of files that an object of a cluster can hold.
@@ -128,7 +130,7 @@ impl Render {
         let given = self.imports.as_deref().map(imports).transpose()?.unwrap_or_default();
         let (world, subjects) = self.subjects()?;
         let beside: Vec<PathBuf> = self.component_descriptor.iter().chain([&self.path]).cloned().collect();
-        let versions = Versions {
+        let versions = OfflineVersions {
             repositories: self.repositories.open(&folders(&beside))?,
             repository_context: self.repository_context,
         };
@@ -142,26 +144,27 @@ impl Render {
             imports: given,
         };
         let installations = offline.roots(subjects).await?;
-        let document = Document { api_version: "orangery.dev/v1alpha1", kind: "RenderedInstallations", installations };
+        let document =
+            RenderOutput { api_version: "orangery.dev/v1alpha1", kind: "RenderedInstallations", installations };
         self.output.write(&document, terminal)?;
         Ok(Exit::Ok)
     }
 
-    fn subjects(&self) -> Result<(World, Vec<Subject>), CommandError> {
+    fn subjects(&self) -> Result<(NamespaceObjects, Vec<RenderSubject>), CommandError> {
         if let Some(folder) = folder_of_blueprint(&self.path) {
             let files = FolderFiles::new(&folder);
             let source = self.of_folder(&files);
-            return Ok((World::default(), vec![self.of_files(Arc::new(files), source)?]));
+            return Ok((NamespaceObjects::default(), vec![self.of_files(Arc::new(files), source)?]));
         }
         if let Some(files) = archive_of_blueprint(&self.path)? {
-            return Ok((World::default(), vec![self.of_files(Arc::new(files), resource())?]));
+            return Ok((NamespaceObjects::default(), vec![self.of_files(Arc::new(files), resource())?]));
         }
         if let Some(path) = &self.component_descriptor {
             return Err(CommandError::NotOfAFolder { path: path.clone() });
         }
         let manifests = folder::read(std::slice::from_ref(&self.path));
         let manifests = manifests.map_err(|error| none(&self.path, error))?;
-        let (world, installations) = World::of(&manifests)?;
+        let (world, installations) = NamespaceObjects::of(&manifests)?;
         if installations.is_empty() {
             return Err(BlueprintsError::None { path: self.path.clone() }.into());
         }
@@ -169,7 +172,7 @@ impl Render {
         let mut given = self.named(&names)?;
         let subject = |of: Installation| {
             let name = of.name_any();
-            Subject { given: given.remove(&name).unwrap_or_default(), name, spec: of.spec, files: None }
+            RenderSubject { given: given.remove(&name).unwrap_or_default(), name, spec: of.spec, files: None }
         };
         Ok((world, installations.into_iter().map(subject).collect()))
     }
@@ -189,7 +192,7 @@ impl Render {
         Ok(all)
     }
 
-    fn of_files(&self, files: Arc<dyn Files>, blueprint: BlueprintSource) -> Result<Subject, CommandError> {
+    fn of_files(&self, files: Arc<dyn Files>, blueprint: BlueprintSource) -> Result<RenderSubject, CommandError> {
         let mut given = Given::default();
         for path in [&self.values, &self.state].into_iter().flatten() {
             given.merge(Given::read(path)?);
@@ -197,7 +200,7 @@ impl Render {
         let inline = self.component_descriptor.as_deref().map(descriptor).transpose()?;
         let component_descriptor = inline.map(|of| ComponentDescriptorSource { reference: None, inline: Some(of) });
         let spec = InstallationSpec { component_descriptor, blueprint, ..InstallationSpec::default() };
-        Ok(Subject { name: self.name.clone(), spec, files: Some(files), given })
+        Ok(RenderSubject { name: self.name.clone(), spec, files: Some(files), given })
     }
 
     /// What templates see as the blueprint of a folder: its files, as an Installation without a component version has

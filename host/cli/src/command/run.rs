@@ -20,7 +20,7 @@ The cluster must have the custom resource definitions:
 /// Runs the operator against the current kubeconfig, or the cluster it runs in, until it is told to stop.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = format!("{EXAMPLES}\n\n{}", crate::exit::EXIT_CODES))]
-pub struct Run {
+pub struct RunArguments {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,

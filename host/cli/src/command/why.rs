@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::{
     call::CallError,
     command::{CommandError, inspect},
-    connection::{Connection, Scope},
+    connection::{Connection, NamespaceScope},
     exit::Exit,
-    form::Form,
+    form::OutputFormat,
     terminal::Terminal,
-    tree::{Kind, Tree, Why as Chain},
+    tree::{CauseChain as Chain, NodeKind, Tree},
 };
 
 const HELP: &str = "\
@@ -42,13 +42,13 @@ pub struct Why {
     /// The object, such as installation/hello, execution/hello or deployitem/hello-item-x7f; a name alone is that of an
     /// installation
     #[arg(value_name = "KIND/NAME")]
-    pub subject: Subject,
+    pub subject: ObjectArgument,
     /// How it is written [default: lines]
     #[arg(short, long, value_enum, value_name = "FORM")]
-    pub output: Option<Form>,
+    pub output: Option<OutputFormat>,
     /// Which namespace.
     #[command(flatten)]
-    pub scope: Scope,
+    pub scope: NamespaceScope,
     /// Which cluster.
     #[command(flatten)]
     pub connection: Connection,
@@ -56,9 +56,9 @@ pub struct Why {
 
 /// An object of a tree, as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct ObjectArgument {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Its name.
     pub name: String,
 }
@@ -68,15 +68,15 @@ pub struct Subject {
 #[error("{0:?} is no kind of a tree; write installation/NAME, execution/NAME or deployitem/NAME")]
 pub struct NoKind(String);
 
-impl FromStr for Subject {
+impl FromStr for ObjectArgument {
     type Err = NoKind;
 
     fn from_str(text: &str) -> Result<Self, NoKind> {
         let (kind, name) = text.split_once('/').unwrap_or(("installation", text));
         let kind = match kind.to_lowercase().as_str() {
-            "installation" | "installations" | "inst" => Kind::Installation,
-            "execution" | "executions" | "exec" => Kind::Execution,
-            "deployitem" | "deployitems" | "di" => Kind::DeployItem,
+            "installation" | "installations" | "inst" => NodeKind::Installation,
+            "execution" | "executions" | "exec" => NodeKind::Execution,
+            "deployitem" | "deployitems" | "di" => NodeKind::DeployItem,
             _ => return Err(NoKind(kind.to_owned())),
         };
         Ok(Self { kind, name: name.to_owned() })
@@ -86,7 +86,7 @@ impl FromStr for Subject {
 /// The output of `-o json` and `-o yaml`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct WhyOutput<'a> {
     api_version: &'static str,
     kind: &'static str,
     #[serde(flatten)]
@@ -102,14 +102,14 @@ impl Why {
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let namespace = self.scope.namespace(client);
         let tree = Tree::of(&inspect::read(client, namespace).await?);
-        let Subject { kind, name } = &self.subject;
+        let ObjectArgument { kind, name } = &self.subject;
         let why = tree.why(*kind, namespace, name).ok_or_else(|| CallError::NotFound {
             kind: kind.as_str().to_lowercase(),
             namespace: namespace.to_owned(),
             name: name.clone(),
         })?;
         if let Some(form) = self.output {
-            form.write(&Document { api_version: "orangery.dev/v1alpha1", kind: "Why", why: &why }, terminal)?;
+            form.write(&WhyOutput { api_version: "orangery.dev/v1alpha1", kind: "Why", why: &why }, terminal)?;
         } else {
             for line in why.lines() {
                 terminal.line(line)?;
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn an_object_is_named_as_kubectl_names_it() {
-        let read = |text: &str| text.parse::<Subject>().map(|subject| (subject.kind, subject.name)).ok();
-        assert_eq!(read("hello"), Some((Kind::Installation, "hello".to_owned())));
-        assert_eq!(read("exec/hello"), Some((Kind::Execution, "hello".to_owned())));
-        assert_eq!(read("DeployItem/x"), Some((Kind::DeployItem, "x".to_owned())));
+        let read = |text: &str| text.parse::<ObjectArgument>().map(|subject| (subject.kind, subject.name)).ok();
+        assert_eq!(read("hello"), Some((NodeKind::Installation, "hello".to_owned())));
+        assert_eq!(read("exec/hello"), Some((NodeKind::Execution, "hello".to_owned())));
+        assert_eq!(read("DeployItem/x"), Some((NodeKind::DeployItem, "x".to_owned())));
         assert_eq!(read("pod/x"), None);
     }
 }

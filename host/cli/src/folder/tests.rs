@@ -78,8 +78,8 @@ fn a_manifest_holds_the_object_whole() {
     let file = folder.path().join("x.yaml");
     assert_eq!(
         read(std::slice::from_ref(&file)).unwrap(),
-        [Manifest {
-            origin: Origin { file, line: 1 },
+        [FolderManifest {
+            origin: ObjectOrigin { file, line: 1 },
             api_version: "v1".to_owned(),
             kind: "ConfigMap".to_owned(),
             namespace: Some("demo".to_owned()),
@@ -151,8 +151,8 @@ fn what_stands_near_a_mistake_in_a_secret_is_not_shown() {
 
 #[test]
 fn what_others_need_is_sent_first() {
-    let manifest = |kind: &str, name: &str| Manifest {
-        origin: Origin { file: PathBuf::from("x"), line: 1 },
+    let manifest = |kind: &str, name: &str| FolderManifest {
+        origin: ObjectOrigin { file: PathBuf::from("x"), line: 1 },
         api_version: "v1".to_owned(),
         kind: kind.to_owned(),
         namespace: None,

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use orangery_core::yaml;
 
-use crate::folder::{FolderError, Origin};
+use crate::folder::{FolderError, ObjectOrigin};
 
 /// The documents of a YAML or JSON file, each with its place. Empty ones are null.
-pub(super) fn documents(file: &Path, content: &str) -> Result<Vec<(Origin, serde_json::Value)>, FolderError> {
+pub(super) fn documents(file: &Path, content: &str) -> Result<Vec<(ObjectOrigin, serde_json::Value)>, FolderError> {
     let documents = yaml::documents(content).map_err(|error| FolderError::Syntax {
         file: file.to_owned(),
         line: error.line,
@@ -22,6 +22,6 @@ pub(super) fn documents(file: &Path, content: &str) -> Result<Vec<(Origin, serde
     })?;
     Ok(documents
         .into_iter()
-        .map(|document| (Origin { file: file.to_owned(), line: document.line }, document.value))
+        .map(|document| (ObjectOrigin { file: file.to_owned(), line: document.line }, document.value))
         .collect())
 }

@@ -10,14 +10,14 @@ use orangery_api::{
 };
 use orangery_blueprint::template_engine::JobChance;
 use orangery_core::{error::Fault, port::BoxFuture};
-use orangery_ocm::{Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Found, Nothing};
-use orangery_render::{BlueprintSource, LoadError, Loaded, Opened, Reach};
+use orangery_ocm::{ArtifactFuture, Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Nothing};
+use orangery_render::{BlueprintSource, LoadError, LoadedBlueprint, OpenedComponent, TemplateAccess};
 use serde_json::Value;
 
-use super::{Why, World};
+use super::{NamespaceObjects, OfflineFault};
 
 /// Where component versions come from.
-pub struct Versions {
+pub struct OfflineVersions {
     /// What opens them.
     pub repositories: Arc<dyn ComponentVersions>,
     /// The repository that counts where neither an installation nor its Context names one.
@@ -34,15 +34,15 @@ pub(super) struct Wanted<'a> {
     pub(super) files: Option<Arc<dyn Files>>,
 }
 
-impl Versions {
+impl OfflineVersions {
     /// The blueprint of an installation.
     pub(super) async fn load(
         &self,
-        world: &World,
+        world: &NamespaceObjects,
         namespace: &str,
         wanted: Wanted<'_>,
         chance: JobChance,
-    ) -> Result<Loaded, Why> {
+    ) -> Result<LoadedBlueprint, OfflineFault> {
         let spec = wanted.spec;
         let context = self.context(world, &spec.context)?;
         let opened = self.open(world, namespace, &context, &wanted).await?;
@@ -57,13 +57,13 @@ impl Versions {
             }
         };
         let artifacts = self.artifacts(world, namespace, &context);
-        let reach = Reach { artifacts, kubeconfigs: Arc::new(Nothing), chance };
+        let reach = TemplateAccess { artifacts, kubeconfigs: Arc::new(Nothing), chance };
         let blueprint = serde_json::to_value(&spec.blueprint).unwrap_or_default();
-        Ok(Loaded::new(files, blueprint, opened, reach)?)
+        Ok(LoadedBlueprint::new(files, blueprint, opened, reach)?)
     }
 
-    fn context(&self, world: &World, name: &str) -> Result<Context, Why> {
-        let mut context = world.context(name).ok_or_else(|| Why::NoContext(name.to_owned()))?;
+    fn context(&self, world: &NamespaceObjects, name: &str) -> Result<Context, OfflineFault> {
+        let mut context = world.context(name).ok_or_else(|| OfflineFault::NoContext(name.to_owned()))?;
         if context.spec.repository_context.is_none() {
             context.spec.repository_context.clone_from(&self.repository_context);
         }
@@ -72,11 +72,11 @@ impl Versions {
 
     async fn open(
         &self,
-        world: &World,
+        world: &NamespaceObjects,
         namespace: &str,
         context: &Context,
         wanted: &Wanted<'_>,
-    ) -> Result<Option<Opened>, Why> {
+    ) -> Result<Option<OpenedComponent>, OfflineFault> {
         let spec = wanted.spec;
         let policy = self.repositories.signature_policy();
         let verifies = policy.verifies(spec.component_descriptor.is_some(), spec.verification.is_some())?;
@@ -90,19 +90,20 @@ impl Versions {
         let version = self.repositories.open(&request).await.map_err(LoadError::Component)?;
         let source = ComponentDescriptorSource::from(&request.followed(version.replaced()));
         let source = serde_json::to_value(source).unwrap_or_default();
-        Ok(Some(Opened { version, source, overwritten: request.overwritten() }))
+        Ok(Some(OpenedComponent { version, source, overwritten: request.overwritten() }))
     }
 
     /// Components in registries; what is wrong with the Context is told to who asks for one.
-    fn artifacts(&self, world: &World, namespace: &str, context: &Context) -> Arc<dyn Artifacts> {
+    fn artifacts(&self, world: &NamespaceObjects, namespace: &str, context: &Context) -> Arc<dyn Artifacts> {
         let objects = world.context_objects(&ContextNames::of_credentials(context, namespace));
         let inputs = ContextInputs { context, namespace, objects: &objects };
         let credentials = inputs.credentials();
         let opened = match credentials {
             Ok(credentials) => self.repositories.artifacts(&credentials),
-            Err(error) => {
-                Err(Fault::invalid(orangery_core::error::Code::ConfigurationProblem, Why::from(error).to_string()))
-            }
+            Err(error) => Err(Fault::invalid(
+                orangery_core::error::Code::ConfigurationProblem,
+                OfflineFault::from(error).to_string(),
+            )),
         };
         opened.unwrap_or_else(|fault| Arc::new(Refused(fault)))
     }
@@ -116,15 +117,15 @@ impl Artifacts for Refused {
         Box::pin(async { Err(self.0.clone()) })
     }
 
-    fn oci<'a>(&'a self, _: &'a str) -> Found<'a> {
+    fn oci<'a>(&'a self, _: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async { Err(self.0.clone()) })
     }
 
-    fn url<'a>(&'a self, _: &'a str) -> Found<'a> {
+    fn url<'a>(&'a self, _: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async { Err(self.0.clone()) })
     }
 
-    fn helm_repository<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Found<'a> {
+    fn helm_repository<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> ArtifactFuture<'a> {
         Box::pin(async { Err(self.0.clone()) })
     }
 }

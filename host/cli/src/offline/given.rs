@@ -48,9 +48,9 @@ pub enum GivenError {
 }
 
 /// What a file has to look like.
-type Form = fn(&Value) -> Result<(), DecodeError>;
+type FileCheck = fn(&Value) -> Result<(), DecodeError>;
 
-fn read<T: DeserializeOwned>(path: &Path, form: Form) -> Result<T, GivenError> {
+fn read<T: DeserializeOwned>(path: &Path, form: FileCheck) -> Result<T, GivenError> {
     let text = fs::read_to_string(path).map_err(|cause| GivenError::Read { path: path.to_owned(), cause })?;
     let value = yaml::decode(&text).map_err(|cause| GivenError::Yaml { path: path.to_owned(), cause })?;
     let decoded = form(&value).and_then(|()| lenient::decode(&value));
@@ -130,7 +130,7 @@ impl Given {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Imports {
+struct ImportFields {
     imports: BTreeMap<String, Value>,
 }
 
@@ -139,7 +139,7 @@ struct Imports {
 /// # Errors
 /// [`GivenError`]
 pub(crate) fn imports(path: &Path) -> Result<BTreeMap<String, Imported>, GivenError> {
-    let file: Imports = read(path, |value| fields(value, &["imports"]))?;
+    let file: ImportFields = read(path, |value| fields(value, &["imports"]))?;
     Ok(file.imports.into_iter().map(|(name, value)| (name, imported(value))).collect())
 }
 

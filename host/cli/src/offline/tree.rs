@@ -12,26 +12,26 @@ use orangery_api::{
 };
 use orangery_blueprint::{
     Blueprint, ImportDefinition,
-    binding::{Exports, Imports},
+    binding::{ExportBindings, ImportBindings},
     edges_of_templates, export,
-    gate::{self, Conditions},
+    gate::{self, GateExpressions},
     import::{self, Imported},
     plugins::Plugins,
-    record::{Record, Scope},
+    record::{Record, RecordWriter},
     rendering::ExecutionKind,
     sibling::{self, Sibling},
     template_engine::JobChance,
 };
 use orangery_core::{
     dag::Direction,
-    workflow::{Aim, Answers, Facts, Point, Policy, State, Workflow},
+    workflow::{Aim, Answers, Facts, Point, Workflow, WorkflowItemState, WorkflowPolicy},
 };
 use orangery_ocm::Files;
 use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Given, Names, OfflineError, Versions, Why, World, component::Wanted};
+use super::{Given, GivenNames, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions, component::Wanted};
 
 /// The id of the one job that there is.
 const JOB: &str = "offline";
@@ -44,7 +44,7 @@ const LISTS: [(ExecutionKind, &str); 3] = [
 ];
 
 /// What is to be rendered.
-pub struct Subject {
+pub struct RenderSubject {
     /// The installation's name; of a sub-installation, the one in the blueprint.
     pub name: String,
     /// What it is, as an Installation says it.
@@ -56,7 +56,7 @@ pub struct Subject {
     pub given: Given,
 }
 
-impl Subject {
+impl RenderSubject {
     /// The name of its object.
     fn object(&self) -> &str {
         self.given.object_name.as_deref().unwrap_or(&self.name)
@@ -66,7 +66,7 @@ impl Subject {
 /// What came of an installation.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rendered {
+pub struct RenderedInstallation {
     /// Its name; of a sub-installation, the one in the blueprint.
     pub name: String,
     /// Why it is not rendered.
@@ -82,7 +82,7 @@ pub struct Rendered {
     pub not_wanted_subinstallations: Vec<String>,
     /// Its sub-installations, in the order rendered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub subinstallations: Vec<Rendered>,
+    pub subinstallations: Vec<RenderedInstallation>,
     /// Its exports; absent where they are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exports: Option<Map<String, Value>>,
@@ -99,20 +99,20 @@ pub struct Offline<'a> {
     /// The engines.
     pub plugins: &'a dyn Plugins,
     /// Where component versions come from.
-    pub versions: Versions,
+    pub versions: OfflineVersions,
     /// The time and the randomness that templates are given.
     pub chance: JobChance,
     /// The namespace of everything.
     pub namespace: String,
     /// The objects that there are.
-    pub world: World,
+    pub world: NamespaceObjects,
     /// Imports that the command line gives, by the names that roots import them under.
     pub imports: BTreeMap<String, Imported>,
 }
 
 /// Whose sub-installation it is.
 #[derive(Clone, Copy)]
-struct Parent<'a> {
+struct ParentInstallation<'a> {
     object: &'a str,
     path: &'a str,
     /// `spec.componentDescriptor` of the root.
@@ -124,7 +124,7 @@ impl Offline<'_> {
     ///
     /// # Errors
     /// [`OfflineError`]
-    pub async fn roots(&mut self, subjects: Vec<Subject>) -> Result<Vec<Rendered>, OfflineError> {
+    pub async fn roots(&mut self, subjects: Vec<RenderSubject>) -> Result<Vec<RenderedInstallation>, OfflineError> {
         if let [subject, ..] = subjects.as_slice()
             && subjects.iter().all(|subject| subject.files.is_none())
         {
@@ -136,7 +136,7 @@ impl Offline<'_> {
                 })
                 .collect();
             let names: Vec<&str> = names.into_iter().collect();
-            let known = Names { whose: "the installations do", ..import_names(&names) };
+            let known = GivenNames { whose: "the installations do", ..import_names(&names) };
             known
                 .check(self.imports.keys())
                 .map_err(|why| OfflineError { path: subject.name.clone(), why: Box::new(why) })?;
@@ -147,16 +147,16 @@ impl Offline<'_> {
     /// What does not wait for an export that is not known is rendered; the rest says what it waits for.
     async fn siblings(
         &mut self,
-        mut left: Vec<Subject>,
-        parent: Option<Parent<'_>>,
-    ) -> Result<Vec<Rendered>, OfflineError> {
+        mut left: Vec<RenderSubject>,
+        parent: Option<ParentInstallation<'_>>,
+    ) -> Result<Vec<RenderedInstallation>, OfflineError> {
         let mut all = Vec::new();
         // Who has to come before is asked of all, also of those that are done.
-        let known: Vec<(String, Imports, Exports)> = left
+        let known: Vec<(String, ImportBindings, ExportBindings)> = left
             .iter()
             .map(|of| {
                 let promised = of.spec.optimization.as_ref().is_some_and(|promise| promise.has_no_sibling_imports);
-                let imports = if promised { Imports::default() } else { (&of.spec.imports).into() };
+                let imports = if promised { ImportBindings::default() } else { (&of.spec.imports).into() };
                 (of.name.clone(), imports, (&of.spec.exports).into())
             })
             .collect();
@@ -164,17 +164,17 @@ impl Offline<'_> {
             known.iter().map(|(name, imports, exports)| Sibling { name, imports, exports }).collect();
         let mut done: BTreeSet<String> = BTreeSet::new();
         loop {
-            let waits = |of: &Subject| {
+            let waits = |of: &RenderSubject| {
                 let this = siblings.iter().find(|sibling| sibling.name == of.name)?;
                 sibling::predecessors(*this, &siblings).into_iter().find(|name| !done.contains(*name))
             };
             let Some(next) = left.iter().position(|of| waits(of).is_none()) else {
                 for of in &left {
                     let name = waits(of).unwrap_or_default();
-                    all.push(Rendered {
+                    all.push(RenderedInstallation {
                         name: of.name.clone(),
                         waits_for: Some(format!("the exports of {name}, which are not known; give them with --values")),
-                        ..Rendered::default()
+                        ..RenderedInstallation::default()
                     });
                 }
                 return Ok(all);
@@ -191,7 +191,11 @@ impl Offline<'_> {
         }
     }
 
-    async fn one(&mut self, subject: Subject, parent: Option<Parent<'_>>) -> Result<Rendered, OfflineError> {
+    async fn one(
+        &mut self,
+        subject: RenderSubject,
+        parent: Option<ParentInstallation<'_>>,
+    ) -> Result<RenderedInstallation, OfflineError> {
         let path = parent.map_or_else(|| subject.name.clone(), |parent| format!("{}/{}", parent.path, subject.name));
         match self.rendered(subject, parent, &path).await {
             Ok(rendered) => Ok(rendered),
@@ -200,10 +204,15 @@ impl Offline<'_> {
         }
     }
 
-    async fn rendered(&mut self, subject: Subject, parent: Option<Parent<'_>>, path: &str) -> Result<Rendered, Failed> {
+    async fn rendered(
+        &mut self,
+        subject: RenderSubject,
+        parent: Option<ParentInstallation<'_>>,
+        path: &str,
+    ) -> Result<RenderedInstallation, Failed> {
         let (namespace, object, plugins) = (self.namespace.clone(), subject.object().to_owned(), self.plugins);
         let spec = &subject.spec;
-        let scope = Scope {
+        let scope = RecordWriter {
             namespace: &namespace,
             installation: &object,
             parent: parent.map(|parent| parent.object),
@@ -229,7 +238,7 @@ impl Offline<'_> {
         };
         templates.retain(|of| !not_wanted_subinstallations.contains(&of.template.name));
         let children = templates.iter().map(|template| child(template, &subject)).collect();
-        let parent = Parent { object: &object, path, above: above.or(spec.component_descriptor.as_ref()) };
+        let parent = ParentInstallation { object: &object, path, above: above.or(spec.component_descriptor.as_ref()) };
         let subinstallations = self.siblings(children, Some(parent)).await?;
         let is_exporting = !loaded.blueprint.export_executions.is_empty() || !spec.exports.is_empty();
         let exports = match self.export_values(&subject, &items, &subinstallations, &scope) {
@@ -247,7 +256,7 @@ impl Offline<'_> {
         let item = |DeployItem { template, target, conditions }: &DeployItem| {
             convert::deploy_item(template, target.as_deref(), conditions, &namespace)
         };
-        Ok(Rendered {
+        Ok(RenderedInstallation {
             name: subject.name.clone(),
             waits_for: None,
             deploy_items: items.iter().map(item).collect(),
@@ -267,7 +276,7 @@ impl Offline<'_> {
     }
 
     /// Exports belong to one installation.
-    fn export(&mut self, records: &[Record], scope: &Scope<'_>) -> Result<(), Why> {
+    fn export(&mut self, records: &[Record], scope: &RecordWriter<'_>) -> Result<(), OfflineFault> {
         for record in records {
             export::may_write(record, self.world.owner(record), scope)?;
         }
@@ -278,17 +287,17 @@ impl Offline<'_> {
     /// What is imported: of a root, what the command line gives comes first.
     fn imported(
         &self,
-        subject: &Subject,
+        subject: &RenderSubject,
         blueprint: &Blueprint,
-        scope: &Scope<'_>,
-    ) -> Result<BTreeMap<String, Imported>, Why> {
+        scope: &RecordWriter<'_>,
+    ) -> Result<BTreeMap<String, Imported>, OfflineFault> {
         if subject.files.is_some() {
             let mut known = Vec::new();
             names(&blueprint.imports, &mut known);
             import_names(&known).check(self.imports.keys())?;
             return Ok(self.imports.clone());
         }
-        let mut left = Imports::from(&subject.spec.imports);
+        let mut left = ImportBindings::from(&subject.spec.imports);
         let data = left.data.iter().map(|import| &import.name);
         let wanted: BTreeSet<String> = data.chain(left.targets.iter().map(|import| &import.name)).cloned().collect();
         let is_given = |name: &String| scope.parent.is_none() && self.imports.contains_key(name);
@@ -303,10 +312,10 @@ impl Offline<'_> {
     /// What export executions see; `None` where something of it is not known.
     fn export_values(
         &self,
-        subject: &Subject,
+        subject: &RenderSubject,
         items: &[DeployItem],
-        subinstallations: &[Rendered],
-        scope: &Scope<'_>,
+        subinstallations: &[RenderedInstallation],
+        scope: &RecordWriter<'_>,
     ) -> Option<ExportValues> {
         let known = items.is_empty() || subject.given.deploy_items.is_some();
         if !known || subinstallations.iter().any(|sub| sub.exports.is_none()) {
@@ -330,11 +339,11 @@ impl Offline<'_> {
 
 /// Where it failed: in the installation itself, or in one below it.
 enum Failed {
-    Here(Why),
+    Here(OfflineFault),
     Below(OfflineError),
 }
 
-impl<E: Into<Why>> From<E> for Failed {
+impl<E: Into<OfflineFault>> From<E> for Failed {
     fn from(why: E) -> Self {
         Failed::Here(why.into())
     }
@@ -349,8 +358,8 @@ impl From<OfflineError> for Failed {
 /// Who must have what is given.
 const BLUEPRINT: &str = "the blueprint does";
 
-fn import_names<'a>(known: &'a [&'a str]) -> Names<'a> {
-    Names { flag: "imports", what: "the import", whose: BLUEPRINT, known }
+fn import_names<'a>(known: &'a [&'a str]) -> GivenNames<'a> {
+    GivenNames { flag: "imports", what: "the import", whose: BLUEPRINT, known }
 }
 
 /// The names of all imports, conditional ones included.
@@ -362,8 +371,8 @@ fn names<'a>(of: &'a [ImportDefinition], all: &mut Vec<&'a str>) {
 }
 
 /// A sub-installation as it will be rendered.
-fn child(of: &Subinstallation, parent: &Subject) -> Subject {
-    Subject {
+fn child(of: &Subinstallation, parent: &RenderSubject) -> RenderSubject {
+    RenderSubject {
         name: of.template.name.clone(),
         spec: convert::subinstallation(&parent.spec, &of.template, of.child.as_ref()),
         files: None,
@@ -373,30 +382,32 @@ fn child(of: &Subinstallation, parent: &Subject) -> Subject {
 
 impl Given {
     /// Refuses what is given of deploy items and sub-installations that are not there.
-    fn check(&self, items: &[DeployItem], templates: &[Subinstallation]) -> Result<(), Why> {
+    fn check(&self, items: &[DeployItem], templates: &[Subinstallation]) -> Result<(), OfflineFault> {
         let items: Vec<&str> = items.iter().map(|item| item.template.name.as_str()).collect();
         let given = self.deploy_items.iter().flat_map(Map::keys);
-        Names { flag: "values", what: "exports of the deploy item", whose: BLUEPRINT, known: &items }.check(given)?;
+        GivenNames { flag: "values", what: "exports of the deploy item", whose: BLUEPRINT, known: &items }
+            .check(given)?;
         let templates: Vec<&str> = templates.iter().map(|of| of.template.name.as_str()).collect();
         let what = "values of the sub-installation";
-        Names { flag: "values", what, whose: BLUEPRINT, known: &templates }.check(self.subinstallations.keys())
+        GivenNames { flag: "values", what, whose: BLUEPRINT, known: &templates }.check(self.subinstallations.keys())
     }
 }
 
 /// The states that the command line gives.
-fn states(given: &Given, blueprint: &Blueprint) -> Result<States, Why> {
+fn states(given: &Given, blueprint: &Blueprint) -> Result<States, OfflineFault> {
     let lists = LISTS.map(|(_, list)| list);
-    Names { flag: "state", what: "states of the list", whose: BLUEPRINT, known: &lists }.check(given.state.keys())?;
+    GivenNames { flag: "state", what: "states of the list", whose: BLUEPRINT, known: &lists }
+        .check(given.state.keys())?;
     let mut states = States::default();
     for (list, name) in LISTS {
         let Some(executions) = given.state.get(name) else { continue };
         let known: Vec<StateKey> = States::keys(blueprint).filter(|key| key.list == list).collect();
         let known: Vec<&str> = known.iter().map(|key| key.execution.as_str()).collect();
         let what = "the state of the execution";
-        Names { flag: "state", what, whose: BLUEPRINT, known: &known }.check(executions.keys())?;
+        GivenNames { flag: "state", what, whose: BLUEPRINT, known: &known }.check(executions.keys())?;
         for (execution, value) in executions {
             let key = StateKey { list, execution: execution.clone() };
-            states.load(key, value.to_string().as_bytes()).map_err(|error| Why::State(error.to_string()))?;
+            states.load(key, value.to_string().as_bytes()).map_err(|error| OfflineFault::State(error.to_string()))?;
         }
     }
     Ok(states)
@@ -414,9 +425,9 @@ fn kept(states: &States) -> BTreeMap<&'static str, BTreeMap<String, Value>> {
 
 /// What the workflow of these items would delete, and never make, for what their conditions say of the imports. Conditions that
 /// read more than imports may hold. Each item has what it depends on, and its conditions.
-fn not_wanted(items: &[(&str, Vec<&str>, &Conditions)], imports: &Map<String, Value>) -> Vec<String> {
+fn not_wanted(items: &[(&str, Vec<&str>, &GateExpressions)], imports: &Map<String, Value>) -> Vec<String> {
     let document = Map::from_iter([(gate::IMPORTS.to_owned(), Value::Object(imports.clone()))]);
-    let says = |conditions: &Conditions, point: Point| {
+    let says = |conditions: &GateExpressions, point: Point| {
         let condition = conditions.get(point)?;
         let expression = gate::compile(condition.expression.as_ref()?).ok()?;
         let alone = gate::reads_imports_alone(condition, &expression);
@@ -424,11 +435,12 @@ fn not_wanted(items: &[(&str, Vec<&str>, &Conditions)], imports: &Map<String, Va
     };
     let edges = items.iter().map(|(name, before, _)| (*name, before.clone()));
     let Ok(workflow) = Workflow::new(edges) else { return Vec::new() };
-    let by_name: BTreeMap<&str, &Conditions> = items.iter().map(|(name, _, conditions)| (*name, *conditions)).collect();
-    let look = workflow.look(Direction::Forward, Policy::default(), |name| {
+    let by_name: BTreeMap<&str, &GateExpressions> =
+        items.iter().map(|(name, _, conditions)| (*name, *conditions)).collect();
+    let look = workflow.look(Direction::Forward, WorkflowPolicy::default(), |name| {
         let says = |point| by_name.get(name).and_then(|conditions| says(conditions, point)).unwrap_or_default();
         let answers = Answers { activate: says(Point::Activate), when: says(Point::When), ..Answers::default() };
-        Facts { answers, ..Facts::of(State::Absent) }
+        Facts { answers, ..Facts::of(WorkflowItemState::Absent) }
     });
     let left = look.items().iter().filter(|item| matches!(item.aim, Aim::Delete | Aim::Leave));
     left.map(|item| item.name.to_owned()).collect()

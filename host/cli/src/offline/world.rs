@@ -19,18 +19,18 @@ use orangery_api::{
 };
 use orangery_blueprint::{
     import::{DataValue, Sources, TargetObject},
-    record::{Content, Record},
+    record::{Record, RecordContent},
 };
 use serde::de::DeserializeOwned;
 
-use crate::folder::{Manifest, Origin};
+use crate::folder::{FolderManifest, ObjectOrigin};
 
 /// Why a manifest cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{origin}: this {kind} has a wrong form: {cause}; compare it with: orangery crd")]
 pub struct WorldError {
     /// Where it stands.
-    pub origin: Origin,
+    pub origin: ObjectOrigin,
     /// Its kind.
     pub kind: String,
     /// Why.
@@ -39,7 +39,7 @@ pub struct WorldError {
 
 /// All objects of one namespace.
 #[derive(Clone, Debug, Default)]
-pub struct World {
+pub struct NamespaceObjects {
     data_objects: BTreeMap<String, DataObject>,
     targets: BTreeMap<String, Target>,
     secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
@@ -49,7 +49,7 @@ pub struct World {
     installations: BTreeSet<String>,
 }
 
-fn parsed<T: DeserializeOwned>(manifest: &Manifest) -> Result<T, WorldError> {
+fn parsed<T: DeserializeOwned>(manifest: &FolderManifest) -> Result<T, WorldError> {
     serde_json::from_value(manifest.object.clone()).map_err(|error| WorldError {
         origin: manifest.origin.clone(),
         kind: manifest.kind.clone(),
@@ -65,12 +65,12 @@ fn texts(data: Option<BTreeMap<String, String>>) -> impl Iterator<Item = (String
     data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()))
 }
 
-impl World {
+impl NamespaceObjects {
     /// The objects of manifests, and their Installations in the order read. Other kinds mean nothing here.
     ///
     /// # Errors
     /// [`WorldError`]
-    pub fn of(manifests: &[Manifest]) -> Result<(Self, Vec<Installation>), WorldError> {
+    pub fn of(manifests: &[FolderManifest]) -> Result<(Self, Vec<Installation>), WorldError> {
         let (mut world, mut installations) = (Self::default(), Vec::new());
         for manifest in manifests {
             let name = manifest.name.clone();
@@ -113,12 +113,12 @@ impl World {
         let metadata = || ObjectMeta { namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
         for record in records {
             match &record.content {
-                Content::Data(_) => {
+                RecordContent::Data(_) => {
                     let mut object = DataObject { metadata: metadata(), ..DataObject::default() };
                     write_data_object(record, &mut object, &owner);
                     self.data_objects.insert(record.name.clone(), object);
                 }
-                Content::Target(_) => {
+                RecordContent::Target(_) => {
                     let mut object = Target { metadata: metadata(), ..Target::default() };
                     write_target(record, &mut object, &owner);
                     self.targets.insert(record.name.clone(), object);
@@ -130,8 +130,8 @@ impl World {
     /// The installation that wrote what a record would overwrite.
     pub fn owner(&self, record: &Record) -> Option<&str> {
         match &record.content {
-            Content::Data(_) => self.data_objects.get(&record.name)?.parent_installation(),
-            Content::Target(_) => self.targets.get(&record.name)?.parent_installation(),
+            RecordContent::Data(_) => self.data_objects.get(&record.name)?.parent_installation(),
+            RecordContent::Target(_) => self.targets.get(&record.name)?.parent_installation(),
         }
     }
 
@@ -173,7 +173,7 @@ impl World {
     }
 }
 
-impl Sources for World {
+impl Sources for NamespaceObjects {
     fn data_object(&self, name: &str) -> Option<DataValue> {
         self.data_objects.get(name).map(DataValue::from)
     }

@@ -18,33 +18,33 @@ use orangery_api::{
     marks::{Marks, Operation},
 };
 
-use crate::tree::{Kind, Node, Objects, Progress, Standing, Tree, Trouble, cause};
+use crate::tree::{ItemProgress, NodeKind, NodeState, Objects, Tree, TreeNode, Trouble, cause};
 
 /// Namespace and name.
-type Id = (String, String);
+type ObjectId = (String, String);
 
 /// The objects by what they belong to.
 struct Family<'a> {
-    installations: BTreeMap<Id, &'a Installation>,
-    subinstallations: BTreeMap<Id, Vec<&'a Installation>>,
-    executions: BTreeMap<Id, &'a Execution>,
+    installations: BTreeMap<ObjectId, &'a Installation>,
+    subinstallations: BTreeMap<ObjectId, Vec<&'a Installation>>,
+    executions: BTreeMap<ObjectId, &'a Execution>,
     /// Executions by the installation they belong to.
-    owned: BTreeMap<Id, &'a Execution>,
-    items: BTreeMap<Id, Vec<&'a DeployItem>>,
+    owned: BTreeMap<ObjectId, &'a Execution>,
+    items: BTreeMap<ObjectId, Vec<&'a DeployItem>>,
     /// Installations that have their place. Guards against rings of labels, which only a forger makes.
-    placed: BTreeSet<Id>,
+    placed: BTreeSet<ObjectId>,
 }
 
 /// What a child needs to know of its parent.
 #[derive(Clone, Copy)]
-struct Parent<'a> {
+struct ParentNode<'a> {
     job: &'a str,
     is_at_work: bool,
 }
 
 pub(super) fn tree(objects: &Objects) -> Tree {
     let mut family = Family::of(objects);
-    let installations: Vec<(Id, &Installation)> =
+    let installations: Vec<(ObjectId, &Installation)> =
         family.installations.iter().map(|(id, installation)| (id.clone(), *installation)).collect();
     let mut roots = Vec::new();
     for (_, installation) in &installations {
@@ -66,22 +66,22 @@ pub(super) fn tree(objects: &Objects) -> Tree {
     Tree { roots }
 }
 
-fn id(object: &impl Marks) -> Id {
+fn id(object: &impl Marks) -> ObjectId {
     let meta = object.meta();
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
-fn beside(object: &impl Marks, name: &str) -> Id {
+fn beside(object: &impl Marks, name: &str) -> ObjectId {
     (object.meta().namespace.clone().unwrap_or_default(), name.to_owned())
 }
 
-fn parent_id(installation: &Installation) -> Option<Id> {
+fn parent_id(installation: &Installation) -> Option<ObjectId> {
     let name = installation.parent_installation().or_else(|| installation.label(label::ENCOMPASSED_BY))?;
     Some(beside(installation, name))
 }
 
 /// The installation of an execution: its owner, else the one of the same name.
-fn owner_of(execution: &Execution) -> Id {
+fn owner_of(execution: &Execution) -> ObjectId {
     execution.parent_installation().map_or_else(|| id(execution), |name| beside(execution, name))
 }
 
@@ -107,7 +107,7 @@ impl<'a> Family<'a> {
         family
     }
 
-    fn installation(&mut self, installation: &'a Installation, parent: Option<Parent<'_>>) -> Option<Node> {
+    fn installation(&mut self, installation: &'a Installation, parent: Option<ParentNode<'_>>) -> Option<TreeNode> {
         let own_id = id(installation);
         if !self.placed.insert(own_id.clone()) {
             return None;
@@ -120,31 +120,31 @@ impl<'a> Family<'a> {
                     !status.dependents_to_trigger.is_empty() || !status.pending_operation.is_empty()
                 }));
         let times = status.and_then(|status| status.transition_times.as_ref());
-        let mut node = node(installation, Kind::Installation, times, Asked { parent, is_requested });
+        let mut node = node(installation, NodeKind::Installation, times, ExpectedJob { parent, is_requested });
         if let Some(title) = installation.annotation(annotation::SUBINSTALLATION_NAME) {
             node.title = title.to_owned();
         }
-        if node.standing == Standing::Idle && parent.is_none() {
+        if node.standing == NodeState::Idle && parent.is_none() {
             node.waits_for = Some(format!("awaits a trigger: orangery reconcile {} -n {}", node.name, node.namespace));
         }
-        let below = Parent { job: installation.job_id(), is_at_work: !node.standing.is_final() };
+        let below = ParentNode { job: installation.job_id(), is_at_work: !node.standing.is_final() };
         let execution = self.owned.get(&own_id).copied();
         if let Some(execution) = execution {
             let title = node.title.clone();
-            node.children.push(Node { title, ..self.execution(execution, Some(below)) });
+            node.children.push(TreeNode { title, ..self.execution(execution, Some(below)) });
         }
         let mut subinstallations = self.subinstallations.get(&own_id).cloned().unwrap_or_default();
         subinstallations.sort_by_key(|sub| (sub.annotation(annotation::SUBINSTALLATION_NAME), id(*sub)));
-        let mut children: Vec<Node> = Vec::new();
+        let mut children: Vec<TreeNode> = Vec::new();
         for sub in subinstallations {
             children.extend(self.installation(sub, Some(below)));
         }
         if let Some(workflow) = status.and_then(|status| status.workflow.as_ref()) {
-            let mut whose = Whose { kind: Kind::Installation, of: &own_id, nodes: children };
+            let mut whose = Whose { kind: NodeKind::Installation, of: &own_id, nodes: children };
             for of in workflow.subinstallations.iter().filter(|of| !of.conditions.is_empty()) {
                 whose.show_conditions((&of.name, &of.conditions), &below);
             }
-            if node.standing == Standing::Succeeded {
+            if node.standing == NodeState::Succeeded {
                 whose.show_left(workflow.subinstallations.iter().map(|of| &of.name));
             }
             children = whose.nodes;
@@ -154,10 +154,10 @@ impl<'a> Family<'a> {
         Some(node)
     }
 
-    fn execution(&self, execution: &'a Execution, parent: Option<Parent<'_>>) -> Node {
+    fn execution(&self, execution: &'a Execution, parent: Option<ParentNode<'_>>) -> TreeNode {
         let times = execution.status.as_ref().and_then(|status| status.transition_times.as_ref());
-        let mut node = node(execution, Kind::Execution, times, Asked { parent, is_requested: false });
-        let below = Parent { job: execution.job_id(), is_at_work: !node.standing.is_final() };
+        let mut node = node(execution, NodeKind::Execution, times, ExpectedJob { parent, is_requested: false });
+        let below = ParentNode { job: execution.job_id(), is_at_work: !node.standing.is_final() };
         let mut items = self.items.get(&id(execution)).cloned().unwrap_or_default();
         // An unreadable list leaves the order of the names; the execution's own error tells of it.
         let order: Vec<String> =
@@ -171,35 +171,35 @@ impl<'a> Family<'a> {
         let status = execution.status.as_ref();
         let conditional = status.map(|status| status.items.as_slice()).unwrap_or_default();
         if !conditional.is_empty() {
-            let mut whose = Whose { kind: Kind::DeployItem, of: &id(execution), nodes: node.children };
+            let mut whose = Whose { kind: NodeKind::DeployItem, of: &id(execution), nodes: node.children };
             for item in conditional {
                 whose.show_conditions((&item.name, &item.conditions), &below);
             }
-            if node.standing == Standing::Succeeded {
+            if node.standing == NodeState::Succeeded {
                 whose.show_left(order.iter());
             }
             node.children = whose.nodes;
         }
         node.children.sort_by_key(|item| order.iter().position(|name| *name == item.title).unwrap_or(usize::MAX));
-        let done = node.children.iter().filter(|item| item.standing == Standing::Succeeded).count();
+        let done = node.children.iter().filter(|item| item.standing == NodeState::Succeeded).count();
         // An item that is not wanted is none of those to be done.
         let left_out =
-            |item: &&Node| item.job.is_empty() && item.standing == Standing::Idle && item.waits_for.is_some();
+            |item: &&TreeNode| item.job.is_empty() && item.standing == NodeState::Idle && item.waits_for.is_some();
         let total = node.children.len() - node.children.iter().filter(left_out).count();
-        node.items = Some(Progress { done, total });
+        node.items = Some(ItemProgress { done, total });
         tell_stopped(&mut node);
         node
     }
 }
 
 /// Says of what a failed job did not come to that it was another's failure that kept it.
-fn tell_stopped(node: &mut Node) {
+fn tell_stopped(node: &mut TreeNode) {
     let why = match node.phase.as_str() {
         "Failed" => "not started: another one failed",
         "DeleteFailed" => "not deleted: another one could not be",
         _ => return,
     };
-    let left = node.children.iter_mut().filter(|child| child.standing == Standing::Idle && child.waits_for.is_none());
+    let left = node.children.iter_mut().filter(|child| child.standing == NodeState::Idle && child.waits_for.is_none());
     for child in left {
         child.waits_for = Some(why.to_owned());
     }
@@ -209,11 +209,11 @@ fn item_title(item: &DeployItem) -> String {
     item.label(label::ITEM_NAME).map_or_else(|| id(item).1, str::to_owned)
 }
 
-fn deploy_item(item: &DeployItem, parent: Option<Parent<'_>>) -> Node {
+fn deploy_item(item: &DeployItem, parent: Option<ParentNode<'_>>) -> TreeNode {
     let status = item.status.as_ref();
     let times = status.and_then(|status| status.transition_times.as_ref());
     let is_requested = parent.is_none() && item.operation() == Some(Operation::TestReconcile);
-    let mut node = node(item, Kind::DeployItem, times, Asked { parent, is_requested });
+    let mut node = node(item, NodeKind::DeployItem, times, ExpectedJob { parent, is_requested });
     node.title = item_title(item);
     node.item_type = Some(item.spec.type_.clone());
     node.target = item.spec.target.as_ref().map(|target| target.name.clone());
@@ -225,10 +225,10 @@ fn deploy_item(item: &DeployItem, parent: Option<Parent<'_>>) -> Node {
 }
 
 /// Says of each pending item which of its predecessors it waits for.
-fn name_predecessors(nodes: &mut [Node], items: &[&DeployItem]) {
+fn name_predecessors(nodes: &mut [TreeNode], items: &[&DeployItem]) {
     let succeeded: BTreeSet<String> =
-        nodes.iter().filter(|node| node.standing == Standing::Succeeded).map(|node| node.title.clone()).collect();
-    for node in nodes.iter_mut().filter(|node| node.standing == Standing::Pending) {
+        nodes.iter().filter(|node| node.standing == NodeState::Succeeded).map(|node| node.title.clone()).collect();
+    for node in nodes.iter_mut().filter(|node| node.standing == NodeState::Pending) {
         let Some(item) = items.iter().find(|item| id(**item).1 == node.name) else { continue };
         let waiting: Vec<&str> = item
             .annotation(annotation::DEPENDS_ON)
@@ -245,16 +245,16 @@ fn name_predecessors(nodes: &mut [Node], items: &[&DeployItem]) {
 
 /// The items of an object that conditions have a say in.
 struct Whose<'a> {
-    kind: Kind,
+    kind: NodeKind,
     /// The object.
-    of: &'a Id,
-    nodes: Vec<Node>,
+    of: &'a ObjectId,
+    nodes: Vec<TreeNode>,
 }
 
 impl Whose<'_> {
     /// Says of an item what its conditions hold up. One without an object, which is not wanted or not decided upon, gets a place of
     /// its own.
-    fn show_conditions(&mut self, (name, conditions): (&str, &[ItemCondition]), parent: &Parent<'_>) {
+    fn show_conditions(&mut self, (name, conditions): (&str, &[ItemCondition]), parent: &ParentNode<'_>) {
         // The one that holds it up is the last that was asked.
         let unmet = conditions.iter().rfind(|condition| condition.status != "True");
         let held = unmet.map(|condition| match (condition.type_.as_str(), condition.status.as_str()) {
@@ -271,8 +271,8 @@ impl Whose<'_> {
                 node.waits_for = held.or(node.waits_for.take());
             }
             None => {
-                let standing = if decided || !parent.is_at_work { Standing::Idle } else { Standing::Pending };
-                self.nodes.push(Node {
+                let standing = if decided || !parent.is_at_work { NodeState::Idle } else { NodeState::Pending };
+                self.nodes.push(TreeNode {
                     since: unmet.map(|condition| condition.last_transition_time.0.to_string()),
                     waits_for: held,
                     conditions: conditions.to_vec(),
@@ -286,16 +286,16 @@ impl Whose<'_> {
     fn show_left<'n>(&mut self, names: impl Iterator<Item = &'n String>) {
         let known: BTreeSet<String> = self.nodes.iter().map(|node| node.title.clone()).collect();
         for name in names.filter(|name| !known.contains(*name)) {
-            self.nodes.push(Node {
+            self.nodes.push(TreeNode {
                 waits_for: Some("not wanted: what it depends on is not there".to_owned()),
-                ..self.without_object(name, Standing::Idle)
+                ..self.without_object(name, NodeState::Idle)
             });
         }
     }
 
     /// The place of an item that has no object.
-    fn without_object(&self, name: &str, standing: Standing) -> Node {
-        Node {
+    fn without_object(&self, name: &str, standing: NodeState) -> TreeNode {
+        TreeNode {
             kind: self.kind,
             namespace: self.of.0.clone(),
             name: name.to_owned(),
@@ -319,15 +319,20 @@ impl Whose<'_> {
 
 /// What is asked of an object, beside its own status.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    parent: Option<Parent<'a>>,
+struct ExpectedJob<'a> {
+    parent: Option<ParentNode<'a>>,
     is_requested: bool,
 }
 
-fn node<K: Marks + Job>(object: &K, kind: Kind, times: Option<&TransitionTimes>, asked: Asked<'_>) -> Node {
+fn node<K: Marks + Job>(
+    object: &K,
+    kind: NodeKind,
+    times: Option<&TransitionTimes>,
+    asked: ExpectedJob<'_>,
+) -> TreeNode {
     let (namespace, name) = id(object);
     let standing = standing(object, asked);
-    Node {
+    TreeNode {
         kind,
         namespace,
         title: name.clone(),
@@ -339,31 +344,35 @@ fn node<K: Marks + Job>(object: &K, kind: Kind, times: Option<&TransitionTimes>,
         target: None,
         plugin: None,
         items: None,
-        took: if standing == Standing::Succeeded || standing == Standing::Failed { times.and_then(took) } else { None },
+        took: if standing == NodeState::Succeeded || standing == NodeState::Failed {
+            times.and_then(took)
+        } else {
+            None
+        },
         since: since(object, standing, times).map(|since| since.0.to_string()),
-        waits_for: (standing == Standing::Running).then(|| waits_for(object)).flatten(),
-        error: (standing == Standing::Failed).then(|| object.last_error().map_or_else(untold, trouble)),
+        waits_for: (standing == NodeState::Running).then(|| waits_for(object)).flatten(),
+        error: (standing == NodeState::Failed).then(|| object.last_error().map_or_else(untold, trouble)),
         conditions: Vec::new(),
         children: Vec::new(),
     }
 }
 
-fn standing<K: Marks + Job>(object: &K, asked: Asked<'_>) -> Standing {
+fn standing<K: Marks + Job>(object: &K, asked: ExpectedJob<'_>) -> NodeState {
     if !object.job_finished() || asked.is_requested {
-        return Standing::Running;
+        return NodeState::Running;
     }
     if let Some(parent) = asked.parent
         && parent.job != object.job_id()
     {
-        return if parent.is_at_work { Standing::Pending } else { Standing::Idle };
+        return if parent.is_at_work { NodeState::Pending } else { NodeState::Idle };
     }
     match object.phase() {
-        "DeleteFailed" => Standing::Failed,
-        _ if object.is_deleting() => Standing::Running,
-        "Failed" => Standing::Failed,
-        "Succeeded" if awaits_trigger(object.conditions()) => Standing::Idle,
-        "Succeeded" => Standing::Succeeded,
-        _ => Standing::Idle,
+        "DeleteFailed" => NodeState::Failed,
+        _ if object.is_deleting() => NodeState::Running,
+        "Failed" => NodeState::Failed,
+        "Succeeded" if awaits_trigger(object.conditions()) => NodeState::Idle,
+        "Succeeded" => NodeState::Succeeded,
+        _ => NodeState::Idle,
     }
 }
 
@@ -379,14 +388,14 @@ fn took(times: &TransitionTimes) -> Option<Duration> {
 }
 
 /// When it ended, or began to wait for what it waits for; nothing of what is not reached, or has succeeded.
-fn since<'a, K: Job>(object: &'a K, standing: Standing, times: Option<&'a TransitionTimes>) -> Option<&'a Time> {
+fn since<'a, K: Job>(object: &'a K, standing: NodeState, times: Option<&'a TransitionTimes>) -> Option<&'a Time> {
     match standing {
-        Standing::Idle | Standing::Pending | Standing::Succeeded => None,
-        Standing::Failed => match condition::find(object.conditions(), "Ready") {
+        NodeState::Idle | NodeState::Pending | NodeState::Succeeded => None,
+        NodeState::Failed => match condition::find(object.conditions(), "Ready") {
             Some(ready) => Some(&ready.last_transition_time),
             None => object.last_error().map(|error| &error.last_update_time),
         },
-        Standing::Running => match condition::find(object.conditions(), "Progressing") {
+        NodeState::Running => match condition::find(object.conditions(), "Progressing") {
             Some(progressing) => Some(&progressing.last_update_time),
             None => times?.trigger_time.as_ref(),
         },

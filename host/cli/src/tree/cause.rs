@@ -3,16 +3,16 @@
 use orangery_core::error::Code;
 use serde::Serialize;
 
-use crate::tree::{Kind, Node, Tree, Trouble};
+use crate::tree::{NodeKind, Tree, TreeNode, Trouble};
 
 /// A node that failed by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Cause<'a> {
+pub struct NodeFailure<'a> {
     /// Where it is: namespace, root installation, sub-installations and deploy item, with slashes between.
     pub path: String,
     /// The object's kind.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Its namespace.
     pub namespace: &'a str,
     /// Its name.
@@ -27,14 +27,14 @@ pub struct Cause<'a> {
     title: &'a str,
 }
 
-impl Cause<'_> {
+impl NodeFailure<'_> {
     /// What failed, in words.
     pub fn subject(&self) -> String {
         match self.kind {
-            Kind::Installation => format!("installation {}", self.path),
-            Kind::Execution => format!("the execution of installation {}", self.installation),
-            Kind::DeployItem if self.installation.is_empty() => format!("deploy item {}", self.path),
-            Kind::DeployItem => format!("deploy item {} of installation {}", self.title, self.installation),
+            NodeKind::Installation => format!("installation {}", self.path),
+            NodeKind::Execution => format!("the execution of installation {}", self.installation),
+            NodeKind::DeployItem if self.installation.is_empty() => format!("deploy item {}", self.path),
+            NodeKind::DeployItem => format!("deploy item {} of installation {}", self.title, self.installation),
         }
     }
 
@@ -55,7 +55,7 @@ impl Cause<'_> {
     }
 }
 
-pub(super) fn causes(tree: &Tree) -> Vec<Cause<'_>> {
+pub(super) fn causes(tree: &Tree) -> Vec<NodeFailure<'_>> {
     let mut found = Vec::new();
     for root in &tree.roots {
         collect(root, &root.namespace, "", &mut found);
@@ -64,15 +64,15 @@ pub(super) fn causes(tree: &Tree) -> Vec<Cause<'_>> {
 }
 
 /// `above` is the path of what the node belongs to, `installation` that of the nearest installation.
-fn collect<'a>(node: &'a Node, above: &str, installation: &str, found: &mut Vec<Cause<'a>>) {
+fn collect<'a>(node: &'a TreeNode, above: &str, installation: &str, found: &mut Vec<NodeFailure<'a>>) {
     // An execution has the name of its installation: its own step would say nothing.
     let path = match node.kind {
-        Kind::Execution if !installation.is_empty() => above.to_owned(),
-        Kind::Installation | Kind::Execution | Kind::DeployItem => format!("{above}/{}", node.title),
+        NodeKind::Execution if !installation.is_empty() => above.to_owned(),
+        NodeKind::Installation | NodeKind::Execution | NodeKind::DeployItem => format!("{above}/{}", node.title),
     };
-    let installation = if node.kind == Kind::Installation { path.as_str() } else { installation };
+    let installation = if node.kind == NodeKind::Installation { path.as_str() } else { installation };
     if let Some(trouble) = node.error.as_ref().filter(|_| node.is_cause()) {
-        found.push(Cause {
+        found.push(NodeFailure {
             path: path.clone(),
             kind: node.kind,
             namespace: &node.namespace,

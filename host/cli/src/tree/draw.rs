@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::{
     terminal::{Ink, Paint},
-    tree::{Kind, Node, Standing, Tree},
+    tree::{NodeKind, NodeState, Tree, TreeNode},
 };
 
 /// How a tree is drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct TreeView<'a> {
     /// Colours.
     pub ink: Ink,
     /// With object names, jobs and plugins.
@@ -21,12 +21,12 @@ pub struct View<'a> {
 }
 
 /// A line of the drawing, before it is painted.
-struct Row {
+struct TreeRow {
     cells: Vec<(Paint, String)>,
 }
 
 /// Draws the tree, a line a node, aligned in columns: name, kind, phase, and what there is to say.
-pub fn lines(tree: &Tree, view: View<'_>) -> Vec<String> {
+pub fn lines(tree: &Tree, view: TreeView<'_>) -> Vec<String> {
     let names_namespaces = tree.roots.iter().any(|root| root.namespace != view.home);
     let mut rows = Vec::new();
     for root in &tree.roots {
@@ -38,7 +38,7 @@ pub fn lines(tree: &Tree, view: View<'_>) -> Vec<String> {
 }
 
 /// Adds the rows of a node. `lead` stands before its name, `below` before the branches of its children.
-fn push(node: &Node, lead: &str, below: &str, is_wide: bool, rows: &mut Vec<Row>) {
+fn push(node: &TreeNode, lead: &str, below: &str, is_wide: bool, rows: &mut Vec<TreeRow>) {
     let label = match (&node.item_type, &node.target) {
         (Some(item_type), Some(target)) if is_wide => format!("{} ({} → {target})", node.title, short(item_type)),
         (Some(item_type), Some(target)) => format!("{} ({} → {})", node.title, short(item_type), abbreviated(target)),
@@ -55,7 +55,7 @@ fn push(node: &Node, lead: &str, below: &str, is_wide: bool, rows: &mut Vec<Row>
         let plugin = node.plugin.clone().unwrap_or_default();
         cells.extend([node.name.clone(), node.job.clone(), plugin].map(|text| (Paint::Dim, text)));
     }
-    rows.push(Row { cells });
+    rows.push(TreeRow { cells });
     let mut children = node.children.iter().peekable();
     while let Some(child) = children.next() {
         let (branch, guide) = if children.peek().is_some() { ("├─ ", "│  ") } else { ("└─ ", "   ") };
@@ -75,16 +75,16 @@ fn abbreviated(target: &str) -> String {
 }
 
 /// The phase column: the phase, or the word for having none.
-pub(super) fn phase(node: &Node) -> (Paint, String) {
+pub(super) fn phase(node: &TreeNode) -> (Paint, String) {
     let or = |word: &str| if node.phase.is_empty() { word.to_owned() } else { node.phase.clone() };
     match node.standing {
-        Standing::Idle => (Paint::Dim, or("Idle")),
-        Standing::Pending => (Paint::Dim, "Pending".to_owned()),
-        Standing::Running => {
+        NodeState::Idle => (Paint::Dim, or("Idle")),
+        NodeState::Pending => (Paint::Dim, "Pending".to_owned()),
+        NodeState::Running => {
             (Paint::Busy, if is_resting(&node.phase) { "Requested".to_owned() } else { node.phase.clone() })
         }
-        Standing::Succeeded => (Paint::Good, or("Succeeded")),
-        Standing::Failed => (Paint::Bad, or("Failed")),
+        NodeState::Succeeded => (Paint::Good, or("Succeeded")),
+        NodeState::Failed => (Paint::Bad, or("Failed")),
     }
 }
 
@@ -94,12 +94,12 @@ fn is_resting(phase: &str) -> bool {
 }
 
 /// What there is to say: how far, how long, what it waits for, why it failed.
-pub(super) fn note(node: &Node) -> String {
+pub(super) fn note(node: &TreeNode) -> String {
     let mut notes = Vec::new();
-    if node.kind == Kind::Execution {
+    if node.kind == NodeKind::Execution {
         notes.extend(node.items.map(|items| format!("{}/{}", items.done, items.total)));
     }
-    notes.extend(node.took.and_then(length).filter(|_| node.kind != Kind::Execution));
+    notes.extend(node.took.and_then(length).filter(|_| node.kind != NodeKind::Execution));
     notes.extend(node.waits_for.as_deref().and_then(|text| text.lines().next()).map(str::to_owned));
     notes.extend(node.error.as_ref().map(|error| error.reason.clone()));
     notes.join("  ")
@@ -120,7 +120,7 @@ pub(super) fn length(took: Duration) -> Option<String> {
 }
 
 /// The width of each column.
-fn widths(rows: &[Row]) -> Vec<usize> {
+fn widths(rows: &[TreeRow]) -> Vec<usize> {
     let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or_default();
     let width = |column: usize| {
         rows.iter()
@@ -132,8 +132,8 @@ fn widths(rows: &[Row]) -> Vec<usize> {
     (0..columns).map(width).collect()
 }
 
-impl Row {
-    fn render(&self, widths: &[usize], view: View<'_>) -> String {
+impl TreeRow {
+    fn render(&self, widths: &[usize], view: TreeView<'_>) -> String {
         let mut left = view.columns.unwrap_or(usize::MAX);
         let mut line = String::new();
         let last = self.cells.iter().rposition(|(_, text)| !text.is_empty()).unwrap_or_default();

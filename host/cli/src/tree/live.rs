@@ -9,13 +9,13 @@ use std::{
 use crate::{
     terminal::{Size, Terminal},
     tree::{
-        Kind, Node, Standing, Tree,
-        draw::{self, View},
+        NodeKind, NodeState, Tree, TreeNode,
+        draw::{self, TreeView},
     },
 };
 
 /// Kind, namespace and name.
-type Id = (Kind, String, String);
+type LiveObjectId = (NodeKind, String, String);
 
 /// How long a node is at work.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,8 @@ pub struct Live {
     /// Lines on the terminal that the next drawing replaces.
     drawn: usize,
     /// What was said of each node, where nothing can be redrawn.
-    said: BTreeMap<Id, String>,
-    timings: BTreeMap<Id, Timing>,
+    said: BTreeMap<LiveObjectId, String>,
+    timings: BTreeMap<LiveObjectId, Timing>,
 }
 
 impl Live {
@@ -60,7 +60,7 @@ impl Live {
             return self.redraw(terminal, &tree, size);
         }
         self.append(terminal, &tree, at)?;
-        let view = View { ink: terminal.ink(), is_wide: false, home: &self.home, columns: None };
+        let view = TreeView { ink: terminal.ink(), is_wide: false, home: &self.home, columns: None };
         draw::lines(&tree, view).into_iter().try_for_each(|line| terminal.line(line))
     }
 
@@ -74,22 +74,23 @@ impl Live {
         each(&mut tree.roots, &mut |node| {
             let timing = self.timings.get(&id(node)).copied();
             let now = match (node.standing, timing) {
-                (Standing::Running, None | Some(Timing::Took(_))) => Timing::Since(at),
-                (Standing::Succeeded | Standing::Failed, Some(Timing::Since(since))) => {
+                (NodeState::Running, None | Some(Timing::Took(_))) => Timing::Since(at),
+                (NodeState::Succeeded | NodeState::Failed, Some(Timing::Since(since))) => {
                     Timing::Took(at.saturating_sub(since))
                 }
                 (_, Some(timing)) => timing,
                 (_, None) => return,
             };
             self.timings.insert(id(node), now);
-            if let (Timing::Took(took), Standing::Succeeded | Standing::Failed) = (now, node.standing) {
+            if let (Timing::Took(took), NodeState::Succeeded | NodeState::Failed) = (now, node.standing) {
                 node.took = Some(took);
             }
         });
     }
 
     fn redraw(&mut self, terminal: &mut Terminal, tree: &Tree, size: Size) -> io::Result<()> {
-        let view = View { ink: terminal.ink(), is_wide: false, home: &self.home, columns: Some(size.columns.get()) };
+        let view =
+            TreeView { ink: terminal.ink(), is_wide: false, home: &self.home, columns: Some(size.columns.get()) };
         let lines = fitting(tree, view, size.rows.get().saturating_sub(1).max(1));
         let mut text = String::new();
         if self.drawn > 0 {
@@ -122,7 +123,7 @@ impl Live {
         lines.into_iter().try_for_each(|line| terminal.line(format_args!("{:>8.3}s  {line}", at.as_secs_f64())))
     }
 
-    fn tell(&self, node: &Node, above: &str, said: &mut BTreeMap<Id, String>, lines: &mut Vec<String>) {
+    fn tell(&self, node: &TreeNode, above: &str, said: &mut BTreeMap<LiveObjectId, String>, lines: &mut Vec<String>) {
         let path = format!("{above}{}", node.title);
         let (_, phase) = draw::phase(node);
         if self.said.get(&id(node)) != Some(&phase) {
@@ -132,17 +133,17 @@ impl Live {
         said.insert(id(node), phase);
         let below = format!("{path}/");
         for child in &node.children {
-            let above = if child.kind == Kind::Execution { above } else { below.as_str() };
+            let above = if child.kind == NodeKind::Execution { above } else { below.as_str() };
             self.tell(child, above, said, lines);
         }
     }
 }
 
-fn id(node: &Node) -> Id {
+fn id(node: &TreeNode) -> LiveObjectId {
     (node.kind, node.namespace.clone(), node.name.clone())
 }
 
-fn each(nodes: &mut [Node], visit: &mut impl FnMut(&mut Node)) {
+fn each(nodes: &mut [TreeNode], visit: &mut impl FnMut(&mut TreeNode)) {
     for node in nodes {
         visit(node);
         each(&mut node.children, visit);
@@ -150,13 +151,13 @@ fn each(nodes: &mut [Node], visit: &mut impl FnMut(&mut Node)) {
 }
 
 /// The lines that fit: where the whole tree does not, roots that succeeded are only counted, and the rest is cut.
-fn fitting(tree: &Tree, view: View<'_>, rows: usize) -> Vec<String> {
+fn fitting(tree: &Tree, view: TreeView<'_>, rows: usize) -> Vec<String> {
     let whole = draw::lines(tree, view);
     if whole.len() <= rows {
         return whole;
     }
-    let (succeeded, others): (Vec<&Node>, Vec<&Node>) =
-        tree.roots.iter().partition(|root| root.standing == Standing::Succeeded);
+    let (succeeded, others): (Vec<&TreeNode>, Vec<&TreeNode>) =
+        tree.roots.iter().partition(|root| root.standing == NodeState::Succeeded);
     let others = Tree { roots: others.into_iter().cloned().collect() };
     let mut lines = draw::lines(&others, view);
     if !succeeded.is_empty() {
@@ -170,7 +171,7 @@ fn fitting(tree: &Tree, view: View<'_>, rows: usize) -> Vec<String> {
     }
     lines
 }
-fn collect_titles<'a>(node: &'a Node, titles: &mut BTreeSet<&'a str>) {
+fn collect_titles<'a>(node: &'a TreeNode, titles: &mut BTreeSet<&'a str>) {
     titles.insert(&node.title);
     node.children.iter().for_each(|child| collect_titles(child, titles));
 }

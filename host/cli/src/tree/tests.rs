@@ -10,7 +10,7 @@ use crate::{
     terminal::{Appearance, Ink, Size, tests::shown},
     tree::{
         Objects, Tree,
-        draw::{self, View, lines},
+        draw::{self, TreeView, lines},
         live::Live,
     },
 };
@@ -79,10 +79,10 @@ fn merged(mut left: Value, right: Value) -> Value {
 }
 
 fn plain(tree: &Tree) -> String {
-    text(tree, View { ink: Ink::Plain, is_wide: false, home: "default", columns: None })
+    text(tree, TreeView { ink: Ink::Plain, is_wide: false, home: "default", columns: None })
 }
 
-fn text(tree: &Tree, view: View<'_>) -> String {
+fn text(tree: &Tree, view: TreeView<'_>) -> String {
     lines(tree, view).into_iter().fold(String::from("\n"), |text, line| text + &line + "\n")
 }
 
@@ -288,7 +288,7 @@ fn a_wide_view_has_object_names_jobs_and_plugins() {
         .item("app", "item", json!({}), status("Succeeded", true, deployer))
         .tree();
     assert_eq!(
-        text(&tree, View { ink: Ink::Plain, is_wide: true, home: "", columns: None }),
+        text(&tree, TreeView { ink: Ink::Plain, is_wide: true, home: "", columns: None }),
         "
 default/app                                 Installation  Succeeded       app           job-1
 └─ app                                      Execution     Succeeded  1/1  app           job-1
@@ -299,7 +299,7 @@ default/app                                 Installation  Succeeded       app   
 
 #[test]
 fn colours_tell_phases_apart_and_long_lines_are_cut() {
-    let view = View { ink: Ink::Colours, is_wide: false, home: "default", columns: Some(24) };
+    let view = TreeView { ink: Ink::Colours, is_wide: false, home: "default", columns: Some(24) };
     let tree = Given::default().installation("hello", json!({}), status("Succeeded", true, json!({}))).tree();
     assert_eq!(lines(&tree, view), ["hello  \u{1b}[2mInstallation\u{1b}[0m  \u{1b}[32mSu…\u{1b}[0m"]);
 }

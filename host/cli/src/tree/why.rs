@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use orangery_core::step::{Until, Wait};
 use serde::Serialize;
 
-use crate::tree::{Kind, Node, Standing, Tree, Trouble};
+use crate::tree::{NodeKind, NodeState, Tree, TreeNode, Trouble};
 
 /// A chain of objects, each of which stands as it does because of the next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Why<'a> {
+pub struct CauseChain<'a> {
     /// From the object asked about to the one where the reason lies; never empty.
     pub chain: Vec<Link<'a>>,
     /// Why the last one failed, if it did.
@@ -26,7 +26,7 @@ pub struct Why<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct Link<'a> {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Its namespace.
     pub namespace: &'a str,
     /// Its name.
@@ -36,7 +36,7 @@ pub struct Link<'a> {
     /// The phase on the wire.
     pub phase: &'a str,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: NodeState,
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<&'a str>,
@@ -46,23 +46,23 @@ pub struct Link<'a> {
     pub others: usize,
 }
 
-type Id<'a> = (Kind, &'a str, &'a str);
+type NodeId<'a> = (NodeKind, &'a str, &'a str);
 
 /// All nodes by kind, namespace and name, with what each belongs to.
-struct Places<'a> {
-    nodes: BTreeMap<Id<'a>, (&'a Node, Option<Id<'a>>)>,
+struct NodeIndex<'a> {
+    nodes: BTreeMap<NodeId<'a>, (&'a TreeNode, Option<NodeId<'a>>)>,
 }
 
 /// What stands next in the chain, and how many stand beside it.
-struct Step<'a> {
-    next: Option<&'a Node>,
+struct ChainStep<'a> {
+    next: Option<&'a TreeNode>,
     others: usize,
 }
 
 impl Tree {
     /// Why an object stands as it does; `None` where there is no such object.
-    pub fn why(&self, kind: Kind, namespace: &str, name: &str) -> Option<Why<'_>> {
-        let places = Places::of(self);
+    pub fn why(&self, kind: NodeKind, namespace: &str, name: &str) -> Option<CauseChain<'_>> {
+        let places = NodeIndex::of(self);
         let (mut node, _) = places.nodes.get(&(kind, namespace, name)).copied()?;
         let mut seen = BTreeSet::new();
         let mut chain = Vec::new();
@@ -75,11 +75,11 @@ impl Tree {
                 None => break,
             }
         }
-        Some(Why { chain, error: node.error.as_ref(), fix: fix(node) })
+        Some(CauseChain { chain, error: node.error.as_ref(), fix: fix(node) })
     }
 }
 
-impl Why<'_> {
+impl CauseChain<'_> {
     /// The chain as lines, and below it the error of the last object in full.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -108,7 +108,7 @@ impl Why<'_> {
 }
 
 impl<'a> Link<'a> {
-    fn of(node: &'a Node, step: &Step<'a>) -> Self {
+    fn of(node: &'a TreeNode, step: &ChainStep<'a>) -> Self {
         Self {
             kind: node.kind,
             namespace: &node.namespace,
@@ -125,24 +125,24 @@ impl<'a> Link<'a> {
     fn subject(&self) -> String {
         match self.kind {
             // One that has no object has no name of its own.
-            Kind::DeployItem if self.title == self.name => format!("deploy item {}", self.title),
-            Kind::Installation => format!("installation {}", self.name),
-            Kind::Execution => format!("execution {}", self.name),
-            Kind::DeployItem => format!("deploy item {} ({})", self.title, self.name),
+            NodeKind::DeployItem if self.title == self.name => format!("deploy item {}", self.title),
+            NodeKind::Installation => format!("installation {}", self.name),
+            NodeKind::Execution => format!("execution {}", self.name),
+            NodeKind::DeployItem => format!("deploy item {} ({})", self.title, self.name),
         }
     }
 }
 
-fn id(node: &Node) -> Id<'_> {
+fn id(node: &TreeNode) -> NodeId<'_> {
     (node.kind, &node.namespace, &node.name)
 }
 
 /// The kind of an object that is waited for, where it has a place in trees.
-fn kind(word: &str) -> Option<Kind> {
-    [Kind::Installation, Kind::Execution, Kind::DeployItem].into_iter().find(|kind| kind.as_str() == word)
+fn kind(word: &str) -> Option<NodeKind> {
+    [NodeKind::Installation, NodeKind::Execution, NodeKind::DeployItem].into_iter().find(|kind| kind.as_str() == word)
 }
 
-impl<'a> Places<'a> {
+impl<'a> NodeIndex<'a> {
     fn of(tree: &'a Tree) -> Self {
         let mut places = Self { nodes: BTreeMap::new() };
         for root in &tree.roots {
@@ -151,24 +151,24 @@ impl<'a> Places<'a> {
         places
     }
 
-    fn add(&mut self, node: &'a Node, parent: Option<Id<'a>>) {
+    fn add(&mut self, node: &'a TreeNode, parent: Option<NodeId<'a>>) {
         self.nodes.insert(id(node), (node, parent));
         for child in &node.children {
             self.add(child, Some(id(node)));
         }
     }
 
-    fn node(&self, id: &Id<'_>) -> Option<&'a Node> {
+    fn node(&self, id: &NodeId<'_>) -> Option<&'a TreeNode> {
         self.nodes.get(id).map(|(node, _)| *node)
     }
 
-    fn parent(&self, node: &Node) -> Option<&'a Node> {
+    fn parent(&self, node: &TreeNode) -> Option<&'a TreeNode> {
         let (_, parent) = self.nodes.get(&id(node))?;
         self.node(parent.as_ref()?)
     }
 
     /// Those beside a node: with the same parent, or roots of its namespace.
-    fn beside(&self, node: &'a Node) -> Vec<&'a Node> {
+    fn beside(&self, node: &'a TreeNode) -> Vec<&'a TreeNode> {
         match self.parent(node) {
             Some(parent) => parent.children.iter().collect(),
             None => {
@@ -179,34 +179,34 @@ impl<'a> Places<'a> {
         }
     }
 
-    fn step(&self, node: &'a Node) -> Step<'a> {
+    fn step(&self, node: &'a TreeNode) -> ChainStep<'a> {
         match node.standing {
-            Standing::Failed => self.failed(node),
-            Standing::Running => self.running(node),
-            Standing::Pending => self.pending(node),
-            Standing::Idle | Standing::Succeeded => first(Vec::new()),
+            NodeState::Failed => self.failed(node),
+            NodeState::Running => self.running(node),
+            NodeState::Pending => self.pending(node),
+            NodeState::Idle | NodeState::Succeeded => first(Vec::new()),
         }
     }
 
     /// What failed below it, or the sibling whose failure it names.
-    fn failed(&self, node: &'a Node) -> Step<'a> {
-        let below: Vec<&Node> = node.children.iter().filter(|child| child.has_failed()).collect();
+    fn failed(&self, node: &'a TreeNode) -> ChainStep<'a> {
+        let below: Vec<&TreeNode> = node.children.iter().filter(|child| child.has_failed()).collect();
         if !below.is_empty() {
             return first(below);
         }
         let Some(error) = node.error.as_ref().filter(|error| error.reason == "PredecessorNotSucceeded") else {
             return first(below);
         };
-        let names = |other: &Node| error.message.contains(&format!("installation {} ", other.name));
+        let names = |other: &TreeNode| error.message.contains(&format!("installation {} ", other.name));
         let siblings = self.beside(node).into_iter();
         first(
             siblings
-                .filter(|other| other.kind == Kind::Installation && id(other) != id(node) && names(other))
+                .filter(|other| other.kind == NodeKind::Installation && id(other) != id(node) && names(other))
                 .collect(),
         )
     }
 
-    fn running(&self, node: &'a Node) -> Step<'a> {
+    fn running(&self, node: &'a TreeNode) -> ChainStep<'a> {
         if let Some(wait) = node.waits_for.as_deref().and_then(Wait::read) {
             let on = wait.objects().iter().filter_map(|on| match kind(&on.kind) {
                 Some(kind) => self.node(&(kind, &node.namespace, &on.name)),
@@ -221,70 +221,70 @@ impl<'a> Places<'a> {
         first(
             node.children
                 .iter()
-                .filter(|child| matches!(child.standing, Standing::Running | Standing::Failed))
+                .filter(|child| matches!(child.standing, NodeState::Running | NodeState::Failed))
                 .collect(),
         )
     }
 
     /// The predecessors that it waits for, else what it belongs to, which has not come to it yet.
-    fn pending(&self, node: &'a Node) -> Step<'a> {
+    fn pending(&self, node: &'a TreeNode) -> ChainStep<'a> {
         let after = node.waits_for.as_deref().and_then(|text| text.strip_prefix("after ")).unwrap_or_default();
         let after: Vec<&str> = after.split(", ").collect();
-        let before: Vec<&Node> =
+        let before: Vec<&TreeNode> =
             self.beside(node).into_iter().filter(|other| after.contains(&other.title.as_str())).collect();
         if before.is_empty() { first(self.parent(node).into_iter().collect()) } else { first(before) }
     }
 }
 
 /// Of several, what failed comes first, then what is at work.
-fn first(mut nodes: Vec<&Node>) -> Step<'_> {
+fn first(mut nodes: Vec<&TreeNode>) -> ChainStep<'_> {
     nodes.sort_by_key(|node| match node.standing {
         _ if node.has_failed() => 0,
-        Standing::Running => 1,
-        Standing::Pending => 2,
-        Standing::Idle | Standing::Succeeded | Standing::Failed => 3,
+        NodeState::Running => 1,
+        NodeState::Pending => 2,
+        NodeState::Idle | NodeState::Succeeded | NodeState::Failed => 3,
     });
-    Step { next: nodes.first().copied(), others: nodes.len().saturating_sub(1) }
+    ChainStep { next: nodes.first().copied(), others: nodes.len().saturating_sub(1) }
 }
 
-fn says(node: &Node, next: Option<&Node>) -> String {
+fn says(node: &TreeNode, next: Option<&TreeNode>) -> String {
     let phase = if node.phase.is_empty() { String::new() } else { format!(" in phase {}", node.phase) };
     match (node.standing, &node.waits_for) {
-        (Standing::Failed, _) => "failed".to_owned(),
-        (Standing::Succeeded, Some(condition)) => format!("succeeded, but {condition}"),
-        (Standing::Succeeded, None) => "waits for nothing: its last job succeeded".to_owned(),
-        (Standing::Idle, Some(trigger)) => trigger.clone(),
-        (Standing::Idle, None) => "has nothing to do: no job that reached it has asked for it".to_owned(),
-        (Standing::Pending, Some(after)) if after.starts_with("after ") => format!("has not begun: it comes {after}"),
-        (Standing::Pending, Some(condition)) => format!("has not begun: {condition}"),
-        (Standing::Pending, None) => "has not begun: the job has not come to it yet".to_owned(),
-        (Standing::Running, _) if is_untaken(node) => {
+        (NodeState::Failed, _) => "failed".to_owned(),
+        (NodeState::Succeeded, Some(condition)) => format!("succeeded, but {condition}"),
+        (NodeState::Succeeded, None) => "waits for nothing: its last job succeeded".to_owned(),
+        (NodeState::Idle, Some(trigger)) => trigger.clone(),
+        (NodeState::Idle, None) => "has nothing to do: no job that reached it has asked for it".to_owned(),
+        (NodeState::Pending, Some(after)) if after.starts_with("after ") => format!("has not begun: it comes {after}"),
+        (NodeState::Pending, Some(condition)) => format!("has not begun: {condition}"),
+        (NodeState::Pending, None) => "has not begun: the job has not come to it yet".to_owned(),
+        (NodeState::Running, _) if is_untaken(node) => {
             let item_type = node.item_type.as_deref().unwrap_or_default();
             format!("has not begun: nobody has taken it, neither a component for {item_type} nor another deployer")
         }
-        (Standing::Running, Some(wait)) if awaits_room(node) => format!("has not begun: {wait}"),
-        (Standing::Running, Some(wait)) => format!("is at work{phase}: {wait}"),
-        (Standing::Running, None) if next.is_some() => format!("is at work{phase}"),
-        (Standing::Running, None) => format!("is at work{phase}, and waits for nobody"),
+        (NodeState::Running, Some(wait)) if awaits_room(node) => format!("has not begun: {wait}"),
+        (NodeState::Running, Some(wait)) => format!("is at work{phase}: {wait}"),
+        (NodeState::Running, None) if next.is_some() => format!("is at work{phase}"),
+        (NodeState::Running, None) => format!("is at work{phase}, and waits for nobody"),
     }
 }
 
 /// Whether it waits for its turn among all that the host works on.
-fn awaits_room(node: &Node) -> bool {
+fn awaits_room(node: &TreeNode) -> bool {
     let wait = node.waits_for.as_deref().and_then(Wait::read);
     wait.is_some_and(|wait| wait.objects().iter().any(|on| on.until == Until::Room))
 }
 
 /// Whether nobody has begun with a deploy item that is asked for.
-fn is_untaken(node: &Node) -> bool {
-    node.kind == Kind::DeployItem
-        && node.standing == Standing::Running
+fn is_untaken(node: &TreeNode) -> bool {
+    node.kind == NodeKind::DeployItem
+        && node.standing == NodeState::Running
         && node.plugin.is_none()
         && node.waits_for.is_none()
 }
 
 /// How to mend what the last object of a chain says.
-fn fix(node: &Node) -> Option<String> {
+fn fix(node: &TreeNode) -> Option<String> {
     if let Some(error) = &node.error {
         return error.hint.map(str::to_owned);
     }

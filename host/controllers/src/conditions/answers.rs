@@ -3,7 +3,7 @@
 use orangery_apply::Observed;
 use orangery_blueprint::plan::gate::{NOT_KNOWN_YET, Unanswered};
 use orangery_blueprint::{
-    gate::{self, Answered, ComponentTest, Condition, Definition, NamedObject, Test},
+    gate::{self, Answered, ComponentTest, Definition, GateExpression, NamedObject, Test},
     plugins::Question,
 };
 use orangery_core::{
@@ -23,7 +23,7 @@ impl<T: Sync> Evaluator<'_, T> {
         scope: &impl GateScope,
         item: &Item<T>,
         point: Point,
-        condition: &Condition,
+        condition: &GateExpression,
         evaluation: &mut Evaluation,
     ) -> Result<Answered, Unanswered> {
         let own = item.target.as_deref();
@@ -52,7 +52,7 @@ impl<T: Sync> Evaluator<'_, T> {
     async fn ask_component(
         &self,
         scope: &impl GateScope,
-        (item, point, condition): (&Item<T>, Point, &Condition),
+        (item, point, condition): (&Item<T>, Point, &GateExpression),
         component: &ComponentTest,
         evaluation: &mut Evaluation,
     ) -> Result<Answered, Unanswered> {
@@ -94,7 +94,7 @@ impl<T: Sync> Evaluator<'_, T> {
         &self,
         scope: &impl GateScope,
         item: &Item<T>,
-        condition: &Condition,
+        condition: &GateExpression,
         reads: &[Vec<&str>],
         evaluation: &mut Evaluation,
     ) -> Result<Result<Map<String, Value>, Answered>, Unanswered> {

@@ -16,7 +16,7 @@ use orangery_core::{
     step::Step,
 };
 use orangery_proposal::deployer::Deployer;
-use orangery_reconcile::Next;
+use orangery_reconcile::NextCall;
 
 use crate::{controller_context::ControllerContext, job::JobStatus};
 
@@ -28,7 +28,7 @@ pub(super) enum Trigger {
     /// Nothing: no job is under way.
     None,
     /// All is done already.
-    Done(Next),
+    Done(NextCall),
     /// A job is to be worked on.
     Job(TriggeredJob),
 }
@@ -68,7 +68,7 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
 }
 
 /// `operation: test-reconcile`: a job without an Execution (`landscaper.md` §2.1).
-async fn start_test(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<Next> {
+async fn start_test(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<NextCall> {
     let writer = host.writer(&host.stores.deploy_items);
     let mut triggered = item.clone();
     let status = triggered.status.get_or_insert_default();
@@ -81,7 +81,7 @@ async fn start_test(host: &ControllerContext, item: &DeployItem, now: &Time) -> 
     let mut plain = DeployItem::clone(&triggered);
     plain.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
     writer.update(&triggered, &plain).await.map_err(|error| error.halt("RemoveOperation"))?;
-    Ok(Next::Again)
+    Ok(NextCall::Again)
 }
 
 /// The item with the finalizer that holds it until it is uninstalled.

@@ -22,7 +22,7 @@ use orangery_core::{
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict},
     walk::beside_children,
-    workflow::{Point, Policy},
+    workflow::{Point, WorkflowPolicy},
 };
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ impl RunsWorkflow for Reconciliation<'_> {
         &mut self.workflow
     }
 
-    fn policy(&self) -> Policy {
+    fn policy(&self) -> WorkflowPolicy {
         self.draft.spec.policy()
     }
 
@@ -225,7 +225,7 @@ impl RunsWorkflow for Reconciliation<'_> {
         if orphans.is_empty() {
             return Ok(Verdict::Done);
         }
-        let plan::Plan { trigger, outcome, .. } =
+        let plan::ExecutionPlan { trigger, outcome, .. } =
             plan::deleting(&states_of_objects(&orphans), &self.workflow.job, self.policy());
         self.trigger_deletion(named(&orphans, &trigger)).await?;
         outcome

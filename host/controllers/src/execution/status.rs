@@ -2,7 +2,7 @@
 
 use orangery_api::execution::{Execution, write_records};
 use orangery_core::{phase::execution::Execution as Phase, step::Halt, walk::Transition};
-use orangery_reconcile::Next;
+use orangery_reconcile::NextCall;
 
 use super::reconciliation::Reconciliation;
 use crate::job::{self, JobStatus};
@@ -14,11 +14,11 @@ impl Reconciliation<'_> {
         before: &Execution,
         phase: Phase,
         transition: Transition<Phase>,
-    ) -> Result<Next, Halt> {
+    ) -> Result<NextCall, Halt> {
         let store = &self.host.stores.executions;
         let Some(rest) = job::resting(self.host, before, phase, &transition)? else {
             job::release(self.host, store, before).await?;
-            return Ok(Next::Settled);
+            return Ok(NextCall::Settled);
         };
         let now = self.host.now();
         let status = self.draft.status.get_or_insert_default();

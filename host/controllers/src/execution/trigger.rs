@@ -19,7 +19,7 @@ use orangery_core::{
     step::Halt,
     walk::Rest,
 };
-use orangery_reconcile::{Key, Next};
+use orangery_reconcile::{Key, NextCall};
 
 use super::dependencies::deploy_items;
 use crate::{
@@ -64,17 +64,17 @@ pub(super) fn observing_root_of_answers(stores: &Stores, execution: &Execution) 
 }
 
 /// The deletion of an Execution whose Installation is gone: nobody but itself starts it.
-pub(super) async fn start_deletion(host: &ControllerContext, before: &Execution) -> Result<Next, Halt> {
+pub(super) async fn start_deletion(host: &ControllerContext, before: &Execution) -> Result<NextCall, Halt> {
     let mut after = before.clone();
     let status = after.status.get_or_insert_default();
     status.trigger(&host.chance.job_id(), Phase::InitDelete, generation_of(before), &host.now());
     let writer = host.writer(&host.stores.executions);
     writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
-    Ok(Next::Again)
+    Ok(NextCall::Again)
 }
 
 /// Fails the unfinished items, then removes the request, so that a crash in between repeats it.
-pub(super) async fn interrupt(host: &ControllerContext, execution: &Execution) -> Result<Next, Halt> {
+pub(super) async fn interrupt(host: &ControllerContext, execution: &Execution) -> Result<NextCall, Halt> {
     let job = execution.job_id();
     let writer = host.writer(&host.stores.executions);
     let mut current = Arc::new(execution.clone());
@@ -90,7 +90,7 @@ pub(super) async fn interrupt(host: &ControllerContext, execution: &Execution) -
     let mut after = Execution::clone(&current);
     after.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
     writer.update(&current, &after).await.map_err(|error| error.halt("RemoveOperation"))?;
-    Ok(Next::Again)
+    Ok(NextCall::Again)
 }
 
 /// What an interrupted item fails with; what it failed with before, in this job, stays to be read.

@@ -13,9 +13,9 @@ use orangery_api::{
     marks::Marks,
     target::Target,
 };
-use orangery_blueprint::sibling::{Reference, exported, imported};
+use orangery_blueprint::sibling::{SiblingReference, exported, imported};
 use orangery_core::name::object_name;
-use orangery_reconcile::{Change, Key, Watched};
+use orangery_reconcile::{Key, ObjectChange, Watched};
 
 use super::gather::plain::Plain;
 use crate::{
@@ -35,8 +35,8 @@ static OBSERVED_DATA: Index<Installation> = Index {
     name: "observed-data",
     values: |installation| {
         observed(installation, |reference| match reference {
-            Reference::Data(key) => Some(object_name("", key)),
-            Reference::Target(_) | Reference::TargetList(_) | Reference::TargetMap(_) => None,
+            SiblingReference::Data(key) => Some(object_name("", key)),
+            SiblingReference::Target(_) | SiblingReference::TargetList(_) | SiblingReference::TargetMap(_) => None,
         })
     },
 };
@@ -45,8 +45,8 @@ static OBSERVED_TARGETS: Index<Installation> = Index {
     name: "observed-targets",
     values: |installation| {
         observed(installation, |reference| match reference {
-            Reference::Target(key) => Some(object_name("", key)),
-            Reference::Data(_) | Reference::TargetList(_) | Reference::TargetMap(_) => None,
+            SiblingReference::Target(key) => Some(object_name("", key)),
+            SiblingReference::Data(_) | SiblingReference::TargetList(_) | SiblingReference::TargetMap(_) => None,
         })
     },
 };
@@ -222,7 +222,7 @@ fn labelled<K: Watched>(object: &K, key: &str) -> Vec<String> {
 }
 
 /// The edges between siblings, so that nobody scans.
-fn edges(installation: &Installation, references: impl IntoIterator<Item = Reference>) -> Vec<String> {
+fn edges(installation: &Installation, references: impl IntoIterator<Item = SiblingReference>) -> Vec<String> {
     let parent = tree::parent(installation);
     references.into_iter().map(|reference| format!("{parent}/{reference}")).collect()
 }
@@ -243,7 +243,7 @@ pub(super) fn awaits_imports(installation: &Installation) -> bool {
 }
 
 /// The names of those objects whose changes may start a job of an Installation or let one go on.
-fn observed(installation: &Installation, name: fn(&Reference) -> Option<String>) -> Vec<String> {
+fn observed(installation: &Installation, name: fn(&SiblingReference) -> Option<String>) -> Vec<String> {
     if !observes(installation) && !awaits_imports(installation) {
         return Vec::new();
     }
@@ -252,7 +252,7 @@ fn observed(installation: &Installation, name: fn(&Reference) -> Option<String>)
 
 /// Whether siblings that wait for this Installation may go on: it ended a job, has asked those that it was to ask, lost a
 /// request, or is gone.
-fn may_release_siblings(change: &Change<'_, Installation>) -> bool {
+fn may_release_siblings(change: &ObjectChange<'_, Installation>) -> bool {
     fn stand(of: &Installation) -> (&str, &str, bool, Option<&str>) {
         let asks = of.status.as_ref().is_some_and(|status| !status.dependents_to_trigger.is_empty());
         (of.job_id(), of.job_id_finished(), asks, of.annotation(annotation::OPERATION))

@@ -6,7 +6,7 @@ use orangery_api::{
     execution::Records,
     installation::{SubinstallationStatus, SubinstallationWorkflow},
 };
-use orangery_blueprint::gate::{Condition, Record};
+use orangery_blueprint::gate::{GateExpression, GateRecord};
 use orangery_core::workflow::{Answer, Point};
 
 use crate::{
@@ -30,8 +30,8 @@ pub(super) fn items(workflow: Option<&SubinstallationWorkflow>, records: &Record
     let waited_for = list.iter().filter(|item| item.conditions.get(Point::Ready).is_some());
     let waited_for: BTreeSet<String> = waited_for.map(|item| item.name.clone()).collect();
     Items::of(list, |item| {
-        let met = |point, condition: &Condition| {
-            let record: Option<&Record> = records.get(&item.name).and_then(|records| records.get(&point));
+        let met = |point, condition: &GateExpression| {
+            let record: Option<&GateRecord> = records.get(&item.name).and_then(|records| records.get(&point));
             with.reads_imports_alone(condition) && record.is_some_and(|record| record.answered.answer == Answer::Met)
         };
         let is_open = |point| item.conditions.get(point).is_some_and(|condition| !met(point, condition));

@@ -7,7 +7,7 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_apply::ClusterPool;
-use orangery_blueprint::record::Scope;
+use orangery_blueprint::record::RecordWriter;
 use orangery_reconcile::Key;
 
 use super::{gather::blueprints::Blueprints, items::items, trigger::changes::ImportWatches};
@@ -75,8 +75,8 @@ impl<'a> Reconciliation<'a> {
     }
 
     /// The names that records are made under.
-    pub(super) fn scope(&self) -> Scope<'_> {
-        Scope {
+    pub(super) fn scope(&self) -> RecordWriter<'_> {
+        RecordWriter {
             namespace: &self.key.namespace,
             installation: &self.key.name,
             parent: self.draft.parent_installation(),

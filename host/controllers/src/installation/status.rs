@@ -7,7 +7,7 @@ use orangery_core::{
     step::Halt,
     walk::{Rest, Transition},
 };
-use orangery_reconcile::Next;
+use orangery_reconcile::NextCall;
 
 use super::{gather::siblings, reconciliation::Reconciliation, trigger::request};
 use crate::job::{self, JobStatus};
@@ -20,12 +20,12 @@ impl Reconciliation<'_> {
         before: &Installation,
         phase: Phase,
         transition: Transition<Phase>,
-    ) -> Result<Next, Halt> {
+    ) -> Result<NextCall, Halt> {
         let store = &self.host.stores.installations;
         let Some(rest) = job::resting(self.host, before, phase, &transition)? else {
             self.shared.blueprints.forget(before);
             job::release(self.host, store, before).await?;
-            return Ok(Next::Settled);
+            return Ok(NextCall::Settled);
         };
         let dependents = if rest.ended { self.dependents(&rest) } else { Vec::new() };
         let triggers = !dependents.is_empty();
@@ -43,7 +43,7 @@ impl Reconciliation<'_> {
         let written = writer.update_status(before, &self.draft).await;
         let written = written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         let next = job::next(transition, None)?;
-        Ok(if rest.ended && (triggers || request::is_requested(&written)) { Next::Again } else { next })
+        Ok(if rest.ended && (triggers || request::is_requested(&written)) { NextCall::Again } else { next })
     }
 
     /// The roots to be triggered after this job: those that import what this root exports, after a success only

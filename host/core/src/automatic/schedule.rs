@@ -5,7 +5,7 @@ use std::time::Duration;
 use cronexpr::{Crontab, MakeTimestamp};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::duration::{self, InvalidDuration, Limit};
+use crate::duration::{self, InvalidDuration, TimeLimit};
 
 /// Points in time that repeat.
 #[derive(Clone, Debug)]
@@ -71,15 +71,15 @@ impl Schedule {
         let cron = cron.trim();
         if cron.is_empty() {
             let interval = match interval.map(duration::limit).transpose()? {
-                Some(Limit::After(interval)) => interval,
-                Some(Limit::Unlimited) | None => usual,
+                Some(TimeLimit::After(interval)) => interval,
+                Some(TimeLimit::Unlimited) | None => usual,
             };
             return Ok(Self::every(interval));
         }
         if let Some(interval) = cron.strip_prefix("@every ") {
             return Ok(match duration::limit(interval.trim())? {
-                Limit::After(interval) => Self::every(interval),
-                Limit::Unlimited => Self::every(SHORTEST),
+                TimeLimit::After(interval) => Self::every(interval),
+                TimeLimit::Unlimited => Self::every(SHORTEST),
             });
         }
         let (zone, fields) = match cron.strip_prefix("CRON_TZ=").or_else(|| cron.strip_prefix("TZ=")) {

@@ -16,20 +16,23 @@ fn failure() -> Failure {
 }
 
 /// Every state that an object can be in.
-fn states() -> Vec<State> {
-    let running =
-        |halted: Option<Halted>, deletion| State::Running { phase: "Progressing".to_owned(), halted, deletion };
+fn states() -> Vec<ConditionInput> {
+    let running = |halted: Option<Halted>, deletion| ConditionInput::Running {
+        phase: "Progressing".to_owned(),
+        halted,
+        deletion,
+    };
     let waits = Halted { reason: "WaitingForTarget".to_owned(), message: "waiting for Target a to exist".to_owned() };
     vec![
-        State::AwaitingTrigger,
+        ConditionInput::AwaitingTrigger,
         running(None, false),
         running(Some(waits.clone()), false),
         running(None, true),
         running(Some(waits), true),
-        State::Succeeded,
-        State::Failed { failure: failure(), retry: true },
-        State::Failed { failure: failure(), retry: false },
-        State::DeleteFailed { failure: failure() },
+        ConditionInput::Succeeded,
+        ConditionInput::Failed { failure: failure(), retry: true },
+        ConditionInput::Failed { failure: failure(), retry: false },
+        ConditionInput::DeleteFailed { failure: failure() },
     ]
 }
 
@@ -46,7 +49,7 @@ fn is(conditions: &[Condition], kind: &str) -> Option<Status> {
 
 /// The conditions of an object that was at work in this phase, after the result of the phase.
 fn after(phase: Phase, result: Step<Verdict>) -> Vec<Condition> {
-    let at_work = State::Running { phase: phase.to_string(), halted: None, deletion: false };
+    let at_work = ConditionInput::Running { phase: phase.to_string(), halted: None, deletion: false };
     let before = conditions(&at_work, 1, &[], at(1));
     let rest = Rest::after(phase, &advance(phase, result)).expect("it rests");
     conditions(&rest.state(), 1, &before, at(2))
@@ -68,7 +71,7 @@ fn orc_01_flx_22_ready_and_progressing_are_always_there() {
 #[test]
 fn orc_02_orc_03_orc_05_progressing_is_true_as_long_as_another_call_is_expected() {
     for state in states() {
-        let expected = matches!(state, State::Running { .. } | State::Failed { retry: true, .. });
+        let expected = matches!(state, ConditionInput::Running { .. } | ConditionInput::Failed { retry: true, .. });
         let progressing = is(&conditions(&state, 1, &[], at(0)), "Progressing");
         assert_eq!(progressing, Some(if expected { Status::True } else { Status::False }), "{state:?}");
     }
@@ -109,15 +112,15 @@ fn flx_05_flx_10_only_success_says_success_and_takes_reconciling_away() {
     let conditions = after(Phase::Completing, Ok(Verdict::Done));
     assert_eq!(is(&conditions, "Ready"), Some(Status::True));
     assert_eq!((is(&conditions, "Reconciling"), is(&conditions, "Stalled")), (None, None));
-    for state in states().into_iter().filter(|state| *state != State::Succeeded) {
+    for state in states().into_iter().filter(|state| *state != ConditionInput::Succeeded) {
         assert_ne!(is(&super::conditions(&state, 1, &[], at(0)), "Ready"), Some(Status::True), "{state:?}");
     }
 }
 
 #[test]
 fn flx_09_a_new_job_is_reconciling_before_anybody_has_worked_on_it() {
-    let succeeded = conditions(&State::Succeeded, 1, &[], at(1));
-    let handed_down = State::Running { phase: "Init".to_owned(), halted: None, deletion: false };
+    let succeeded = conditions(&ConditionInput::Succeeded, 1, &[], at(1));
+    let handed_down = ConditionInput::Running { phase: "Init".to_owned(), halted: None, deletion: false };
     let conditions = conditions(&handed_down, 2, &succeeded, at(2));
     let reconciling = of(&conditions, "Reconciling").unwrap();
     assert_eq!((reconciling.status, reconciling.observed_generation), (Status::True, Some(2)));
@@ -126,8 +129,10 @@ fn flx_09_a_new_job_is_reconciling_before_anybody_has_worked_on_it() {
 
 #[test]
 fn flx_18_what_was_stalled_is_not_any_more_when_it_works_again() {
-    let stalled = conditions(&State::Failed { failure: failure(), retry: false }, 1, &[], at(1));
-    for state in states().iter().filter(|state| matches!(state, State::Running { .. } | State::Succeeded)) {
+    let stalled = conditions(&ConditionInput::Failed { failure: failure(), retry: false }, 1, &[], at(1));
+    for state in
+        states().iter().filter(|state| matches!(state, ConditionInput::Running { .. } | ConditionInput::Succeeded))
+    {
         assert_eq!(is(&conditions(state, 2, &stalled, at(2)), "Stalled"), None, "{state:?}");
     }
 }
@@ -144,12 +149,12 @@ fn flx_15_flx_26_what_is_bad_or_passing_is_there_while_it_is_true_and_never_both
 
 #[test]
 fn flx_25_two_owners_of_conditions_share_one_list_whichever_comes_last() {
-    let failed = State::Failed { failure: failure(), retry: false };
+    let failed = ConditionInput::Failed { failure: failure(), retry: false };
     let foreign =
         Condition { kind: "EnsureSubInstallations".to_owned(), ..conditions(&failed, 1, &[], at(1)).remove(0) };
     let before = conditions(&failed, 1, std::slice::from_ref(&foreign), at(1));
     let before = with_overwrite(Some(Ok("a -> b")), 1, &before, at(1));
-    let progress = |list: &[Condition]| conditions(&State::Succeeded, 2, list, at(2));
+    let progress = |list: &[Condition]| conditions(&ConditionInput::Succeeded, 2, list, at(2));
     let overwrite = |list: &[Condition]| with_overwrite(Some(Err("no rule matches")), 2, list, at(2));
     let after = progress(&overwrite(&before));
     assert_eq!(overwrite(&progress(&before)), after);
@@ -184,10 +189,12 @@ fn flx_27_of_several_reasons_ready_tells_the_gravest_whatever_their_order() {
 fn flx_28_ready_and_progressing_both_sum_up_the_one_state() {
     for state in states() {
         let expected = match &state {
-            State::AwaitingTrigger => AWAITING,
-            State::Running { halted, .. } => halted.as_ref().map_or("", |halted| halted.message.as_str()),
-            State::Succeeded => "",
-            State::Failed { failure, .. } | State::DeleteFailed { failure } => failure.message.as_str(),
+            ConditionInput::AwaitingTrigger => AWAITING,
+            ConditionInput::Running { halted, .. } => halted.as_ref().map_or("", |halted| halted.message.as_str()),
+            ConditionInput::Succeeded => "",
+            ConditionInput::Failed { failure, .. } | ConditionInput::DeleteFailed { failure } => {
+                failure.message.as_str()
+            }
         };
         let conditions = conditions(&state, 1, &[], at(0));
         let messages = ["Ready", "Progressing"].map(|kind| of(&conditions, kind).map(|found| found.message.as_str()));

@@ -94,11 +94,11 @@ impl fmt::Debug for ContentDigest {
 /// Makes a digest of content that comes in pieces.
 #[derive(Clone)]
 pub struct Hasher {
-    state: State,
+    state: DigestState,
 }
 
 #[derive(Clone)]
-enum State {
+enum DigestState {
     Sha256(Sha256),
     Sha512(Sha512),
 }
@@ -107,8 +107,8 @@ impl Hasher {
     /// Of no content yet.
     pub fn new(algorithm: Algorithm) -> Self {
         let state = match algorithm {
-            Algorithm::Sha256 => State::Sha256(Sha256::new()),
-            Algorithm::Sha512 => State::Sha512(Sha512::new()),
+            Algorithm::Sha256 => DigestState::Sha256(Sha256::new()),
+            Algorithm::Sha512 => DigestState::Sha512(Sha512::new()),
         };
         Self { state }
     }
@@ -116,18 +116,18 @@ impl Hasher {
     /// The next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.state {
-            State::Sha256(state) => state.update(bytes),
-            State::Sha512(state) => state.update(bytes),
+            DigestState::Sha256(state) => state.update(bytes),
+            DigestState::Sha512(state) => state.update(bytes),
         }
     }
 
     /// The digest of all pieces.
     pub fn finish(self) -> ContentDigest {
         match self.state {
-            State::Sha256(state) => {
+            DigestState::Sha256(state) => {
                 ContentDigest { algorithm: Algorithm::Sha256, hex: HEXLOWER.encode(&state.finalize()) }
             }
-            State::Sha512(state) => {
+            DigestState::Sha512(state) => {
                 ContentDigest { algorithm: Algorithm::Sha512, hex: HEXLOWER.encode(&state.finalize()) }
             }
         }

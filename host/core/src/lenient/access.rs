@@ -5,49 +5,49 @@ use std::slice;
 use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
-use super::{DecodeError, Lenient, Path};
+use super::{DecodeError, Lenient, ValuePath};
 
 /// The items of a list.
-pub(super) struct Items<'d, 'p> {
+pub(super) struct ListItems<'d, 'p> {
     items: std::iter::Enumerate<slice::Iter<'d, Value>>,
-    path: &'p Path<'p>,
+    path: &'p ValuePath<'p>,
 }
 
-impl<'d, 'p> Items<'d, 'p> {
-    pub(super) fn new(items: &'d [Value], path: &'p Path<'p>) -> Self {
+impl<'d, 'p> ListItems<'d, 'p> {
+    pub(super) fn new(items: &'d [Value], path: &'p ValuePath<'p>) -> Self {
         Self { items: items.iter().enumerate(), path }
     }
 }
 
-impl<'d> SeqAccess<'d> for Items<'d, '_> {
+impl<'d> SeqAccess<'d> for ListItems<'d, '_> {
     type Error = DecodeError;
 
     fn next_element_seed<T: DeserializeSeed<'d>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
         let Some((index, value)) = self.items.next() else { return Ok(None) };
-        let path = Path::Index(self.path, index);
+        let path = ValuePath::Index(self.path, index);
         let item = Lenient { value, path: &path };
         item.place(seed.deserialize(item)).map(Some)
     }
 }
 
 /// The entries of an object whose names are free.
-pub(super) struct Entries<'d, 'p> {
+pub(super) struct ObjectEntries<'d, 'p> {
     entries: Box<dyn Iterator<Item = (&'d str, &'d Value)> + 'd>,
     next: Option<(&'d str, &'d Value)>,
-    path: &'p Path<'p>,
+    path: &'p ValuePath<'p>,
 }
 
-impl<'d, 'p> Entries<'d, 'p> {
-    pub(super) fn new(map: &'d Map<String, Value>, path: &'p Path<'p>) -> Self {
+impl<'d, 'p> ObjectEntries<'d, 'p> {
+    pub(super) fn new(map: &'d Map<String, Value>, path: &'p ValuePath<'p>) -> Self {
         Self { entries: Box::new(map.iter().map(|(name, value)| (name.as_str(), value))), next: None, path }
     }
 
-    pub(super) fn empty(path: &'p Path<'p>) -> Self {
+    pub(super) fn empty(path: &'p ValuePath<'p>) -> Self {
         Self { entries: Box::new(std::iter::empty()), next: None, path }
     }
 }
 
-impl<'d> MapAccess<'d> for Entries<'d, '_> {
+impl<'d> MapAccess<'d> for ObjectEntries<'d, '_> {
     type Error = DecodeError;
 
     fn next_key_seed<K: DeserializeSeed<'d>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
@@ -57,7 +57,7 @@ impl<'d> MapAccess<'d> for Entries<'d, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'d>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
         let (name, value) = self.next.take().unwrap_or(("", &Value::Null));
-        let path = Path::Field(self.path, name);
+        let path = ValuePath::Field(self.path, name);
         let entry = Lenient { value, path: &path };
         entry.place(seed.deserialize(entry))
     }
@@ -67,11 +67,11 @@ impl<'d> MapAccess<'d> for Entries<'d, '_> {
 pub(super) struct Fields<'d, 'p> {
     fields: Vec<(&'static str, &'d Value)>,
     next: Option<(&'static str, &'d Value)>,
-    path: &'p Path<'p>,
+    path: &'p ValuePath<'p>,
 }
 
 impl<'d, 'p> Fields<'d, 'p> {
-    pub(super) fn new(map: &'d Map<String, Value>, known: &'static [&'static str], path: &'p Path<'p>) -> Self {
+    pub(super) fn new(map: &'d Map<String, Value>, known: &'static [&'static str], path: &'p ValuePath<'p>) -> Self {
         let found = |field: &&'static str| {
             let exact = map.get(*field);
             // Go takes the last of several spellings; the order of an object is not kept here, so the first by name.
@@ -86,7 +86,7 @@ impl<'d, 'p> Fields<'d, 'p> {
         if let Some(unknown) = path.unknown() {
             let is_known = |name: &str| known.iter().any(|field| field.to_lowercase() == name.to_lowercase());
             let names = map.keys().filter(|name| !is_known(name));
-            unknown.borrow_mut().extend(names.map(|name| Path::Field(path, name).to_string()));
+            unknown.borrow_mut().extend(names.map(|name| ValuePath::Field(path, name).to_string()));
         }
         // Taken from the end.
         Self { fields: known.iter().rev().filter_map(found).collect(), next: None, path }
@@ -103,7 +103,7 @@ impl<'d> MapAccess<'d> for Fields<'d, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'d>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
         let (name, value) = self.next.take().unwrap_or(("", &Value::Null));
-        let path = Path::Field(self.path, name);
+        let path = ValuePath::Field(self.path, name);
         let field = Lenient { value, path: &path };
         field.place(seed.deserialize(field))
     }

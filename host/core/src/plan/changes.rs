@@ -64,7 +64,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{job::JobIds, plan::installation::Standing};
+    use crate::{job::JobIds, plan::installation::ChildState};
 
     /// Each root with whether its imports changed and what it imports from; `c!` is a root that is about to be asked.
     struct Roots(BTreeMap<&'static str, (bool, &'static str)>);
@@ -82,7 +82,7 @@ mod tests {
                 kind: "Installation",
                 name: name.to_owned(),
                 ids: JobIds::new("a", if name.starts_with("busy") { "" } else { "a" }),
-                standing: Standing::Succeeded,
+                standing: ChildState::Succeeded,
                 failure: None,
                 requested: name.starts_with("requested"),
                 deleting: false,

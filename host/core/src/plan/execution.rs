@@ -9,7 +9,10 @@ use crate::{
     job::JobIds,
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
-    workflow::{Aim, Answers, Class, Ending, Facts, Item, Look, Point, Policy, State, Workflow},
+    workflow::{
+        Aim, Answers, Class, Ending, Facts, Point, Workflow, WorkflowDecision, WorkflowItem, WorkflowItemState,
+        WorkflowPolicy,
+    },
 };
 
 /// What stands behind an item.
@@ -103,8 +106,8 @@ impl<'a> ItemState<'a> {
     /// `goes`: whether a job that reconciles has to delete it.
     fn facts(&self, job: &str, direction: Direction, goes: bool) -> Facts {
         let state = match &self.given_up {
-            Some((Point::Deleted, _)) => State::DeleteFailed,
-            Some((Point::Activate | Point::When | Point::Ready, _)) => State::ReconcileFailed,
+            Some((Point::Deleted, _)) => WorkflowItemState::DeleteFailed,
+            Some((Point::Activate | Point::When | Point::Ready, _)) => WorkflowItemState::ReconcileFailed,
             None if goes => self.state(self.going.as_ref().or(self.object.as_ref()), job, Direction::Backward),
             None => self.state(self.object.as_ref(), job, direction),
         };
@@ -112,22 +115,22 @@ impl<'a> ItemState<'a> {
     }
 
     /// What became of it in this job.
-    fn state(&self, object: Option<&ObjectState>, job: &str, direction: Direction) -> State {
+    fn state(&self, object: Option<&ObjectState>, job: &str, direction: Direction) -> WorkflowItemState {
         let Some(object) = object else {
             return match direction {
                 // It vanished in the middle of the job (C-30).
-                Direction::Forward if !self.late => State::ReconcileFailed,
-                Direction::Forward | Direction::Backward => State::Absent,
+                Direction::Forward if !self.late => WorkflowItemState::ReconcileFailed,
+                Direction::Forward | Direction::Backward => WorkflowItemState::Absent,
             };
         };
         match (direction, object.phase) {
-            _ if object.ids.job.as_deref() != Some(job) => State::Idle,
-            (Direction::Forward, _) if !object.ids.has_finished(job) => State::Reconciling,
-            (Direction::Backward, _) if !object.ids.has_finished(job) => State::Deleting,
+            _ if object.ids.job.as_deref() != Some(job) => WorkflowItemState::Idle,
+            (Direction::Forward, _) if !object.ids.has_finished(job) => WorkflowItemState::Reconciling,
+            (Direction::Backward, _) if !object.ids.has_finished(job) => WorkflowItemState::Deleting,
             // One that was deployed in this very job before it was to go gets the job once more.
-            (_, Some(ItemPhase::Succeeded)) => State::Reconciled,
-            (Direction::Forward, _) => State::ReconcileFailed,
-            (Direction::Backward, _) => State::DeleteFailed,
+            (_, Some(ItemPhase::Succeeded)) => WorkflowItemState::Reconciled,
+            (Direction::Forward, _) => WorkflowItemState::ReconcileFailed,
+            (Direction::Backward, _) => WorkflowItemState::DeleteFailed,
         }
     }
 }
@@ -147,7 +150,7 @@ pub struct ObjectState {
 
 /// What to do with the items now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ExecutionPlan {
     /// Names of the items to be triggered now, in the order of the spec.
     pub trigger: Vec<String>,
     /// Names of the items that a job which reconciles has to delete now: they are not wanted (WF-20, WF-21).
@@ -177,7 +180,7 @@ pub fn classify<'a>(
     items: &'a [ItemState<'a>],
     job: &str,
     direction: Direction,
-    policy: Policy,
+    policy: WorkflowPolicy,
 ) -> Vec<(&'a str, Class)> {
     let (by_name, workflow) = (unique(items), workflow(items));
     let look = look(&workflow, &by_name, job, direction, policy);
@@ -190,14 +193,14 @@ fn look<'w>(
     items: &BTreeMap<&str, &ItemState<'_>>,
     job: &str,
     direction: Direction,
-    policy: Policy,
-) -> Look<'w> {
+    policy: WorkflowPolicy,
+) -> WorkflowDecision<'w> {
     let going = match direction {
         Direction::Forward => unwanted(workflow, items, job),
         Direction::Backward => BTreeSet::new(),
     };
     let facts = |name: &str| match items.get(name) {
-        None => Facts::of(State::Absent),
+        None => Facts::of(WorkflowItemState::Absent),
         Some(item) => item.facts(job, direction, going.contains(name)),
     };
     workflow.look(direction, policy, facts)
@@ -209,10 +212,10 @@ fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, 
         return BTreeSet::new();
     }
     let facts = |name: &str| match items.get(name) {
-        None => Facts::of(State::Absent),
+        None => Facts::of(WorkflowItemState::Absent),
         Some(item) => item.facts(job, Direction::Forward, false),
     };
-    let look = workflow.look(Direction::Forward, Policy::default(), facts);
+    let look = workflow.look(Direction::Forward, WorkflowPolicy::default(), facts);
     look.items().iter().filter(|item| item.aim == Aim::Delete).map(|item| item.name).collect()
 }
 
@@ -224,7 +227,12 @@ pub fn leaving(items: &[ItemState<'_>], job: &str) -> BTreeSet<String> {
 }
 
 /// The conditions that are to be asked now: item by item, the one that alone holds it up.
-pub fn asks<'a>(items: &'a [ItemState<'a>], job: &str, direction: Direction, policy: Policy) -> Vec<(&'a str, Point)> {
+pub fn asks<'a>(
+    items: &'a [ItemState<'a>],
+    job: &str,
+    direction: Direction,
+    policy: WorkflowPolicy,
+) -> Vec<(&'a str, Point)> {
     let (by_name, workflow) = (unique(items), workflow(items));
     let look = look(&workflow, &by_name, job, direction, policy);
     let asks = look.items().iter().filter_map(|item| Some((by_name.get(item.name)?.name, item.awaits?)));
@@ -232,16 +240,16 @@ pub fn asks<'a>(items: &'a [ItemState<'a>], job: &str, direction: Direction, pol
 }
 
 /// `Progressing`: which items to trigger, or how the phase ends.
-pub fn progressing(items: &[ItemState<'_>], job: &str, policy: Policy) -> Plan {
+pub fn progressing(items: &[ItemState<'_>], job: &str, policy: WorkflowPolicy) -> ExecutionPlan {
     decide(items, job, Direction::Forward, policy)
 }
 
 /// `Deleting`: the same, backward (EXE-45 … EXE-51).
-pub fn deleting(items: &[ItemState<'_>], job: &str, policy: Policy) -> Plan {
+pub fn deleting(items: &[ItemState<'_>], job: &str, policy: WorkflowPolicy) -> ExecutionPlan {
     decide(items, job, Direction::Backward, policy)
 }
 
-fn decide(items: &[ItemState<'_>], job: &str, direction: Direction, policy: Policy) -> Plan {
+fn decide(items: &[ItemState<'_>], job: &str, direction: Direction, policy: WorkflowPolicy) -> ExecutionPlan {
     let (by_name, workflow) = (unique(items), workflow(items));
     let look = look(&workflow, &by_name, job, direction, policy);
     let outcome = match (look.ending(), awaited(&look, &by_name)) {
@@ -251,7 +259,7 @@ fn decide(items: &[ItemState<'_>], job: &str, direction: Direction, policy: Poli
         (Some(Ending::Failed), _) => Ok(Verdict::Failed(failures(&look, &by_name, direction))),
         (Some(Ending::Stuck), _) => Ok(Verdict::Failed(stuck(items, &look, direction))),
     };
-    let mut plan = Plan { trigger: Vec::new(), delete: Vec::new(), outcome };
+    let mut plan = ExecutionPlan { trigger: Vec::new(), delete: Vec::new(), outcome };
     for item in look.starting() {
         let goes = item.aim == Aim::Delete && direction == Direction::Forward;
         let list = if goes { &mut plan.delete } else { &mut plan.trigger };
@@ -272,10 +280,10 @@ fn kind_of(items: &BTreeMap<&str, &ItemState<'_>>) -> ItemKind {
 }
 
 /// What is under way and what starts now; `None` where nothing is waited for.
-fn awaited(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>) -> Option<Wait> {
+fn awaited(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>) -> Option<Wait> {
     let starts: BTreeSet<&str> = look.starts().into_iter().collect();
     let is_awaited =
-        |item: &&Item<'_>| item.class == Class::Running || item.awaits.is_some() || starts.contains(item.name);
+        |item: &&WorkflowItem<'_>| item.class == Class::Running || item.awaits.is_some() || starts.contains(item.name);
     let waits = look.items().iter().filter(is_awaited).map(|item| {
         if let Some(point) = item.awaits {
             return Waiting { kind: "Condition".to_owned(), name: format!("{}/{point}", item.name), until: Until::Met };
@@ -289,7 +297,7 @@ fn awaited(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>) -> Option<Wa
 }
 
 /// Names every failed item with its own cause, and what they hold up; the codes of all of them (WF-44).
-fn failures(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: Direction) -> Failure {
+fn failures(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: Direction) -> Failure {
     let kind = kind_of(items);
     let noun = kind.noun();
     let mut codes = BTreeSet::new();
@@ -326,7 +334,7 @@ fn failures(look: &Look<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: 
 }
 
 /// EXE-29, EXE-30: items that nothing can start any more.
-fn stuck(items: &[ItemState<'_>], look: &Look<'_>, direction: Direction) -> Failure {
+fn stuck(items: &[ItemState<'_>], look: &WorkflowDecision<'_>, direction: Direction) -> Failure {
     let edges = items.iter().map(|item| (item.name, item.depends_on.clone()));
     let why = match Dag::new(edges) {
         Err(error) => error.to_string(),

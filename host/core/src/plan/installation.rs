@@ -13,7 +13,7 @@ use crate::{
 
 /// How a child, a sibling or an orphan stands, whatever its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ChildState {
     /// It never had a phase.
     New,
     /// In a phase that is not final.
@@ -26,15 +26,15 @@ pub enum Standing {
     DeleteFailed,
 }
 
-impl Standing {
+impl ChildState {
     /// From a phase.
     pub fn of<P: Phase>(phase: Option<P>) -> Self {
         match phase {
-            None => Standing::New,
-            Some(phase) if phase == P::FAILED => Standing::Failed,
-            Some(phase) if phase == P::DELETE_FAILED => Standing::DeleteFailed,
-            Some(phase) if phase.is_final() => Standing::Succeeded,
-            Some(_) => Standing::Working,
+            None => ChildState::New,
+            Some(phase) if phase == P::FAILED => ChildState::Failed,
+            Some(phase) if phase == P::DELETE_FAILED => ChildState::DeleteFailed,
+            Some(phase) if phase.is_final() => ChildState::Succeeded,
+            Some(_) => ChildState::Working,
         }
     }
 }
@@ -49,7 +49,7 @@ pub struct Peer {
     /// Its job ids.
     pub ids: JobIds,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: ChildState,
     /// Its last error.
     pub failure: Option<Failure>,
     /// Whether a request to reconcile it is pending.
@@ -107,15 +107,15 @@ pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
         .filter(|peer| if root { peer.requested || peer.ids.running().is_some() } else { !peer.ids.has_finished(job) })
         .collect();
     wait_for(&unfinished, Until::Finished)?;
-    let bad: Vec<&Peer> = peers.iter().filter(|peer| peer.standing != Standing::Succeeded).collect();
+    let bad: Vec<&Peer> = peers.iter().filter(|peer| peer.standing != ChildState::Succeeded).collect();
     if bad.is_empty() {
         return Ok(());
     }
     let causes: Vec<String> = bad
         .iter()
         .map(|peer| match peer.standing {
-            Standing::New => format!("installation {} was never reconciled; reconcile it first", peer.name),
-            Standing::Working | Standing::Succeeded | Standing::Failed | Standing::DeleteFailed => peer.cause(),
+            ChildState::New => format!("installation {} was never reconciled; reconcile it first", peer.name),
+            ChildState::Working | ChildState::Succeeded | ChildState::Failed | ChildState::DeleteFailed => peer.cause(),
         })
         .collect();
     Err(Halt::Stall(Failure::new(
@@ -165,7 +165,7 @@ pub fn no_circle(circle: Option<DagError>) -> Step<()> {
 /// `CleanupOrphaned`: which orphans to trigger, or how the phase ends (INS-27 … INS-30).
 pub fn orphans(orphans: &[Peer], job: &str) -> (Vec<String>, Step<Verdict>) {
     // One that ended this job before it was to go gets it once more.
-    let ended_before = |peer: &&Peer| peer.ids.has_finished(job) && peer.standing != Standing::DeleteFailed;
+    let ended_before = |peer: &&Peer| peer.ids.has_finished(job) && peer.standing != ChildState::DeleteFailed;
     let untriggered = |peer: &&Peer| peer.ids.job.as_deref() != Some(job) || ended_before(peer);
     let trigger: Vec<String> = orphans.iter().filter(untriggered).map(|peer| peer.name.clone()).collect();
     let gone_or_failed = gone(orphans, job, "CleanupOrphaned", "OrphansNotDeleted");
@@ -175,7 +175,7 @@ pub fn orphans(orphans: &[Peer], job: &str) -> (Vec<String>, Step<Verdict>) {
 /// Whether all are gone, some are at work, or all that are left have failed to delete in this job.
 fn gone(peers: &[Peer], job: &str, operation: &str, reason: &str) -> Step<Verdict> {
     let (left, working): (Vec<&Peer>, Vec<&Peer>) =
-        peers.iter().partition(|peer| peer.ids.has_finished(job) && peer.standing == Standing::DeleteFailed);
+        peers.iter().partition(|peer| peer.ids.has_finished(job) && peer.standing == ChildState::DeleteFailed);
     wait_for(&working, Until::Gone)?;
     Ok(if left.is_empty() { Verdict::Done } else { Verdict::Failed(failed(operation, reason, &left)) })
 }
@@ -185,7 +185,7 @@ fn gone(peers: &[Peer], job: &str, operation: &str, reason: &str) -> Step<Verdic
 pub fn progressing(children: &[Peer], missing: &[String], job: &str) -> Step<Verdict> {
     let unfinished: Vec<&Peer> = children.iter().filter(|peer| !peer.ids.has_finished(job)).collect();
     wait_for(&unfinished, Until::Finished)?;
-    let bad: Vec<&Peer> = children.iter().filter(|peer| peer.standing != Standing::Succeeded).collect();
+    let bad: Vec<&Peer> = children.iter().filter(|peer| peer.standing != ChildState::Succeeded).collect();
     if bad.is_empty() && missing.is_empty() {
         return Ok(Verdict::Done);
     }
@@ -201,7 +201,7 @@ pub fn progressing(children: &[Peer], missing: &[String], job: &str) -> Step<Ver
 /// `InitDelete`: may it go on, as far as its successors are concerned? (INS-61, C-15)
 pub fn successors(peers: &[Peer], job: &str) -> Step<()> {
     let bad: Vec<&Peer> =
-        peers.iter().filter(|peer| peer.ids.has_finished(job) && peer.standing == Standing::DeleteFailed).collect();
+        peers.iter().filter(|peer| peer.ids.has_finished(job) && peer.standing == ChildState::DeleteFailed).collect();
     if bad.is_empty() {
         return wait_for(&peers.iter().collect::<Vec<_>>(), Until::Gone);
     }
@@ -308,11 +308,11 @@ mod tests {
                 let (name, rest) = word.split_once('=').unwrap();
                 let (standing, finished) = rest.split_once('/').unwrap();
                 let standing = match standing {
-                    "new" => Standing::New,
-                    "working" => Standing::Working,
-                    "succeeded" => Standing::Succeeded,
-                    "failed" => Standing::Failed,
-                    "delete-failed" => Standing::DeleteFailed,
+                    "new" => ChildState::New,
+                    "working" => ChildState::Working,
+                    "succeeded" => ChildState::Succeeded,
+                    "failed" => ChildState::Failed,
+                    "delete-failed" => ChildState::DeleteFailed,
                     other => panic!("{other}"),
                 };
                 let job = if finished.ends_with('!') { finished.trim_end_matches('!') } else { "new" };
@@ -320,7 +320,7 @@ mod tests {
                     kind: "Installation",
                     name: name.to_owned(),
                     ids: JobIds::new(job, finished.trim_end_matches('!')),
-                    failure: matches!(standing, Standing::Failed | Standing::DeleteFailed)
+                    failure: matches!(standing, ChildState::Failed | ChildState::DeleteFailed)
                         .then(|| Failure::new("O", "R", "boom").with_code(Code::Timeout)),
                     standing,
                     requested: name.starts_with("requested"),
@@ -345,15 +345,15 @@ mod tests {
     #[test]
     fn an_object_of_any_kind_stands_as_its_phase_says() {
         use crate::phase::{execution::Execution, installation::Installation};
-        use Standing::{DeleteFailed, Failed, New, Succeeded, Working};
-        let installations = Installation::ALL.iter().map(|phase| Standing::of(Some(*phase))).collect::<Vec<_>>();
+        use ChildState::{DeleteFailed, Failed, New, Succeeded, Working};
+        let installations = Installation::ALL.iter().map(|phase| ChildState::of(Some(*phase))).collect::<Vec<_>>();
         assert_eq!(
             installations,
             [Working, Working, Working, Working, Working, Succeeded, Failed, Working, Working, Working, DeleteFailed]
         );
-        let executions = Execution::ALL.iter().map(|phase| Standing::of(Some(*phase))).collect::<Vec<_>>();
+        let executions = Execution::ALL.iter().map(|phase| ChildState::of(Some(*phase))).collect::<Vec<_>>();
         assert_eq!(executions, [Working, Working, Working, Succeeded, Failed, Working, Working, DeleteFailed]);
-        assert_eq!(Standing::of::<Installation>(None), New);
+        assert_eq!(ChildState::of::<Installation>(None), New);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 
 /// An item in this state, with the answers that its flags stand for.
-fn flagged(state: State, has: impl Fn(&str) -> bool) -> Facts {
+fn flagged(state: WorkflowItemState, has: impl Fn(&str) -> bool) -> Facts {
     let answer = |no: &str, unknown: &str| match (has(no), has(unknown)) {
         (true, _) => Answer::NotMet,
         (_, true) => Answer::Unknown,
@@ -24,14 +24,14 @@ fn flagged(state: State, has: impl Fn(&str) -> bool) -> Facts {
 /// A workflow that is played to its end: whatever is started finishes at once, as the flags of the item say.
 struct Play {
     items: Vec<(String, Vec<String>, Vec<String>)>,
-    states: BTreeMap<String, State>,
+    states: BTreeMap<String, WorkflowItemState>,
 }
 
 impl Play {
     /// `1 2(1) 3(1)=off,there`: items with what they depend on and their flags. `there` and `gone` are what an item is at the
     /// beginning; `off`, `inactive`, `doubtful`, `unclear`, `unready` and `lingers` are answers of its conditions; `fails` and
     /// `undeletable` are what becomes of it; `keep` is what stays.
-    fn new(text: &str, at_first: State) -> Self {
+    fn new(text: &str, at_first: WorkflowItemState) -> Self {
         let list = |text: &str| text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
         let item = |word: &str| {
             let (head, flags) = word.split_once('=').unwrap_or((word, ""));
@@ -40,8 +40,8 @@ impl Play {
         };
         let items: Vec<(String, Vec<String>, Vec<String>)> = text.split_whitespace().map(item).collect();
         let state = |flags: &Vec<String>| match flags {
-            flags if flags.iter().any(|flag| flag == "there") => State::Idle,
-            flags if flags.iter().any(|flag| flag == "gone") => State::Absent,
+            flags if flags.iter().any(|flag| flag == "there") => WorkflowItemState::Idle,
+            flags if flags.iter().any(|flag| flag == "gone") => WorkflowItemState::Absent,
             _ => at_first,
         };
         let states = items.iter().map(|(name, _, flags)| (name.clone(), state(flags))).collect();
@@ -62,7 +62,7 @@ impl Play {
     }
 
     /// What is started in each step, `+` to be reconciled and `-` to be deleted, and how it ends.
-    fn play(&mut self, direction: Direction, policy: Policy) -> String {
+    fn play(&mut self, direction: Direction, policy: WorkflowPolicy) -> String {
         let workflow = self.workflow();
         let mut steps = Vec::new();
         loop {
@@ -80,10 +80,10 @@ impl Play {
             steps.push(signed.collect::<Vec<_>>().join(" "));
             for (name, goes) in started {
                 let state = match goes {
-                    true if self.has(&name, "undeletable") => State::DeleteFailed,
-                    true => State::Absent,
-                    false if self.has(&name, "fails") => State::ReconcileFailed,
-                    false => State::Reconciled,
+                    true if self.has(&name, "undeletable") => WorkflowItemState::DeleteFailed,
+                    true => WorkflowItemState::Absent,
+                    false if self.has(&name, "fails") => WorkflowItemState::ReconcileFailed,
+                    false => WorkflowItemState::Reconciled,
                 };
                 self.states.insert(name, state);
             }
@@ -92,15 +92,19 @@ impl Play {
 
     /// The names of what is there.
     fn there(&self) -> Vec<&str> {
-        self.states.iter().filter(|(_, state)| **state != State::Absent).map(|(name, _)| name.as_str()).collect()
+        self.states
+            .iter()
+            .filter(|(_, state)| **state != WorkflowItemState::Absent)
+            .map(|(name, _)| name.as_str())
+            .collect()
     }
 }
 
-const CONTINUE: Policy = Policy { failure: FailurePolicy::ContinueIndependent, max_parallel: None };
+const CONTINUE: WorkflowPolicy = WorkflowPolicy { failure: FailurePolicy::ContinueIndependent, max_parallel: None };
 
 #[track_caller]
-fn check_with(policy: Policy, text: &str, expected: &str) {
-    assert_eq!(Play::new(text, State::Absent).play(Direction::Forward, policy), expected, "{text}");
+fn check_with(policy: WorkflowPolicy, text: &str, expected: &str) {
+    assert_eq!(Play::new(text, WorkflowItemState::Absent).play(Direction::Forward, policy), expected, "{text}");
 }
 
 #[track_caller]
@@ -110,5 +114,5 @@ fn check(text: &str, expected: &str) {
 
 #[track_caller]
 fn check_deletion(text: &str, expected: &str) {
-    assert_eq!(Play::new(text, State::Idle).play(Direction::Backward, CONTINUE), expected, "{text}");
+    assert_eq!(Play::new(text, WorkflowItemState::Idle).play(Direction::Backward, CONTINUE), expected, "{text}");
 }

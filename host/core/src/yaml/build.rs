@@ -6,7 +6,7 @@ use granit_parser::{Event, ScalarStyle};
 use serde_json::{Map, Value};
 
 use super::{
-    Reason,
+    YamlFault,
     scalar::{self, Scalar},
 };
 
@@ -15,26 +15,26 @@ const MOST_ALIASED: usize = 1_000_000;
 
 /// A value with the number of values in it.
 #[derive(Clone)]
-struct Counted {
+struct CountedValue {
     value: Value,
     nodes: usize,
 }
 
-enum Key {
+enum MappingKey {
     Wanted,
     Text(String),
     Merge,
 }
 
-enum Frame {
+enum BuilderFrame {
     List { items: Vec<Value>, nodes: usize, anchor: usize },
-    Object { entries: Map<String, Value>, merged: Vec<Value>, key: Key, nodes: usize, anchor: usize },
+    Object { entries: Map<String, Value>, merged: Vec<Value>, key: MappingKey, nodes: usize, anchor: usize },
 }
 
 #[derive(Default)]
 pub(super) struct Builder {
-    stack: Vec<Frame>,
-    anchors: BTreeMap<usize, Counted>,
+    stack: Vec<BuilderFrame>,
+    anchors: BTreeMap<usize, CountedValue>,
     aliased: usize,
     root: Value,
 }
@@ -45,7 +45,7 @@ impl Builder {
         self.root
     }
 
-    pub(super) fn event(&mut self, event: Event<'_>) -> Result<(), Reason> {
+    pub(super) fn event(&mut self, event: Event<'_>) -> Result<(), YamlFault> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain;
@@ -57,22 +57,22 @@ impl Builder {
                 self.scalar(scalar, anchor)
             }
             Event::Alias(anchor) => {
-                let counted = self.anchors.get(&anchor).cloned().ok_or(Reason::RecursiveAlias)?;
+                let counted = self.anchors.get(&anchor).cloned().ok_or(YamlFault::RecursiveAlias)?;
                 self.aliased = self.aliased.saturating_add(counted.nodes);
                 if self.aliased > MOST_ALIASED {
-                    return Err(Reason::TooManyNodes);
+                    return Err(YamlFault::TooManyNodes);
                 }
                 self.node(counted, 0)
             }
             Event::SequenceStart(_, anchor, _) => {
                 self.container_is_no_key()?;
-                self.stack.push(Frame::List { items: Vec::new(), nodes: 1, anchor });
+                self.stack.push(BuilderFrame::List { items: Vec::new(), nodes: 1, anchor });
                 Ok(())
             }
             Event::MappingStart(_, anchor, _) => {
                 self.container_is_no_key()?;
                 let (entries, merged) = (Map::new(), Vec::new());
-                self.stack.push(Frame::Object { entries, merged, key: Key::Wanted, nodes: 1, anchor });
+                self.stack.push(BuilderFrame::Object { entries, merged, key: MappingKey::Wanted, nodes: 1, anchor });
                 Ok(())
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
@@ -84,69 +84,69 @@ impl Builder {
     /// Whether `<<` stands where a key is wanted.
     fn take_merge_key(&mut self) -> bool {
         match self.stack.last_mut() {
-            Some(Frame::Object { key: key @ Key::Wanted, .. }) => {
-                *key = Key::Merge;
+            Some(BuilderFrame::Object { key: key @ MappingKey::Wanted, .. }) => {
+                *key = MappingKey::Merge;
                 true
             }
-            Some(Frame::Object { .. } | Frame::List { .. }) | None => false,
+            Some(BuilderFrame::Object { .. } | BuilderFrame::List { .. }) | None => false,
         }
     }
 
-    fn container_is_no_key(&self) -> Result<(), Reason> {
+    fn container_is_no_key(&self) -> Result<(), YamlFault> {
         match self.stack.last() {
-            Some(Frame::Object { key: Key::Wanted, .. }) => Err(Reason::KeyIsNoScalar),
-            Some(Frame::Object { .. } | Frame::List { .. }) | None => Ok(()),
+            Some(BuilderFrame::Object { key: MappingKey::Wanted, .. }) => Err(YamlFault::KeyIsNoScalar),
+            Some(BuilderFrame::Object { .. } | BuilderFrame::List { .. }) | None => Ok(()),
         }
     }
 
-    fn scalar(&mut self, scalar: Scalar, anchor: usize) -> Result<(), Reason> {
-        if let Some(Frame::Object { key: key @ Key::Wanted, .. }) = self.stack.last_mut() {
+    fn scalar(&mut self, scalar: Scalar, anchor: usize) -> Result<(), YamlFault> {
+        if let Some(BuilderFrame::Object { key: key @ MappingKey::Wanted, .. }) = self.stack.last_mut() {
             let text = scalar.into_key()?;
             if anchor != 0 {
-                self.anchors.insert(anchor, Counted { value: Value::String(text.clone()), nodes: 1 });
+                self.anchors.insert(anchor, CountedValue { value: Value::String(text.clone()), nodes: 1 });
             }
-            *key = Key::Text(text);
+            *key = MappingKey::Text(text);
             return Ok(());
         }
-        self.node(Counted { value: scalar.into_value()?, nodes: 1 }, anchor)
+        self.node(CountedValue { value: scalar.into_value()?, nodes: 1 }, anchor)
     }
 
-    fn node(&mut self, counted: Counted, anchor: usize) -> Result<(), Reason> {
+    fn node(&mut self, counted: CountedValue, anchor: usize) -> Result<(), YamlFault> {
         if anchor != 0 {
             self.anchors.insert(anchor, counted.clone());
         }
-        let Counted { value, nodes: more } = counted;
+        let CountedValue { value, nodes: more } = counted;
         match self.stack.last_mut() {
             None => self.root = value,
-            Some(Frame::List { items, nodes, .. }) => {
+            Some(BuilderFrame::List { items, nodes, .. }) => {
                 items.push(value);
                 *nodes += more;
             }
-            Some(Frame::Object { entries, merged, key, nodes, .. }) => {
+            Some(BuilderFrame::Object { entries, merged, key, nodes, .. }) => {
                 *nodes += more;
-                match std::mem::replace(key, Key::Wanted) {
+                match std::mem::replace(key, MappingKey::Wanted) {
                     // An alias of a scalar may be a key.
-                    Key::Wanted => *key = Key::Text(Scalar::of(value)?.into_key()?),
-                    Key::Text(text) => {
+                    MappingKey::Wanted => *key = MappingKey::Text(Scalar::of(value)?.into_key()?),
+                    MappingKey::Text(text) => {
                         entries.insert(text, value);
                     }
-                    Key::Merge => merged.push(value),
+                    MappingKey::Merge => merged.push(value),
                 }
             }
         }
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Reason> {
+    fn close(&mut self) -> Result<(), YamlFault> {
         match self.stack.pop() {
-            Some(Frame::List { items, nodes, anchor }) => {
-                self.node(Counted { value: Value::Array(items), nodes }, anchor)
+            Some(BuilderFrame::List { items, nodes, anchor }) => {
+                self.node(CountedValue { value: Value::Array(items), nodes }, anchor)
             }
-            Some(Frame::Object { mut entries, merged, nodes, anchor, .. }) => {
+            Some(BuilderFrame::Object { mut entries, merged, nodes, anchor, .. }) => {
                 for value in merged {
                     merge(&mut entries, value)?;
                 }
-                self.node(Counted { value: Value::Object(entries), nodes }, anchor)
+                self.node(CountedValue { value: Value::Object(entries), nodes }, anchor)
             }
             None => Ok(()),
         }
@@ -154,7 +154,7 @@ impl Builder {
 }
 
 /// Puts in what is not there yet; of a list the first object that has a key counts.
-fn merge(entries: &mut Map<String, Value>, value: Value) -> Result<(), Reason> {
+fn merge(entries: &mut Map<String, Value>, value: Value) -> Result<(), YamlFault> {
     match value {
         Value::Object(more) => {
             for (key, value) in more {
@@ -166,7 +166,7 @@ fn merge(entries: &mut Map<String, Value>, value: Value) -> Result<(), Reason> {
             items.into_iter().try_for_each(|item| merge(entries, item))
         }
         Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Err(Reason::MergeOfNoObject)
+            Err(YamlFault::MergeOfNoObject)
         }
     }
 }

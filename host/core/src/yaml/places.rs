@@ -8,14 +8,14 @@ use super::scalar;
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourcePosition {
     /// From 1.
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
 }
 
-impl Place {
+impl SourcePosition {
     /// Where a text begins.
     pub const START: Self = Self { line: 1, column: 1 };
 }
@@ -31,7 +31,7 @@ pub enum Embedded {
         columns: usize,
     },
     /// Folded, or written with escapes: only where it begins.
-    At(Place),
+    At(SourcePosition),
 }
 
 impl Embedded {
@@ -39,9 +39,11 @@ impl Embedded {
     pub const WHOLE: Self = Embedded::Shifted { lines: 0, columns: 0 };
 
     /// The place in the document of a place in the text.
-    pub fn outer(self, inner: Place) -> Place {
+    pub fn outer(self, inner: SourcePosition) -> SourcePosition {
         match self {
-            Embedded::Shifted { lines, columns } => Place { line: inner.line + lines, column: inner.column + columns },
+            Embedded::Shifted { lines, columns } => {
+                SourcePosition { line: inner.line + lines, column: inner.column + columns }
+            }
             Embedded::At(place) => place,
         }
     }
@@ -49,22 +51,22 @@ impl Embedded {
 
 /// Where the parts of one document stand, by paths such as `spec.imports.data[0].name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
-    parts: BTreeMap<String, Part>,
-    duplicates: Vec<(String, Place)>,
+pub struct SourcePositions {
+    parts: BTreeMap<String, DocumentPart>,
+    duplicates: Vec<(String, SourcePosition)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
+struct DocumentPart {
     /// Of the key in an object, of the value itself elsewhere.
-    place: Place,
+    place: SourcePosition,
     embedded: Embedded,
 }
 
-impl Places {
+impl SourcePositions {
     /// The place of a part: of its key where it has one. Names match whatever their case, as decoding has it; what is not
     /// there is where the nearest part around it is.
-    pub fn find(&self, path: &str) -> Place {
+    pub fn find(&self, path: &str) -> SourcePosition {
         let mut path = path;
         loop {
             if let Some(part) = self.part(path) {
@@ -72,7 +74,7 @@ impl Places {
             }
             match path.rfind(['.', '[']) {
                 Some(end) => path = path.get(..end).unwrap_or_default(),
-                None => return self.parts.get("").map_or(Place::START, |part| part.place),
+                None => return self.parts.get("").map_or(SourcePosition::START, |part| part.place),
             }
         }
     }
@@ -83,7 +85,7 @@ impl Places {
     }
 
     /// The keys that stand twice in their object, in the order of the text: the path, and the place of the later one.
-    pub fn duplicates(&self) -> &[(String, Place)] {
+    pub fn duplicates(&self) -> &[(String, SourcePosition)] {
         &self.duplicates
     }
 
@@ -98,7 +100,7 @@ impl Places {
         Self { parts, duplicates }
     }
 
-    fn part(&self, path: &str) -> Option<&Part> {
+    fn part(&self, path: &str) -> Option<&DocumentPart> {
         let folded = || {
             let wanted = path.to_lowercase();
             self.parts.iter().find(|(path, _)| path.to_lowercase() == wanted).map(|(_, part)| part)
@@ -107,7 +109,7 @@ impl Places {
     }
 }
 
-enum Frame {
+enum PositionFrame {
     List {
         path: String,
         index: usize,
@@ -122,17 +124,17 @@ enum Frame {
 /// Follows the events of a document beside the one who builds its value.
 #[derive(Default)]
 pub(super) struct Tracker {
-    stack: Vec<Frame>,
-    places: Places,
+    stack: Vec<PositionFrame>,
+    places: SourcePositions,
 }
 
 impl Tracker {
-    pub(super) fn finish(self) -> Places {
+    pub(super) fn finish(self) -> SourcePositions {
         self.places
     }
 
     pub(super) fn event(&mut self, event: &Event<'_>, span: Span) {
-        let start = Place { line: span.start.line(), column: span.start.col() + 1 };
+        let start = SourcePosition { line: span.start.line(), column: span.start.col() + 1 };
         match event {
             Event::Scalar(text, style, _, tag) => {
                 if let Some(path) = self.wanted_key() {
@@ -160,11 +162,11 @@ impl Tracker {
             },
             Event::SequenceStart(..) => {
                 let path = self.value(start, Embedded::At(start));
-                self.stack.push(Frame::List { path, index: 0 });
+                self.stack.push(PositionFrame::List { path, index: 0 });
             }
             Event::MappingStart(..) => {
                 let path = self.value(start, Embedded::At(start));
-                self.stack.push(Frame::Object { path, entry: None });
+                self.stack.push(PositionFrame::Object { path, entry: None });
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 self.stack.pop();
@@ -177,20 +179,20 @@ impl Tracker {
     /// The path of the object whose next key comes now.
     fn wanted_key(&self) -> Option<String> {
         match self.stack.last() {
-            Some(Frame::Object { path, entry: None }) => Some(path.clone()),
-            Some(Frame::Object { .. } | Frame::List { .. }) | None => None,
+            Some(PositionFrame::Object { path, entry: None }) => Some(path.clone()),
+            Some(PositionFrame::Object { .. } | PositionFrame::List { .. }) | None => None,
         }
     }
 
     fn entry(&mut self, path: String) {
-        if let Some(Frame::Object { entry, .. }) = self.stack.last_mut() {
+        if let Some(PositionFrame::Object { entry, .. }) = self.stack.last_mut() {
             *entry = Some(path);
         }
     }
 
-    fn key(&mut self, object: &str, name: &str, place: Place) -> String {
+    fn key(&mut self, object: &str, name: &str, place: SourcePosition) -> String {
         let path = if object.is_empty() { name.to_owned() } else { format!("{object}.{name}") };
-        if self.places.parts.insert(path.clone(), Part { place, embedded: Embedded::At(place) }).is_some() {
+        if self.places.parts.insert(path.clone(), DocumentPart { place, embedded: Embedded::At(place) }).is_some() {
             self.places.duplicates.push((path.clone(), place));
             // The earlier value does not count.
             let is_below = |part: &str| part.strip_prefix(&path).is_some_and(|rest| rest.starts_with(['.', '[']));
@@ -200,21 +202,21 @@ impl Tracker {
     }
 
     /// A value begins; its path.
-    fn value(&mut self, place: Place, embedded: Embedded) -> String {
+    fn value(&mut self, place: SourcePosition, embedded: Embedded) -> String {
         let path = match self.stack.last() {
             None => String::new(),
-            Some(Frame::List { path, index }) => format!("{path}[{index}]"),
-            Some(Frame::Object { path, entry }) => entry.clone().unwrap_or_else(|| path.clone()),
+            Some(PositionFrame::List { path, index }) => format!("{path}[{index}]"),
+            Some(PositionFrame::Object { path, entry }) => entry.clone().unwrap_or_else(|| path.clone()),
         };
-        self.places.parts.entry(path.clone()).or_insert(Part { place, embedded }).embedded = embedded;
+        self.places.parts.entry(path.clone()).or_insert(DocumentPart { place, embedded }).embedded = embedded;
         path
     }
 
     /// A value has ended.
     fn next(&mut self) {
         match self.stack.last_mut() {
-            Some(Frame::List { index, .. }) => *index += 1,
-            Some(Frame::Object { entry, .. }) => *entry = None,
+            Some(PositionFrame::List { index, .. }) => *index += 1,
+            Some(PositionFrame::Object { entry, .. }) => *entry = None,
             None => {}
         }
     }
@@ -236,6 +238,6 @@ fn embedded(text: &str, style: ScalarStyle, span: Span) -> Embedded {
         ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if one_line && width == characters + 2 => {
             Embedded::Shifted { lines: start.line() - 1, columns: start.col() + 1 }
         }
-        _ => Embedded::At(Place { line: start.line(), column: start.col() + 1 }),
+        _ => Embedded::At(SourcePosition { line: start.line(), column: start.col() + 1 }),
     }
 }

@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use serde_json::{Number, Value};
 
-use super::Reason;
+use super::YamlFault;
 
 /// A scalar, resolved.
 pub(super) enum Scalar {
@@ -19,9 +19,9 @@ const FALSE: [&str; 11] = ["n", "N", "no", "No", "NO", "false", "False", "FALSE"
 const NULL: [&str; 5] = ["", "~", "null", "Null", "NULL"];
 
 /// Resolves a scalar by its style and tag.
-pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scalar, Reason> {
+pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scalar, YamlFault> {
     let implicit = || if plain { implied(text) } else { Scalar::Text(text.to_owned()) };
-    let misfit = |tag: &str| Reason::Tag(tag.to_owned());
+    let misfit = |tag: &str| YamlFault::Tag(tag.to_owned());
     match tag {
         None => Ok(implicit()),
         Some(tag @ "!!int") => match implied(text) {
@@ -134,19 +134,19 @@ const WHOLE: f64 = 9_007_199_254_740_992.0;
 
 impl Scalar {
     /// The scalar that a value is; lists and objects are none.
-    pub(super) fn of(value: Value) -> Result<Self, Reason> {
+    pub(super) fn of(value: Value) -> Result<Self, YamlFault> {
         match value {
             Value::Null => Ok(Scalar::Null),
             Value::Bool(bool) => Ok(Scalar::Bool(bool)),
             Value::Number(number) => Ok(Scalar::Int(number)),
             Value::String(text) => Ok(Scalar::Text(text)),
-            Value::Array(_) | Value::Object(_) => Err(Reason::KeyIsNoScalar),
+            Value::Array(_) | Value::Object(_) => Err(YamlFault::KeyIsNoScalar),
         }
     }
 
     /// As JSON. A float without a fraction becomes a whole number, as Go writes it, so that `1e3` can stand where the
     /// API server wants an integer.
-    pub(super) fn into_value(self) -> Result<Value, Reason> {
+    pub(super) fn into_value(self) -> Result<Value, YamlFault> {
         match self {
             Scalar::Null => Ok(Value::Null),
             Scalar::Bool(bool) => Ok(Value::Bool(bool)),
@@ -157,14 +157,14 @@ impl Scalar {
                 let whole = float as i64;
                 Ok(Value::Number(Number::from(whole)))
             }
-            Scalar::Float(float) => Number::from_f64(float).map(Value::Number).ok_or(Reason::NotANumber),
+            Scalar::Float(float) => Number::from_f64(float).map(Value::Number).ok_or(YamlFault::NotANumber),
         }
     }
 
     /// As a key of a JSON object.
-    pub(super) fn into_key(self) -> Result<String, Reason> {
+    pub(super) fn into_key(self) -> Result<String, YamlFault> {
         match self {
-            Scalar::Null => Err(Reason::KeyIsNull),
+            Scalar::Null => Err(YamlFault::KeyIsNull),
             Scalar::Bool(bool) => Ok(bool.to_string()),
             Scalar::Text(text) => Ok(text),
             number @ (Scalar::Int(_) | Scalar::Float(_)) => Ok(number.into_value()?.to_string()),

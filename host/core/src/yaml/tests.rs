@@ -55,14 +55,14 @@ proptest! {
 #[test]
 fn reasons_are_sentences_with_the_fix() {
     let cases = [
-        (Reason::Syntax("unclosed bracket".to_owned()), "unclosed bracket"),
-        (Reason::KeyIsNoScalar, "a list or an object cannot be a key; write a text"),
-        (Reason::KeyIsNull, "an empty value cannot be a key; write the key in quotes"),
-        (Reason::MergeOfNoObject, "`<<` can only merge an object or a list of objects"),
-        (Reason::NotANumber, "infinite numbers and `.nan` cannot be written as JSON; use quotes for text"),
-        (Reason::Tag("!!int".to_owned()), "the value does not fit its tag `!!int`"),
-        (Reason::TooManyNodes, "the aliases of the document unfold to too many values"),
-        (Reason::RecursiveAlias, "an alias cannot stand inside what it names"),
+        (YamlFault::Syntax("unclosed bracket".to_owned()), "unclosed bracket"),
+        (YamlFault::KeyIsNoScalar, "a list or an object cannot be a key; write a text"),
+        (YamlFault::KeyIsNull, "an empty value cannot be a key; write the key in quotes"),
+        (YamlFault::MergeOfNoObject, "`<<` can only merge an object or a list of objects"),
+        (YamlFault::NotANumber, "infinite numbers and `.nan` cannot be written as JSON; use quotes for text"),
+        (YamlFault::Tag("!!int".to_owned()), "the value does not fit its tag `!!int`"),
+        (YamlFault::TooManyNodes, "the aliases of the document unfold to too many values"),
+        (YamlFault::RecursiveAlias, "an alias cannot stand inside what it names"),
     ];
     for (reason, told) in cases {
         let error = YamlError { line: 7, column: 2, reason };

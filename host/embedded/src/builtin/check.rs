@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Field, Kind, Many, fields_of, message_of};
+use super::fields::{Field, FieldType, Many, fields_of, message_of};
 
 /// What does not fit.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn all_fields(message: &str) -> Vec<&'static Field> {
     fields
         .iter()
         .flat_map(|field| match field.of {
-            Kind::Message(inner) if field.name.is_empty() => all_fields(inner),
+            FieldType::Message(inner) if field.name.is_empty() => all_fields(inner),
             _ => vec![field],
         })
         .collect()
@@ -84,22 +84,27 @@ fn check_field(value: &mut Value, field: &Field, path: &str, misfits: &mut Misfi
     }
 }
 
-fn check_value(value: &mut Value, kind: Kind, path: &str, misfits: &mut Misfits) {
+fn check_value(value: &mut Value, kind: FieldType, path: &str, misfits: &mut Misfits) {
     let wanted = match (kind, &mut *value) {
-        (_, Value::Null) | (Kind::Raw, _) => return,
-        (Kind::Message(message), Value::Array(_)) if message.ends_with(".ExtraValue") => return,
-        (Kind::Message(message), Value::Object(fields)) => return check_message(fields, message, path, misfits),
-        (Kind::Message(_), _) => "an object",
-        (Kind::Text | Kind::Bytes | Kind::Time | Kind::MicroTime | Kind::Duration, Value::String(_)) => return,
-        (Kind::Text | Kind::Bytes | Kind::Time | Kind::MicroTime | Kind::Duration, _) => "string",
-        (Kind::Bool, Value::Bool(_)) => return,
-        (Kind::Bool, _) => "bool",
-        (Kind::Int, Value::Number(number)) if number.is_i64() || number.is_u64() => return,
-        (Kind::Int, _) => "integer",
-        (Kind::Float, Value::Number(_)) => return,
-        (Kind::Float, _) => "number",
-        (Kind::Quantity | Kind::IntOrText, Value::String(_) | Value::Number(_)) => return,
-        (Kind::Quantity | Kind::IntOrText, _) => "string or number",
+        (_, Value::Null) | (FieldType::Raw, _) => return,
+        (FieldType::Message(message), Value::Array(_)) if message.ends_with(".ExtraValue") => return,
+        (FieldType::Message(message), Value::Object(fields)) => return check_message(fields, message, path, misfits),
+        (FieldType::Message(_), _) => "an object",
+        (
+            FieldType::Text | FieldType::Bytes | FieldType::Time | FieldType::MicroTime | FieldType::Duration,
+            Value::String(_),
+        ) => return,
+        (FieldType::Text | FieldType::Bytes | FieldType::Time | FieldType::MicroTime | FieldType::Duration, _) => {
+            "string"
+        }
+        (FieldType::Bool, Value::Bool(_)) => return,
+        (FieldType::Bool, _) => "bool",
+        (FieldType::Int, Value::Number(number)) if number.is_i64() || number.is_u64() => return,
+        (FieldType::Int, _) => "integer",
+        (FieldType::Float, Value::Number(_)) => return,
+        (FieldType::Float, _) => "number",
+        (FieldType::Quantity | FieldType::IntOrText, Value::String(_) | Value::Number(_)) => return,
+        (FieldType::Quantity | FieldType::IntOrText, _) => "string or number",
     };
     mistyped(value, wanted, path, misfits);
 }

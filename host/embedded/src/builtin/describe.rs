@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Kind, Many, fields_of, message_of};
+use super::fields::{Field, FieldType, Many, fields_of, message_of};
 
 /// The schema of a built-in kind; the schemas of what it contains go to `definitions`. None for a kind without fields.
 pub(crate) fn describe(api_version: &str, kind: &str, definitions: &mut Map<String, Value>) -> Option<Value> {
@@ -19,7 +19,7 @@ fn schema_of(message: &str, definitions: &mut Map<String, Value>) -> Value {
 fn add_properties(message: &str, properties: &mut Map<String, Value>, definitions: &mut Map<String, Value>) {
     for field in fields_of(message).unwrap_or_default() {
         match field.of {
-            Kind::Message(inner) if field.name.is_empty() => add_properties(inner, properties, definitions),
+            FieldType::Message(inner) if field.name.is_empty() => add_properties(inner, properties, definitions),
             _ => {
                 properties.insert(field.name.to_owned(), field_schema(field, definitions));
             }
@@ -29,15 +29,15 @@ fn add_properties(message: &str, properties: &mut Map<String, Value>, definition
 
 fn field_schema(field: &Field, definitions: &mut Map<String, Value>) -> Value {
     let one = match field.of {
-        Kind::Text | Kind::Duration => json!({"type": "string"}),
-        Kind::Bytes => json!({"type": "string", "format": "byte"}),
-        Kind::Time | Kind::MicroTime => json!({"type": "string", "format": "date-time"}),
-        Kind::Bool => json!({"type": "boolean"}),
-        Kind::Int => json!({"type": "integer"}),
-        Kind::Float => json!({"type": "number"}),
-        Kind::Quantity | Kind::IntOrText => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
-        Kind::Raw => json!({"type": "object"}),
-        Kind::Message(message) => {
+        FieldType::Text | FieldType::Duration => json!({"type": "string"}),
+        FieldType::Bytes => json!({"type": "string", "format": "byte"}),
+        FieldType::Time | FieldType::MicroTime => json!({"type": "string", "format": "date-time"}),
+        FieldType::Bool => json!({"type": "boolean"}),
+        FieldType::Int => json!({"type": "integer"}),
+        FieldType::Float => json!({"type": "number"}),
+        FieldType::Quantity | FieldType::IntOrText => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
+        FieldType::Raw => json!({"type": "object"}),
+        FieldType::Message(message) => {
             let name = format!("io.k8s.api.{message}");
             if !definitions.contains_key(&name) {
                 // Its place is taken before what is inside of it asks for it again.

@@ -11,7 +11,7 @@ pub(super) struct Field {
     /// Whether an empty value is the same as none.
     pub(super) drop_empty: bool,
     pub(super) many: Many,
-    pub(super) of: Kind,
+    pub(super) of: FieldType,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Many {
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldType {
     Text,
     Bool,
     Int,
@@ -65,20 +65,20 @@ fn field(word: &'static str) -> Option<Field> {
     Some(Field { number, name: name.trim_start_matches('~'), drop_empty, many, of: kind(of) })
 }
 
-fn kind(of: &'static str) -> Kind {
+fn kind(of: &'static str) -> FieldType {
     match of {
-        "string" => Kind::Text,
-        "bool" => Kind::Bool,
-        "int" => Kind::Int,
-        "float" => Kind::Float,
-        "bytes" => Kind::Bytes,
-        "time" => Kind::Time,
-        "microtime" => Kind::MicroTime,
-        "duration" => Kind::Duration,
-        "quantity" => Kind::Quantity,
-        "intstr" => Kind::IntOrText,
-        "raw" => Kind::Raw,
-        message => Kind::Message(message),
+        "string" => FieldType::Text,
+        "bool" => FieldType::Bool,
+        "int" => FieldType::Int,
+        "float" => FieldType::Float,
+        "bytes" => FieldType::Bytes,
+        "time" => FieldType::Time,
+        "microtime" => FieldType::MicroTime,
+        "duration" => FieldType::Duration,
+        "quantity" => FieldType::Quantity,
+        "intstr" => FieldType::IntOrText,
+        "raw" => FieldType::Raw,
+        message => FieldType::Message(message),
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn every_message_that_a_field_names_is_in_the_table() {
         for field in MESSAGES.values().flatten() {
-            if let Kind::Message(message) = field.of {
+            if let FieldType::Message(message) = field.of {
                 assert!(fields_of(message).is_some(), "{message}");
             }
         }

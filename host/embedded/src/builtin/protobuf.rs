@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Kind, Many, fields_of, message_of};
+use super::fields::{Field, FieldType, Many, fields_of, message_of};
 
 /// What stands before every object of Kubernetes in protobuf.
 const MAGIC: &[u8] = b"k8s\0";
@@ -27,16 +27,16 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, ProtobufError> {
     let (mut type_meta, mut raw) = (&[][..], &[][..]);
     for part in parts(envelope)? {
         match part {
-            (1, Wire::Bytes(bytes)) => type_meta = bytes,
-            (2, Wire::Bytes(bytes)) => raw = bytes,
+            (1, WireValue::Bytes(bytes)) => type_meta = bytes,
+            (2, WireValue::Bytes(bytes)) => raw = bytes,
             _ => {}
         }
     }
     let (mut api_version, mut kind) = (String::new(), String::new());
     for part in parts(type_meta)? {
         match part {
-            (1, Wire::Bytes(bytes)) => api_version = text(bytes)?,
-            (2, Wire::Bytes(bytes)) => kind = text(bytes)?,
+            (1, WireValue::Bytes(bytes)) => api_version = text(bytes)?,
+            (2, WireValue::Bytes(bytes)) => kind = text(bytes)?,
             _ => {}
         }
     }
@@ -51,26 +51,26 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, ProtobufError> {
 
 /// A value as it is on the wire.
 #[derive(Clone, Copy, Debug)]
-enum Wire<'a> {
+enum WireValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
 /// The numbered values of a message.
-fn parts(mut bytes: &[u8]) -> Result<Vec<(u64, Wire<'_>)>, ProtobufError> {
+fn parts(mut bytes: &[u8]) -> Result<Vec<(u64, WireValue<'_>)>, ProtobufError> {
     let mut parts = Vec::new();
     while !bytes.is_empty() {
         let tag = varint(&mut bytes)?;
         let fixed = |bytes: &mut &[u8], width: usize| {
             let number = take(bytes, width)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
-            Ok(Wire::Number(number))
+            Ok(WireValue::Number(number))
         };
         let value = match tag & 7 {
-            0 => Wire::Number(varint(&mut bytes)?),
+            0 => WireValue::Number(varint(&mut bytes)?),
             1 => fixed(&mut bytes, 8)?,
             2 => {
                 let length = usize::try_from(varint(&mut bytes)?).map_err(|_| ProtobufError::Damaged)?;
-                Wire::Bytes(take(&mut bytes, length)?)
+                WireValue::Bytes(take(&mut bytes, length)?)
             }
             5 => fixed(&mut bytes, 4)?,
             _ => return Err(ProtobufError::Damaged),
@@ -114,14 +114,14 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>,
     Ok(object)
 }
 
-fn put(object: &mut Map<String, Value>, field: &Field, wire: Wire<'_>, depth: usize) -> Result<(), ProtobufError> {
+fn put(object: &mut Map<String, Value>, field: &Field, wire: WireValue<'_>, depth: usize) -> Result<(), ProtobufError> {
     match field.many {
         Many::Map => {
-            let Wire::Bytes(bytes) = wire else { return Err(ProtobufError::Damaged) };
+            let WireValue::Bytes(bytes) = wire else { return Err(ProtobufError::Damaged) };
             let (mut key, mut value) = (String::new(), None);
             for (number, wire) in parts(bytes)? {
                 match (number, wire) {
-                    (1, Wire::Bytes(bytes)) => key = text(bytes)?,
+                    (1, WireValue::Bytes(bytes)) => key = text(bytes)?,
                     (2, wire) => value = Some(one(field.of, wire, depth)?),
                     _ => {}
                 }
@@ -162,29 +162,29 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn one(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<Value, ProtobufError> {
+fn one(kind: FieldType, wire: WireValue<'_>, depth: usize) -> Result<Value, ProtobufError> {
     let value = match (kind, wire) {
-        (Kind::Text, Wire::Bytes(bytes)) => json!(text(bytes)?),
-        (Kind::Bool, Wire::Number(number)) => json!(number != 0),
-        (Kind::Int, Wire::Number(number)) => json!(number.cast_signed()),
-        (Kind::Float, Wire::Number(number)) => json!(f64::from_bits(number)),
-        (Kind::Bytes, Wire::Bytes(bytes)) => json!(data_encoding::BASE64.encode(bytes)),
-        (Kind::Time, Wire::Bytes(bytes)) => time(bytes, 1_000_000_000)?,
-        (Kind::MicroTime, Wire::Bytes(bytes)) => time(bytes, 1_000)?,
-        (Kind::Duration, Wire::Bytes(bytes)) => json!(format!("{}ns", number_at(bytes, 1)?.unwrap_or(0))),
-        (Kind::Quantity, Wire::Bytes(bytes)) => json!(text_at(bytes, 1)?),
-        (Kind::IntOrText, Wire::Bytes(bytes)) => match number_at(bytes, 1)? {
+        (FieldType::Text, WireValue::Bytes(bytes)) => json!(text(bytes)?),
+        (FieldType::Bool, WireValue::Number(number)) => json!(number != 0),
+        (FieldType::Int, WireValue::Number(number)) => json!(number.cast_signed()),
+        (FieldType::Float, WireValue::Number(number)) => json!(f64::from_bits(number)),
+        (FieldType::Bytes, WireValue::Bytes(bytes)) => json!(data_encoding::BASE64.encode(bytes)),
+        (FieldType::Time, WireValue::Bytes(bytes)) => time(bytes, 1_000_000_000)?,
+        (FieldType::MicroTime, WireValue::Bytes(bytes)) => time(bytes, 1_000)?,
+        (FieldType::Duration, WireValue::Bytes(bytes)) => json!(format!("{}ns", number_at(bytes, 1)?.unwrap_or(0))),
+        (FieldType::Quantity, WireValue::Bytes(bytes)) => json!(text_at(bytes, 1)?),
+        (FieldType::IntOrText, WireValue::Bytes(bytes)) => match number_at(bytes, 1)? {
             Some(1) => json!(text_at(bytes, 3)?),
             _ => json!(number_at(bytes, 2)?.unwrap_or(0)),
         },
-        (Kind::Raw, Wire::Bytes(bytes)) => {
+        (FieldType::Raw, WireValue::Bytes(bytes)) => {
             let raw = parts(bytes)?.into_iter().find_map(|(number, wire)| match wire {
-                Wire::Bytes(raw) if number == 1 => serde_json::from_slice(raw).ok(),
+                WireValue::Bytes(raw) if number == 1 => serde_json::from_slice(raw).ok(),
                 _ => None,
             });
             raw.unwrap_or(Value::Null)
         }
-        (Kind::Message(name), Wire::Bytes(bytes)) => {
+        (FieldType::Message(name), WireValue::Bytes(bytes)) => {
             let mut inner = message(name, bytes, depth)?;
             // The values of user extras are messages with one list; JSON has the list itself.
             if name.ends_with(".ExtraValue") {
@@ -199,8 +199,8 @@ fn one(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<Value, ProtobufError>
 }
 
 fn number_at(bytes: &[u8], wanted: u64) -> Result<Option<i64>, ProtobufError> {
-    let number = |(number, wire): (u64, Wire<'_>)| match wire {
-        Wire::Number(value) if number == wanted => Some(value.cast_signed()),
+    let number = |(number, wire): (u64, WireValue<'_>)| match wire {
+        WireValue::Number(value) if number == wanted => Some(value.cast_signed()),
         _ => None,
     };
     Ok(parts(bytes)?.into_iter().find_map(number))
@@ -208,7 +208,7 @@ fn number_at(bytes: &[u8], wanted: u64) -> Result<Option<i64>, ProtobufError> {
 
 fn text_at(bytes: &[u8], wanted: u64) -> Result<String, ProtobufError> {
     let found = parts(bytes)?.into_iter().find_map(|(number, wire)| match wire {
-        Wire::Bytes(bytes) if number == wanted => Some(bytes),
+        WireValue::Bytes(bytes) if number == wanted => Some(bytes),
         _ => None,
     });
     text(found.unwrap_or_default())

@@ -1,7 +1,7 @@
 //! The table itself.
 
 /// One built-in resource.
-pub(super) struct Row {
+pub(super) struct BuiltinResource {
     pub(super) group: &'static str,
     pub(super) versions: &'static [&'static str],
     pub(super) plural: &'static str,
@@ -24,8 +24,8 @@ const fn row(
     kind: &'static str,
     short: &'static [&'static str],
     traits: &'static str,
-) -> Row {
-    Row {
+) -> BuiltinResource {
+    BuiltinResource {
         group,
         versions: &["v1"],
         plural,
@@ -51,7 +51,7 @@ const fn has(traits: &str, letter: u8) -> bool {
     false
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[BuiltinResource] = &[
     row("", "configmaps", "ConfigMap", &["cm"], "n"),
     row("", "endpoints", "Endpoints", &["ep"], "n"),
     row("", "events", "Event", &["ev"], "n"),
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Row] = &[
     row("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", &[], "v"),
     row("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", &[], "v"),
     row("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", &[], "v"),
-    Row {
+    BuiltinResource {
         versions: &["v2", "v1"],
         ..row("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler", &["hpa"], "nsa")
     },

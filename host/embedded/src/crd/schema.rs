@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 
 use super::validate;
-use crate::refusal::Cause;
+use crate::refusal::StatusCause;
 
 /// The `openAPIV3Schema` of one version.
 #[derive(Debug)]
-pub(crate) struct Schema {
+pub(crate) struct OpenApiSchema {
     root: Value,
     /// Compiled at the first use: a definition that nobody uses costs nothing.
     validator: OnceLock<Result<jsonschema::Validator, String>>,
@@ -19,7 +19,7 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-impl Schema {
+impl OpenApiSchema {
     pub(crate) fn new(root: Value) -> Self {
         Self { root, validator: OnceLock::new() }
     }
@@ -29,9 +29,9 @@ impl Schema {
     }
 
     /// What is wrong with the schema itself, if anything.
-    pub(crate) fn problem(&self, field: &str) -> Option<Cause> {
+    pub(crate) fn problem(&self, field: &str) -> Option<StatusCause> {
         let why = self.validator().as_ref().err()?;
-        Some(Cause::invalid(field, &self.root, why))
+        Some(StatusCause::invalid(field, &self.root, why))
     }
 
     fn validator(&self) -> &Result<jsonschema::Validator, String> {
@@ -55,7 +55,7 @@ impl Schema {
     }
 
     /// All rules that the object breaks.
-    pub(crate) fn validate(&self, object: &Value) -> Vec<Cause> {
+    pub(crate) fn validate(&self, object: &Value) -> Vec<StatusCause> {
         match self.validator() {
             Ok(validator) => validate::causes(validator, object),
             // A definition whose schema does not compile is refused when it is created.
@@ -165,8 +165,8 @@ fn plain(schema: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn schema() -> Schema {
-        Schema::new(json!({"type": "object", "properties": {
+    fn schema() -> OpenApiSchema {
+        OpenApiSchema::new(json!({"type": "object", "properties": {
             "spec": {"type": "object", "required": ["size"], "properties": {
                 "size": {"type": "integer", "minimum": 1},
                 "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},

@@ -6,44 +6,44 @@ use jsonschema::{
 };
 use serde_json::Value;
 
-use crate::refusal::Cause;
+use crate::refusal::StatusCause;
 
 /// All rules that an object breaks.
-pub(super) fn causes(validator: &Validator, object: &Value) -> Vec<Cause> {
+pub(super) fn causes(validator: &Validator, object: &Value) -> Vec<StatusCause> {
     validator.iter_errors(object).map(|error| cause(&error, object)).collect()
 }
 
-fn cause(error: &ValidationError<'_>, object: &Value) -> Cause {
+fn cause(error: &ValidationError<'_>, object: &Value) -> StatusCause {
     let field = field(object, error.instance_path().as_str());
     let value = error.instance();
-    let invalid = |more: String| Cause::invalid(field.clone(), value, &more);
+    let invalid = |more: String| StatusCause::invalid(field.clone(), value, &more);
     let body = format!("{field} in body");
     match error.kind() {
         Kind::Required { property } => {
             let property = property.as_str().unwrap_or_default();
             let place = if field.is_empty() { property.to_owned() } else { format!("{field}.{property}") };
-            Cause::required(place, "")
+            StatusCause::required(place, "")
         }
         Kind::Type { kind } => {
             let found = type_of(value);
             let message =
                 format!("Invalid value: \"{found}\": {body} must be of type {}: \"{found}\"", expected_type(kind));
-            Cause { reason: "FieldValueTypeInvalid", message, field }
+            StatusCause { reason: "FieldValueTypeInvalid", message, field }
         }
         Kind::Enum { options } => {
             let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
             let options: Vec<String> = options.iter().filter(|o| !o.is_null()).map(Value::to_string).collect();
             let message = format!("Unsupported value: {value}: supported values: {}", options.join(", "));
-            Cause { reason: "FieldValueNotSupported", message, field }
+            StatusCause { reason: "FieldValueNotSupported", message, field }
         }
         Kind::MaxLength { limit } => {
             let message = format!("Too long: may not be more than {limit} bytes");
-            Cause { reason: "FieldValueTooLong", message, field }
+            StatusCause { reason: "FieldValueTooLong", message, field }
         }
         Kind::MaxItems { limit } => {
             let found = value.as_array().map_or(0, Vec::len);
             let message = format!("Too many: {found}: must have at most {limit} items");
-            Cause { reason: "FieldValueTooMany", message, field }
+            StatusCause { reason: "FieldValueTooMany", message, field }
         }
         Kind::Pattern { pattern } => invalid(format!("{body} should match '{pattern}'")),
         Kind::Minimum { limit } => invalid(format!("{body} should be greater than or equal to {limit}")),

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{request::Asked, respond};
+use super::{request::RoutedRequest, respond};
 use crate::{
     object,
-    operation::{Call, Deletion, Part},
+    operation::{DeletionOptions, ObjectPart, WriteRequest},
     refusal::Refusal,
 };
 
@@ -20,10 +20,10 @@ use crate::{
 const TOKEN_SECONDS: i64 = 3600;
 
 /// A subresource other than `status`.
-pub(super) async fn subresource(asked: &Asked, subresource: &str, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn subresource(asked: &RoutedRequest, subresource: &str, body: Body) -> Result<Response, Refusal> {
     let name = asked.route.name.as_deref().unwrap_or_default();
     let kind = asked.served.kind().to_owned();
-    let main = Call { part: Part::Main, ..asked.call() };
+    let main = WriteRequest { part: ObjectPart::Main, ..asked.call() };
     match (kind.as_str(), subresource, asked.method().clone()) {
         ("ServiceAccount", "token", Method::POST) => {
             asked.cluster.find(&asked.served, asked.namespace(), name)?;
@@ -34,14 +34,14 @@ pub(super) async fn subresource(asked: &Asked, subresource: &str, body: Body) ->
             Ok(asked.written(&outcome))
         }
         ("Pod", "eviction", Method::POST) => {
-            let deleted = asked.cluster.delete(&main, name, &Deletion::default()).await?;
+            let deleted = asked.cluster.delete(&main, name, &DeletionOptions::default()).await?;
             Ok(respond::bytes(StatusCode::CREATED, deleted.answer(&main, name)))
         }
         ("Pod", "log", Method::GET) => log(&asked.cluster.find(&asked.served, asked.namespace(), name)?.value()),
         (_, "scale", Method::GET) => Ok(respond::json(&asked.cluster.scale(&main, name)?)),
         (_, "scale", Method::PUT | Method::PATCH) if asked.served.version().scale.is_some() => {
             let body = asked.body(body).await?;
-            let call = Call { part: Part::Scale, ..main };
+            let call = WriteRequest { part: ObjectPart::Scale, ..main };
             let (scale, outcome) = asked.cluster.set_scale(&call, name, &body).await?;
             let mut response = respond::json(&scale);
             respond::warn(&mut response, &outcome.warnings);
@@ -61,11 +61,11 @@ fn log(pod: &Value) -> Result<Response, Refusal> {
     Ok(([(header::CONTENT_TYPE, "text/plain")], "").into_response())
 }
 
-fn token(asked: &Asked, account: &str, mut request: Value) -> Result<Response, Refusal> {
+fn token(asked: &RoutedRequest, account: &str, mut request: Value) -> Result<Response, Refusal> {
     let seconds = object::at(&request, &["spec", "expirationSeconds"]).and_then(Value::as_i64).unwrap_or(TOKEN_SECONDS);
     if seconds < 600 {
         let why = "may not specify a duration less than 10 minutes";
-        let cause = crate::refusal::Cause::invalid("spec.expirationSeconds", &json!(seconds), why);
+        let cause = crate::refusal::StatusCause::invalid("spec.expirationSeconds", &json!(seconds), why);
         return Err(Refusal::invalid("TokenRequest", "authentication.k8s.io", "", &[cause]));
     }
     let expires = Timestamp::from_second(asked.cluster.now().as_second().saturating_add(seconds))
@@ -79,7 +79,7 @@ fn token(asked: &Asked, account: &str, mut request: Value) -> Result<Response, R
 }
 
 /// A review: who is this, and what may they do. Everybody with a token may do everything.
-pub(super) fn review(asked: &Asked, mut review: Value) -> Result<Response, Refusal> {
+pub(super) fn review(asked: &RoutedRequest, mut review: Value) -> Result<Response, Refusal> {
     let user = |user: &crate::identity::User| json!({"username": user.name, "groups": user.groups});
     let status = match asked.served.kind() {
         "SelfSubjectReview" => json!({"userInfo": user(&asked.user)}),

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::{respond, route::Route};
 use crate::{
     catalog::Catalog,
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     refusal::Refusal,
-    resource::{Resource, Version},
+    resource::{ServedResource, ServedVersion},
 };
 
 /// The Kubernetes version whose behaviour this server follows.
@@ -32,7 +32,7 @@ pub(super) async fn version() -> Response {
 }
 
 /// `/api`.
-pub(super) async fn core_versions(State(cluster): State<Arc<Cluster>>, headers: HeaderMap) -> Response {
+pub(super) async fn core_versions(State(cluster): State<Arc<EmbeddedCluster>>, headers: HeaderMap) -> Response {
     match aggregated(&headers) {
         Some(form) => respond_aggregated(&cluster.catalog(), form, true),
         None => respond::json(&json!({
@@ -43,7 +43,7 @@ pub(super) async fn core_versions(State(cluster): State<Arc<Cluster>>, headers: 
 }
 
 /// `/apis`.
-pub(super) async fn groups(State(cluster): State<Arc<Cluster>>, headers: HeaderMap) -> Response {
+pub(super) async fn groups(State(cluster): State<Arc<EmbeddedCluster>>, headers: HeaderMap) -> Response {
     let catalog = cluster.catalog();
     match aggregated(&headers) {
         Some(form) => respond_aggregated(&catalog, form, false),
@@ -59,7 +59,7 @@ pub(super) async fn groups(State(cluster): State<Arc<Cluster>>, headers: HeaderM
 }
 
 /// `/apis/{group}`, `/apis/{group}/{version}` and `/api/v1`.
-pub(super) fn version_or_group(cluster: &Cluster, route: &Route) -> Response {
+pub(super) fn version_or_group(cluster: &EmbeddedCluster, route: &Route) -> Response {
     let catalog = cluster.catalog();
     let groups = by_group(&catalog);
     let Some(resources) = groups.get(route.group.as_str()) else { return respond::refused(&Refusal::unknown_path()) };
@@ -81,7 +81,7 @@ pub(super) fn version_or_group(cluster: &Cluster, route: &Route) -> Response {
     )
 }
 
-type Groups<'a> = BTreeMap<&'a str, Vec<&'a Arc<Resource>>>;
+type Groups<'a> = BTreeMap<&'a str, Vec<&'a Arc<ServedResource>>>;
 
 fn by_group(catalog: &Catalog) -> Groups<'_> {
     let mut groups = Groups::new();
@@ -91,14 +91,17 @@ fn by_group(catalog: &Catalog) -> Groups<'_> {
     groups
 }
 
-fn at_version<'a>(resources: &[&'a Arc<Resource>], version: &str) -> Vec<(&'a Resource, &'a Version)> {
-    let resources = resources.iter().map(|resource| -> &'a Resource { resource });
-    let at = |resource: &'a Resource| Some((resource, resource.versions.iter().find(|v| v.name == version)?));
+fn at_version<'a>(
+    resources: &[&'a Arc<ServedResource>],
+    version: &str,
+) -> Vec<(&'a ServedResource, &'a ServedVersion)> {
+    let resources = resources.iter().map(|resource| -> &'a ServedResource { resource });
+    let at = |resource: &'a ServedResource| Some((resource, resource.versions.iter().find(|v| v.name == version)?));
     resources.filter_map(at).collect()
 }
 
 /// The versions of a group, the preferred one first: as the resource with most versions has them.
-fn versions<'a>(resources: &[&'a Arc<Resource>]) -> Vec<&'a str> {
+fn versions<'a>(resources: &[&'a Arc<ServedResource>]) -> Vec<&'a str> {
     let mut versions = Vec::new();
     let mut richest: Vec<_> = resources.to_vec();
     richest.sort_by_key(|resource| std::cmp::Reverse(resource.versions.len()));
@@ -110,7 +113,7 @@ fn versions<'a>(resources: &[&'a Arc<Resource>]) -> Vec<&'a str> {
     versions
 }
 
-fn group_of(resources: &[&Arc<Resource>]) -> Value {
+fn group_of(resources: &[&Arc<ServedResource>]) -> Value {
     let group = resources.first().map(|resource| resource.group.as_str()).unwrap_or_default();
     let version = |version: &str| json!({"groupVersion": format!("{group}/{version}"), "version": version});
     let versions: Vec<Value> = versions(resources).into_iter().map(version).collect();
@@ -118,7 +121,7 @@ fn group_of(resources: &[&Arc<Resource>]) -> Value {
 }
 
 /// A resource and its subresources in the old form.
-fn plain(resource: &Resource, version: &Version) -> Vec<Value> {
+fn plain(resource: &ServedResource, version: &ServedVersion) -> Vec<Value> {
     let mut main = json!({
         "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
         "kind": resource.kind, "verbs": resource.verbs(),
@@ -145,7 +148,7 @@ struct Subresource {
     verbs: &'static [&'static str],
 }
 
-fn subresources(resource: &Resource, version: &Version) -> Vec<Subresource> {
+fn subresources(resource: &ServedResource, version: &ServedVersion) -> Vec<Subresource> {
     let own = |name, verbs| Subresource {
         name,
         group: resource.group.clone(),
@@ -204,7 +207,7 @@ fn respond_aggregated(catalog: &Catalog, form: &'static str, core: bool) -> Resp
     response
 }
 
-fn aggregate(group: &str, resources: &[&Arc<Resource>]) -> Value {
+fn aggregate(group: &str, resources: &[&Arc<ServedResource>]) -> Value {
     let version = |version: &str| {
         let served = at_version(resources, version);
         let resources: Vec<Value> = served.iter().map(|(resource, version)| aggregate_one(resource, version)).collect();
@@ -214,7 +217,7 @@ fn aggregate(group: &str, resources: &[&Arc<Resource>]) -> Value {
     json!({"metadata": {"name": group, "creationTimestamp": null}, "versions": versions})
 }
 
-fn aggregate_one(resource: &Resource, version: &Version) -> Value {
+fn aggregate_one(resource: &ServedResource, version: &ServedVersion) -> Value {
     let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     let below: Vec<Value> = subresources(resource, version)
         .iter()

@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use super::respond;
 use crate::{
     builtin,
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     refusal::Refusal,
-    resource::{Resource, Version},
+    resource::{ServedResource, ServedVersion},
 };
 
 /// An OpenAPI 2 document that says `swagger: "2.0"` and no more, as protobuf: field 1, length 3, the text.
@@ -36,9 +36,9 @@ pub(super) async fn v2(headers: HeaderMap) -> Response {
 }
 
 /// `/openapi/v3`: where the document of each group and version is.
-pub(super) async fn index(State(cluster): State<Arc<Cluster>>) -> Response {
+pub(super) async fn index(State(cluster): State<Arc<EmbeddedCluster>>) -> Response {
     let catalog = cluster.catalog();
-    let place = |resource: &Arc<Resource>, version: &Version| match resource.group.as_str() {
+    let place = |resource: &Arc<ServedResource>, version: &ServedVersion| match resource.group.as_str() {
         "" => format!("api/{}", version.name),
         group => format!("apis/{group}/{}", version.name),
     };
@@ -54,7 +54,7 @@ pub(super) async fn index(State(cluster): State<Arc<Cluster>>) -> Response {
 }
 
 /// `/openapi/v3/apis/{group}/{version}`: one document.
-pub(super) async fn document(State(cluster): State<Arc<Cluster>>, Path(path): Path<String>) -> Response {
+pub(super) async fn document(State(cluster): State<Arc<EmbeddedCluster>>, Path(path): Path<String>) -> Response {
     let parts: Vec<&str> = path.split('/').collect();
     let (group, version) = match parts.as_slice() {
         ["api", version] => ("", *version),
@@ -84,11 +84,11 @@ fn schema_name(group: &str, version: &str, kind: &str) -> String {
     format!("{}.{version}.{kind}", reversed.join("."))
 }
 
-fn kind_of(resource: &Resource, version: &str) -> Value {
+fn kind_of(resource: &ServedResource, version: &str) -> Value {
     json!({"group": resource.group, "version": version, "kind": resource.kind})
 }
 
-fn schema(resource: &Resource, version: &Version, definitions: &mut Map<String, Value>) -> Value {
+fn schema(resource: &ServedResource, version: &ServedVersion, definitions: &mut Map<String, Value>) -> Value {
     let mut schema = match &version.schema {
         Some(schema) => schema.root().clone(),
         None => builtin::describe(&resource.api_version(&version.name), &resource.kind, definitions)
@@ -107,7 +107,7 @@ fn schema(resource: &Resource, version: &Version, definitions: &mut Map<String, 
 }
 
 /// The paths of a resource, with the query parameters by which `kubectl` decides who validates.
-fn operations(path: &str, resource: &Resource, version: &str, schema: &str) -> Vec<(String, Value)> {
+fn operations(path: &str, resource: &ServedResource, version: &str, schema: &str) -> Vec<(String, Value)> {
     let parameter =
         |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}});
     let write: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation"].map(parameter).into();

@@ -14,23 +14,26 @@ use serde_json::Value;
 use super::{answers, discovery, respond, route::Route};
 use crate::{
     builtin::{self, ProtobufError},
-    cluster::Cluster,
-    form::Form,
+    cluster::EmbeddedCluster,
+    form::ResponseForm,
     identity::User,
     metrics::Series,
-    operation::{Call, Deletion, FieldValidation, ListQuery, Outcome, Part, PatchCall, WatchQuery, listing, watch},
+    operation::{
+        DeletionOptions, FieldValidation, ListQuery, ObjectPart, PatchCall, WatchQuery, WriteOutcome, WriteRequest,
+        listing, watch,
+    },
     patch::{PatchType, apply::OnConflict},
-    refusal::{Reason, Refusal},
-    resource::{Origin, Served},
-    selector::Selector,
+    refusal::{Refusal, RefusalReason},
+    resource::{ResourceOrigin, Served},
+    selector::ListSelector,
 };
 
 /// The largest body, as on the real server.
 const MOST_BYTES: usize = 3 << 20;
 
 /// A request with its route and parameters read.
-pub(super) struct Asked {
-    pub(super) cluster: Arc<Cluster>,
+pub(super) struct RoutedRequest {
+    pub(super) cluster: Arc<EmbeddedCluster>,
     pub(super) user: User,
     pub(super) route: Route,
     pub(super) served: Served,
@@ -41,7 +44,7 @@ pub(super) struct Asked {
 
 /// Every path that is not fixed.
 pub(super) async fn resources(
-    State(cluster): State<Arc<Cluster>>,
+    State(cluster): State<Arc<EmbeddedCluster>>,
     Extension(user): Extension<User>,
     request: Request,
 ) -> Response {
@@ -56,7 +59,7 @@ pub(super) async fn resources(
     let query = Query::<BTreeMap<String, String>>::try_from_uri(&parts.uri).map(|Query(query)| query);
     let Parts { method, headers, .. } = parts;
     let Ok(query) = query else { return respond::refused(&Refusal::bad_request("the query cannot be read")) };
-    let asked = Asked { cluster, user, route, served, method, headers, query };
+    let asked = RoutedRequest { cluster, user, route, served, method, headers, query };
     let mut series = asked.series();
     let response = answer(&asked, body).await.unwrap_or_else(|refusal| respond::refused(&refusal));
     series.code = response.status().as_u16();
@@ -64,14 +67,14 @@ pub(super) async fn resources(
     response
 }
 
-async fn answer(asked: &Asked, body: Body) -> Result<Response, Refusal> {
+async fn answer(asked: &RoutedRequest, body: Body) -> Result<Response, Refusal> {
     asked.check_path()?;
     if let Some(subresource) = asked.route.subresource.as_deref()
         && subresource != "status"
     {
         return answers::subresource(asked, subresource, body).await;
     }
-    if asked.served.resource.origin == Origin::Answered {
+    if asked.served.resource.origin == ResourceOrigin::Answered {
         return match asked.method {
             Method::POST => answers::review(asked, asked.body(body).await?),
             _ => Err(Refusal::method_not_allowed()),
@@ -102,14 +105,14 @@ async fn answer(asked: &Asked, body: Body) -> Result<Response, Refusal> {
             let how = asked.deletion(body).await?;
             let deleted = asked.cluster.delete_collection(&asked.call(), &asked.list_query()?, &how).await?;
             let meta = serde_json::json!({"resourceVersion": asked.cluster.store.revision().to_string()});
-            let list = Form::Whole.many(&asked.cluster, &asked.served, &deleted, meta);
+            let list = ResponseForm::Whole.many(&asked.cluster, &asked.served, &deleted, meta);
             Ok(respond::bytes(StatusCode::OK, list))
         }
         _ => Err(Refusal::method_not_allowed()),
     }
 }
 
-impl Asked {
+impl RoutedRequest {
     fn parameter(&self, name: &str) -> Option<&str> {
         self.query.get(name).map(String::as_str)
     }
@@ -175,16 +178,16 @@ impl Asked {
     }
 
     /// What a write has in common with all others.
-    pub(super) fn call(&self) -> Call {
+    pub(super) fn call(&self) -> WriteRequest {
         let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let manager = self.parameter("fieldManager").filter(|manager| !manager.is_empty());
         let apply = PatchType::parse(self.content_type()) == Some(PatchType::Apply);
         let from_agent =
             if apply { "" } else { agent.split('/').next().filter(|a| !a.is_empty()).unwrap_or("unknown") };
-        Call {
+        WriteRequest {
             served: self.served.clone(),
             namespace: self.namespace().to_owned(),
-            part: if self.route.subresource.is_some() { Part::Status } else { Part::Main },
+            part: if self.route.subresource.is_some() { ObjectPart::Status } else { ObjectPart::Main },
             dry_run: self.parameter("dryRun").is_some_and(|dry_run| dry_run == "All"),
             manager: manager.unwrap_or(from_agent).to_owned(),
             validation: match self.parameter("fieldValidation") {
@@ -195,13 +198,13 @@ impl Asked {
         }
     }
 
-    fn form(&self) -> Result<Form, Refusal> {
+    fn form(&self) -> Result<ResponseForm, Refusal> {
         let mut accepts = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let accept = accepts.next().unwrap_or_default();
-        Form::parse(accept, self.parameter("includeObject")).ok_or_else(|| {
+        ResponseForm::parse(accept, self.parameter("includeObject")).ok_or_else(|| {
             let why = "only the following media types are accepted: application/json, \
                        application/json;as=Table;v=v1;g=meta.k8s.io, application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
-            Refusal::new(Reason::NotAcceptable, why)
+            Refusal::new(RefusalReason::NotAcceptable, why)
         })
     }
 
@@ -211,8 +214,8 @@ impl Asked {
         Ok(respond::bytes(StatusCode::OK, form.one(&self.cluster, &self.served, &entry)))
     }
 
-    fn selector(&self) -> Result<Selector, Refusal> {
-        Selector::parse(self.parameter("labelSelector"), self.parameter("fieldSelector"))
+    fn selector(&self) -> Result<ListSelector, Refusal> {
+        ListSelector::parse(self.parameter("labelSelector"), self.parameter("fieldSelector"))
     }
 
     fn list_query(&self) -> Result<ListQuery, Refusal> {
@@ -255,7 +258,7 @@ impl Asked {
     async fn patch(&self, name: &str, body: Body) -> Result<Response, Refusal> {
         let form = PatchType::parse(self.content_type()).ok_or_else(|| {
             let why = format!("the body of the request was in an unknown format - \"{}\"", self.content_type());
-            Refusal::new(Reason::UnsupportedMediaType, why)
+            Refusal::new(RefusalReason::UnsupportedMediaType, why)
         })?;
         let bytes = read(body).await?;
         let media = if form == PatchType::Apply { "application/yaml" } else { "application/json" };
@@ -266,16 +269,16 @@ impl Asked {
         Ok(self.written(&outcome))
     }
 
-    async fn deletion(&self, body: Body) -> Result<Deletion, Refusal> {
+    async fn deletion(&self, body: Body) -> Result<DeletionOptions, Refusal> {
         let bytes = read(body).await?;
         let body = if bytes.is_empty() { Value::Null } else { parse(&bytes, self.content_type())? };
-        Deletion::parse(&body, self.parameter("propagationPolicy"))
+        DeletionOptions::parse(&body, self.parameter("propagationPolicy"))
     }
 
     /// The answer to a write: the object as it is now.
-    pub(super) fn written(&self, outcome: &Outcome) -> Response {
+    pub(super) fn written(&self, outcome: &WriteOutcome) -> Response {
         let status = if outcome.created { StatusCode::CREATED } else { StatusCode::OK };
-        let form = self.form().unwrap_or(Form::Whole);
+        let form = self.form().unwrap_or(ResponseForm::Whole);
         let object = form.one(&self.cluster, &self.served, &outcome.entry);
         let mut response = respond::bytes(status, object);
         respond::warn(&mut response, &outcome.warnings);
@@ -286,7 +289,7 @@ impl Asked {
 async fn read(body: Body) -> Result<Bytes, Refusal> {
     let too_large = |_| {
         Refusal::new(
-            Reason::TooLarge,
+            RefusalReason::TooLarge,
             format!("the request is too large or broke off; at most {MOST_BYTES} bytes are taken"),
         )
     };
@@ -300,7 +303,7 @@ fn parse(bytes: &[u8], content_type: &str) -> Result<Value, Refusal> {
             .or_else(|_| yaml_serde::from_slice(bytes))
             .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
         "application/vnd.kubernetes.protobuf" => builtin::decode(bytes).map_err(|error| match error {
-            ProtobufError::UnknownKind { .. } => Refusal::new(Reason::UnsupportedMediaType, error.to_string()),
+            ProtobufError::UnknownKind { .. } => Refusal::new(RefusalReason::UnsupportedMediaType, error.to_string()),
             ProtobufError::NoMagic | ProtobufError::Damaged => Refusal::bad_request(error.to_string()),
         }),
         _ => serde_json::from_slice(bytes)

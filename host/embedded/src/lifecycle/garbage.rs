@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::{call_for, delete_all, merge, unhold};
 use crate::{
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     object,
-    operation::{Deletion, FOREGROUND, ORPHAN, Propagation},
-    refusal::{Reason, Refusal},
-    store::Key,
+    operation::{DeletionOptions, FOREGROUND, ORPHAN, Propagation},
+    refusal::{Refusal, RefusalReason},
+    store::StoreKey,
 };
 
 /// An owner is gone: what it alone owned goes, what others own too loses this owner.
-pub(super) async fn release_dependents(cluster: &Cluster, uid: &str) -> Result<(), Refusal> {
+pub(super) async fn release_dependents(cluster: &EmbeddedCluster, uid: &str) -> Result<(), Refusal> {
     let mut doomed = Vec::new();
     for key in cluster.store.dependents(uid) {
         if has_living_owner(cluster, &key) {
@@ -21,20 +21,20 @@ pub(super) async fn release_dependents(cluster: &Cluster, uid: &str) -> Result<(
             doomed.push(key);
         }
     }
-    delete_all(cluster, &doomed, &Deletion::default()).await
+    delete_all(cluster, &doomed, &DeletionOptions::default()).await
 }
 
 /// An object names owners that it did not name before: if none of them exists, it goes.
-pub(super) async fn check_owners(cluster: &Cluster, key: &Key) -> Result<(), Refusal> {
+pub(super) async fn check_owners(cluster: &EmbeddedCluster, key: &StoreKey) -> Result<(), Refusal> {
     let Some(entry) = cluster.store.latest(key) else { return Ok(()) };
     if entry.head.owners.is_empty() || has_living_owner(cluster, key) || !all_kinds_served(cluster, &entry.value()) {
         return Ok(());
     }
-    delete_all(cluster, std::slice::from_ref(key), &Deletion::default()).await
+    delete_all(cluster, std::slice::from_ref(key), &DeletionOptions::default()).await
 }
 
 /// An owner under deletion: does what its finalizers wait for, and removes them when it is done.
-pub(super) async fn finish_owner(cluster: &Cluster, key: &Key) -> Result<(), Refusal> {
+pub(super) async fn finish_owner(cluster: &EmbeddedCluster, key: &StoreKey) -> Result<(), Refusal> {
     let Some(entry) = cluster.store.latest(key).filter(|entry| entry.head.deleting) else { return Ok(()) };
     let object = entry.value();
     let finalizers = object::finalizers(&object);
@@ -48,9 +48,9 @@ pub(super) async fn finish_owner(cluster: &Cluster, key: &Key) -> Result<(), Ref
         return Ok(());
     }
     let dependents = cluster.store.dependents(&entry.head.uid);
-    let how = Deletion { propagation: Propagation::Foreground, ..Deletion::default() };
+    let how = DeletionOptions { propagation: Propagation::Foreground, ..DeletionOptions::default() };
     delete_all(cluster, &dependents, &how).await?;
-    let blocking = |key: &Key| cluster.store.latest(key).is_some_and(|entry| blocks(&entry.value(), &object));
+    let blocking = |key: &StoreKey| cluster.store.latest(key).is_some_and(|entry| blocks(&entry.value(), &object));
     if !dependents.iter().any(blocking) {
         unhold(cluster, key, FOREGROUND).await?;
     }
@@ -64,13 +64,13 @@ fn blocks(dependent: &Value, owner: &Value) -> bool {
     references.iter().find(is_it).is_some_and(|owner| owner.get("blockOwnerDeletion") == Some(&Value::Bool(true)))
 }
 
-fn has_living_owner(cluster: &Cluster, key: &Key) -> bool {
+fn has_living_owner(cluster: &EmbeddedCluster, key: &StoreKey) -> bool {
     let owners = cluster.store.latest(key).map(|entry| entry.head.owners.clone()).unwrap_or_default();
     owners.iter().any(|owner| cluster.store.find(owner).is_some())
 }
 
 /// An owner of a kind that is not served may well exist somewhere: what it owns stays.
-fn all_kinds_served(cluster: &Cluster, object: &Value) -> bool {
+fn all_kinds_served(cluster: &EmbeddedCluster, object: &Value) -> bool {
     let catalog = cluster.catalog();
     object::items(object, &["metadata", "ownerReferences"]).iter().all(|owner| {
         let group = object::text(owner, &["apiVersion"]).unwrap_or_default();
@@ -80,7 +80,7 @@ fn all_kinds_served(cluster: &Cluster, object: &Value) -> bool {
 }
 
 /// Removes one owner from an object.
-async fn disown(cluster: &Cluster, key: &Key, uid: &str) -> Result<(), Refusal> {
+async fn disown(cluster: &EmbeddedCluster, key: &StoreKey, uid: &str) -> Result<(), Refusal> {
     loop {
         let Some(call) = call_for(cluster, key) else { return Ok(()) };
         let Some(entry) = cluster.store.latest(key) else { return Ok(()) };
@@ -90,7 +90,7 @@ async fn disown(cluster: &Cluster, key: &Key, uid: &str) -> Result<(), Refusal> 
         let version = object::meta(&object, "resourceVersion");
         let patch = json!({"metadata": {"ownerReferences": left, "resourceVersion": version}});
         match merge(cluster, call, &key.name.name, patch).await {
-            Err(refusal) if refusal.reason == Reason::Conflict => {}
+            Err(refusal) if refusal.reason == RefusalReason::Conflict => {}
             other => return other,
         }
     }

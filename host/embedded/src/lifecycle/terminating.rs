@@ -2,27 +2,27 @@
 
 use super::{call_for, delete_all, unhold};
 use crate::{
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     crd, object,
-    operation::Deletion,
+    operation::DeletionOptions,
     refusal::Refusal,
-    store::{Expect, Key, Name, Write, WriteError},
+    store::{Expect, ObjectName, StoreKey, StoreWrite, StoreWriteError},
 };
 
 /// Something is gone: what it was in may be empty now.
-pub(super) async fn after_deletion(cluster: &Cluster, key: &Key) -> Result<(), Refusal> {
+pub(super) async fn after_deletion(cluster: &EmbeddedCluster, key: &StoreKey) -> Result<(), Refusal> {
     finish_kind(cluster, &key.shelf).await?;
     if key.name.namespace.is_empty() { Ok(()) } else { finish_namespace(cluster, &key.name.namespace).await }
 }
 
 /// Deletes what lies in a namespace.
-pub(super) async fn empty_namespace(cluster: &Cluster, namespace: &str) -> Result<(), Refusal> {
-    delete_all(cluster, &cluster.store.contents(namespace), &Deletion::default()).await?;
+pub(super) async fn empty_namespace(cluster: &EmbeddedCluster, namespace: &str) -> Result<(), Refusal> {
+    delete_all(cluster, &cluster.store.contents(namespace), &DeletionOptions::default()).await?;
     finish_namespace(cluster, namespace).await
 }
 
-async fn finish_namespace(cluster: &Cluster, namespace: &str) -> Result<(), Refusal> {
-    let key = Key { shelf: "namespaces".into(), name: Name::new("", namespace) };
+async fn finish_namespace(cluster: &EmbeddedCluster, namespace: &str) -> Result<(), Refusal> {
+    let key = StoreKey { shelf: "namespaces".into(), name: ObjectName::new("", namespace) };
     loop {
         let Some(entry) = cluster.store.latest(&key).filter(|entry| entry.head.deleting) else { return Ok(()) };
         if entry.head.finalizers > 0 || cluster.store.has_contents(namespace) {
@@ -30,9 +30,9 @@ async fn finish_namespace(cluster: &Cluster, namespace: &str) -> Result<(), Refu
         }
         let Some(call) = call_for(cluster, &key) else { return Ok(()) };
         let expect = Expect::Revision(entry.revision);
-        let gone = Write { key: key.clone(), expect, object: entry.value(), deletes: true };
+        let gone = StoreWrite { key: key.clone(), expect, object: entry.value(), deletes: true };
         match cluster.store.write(gone).await {
-            Err(WriteError::Stale) => {}
+            Err(StoreWriteError::Stale) => {}
             Err(error) => return Err(call.refused(&error, namespace)),
             Ok(_) => return Ok(()),
         }
@@ -40,15 +40,16 @@ async fn finish_namespace(cluster: &Cluster, namespace: &str) -> Result<(), Refu
 }
 
 /// Deletes the objects of a custom kind whose definition is under deletion.
-pub(super) async fn empty_kind(cluster: &Cluster, shelf: &str) -> Result<(), Refusal> {
-    let key = |name: Name| Key { shelf: shelf.into(), name };
-    let keys: Vec<Key> = cluster.store.list(shelf, None, None).entries.into_iter().map(|(name, _)| key(name)).collect();
-    delete_all(cluster, &keys, &Deletion::default()).await?;
+pub(super) async fn empty_kind(cluster: &EmbeddedCluster, shelf: &str) -> Result<(), Refusal> {
+    let key = |name: ObjectName| StoreKey { shelf: shelf.into(), name };
+    let keys: Vec<StoreKey> =
+        cluster.store.list(shelf, None, None).entries.into_iter().map(|(name, _)| key(name)).collect();
+    delete_all(cluster, &keys, &DeletionOptions::default()).await?;
     finish_kind(cluster, shelf).await
 }
 
-async fn finish_kind(cluster: &Cluster, shelf: &str) -> Result<(), Refusal> {
-    let definition = Key { shelf: crd::SHELF.into(), name: Name::new("", shelf) };
+async fn finish_kind(cluster: &EmbeddedCluster, shelf: &str) -> Result<(), Refusal> {
+    let definition = StoreKey { shelf: crd::SHELF.into(), name: ObjectName::new("", shelf) };
     let Some(entry) = cluster.store.latest(&definition).filter(|entry| entry.head.deleting) else { return Ok(()) };
     let held = object::finalizers(&entry.value()).contains(&crd::CLEANUP);
     if held && cluster.store.list(shelf, None, None).entries.is_empty() {

@@ -27,11 +27,11 @@ use self::{
 };
 use super::{AT_ONCE, call};
 use crate::{
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     object::{self, meta},
-    operation::{Call, Part},
-    refusal::{Reason, Refusal},
-    store::{Entry, Happening, Key, Name},
+    operation::{ObjectPart, WriteRequest},
+    refusal::{Refusal, RefusalReason},
+    store::{Happening, ObjectName, ObjectVersion, StoreKey},
 };
 
 /// How many changes are looked at together.
@@ -42,9 +42,9 @@ const NAME_MOST: usize = 200;
 const REPORTER: &str = "workload-simulation";
 
 /// What becomes of the objects of a kind.
-type Rule = fn(&Scene<'_>) -> Course;
+type WorkloadRule = fn(&Scene<'_>) -> Course;
 
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, WorkloadRule); 9] = [
     ("deployments.apps", replicas::deployment),
     ("statefulsets.apps", replicas::stateful_set),
     ("daemonsets.apps", replicas::daemon_set),
@@ -57,46 +57,46 @@ const RULES: [(&str, Rule); 9] = [
 ];
 
 /// Simulates workloads until the cluster stops.
-pub(crate) async fn simulate(cluster: Arc<Cluster>) {
+pub(crate) async fn simulate(cluster: Arc<EmbeddedCluster>) {
     let actors = RULES.iter().map(|(shelf, rule)| Actor::new(Arc::clone(&cluster), shelf, *rule).run());
     futures::future::join_all(actors).await;
 }
 
 /// What it does for one kind.
 struct Actor {
-    cluster: Arc<Cluster>,
+    cluster: Arc<EmbeddedCluster>,
     shelf: Arc<str>,
-    rule: Rule,
+    rule: WorkloadRule,
     /// The last revision that was looked at.
     seen: u64,
     /// What waits for its time, and the timer that tells.
-    waiting: HashMap<Name, Waiting>,
-    due: DelayQueue<Name>,
+    waiting: HashMap<ObjectName, WaitingWorkload>,
+    due: DelayQueue<ObjectName>,
 }
 
 /// An object whose work is under way.
-struct Waiting {
+struct WaitingWorkload {
     timer: delay_queue::Key,
-    form: Form,
+    form: WorkloadGeneration,
     delay: Duration,
 }
 
 /// What the delay is counted for: the object in this generation.
 #[derive(PartialEq, Eq)]
-struct Form {
+struct WorkloadGeneration {
     uid: Box<str>,
     generation: Option<i64>,
 }
 
 /// What is to be written about an object.
-struct Verdict {
+struct StatusChange {
     object: Value,
     status: Value,
     /// Told in an event.
     failure: Option<String>,
 }
 
-impl Form {
+impl WorkloadGeneration {
     fn of(object: &Value) -> Self {
         let generation = object::at(object, &["metadata", "generation"]).and_then(Value::as_i64);
         Self { uid: meta(object, "uid").into(), generation }
@@ -104,7 +104,7 @@ impl Form {
 }
 
 impl Actor {
-    fn new(cluster: Arc<Cluster>, shelf: &str, rule: Rule) -> Self {
+    fn new(cluster: Arc<EmbeddedCluster>, shelf: &str, rule: WorkloadRule) -> Self {
         let (waiting, due) = (HashMap::new(), DelayQueue::new());
         Self { cluster, shelf: shelf.into(), rule, seen: 0, waiting, due }
     }
@@ -127,7 +127,7 @@ impl Actor {
     }
 
     /// What has changed since the last look: the newest form of each object, none for one that is gone.
-    fn news(&mut self) -> BTreeMap<Name, Option<Arc<Entry>>> {
+    fn news(&mut self) -> BTreeMap<ObjectName, Option<Arc<ObjectVersion>>> {
         let Ok(changes) = self.cluster.store.changes_after(&self.shelf, self.seen, BATCH) else { return self.all() };
         let mut news = BTreeMap::new();
         for change in changes {
@@ -139,15 +139,15 @@ impl Actor {
     }
 
     /// Everything there is, where the history does not reach back so far.
-    fn all(&mut self) -> BTreeMap<Name, Option<Arc<Entry>>> {
+    fn all(&mut self) -> BTreeMap<ObjectName, Option<Arc<ObjectVersion>>> {
         let page = self.cluster.store.list(&self.shelf, None, None);
         self.seen = page.revision;
         let gone = self.waiting.keys().map(|name| (name.clone(), None));
         gone.chain(page.entries.into_iter().map(|(name, entry)| (name, Some(entry)))).collect()
     }
 
-    async fn follow(&mut self, news: BTreeMap<Name, Option<Arc<Entry>>>) {
-        let verdicts: Vec<Verdict> =
+    async fn follow(&mut self, news: BTreeMap<ObjectName, Option<Arc<ObjectVersion>>>) {
+        let verdicts: Vec<StatusChange> =
             news.into_iter().filter_map(|(name, entry)| self.judge(&name, entry.as_deref())).collect();
         // What somebody else changed meanwhile is heard of again, and judged then.
         let written = futures::stream::iter(verdicts).map(|verdict| self.carry_out(verdict));
@@ -155,8 +155,8 @@ impl Actor {
     }
 
     /// What is to be said of an object now. Begins to wait for what takes its time.
-    fn judge(&mut self, name: &Name, entry: Option<&Entry>) -> Option<Verdict> {
-        let Some(object) = entry.map(Entry::value).filter(|object| !object::deleting(object)) else {
+    fn judge(&mut self, name: &ObjectName, entry: Option<&ObjectVersion>) -> Option<StatusChange> {
+        let Some(object) = entry.map(ObjectVersion::value).filter(|object| !object::deleting(object)) else {
             self.forget(name);
             return None;
         };
@@ -180,7 +180,7 @@ impl Actor {
             }
             Delay::For(Duration::ZERO) => {
                 self.forget(name);
-                Some(Verdict { object, status: done, failure: wish.failure })
+                Some(StatusChange { object, status: done, failure: wish.failure })
             }
             Delay::For(delay) => {
                 self.wait_for(name, &object, delay);
@@ -197,57 +197,57 @@ impl Actor {
         (self.rule)(&Scene { object, wish, now: &self.cluster.stamp() })
     }
 
-    fn wait_for(&mut self, name: &Name, object: &Value, delay: Duration) {
-        let form = Form::of(object);
-        let waits = |waiting: &Waiting| waiting.form == form && waiting.delay == delay;
+    fn wait_for(&mut self, name: &ObjectName, object: &Value, delay: Duration) {
+        let form = WorkloadGeneration::of(object);
+        let waits = |waiting: &WaitingWorkload| waiting.form == form && waiting.delay == delay;
         if self.waiting.get(name).is_some_and(waits) {
             return;
         }
         self.forget(name);
         let timer = self.due.insert(name.clone(), delay);
-        self.waiting.insert(name.clone(), Waiting { timer, form, delay });
+        self.waiting.insert(name.clone(), WaitingWorkload { timer, form, delay });
     }
 
-    fn forget(&mut self, name: &Name) {
+    fn forget(&mut self, name: &ObjectName) {
         if let Some(waiting) = self.waiting.remove(name) {
             self.due.remove(&waiting.timer);
         }
     }
 
     /// The time of an object has come, and of all whose time has come too.
-    async fn finish(&mut self, first: Name) {
+    async fn finish(&mut self, first: ObjectName) {
         let mut names = vec![first];
         while let Some(Some(expired)) = self.due.next().now_or_never() {
             names.push(expired.into_inner());
         }
-        let over: Vec<(Name, Form)> =
+        let over: Vec<(ObjectName, WorkloadGeneration)> =
             names.into_iter().filter_map(|name| Some((name.clone(), self.waiting.remove(&name)?.form))).collect();
         let finished = futures::stream::iter(over).map(|(name, form)| self.finish_one(name, form));
         finished.buffer_unordered(AT_ONCE).for_each(|()| std::future::ready(())).await;
     }
 
     /// Says of an object that its work is done, as long as it is the one that was waited for.
-    async fn finish_one(&self, name: Name, form: Form) {
-        let key = Key { shelf: Arc::clone(&self.shelf), name };
+    async fn finish_one(&self, name: ObjectName, form: WorkloadGeneration) {
+        let key = StoreKey { shelf: Arc::clone(&self.shelf), name };
         loop {
             let Some(object) = self.cluster.store.latest(&key).map(|entry| entry.value()) else { return };
-            if object::deleting(&object) || Form::of(&object) != form {
+            if object::deleting(&object) || WorkloadGeneration::of(&object) != form {
                 return;
             }
             let Course::Work { done, wish, .. } = self.course(&object, Wish::read(&object)) else { return };
-            if self.carry_out(Verdict { object, status: done, failure: wish.failure }).await {
+            if self.carry_out(StatusChange { object, status: done, failure: wish.failure }).await {
                 return;
             }
         }
     }
 
     /// Writes a verdict; false when the object has changed meanwhile.
-    async fn carry_out(&self, verdict: Verdict) -> bool {
+    async fn carry_out(&self, verdict: StatusChange) -> bool {
         let name = format!("{}/{}", meta(&verdict.object, "namespace"), meta(&verdict.object, "name"));
         match self.write(verdict).await {
-            Err(refusal) if refusal.reason == Reason::Conflict => false,
+            Err(refusal) if refusal.reason == RefusalReason::Conflict => false,
             // The object is gone, or its namespace goes.
-            Err(refusal) if matches!(refusal.reason, Reason::NotFound | Reason::Forbidden) => true,
+            Err(refusal) if matches!(refusal.reason, RefusalReason::NotFound | RefusalReason::Forbidden) => true,
             Err(refusal) => {
                 tracing::error!(shelf = %self.shelf, %name, %refusal, "the status of a simulated workload cannot be written");
                 true
@@ -256,23 +256,23 @@ impl Actor {
         }
     }
 
-    async fn write(&self, verdict: Verdict) -> Result<(), Refusal> {
-        let Verdict { mut object, status, failure } = verdict;
+    async fn write(&self, verdict: StatusChange) -> Result<(), Refusal> {
+        let StatusChange { mut object, status, failure } = verdict;
         let event = failure.map(|failure| self.event(&object, &failure));
         let (namespace, name) = (meta(&object, "namespace").to_owned(), meta(&object, "name").to_owned());
         object::set(&mut object, &["status"], status);
         let Some(call) = self.call(&self.shelf, &namespace) else { return Ok(()) };
-        self.cluster.update(&Call { part: Part::Status, ..call }, &name, object).await?;
+        self.cluster.update(&WriteRequest { part: ObjectPart::Status, ..call }, &name, object).await?;
         if let (Some(event), Some(call)) = (event, self.call("events", &namespace)) {
             match self.cluster.create(&call, event).await {
-                Err(refusal) if refusal.reason != Reason::AlreadyExists => return Err(refusal),
+                Err(refusal) if refusal.reason != RefusalReason::AlreadyExists => return Err(refusal),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn call(&self, shelf: &str, namespace: &str) -> Option<Call> {
+    fn call(&self, shelf: &str, namespace: &str) -> Option<WriteRequest> {
         Some(call(self.cluster.catalog().on_shelf(shelf)?, namespace))
     }
 
@@ -280,8 +280,8 @@ impl Actor {
     fn is_told(&self, object: &Value, failure: Option<&str>) -> bool {
         let Some(failure) = failure else { return true };
         let event = self.event(object, failure);
-        let name = Name::new(meta(&event, "namespace"), meta(&event, "name"));
-        self.cluster.store.latest(&Key { shelf: "events".into(), name }).is_some()
+        let name = ObjectName::new(meta(&event, "namespace"), meta(&event, "name"));
+        self.cluster.store.latest(&StoreKey { shelf: "events".into(), name }).is_some()
     }
 
     /// The event that tells of a failure. Its name follows from what it tells, so that it is told once.
@@ -303,6 +303,6 @@ impl Actor {
 }
 
 /// A verdict, unless the object says so already.
-fn differing(object: Value, status: Value, failure: Option<String>) -> Option<Verdict> {
-    (object.get("status") != Some(&status)).then_some(Verdict { object, status, failure })
+fn differing(object: Value, status: Value, failure: Option<String>) -> Option<StatusChange> {
+    (object.get("status") != Some(&status)).then_some(StatusChange { object, status, failure })
 }

@@ -4,23 +4,23 @@ use serde_json::{Value, json};
 
 use crate::{
     builtin,
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     crd,
     object::{self, at, text},
     policy,
-    refusal::{Cause, Refusal},
+    refusal::{Refusal, StatusCause},
     resource::Served,
 };
 
 /// What is wrong with a name, if anything.
-pub(super) fn name_problem(served: &Served, name: &str) -> Option<Cause> {
+pub(super) fn name_problem(served: &Served, name: &str) -> Option<StatusCause> {
     if name.is_empty() {
-        return Some(Cause::required("metadata.name", "name or generateName is required"));
+        return Some(StatusCause::required("metadata.name", "name or generateName is required"));
     }
     let group = served.resource.group.as_str();
     if group == "rbac.authorization.k8s.io" || matches!(served.kind(), "Event") {
         let bad = name.contains(['/', '%']) || matches!(name, "." | "..");
-        return bad.then(|| Cause::invalid("metadata.name", &json!(name), "may not contain '/' or '%'"));
+        return bad.then(|| StatusCause::invalid("metadata.name", &json!(name), "may not contain '/' or '%'"));
     }
     let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     let edge = |part: &str| part.starts_with(|c: char| c != '-') && part.ends_with(|c: char| c != '-');
@@ -28,11 +28,11 @@ pub(super) fn name_problem(served: &Served, name: &str) -> Option<Cause> {
     if matches!(served.kind(), "Namespace" | "Service") {
         let why = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
         let bad = name.len() > 63 || !is_label(name);
-        return bad.then(|| Cause::invalid("metadata.name", &json!(name), why));
+        return bad.then(|| StatusCause::invalid("metadata.name", &json!(name), why));
     }
     let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     let bad = name.len() > 253 || !name.split('.').all(is_label);
-    bad.then(|| Cause::invalid("metadata.name", &json!(name), why))
+    bad.then(|| StatusCause::invalid("metadata.name", &json!(name), why))
 }
 
 /// What a new object has unless told otherwise.
@@ -54,11 +54,11 @@ pub(super) fn defaults(kind: &str, object: &mut Value, custom: bool) {
 
 /// Judges a new form of a built-in kind, and completes what depends on other fields.
 pub(super) fn builtin(
-    cluster: &Cluster,
+    cluster: &EmbeddedCluster,
     kind: &str,
     old: Option<&Value>,
     new: &mut Value,
-    causes: &mut Vec<Cause>,
+    causes: &mut Vec<StatusCause>,
 ) -> Result<(), Refusal> {
     match kind {
         "Secret" => secret(cluster, new, causes)?,
@@ -79,24 +79,24 @@ pub(super) fn builtin(
         let (before, after) = (at(old, &path), at(new, &path));
         if before.is_some_and(|before| !before.is_null()) && before != after {
             let after = after.cloned().unwrap_or_default();
-            causes.push(Cause::invalid(*field, &after, "field is immutable"));
+            causes.push(StatusCause::invalid(*field, &after, "field is immutable"));
         }
     }
     if matches!(kind, "Secret" | "ConfigMap") && old.get("immutable") == Some(&Value::Bool(true)) {
         for field in ["data", "binaryData", "immutable"] {
             if old.get(field) != new.get(field) {
-                causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
+                causes.push(StatusCause::forbidden(field, "field is immutable when `immutable` is set"));
             }
         }
     }
     Ok(())
 }
 
-fn secret(cluster: &Cluster, secret: &mut Value, causes: &mut Vec<Cause>) -> Result<(), Refusal> {
+fn secret(cluster: &EmbeddedCluster, secret: &mut Value, causes: &mut Vec<StatusCause>) -> Result<(), Refusal> {
     if let Some(Value::Object(plain)) = object::take(secret, &["stringData"]) {
         for (name, value) in plain {
             let Value::String(text) = value else {
-                causes.push(Cause::invalid(format!("stringData.{name}"), &value, "must be a string"));
+                causes.push(StatusCause::invalid(format!("stringData.{name}"), &value, "must be a string"));
                 continue;
             };
             object::set(secret, &["data", &name], json!(data_encoding::BASE64.encode(text.as_bytes())));
@@ -117,7 +117,7 @@ fn secret(cluster: &Cluster, secret: &mut Value, causes: &mut Vec<Cause>) -> Res
 }
 
 /// A token for the service account that the Secret's annotation names, as the token controller would put it in.
-fn fill_token(cluster: &Cluster, secret: &mut Value) {
+fn fill_token(cluster: &EmbeddedCluster, secret: &mut Value) {
     let account = text(secret, &["metadata", "annotations", "kubernetes.io/service-account.name"]).unwrap_or_default();
     if account.is_empty() || at(secret, &["data", "token"]).is_some() {
         return;
@@ -130,13 +130,13 @@ fn fill_token(cluster: &Cluster, secret: &mut Value) {
     object::set(secret, &["data", "ca.crt"], encode(cluster.identity.ca_pem()));
 }
 
-fn service_type(service: &Value) -> Option<Cause> {
+fn service_type(service: &Value) -> Option<StatusCause> {
     const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     let given = text(service, &["spec", "type"]).filter(|given| !TYPES.contains(given))?;
-    Some(Cause::unsupported("spec.type", given, &TYPES))
+    Some(StatusCause::unsupported("spec.type", given, &TYPES))
 }
 
-fn service(cluster: &Cluster, old: Option<&Value>, service: &mut Value) {
+fn service(cluster: &EmbeddedCluster, old: Option<&Value>, service: &mut Value) {
     for port in object::at(service, &["spec", "ports"]).and_then(Value::as_array).map_or(0..0, |ports| 0..ports.len()) {
         let Some(port) = service.pointer_mut(&format!("/spec/ports/{port}")) else { continue };
         let number = port.get("port").cloned().unwrap_or_default();
@@ -159,7 +159,7 @@ fn service(cluster: &Cluster, old: Option<&Value>, service: &mut Value) {
 }
 
 /// A cluster address out of 10.96.0.0/12 that no service has.
-fn free_address(cluster: &Cluster) -> String {
+fn free_address(cluster: &EmbeddedCluster) -> String {
     let taken: std::collections::BTreeSet<String> = cluster
         .store
         .list("services", None, None)

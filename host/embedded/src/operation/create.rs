@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, Draft, Outcome, admit, prepare};
+use super::{Draft, WriteOutcome, WriteRequest, admit, prepare};
 use crate::{
-    cluster::{Cluster, key},
+    cluster::{EmbeddedCluster, key},
     convert, crd, entropy,
     object::{self, meta},
     patch::managed,
-    refusal::{Cause, Reason, Refusal},
-    resource::{Generation, Origin},
-    store::{Entry, Expect, Write, WriteError},
+    refusal::{Refusal, RefusalReason, StatusCause},
+    resource::{Generation, ResourceOrigin},
+    store::{Expect, ObjectVersion, StoreWrite, StoreWriteError},
 };
 
 /// How often a generated name is drawn again when it is taken.
 const DRAWS: usize = 8;
 
-impl Cluster {
+impl EmbeddedCluster {
     /// Creates an object from the body of a request.
-    pub(crate) async fn create(&self, call: &Call, mut body: Value) -> Result<Outcome, Refusal> {
+    pub(crate) async fn create(&self, call: &WriteRequest, mut body: Value) -> Result<WriteOutcome, Refusal> {
         prepare::check_identity(call, &mut body, None)?;
-        if call.served.resource.origin == Origin::Terminating {
+        if call.served.resource.origin == ResourceOrigin::Terminating {
             let why = "create not allowed while custom resource definition is terminating";
-            return Err(Refusal::new(Reason::MethodNotAllowed, why));
+            return Err(Refusal::new(RefusalReason::MethodNotAllowed, why));
         }
         if !meta(&body, "resourceVersion").is_empty() {
             return Err(Refusal::bad_request("resourceVersion should not be set on objects to be created"));
@@ -33,13 +33,13 @@ impl Cluster {
         if !meta(&body, "name").is_empty() || prefix.is_empty() {
             return self.create_named(call, body, None).await;
         }
-        let mut last = Refusal::new(Reason::InternalError, "no name was drawn");
+        let mut last = Refusal::new(RefusalReason::InternalError, "no name was drawn");
         for _ in 0..DRAWS {
             let mut named = body.clone();
             let kept = prefix.get(..prefix.len().min(58)).unwrap_or(&prefix);
             object::set(&mut named, &["metadata", "name"], json!(format!("{kept}{}", entropy::suffix())));
             match self.create_named(call, named, None).await {
-                Err(refusal) if refusal.reason == Reason::AlreadyExists => last = refusal,
+                Err(refusal) if refusal.reason == RefusalReason::AlreadyExists => last = refusal,
                 other => return other,
             }
         }
@@ -49,10 +49,10 @@ impl Cluster {
     /// Creates an object that has its name. `managed` are the managed fields of an apply.
     pub(super) async fn create_named(
         &self,
-        call: &Call,
+        call: &WriteRequest,
         body: Value,
         managed: Option<Value>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<WriteOutcome, Refusal> {
         let definitions = match call.served.label() {
             crd::SHELF => Some(self.definitions.lock().await),
             _ => None,
@@ -62,25 +62,25 @@ impl Cluster {
         let key = key(&call.served, &call.namespace, &name);
         if call.dry_run {
             if self.store.latest(&key).is_some() {
-                return Err(call.refused(&WriteError::Exists, &name));
+                return Err(call.refused(&StoreWriteError::Exists, &name));
             }
             if !key.name.namespace.is_empty() && !self.namespace_is_active(&call.namespace) {
-                return Err(call.refused(&WriteError::NoNamespace, &name));
+                return Err(call.refused(&StoreWriteError::NoNamespace, &name));
             }
-            let entry = Entry::unnumbered(&object);
-            return Ok(Outcome { entry: Arc::new(entry), created: true, warnings });
+            let entry = ObjectVersion::unnumbered(&object);
+            return Ok(WriteOutcome { entry: Arc::new(entry), created: true, warnings });
         }
         let definition = definitions.as_ref().map(|_| object.clone());
         let object = convert::stored(&call.served, object);
-        let write = Write { key, expect: Expect::Absent, object, deletes: false };
+        let write = StoreWrite { key, expect: Expect::Absent, object, deletes: false };
         let entry = self.store.write(write).await.map_err(|error| call.refused(&error, &name))?;
         if let Some(definition) = definition {
             self.serve(&definition);
         }
-        Ok(Outcome { entry, created: true, warnings })
+        Ok(WriteOutcome { entry, created: true, warnings })
     }
 
-    fn draft_new(&self, call: &Call, mut body: Value, managed: Option<Value>) -> Result<Draft, Refusal> {
+    fn draft_new(&self, call: &WriteRequest, mut body: Value, managed: Option<Value>) -> Result<Draft, Refusal> {
         let name = meta(&body, "name").to_owned();
         if let Some(cause) = admit::name_problem(&call.served, &name) {
             let resource = &call.served.resource;
@@ -114,7 +114,7 @@ impl Cluster {
                     "CustomResourceDefinition",
                     "apiextensions.k8s.io",
                     &name,
-                    &[Cause::required("spec.group", "")],
+                    &[StatusCause::required("spec.group", "")],
                 ));
             }
             let finalizers = with_cleanup(&draft.object);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, ListQuery};
+use super::{ListQuery, WriteRequest};
 use crate::{
-    cluster::{Cluster, key},
+    cluster::{EmbeddedCluster, key},
     convert, crd,
     object::{self, meta},
     refusal::Refusal,
-    store::{Entry, Expect, Write, WriteError},
+    store::{Expect, ObjectVersion, StoreWrite, StoreWriteError},
 };
 
 /// The finalizers by which owners wait for what they own.
@@ -31,7 +31,7 @@ pub(crate) enum Propagation {
 
 /// How something is to be deleted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Deletion {
+pub(crate) struct DeletionOptions {
     pub(crate) propagation: Propagation,
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Deletion {
     pub(crate) dry_run: bool,
 }
 
-impl Deletion {
+impl DeletionOptions {
     /// Reads `DeleteOptions` from a body, and from the query parameters that kubectl uses instead.
     pub(crate) fn parse(body: &Value, policy: Option<&str>) -> Result<Self, Refusal> {
         let text = |path: &[&str]| object::text(body, path).map(str::to_owned);
@@ -67,19 +67,24 @@ impl Deletion {
 #[derive(Debug)]
 pub(crate) enum Deleted {
     /// The object is gone; this was its last form.
-    Gone(Arc<Entry>),
+    Gone(Arc<ObjectVersion>),
     /// The object is marked, and goes when its finalizers are gone.
-    Marked(Arc<Entry>),
+    Marked(Arc<ObjectVersion>),
 }
 
-impl Cluster {
+impl EmbeddedCluster {
     /// Deletes an object.
-    pub(crate) async fn delete(&self, call: &Call, name: &str, how: &Deletion) -> Result<Deleted, Refusal> {
+    pub(crate) async fn delete(
+        &self,
+        call: &WriteRequest,
+        name: &str,
+        how: &DeletionOptions,
+    ) -> Result<Deleted, Refusal> {
         loop {
             match self.delete_once(call, name, how).await? {
                 Ok(deleted) => return Ok(deleted),
                 // Somebody changed it meanwhile; unless a version was asked for, the new form goes just as well.
-                Err(WriteError::Stale) => {}
+                Err(StoreWriteError::Stale) => {}
                 Err(error) => return Err(call.refused(&error, name)),
             }
         }
@@ -87,10 +92,10 @@ impl Cluster {
 
     async fn delete_once(
         &self,
-        call: &Call,
+        call: &WriteRequest,
         name: &str,
-        how: &Deletion,
-    ) -> Result<Result<Deleted, WriteError>, Refusal> {
+        how: &DeletionOptions,
+    ) -> Result<Result<Deleted, StoreWriteError>, Refusal> {
         let definitions = match call.served.label() {
             crd::SHELF => Some(self.definitions.lock().await),
             _ => None,
@@ -111,7 +116,7 @@ impl Cluster {
         let expect = Expect::Revision(present.revision);
         let definition = definitions.as_ref().map(|_| marked.clone());
         let object = if kept { marked } else { old };
-        let written = self.store.write(Write { key, expect, object, deletes: !kept }).await;
+        let written = self.store.write(StoreWrite { key, expect, object, deletes: !kept }).await;
         let entry = match written {
             Ok(entry) => entry,
             Err(error) => return Ok(Err(error)),
@@ -123,7 +128,7 @@ impl Cluster {
     }
 
     /// Marks the object as under deletion; answers whether something holds it.
-    fn mark(&self, call: &Call, object: &mut Value, how: &Deletion) -> bool {
+    fn mark(&self, call: &WriteRequest, object: &mut Value, how: &DeletionOptions) -> bool {
         let namespace = call.served.label() == "namespaces";
         let mut finalizers: Vec<String> = object::finalizers(object).into_iter().map(str::to_owned).collect();
         let owns = !self.store.dependents(meta(object, "uid")).is_empty();
@@ -155,18 +160,18 @@ impl Cluster {
     /// Deletes all objects that a query selects, and answers their last forms.
     pub(crate) async fn delete_collection(
         &self,
-        call: &Call,
+        call: &WriteRequest,
         query: &ListQuery,
-        how: &Deletion,
-    ) -> Result<Vec<Arc<Entry>>, Refusal> {
+        how: &DeletionOptions,
+    ) -> Result<Vec<Arc<ObjectVersion>>, Refusal> {
         let namespace = (!call.namespace.is_empty()).then_some(call.namespace.as_str());
         let found = self.store.list(call.served.label(), namespace, None).entries;
         let mut deleted = Vec::new();
         for (name, entry) in found.into_iter().filter(|(name, entry)| query.selector.matches(name, entry)) {
-            let call = Call { namespace: name.namespace.to_string(), ..call.clone() };
+            let call = WriteRequest { namespace: name.namespace.to_string(), ..call.clone() };
             match self.delete(&call, &name.name, how).await {
                 Ok(Deleted::Gone(_) | Deleted::Marked(_)) => deleted.push(entry),
-                Err(refusal) if refusal.reason == crate::refusal::Reason::NotFound => {}
+                Err(refusal) if refusal.reason == crate::refusal::RefusalReason::NotFound => {}
                 Err(refusal) => return Err(refusal),
             }
         }
@@ -174,7 +179,7 @@ impl Cluster {
     }
 }
 
-fn check_preconditions(call: &Call, old: &Value, how: &Deletion) -> Result<(), Refusal> {
+fn check_preconditions(call: &WriteRequest, old: &Value, how: &DeletionOptions) -> Result<(), Refusal> {
     let checks = [("UID", "uid", &how.uid), ("ResourceVersion", "resourceVersion", &how.resource_version)];
     for (word, field, wanted) in checks {
         let found = meta(old, field);
@@ -188,7 +193,7 @@ fn check_preconditions(call: &Call, old: &Value, how: &Deletion) -> Result<(), R
 
 impl Deleted {
     /// The answer: the marked object, or a `Status` that names what is gone.
-    pub(crate) fn answer(&self, call: &Call, name: &str) -> bytes::Bytes {
+    pub(crate) fn answer(&self, call: &WriteRequest, name: &str) -> bytes::Bytes {
         match self {
             Self::Marked(entry) => convert::served_bytes(&call.served, entry),
             Self::Gone(entry) => {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::Cluster,
-    refusal::{Reason, Refusal},
+    cluster::EmbeddedCluster,
+    refusal::{Refusal, RefusalReason},
     resource::Served,
-    selector::Selector,
-    store::{Entry, Name},
+    selector::ListSelector,
+    store::{ObjectName, ObjectVersion},
 };
 
 /// What a list asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListQuery {
-    pub(crate) selector: Selector,
+    pub(crate) selector: ListSelector,
     /// At most this many; 0 means all.
     pub(crate) limit: usize,
     pub(crate) token: Option<String>,
@@ -25,10 +25,10 @@ pub(crate) struct ListQuery {
 
 /// A list, or a page of one.
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct ListPages {
     /// The list's own metadata.
     pub(crate) meta: Value,
-    pub(crate) entries: Vec<Arc<Entry>>,
+    pub(crate) entries: Vec<Arc<ObjectVersion>>,
 }
 
 /// The objects that a query selects.
@@ -36,11 +36,11 @@ pub(crate) struct Listing {
 /// A page after the first shows the present state but bears the revision of the first page: whoever watches from there
 /// is told everything that changed between the pages.
 pub(crate) fn listing(
-    cluster: &Cluster,
+    cluster: &EmbeddedCluster,
     served: &Served,
     namespace: Option<&str>,
     query: &ListQuery,
-) -> Result<Listing, Refusal> {
+) -> Result<ListPages, Refusal> {
     let token = query.token.as_deref().filter(|token| !token.is_empty()).map(read_token).transpose()?;
     let after = token.as_ref().map(|(_, name)| name);
     let page = cluster.store.list(served.label(), namespace, after);
@@ -49,9 +49,9 @@ pub(crate) fn listing(
     let mut selected = page.entries.into_iter().filter(|(name, entry)| query.selector.matches(name, entry));
     let mut meta = json!({"resourceVersion": revision.to_string()});
     if query.limit == 0 {
-        return Ok(Listing { meta, entries: selected.map(|(_, entry)| entry).collect() });
+        return Ok(ListPages { meta, entries: selected.map(|(_, entry)| entry).collect() });
     }
-    let shown: Vec<(Name, Arc<Entry>)> = selected.by_ref().take(query.limit).collect();
+    let shown: Vec<(ObjectName, Arc<ObjectVersion>)> = selected.by_ref().take(query.limit).collect();
     let left = selected.count();
     if let Some((last, _)) = shown.last().filter(|_| left > 0) {
         crate::object::set(&mut meta, &["continue"], json!(write_token(revision, last)));
@@ -60,7 +60,7 @@ pub(crate) fn listing(
             crate::object::set(&mut meta, &["remainingItemCount"], json!(left));
         }
     }
-    Ok(Listing { meta, entries: shown.into_iter().map(|(_, entry)| entry).collect() })
+    Ok(ListPages { meta, entries: shown.into_iter().map(|(_, entry)| entry).collect() })
 }
 
 fn check_version(query: &ListQuery, revision: u64) -> Result<(), Refusal> {
@@ -78,18 +78,18 @@ fn check_version(query: &ListQuery, revision: u64) -> Result<(), Refusal> {
 
 /// The client has seen another server, or this one before its memory was lost.
 pub(super) fn too_new(asked: u64, revision: u64) -> Refusal {
-    Refusal::new(Reason::Expired, format!("Too large resource version: {asked}, current: {revision}"))
+    Refusal::new(RefusalReason::Expired, format!("Too large resource version: {asked}, current: {revision}"))
 }
 
-fn write_token(revision: u64, last: &Name) -> String {
+fn write_token(revision: u64, last: &ObjectName) -> String {
     let token = json!([revision, last.namespace, last.name]).to_string();
     data_encoding::BASE64URL_NOPAD.encode(token.as_bytes())
 }
 
-fn read_token(token: &str) -> Result<(u64, Name), Refusal> {
+fn read_token(token: &str) -> Result<(u64, ObjectName), Refusal> {
     let decoded = data_encoding::BASE64URL_NOPAD.decode(token.as_bytes()).ok();
     let parsed: Option<(u64, String, String)> = decoded.and_then(|json| serde_json::from_slice(&json).ok());
     let (revision, namespace, name) =
         parsed.ok_or_else(|| Refusal::bad_request(format!("continue key is not valid: {token}")))?;
-    Ok((revision, Name::new(&namespace, &name)))
+    Ok((revision, ObjectName::new(&namespace, &name)))
 }

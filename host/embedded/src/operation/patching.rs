@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, Outcome, Part, prepare, typed, update::Tracking};
+use super::{ObjectPart, WriteOutcome, WriteRequest, prepare, typed, update::Tracking};
 use crate::{
-    cluster::{Cluster, key},
+    cluster::{EmbeddedCluster, key},
     convert,
     object::{self, meta},
     patch::{self, PatchType, apply::OnConflict},
-    refusal::{Reason, Refusal},
-    store::Entry,
+    refusal::{Refusal, RefusalReason},
+    store::ObjectVersion,
 };
 
 /// How often a patch starts anew when somebody else was faster.
@@ -20,20 +20,20 @@ const ATTEMPTS: usize = 16;
 /// One patch request.
 #[derive(Debug)]
 pub(crate) struct PatchCall {
-    pub(crate) call: Call,
+    pub(crate) call: WriteRequest,
     pub(crate) name: String,
     pub(crate) form: PatchType,
     pub(crate) patch: Value,
     pub(crate) on_conflict: OnConflict,
 }
 
-impl Cluster {
+impl EmbeddedCluster {
     /// Applies a patch to an object; server-side apply creates it if need be.
-    pub(crate) async fn patch(&self, mut patch: PatchCall) -> Result<Outcome, Refusal> {
+    pub(crate) async fn patch(&self, mut patch: PatchCall) -> Result<WriteOutcome, Refusal> {
         if patch.form == PatchType::Strategic && patch.call.served.is_custom() {
             let why = "the body of the request was in an unknown format - accepted media types include: \
                        application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-            return Err(Refusal::new(Reason::UnsupportedMediaType, why));
+            return Err(Refusal::new(RefusalReason::UnsupportedMediaType, why));
         }
         if patch.form == PatchType::Apply {
             prepare::check_identity(&patch.call, &mut patch.patch, Some(&patch.name))?;
@@ -56,11 +56,11 @@ impl Cluster {
     /// A conflict is the caller's only if the caller named a version, or met another manager.
     fn may_try_again(&self, patch: &PatchCall, refusal: &Refusal) -> bool {
         let stale = refusal.message == Refusal::stale(patch.call.served.label(), &patch.name).message;
-        let raced = refusal.reason == Reason::AlreadyExists && patch.form == PatchType::Apply;
+        let raced = refusal.reason == RefusalReason::AlreadyExists && patch.form == PatchType::Apply;
         (stale || raced) && meta(&patch.patch, "resourceVersion").is_empty()
     }
 
-    async fn patch_once(&self, patch: &PatchCall) -> Result<Outcome, Refusal> {
+    async fn patch_once(&self, patch: &PatchCall) -> Result<WriteOutcome, Refusal> {
         let call = &patch.call;
         let present = self.store.latest(&key(&call.served, &call.namespace, &patch.name));
         match (present, patch.form) {
@@ -74,7 +74,7 @@ impl Cluster {
                 prepare::check_identity(call, &mut new, Some(&patch.name))?;
                 self.replace(call, &present, new, Tracking::Update).await
             }
-            (None, PatchType::Apply) if call.part == Part::Main => {
+            (None, PatchType::Apply) if call.part == ObjectPart::Main => {
                 if !meta(&patch.patch, "uid").is_empty() {
                     let why = "the object was deleted since it was read: the uid is set and nothing has it";
                     return Err(Refusal::conflict(call.served.label(), &patch.name, why));
@@ -88,7 +88,7 @@ impl Cluster {
         }
     }
 
-    fn applied(&self, patch: &PatchCall, present: Option<&Arc<Entry>>) -> Result<Value, Refusal> {
+    fn applied(&self, patch: &PatchCall, present: Option<&Arc<ObjectVersion>>) -> Result<Value, Refusal> {
         let call = &patch.call;
         let live = present.map(|present| convert::served_value(&call.served, present));
         let mut wanted = patch.patch.clone();
@@ -96,11 +96,11 @@ impl Cluster {
         let uid = object::take(&mut wanted, &["metadata", "uid"]);
         // Whoever applies the object does not speak of the status, and the other way round.
         match call.part {
-            Part::Main if call.served.version().status => {
+            ObjectPart::Main if call.served.version().status => {
                 object::take(&mut wanted, &["status"]);
             }
-            Part::Main | Part::Scale => {}
-            Part::Status => {
+            ObjectPart::Main | ObjectPart::Scale => {}
+            ObjectPart::Status => {
                 let status = |name: &String| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status");
                 object::fields(&mut wanted).retain(|name, _| status(name));
                 object::meta_mut(&mut wanted).retain(|name, _| matches!(name.as_str(), "name" | "namespace"));

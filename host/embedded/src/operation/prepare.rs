@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Call, Draft, FieldValidation, admit};
+use super::{Draft, FieldValidation, WriteRequest, admit};
 use crate::{
     builtin,
-    cluster::Cluster,
+    cluster::EmbeddedCluster,
     crd,
     object::{self, meta},
     policy::Attempt,
-    refusal::{Cause, Refusal},
+    refusal::{Refusal, StatusCause},
     resource::Generation,
 };
 
@@ -33,7 +33,12 @@ const META_FIELDS: &[&str] = &[
 ];
 
 /// Holds a new form against the policies of the cluster, and adds their warnings to its own.
-pub(super) fn admit(cluster: &Cluster, call: &Call, old: Option<&Value>, draft: &mut Draft) -> Result<(), Refusal> {
+pub(super) fn admit(
+    cluster: &EmbeddedCluster,
+    call: &WriteRequest,
+    old: Option<&Value>,
+    draft: &mut Draft,
+) -> Result<(), Refusal> {
     let namespace = cluster.namespace(if call.served.resource.namespaced { &call.namespace } else { "" });
     let attempt = Attempt {
         served: &call.served,
@@ -48,7 +53,12 @@ pub(super) fn admit(cluster: &Cluster, call: &Call, old: Option<&Value>, draft: 
 }
 
 /// Brings a new form into the kind's shape: prunes, fills in defaults, judges. The old form is there for updates.
-pub(super) fn shape_up(cluster: &Cluster, call: &Call, old: Option<&Value>, mut new: Value) -> Result<Draft, Refusal> {
+pub(super) fn shape_up(
+    cluster: &EmbeddedCluster,
+    call: &WriteRequest,
+    old: Option<&Value>,
+    mut new: Value,
+) -> Result<Draft, Refusal> {
     let mut unknown = prune_metadata(&mut new);
     let schema = call.served.version().schema.as_deref().filter(|_| call.served.is_custom());
     if let Some(schema) = schema {
@@ -94,22 +104,22 @@ fn prune_metadata(object: &mut Value) -> Vec<String> {
     unknown
 }
 
-fn metadata_problems(new: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn metadata_problems(new: &Value, old: Option<&Value>) -> Vec<StatusCause> {
     let mut causes = Vec::new();
     for map in ["labels", "annotations"] {
         for (name, value) in object::at(new, &["metadata", map]).and_then(Value::as_object).into_iter().flatten() {
             if !value.is_string() {
-                causes.push(Cause::invalid(format!("metadata.{map}.{name}"), value, "must be a string"));
+                causes.push(StatusCause::invalid(format!("metadata.{map}.{name}"), value, "must be a string"));
             } else if map == "labels" && !is_label_value(value.as_str().unwrap_or_default()) {
                 let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-                causes.push(Cause::invalid("metadata.labels", value, why));
+                causes.push(StatusCause::invalid("metadata.labels", value, why));
             }
         }
     }
     for (index, owner) in object::items(new, &["metadata", "ownerReferences"]).iter().enumerate() {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if object::text(owner, &[field]).is_none_or(str::is_empty) {
-                causes.push(Cause::invalid(
+                causes.push(StatusCause::invalid(
                     format!("metadata.ownerReferences[{index}].{field}"),
                     &json!(""),
                     "must not be empty",
@@ -125,7 +135,7 @@ fn metadata_problems(new: &Value, old: Option<&Value>) -> Vec<Cause> {
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{fresh:?}"
             );
             let listed = why.replace("[]string[", "[]string{").trim_end_matches(']').to_owned() + "}";
-            causes.push(Cause::forbidden("metadata.finalizers", &listed));
+            causes.push(StatusCause::forbidden("metadata.finalizers", &listed));
         }
     }
     causes
@@ -138,7 +148,7 @@ fn is_label_value(text: &str) -> bool {
 }
 
 /// The generation that a new form has, after the old one's.
-pub(super) fn next_generation(call: &Call, old: &Value, new: &Value) -> Option<i64> {
+pub(super) fn next_generation(call: &WriteRequest, old: &Value, new: &Value) -> Option<i64> {
     let version = call.served.version();
     let current = object::at(old, &["metadata", "generation"]).and_then(Value::as_i64);
     let changed = match version.generation {
@@ -176,7 +186,7 @@ pub(super) fn is_same(old: &Value, new: &Value) -> bool {
 }
 
 /// What the body has to be: an object of this kind, version, namespace and name.
-pub(super) fn check_identity(call: &Call, body: &mut Value, name: Option<&str>) -> Result<(), Refusal> {
+pub(super) fn check_identity(call: &WriteRequest, body: &mut Value, name: Option<&str>) -> Result<(), Refusal> {
     let (kind, api_version) = (call.served.kind().to_owned(), call.served.api_version());
     if !body.is_object() {
         return Err(Refusal::bad_request("the body is not an object"));
@@ -215,7 +225,7 @@ pub(super) fn check_identity(call: &Call, body: &mut Value, name: Option<&str>) 
 }
 
 /// Puts the status of a definition into it, as the real server's controllers would at once.
-pub(super) fn establish(cluster: &Cluster, definition: &mut Value) {
+pub(super) fn establish(cluster: &EmbeddedCluster, definition: &mut Value) {
     let taken = cluster.catalog().taken(&crd::resource(definition));
     crd::establish(definition, taken.as_deref(), &cluster.stamp());
 }

@@ -2,25 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::{Call, Outcome, update::Tracking};
+use super::{WriteOutcome, WriteRequest, update::Tracking};
 use crate::{
-    cluster::{Cluster, key},
+    cluster::{EmbeddedCluster, key},
     convert,
     object::{self, meta},
     present::JsonPath,
     refusal::Refusal,
-    store::Entry,
+    store::ObjectVersion,
 };
 
-impl Cluster {
+impl EmbeddedCluster {
     /// The scale of an object.
-    pub(crate) fn scale(&self, call: &Call, name: &str) -> Result<Value, Refusal> {
+    pub(crate) fn scale(&self, call: &WriteRequest, name: &str) -> Result<Value, Refusal> {
         let entry = self.find(&call.served, &call.namespace, name)?;
         scale_of(call, &entry)
     }
 
     /// Sets the wanted replicas of an object: the body is a Scale, or a merge patch of one.
-    pub(crate) async fn set_scale(&self, call: &Call, name: &str, body: &Value) -> Result<(Value, Outcome), Refusal> {
+    pub(crate) async fn set_scale(
+        &self,
+        call: &WriteRequest,
+        name: &str,
+        body: &Value,
+    ) -> Result<(Value, WriteOutcome), Refusal> {
         let missing = || Refusal::not_found(call.served.label(), name);
         let present = self.store.latest(&key(&call.served, &call.namespace, name)).ok_or_else(missing)?;
         let mut new = convert::served_value(&call.served, &present);
@@ -33,7 +38,7 @@ impl Cluster {
     }
 }
 
-fn scale_of(call: &Call, entry: &Entry) -> Result<Value, Refusal> {
+fn scale_of(call: &WriteRequest, entry: &ObjectVersion) -> Result<Value, Refusal> {
     let scale = call.served.version().scale.as_ref().ok_or_else(Refusal::unknown_path)?;
     let object = convert::served_value(&call.served, entry);
     let find = |path: &str| JsonPath::parse(path).and_then(|path| path.select(&object).first().copied().cloned());

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::Call;
+use super::WriteRequest;
 use crate::{
     builtin,
     object::meta,
     patch::{by_keys, doubled},
-    refusal::{Reason, Refusal},
+    refusal::{Refusal, RefusalReason},
 };
 
 /// Refuses what cannot be applied, whatever was said of unknown fields: fields and types that a built-in kind does not have,
 /// and several entries of a list for one key. In the words of the real server, all of them together.
-pub(super) fn check(call: &Call, wanted: &Value) -> Result<(), Refusal> {
+pub(super) fn check(call: &WriteRequest, wanted: &Value) -> Result<(), Refusal> {
     let double = doubled(wanted, call.shape(), "").into_iter();
     let mut complaints: Vec<String> =
         double.map(|(list, key)| format!("{list}: duplicate entries for key {key}")).collect();
@@ -38,5 +38,5 @@ pub(super) fn check(call: &Call, wanted: &Value) -> Result<(), Refusal> {
     };
     let (namespace, name) = (meta(wanted, "namespace"), meta(wanted, "name"));
     let of = format!("{namespace}/{name}; {}, Kind={}", call.served.api_version(), call.served.kind());
-    Err(Refusal::new(Reason::InternalError, format!("failed to create typed patch object ({of}): {told}")))
+    Err(Refusal::new(RefusalReason::InternalError, format!("failed to create typed patch object ({of}): {told}")))
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, Draft, Outcome, Part, prepare};
+use super::{Draft, ObjectPart, WriteOutcome, WriteRequest, prepare};
 use crate::{
-    cluster::{Cluster, key},
+    cluster::{EmbeddedCluster, key},
     convert, crd,
     object::{self, meta},
     patch::managed,
     refusal::Refusal,
-    store::{Entry, Expect, Write},
+    store::{Expect, ObjectVersion, StoreWrite},
 };
 
 /// Who keeps the managed fields of a new form.
@@ -23,9 +23,14 @@ pub(super) enum Tracking {
     Done,
 }
 
-impl Cluster {
+impl EmbeddedCluster {
     /// Replaces an object by the body of a request.
-    pub(crate) async fn update(&self, call: &Call, name: &str, mut body: Value) -> Result<Outcome, Refusal> {
+    pub(crate) async fn update(
+        &self,
+        call: &WriteRequest,
+        name: &str,
+        mut body: Value,
+    ) -> Result<WriteOutcome, Refusal> {
         prepare::check_identity(call, &mut body, Some(name))?;
         let missing = || Refusal::not_found(call.served.label(), name);
         let entry = self.store.latest(&key(&call.served, &call.namespace, name)).ok_or_else(missing)?;
@@ -33,7 +38,7 @@ impl Cluster {
         if asked.is_empty() && call.served.is_custom() {
             let resource = &call.served.resource;
             let why = "must be specified for an update";
-            let cause = crate::refusal::Cause::invalid("metadata.resourceVersion", &json!(0), why);
+            let cause = crate::refusal::StatusCause::invalid("metadata.resourceVersion", &json!(0), why);
             return Err(Refusal::invalid(&resource.kind, &resource.group, name, &[cause]));
         }
         self.replace(call, &entry, body, Tracking::Update).await
@@ -42,11 +47,11 @@ impl Cluster {
     /// Brings an object from its present form to a new one. The new one's resource version, if any, must be the present.
     pub(super) async fn replace(
         &self,
-        call: &Call,
-        present: &Arc<Entry>,
+        call: &WriteRequest,
+        present: &Arc<ObjectVersion>,
         mut new: Value,
         tracking: Tracking,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<WriteOutcome, Refusal> {
         let definitions = match call.served.label() {
             crd::SHELF => Some(self.definitions.lock().await),
             _ => None,
@@ -54,23 +59,23 @@ impl Cluster {
         let old = convert::served_value(&call.served, present);
         let name = meta(&old, "name").to_owned();
         check_preconditions(call, &old, &new)?;
-        if call.part == Part::Status {
+        if call.part == ObjectPart::Status {
             new = with_status(&old, new);
         }
         let Draft { object, warnings } = self.draft_change(call, &old, new, tracking)?;
-        let unchanged = || Outcome { entry: Arc::clone(present), created: false, warnings: warnings.clone() };
+        let unchanged = || WriteOutcome { entry: Arc::clone(present), created: false, warnings: warnings.clone() };
         // The last finalizer of an object under deletion is gone, and so is the object.
         let deletes = object::deleting(&object) && object::finalizers(&object).is_empty() && !is_held(call, &object);
         if !deletes && prepare::is_same(&old, &object) {
             return Ok(unchanged());
         }
         if call.dry_run {
-            return Ok(Outcome { entry: Arc::new(Entry::unnumbered(&object)), ..unchanged() });
+            return Ok(WriteOutcome { entry: Arc::new(ObjectVersion::unnumbered(&object)), ..unchanged() });
         }
         let key = key(&call.served, &call.namespace, &name);
         let definition = definitions.as_ref().map(|_| object.clone());
         let object = convert::stored(&call.served, object);
-        let write = Write { key, expect: Expect::Revision(present.revision), object, deletes };
+        let write = StoreWrite { key, expect: Expect::Revision(present.revision), object, deletes };
         let entry = self.store.write(write).await.map_err(|error| call.refused(&error, &name))?;
         match definition {
             // A definition is named after the shelf of its objects.
@@ -78,10 +83,16 @@ impl Cluster {
             Some(definition) => self.serve(&definition),
             None => {}
         }
-        Ok(Outcome { entry, created: false, warnings })
+        Ok(WriteOutcome { entry, created: false, warnings })
     }
 
-    fn draft_change(&self, call: &Call, old: &Value, mut new: Value, tracking: Tracking) -> Result<Draft, Refusal> {
+    fn draft_change(
+        &self,
+        call: &WriteRequest,
+        old: &Value,
+        mut new: Value,
+        tracking: Tracking,
+    ) -> Result<Draft, Refusal> {
         for kept in [
             "uid",
             "creationTimestamp",
@@ -93,12 +104,12 @@ impl Cluster {
         ] {
             object::carry(old, &mut new, &["metadata", kept]);
         }
-        if call.part != Part::Status && call.served.version().status && call.served.label() != "namespaces" {
+        if call.part != ObjectPart::Status && call.served.version().status && call.served.label() != "namespaces" {
             object::carry(old, &mut new, &["status"]);
         }
         if call.served.label() == "namespaces" {
             object::carry(old, &mut new, &["metadata", "labels", "kubernetes.io/metadata.name"]);
-            if call.part == Part::Main {
+            if call.part == ObjectPart::Main {
                 object::carry(old, &mut new, &["spec"]);
                 object::carry(old, &mut new, &["status"]);
             }
@@ -127,11 +138,11 @@ impl Cluster {
 }
 
 /// A namespace is held by its own finalizers too.
-fn is_held(call: &Call, object: &Value) -> bool {
+fn is_held(call: &WriteRequest, object: &Value) -> bool {
     call.served.label() == "namespaces" && !object::items(object, &["spec", "finalizers"]).is_empty()
 }
 
-fn check_preconditions(call: &Call, old: &Value, new: &Value) -> Result<(), Refusal> {
+fn check_preconditions(call: &WriteRequest, old: &Value, new: &Value) -> Result<(), Refusal> {
     let (label, name) = (call.served.label(), meta(old, "name"));
     let (uid, version) = (meta(new, "uid"), meta(new, "resourceVersion"));
     if !uid.is_empty() && uid != meta(old, "uid") {

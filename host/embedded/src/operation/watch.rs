@@ -12,12 +12,12 @@ use tokio::{
 
 use super::list::too_new;
 use crate::{
-    cluster::Cluster,
-    form::Form,
+    cluster::EmbeddedCluster,
+    form::ResponseForm,
     refusal::Refusal,
     resource::Served,
-    selector::Selector,
-    store::{Change, Entry, Happening},
+    selector::ListSelector,
+    store::{Happening, ObjectVersion, StoreChange},
 };
 
 /// After so many changes that it is not told, a watch is told where it stands, if it wants bookmarks.
@@ -28,18 +28,18 @@ const BATCH: usize = 256;
 /// What a watch asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchQuery {
-    pub(crate) selector: Selector,
+    pub(crate) selector: ListSelector,
     pub(crate) namespace: Option<String>,
     pub(crate) resource_version: Option<String>,
     pub(crate) bookmarks: bool,
     /// `sendInitialEvents`: the present objects first, then a bookmark that says so.
     pub(crate) initial_events: Option<bool>,
     pub(crate) timeout: Option<std::time::Duration>,
-    pub(crate) form: Form,
+    pub(crate) form: ResponseForm,
 }
 
 struct Watching {
-    cluster: Arc<Cluster>,
+    cluster: Arc<EmbeddedCluster>,
     served: Served,
     query: WatchQuery,
     bell: Receiver<u64>,
@@ -54,7 +54,7 @@ struct Watching {
 
 /// Starts a watch; each item is one or more lines of JSON.
 pub(crate) fn watch(
-    cluster: Arc<Cluster>,
+    cluster: Arc<EmbeddedCluster>,
     served: Served,
     query: WatchQuery,
 ) -> Result<impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send, Refusal> {
@@ -158,7 +158,7 @@ impl Watching {
         }
     }
 
-    fn tell(&mut self, changes: &[Arc<Change>]) {
+    fn tell(&mut self, changes: &[Arc<StoreChange>]) {
         let mut frames = BytesMut::new();
         for change in changes {
             self.seen = change.entry.revision;
@@ -180,11 +180,11 @@ impl Watching {
     }
 
     /// What a change is to this watch: an object that stops to match is deleted for it, one that begins to is added.
-    fn seen_as(&self, change: &Change) -> Option<&'static str> {
+    fn seen_as(&self, change: &StoreChange) -> Option<&'static str> {
         if self.query.namespace.as_deref().is_some_and(|namespace| namespace != &*change.name.namespace) {
             return None;
         }
-        let selects = |entry: &Arc<Entry>| self.query.selector.matches(&change.name, entry);
+        let selects = |entry: &Arc<ObjectVersion>| self.query.selector.matches(&change.name, entry);
         let before = change.previous.as_ref().is_some_and(selects);
         match change.happening {
             Happening::Deleted => before.then_some("DELETED"),
@@ -197,7 +197,7 @@ impl Watching {
         }
     }
 
-    fn frame(&self, frames: &mut BytesMut, word: &str, entry: &Entry) {
+    fn frame(&self, frames: &mut BytesMut, word: &str, entry: &ObjectVersion) {
         let object = self.query.form.one(&self.cluster, &self.served, entry);
         frames.reserve(object.len() + 40);
         frames.put_slice(b"{\"type\":\"");

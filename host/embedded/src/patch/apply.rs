@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::{
     fields::{FieldSet, compare, step},
-    managed::{self, Author, Operation, Ownership},
-    shape::{Listing, Shape},
+    managed::{self, Author, ManagedFields, ManagedOperation},
+    shape::{ListMerge, Shape},
 };
 use crate::{
     object,
-    refusal::{Cause, Refusal},
+    refusal::{Refusal, StatusCause},
 };
 
 /// What happens to fields that others own with another value.
@@ -45,7 +45,8 @@ pub(crate) fn apply(
     let mut changed = bare.as_ref().map(|bare| compare(bare, &merged, shape).changed).unwrap_or_default();
     managed::drop_server_fields(&mut changed);
     settle_conflicts(&mut entries, &changed, author, on_conflict)?;
-    let mine = entries.iter().position(|entry| entry.is_of(author, Operation::Apply)).map(|at| entries.remove(at));
+    let mine =
+        entries.iter().position(|entry| entry.is_of(author, ManagedOperation::Apply)).map(|at| entries.remove(at));
     if let Some(mine) = &mine {
         let mut dropped = mine.fields.clone();
         dropped.subtract(&applied);
@@ -57,9 +58,9 @@ pub(crate) fn apply(
         Some(mine) if mine.fields == applied => mine.time,
         _ => author.now.clone(),
     };
-    entries.push(Ownership {
+    entries.push(ManagedFields {
         manager: author.manager.clone(),
-        operation: Operation::Apply,
+        operation: ManagedOperation::Apply,
         api_version: author.api_version.clone(),
         subresource: author.subresource.to_owned(),
         time,
@@ -70,13 +71,13 @@ pub(crate) fn apply(
 }
 
 fn settle_conflicts(
-    entries: &mut [Ownership],
+    entries: &mut [ManagedFields],
     changed: &FieldSet,
     author: &Author,
     on_conflict: OnConflict,
 ) -> Result<(), Refusal> {
     let mut conflicts: Vec<(String, Vec<String>)> = Vec::new();
-    for entry in entries.iter_mut().filter(|entry| !entry.is_of(author, Operation::Apply)) {
+    for entry in entries.iter_mut().filter(|entry| !entry.is_of(author, ManagedOperation::Apply)) {
         let shared = entry.fields.shared(changed);
         if shared.is_empty() {
             continue;
@@ -100,7 +101,7 @@ fn refused(conflicts: &[(String, Vec<String>)]) -> Refusal {
     let message = format!("Apply failed with {count} conflict{plural}: {}", told.join("\n"));
     let causes = conflicts.iter().flat_map(|(title, paths)| {
         let message = format!("conflict with {title}");
-        paths.iter().map(move |path| Cause {
+        paths.iter().map(move |path| StatusCause {
             reason: "FieldManagerConflict",
             message: message.clone(),
             field: path.clone(),
@@ -123,7 +124,7 @@ fn merge<'a>(live: &Value, wanted: &'a Value, shape: Shape<'a>) -> Value {
             }
             Value::Object(merged)
         }
-        (Value::Array(old), Value::Array(new)) if shape.listing() != Listing::Atomic => {
+        (Value::Array(old), Value::Array(new)) if shape.listing() != ListMerge::Atomic => {
             let mut merged = old.clone();
             for entry in new {
                 let key = step(entry, shape);

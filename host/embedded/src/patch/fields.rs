@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{Listing, Shape};
+use super::shape::{ListMerge, Shape};
 
 /// A set of places of an object. A key is a step as `fieldsV1` writes it: `f:name`, `k:{"name":"x"}`, `v:"x"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,8 @@ impl FieldSet {
                 Self { owned: false, below: fields.iter().map(below).collect() }
             }
             Value::Array(entries) if !entries.is_empty() => match shape.listing() {
-                Listing::Atomic => Self::leaf(),
-                Listing::Set | Listing::Map(_) => {
+                ListMerge::Atomic => Self::leaf(),
+                ListMerge::Set | ListMerge::Map(_) => {
                     let below = keyed(entries, shape)
                         .into_iter()
                         .map(|(key, entry)| (key, Self { owned: true, ..Self::of_entry(entry, shape) }));
@@ -157,7 +157,7 @@ pub(crate) fn doubled<'a>(value: &'a Value, shape: Shape<'a>, at: &str) -> Vec<(
         Value::Object(fields) if !shape.is_atomic_map() => {
             fields.iter().flat_map(|(name, value)| doubled(value, shape.field(name), &format!("{at}.{name}"))).collect()
         }
-        Value::Array(entries) if shape.listing() != Listing::Atomic => {
+        Value::Array(entries) if shape.listing() != ListMerge::Atomic => {
             let mut seen = BTreeSet::new();
             let entries = keyed(entries, shape).into_iter();
             let found = entries.flat_map(|(key, entry)| {
@@ -205,9 +205,9 @@ pub(super) fn keyed<'a>(entries: &'a [Value], shape: Shape<'a>) -> Vec<(String, 
 /// The step to an entry of a list of this shape.
 pub(super) fn step(entry: &Value, shape: Shape<'_>) -> Option<String> {
     match shape.listing() {
-        Listing::Atomic => None,
-        Listing::Set => Some(format!("v:{entry}")),
-        Listing::Map(keys) => {
+        ListMerge::Atomic => None,
+        ListMerge::Set => Some(format!("v:{entry}")),
+        ListMerge::Map(keys) => {
             let value = |key: &str| entry.get(key).cloned().or_else(|| shape.key_default(key));
             let pairs: BTreeMap<&str, Value> = keys.iter().filter_map(|key| Some((*key, value(key)?))).collect();
             if pairs.is_empty() {
@@ -232,7 +232,7 @@ pub(crate) fn compare<'a>(old: &'a Value, new: &'a Value, shape: Shape<'a>) -> F
                 changes.note(format!("f:{name}"), Some(old), None, shape.field(name), FieldSet::of);
             }
         }
-        (Value::Array(old), Value::Array(new)) if shape.listing() != Listing::Atomic => {
+        (Value::Array(old), Value::Array(new)) if shape.listing() != ListMerge::Atomic => {
             let entry_set =
                 |entry: &'a Value, _: Shape<'a>| FieldSet { owned: true, ..FieldSet::of_entry(entry, shape) };
             let before: BTreeMap<String, &Value> = keyed(old, shape).into_iter().collect();

@@ -24,25 +24,25 @@ pub(crate) struct Author {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum ManagedOperation {
     Apply,
     Update,
 }
 
 /// What one manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ownership {
+pub(super) struct ManagedFields {
     pub(super) manager: String,
-    pub(super) operation: Operation,
+    pub(super) operation: ManagedOperation,
     pub(super) api_version: String,
     pub(super) subresource: String,
     pub(super) time: String,
     pub(super) fields: FieldSet,
 }
 
-impl Ownership {
+impl ManagedFields {
     /// Whether it is the entry of this author for this kind of write.
-    pub(super) fn is_of(&self, author: &Author, operation: Operation) -> bool {
+    pub(super) fn is_of(&self, author: &Author, operation: ManagedOperation) -> bool {
         self.manager == author.manager && self.operation == operation && self.subresource == author.subresource
     }
 
@@ -54,23 +54,23 @@ impl Ownership {
             format!(" with subresource \"{}\"", self.subresource)
         };
         match self.operation {
-            Operation::Apply => format!("\"{}\"{part}", self.manager),
-            Operation::Update => format!("\"{}\"{part} using {}", self.manager, self.api_version),
+            ManagedOperation::Apply => format!("\"{}\"{part}", self.manager),
+            ManagedOperation::Update => format!("\"{}\"{part} using {}", self.manager, self.api_version),
         }
     }
 }
 
 /// Reads the `managedFields` of an object.
-pub(super) fn read(object: &Value) -> Vec<Ownership> {
+pub(super) fn read(object: &Value) -> Vec<ManagedFields> {
     object::at(object, &["metadata", "managedFields"]).map(entries).unwrap_or_default()
 }
 
-fn entries(managed_fields: &Value) -> Vec<Ownership> {
+fn entries(managed_fields: &Value) -> Vec<ManagedFields> {
     let entry = |entry: &Value| {
         let field = |name: &str| object::text(entry, &[name]).unwrap_or_default().to_owned();
-        Ownership {
+        ManagedFields {
             manager: field("manager"),
-            operation: if field("operation") == "Apply" { Operation::Apply } else { Operation::Update },
+            operation: if field("operation") == "Apply" { ManagedOperation::Apply } else { ManagedOperation::Update },
             api_version: field("apiVersion"),
             subresource: field("subresource"),
             time: field("time"),
@@ -81,18 +81,18 @@ fn entries(managed_fields: &Value) -> Vec<Ownership> {
 }
 
 /// Writes `managedFields`, without managers that own nothing any more.
-pub(super) fn write(object: &mut Value, mut entries: Vec<Ownership>) {
+pub(super) fn write(object: &mut Value, mut entries: Vec<ManagedFields>) {
     entries.retain(|entry| !entry.fields.is_empty());
-    let order = |entry: &Ownership| {
-        let update = entry.operation == Operation::Update;
+    let order = |entry: &ManagedFields| {
+        let update = entry.operation == ManagedOperation::Update;
         (update, entry.time.clone(), entry.manager.clone(), entry.api_version.clone(), entry.subresource.clone())
     };
     entries.sort_by_key(order);
     forget_ancient(&mut entries);
-    let entry = |entry: &Ownership| {
+    let entry = |entry: &ManagedFields| {
         let mut written = json!({
             "manager": entry.manager,
-            "operation": match entry.operation { Operation::Apply => "Apply", Operation::Update => "Update" },
+            "operation": match entry.operation { ManagedOperation::Apply => "Apply", ManagedOperation::Update => "Update" },
             "apiVersion": entry.api_version,
             "time": entry.time,
             "fieldsType": "FieldsV1",
@@ -111,9 +111,9 @@ pub(super) fn write(object: &mut Value, mut entries: Vec<Ownership>) {
     }
 }
 
-fn forget_ancient(entries: &mut Vec<Ownership>) {
-    while entries.iter().filter(|entry| entry.operation == Operation::Update).count() > MOST_UPDATERS {
-        let mut updaters = entries.iter().enumerate().filter(|(_, entry)| entry.operation == Operation::Update);
+fn forget_ancient(entries: &mut Vec<ManagedFields>) {
+    while entries.iter().filter(|entry| entry.operation == ManagedOperation::Update).count() > MOST_UPDATERS {
+        let mut updaters = entries.iter().enumerate().filter(|(_, entry)| entry.operation == ManagedOperation::Update);
         let (Some((oldest, _)), Some((next, _))) = (updaters.next(), updaters.next()) else { return };
         let old = entries.remove(oldest);
         if let Some(heir) = entries.get_mut(next - 1) {
@@ -168,12 +168,12 @@ pub(crate) fn track_update(old: Option<&Value>, new: &mut Value, author: &Author
     drop_server_fields(&mut changes.removed);
     for entry in &mut entries {
         entry.fields.subtract(&changes.removed);
-        if !entry.is_of(author, Operation::Update) {
+        if !entry.is_of(author, ManagedOperation::Update) {
             entry.fields.subtract(&changes.changed);
         }
     }
     if !changes.changed.is_empty() {
-        match entries.iter_mut().find(|entry| entry.is_of(author, Operation::Update)) {
+        match entries.iter_mut().find(|entry| entry.is_of(author, ManagedOperation::Update)) {
             Some(entry) => {
                 entry.fields.unite(&changes.changed);
                 entry.time.clone_from(&author.now);
@@ -185,10 +185,10 @@ pub(crate) fn track_update(old: Option<&Value>, new: &mut Value, author: &Author
     write(new, entries);
 }
 
-fn updated(author: &Author, fields: FieldSet) -> Ownership {
-    Ownership {
+fn updated(author: &Author, fields: FieldSet) -> ManagedFields {
+    ManagedFields {
         manager: author.manager.clone(),
-        operation: Operation::Update,
+        operation: ManagedOperation::Update,
         api_version: author.api_version.clone(),
         subresource: author.subresource.to_owned(),
         time: author.now.clone(),

@@ -17,7 +17,7 @@ pub(crate) enum Shape<'a> {
 
 /// How a list is merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Listing<'a> {
+pub(crate) enum ListMerge<'a> {
     /// As one value.
     Atomic,
     /// Each value on its own.
@@ -60,20 +60,20 @@ impl<'a> Shape<'a> {
     }
 
     /// How a list at this place is merged.
-    pub(crate) fn listing(self) -> Listing<'a> {
+    pub(crate) fn listing(self) -> ListMerge<'a> {
         match self {
             Self::Builtin { around, field } => builtin_listing(around, field),
             Self::Schema(schema) | Self::Custom(Some(schema)) => {
                 match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
-                    Some("set") => Listing::Set,
+                    Some("set") => ListMerge::Set,
                     Some("map") => {
                         let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
-                        Listing::Map(keys.into_iter().flatten().filter_map(Value::as_str).collect())
+                        ListMerge::Map(keys.into_iter().flatten().filter_map(Value::as_str).collect())
                     }
-                    _ => Listing::Atomic,
+                    _ => ListMerge::Atomic,
                 }
             }
-            Self::Custom(None) | Self::Unknown => Listing::Atomic,
+            Self::Custom(None) | Self::Unknown => ListMerge::Atomic,
         }
     }
 
@@ -111,9 +111,9 @@ impl<'a> Shape<'a> {
 }
 
 /// The lists of built-in kinds that are merged entry by entry. The first key is the one of strategic merge patches.
-fn builtin_listing(around: &str, field: &str) -> Listing<'static> {
+fn builtin_listing(around: &str, field: &str) -> ListMerge<'static> {
     let keys: &'static [&'static str] = match (around, field) {
-        ("metadata", "finalizers") => return Listing::Set,
+        ("metadata", "finalizers") => return ListMerge::Set,
         ("metadata", "ownerReferences") => &["uid"],
         ("containers" | "initContainers" | "ephemeralContainers", "ports") => &["containerPort", "protocol"],
         ("spec", "ports") => &["port", "protocol"],
@@ -126,7 +126,7 @@ fn builtin_listing(around: &str, field: &str) -> Listing<'static> {
         (_, "hostAliases" | "podIPs" | "hostIPs") => &["ip"],
         (_, "topologySpreadConstraints") => &["topologyKey", "whenUnsatisfiable"],
         ("status", "conditions" | "addresses") => &["type"],
-        _ => return Listing::Atomic,
+        _ => return ListMerge::Atomic,
     };
-    Listing::Map(keys.to_vec())
+    ListMerge::Map(keys.to_vec())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::shape::{Listing, Shape};
+use super::shape::{ListMerge, Shape};
 use crate::refusal::Refusal;
 
 const DIRECTIVE: &str = "$patch";
@@ -82,13 +82,13 @@ fn merged_field(
 
 fn merge_lists(old: &[Value], change: &[Value], place: Shape<'_>) -> Result<Vec<Value>, Refusal> {
     match place.listing() {
-        Listing::Atomic => Ok(change.iter().map(bare).collect()),
-        Listing::Set => {
+        ListMerge::Atomic => Ok(change.iter().map(bare).collect()),
+        ListMerge::Set => {
             let mut merged = old.to_vec();
             merged.extend(change.iter().filter(|value| !old.contains(value)).cloned());
             Ok(merged)
         }
-        Listing::Map(keys) => {
+        ListMerge::Map(keys) => {
             let Some(key) = keys.first() else { return Ok(change.to_vec()) };
             let replaces = |entry: &Value| directive(entry) == Some("replace") && entry.get(*key).is_none();
             if change.iter().any(replaces) {
@@ -129,10 +129,10 @@ fn remove_values(merged: &mut Map<String, Value>, list: &str, values: &Value) {
 }
 
 /// Entries named by the order come in it; others stay where they are, relative to those before them.
-fn sort(entries: &mut [Value], order: &[Value], listing: &Listing<'_>) {
+fn sort(entries: &mut [Value], order: &[Value], listing: &ListMerge<'_>) {
     let key = match listing {
-        Listing::Map(keys) => keys.first().copied(),
-        Listing::Set | Listing::Atomic => None,
+        ListMerge::Map(keys) => keys.first().copied(),
+        ListMerge::Set | ListMerge::Atomic => None,
     };
     let same = |entry: &Value, wanted: &Value| match key {
         Some(key) => entry.get(key) == wanted.get(key),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Attempt;
 use crate::{
     object::{self, at, items, text},
-    operation::Part,
+    operation::ObjectPart,
     selector::LabelSelector,
 };
 
@@ -13,14 +13,14 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Constraints {
     /// None selects every request.
-    rules: Option<Vec<Rule>>,
-    excluded: Vec<Rule>,
+    rules: Option<Vec<ConstraintRule>>,
+    excluded: Vec<ConstraintRule>,
     objects: LabelSelector,
     namespaces: LabelSelector,
 }
 
 #[derive(Debug)]
-struct Rule {
+struct ConstraintRule {
     groups: Vec<String>,
     versions: Vec<String>,
     operations: Vec<String>,
@@ -31,7 +31,7 @@ struct Rule {
 
 impl Constraints {
     pub(super) fn read(constraints: &Value) -> Self {
-        let rules = |field: &str| items(constraints, &[field]).iter().map(Rule::read).collect::<Vec<_>>();
+        let rules = |field: &str| items(constraints, &[field]).iter().map(ConstraintRule::read).collect::<Vec<_>>();
         let selector = |field: &str| LabelSelector::read(at(constraints, &[field]).unwrap_or(&Value::Null));
         let some = rules("resourceRules");
         Self {
@@ -59,7 +59,7 @@ impl Constraints {
     }
 }
 
-impl Rule {
+impl ConstraintRule {
     fn read(rule: &Value) -> Self {
         let texts = |field: &str| {
             let entries = items(rule, &[field]).iter().filter_map(Value::as_str);
@@ -90,10 +90,10 @@ impl Rule {
 }
 
 /// `pods`, `pods/status`, `pods/*`, `*/status`, `*` (no subresource) and `*/*`.
-fn covers_resource(entry: &str, plural: &str, part: Part) -> bool {
+fn covers_resource(entry: &str, plural: &str, part: ObjectPart) -> bool {
     let (kind, subresource) = entry.split_once('/').unwrap_or((entry, ""));
     let whole = entry == "*/*";
     whole
         || ((kind == "*" || kind == plural)
-            && (subresource == part.subresource() || (subresource == "*" && part != Part::Main)))
+            && (subresource == part.subresource() || (subresource == "*" && part != ObjectPart::Main)))
 }

@@ -5,11 +5,11 @@ use serde_json::Value;
 /// A parsed path. `.status.conditions[?(@.type=="Ready")].status` is the hardest that CRDs use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JsonPath {
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Field(String),
     Index(usize),
     Each,
@@ -32,7 +32,7 @@ impl JsonPath {
 
     /// A path of plain fields.
     pub(crate) fn of_fields(fields: &[String]) -> Self {
-        Self { steps: fields.iter().cloned().map(Step::Field).collect() }
+        Self { steps: fields.iter().cloned().map(PathStep::Field).collect() }
     }
 
     /// All values the path leads to.
@@ -42,15 +42,15 @@ impl JsonPath {
 
     /// The path as field names, if it is made of such alone.
     pub(crate) fn fields(&self) -> Option<Vec<&str>> {
-        let name = |step: &'_ Step| matches!(step, Step::Field(_));
+        let name = |step: &'_ PathStep| matches!(step, PathStep::Field(_));
         if !self.steps.iter().all(name) {
             return None;
         }
-        Some(self.steps.iter().filter_map(Step::name).collect())
+        Some(self.steps.iter().filter_map(PathStep::name).collect())
     }
 }
 
-impl Step {
+impl PathStep {
     fn name(&self) -> Option<&str> {
         match self {
             Self::Field(name) => Some(name),
@@ -78,35 +78,35 @@ impl Step {
 }
 
 /// `.name`, with `\.` for a dot inside of it; a lone dot is the value itself.
-fn field(text: &str) -> Option<(Option<Step>, &str)> {
+fn field(text: &str) -> Option<(Option<PathStep>, &str)> {
     let text = text.strip_prefix('.').unwrap_or(text);
     let mut name = String::new();
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {
         match letter {
             '\\' => name.extend(letters.next().map(|(_, escaped)| escaped)),
-            '.' | '[' => return Some(((!name.is_empty()).then_some(Step::Field(name)), text.get(at..)?)),
+            '.' | '[' => return Some(((!name.is_empty()).then_some(PathStep::Field(name)), text.get(at..)?)),
             _ => name.push(letter),
         }
     }
-    Some(((!name.is_empty()).then_some(Step::Field(name)), ""))
+    Some(((!name.is_empty()).then_some(PathStep::Field(name)), ""))
 }
 
 /// What stands between brackets.
-fn bracket(text: &str) -> Option<(Option<Step>, &str)> {
+fn bracket(text: &str) -> Option<(Option<PathStep>, &str)> {
     if let Some(filter) = text.strip_prefix("?(") {
         let (condition, tail) = filter.split_once(")]")?;
         let (path, wanted) = condition.split_once("==")?;
         let path = JsonPath::parse(path.trim().strip_prefix('@')?)?;
         let wanted = wanted.trim().trim_matches(['"', '\'']).to_owned();
-        return Some((Some(Step::Where(path, wanted)), tail));
+        return Some((Some(PathStep::Where(path, wanted)), tail));
     }
     if let Some(quote @ ('\'' | '"')) = text.chars().next() {
         let (name, tail) = text.get(1..)?.split_once(quote)?;
-        return Some((Some(Step::Field(name.replace('\\', ""))), tail.strip_prefix(']')?));
+        return Some((Some(PathStep::Field(name.replace('\\', ""))), tail.strip_prefix(']')?));
     }
     let (inside, tail) = text.split_once(']')?;
-    let step = if inside == "*" { Step::Each } else { Step::Index(inside.parse().ok()?) };
+    let step = if inside == "*" { PathStep::Each } else { PathStep::Index(inside.parse().ok()?) };
     Some((Some(step), tail))
 }
 

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::{Entry, Key, Name};
+use super::{ObjectName, ObjectVersion, StoreKey};
 
 const OBJECTS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("objects");
 const NUMBERS: TableDefinition<'static, &str, u64> = TableDefinition::new("numbers");
@@ -21,7 +21,7 @@ const DATABASE: &str = "objects.redb";
 
 /// Why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum DataFolderError {
     /// Another process holds the folder.
     #[error("the data folder {folder} is in use by another process; stop that one or name another folder")]
     Locked {
@@ -77,16 +77,16 @@ pub enum FolderError {
 /// One change for the file: the object's new bytes, or none when it is gone.
 #[derive(Debug)]
 pub(crate) struct Line {
-    pub(crate) key: Key,
+    pub(crate) key: StoreKey,
     pub(crate) revision: u64,
     pub(crate) bytes: Option<Bytes>,
 }
 
 /// What the file held when it was opened.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedObjects {
     pub(crate) revision: u64,
-    pub(crate) entries: Vec<(Key, Entry)>,
+    pub(crate) entries: Vec<(StoreKey, ObjectVersion)>,
 }
 
 #[derive(Debug)]
@@ -96,37 +96,39 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// Opens the folder, making it if need be, and reads all objects.
-    pub(crate) fn open(folder: &Path) -> Result<(Self, Loaded), FolderError> {
+    pub(crate) fn open(folder: &Path) -> Result<(Self, LoadedObjects), DataFolderError> {
         prepare(folder)?;
         let path = folder.join(DATABASE);
         let mut builder = redb::Builder::new();
         // The objects are kept in memory by the shelves; the cache only has to hold the pages of a transaction.
         builder.set_cache_size(4 << 20);
         let database = builder.create(&path).map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => FolderError::Locked { folder: folder.to_owned() },
+            DatabaseError::DatabaseAlreadyOpen => DataFolderError::Locked { folder: folder.to_owned() },
             DatabaseError::UpgradeRequired(version) => {
-                FolderError::OtherFormat { folder: folder.to_owned(), found: format!("redb {version}") }
+                DataFolderError::OtherFormat { folder: folder.to_owned(), found: format!("redb {version}") }
             }
-            DatabaseError::Storage(redb::StorageError::Io(source)) => FolderError::File { file: path.clone(), source },
-            other => FolderError::Damaged { folder: folder.to_owned(), source: Box::new(other.into()) },
+            DatabaseError::Storage(redb::StorageError::Io(source)) => {
+                DataFolderError::File { file: path.clone(), source }
+            }
+            other => DataFolderError::Damaged { folder: folder.to_owned(), source: Box::new(other.into()) },
         })?;
         let disk = Self { database };
         let loaded = disk.load(folder)?;
         Ok((disk, loaded))
     }
 
-    fn load(&self, folder: &Path) -> Result<Loaded, FolderError> {
+    fn load(&self, folder: &Path) -> Result<LoadedObjects, DataFolderError> {
         let damaged =
-            |source: redb::Error| FolderError::Damaged { folder: folder.to_owned(), source: Box::new(source) };
+            |source: redb::Error| DataFolderError::Damaged { folder: folder.to_owned(), source: Box::new(source) };
         self.tables().map_err(damaged)?;
-        let mut loaded = Loaded::default();
+        let mut loaded = LoadedObjects::default();
         let mut objects = Vec::new();
         self.read(&mut loaded.revision, &mut objects).map_err(damaged)?;
         for (place, bytes) in objects {
-            let entry = Entry::decode(bytes).ok().zip(parse(&place));
+            let entry = ObjectVersion::decode(bytes).ok().zip(parse(&place));
             let Some((entry, key)) = entry else {
                 let object = place.replace('\0', " ");
-                return Err(FolderError::DamagedObject { folder: folder.to_owned(), object });
+                return Err(DataFolderError::DamagedObject { folder: folder.to_owned(), object });
             };
             loaded.entries.push((key, entry));
         }
@@ -175,21 +177,21 @@ impl Disk {
 }
 
 /// Makes sure that the folder is ours, before anything in it is touched.
-fn prepare(folder: &Path) -> Result<(), FolderError> {
+fn prepare(folder: &Path) -> Result<(), DataFolderError> {
     let marker = folder.join(MARKER);
-    let failed = |file: &Path, source| FolderError::File { file: file.to_owned(), source };
+    let failed = |file: &Path, source| DataFolderError::File { file: file.to_owned(), source };
     fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
     match fs::read(&marker) {
         Ok(found) if found == FORMAT.as_bytes() => Ok(()),
         Ok(found) => {
             let found = String::from_utf8_lossy(&found).lines().next().unwrap_or_default().chars().take(60).collect();
-            Err(FolderError::OtherFormat { folder: folder.to_owned(), found })
+            Err(DataFolderError::OtherFormat { folder: folder.to_owned(), found })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut listing = fs::read_dir(folder).map_err(|source| failed(folder, source))?;
             // A marker cut short by a crash lies there under its first name.
             if listing.any(|file| file.is_ok_and(|file| file.file_name() != "FORMAT.new")) {
-                return Err(FolderError::NotOurs { folder: folder.to_owned() });
+                return Err(DataFolderError::NotOurs { folder: folder.to_owned() });
             }
             write_whole(&marker, FORMAT.as_bytes()).map_err(|source| failed(&marker, source))
         }
@@ -211,12 +213,12 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::rename(&fresh, path)
 }
 
-fn place(key: &Key) -> String {
+fn place(key: &StoreKey) -> String {
     format!("{}\0{}\0{}", key.shelf, key.name.namespace, key.name.name)
 }
 
-fn parse(place: &str) -> Option<Key> {
+fn parse(place: &str) -> Option<StoreKey> {
     let mut parts = place.splitn(3, '\0');
     let (shelf, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
-    Some(Key { shelf: shelf.into(), name: Name::new(namespace, name) })
+    Some(StoreKey { shelf: shelf.into(), name: ObjectName::new(namespace, name) })
 }

@@ -8,19 +8,19 @@ use crate::object;
 
 /// Where an object lies: which shelf (`deployments.apps`), which namespace (empty for cluster-scoped), which name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct StoreKey {
     pub(crate) shelf: std::sync::Arc<str>,
-    pub(crate) name: Name,
+    pub(crate) name: ObjectName,
 }
 
 /// Namespace and name; orders objects as etcd would.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Name {
+pub(crate) struct ObjectName {
     pub(crate) namespace: Box<str>,
     pub(crate) name: Box<str>,
 }
 
-impl Name {
+impl ObjectName {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -28,7 +28,7 @@ impl Name {
 
 /// What the store knows of an object without reading its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct ObjectHead {
     pub(crate) uid: Box<str>,
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
     /// The uids of its owners.
@@ -41,15 +41,15 @@ pub(crate) struct Head {
 
 /// A version of an object, never changed once made. Lists and watches share its bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ObjectVersion {
     /// The number behind its `resourceVersion`.
     pub(crate) revision: u64,
-    pub(crate) head: Head,
+    pub(crate) head: ObjectHead,
     /// Compact JSON.
     pub(crate) bytes: Bytes,
 }
 
-impl Entry {
+impl ObjectVersion {
     /// Encodes an object that bears the given revision from now on.
     pub(crate) fn encode(mut object: Value, revision: u64) -> Self {
         let version = Value::String(revision.to_string());
@@ -67,7 +67,7 @@ impl Entry {
     pub(crate) fn decode(bytes: Bytes) -> Result<Self, serde_json::Error> {
         let outline: Outline = serde_json::from_slice(&bytes)?;
         let meta = outline.metadata;
-        let head = Head {
+        let head = ObjectHead {
             uid: meta.uid.into(),
             labels: meta.labels.into_iter().map(|(k, v)| (k.into(), v.into())).collect(),
             owners: meta.owner_references.into_iter().map(|owner| owner.uid.into()).collect(),
@@ -83,11 +83,11 @@ impl Entry {
     }
 }
 
-fn head_of(object: &Value) -> Head {
+fn head_of(object: &Value) -> ObjectHead {
     let labels = object::at(object, &["metadata", "labels"]).and_then(Value::as_object);
     let labels = labels.into_iter().flatten();
     let owners = object::items(object, &["metadata", "ownerReferences"]);
-    Head {
+    ObjectHead {
         uid: object::meta(object, "uid").into(),
         labels: labels.filter_map(|(k, v)| Some((k.as_str().into(), v.as_str()?.into()))).collect(),
         owners: owners.iter().filter_map(|owner| Some(owner.get("uid")?.as_str()?.into())).collect(),

@@ -7,7 +7,10 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Change, Entry, Expect, Happening, Key, Name, Write, WriteError, disk::Line, shelf::Shelf};
+use super::{
+    Expect, Happening, ObjectName, ObjectVersion, StoreChange, StoreKey, StoreWrite, StoreWriteError, disk::Line,
+    shelf::ResourceObjects,
+};
 
 /// The shelf of the namespaces, which creates look at.
 const NAMESPACES: &str = "namespaces";
@@ -16,13 +19,13 @@ const NAMESPACES: &str = "namespaces";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     /// An object is gone.
-    Gone { key: Key, head: Box<super::Head> },
+    Gone { key: StoreKey, head: Box<super::ObjectHead> },
     /// Deletion was asked for, or the finalizers of an object under deletion changed.
-    Deleting(Key),
+    Deleting(StoreKey),
     /// An object has owners that it did not have before.
-    Owned(Key),
+    Owned(StoreKey),
     /// A namespace is new.
-    Namespace(Key),
+    Namespace(StoreKey),
 }
 
 type Durable = oneshot::Receiver<Result<(), String>>;
@@ -30,8 +33,8 @@ type Durable = oneshot::Receiver<Result<(), String>>;
 /// A change that is judged and numbered, and not yet durable.
 #[derive(Debug)]
 pub(super) struct Queued {
-    key: Key,
-    entry: Arc<Entry>,
+    key: StoreKey,
+    entry: Arc<ObjectVersion>,
     deletes: bool,
     done: oneshot::Sender<Result<(), String>>,
 }
@@ -44,28 +47,28 @@ impl Queued {
 }
 
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct StoreState {
     /// The last revision given out.
     revision: u64,
     /// The last revision that is visible.
     shown: u64,
     /// What was there before this process: no history reaches further back.
     loaded: u64,
-    shelves: HashMap<Arc<str>, Shelf>,
-    by_uid: HashMap<Box<str>, Key>,
+    shelves: HashMap<Arc<str>, ResourceObjects>,
+    by_uid: HashMap<Box<str>, StoreKey>,
     /// From the uid of an owner to what it owns.
-    dependents: HashMap<Box<str>, BTreeSet<Key>>,
+    dependents: HashMap<Box<str>, BTreeSet<StoreKey>>,
     notes: mpsc::UnboundedSender<Note>,
     /// Changes for the disk; none in memory.
     queue: Option<Vec<Queued>>,
     /// The latest form of the objects in the queue; none for a deletion.
-    pending: HashMap<Key, (u64, Option<Arc<Entry>>)>,
+    pending: HashMap<StoreKey, (u64, Option<Arc<ObjectVersion>>)>,
     closing: bool,
     /// Why the disk cannot be written any more. Nothing is accepted then.
     broken: Option<String>,
 }
 
-impl Ledger {
+impl StoreState {
     pub(super) fn new(revision: u64, notes: mpsc::UnboundedSender<Note>, queue: Option<Vec<Queued>>) -> Self {
         Self {
             revision,
@@ -83,7 +86,7 @@ impl Ledger {
     }
 
     /// Takes in an object that the disk held, with the notes its lifecycle may still need.
-    pub(super) fn load(&mut self, key: Key, entry: Entry) {
+    pub(super) fn load(&mut self, key: StoreKey, entry: ObjectVersion) {
         let entry = Arc::new(entry);
         self.index(&key, &entry);
         self.note_change(&key, &entry, None);
@@ -95,34 +98,34 @@ impl Ledger {
         self.shown
     }
 
-    pub(super) fn shelf(&self, shelf: &str) -> Option<&Shelf> {
+    pub(super) fn shelf(&self, shelf: &str) -> Option<&ResourceObjects> {
         self.shelves.get(shelf)
     }
 
     /// The shelf, made if nothing lay there yet.
-    pub(super) fn shelf_mut(&mut self, shelf: &str) -> &mut Shelf {
+    pub(super) fn shelf_mut(&mut self, shelf: &str) -> &mut ResourceObjects {
         let floor = self.loaded;
-        self.shelves.entry(shelf.into()).or_insert_with(|| Shelf::new(floor))
+        self.shelves.entry(shelf.into()).or_insert_with(|| ResourceObjects::new(floor))
     }
 
-    pub(super) fn latest(&self, key: &Key) -> Option<Arc<Entry>> {
+    pub(super) fn latest(&self, key: &StoreKey) -> Option<Arc<ObjectVersion>> {
         match self.pending.get(key) {
             Some((_, latest)) => latest.clone(),
             None => self.shelf(&key.shelf)?.objects.get(&key.name).cloned(),
         }
     }
 
-    pub(super) fn by_uid(&self, uid: &str) -> Option<&Key> {
+    pub(super) fn by_uid(&self, uid: &str) -> Option<&StoreKey> {
         self.by_uid.get(uid)
     }
 
-    pub(super) fn dependents(&self, uid: &str) -> Vec<Key> {
+    pub(super) fn dependents(&self, uid: &str) -> Vec<StoreKey> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    pub(super) fn contents(&self, namespace: &str) -> Vec<Key> {
-        let on_shelf = |(shelf, stock): (&Arc<str>, &Shelf)| {
-            let key = |name: &Name| Key { shelf: Arc::clone(shelf), name: name.clone() };
+    pub(super) fn contents(&self, namespace: &str) -> Vec<StoreKey> {
+        let on_shelf = |(shelf, stock): (&Arc<str>, &ResourceObjects)| {
+            let key = |name: &ObjectName| StoreKey { shelf: Arc::clone(shelf), name: name.clone() };
             stock.range(Some(namespace), None).map(|(name, _)| key(name)).collect::<Vec<_>>()
         };
         self.shelves.iter().flat_map(on_shelf).collect()
@@ -140,17 +143,20 @@ impl Ledger {
     }
 
     /// Judges a write and numbers it. In memory it is visible afterwards; else the receiver tells when.
-    pub(super) fn accept(&mut self, write: Write) -> Result<(Arc<Entry>, Option<Durable>), WriteError> {
+    pub(super) fn accept(
+        &mut self,
+        write: StoreWrite,
+    ) -> Result<(Arc<ObjectVersion>, Option<Durable>), StoreWriteError> {
         if let Some(broken) = &self.broken {
-            return Err(WriteError::Disk(broken.clone()));
+            return Err(StoreWriteError::Disk(broken.clone()));
         }
         if self.closing {
-            return Err(WriteError::Disk("the store was closed".to_owned()));
+            return Err(StoreWriteError::Disk("the store was closed".to_owned()));
         }
-        let Write { key, expect, object, deletes } = write;
+        let StoreWrite { key, expect, object, deletes } = write;
         self.judge(&key, expect)?;
         self.revision += 1;
-        let entry = Arc::new(Entry::encode(object, self.revision));
+        let entry = Arc::new(ObjectVersion::encode(object, self.revision));
         let Some(queue) = &mut self.queue else {
             self.show(key, Arc::clone(&entry), deletes);
             return Ok((entry, None));
@@ -162,25 +168,25 @@ impl Ledger {
         Ok((entry, Some(durable)))
     }
 
-    fn judge(&self, key: &Key, expect: Expect) -> Result<(), WriteError> {
+    fn judge(&self, key: &StoreKey, expect: Expect) -> Result<(), StoreWriteError> {
         match (expect, self.latest(key)) {
-            (Expect::Absent, Some(_)) => Err(WriteError::Exists),
+            (Expect::Absent, Some(_)) => Err(StoreWriteError::Exists),
             (Expect::Absent, None) if key.name.namespace.is_empty() => Ok(()),
             (Expect::Absent, None) => {
-                let home = Key { shelf: NAMESPACES.into(), name: Name::new("", &key.name.namespace) };
+                let home = StoreKey { shelf: NAMESPACES.into(), name: ObjectName::new("", &key.name.namespace) };
                 match self.latest(&home) {
-                    None => Err(WriteError::NoNamespace),
-                    Some(home) if home.head.deleting => Err(WriteError::Terminating),
+                    None => Err(StoreWriteError::NoNamespace),
+                    Some(home) if home.head.deleting => Err(StoreWriteError::Terminating),
                     Some(_) => Ok(()),
                 }
             }
             (Expect::Revision(expected), Some(entry)) if entry.revision == expected => Ok(()),
-            (Expect::Revision(_), _) => Err(WriteError::Stale),
+            (Expect::Revision(_), _) => Err(StoreWriteError::Stale),
         }
     }
 
     /// Makes a change visible: shelf, indexes, watches, notes.
-    fn show(&mut self, key: Key, entry: Arc<Entry>, deletes: bool) {
+    fn show(&mut self, key: StoreKey, entry: Arc<ObjectVersion>, deletes: bool) {
         let previous = self.shelf(&key.shelf).and_then(|shelf| shelf.objects.get(&key.name)).cloned();
         if let Some(previous) = &previous {
             self.unindex(&key, previous);
@@ -197,18 +203,18 @@ impl Ledger {
             self.note_change(&key, &entry, previous.as_deref());
         }
         self.shown = entry.revision;
-        let change = Change { happening, name: key.name, entry, previous };
+        let change = StoreChange { happening, name: key.name, entry, previous };
         self.shelf_mut(&key.shelf).record(Arc::new(change));
     }
 
-    fn index(&mut self, key: &Key, entry: &Entry) {
+    fn index(&mut self, key: &StoreKey, entry: &ObjectVersion) {
         self.by_uid.insert(entry.head.uid.clone(), key.clone());
         for owner in &entry.head.owners {
             self.dependents.entry(owner.clone()).or_default().insert(key.clone());
         }
     }
 
-    fn unindex(&mut self, key: &Key, entry: &Entry) {
+    fn unindex(&mut self, key: &StoreKey, entry: &ObjectVersion) {
         self.by_uid.remove(&entry.head.uid);
         for owner in &entry.head.owners {
             if let Some(owned) = self.dependents.get_mut(owner) {
@@ -220,7 +226,7 @@ impl Ledger {
         }
     }
 
-    fn note_change(&self, key: &Key, entry: &Entry, previous: Option<&Entry>) {
+    fn note_change(&self, key: &StoreKey, entry: &ObjectVersion, previous: Option<&ObjectVersion>) {
         let (now, before) = (&entry.head, previous.map(|previous| &previous.head));
         if now.deleting && before.is_none_or(|before| !before.deleting || before.finalizers != now.finalizers) {
             self.note(Note::Deleting(key.clone()));

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Entry, Name};
+use super::{ObjectName, ObjectVersion};
 
 /// A shelf remembers at most this many changes …
 const MOST_CHANGES: usize = 8192;
@@ -25,19 +25,19 @@ pub(crate) enum Happening {
 
 /// One change, as watches tell it.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct StoreChange {
     pub(crate) happening: Happening,
-    pub(crate) name: Name,
+    pub(crate) name: ObjectName,
     /// The object after the change; for a deletion its last form, under the deletion's revision.
-    pub(crate) entry: Arc<Entry>,
+    pub(crate) entry: Arc<ObjectVersion>,
     /// The object before the change: a watch with a selector tells a deletion when it stops to match.
-    pub(crate) previous: Option<Arc<Entry>>,
+    pub(crate) previous: Option<Arc<ObjectVersion>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Shelf {
-    pub(crate) objects: BTreeMap<Name, Arc<Entry>>,
-    changes: VecDeque<Arc<Change>>,
+pub(crate) struct ResourceObjects {
+    pub(crate) objects: BTreeMap<ObjectName, Arc<ObjectVersion>>,
+    changes: VecDeque<Arc<StoreChange>>,
     bytes: usize,
     /// Changes up to and with this revision are forgotten.
     floor: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Shelf {
     pub(crate) bell: watch::Sender<u64>,
 }
 
-impl Shelf {
+impl ResourceObjects {
     /// An empty shelf whose history begins after `floor`.
     pub(crate) fn new(floor: u64) -> Self {
         let bell = watch::Sender::new(floor);
@@ -53,7 +53,7 @@ impl Shelf {
     }
 
     /// Makes a change visible and remembers it.
-    pub(crate) fn record(&mut self, change: Arc<Change>) {
+    pub(crate) fn record(&mut self, change: Arc<StoreChange>) {
         match change.happening {
             Happening::Added | Happening::Modified => {
                 self.objects.insert(change.name.clone(), Arc::clone(&change.entry));
@@ -74,7 +74,7 @@ impl Shelf {
     }
 
     /// At most `most` changes after a revision, or the oldest revision one can still start from.
-    pub(crate) fn changes_after(&self, revision: u64, most: usize) -> Result<Vec<Arc<Change>>, u64> {
+    pub(crate) fn changes_after(&self, revision: u64, most: usize) -> Result<Vec<Arc<StoreChange>>, u64> {
         if revision < self.floor {
             return Err(self.floor);
         }
@@ -86,15 +86,15 @@ impl Shelf {
     pub(crate) fn range<'a>(
         &'a self,
         namespace: Option<&'a str>,
-        after: Option<&'a Name>,
-    ) -> impl Iterator<Item = (&'a Name, &'a Arc<Entry>)> + 'a {
+        after: Option<&'a ObjectName>,
+    ) -> impl Iterator<Item = (&'a ObjectName, &'a Arc<ObjectVersion>)> + 'a {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let start = match (after, namespace) {
             (Some(after), _) => Excluded(after.clone()),
-            (None, Some(namespace)) => Included(Name::new(namespace, "")),
+            (None, Some(namespace)) => Included(ObjectName::new(namespace, "")),
             (None, None) => Unbounded,
         };
-        let inside = move |name: &Name| namespace.is_none_or(|namespace| &*name.namespace == namespace);
+        let inside = move |name: &ObjectName| namespace.is_none_or(|namespace| &*name.namespace == namespace);
         self.objects.range((start, Unbounded)).take_while(move |(name, _)| inside(name))
     }
 }

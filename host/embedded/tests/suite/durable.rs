@@ -10,7 +10,7 @@ use kube::{
     ResourceExt,
     api::{DeleteParams, ListParams},
 };
-use orangery_embedded::{FolderError, StartError, Storage, start};
+use orangery_embedded::{DataFolderError, StartError, Storage, start};
 use serde_json::json;
 
 use crate::scaffold::*;
@@ -97,7 +97,7 @@ async fn a_folder_in_use_of_another_format_or_of_others_is_refused() {
     };
     let storage = || Storage::Folder(folder.path().to_owned());
     let locked = refused(start(options(storage())).await);
-    assert!(matches!(&locked, FolderError::Locked { .. }), "{locked}");
+    assert!(matches!(&locked, DataFolderError::Locked { .. }), "{locked}");
     let sentence = format!(
         "the data folder {} is in use by another process; stop that one or name another folder",
         folder.path().display()
@@ -106,11 +106,11 @@ async fn a_folder_in_use_of_another_format_or_of_others_is_refused() {
     server.stop().await;
     std::fs::write(folder.path().join("FORMAT"), "orangery data 99\n").unwrap();
     let other = refused(start(options(storage())).await);
-    assert!(matches!(&other, FolderError::OtherFormat { found, .. } if found == "orangery data 99"), "{other}");
+    assert!(matches!(&other, DataFolderError::OtherFormat { found, .. } if found == "orangery data 99"), "{other}");
     let foreign = tempfile::tempdir().unwrap();
     std::fs::write(foreign.path().join("letter.txt"), "dear").unwrap();
     let not_ours = refused(start(options(Storage::Folder(foreign.path().to_owned()))).await);
-    assert!(matches!(not_ours, FolderError::NotOurs { .. }));
+    assert!(matches!(not_ours, DataFolderError::NotOurs { .. }));
     assert_eq!(std::fs::read_dir(foreign.path()).unwrap().count(), 1, "a foreign folder is left alone");
 }
 

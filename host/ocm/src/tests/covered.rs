@@ -115,7 +115,7 @@ fn the_names_of_normal_forms_are_those_in_digests() {
 #[test]
 fn a_descriptor_has_the_same_model_in_both_schemas() {
     let two = shop();
-    let three = Descriptor { schema: Schema::V3Alpha1, ..two.clone() };
+    let three = Descriptor { schema: DescriptorSchema::V3Alpha1, ..two.clone() };
     for form in [Normalisation::V2, Normalisation::V3] {
         assert_eq!(two.normalised(form), three.normalised(form));
     }

@@ -51,9 +51,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     })
 }
 
-type Answer<T> = wasmtime::Result<Result<T, types::Fault>>;
+type ArtifactCallResult<T> = wasmtime::Result<Result<T, types::Fault>>;
 
-fn refused<T>(fault: Fault) -> Answer<T> {
+fn refused<T>(fault: Fault) -> ArtifactCallResult<T> {
     Ok(Err(convert::fault_for_guest(fault)))
 }
 
@@ -72,7 +72,7 @@ impl<'a> ArtifactsView<'a> {
     }
 
     /// Waits for what is looked for, and hands it out.
-    async fn find(&mut self, found: orangery_ocm::Found<'_>) -> Answer<Resource<Artifact>> {
+    async fn find(&mut self, found: orangery_ocm::ArtifactFuture<'_>) -> ArtifactCallResult<Resource<Artifact>> {
         match self.meter.wait(found).await {
             Ok(found) => Ok(Ok(self.table.push(Artifact { found, content: None })?)),
             Err(fault) => refused(fault),
@@ -81,7 +81,7 @@ impl<'a> ArtifactsView<'a> {
 }
 
 impl Host for ArtifactsView<'_> {
-    async fn oci(&mut self, reference: String) -> Answer<Resource<Artifact>> {
+    async fn oci(&mut self, reference: String) -> ArtifactCallResult<Resource<Artifact>> {
         self.meter.host_call(reference.len())?;
         match self.granted(self.grants.artifact(&reference)) {
             Ok(reads) => self.find(reads.artifacts.oci(&reference)).await,
@@ -89,7 +89,7 @@ impl Host for ArtifactsView<'_> {
         }
     }
 
-    async fn url(&mut self, url: String) -> Answer<Resource<Artifact>> {
+    async fn url(&mut self, url: String) -> ArtifactCallResult<Resource<Artifact>> {
         self.meter.host_call(url.len())?;
         match self.granted(self.grants.host(host_of(&url))) {
             Ok(reads) => self.find(reads.artifacts.url(&url)).await,
@@ -97,7 +97,12 @@ impl Host for ArtifactsView<'_> {
         }
     }
 
-    async fn helm_repository(&mut self, url: String, chart: String, version: String) -> Answer<Resource<Artifact>> {
+    async fn helm_repository(
+        &mut self,
+        url: String,
+        chart: String,
+        version: String,
+    ) -> ArtifactCallResult<Resource<Artifact>> {
         self.meter.host_call(url.len() + chart.len() + version.len())?;
         // A repository in a registry is asked for an artifact.
         let verdict = match url.strip_prefix("oci://") {
@@ -110,7 +115,7 @@ impl Host for ArtifactsView<'_> {
         }
     }
 
-    async fn component_resource(&mut self, key: String) -> Answer<Resource<Artifact>> {
+    async fn component_resource(&mut self, key: String) -> ArtifactCallResult<Resource<Artifact>> {
         self.meter.host_call(key.len())?;
         let read = match ResourceKey::read(&key) {
             Ok(read) => read,
@@ -140,7 +145,7 @@ impl HostArtifact for ArtifactsView<'_> {
         Ok(self.table.get(&artifact)?.found.size())
     }
 
-    async fn read(&mut self, artifact: Resource<Artifact>, offset: u64, length: u32) -> Answer<Vec<u8>> {
+    async fn read(&mut self, artifact: Resource<Artifact>, offset: u64, length: u32) -> ArtifactCallResult<Vec<u8>> {
         self.meter.host_call(0)?;
         let held = self.table.get(&artifact)?;
         let content = match &held.content {
@@ -163,7 +168,11 @@ impl HostArtifact for ArtifactsView<'_> {
         Ok(Ok(part.to_vec()))
     }
 
-    async fn layer(&mut self, artifact: Resource<Artifact>, media_type: String) -> Answer<Option<Resource<Artifact>>> {
+    async fn layer(
+        &mut self,
+        artifact: Resource<Artifact>,
+        media_type: String,
+    ) -> ArtifactCallResult<Option<Resource<Artifact>>> {
         self.meter.host_call(media_type.len())?;
         let of = Arc::clone(&self.table.get(&artifact)?.found);
         match self.meter.wait(of.layer(&media_type)).await {

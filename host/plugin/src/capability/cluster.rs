@@ -42,7 +42,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     })
 }
 
-type Answer<T> = wasmtime::Result<Result<T, types::Fault>>;
+type ClusterCallResult<T> = wasmtime::Result<Result<T, types::Fault>>;
 
 impl<'a> ClusterView<'a> {
     fn granted(&self, verdict: Result<(), Refusal>) -> Result<&'a dyn Clusters, Fault> {
@@ -59,7 +59,7 @@ impl<'a> ClusterView<'a> {
 }
 
 impl Host for ClusterView<'_> {
-    async fn get(&mut self, on: ClusterRef, key: ObjectKey) -> Answer<Option<String>> {
+    async fn get(&mut self, on: ClusterRef, key: ObjectKey) -> ClusterCallResult<Option<String>> {
         self.meter.host_call(size(&key))?;
         let (on, key) = (convert::cluster_ref(on), convert::object_key(key));
         let port = match self.granted(self.grants.read(&on, &key)) {
@@ -73,7 +73,7 @@ impl Host for ClusterView<'_> {
         }
     }
 
-    async fn get_many(&mut self, on: ClusterRef, keys: Vec<ObjectKey>) -> Answer<Vec<Option<String>>> {
+    async fn get_many(&mut self, on: ClusterRef, keys: Vec<ObjectKey>) -> ClusterCallResult<Vec<Option<String>>> {
         self.meter.host_call(keys.iter().map(size).sum())?;
         let on = convert::cluster_ref(on);
         let keys: Vec<orangery_proposal::ObjectKey> = keys.into_iter().map(convert::object_key).collect();
@@ -101,7 +101,7 @@ impl Host for ClusterView<'_> {
         }
     }
 
-    async fn list(&mut self, on: ClusterRef, what: Selection) -> Answer<Vec<String>> {
+    async fn list(&mut self, on: ClusterRef, what: Selection) -> ClusterCallResult<Vec<String>> {
         self.meter.host_call(what.names.iter().map(String::len).sum())?;
         let (on, what) = (convert::cluster_ref(on), convert::selection(what));
         let port = match self.granted(self.grants.list(&on, &what)) {
@@ -120,7 +120,7 @@ impl Host for ClusterView<'_> {
         }
     }
 
-    async fn version(&mut self, on: ClusterRef) -> Answer<String> {
+    async fn version(&mut self, on: ClusterRef) -> ClusterCallResult<String> {
         self.meter.host_call(0)?;
         let on = convert::cluster_ref(on);
         let port = match self.granted(self.grants.cluster(&on)) {
@@ -131,7 +131,7 @@ impl Host for ClusterView<'_> {
         Ok(answer.map_err(convert::fault_for_guest))
     }
 
-    async fn discover(&mut self, on: ClusterRef) -> Answer<Vec<cluster::ApiResource>> {
+    async fn discover(&mut self, on: ClusterRef) -> ClusterCallResult<Vec<cluster::ApiResource>> {
         self.meter.host_call(0)?;
         let on = convert::cluster_ref(on);
         let port = match self.granted(self.grants.cluster(&on)) {
@@ -167,8 +167,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        budget::{Budget, Limit},
-        error::Stop,
+        budget::{Budget, BudgetLimit},
+        error::CallStop,
         meter::SharedMemory,
         sandbox::Epochs,
     };
@@ -271,7 +271,7 @@ mod tests {
     fn answers_are_charged_to_the_call() {
         with_view(Budget { host_call_bytes: 25, ..Budget::default() }, async |view| {
             let error = view.get(ClusterRef::Target, key("ConfigMap")).await.unwrap_err();
-            assert_eq!(error.downcast_ref::<Stop>(), Some(&Stop::Limit(Limit::HostCallBytes)));
+            assert_eq!(error.downcast_ref::<CallStop>(), Some(&CallStop::Limit(BudgetLimit::HostCallBytes)));
         });
     }
 

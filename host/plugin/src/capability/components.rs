@@ -31,7 +31,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     })
 }
 
-type Answer<T> = wasmtime::Result<Result<T, String>>;
+type ComponentCallResult<T> = wasmtime::Result<Result<T, String>>;
 
 fn size(identity: &Identity) -> usize {
     identity.iter().map(|(name, value)| name.len() + value.len()).sum()
@@ -43,26 +43,30 @@ fn parsed(from: Option<String>) -> Result<Option<Value>, String> {
 }
 
 impl<'v> ComponentsView<'v> {
-    fn port(&mut self, bytes: usize) -> Answer<&'v dyn Components> {
+    fn port(&mut self, bytes: usize) -> ComponentCallResult<&'v dyn Components> {
         self.meter.host_call(bytes)?;
         Ok(self.port.ok_or_else(|| "there is no blueprint in this call".to_owned()))
     }
 
     /// The port, and the descriptor that the guest chooses from.
-    fn chosen(&mut self, from: Option<String>, select: &Identity) -> Answer<(&'v dyn Components, Option<Value>)> {
+    fn chosen(
+        &mut self,
+        from: Option<String>,
+        select: &Identity,
+    ) -> ComponentCallResult<(&'v dyn Components, Option<Value>)> {
         let port = self.port(from.as_ref().map_or(0, String::len) + size(select))?;
         Ok(port.and_then(|port| Ok((port, parsed(from)?))))
     }
 
     /// Counts what a port answered.
-    fn carry<T>(&mut self, answer: T, size: impl Fn(&T) -> usize) -> Answer<T> {
+    fn carry<T>(&mut self, answer: T, size: impl Fn(&T) -> usize) -> ComponentCallResult<T> {
         self.meter.carry(size(&answer))?;
         Ok(Ok(answer))
     }
 }
 
 impl Host for ComponentsView<'_> {
-    async fn component(&mut self, from: Option<String>, select: Identity) -> Answer<String> {
+    async fn component(&mut self, from: Option<String>, select: Identity) -> ComponentCallResult<String> {
         let (port, from) = match self.chosen(from, &select)? {
             Ok(chosen) => chosen,
             Err(told) => return Ok(Err(told)),
@@ -73,7 +77,7 @@ impl Host for ComponentsView<'_> {
         }
     }
 
-    async fn resources(&mut self, from: Option<String>, select: Identity) -> Answer<Vec<String>> {
+    async fn resources(&mut self, from: Option<String>, select: Identity) -> ComponentCallResult<Vec<String>> {
         let (port, from) = match self.chosen(from, &select)? {
             Ok(chosen) => chosen,
             Err(told) => return Ok(Err(told)),
@@ -87,7 +91,7 @@ impl Host for ComponentsView<'_> {
         }
     }
 
-    async fn resource_key(&mut self, reference: String) -> Answer<String> {
+    async fn resource_key(&mut self, reference: String) -> ComponentCallResult<String> {
         let port = match self.port(reference.len())? {
             Ok(port) => port,
             Err(none) => return Ok(Err(none)),
@@ -98,7 +102,7 @@ impl Host for ComponentsView<'_> {
         }
     }
 
-    async fn resource_content(&mut self, reference: String) -> Answer<Vec<u8>> {
+    async fn resource_content(&mut self, reference: String) -> ComponentCallResult<Vec<u8>> {
         let port = match self.port(reference.len())? {
             Ok(port) => port,
             Err(none) => return Ok(Err(none)),

@@ -28,7 +28,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     })
 }
 
-type Answer<T> = wasmtime::Result<Result<T, String>>;
+type FileCallResult<T> = wasmtime::Result<Result<T, String>>;
 
 impl FilesView<'_> {
     /// The path as the port wants it. A blueprint's own paths never need `..`, so none leaves it.
@@ -44,7 +44,7 @@ impl FilesView<'_> {
 }
 
 impl Host for FilesView<'_> {
-    async fn read(&mut self, path: String) -> Answer<Vec<u8>> {
+    async fn read(&mut self, path: String) -> FileCallResult<Vec<u8>> {
         let read = match self.place(&path)? {
             Ok((port, path)) => port.read(path),
             Err(refusal) => Err(refusal),
@@ -55,7 +55,7 @@ impl Host for FilesView<'_> {
         Ok(read)
     }
 
-    async fn list(&mut self, path: String) -> Answer<Vec<String>> {
+    async fn list(&mut self, path: String) -> FileCallResult<Vec<String>> {
         let list = match self.place(&path)? {
             Ok((port, path)) => port.list(path),
             Err(refusal) => Err(refusal),
@@ -73,8 +73,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        budget::{Budget, Limit},
-        error::Stop,
+        budget::{Budget, BudgetLimit},
+        error::CallStop,
         meter::SharedMemory,
         sandbox::Epochs,
     };
@@ -118,7 +118,7 @@ mod tests {
         with_view(Budget { host_call_bytes: 7, ..Budget::default() }, async |view| {
             assert_eq!(view.read("abc".to_owned()).await.unwrap(), Ok(b"abc".to_vec()));
             let error = view.read("a".to_owned()).await.unwrap_err();
-            assert_eq!(error.downcast_ref::<Stop>(), Some(&Stop::Limit(Limit::HostCallBytes)));
+            assert_eq!(error.downcast_ref::<CallStop>(), Some(&CallStop::Limit(BudgetLimit::HostCallBytes)));
         });
     }
 }

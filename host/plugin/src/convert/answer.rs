@@ -7,14 +7,14 @@ use orangery_blueprint::{
 use orangery_core::workflow::Answer;
 use orangery_proposal::{
     Completion, DeletionGroup, DeletionScope, ExportRule, ExportSource, Follow, Gate, Injection, Next, ObjectKey,
-    ObjectRemoval, ObjectWrite, Ownership, PathSource, Proposal, Readiness, ReadinessRule, Requirement, Scope,
+    ObjectRemoval, ObjectWrite, Ownership, PathSource, Proposal, Readiness, ReadinessRule, ReadinessScope, Requirement,
     SecretContent, Selection, Stage, Write,
 };
 use serde_json::Value;
 
 use super::{
     cluster_ref,
-    place::{Allowance, Place},
+    place::{Allowance, AnswerPosition},
     problem,
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
 /// within the budget.
 pub(crate) fn proposal(of: plan::Proposal, budget: &Budget) -> Result<Proposal, Error> {
     let allowance = Allowance::new(budget);
-    let root = &Place::root("", &allowance);
+    let root = &AnswerPosition::root("", &allowance);
     let plan::Proposal { stages, next: then, recover, status, deletion_order, pruning_order } = of;
     Ok(Proposal {
         stages: root.each("stages", stages, stage)?,
@@ -50,7 +50,7 @@ const MOST_WARNING: usize = 1 << 10;
 /// An engine's answer, checked.
 pub(crate) fn rendered(of: template::Rendered, budget: &Budget, transcript: &Transcript) -> Result<Rendered, Error> {
     let allowance = Allowance::new(budget);
-    let root = &Place::root("", &allowance);
+    let root = &AnswerPosition::root("", &allowance);
     let template::Rendered { output, state, warnings } = of;
     let place = root.field("output");
     Ok(Rendered {
@@ -81,7 +81,7 @@ const MOST_DETAILS: usize = 4 << 10;
 /// A condition's answer, checked: it is shown in a status.
 pub(crate) fn answered(of: condition::Answer, budget: &Budget, transcript: &Transcript) -> Result<Answered, Error> {
     let allowance = Allowance::new(budget);
-    let root = &Place::root("", &allowance);
+    let root = &AnswerPosition::root("", &allowance);
     let condition::Answer { verdict, reason, message, details } = of;
     let word = |c: char| c.is_ascii_alphanumeric();
     if reason.is_empty() || reason.len() > MOST_REASON || !reason.chars().all(word) {
@@ -99,7 +99,7 @@ pub(crate) fn answered(of: condition::Answer, budget: &Budget, transcript: &Tran
     Ok(Answered { answer, reason, message: transcript.told(&message, MOST_MESSAGE), details })
 }
 
-fn stage(at: &Place<'_>, of: plan::Stage) -> Result<Stage, Error> {
+fn stage(at: &AnswerPosition<'_>, of: plan::Stage) -> Result<Stage, Error> {
     let plan::Stage { name, removals, writes, gate: then, timeout } = of;
     Ok(Stage {
         name: at.field("name").name(name)?,
@@ -110,11 +110,11 @@ fn stage(at: &Place<'_>, of: plan::Stage) -> Result<Stage, Error> {
     })
 }
 
-fn removal(at: &Place<'_>, of: plan::ObjectRemoval) -> Result<ObjectRemoval, Error> {
+fn removal(at: &AnswerPosition<'_>, of: plan::ObjectRemoval) -> Result<ObjectRemoval, Error> {
     Ok(ObjectRemoval { key: key(&at.field("key"), of.key)?, on: cluster_ref(of.on), force: of.force })
 }
 
-fn write(at: &Place<'_>, of: plan::ObjectWrite) -> Result<ObjectWrite, Error> {
+fn write(at: &AnswerPosition<'_>, of: plan::ObjectWrite) -> Result<ObjectWrite, Error> {
     let plan::ObjectWrite { object, inject, on, how, owned, at_creation, before_deletion } = of;
     let place = at.field("object");
     let object = place.json(&object)?;
@@ -144,7 +144,7 @@ fn write(at: &Place<'_>, of: plan::ObjectWrite) -> Result<ObjectWrite, Error> {
     })
 }
 
-fn check_object(at: &Place<'_>, object: &Value) -> Result<(), Error> {
+fn check_object(at: &AnswerPosition<'_>, object: &Value) -> Result<(), Error> {
     if !object.is_object() {
         return Err(at.nonsense("is not a JSON object"));
     }
@@ -156,7 +156,7 @@ fn check_object(at: &Place<'_>, object: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-fn injection(at: &Place<'_>, of: plan::Injection) -> Result<Injection, Error> {
+fn injection(at: &AnswerPosition<'_>, of: plan::Injection) -> Result<Injection, Error> {
     if !of.at.starts_with('/') {
         return Err(at.field("at").nonsense("is not a JSON pointer"));
     }
@@ -169,7 +169,7 @@ fn injection(at: &Place<'_>, of: plan::Injection) -> Result<Injection, Error> {
     })
 }
 
-fn gate(at: &Place<'_>, of: plan::Gate) -> Result<Gate, Error> {
+fn gate(at: &AnswerPosition<'_>, of: plan::Gate) -> Result<Gate, Error> {
     Ok(match of {
         plan::Gate::Accepted => Gate::Accepted,
         plan::Gate::Ready(checks) => Gate::Ready(at.each("ready", checks, readiness)?),
@@ -178,15 +178,15 @@ fn gate(at: &Place<'_>, of: plan::Gate) -> Result<Gate, Error> {
     })
 }
 
-fn readiness(at: &Place<'_>, of: plan::Readiness) -> Result<Readiness, Error> {
+fn readiness(at: &AnswerPosition<'_>, of: plan::Readiness) -> Result<Readiness, Error> {
     let plan::Readiness { name, on, scope, rule, timeout } = of;
     Ok(Readiness {
         name,
         on: cluster_ref(on),
         scope: match scope {
-            plan::Scope::Stage => Scope::Stage,
-            plan::Scope::Keys(keys) => Scope::Keys(at.each("scope", keys, key)?),
-            plan::Scope::Matching(what) => Scope::Matching(selection(&at.field("scope"), what)?),
+            plan::Scope::Stage => ReadinessScope::Stage,
+            plan::Scope::Keys(keys) => ReadinessScope::Keys(at.each("scope", keys, key)?),
+            plan::Scope::Matching(what) => ReadinessScope::Matching(selection(&at.field("scope"), what)?),
         },
         rule: match rule {
             plan::ReadinessRule::Usual => ReadinessRule::Usual,
@@ -197,12 +197,12 @@ fn readiness(at: &Place<'_>, of: plan::Readiness) -> Result<Readiness, Error> {
     })
 }
 
-fn requirement(at: &Place<'_>, of: plan::Requirement) -> Result<Requirement, Error> {
+fn requirement(at: &AnswerPosition<'_>, of: plan::Requirement) -> Result<Requirement, Error> {
     let plan::Requirement { path, operator, values } = of;
     Ok(Requirement { path, operator, values: at.each("values", values, |at, value| at.json(&value))? })
 }
 
-fn next(at: &Place<'_>, of: plan::Next) -> Result<Next, Error> {
+fn next(at: &AnswerPosition<'_>, of: plan::Next) -> Result<Next, Error> {
     Ok(match of {
         plan::Next::Finish(plan::Completion { exports, afterwards }) => Next::Finish(Completion {
             exports: at.each("exports", exports, export)?,
@@ -214,7 +214,7 @@ fn next(at: &Place<'_>, of: plan::Next) -> Result<Next, Error> {
     })
 }
 
-fn export(at: &Place<'_>, of: plan::ExportRule) -> Result<ExportRule, Error> {
+fn export(at: &AnswerPosition<'_>, of: plan::ExportRule) -> Result<ExportRule, Error> {
     let place = at.field("source");
     let source = match of.source {
         plan::ExportSource::Value(value) => ExportSource::Value(place.json(&value)?),
@@ -228,7 +228,7 @@ fn export(at: &Place<'_>, of: plan::ExportRule) -> Result<ExportRule, Error> {
     Ok(ExportRule { key: of.key, source })
 }
 
-fn deletion_group(at: &Place<'_>, of: plan::DeletionGroup) -> Result<DeletionGroup, Error> {
+fn deletion_group(at: &AnswerPosition<'_>, of: plan::DeletionGroup) -> Result<DeletionGroup, Error> {
     let plan::DeletionGroup { on, what, force } = of;
     let what = at.each("what", what, |at, scope| {
         Ok(match scope {
@@ -242,7 +242,7 @@ fn deletion_group(at: &Place<'_>, of: plan::DeletionGroup) -> Result<DeletionGro
     Ok(DeletionGroup { on: cluster_ref(on), what, force })
 }
 
-fn key(at: &Place<'_>, of: types::ObjectKey) -> Result<ObjectKey, Error> {
+fn key(at: &AnswerPosition<'_>, of: types::ObjectKey) -> Result<ObjectKey, Error> {
     let types::ObjectKey { api_version, kind, namespace, name } = of;
     Ok(ObjectKey {
         api_version: at.field("api-version").name(api_version)?,
@@ -252,7 +252,7 @@ fn key(at: &Place<'_>, of: types::ObjectKey) -> Result<ObjectKey, Error> {
     })
 }
 
-fn selection(at: &Place<'_>, of: types::Selection) -> Result<Selection, Error> {
+fn selection(at: &AnswerPosition<'_>, of: types::Selection) -> Result<Selection, Error> {
     let of = super::selection(of);
     Ok(Selection {
         api_version: at.field("api-version").name(of.api_version)?,

@@ -3,7 +3,7 @@
 
 use orangery_blueprint::rendering::{Findings, InputReference, InputStep, RenderFailure};
 
-use super::place::{Allowance, Place};
+use super::place::{Allowance, AnswerPosition};
 use crate::{
     bindings::template::exports::orangery::template::{check, template},
     budget::Budget,
@@ -27,13 +27,13 @@ pub(crate) fn render_failure(
     transcript: &Transcript,
 ) -> Result<RenderFailure, Error> {
     let allowance = Allowance::new(budget);
-    failure(&Place::root("failure", &allowance), of, transcript)
+    failure(&AnswerPosition::root("failure", &allowance), of, transcript)
 }
 
 /// What an engine says of a template.
 pub(crate) fn findings(of: check::Findings, budget: &Budget, transcript: &Transcript) -> Result<Findings, Error> {
     let allowance = Allowance::new(budget);
-    let root = Place::root("", &allowance);
+    let root = AnswerPosition::root("", &allowance);
     let check::Findings { failures, references } = of;
     let reference = |check::Reference { path, file, line, column }| InputReference {
         path: path.iter().map(|name| transcript.told(name, MOST_PATH)).collect(),
@@ -47,7 +47,7 @@ pub(crate) fn findings(of: check::Findings, budget: &Budget, transcript: &Transc
     })
 }
 
-fn failure(at: &Place<'_>, of: template::Failure, transcript: &Transcript) -> Result<RenderFailure, Error> {
+fn failure(at: &AnswerPosition<'_>, of: template::Failure, transcript: &Transcript) -> Result<RenderFailure, Error> {
     let template::Failure { message, file, line, column, snippet, reads } = of;
     if reads.len() > MOST_READS {
         return Err(at.field("reads").nonsense(format!("has {} paths; at most {MOST_READS} are taken", reads.len())));
@@ -63,7 +63,11 @@ fn failure(at: &Place<'_>, of: template::Failure, transcript: &Transcript) -> Re
     })
 }
 
-fn input_path(at: &Place<'_>, of: Vec<template::InputStep>, transcript: &Transcript) -> Result<Vec<InputStep>, Error> {
+fn input_path(
+    at: &AnswerPosition<'_>,
+    of: Vec<template::InputStep>,
+    transcript: &Transcript,
+) -> Result<Vec<InputStep>, Error> {
     let length = |step: &template::InputStep| match step {
         template::InputStep::Field(name) => 1 + name.len(),
         template::InputStep::Items | template::InputStep::Entries => 1,

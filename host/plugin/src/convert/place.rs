@@ -5,7 +5,7 @@ use std::{cell::Cell, fmt};
 use serde_json::Value;
 
 use crate::{
-    budget::{Budget, Limit},
+    budget::{Budget, BudgetLimit},
     error::Error,
 };
 
@@ -23,14 +23,14 @@ impl<'a> Allowance<'a> {
 
 /// A place in an answer, such as `stages[0].writes[1].object`.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    parent: Option<&'a Place<'a>>,
+pub(super) struct AnswerPosition<'a> {
+    parent: Option<&'a AnswerPosition<'a>>,
     name: &'a str,
     index: Option<usize>,
     allowance: &'a Allowance<'a>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> AnswerPosition<'a> {
     pub(super) fn root(name: &'a str, allowance: &'a Allowance<'a>) -> Self {
         Self { parent: None, name, index: None, allowance }
     }
@@ -44,11 +44,11 @@ impl<'a> Place<'a> {
         &self,
         name: &str,
         entries: Vec<A>,
-        convert: impl Fn(&Place<'_>, A) -> Result<B, Error>,
+        convert: impl Fn(&AnswerPosition<'_>, A) -> Result<B, Error>,
     ) -> Result<Vec<B>, Error> {
         let mut converted = Vec::with_capacity(entries.len());
         for (index, entry) in entries.into_iter().enumerate() {
-            let place = Place { parent: Some(self), name, index: Some(index), allowance: self.allowance };
+            let place = AnswerPosition { parent: Some(self), name, index: Some(index), allowance: self.allowance };
             converted.push(convert(&place, entry)?);
         }
         Ok(converted)
@@ -65,7 +65,7 @@ impl<'a> Place<'a> {
                 self.allowance.left.set(left);
                 Ok(())
             }
-            None => Err(Error::limit(Limit::Output, self.allowance.budget)),
+            None => Err(Error::limit(BudgetLimit::Output, self.allowance.budget)),
         }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for AnswerPosition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             write!(f, "{parent}")?;

@@ -33,7 +33,7 @@ impl Epochs {
 }
 
 #[derive(Default)]
-struct State {
+struct TickerState {
     epochs: Arc<Epochs>,
     calls: AtomicUsize,
     asleep: AtomicBool,
@@ -43,7 +43,7 @@ struct State {
     wake: Condvar,
 }
 
-impl State {
+impl TickerState {
     fn rouse(&self) {
         let _bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
         self.wake.notify_all();
@@ -74,11 +74,11 @@ impl State {
 }
 
 /// The thread, which ends with this value.
-pub(super) struct Ticker(Arc<State>);
+pub(super) struct Ticker(Arc<TickerState>);
 
 impl Ticker {
     pub(super) fn start(engine: &Engine) -> Result<Self, Error> {
-        let state = Arc::new(State::default());
+        let state = Arc::new(TickerState::default());
         let (ticking, engine) = (state.clone(), engine.clone());
         thread::Builder::new()
             .name("guest-clock".to_owned())
@@ -109,7 +109,7 @@ impl Drop for Ticker {
 }
 
 /// A call that runs.
-pub(crate) struct Ticking<'a>(&'a State);
+pub(crate) struct Ticking<'a>(&'a TickerState);
 
 impl Drop for Ticking<'_> {
     fn drop(&mut self) {

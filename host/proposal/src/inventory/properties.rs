@@ -12,28 +12,27 @@ fn cluster() -> impl Strategy<Value = ClusterRef> {
     prop_oneof![Just(ClusterRef::Target), Just(ClusterRef::Host), "[a-b]".prop_map(ClusterRef::Named)]
 }
 
-fn located() -> impl Strategy<Value = Located> {
+fn located() -> impl Strategy<Value = LocatedObject> {
     let kinds = prop_oneof![
         Just(("v1", "ConfigMap")),
         Just(("apps/v1", "Deployment")),
         Just(("apiextensions.k8s.io/v1", "CustomResourceDefinition")),
     ];
-    (cluster(), kinds, option::of("[a-b]"), "[a-e]").prop_map(|(on, (api_version, kind), namespace, name)| Located {
-        on,
-        key: ObjectKey { api_version: api_version.into(), kind: kind.into(), namespace, name },
+    (cluster(), kinds, option::of("[a-b]"), "[a-e]").prop_map(|(on, (api_version, kind), namespace, name)| {
+        LocatedObject { on, key: ObjectKey { api_version: api_version.into(), kind: kind.into(), namespace, name } }
     })
 }
 
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = InventoryEntry> {
     let policy = prop_oneof![
-        Just(Policy::Manage),
-        Just(Policy::Fallback),
-        Just(Policy::Keep),
-        Just(Policy::Immutable),
-        Just(Policy::Ephemeral),
+        Just(InventoryPolicy::Manage),
+        Just(InventoryPolicy::Fallback),
+        Just(InventoryPolicy::Keep),
+        Just(InventoryPolicy::Immutable),
+        Just(InventoryPolicy::Ephemeral),
     ];
     (policy, option::of("[a-f0-9]{4}"), option::of(Just(json!({"data": {"k": "v"}}))))
-        .prop_map(|(policy, uid, before_deletion)| Entry { policy, uid, before_deletion })
+        .prop_map(|(policy, uid, before_deletion)| InventoryEntry { policy, uid, before_deletion })
 }
 
 fn scope() -> impl Strategy<Value = DeletionScope> {
@@ -77,10 +76,10 @@ proptest! {
     #[test]
     fn the_default_order_forgets_nothing_and_keeps_its_steps(leaving in btree_set(located(), 0..10)) {
         let groups = groups(&[], &leaving);
-        let all: BTreeSet<Located> = groups.iter().flat_map(|group| group.members.clone()).collect();
+        let all: BTreeSet<LocatedObject> = groups.iter().flat_map(|group| group.members.clone()).collect();
         // A definition with a namespace is no definition that a server could hold: it counts as namespaced.
         prop_assert_eq!(all, leaving);
-        let step = |located: &Located| match (&located.key.namespace, is_definition(&located.key)) {
+        let step = |located: &LocatedObject| match (&located.key.namespace, is_definition(&located.key)) {
             (Some(_), _) => 0,
             (None, false) => 1,
             (None, true) => 2,
@@ -99,7 +98,7 @@ proptest! {
         let inventory = Inventory(entries);
         let leaving = inventory.leaving(&planned);
         for (located, entry) in &inventory.0 {
-            let expected = entry.policy != Policy::Keep && !planned.contains(located);
+            let expected = entry.policy != InventoryPolicy::Keep && !planned.contains(located);
             prop_assert_eq!(leaving.contains(located), expected);
         }
         prop_assert!(leaving.is_subset(&inventory.ending()));

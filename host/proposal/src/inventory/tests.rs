@@ -11,11 +11,11 @@ fn key(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Ob
     }
 }
 
-fn located(key: ObjectKey) -> Located {
-    Located { on: ClusterRef::Target, key }
+fn located(key: ObjectKey) -> LocatedObject {
+    LocatedObject { on: ClusterRef::Target, key }
 }
 
-fn config_map(name: &str) -> Located {
+fn config_map(name: &str) -> LocatedObject {
     located(key("v1", "ConfigMap", Some("a"), name))
 }
 
@@ -44,7 +44,10 @@ fn the_wire_form_is_that_of_landscaper() {
     ]);
     let inventory = Inventory::read(Some(&wire)).unwrap();
     let policies: Vec<_> = inventory.0.values().map(|entry| entry.policy).collect();
-    assert_eq!(policies, [Policy::Fallback, Policy::Immutable, Policy::Keep, Policy::Manage]);
+    assert_eq!(
+        policies,
+        [InventoryPolicy::Fallback, InventoryPolicy::Immutable, InventoryPolicy::Keep, InventoryPolicy::Manage]
+    );
     assert_eq!(inventory.list(), Some(wire));
     assert_eq!(Inventory::default().list(), None);
     assert_eq!(Inventory::read(None), Ok(Inventory::default()));
@@ -53,10 +56,10 @@ fn the_wire_form_is_that_of_landscaper() {
 
 #[test]
 fn additions_of_ours_stand_beside() {
-    let host = Located { on: ClusterRef::Host, ..config_map("a") };
-    let named = Located { on: ClusterRef::Named("other".into()), ..config_map("a") };
-    let ephemeral = Entry { policy: Policy::Ephemeral, ..Entry::default() };
-    let inventory = Inventory(BTreeMap::from([(host, ephemeral), (named, Entry::default())]));
+    let host = LocatedObject { on: ClusterRef::Host, ..config_map("a") };
+    let named = LocatedObject { on: ClusterRef::Named("other".into()), ..config_map("a") };
+    let ephemeral = InventoryEntry { policy: InventoryPolicy::Ephemeral, ..InventoryEntry::default() };
+    let inventory = Inventory(BTreeMap::from([(host, ephemeral), (named, InventoryEntry::default())]));
     let resource = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": "a"});
     let wire = json!([
         {"policy": "ephemeral", "resource": resource, "cluster": "host"},
@@ -76,7 +79,7 @@ fn both_ways_of_changing_before_deletion_are_adopted() {
         inventory,
         Inventory(BTreeMap::from([(
             config_map("a"),
-            Entry { policy: Policy::Manage, uid: None, before_deletion: Some(expected) }
+            InventoryEntry { policy: InventoryPolicy::Manage, uid: None, before_deletion: Some(expected) }
         )]))
     );
 }
@@ -89,27 +92,30 @@ fn an_unreadable_list_is_an_error_and_not_an_empty_inventory() {
 
 #[test]
 fn a_planned_write_joins_what_is_known() {
-    let known = Entry { policy: Policy::Keep, uid: Some("u".into()), before_deletion: None };
+    let known = InventoryEntry { policy: InventoryPolicy::Keep, uid: Some("u".into()), before_deletion: None };
     let mut inventory = Inventory(BTreeMap::from([(config_map("a"), known)]));
     inventory.plan(config_map("a"), &write(Ownership::Managed, Write::Create));
     inventory.plan(config_map("b"), &write(Ownership::Fallback, Write::Replace));
     let expected = BTreeMap::from([
-        (config_map("a"), Entry { policy: Policy::Immutable, uid: Some("u".into()), before_deletion: None }),
-        (config_map("b"), Entry { policy: Policy::Fallback, uid: None, before_deletion: None }),
+        (
+            config_map("a"),
+            InventoryEntry { policy: InventoryPolicy::Immutable, uid: Some("u".into()), before_deletion: None },
+        ),
+        (config_map("b"), InventoryEntry { policy: InventoryPolicy::Fallback, uid: None, before_deletion: None }),
     ]);
     assert_eq!(inventory.0, expected);
-    assert_eq!(Policy::of(&write(Ownership::Kept, Write::Create)), Policy::Keep);
-    assert_eq!(Policy::of(&write(Ownership::Ephemeral, Write::Create)), Policy::Ephemeral);
+    assert_eq!(InventoryPolicy::of(&write(Ownership::Kept, Write::Create)), InventoryPolicy::Keep);
+    assert_eq!(InventoryPolicy::of(&write(Ownership::Ephemeral, Write::Create)), InventoryPolicy::Ephemeral);
 }
 
 #[test]
 fn what_left_the_plan_goes_but_for_what_is_kept() {
-    let entry = |policy| Entry { policy, ..Entry::default() };
+    let entry = |policy| InventoryEntry { policy, ..InventoryEntry::default() };
     let inventory = Inventory(BTreeMap::from([
-        (config_map("a"), entry(Policy::Manage)),
-        (config_map("b"), entry(Policy::Manage)),
-        (config_map("c"), entry(Policy::Keep)),
-        (config_map("d"), entry(Policy::Ephemeral)),
+        (config_map("a"), entry(InventoryPolicy::Manage)),
+        (config_map("b"), entry(InventoryPolicy::Manage)),
+        (config_map("c"), entry(InventoryPolicy::Keep)),
+        (config_map("d"), entry(InventoryPolicy::Ephemeral)),
     ]));
     assert_eq!(
         inventory.leaving(&BTreeSet::from([config_map("a")])),
@@ -119,7 +125,7 @@ fn what_left_the_plan_goes_but_for_what_is_kept() {
     assert_eq!(inventory.ephemeral(), BTreeSet::from([config_map("d")]));
 }
 
-fn all() -> BTreeSet<Located> {
+fn all() -> BTreeSet<LocatedObject> {
     BTreeSet::from([
         config_map("a"),
         config_map("b"),
@@ -137,7 +143,7 @@ fn shown(groups: &[Group]) -> Vec<String> {
 #[test]
 fn the_default_order_is_namespaced_cluster_scoped_definitions_on_every_cluster() {
     let mut leaving = all();
-    leaving.insert(Located { on: ClusterRef::Host, ..config_map("h") });
+    leaving.insert(LocatedObject { on: ClusterRef::Host, ..config_map("h") });
     assert_eq!(
         shown(&groups(&[], &leaving)),
         ["the target cluster: a b", "the target cluster: n", "the target cluster: c", "the host cluster: h"]

@@ -33,13 +33,13 @@ const BUILT_IN: [&str; 19] = [
 pub fn three_way(earlier: &Value, live: &Value, desired: &Value) -> Value {
     let group = desired.get("apiVersion").and_then(Value::as_str).map(|version| version.split_once('/'));
     let built_in = group.is_some_and(|group| BUILT_IN.contains(&group.map_or("", |(group, _)| group)));
-    let place = if built_in { Place::Known { around: "", field: "" } } else { Place::Unknown };
+    let place = if built_in { MergePosition::Known { around: "", field: "" } } else { MergePosition::Unknown };
     merge(earlier, live, desired, place)
 }
 
 /// Where in an object a merge is.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum MergePosition<'a> {
     /// In a built-in kind: the field, and the field around it.
     Known { around: &'a str, field: &'a str },
     /// In any other.
@@ -56,18 +56,18 @@ enum List {
     Keyed(&'static [&'static str]),
 }
 
-impl<'a> Place<'a> {
+impl<'a> MergePosition<'a> {
     fn field(self, name: &'a str) -> Self {
         match self {
-            Place::Known { field, .. } => Place::Known { around: field, field: name },
-            Place::Unknown => Place::Unknown,
+            MergePosition::Known { field, .. } => MergePosition::Known { around: field, field: name },
+            MergePosition::Unknown => MergePosition::Unknown,
         }
     }
 
     /// The lists that strategic merge patches merge entry by entry, with the keys of server-side apply, which tell apart
     /// what those of patches do not, such as a port of TCP and of UDP.
     fn list(self) -> List {
-        let Place::Known { around, field } = self else { return List::Whole };
+        let MergePosition::Known { around, field } = self else { return List::Whole };
         match (around, field) {
             ("metadata", "finalizers") => List::Set,
             ("metadata", "ownerReferences") => List::Keyed(&["uid"]),
@@ -88,11 +88,14 @@ impl<'a> Place<'a> {
 
     /// Whether a map is one of several kinds, told by which field it has: of the others nothing may stay.
     fn is_union(self) -> bool {
-        matches!(self, Place::Known { around: "spec", field: "strategy" } | Place::Known { field: "volumes", .. })
+        matches!(
+            self,
+            MergePosition::Known { around: "spec", field: "strategy" } | MergePosition::Known { field: "volumes", .. }
+        )
     }
 }
 
-fn merge(earlier: &Value, live: &Value, desired: &Value, place: Place<'_>) -> Value {
+fn merge(earlier: &Value, live: &Value, desired: &Value, place: MergePosition<'_>) -> Value {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => merge_maps(earlier, live, desired, place),
         (Value::Array(live), Value::Array(wanted)) => {
@@ -108,7 +111,12 @@ fn merge(earlier: &Value, live: &Value, desired: &Value, place: Place<'_>) -> Va
     }
 }
 
-fn merge_maps(earlier: &Value, live: &Map<String, Value>, desired: &Map<String, Value>, place: Place<'_>) -> Value {
+fn merge_maps(
+    earlier: &Value,
+    live: &Map<String, Value>,
+    desired: &Map<String, Value>,
+    place: MergePosition<'_>,
+) -> Value {
     let mut merged = live.clone();
     let nothing = Map::new();
     let earlier = earlier.as_object().unwrap_or(&nothing);
@@ -139,7 +147,7 @@ fn merge_entries(
     live: &[Value],
     desired: &[Value],
     keys: &[&str],
-    place: Place<'_>,
+    place: MergePosition<'_>,
 ) -> Option<Vec<Value>> {
     let (before, there, wanted) = (ids(earlier, keys)?, ids(live, keys)?, ids(desired, keys)?);
     let mut ranked = Vec::with_capacity(live.len() + desired.len());

@@ -43,7 +43,7 @@ fn readiness() -> Readiness {
     Readiness {
         name: "up".into(),
         on: ClusterRef::Host,
-        scope: Scope::Stage,
+        scope: ReadinessScope::Stage,
         rule: ReadinessRule::Usual,
         timeout: Some(7),
     }
@@ -150,7 +150,7 @@ fn the_cases_of_every_variant_are_those_of_the_wit() {
     assert_eq!(variants::<Write>(), wit(PLAN, "variant write"));
     assert_eq!(variants::<Ownership>(), wit(PLAN, "enum ownership"));
     assert_eq!(variants::<SecretContent>(), wit(PLAN, "variant secret-content"));
-    assert_eq!(variants::<Scope>(), wit(PLAN, "variant scope"));
+    assert_eq!(variants::<ReadinessScope>(), wit(PLAN, "variant scope"));
     assert_eq!(variants::<ReadinessRule>(), wit(PLAN, "variant readiness-rule"));
     assert_eq!(variants::<Gate>(), wit(PLAN, "variant gate"));
     assert_eq!(variants::<ExportSource>(), wit(PLAN, "variant export-source"));

@@ -72,12 +72,12 @@ async fn a_call_settles_the_times_before_it_but_not_those_set_meanwhile() {
 async fn a_call_knows_whether_an_event_or_a_timer_made_it() {
     let queue = Queue::new();
     queue.wake_in(key("a/timer"), Duration::ZERO);
-    assert_eq!(queue.next().await, (key("a/timer"), Cause::Time));
+    assert_eq!(queue.next().await, (key("a/timer"), CallCause::Time));
     queue.wake_in(key("a/both"), Duration::ZERO);
     queue.plan().promote(Instant::now());
     queue.wake(key("a/both"));
-    assert_eq!(queue.next().await, (key("a/both"), Cause::Event));
-    for (cause, silence) in [(Cause::Event, false), (Cause::Time, false), (Cause::Time, true)] {
+    assert_eq!(queue.next().await, (key("a/both"), CallCause::Event));
+    for (cause, silence) in [(CallCause::Event, false), (CallCause::Time, false), (CallCause::Time, true)] {
         queue.count(cause, silence);
     }
     let Tally { by_event, by_time, by_silence, .. } = queue.tally();
@@ -97,7 +97,7 @@ fn a_call_that_failed_is_left_to_its_next_attempt_whatever_woke_it_meanwhile() {
     for (ended, again) in [(Ended::Settled, 1), (Ended::Conflict, 1), (Ended::Retried, 0), (Ended::Panicked, 0)] {
         let queue = Queue::new();
         queue.wake(key("a/x"));
-        assert_eq!(queue.plan().take(Instant::now()), Some((key("a/x"), Cause::Event)));
+        assert_eq!(queue.plan().take(Instant::now()), Some((key("a/x"), CallCause::Event)));
         queue.wake(key("a/x"));
         queue.finish(&key("a/x"), ended);
         queue.wake_in(key("a/x"), LONG);

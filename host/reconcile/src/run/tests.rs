@@ -43,7 +43,7 @@ fn object(name: &str, version: u64) -> ConfigMap {
 
 /// Answers what the script says, tells who was called, and, while the gate is closed, stays in its calls.
 struct Scripted {
-    script: Mutex<VecDeque<Result<Next, Halt>>>,
+    script: Mutex<VecDeque<Result<NextCall, Halt>>>,
     calls: mpsc::UnboundedSender<String>,
     gate: Semaphore,
     inside: AtomicUsize,
@@ -54,7 +54,7 @@ impl Controller for Scripted {
     type Object = ConfigMap;
     const NAME: &'static str = "scripted";
 
-    async fn reconcile(&self, object: Arc<ConfigMap>) -> Result<Next, Halt> {
+    async fn reconcile(&self, object: Arc<ConfigMap>) -> Result<NextCall, Halt> {
         let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_inside.fetch_max(inside, Ordering::SeqCst);
         let meta = &object.metadata;
@@ -68,7 +68,7 @@ impl Controller for Scripted {
         match answer {
             Some(Err(Halt::Stall(failure))) if failure.reason == "Panic" => panic!("as scripted"),
             Some(answer) => answer,
-            None => Ok(Next::Settled),
+            None => Ok(NextCall::Settled),
         }
     }
 
@@ -88,7 +88,7 @@ struct Stage {
     running: tokio::task::JoinHandle<()>,
 }
 
-fn scripted(passes: usize, script: Vec<Result<Next, Halt>>) -> (Arc<Scripted>, mpsc::UnboundedReceiver<String>) {
+fn scripted(passes: usize, script: Vec<Result<NextCall, Halt>>) -> (Arc<Scripted>, mpsc::UnboundedReceiver<String>) {
     let (sender, calls) = mpsc::unbounded_channel();
     let controller = Scripted {
         script: Mutex::new(script.into()),
@@ -116,7 +116,7 @@ fn started(
 }
 
 /// A loop over listed objects.
-fn stage(names: &[&str], concurrency: usize, passes: usize, script: Vec<Result<Next, Halt>>) -> Stage {
+fn stage(names: &[&str], concurrency: usize, passes: usize, script: Vec<Result<NextCall, Halt>>) -> Stage {
     let store = Store::new();
     for name in names {
         store.absorb(object(name, 1));
@@ -244,7 +244,7 @@ async fn orc_09_c_11_a_wait_is_called_again_by_its_poll() {
 #[tokio::test(start_paused = true)]
 async fn c_11_what_waits_and_hears_nothing_looks_again_after_a_time_that_doubles_until_an_event() {
     let waits = || Err(Halt::wait("ConfigMap", "b", Until::Exists));
-    let timer = Ok(Next::Waiting(Some(Duration::from_secs(30))));
+    let timer = Ok(NextCall::Waiting(Some(Duration::from_secs(30))));
     let script = vec![waits(), waits(), timer, waits(), waits()];
     let mut stage = stage(&["a"], 1, 1, script);
     let start = Instant::now();
@@ -275,7 +275,7 @@ async fn c_11_what_waits_and_hears_nothing_looks_again_after_a_time_that_doubles
 
 #[tokio::test(start_paused = true)]
 async fn c_11_what_is_where_it_should_be_is_never_looked_at_again() {
-    let mut stage = stage(&["a"], 1, 1, vec![Ok(Next::Waiting(None)), Ok(Next::Settled)]);
+    let mut stage = stage(&["a"], 1, 1, vec![Ok(NextCall::Waiting(None)), Ok(NextCall::Settled)]);
     for expected in ["a 1", "a again", "a 1"] {
         assert_eq!(stage.calls.recv().await.unwrap(), expected);
     }
@@ -295,10 +295,10 @@ fn flx_03_flx_06_flx_07_the_result_of_a_call_says_when_the_next_one_is() {
         Again::Backoff => ("backoff", None),
     };
     let results = [
-        Ok(Next::Settled),
-        Ok(Next::After(hour)),
-        Ok(Next::Again),
-        Ok(Next::Waiting(Some(hour))),
+        Ok(NextCall::Settled),
+        Ok(NextCall::After(hour)),
+        Ok(NextCall::Again),
+        Ok(NextCall::Waiting(Some(hour))),
         Err(Halt::Wait(Wait::on("ConfigMap", "b", Until::Exists).within(minute))),
         Err(Halt::Retry(failure("Network"))),
         Err(Halt::Stall(failure("Invalid"))),
@@ -317,7 +317,7 @@ fn flx_03_flx_06_flx_07_the_result_of_a_call_says_when_the_next_one_is() {
 
 #[tokio::test]
 async fn orc_11_a_call_that_asks_for_more_is_called_again() {
-    let script = vec![Ok(Next::Again), Ok(Next::After(Duration::from_millis(1))), Ok(Next::Settled)];
+    let script = vec![Ok(NextCall::Again), Ok(NextCall::After(Duration::from_millis(1))), Ok(NextCall::Settled)];
     let mut stage = stage(&["a"], 1, 1, script);
     for _ in 0..3 {
         assert_eq!(stage.called().await, "a 1");
@@ -328,7 +328,7 @@ async fn orc_11_a_call_that_asks_for_more_is_called_again() {
 
 #[tokio::test]
 async fn an_object_that_is_gone_is_not_called() {
-    let mut stage = stage(&["a"], 1, 1, vec![Ok(Next::After(Duration::from_secs(3600)))]);
+    let mut stage = stage(&["a"], 1, 1, vec![Ok(NextCall::After(Duration::from_secs(3600)))]);
     assert_eq!(stage.called().await, "a 1");
     tally_after(&stage.queue, 1).await;
     stage.store.forget(&object("a", 1));

@@ -7,34 +7,34 @@ use kube::core::ObjectMeta;
 use crate::Watched;
 
 /// An object, with what is asked of it most.
-pub(super) struct Held<K> {
+pub(super) struct StoredObject<K> {
     uid: Box<str>,
     version: Option<u64>,
-    form: Form<K>,
+    form: StoredForm<K>,
 }
 
 /// The form in which an object is held. Cheap to clone, so that no reader unfolds under the lock.
-pub(super) enum Form<K> {
+pub(super) enum StoredForm<K> {
     Whole(Arc<K>),
     /// As JSON. The many small maps of an object need three times as much memory as its text.
     Folded(Arc<[u8]>),
 }
 
-impl<K> Clone for Form<K> {
+impl<K> Clone for StoredForm<K> {
     fn clone(&self) -> Self {
         match self {
-            Form::Whole(object) => Form::Whole(Arc::clone(object)),
-            Form::Folded(text) => Form::Folded(Arc::clone(text)),
+            StoredForm::Whole(object) => StoredForm::Whole(Arc::clone(object)),
+            StoredForm::Folded(text) => StoredForm::Folded(Arc::clone(text)),
         }
     }
 }
 
-impl<K: Watched> Form<K> {
+impl<K: Watched> StoredForm<K> {
     /// The object. What was folded can be unfolded: `None` is a fault of its kind's code, and logged.
     pub(super) fn object(&self) -> Option<Arc<K>> {
         match self {
-            Form::Whole(object) => Some(Arc::clone(object)),
-            Form::Folded(text) => match serde_json::from_slice(text) {
+            StoredForm::Whole(object) => Some(Arc::clone(object)),
+            StoredForm::Folded(text) => match serde_json::from_slice(text) {
                 Ok(object) => Some(Arc::new(object)),
                 Err(error) => {
                     tracing::error!(kind = %K::kind(&()), %error, "what a store has folded cannot be unfolded");
@@ -45,16 +45,16 @@ impl<K: Watched> Form<K> {
     }
 }
 
-impl<K: Watched> Held<K> {
+impl<K: Watched> StoredObject<K> {
     /// An object held whole, or folded.
     pub(super) fn new(object: &Arc<K>, fold: bool) -> Self {
         let text = if fold { serde_json::to_vec(object.as_ref()).ok() } else { None };
-        let form = text.map_or_else(|| Form::Whole(Arc::clone(object)), |text| Form::Folded(text.into()));
+        let form = text.map_or_else(|| StoredForm::Whole(Arc::clone(object)), |text| StoredForm::Folded(text.into()));
         let meta = object.meta();
         Self { uid: uid(meta).into(), version: version(meta), form }
     }
 
-    pub(super) fn form(&self) -> Form<K> {
+    pub(super) fn form(&self) -> StoredForm<K> {
         self.form.clone()
     }
 

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::Key;
 
 /// The names of objects by namespace and value.
-pub(super) struct Index<K> {
+pub(super) struct NameIndex<K> {
     pub(super) name: &'static str,
     values: fn(&K) -> Vec<String>,
     names: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
-impl<K> Index<K> {
+impl<K> NameIndex<K> {
     pub(super) fn new(name: &'static str, values: fn(&K) -> Vec<String>) -> Self {
         Self { name, values, names: BTreeMap::new() }
     }

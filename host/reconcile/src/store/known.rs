@@ -8,14 +8,14 @@ use std::{
 use kube::core::ObjectMeta;
 
 use super::{
-    held::{Form, Held, uid, version},
-    index::Index,
+    held::{StoredForm, StoredObject, uid, version},
+    index::NameIndex,
     tombs::Tombs,
 };
 use crate::{Key, Watched};
 
 /// What became of a version that was taken in.
-pub(super) enum Outcome<K> {
+pub(super) enum UpsertOutcome<K> {
     /// It was no news; this is the newest known version, or itself where the object is known to be gone.
     Unchanged(Arc<K>),
     /// It is the newest.
@@ -24,17 +24,17 @@ pub(super) enum Outcome<K> {
     Gone { before: Option<Arc<K>>, last: Arc<K> },
 }
 
-pub(super) struct Known<K> {
-    objects: BTreeMap<Key, Held<K>>,
+pub(super) struct KnownVersions<K> {
+    objects: BTreeMap<Key, StoredObject<K>>,
     /// Which objects are held folded.
     folds: fn(&K) -> bool,
-    indices: Vec<Index<K>>,
+    indices: Vec<NameIndex<K>>,
     tombs: Tombs,
     /// The lists that are under way, by namespace or of all: what must not be forgotten when they end.
     listed: BTreeMap<Option<String>, BTreeSet<Key>>,
 }
 
-impl<K> Default for Known<K> {
+impl<K> Default for KnownVersions<K> {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -46,9 +46,9 @@ impl<K> Default for Known<K> {
     }
 }
 
-impl<K: Watched> Known<K> {
+impl<K: Watched> KnownVersions<K> {
     pub(super) fn add_index(&mut self, name: &'static str, values: fn(&K) -> Vec<String>) {
-        let mut index = Index::new(name, values);
+        let mut index = NameIndex::new(name, values);
         for (key, held) in &self.objects {
             if let Some(object) = held.object() {
                 index.insert(key, &object);
@@ -65,11 +65,11 @@ impl<K: Watched> Known<K> {
         self.objects.len()
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Form<K>> {
-        self.objects.get(key).map(Held::form)
+    pub(super) fn get(&self, key: &Key) -> Option<StoredForm<K>> {
+        self.objects.get(key).map(StoredObject::form)
     }
 
-    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Form<K>> {
+    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<StoredForm<K>> {
         self.within(namespace).map(|(_, held)| held.form()).collect()
     }
 
@@ -78,12 +78,12 @@ impl<K: Watched> Known<K> {
     }
 
     /// What a namespace has, or all of them.
-    fn within<'s>(&'s self, namespace: Option<&'s str>) -> impl Iterator<Item = (&'s Key, &'s Held<K>)> {
+    fn within<'s>(&'s self, namespace: Option<&'s str>) -> impl Iterator<Item = (&'s Key, &'s StoredObject<K>)> {
         let first = Key::new(namespace.unwrap_or_default(), "");
         self.objects.range(first..).take_while(move |(key, _)| namespace.is_none_or(|wanted| key.namespace == wanted))
     }
 
-    pub(super) fn indexed(&self, index: &str, namespace: &str, value: &str) -> Vec<Form<K>> {
+    pub(super) fn indexed(&self, index: &str, namespace: &str, value: &str) -> Vec<StoredForm<K>> {
         self.indexed_keys(index, namespace, value).iter().filter_map(|key| self.get(key)).collect()
     }
 
@@ -105,18 +105,18 @@ impl<K: Watched> Known<K> {
         }
     }
 
-    pub(super) fn absorb(&mut self, object: K) -> Outcome<K> {
+    pub(super) fn absorb(&mut self, object: K) -> UpsertOutcome<K> {
         let key = Key::of(&object);
         let object = Arc::new(object);
         self.mark_listed(&key);
         if !self.is_news(&key, object.meta()) {
             let newest = self.objects.get(&key).filter(|known| known.uid() == uid(object.meta()));
-            return Outcome::Unchanged(newest.and_then(Held::object).unwrap_or(object));
+            return UpsertOutcome::Unchanged(newest.and_then(StoredObject::object).unwrap_or(object));
         }
         if is_gone(object.meta()) {
-            return Outcome::Gone { before: self.forget(object.meta()), last: object };
+            return UpsertOutcome::Gone { before: self.forget(object.meta()), last: object };
         }
-        let held = Held::new(&object, (self.folds)(&object));
+        let held = StoredObject::new(&object, (self.folds)(&object));
         let before = self.objects.insert(key.clone(), held);
         if let Some(before) = &before
             && before.uid() != uid(object.meta())
@@ -130,7 +130,7 @@ impl<K: Watched> Known<K> {
             }
             index.insert(&key, &object);
         }
-        Outcome::Changed { before, after: object }
+        UpsertOutcome::Changed { before, after: object }
     }
 
     /// Buries a uid. Returns the object if it was known under this uid.
@@ -170,7 +170,7 @@ impl<K: Watched> Known<K> {
 
     #[cfg(test)]
     pub(super) fn index_sizes(&self) -> Vec<usize> {
-        self.indices.iter().map(Index::len).collect()
+        self.indices.iter().map(NameIndex::len).collect()
     }
 
     fn remove(&mut self, key: &Key) -> Option<Arc<K>> {

@@ -15,7 +15,7 @@ fn version(name: &str, uid: &str, version: u64) -> ConfigMap {
     object(json!({"name": name, "uid": uid, "resourceVersion": version.to_string()}))
 }
 
-fn told(object: &ConfigMap) -> Told<ConfigMap> {
+fn told(object: &ConfigMap) -> WatchedObject<ConfigMap> {
     serde_json::from_str(&serde_json::to_string(object).unwrap()).unwrap()
 }
 

@@ -115,7 +115,7 @@ async fn a_store_of_several_namespaces_is_synced_when_all_are_listed() {
 
 #[test]
 fn the_text_of_an_object_is_decoded_only_when_asked() {
-    let told: Told<ConfigMap> = serde_json::from_value::<Value>(object("a", 1, &json!(7)))
+    let told: WatchedObject<ConfigMap> = serde_json::from_value::<Value>(object("a", 1, &json!(7)))
         .and_then(|object| serde_json::from_str(&object.to_string()))
         .unwrap();
     assert_eq!(told.meta().name.as_deref(), Some("a"));

@@ -9,15 +9,15 @@ use orangery_core::{
     error::{Code, Fault},
     lenient,
 };
-use orangery_ocm::{Content, Digest, media};
+use orangery_ocm::{Digest, ResourceContent, media};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Reach, algorithm};
+use super::{ResourceAccess, algorithm};
 use crate::{
     cache::Bytes,
-    charts::Place,
-    oci::{CHART, Consumer, File, PROVENANCE, Reference},
+    charts::ChartLocation,
+    oci::{ArtifactReference, CHART, Consumer, FileRequest, PROVENANCE},
 };
 
 const TGZ: &str = "application/x-tgz";
@@ -55,14 +55,14 @@ struct GitHub {
     commit: String,
 }
 
-impl Reach {
+impl ResourceAccess {
     /// A file of any web server.
-    pub(super) async fn wget(&self, access: &Value, digest: Option<&Digest>) -> Result<Content, Fault> {
+    pub(super) async fn wget(&self, access: &Value, digest: Option<&Digest>) -> Result<ResourceContent, Fault> {
         let access: Wget = decoded(access)?;
         if !matches!(access.verb.as_str(), "" | "GET") || access.body.is_some_and(|body| !body.is_null()) {
             return Err(invalid("only GET without a body is supported".to_owned()));
         }
-        let file = File::new(&access.url, Consumer::Files).map_err(|why| invalid(format!("its URL {why}")))?;
+        let file = FileRequest::new(&access.url, Consumer::Files).map_err(|why| invalid(format!("its URL {why}")))?;
         let file = file.following(!access.no_redirect).with_headers(&access.header);
         let file = file.map_err(|why| invalid(format!("its header {why}")))?;
         let media_type = Some(access.media_type).filter(|told| !told.is_empty());
@@ -70,7 +70,7 @@ impl Reach {
     }
 
     /// A chart in a chart repository, or in a registry.
-    pub(super) async fn helm(&self, access: &Value, digest: Option<&Digest>) -> Result<Content, Fault> {
+    pub(super) async fn helm(&self, access: &Value, digest: Option<&Digest>) -> Result<ResourceContent, Fault> {
         let access: Helm = decoded(access)?;
         let (chart, version) = access.named().map_err(invalid)?;
         if access.helm_repository.starts_with("oci://") {
@@ -88,7 +88,7 @@ impl Reach {
         version: &str,
         digest: Option<ContentDigest>,
         unusable: impl Fn(String) -> Fault,
-    ) -> Result<Content, Fault> {
+    ) -> Result<ResourceContent, Fault> {
         self.keyring.can_ask_charts()?;
         let index = index_of(repository).map_err(unusable)?;
         let question = format!("{} {chart}:{version}", index.identity());
@@ -107,19 +107,24 @@ impl Reach {
             self.chart_at(&index, chart, &place).await
         };
         let bytes = self.registries.file(&question, &asker, digest, fetch).await?;
-        Ok(Content { media_type: CHART.to_owned(), bytes })
+        Ok(ResourceContent { media_type: CHART.to_owned(), bytes })
     }
 
     /// The provenance file beside a chart of a classic repository.
-    pub(crate) async fn provenance(&self, repository: &str, chart: &str, version: &str) -> Result<Content, Fault> {
+    pub(crate) async fn provenance(
+        &self,
+        repository: &str,
+        chart: &str,
+        version: &str,
+    ) -> Result<ResourceContent, Fault> {
         let index = index_of(repository).map_err(invalid)?;
         let found = self.registries.chart(&index, chart, version, &self.keyring).await?;
-        let place = Place { url: format!("{}.prov", found.url), digest: None };
+        let place = ChartLocation { url: format!("{}.prov", found.url), digest: None };
         let bytes = Bytes::new(self.chart_at(&index, chart, &place).await?);
-        Ok(Content { media_type: PROVENANCE.to_owned(), bytes })
+        Ok(ResourceContent { media_type: PROVENANCE.to_owned(), bytes })
     }
 
-    async fn chart_at(&self, index: &File, chart: &str, place: &Place) -> Result<Vec<u8>, Fault> {
+    async fn chart_at(&self, index: &FileRequest, chart: &str, place: &ChartLocation) -> Result<Vec<u8>, Fault> {
         let file = index.beside(&place.url).map_err(|why| {
             let message =
                 format!("the index {} has the address {:?} for {chart}, which {why}", index.shown(), place.url);
@@ -128,38 +133,43 @@ impl Reach {
         Ok(self.registries.client().file(&file.with_digest(place.digest.clone()), &self.keyring).await?.bytes)
     }
 
-    async fn chart_of_registry(&self, repository: &str, chart: &str, version: &str) -> Result<Content, Fault> {
-        let reference: Reference =
+    async fn chart_of_registry(&self, repository: &str, chart: &str, version: &str) -> Result<ResourceContent, Fault> {
+        let reference: ArtifactReference =
             pushed_as(repository, chart, version).parse().map_err(|error| invalid(format!("{error}")))?;
         let manifest = self.registries.manifest(&reference, &self.keyring).await?;
         let bytes = self.layer(&reference, &manifest, |media_type| media_type == CHART).await?;
-        Ok(Content { media_type: CHART.to_owned(), bytes })
+        Ok(ResourceContent { media_type: CHART.to_owned(), bytes })
     }
 
     /// All files of a commit, as an archive.
-    pub(super) async fn github(&self, access: &Value, digest: Option<&Digest>) -> Result<Content, Fault> {
+    pub(super) async fn github(&self, access: &Value, digest: Option<&Digest>) -> Result<ResourceContent, Fault> {
         let access: GitHub = decoded(access)?;
         let file = access.archive().map_err(invalid)?;
         self.file(file, digest, Some(TGZ)).await
     }
 
-    async fn file(&self, file: File, digest: Option<&Digest>, media_type: Option<&str>) -> Result<Content, Fault> {
+    async fn file(
+        &self,
+        file: FileRequest,
+        digest: Option<&Digest>,
+        media_type: Option<&str>,
+    ) -> Result<ResourceContent, Fault> {
         // Without a media type in the access the server has to say it each time.
         let Some(media_type) = media_type else {
             let got = self.registries.client().file(&file, &self.keyring).await?;
             let media_type = if got.media_type.is_empty() { media::OCTET_STREAM.to_owned() } else { got.media_type };
-            return Ok(Content { media_type, bytes: Arc::new(got.bytes) });
+            return Ok(ResourceContent { media_type, bytes: Arc::new(got.bytes) });
         };
         let fetch = || async { Ok(self.registries.client().file(&file, &self.keyring).await?.bytes) };
         let asker = file.fingerprint(&self.keyring);
         let bytes = self.registries.file(&file.identity(), &asker, digest_of(digest), fetch).await?;
-        Ok(Content { media_type: media_type.to_owned(), bytes })
+        Ok(ResourceContent { media_type: media_type.to_owned(), bytes })
     }
 }
 
 /// The index of a classic repository. The error is the end of a sentence about its address.
-fn index_of(repository: &str) -> Result<File, String> {
-    File::new(&format!("{}/index.yaml", repository.trim_end_matches('/')), Consumer::Charts)
+fn index_of(repository: &str) -> Result<FileRequest, String> {
+    FileRequest::new(&format!("{}/index.yaml", repository.trim_end_matches('/')), Consumer::Charts)
 }
 
 /// What `helm push` calls a chart in a registry. A tag cannot have the `+` of a version; helm writes `_`.
@@ -198,7 +208,7 @@ impl Helm {
 
 impl GitHub {
     /// The archive of the commit, in the API of the host. The error is a sentence about the access.
-    fn archive(&self) -> Result<File, String> {
+    fn archive(&self) -> Result<FileRequest, String> {
         let is_commit = self.commit.len() == 40 && self.commit.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !is_commit {
             return Err("its commit is no commit: expected 40 hexadecimal digits".to_owned());
@@ -222,7 +232,7 @@ impl GitHub {
             (_, api) => (api.to_owned(), "/api/v3"),
         };
         let url = format!("{scheme}://{api}{base}/repos/{}/tarball/{}", names.join("/"), self.commit);
-        let file = File::new(&url, Consumer::GitHub).map_err(|why| format!("its repoUrl {why}"))?;
+        let file = FileRequest::new(&url, Consumer::GitHub).map_err(|why| format!("its repoUrl {why}"))?;
         // The component names the host of the API: the token for a repository goes to no stranger.
         let is_theirs = api == host || api.strip_suffix(host).is_some_and(|before| before.ends_with('.'));
         let repository = format!("{scheme}://{host}/{}", names.join("/")).parse();

@@ -7,7 +7,7 @@ use tar::{Builder, Header};
 
 use super::*;
 
-const SMALL: Limits = Limits { entries: 4, file: 1 << 21, total: 1 << 22, ratio: 50 };
+const SMALL: ArchiveLimits = ArchiveLimits { entries: 4, file: 1 << 21, total: 1 << 22, ratio: 50 };
 
 fn entry(builder: &mut Builder<Vec<u8>>, name: &str, kind: EntryType, content: &[u8]) {
     let mut header = Header::new_gnu();

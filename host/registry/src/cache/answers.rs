@@ -18,7 +18,7 @@ use ring::{
     rand::{SecureRandom, SystemRandom},
 };
 
-use super::Cache;
+use super::ContentCache;
 
 /// The file of the key.
 pub(super) const KEY: &str = "key";
@@ -43,7 +43,7 @@ pub(super) fn key(folder: &Path) -> io::Result<hmac::Key> {
     Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }
 
-impl Cache {
+impl ContentCache {
     /// What was answered to this question, asked with these credentials.
     pub(crate) async fn answer(&self, question: &str, asker: &ContentDigest) -> Option<Vec<u8>> {
         self.read(&self.named(question, asker), whole).await

@@ -12,12 +12,12 @@ fn digest(content: &[u8]) -> ContentDigest {
     ContentDigest::of(Algorithm::Sha256, content)
 }
 
-fn open(folder: &tempfile::TempDir) -> Cache {
-    Cache::open(folder.path(), ROOM).unwrap()
+fn open(folder: &tempfile::TempDir) -> ContentCache {
+    ContentCache::open(folder.path(), ROOM).unwrap()
 }
 
 /// Asks for a content of a place; whether it had to be fetched.
-async fn fetched_from(cache: &Cache, place: &str, content: &[u8]) -> bool {
+async fn fetched_from(cache: &ContentCache, place: &str, content: &[u8]) -> bool {
     let count = AtomicUsize::new(0);
     let fetch = || async {
         count.fetch_add(1, Ordering::SeqCst);
@@ -29,12 +29,12 @@ async fn fetched_from(cache: &Cache, place: &str, content: &[u8]) -> bool {
     count.into_inner() == 1
 }
 
-async fn fetched(cache: &Cache, content: &[u8]) -> bool {
+async fn fetched(cache: &ContentCache, content: &[u8]) -> bool {
     fetched_from(cache, PLACE, content).await
 }
 
 /// The file of a content, of [`PLACE`].
-fn path(cache: &Cache, content: &[u8]) -> PathBuf {
+fn path(cache: &ContentCache, content: &[u8]) -> PathBuf {
     let (digest, asker) = (digest(content), digest(b"asker"));
     cache.folder.join(Blob { place: PLACE, digest: &digest, asker: &asker }.file())
 }
@@ -107,7 +107,7 @@ async fn what_was_used_longest_ago_makes_room() {
     assert!(fetched(&cache, &[7; ROOM as usize + 1]).await);
     assert!(!fetched(&cache, b"one").await, "what never fits pushes nothing out");
     drop(cache);
-    let smaller = Cache::open(folder.path(), BLOCK).unwrap();
+    let smaller = ContentCache::open(folder.path(), BLOCK).unwrap();
     assert!(!fetched(&smaller, b"one").await, "a smaller bound keeps what was used last");
     let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     left.sort();
@@ -173,7 +173,7 @@ async fn an_altered_answer_is_none() {
 fn nobody_else_on_this_machine_reads_the_cache() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
-    drop(Cache::open(&folder.path().join("cache"), ROOM).unwrap());
+    drop(ContentCache::open(&folder.path().join("cache"), ROOM).unwrap());
     let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode("cache"), mode("cache/key")], [0o700, 0o600]);
 }

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
 use super::{
-    connection::{Answer, Ask, Connections, Deadline},
+    connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
     keyring::Login,
-    reference::Repository,
-    refusal::{Refusal, is_passing},
+    reference::OciRepository,
+    refusal::{ExchangeRefusal, is_passing},
 };
 
 /// A token service answers with a small document.
@@ -35,7 +35,7 @@ const MOST_SESSIONS: usize = 4096;
 /// What was accepted, for whom and where.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct SessionKey {
-    pub(super) repository: Repository,
+    pub(super) repository: OciRepository,
     /// Of the credentials; `None` without.
     pub(super) login: Option<ContentDigest>,
 }
@@ -100,12 +100,12 @@ struct Token {
 
 /// Answers a 401: `None` where the credentials, or their lack, are no answer to what it asks for.
 pub(super) async fn answer(
-    connections: &Connections,
-    repository: &Repository,
-    challenged: &Answer,
+    connections: &RegistryConnections,
+    repository: &OciRepository,
+    challenged: &RegistryResponse,
     login: Option<&Login>,
     until: Deadline,
-) -> Result<Option<Granted>, Refusal> {
+) -> Result<Option<Granted>, ExchangeRefusal> {
     match (challenge(&challenged.headers)?, login) {
         (_, Some(Login::Elsewhere(_))) => Ok(None),
         (_, Some(Login::Bearer(token))) => Ok(Some(Granted { header: bearer(token)?, life: BASIC_LIFE })),
@@ -123,7 +123,7 @@ pub(super) async fn answer(
 }
 
 /// The challenge that is best answered: a token before a password.
-fn challenge(headers: &HeaderMap) -> Result<Challenge, Refusal> {
+fn challenge(headers: &HeaderMap) -> Result<Challenge, ExchangeRefusal> {
     let mut found = None;
     for value in headers.get_all(header::WWW_AUTHENTICATE) {
         let text = value.to_str().unwrap_or_default();
@@ -144,13 +144,18 @@ fn challenge(headers: &HeaderMap) -> Result<Challenge, Refusal> {
     }
     found.ok_or_else(|| {
         let why = "the registry answered 401 and asks neither for a token nor for a password, the two that are known";
-        Refusal::Malformed(why.to_owned())
+        ExchangeRefusal::Malformed(why.to_owned())
     })
 }
 
 /// The request for a token: with the identity token as OAuth 2 has it, else as the distribution specification has it.
-fn token_request(realm: &str, service: Option<String>, scope: String, login: Option<&Login>) -> Result<Ask, Refusal> {
-    let no_address = || Refusal::TokenService("has no usable address".to_owned());
+fn token_request(
+    realm: &str,
+    service: Option<String>,
+    scope: String,
+    login: Option<&Login>,
+) -> Result<Ask, ExchangeRefusal> {
+    let no_address = || ExchangeRefusal::TokenService("has no usable address".to_owned());
     let mut url = Url::parse(realm).map_err(|_| no_address())?;
     if url.host_str().is_none() || !url.username().is_empty() || url.password().is_some() {
         return Err(no_address());
@@ -173,25 +178,25 @@ fn token_request(realm: &str, service: Option<String>, scope: String, login: Opt
 }
 
 async fn token(
-    connections: &Connections,
-    repository: &Repository,
+    connections: &RegistryConnections,
+    repository: &OciRepository,
     ask: &Ask,
     until: Deadline,
-) -> Result<Option<Granted>, Refusal> {
+) -> Result<Option<Granted>, ExchangeRefusal> {
     let answer = connections.ask(&repository.registry, ask, until).await.map_err(|refusal| match refusal {
-        Refusal::Unreachable(why) => Refusal::Unreachable(format!("its token service: {why}")),
+        ExchangeRefusal::Unreachable(why) => ExchangeRefusal::Unreachable(format!("its token service: {why}")),
         other => other,
     })?;
     match answer.status {
         StatusCode::OK => {}
         StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Ok(None),
         status if is_passing(status.as_u16()) => {
-            return Err(Refusal::Unreachable(format!("its token service answered {}", status.as_u16())));
+            return Err(ExchangeRefusal::Unreachable(format!("its token service answered {}", status.as_u16())));
         }
-        status => return Err(Refusal::TokenService(format!("answered {}", status.as_u16()))),
+        status => return Err(ExchangeRefusal::TokenService(format!("answered {}", status.as_u16()))),
     }
     let bytes = answer.bytes(MOST_OF_A_TOKEN).await?;
-    let no_token = || Refusal::TokenService("answered without a token".to_owned());
+    let no_token = || ExchangeRefusal::TokenService("answered without a token".to_owned());
     let token: Token = serde_json::from_slice(&bytes).map_err(|_| no_token())?;
     let life = token.expires_in.map_or(USUAL_LIFE, Duration::from_secs).saturating_sub(MARGIN);
     let token = SecretString::from(token.token.or(token.access_token).ok_or_else(no_token)?);
@@ -199,19 +204,19 @@ async fn token(
     Ok(Some(Granted { header, life }))
 }
 
-pub(super) fn basic(user: &str, password: &SecretString) -> Result<HeaderValue, Refusal> {
+pub(super) fn basic(user: &str, password: &SecretString) -> Result<HeaderValue, ExchangeRefusal> {
     let pair = format!("{user}:{}", password.expose_secret());
     hidden(&format!("Basic {}", BASE64.encode(pair.as_bytes())))
 }
 
-pub(super) fn bearer(token: &SecretString) -> Result<HeaderValue, Refusal> {
+pub(super) fn bearer(token: &SecretString) -> Result<HeaderValue, ExchangeRefusal> {
     hidden(&format!("Bearer {}", token.expose_secret()))
 }
 
 /// A header whose debug output hides it.
-fn hidden(text: &str) -> Result<HeaderValue, Refusal> {
+fn hidden(text: &str) -> Result<HeaderValue, ExchangeRefusal> {
     let unusable =
-        |_| Refusal::Malformed("the token for the registry has characters that no header may have".to_owned());
+        |_| ExchangeRefusal::Malformed("the token for the registry has characters that no header may have".to_owned());
     let mut value = HeaderValue::from_str(text).map_err(unusable)?;
     value.set_sensitive(true);
     Ok(value)

@@ -12,14 +12,14 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::{
     auth::{self, SessionKey, Sessions},
-    connection::{Answer, Ask, Connections, Deadline},
+    connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
     flight::Flights,
-    keyring::{Key, Keyring, Login},
-    manifest::{self, Descriptor, Document, Manifest},
+    keyring::{Keyring, KeyringEntry, Login},
+    manifest::{self, Manifest, ManifestDocument, OciDescriptor},
     pause::Pauses,
-    reference::{Reference, Repository, Selector},
-    refusal::{Refusal, is_passing},
-    settings::Settings,
+    reference::{ArtifactReference, ArtifactSelector, OciRepository},
+    refusal::{ExchangeRefusal, is_passing},
+    settings::RegistrySettings,
 };
 
 /// The body of an error answer that is looked into.
@@ -43,15 +43,15 @@ pub trait Pull: Send + Sync {
     /// there is no such artifact.
     fn manifest_if_any(
         &self,
-        reference: &Reference,
+        reference: &ArtifactReference,
         keyring: &Keyring,
     ) -> impl Future<Output = Result<Option<Arc<Manifest>>, Fault>> + Send;
 
     /// A blob that is kept in memory: at most `most` bytes.
     fn small_blob(
         &self,
-        repository: &Repository,
-        blob: &Descriptor,
+        repository: &OciRepository,
+        blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
     ) -> impl Future<Output = Result<Vec<u8>, Fault>> + Send;
@@ -59,18 +59,18 @@ pub trait Pull: Send + Sync {
 
 /// Pulls from all registries that Contexts name. Every call may be dropped at any time.
 pub struct Client {
-    connections: Connections,
-    settings: Arc<Settings>,
+    connections: RegistryConnections,
+    settings: Arc<RegistrySettings>,
     sessions: Sessions,
-    manifests: Flights<(Reference, ContentDigest), Result<Arc<Manifest>, Unanswered>>,
+    manifests: Flights<(ArtifactReference, ContentDigest), Result<Arc<Manifest>, Unanswered>>,
     pauses: Pauses,
 }
 
 impl Client {
     /// Reads the certificates of this machine. A certificate authority that cannot be used is a fault.
-    pub fn new(settings: Settings) -> Result<Self, Fault> {
+    pub fn new(settings: RegistrySettings) -> Result<Self, Fault> {
         let settings = Arc::new(settings);
-        let connections = Connections::new(Arc::clone(&settings)).map_err(|error| {
+        let connections = RegistryConnections::new(Arc::clone(&settings)).map_err(|error| {
             let message =
                 format!("a certificate authority for registries cannot be used: {error}; check --registry-ca");
             Fault::invalid(Code::ConfigurationProblem, message)
@@ -79,28 +79,32 @@ impl Client {
         Ok(Self { connections, settings, sessions, manifests, pauses })
     }
 
-    pub(super) fn connections(&self) -> &Connections {
+    pub(super) fn connections(&self) -> &RegistryConnections {
         &self.connections
     }
 
     /// What the operator says about registries.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &RegistrySettings {
         &self.settings
     }
 
     /// The manifest of an artifact, its digest checked where the reference has one; of an index, its first manifest.
     /// Who asks for the same with the same credentials at the same time shares one request.
-    pub async fn manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
+    pub async fn manifest(&self, reference: &ArtifactReference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
         self.shared_manifest(reference, keyring).await.map_err(|unanswered| match unanswered {
             Unanswered::Missing(fault) | Unanswered::Failed(fault) => fault,
         })
     }
 
-    async fn shared_manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Unanswered> {
+    async fn shared_manifest(
+        &self,
+        reference: &ArtifactReference,
+        keyring: &Keyring,
+    ) -> Result<Arc<Manifest>, Unanswered> {
         let key = (reference.clone(), keyring.fingerprint(&reference.repository));
         let ask = || async {
             self.pull_manifest(reference, keyring).await.map_err(|refusal| {
-                let is_missing = matches!(refusal, Refusal::NotFound { .. });
+                let is_missing = matches!(refusal, ExchangeRefusal::NotFound { .. });
                 let fault = refusal.fault(&format!("the manifest of {reference}"));
                 if is_missing { Unanswered::Missing(fault) } else { Unanswered::Failed(fault) }
             })
@@ -112,7 +116,7 @@ impl Client {
     /// written is worth nothing. `size` is what the manifest says, where it says something.
     pub async fn blob(
         &self,
-        repository: &Repository,
+        repository: &OciRepository,
         digest: &ContentDigest,
         size: Option<u64>,
         keyring: &Keyring,
@@ -121,7 +125,7 @@ impl Client {
         let pulled = async {
             let most = self.settings.limits.blob;
             if let Some(size) = size.filter(|size| *size > most) {
-                return Err(Refusal::TooBig { most, size: Some(size) });
+                return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
             }
             let until = Deadline::after(self.settings.limits.blob_time);
             let answer = self.get(repository, &format!("blobs/{digest}"), "*/*", keyring, until).await?;
@@ -130,35 +134,40 @@ impl Client {
         pulled.await.map_err(|refusal| refusal.fault(&format!("the blob {digest} of {repository}")))
     }
 
-    async fn pull_manifest(&self, reference: &Reference, keyring: &Keyring) -> Result<Arc<Manifest>, Refusal> {
+    async fn pull_manifest(
+        &self,
+        reference: &ArtifactReference,
+        keyring: &Keyring,
+    ) -> Result<Arc<Manifest>, ExchangeRefusal> {
         let until = Deadline::after(self.settings.limits.manifest_time);
         let (mut selector, mut artifact) = (reference.selector.clone(), None);
         for _ in 0..MOST_LEVELS {
             let (bytes, digest, kind) = self.raw_document(&reference.repository, &selector, keyring, until).await?;
             let artifact = artifact.get_or_insert_with(|| digest.clone());
-            match manifest::read(&bytes, digest, &kind).map_err(Refusal::Malformed)? {
-                Document::Manifest(manifest) => {
+            match manifest::read(&bytes, digest, &kind).map_err(ExchangeRefusal::Malformed)? {
+                ManifestDocument::Manifest(manifest) => {
                     return Ok(Arc::new(Manifest { artifact: artifact.clone(), ..*manifest }));
                 }
-                Document::Index(manifests) => {
+                ManifestDocument::Index(manifests) => {
                     let first = manifests.into_iter().next();
-                    let first = first.ok_or_else(|| Refusal::Malformed("its index names no manifest".to_owned()))?;
-                    selector = Selector::Digest(first.digest);
+                    let first =
+                        first.ok_or_else(|| ExchangeRefusal::Malformed("its index names no manifest".to_owned()))?;
+                    selector = ArtifactSelector::Digest(first.digest);
                 }
             }
         }
-        Err(Refusal::Malformed(format!("more than {MOST_LEVELS} indexes stand in one another")))
+        Err(ExchangeRefusal::Malformed(format!("more than {MOST_LEVELS} indexes stand in one another")))
     }
 
     /// A manifest or an index as it is, its digest checked: for who keeps it and reads it with [`manifest::read`].
     pub async fn manifest_bytes(
         &self,
-        repository: &Repository,
+        repository: &OciRepository,
         digest: &ContentDigest,
         keyring: &Keyring,
     ) -> Result<Vec<u8>, Fault> {
         let until = Deadline::after(self.settings.limits.manifest_time);
-        let selector = Selector::Digest(digest.clone());
+        let selector = ArtifactSelector::Digest(digest.clone());
         let raw = self.raw_document(repository, &selector, keyring, until).await;
         let (bytes, _, _) = raw.map_err(|refusal| refusal.fault(&format!("the manifest of {repository}@{digest}")))?;
         Ok(bytes)
@@ -167,24 +176,24 @@ impl Client {
     /// The bytes, their digest, and what the server says they are.
     async fn raw_document(
         &self,
-        repository: &Repository,
-        selector: &Selector,
+        repository: &OciRepository,
+        selector: &ArtifactSelector,
         keyring: &Keyring,
         until: Deadline,
-    ) -> Result<(Vec<u8>, ContentDigest, String), Refusal> {
+    ) -> Result<(Vec<u8>, ContentDigest, String), ExchangeRefusal> {
         let path = format!("manifests/{selector}");
         let answer = self.get(repository, &path, manifest::ACCEPTED, keyring, until).await?;
         let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().chars().take(200).collect();
         let bytes = answer.bytes(self.settings.limits.manifest).await?;
         let algorithm = match selector {
-            Selector::Digest(digest) => digest.algorithm(),
-            Selector::Tag(_) => Algorithm::Sha256,
+            ArtifactSelector::Digest(digest) => digest.algorithm(),
+            ArtifactSelector::Tag(_) => Algorithm::Sha256,
         };
         let got = ContentDigest::of(algorithm, &bytes);
         match selector {
-            Selector::Digest(expected) if *expected != got => {
-                Err(Refusal::WrongDigest { expected: expected.clone(), got })
+            ArtifactSelector::Digest(expected) if *expected != got => {
+                Err(ExchangeRefusal::WrongDigest { expected: expected.clone(), got })
             }
             _ => Ok((bytes, got, content_type)),
         }
@@ -193,17 +202,17 @@ impl Client {
     /// Asks with each of the credentials that are for the repository until one is accepted; without any, without.
     async fn get(
         &self,
-        repository: &Repository,
+        repository: &OciRepository,
         path: &str,
         accept: &'static str,
         keyring: &Keyring,
         until: Deadline,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<RegistryResponse, ExchangeRefusal> {
         let mut url = self.connections.address(&repository.registry)?;
         url.set_path(&format!("/v2/{}/{path}", repository.path));
         let ask = Ask::get(url, accept);
         let keys = keyring.matching(repository);
-        let mut attempts: Vec<Option<&Key>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
+        let mut attempts: Vec<Option<&KeyringEntry>> = keys.iter().copied().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
             attempts.push(None);
         }
@@ -219,18 +228,18 @@ impl Client {
                 None => {}
             }
         }
-        Err(Refusal::Unauthorized { status: last.as_u16(), tried })
+        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried })
     }
 
     /// One set of credentials: first with what was accepted lately, then with an answer to what the registry asks for.
     /// `None` where the credentials are no answer.
     async fn attempt(
         &self,
-        repository: &Repository,
+        repository: &OciRepository,
         mut ask: Ask,
-        login: Option<(&Login, &Key)>,
+        login: Option<(&Login, &KeyringEntry)>,
         until: Deadline,
-    ) -> Result<Option<Answer>, Refusal> {
+    ) -> Result<Option<RegistryResponse>, ExchangeRefusal> {
         let key = SessionKey { repository: repository.clone(), login: login.map(|(_, key)| key.fingerprint()) };
         self.pauses.is_over(&key)?;
         ask.authorization = self.sessions.header(&key);
@@ -256,21 +265,29 @@ impl Client {
     }
 
     /// Only what was asked for is content; anything else is a refusal.
-    pub(super) async fn usable(&self, answer: Answer, tried: Vec<String>) -> Result<Answer, Refusal> {
+    pub(super) async fn usable(
+        &self,
+        answer: RegistryResponse,
+        tried: Vec<String>,
+    ) -> Result<RegistryResponse, ExchangeRefusal> {
         match answer.status {
             StatusCode::OK => Ok(answer),
-            StatusCode::NOT_FOUND => Err(Refusal::NotFound { tried }),
-            StatusCode::TOO_MANY_REQUESTS => Err(Refusal::LimitedForAWhile),
+            StatusCode::NOT_FOUND => Err(ExchangeRefusal::NotFound { tried }),
+            StatusCode::TOO_MANY_REQUESTS => Err(ExchangeRefusal::LimitedForAWhile),
             status => {
                 let codes_told = if is_passing(status.as_u16()) { Vec::new() } else { codes(answer).await };
-                Err(Refusal::Status { status: status.as_u16(), codes_told })
+                Err(ExchangeRefusal::Status { status: status.as_u16(), codes_told })
             }
         }
     }
 }
 
 impl Pull for Client {
-    async fn manifest_if_any(&self, reference: &Reference, keyring: &Keyring) -> Result<Option<Arc<Manifest>>, Fault> {
+    async fn manifest_if_any(
+        &self,
+        reference: &ArtifactReference,
+        keyring: &Keyring,
+    ) -> Result<Option<Arc<Manifest>>, Fault> {
         match self.shared_manifest(reference, keyring).await {
             Ok(manifest) => Ok(Some(manifest)),
             Err(Unanswered::Missing(_)) => Ok(None),
@@ -280,13 +297,13 @@ impl Pull for Client {
 
     async fn small_blob(
         &self,
-        repository: &Repository,
-        blob: &Descriptor,
+        repository: &OciRepository,
+        blob: &OciDescriptor,
         most: u64,
         keyring: &Keyring,
     ) -> Result<Vec<u8>, Fault> {
         if blob.size > most {
-            let refusal = Refusal::TooBig { most, size: Some(blob.size) };
+            let refusal = ExchangeRefusal::TooBig { most, size: Some(blob.size) };
             return Err(refusal.fault(&format!("the blob {} of {repository}", blob.digest)));
         }
         // As much as it will be: a buffer that grows is twice as large for a while.
@@ -299,15 +316,15 @@ impl Pull for Client {
 /// Writes what is answered to `into` and gives its size, which is `size` where it was announced and at most `most`;
 /// the digest is compared where one is wanted.
 pub(super) async fn pour(
-    mut answer: Answer,
+    mut answer: RegistryResponse,
     digest: Option<&ContentDigest>,
     size: Option<u64>,
     most: u64,
     into: &mut (dyn AsyncWrite + Send + Unpin),
-) -> Result<u64, Refusal> {
+) -> Result<u64, ExchangeRefusal> {
     match (size, answer.expected()) {
-        (Some(expected), Some(got)) if expected != got => return Err(Refusal::WrongSize { expected, got }),
-        (None, Some(size)) if size > most => return Err(Refusal::TooBig { most, size: Some(size) }),
+        (Some(expected), Some(got)) if expected != got => return Err(ExchangeRefusal::WrongSize { expected, got }),
+        (None, Some(size)) if size > most => return Err(ExchangeRefusal::TooBig { most, size: Some(size) }),
         _ => {}
     }
     let mut hasher = Hasher::new(digest.map_or(Algorithm::Sha256, ContentDigest::algorithm));
@@ -316,21 +333,21 @@ pub(super) async fn pour(
         got += piece.len() as u64;
         match size {
             // However much comes: one byte more than announced is a lie.
-            Some(expected) if got > expected => return Err(Refusal::WrongSize { expected, got }),
-            None if got > most => return Err(Refusal::TooBig { most, size: None }),
+            Some(expected) if got > expected => return Err(ExchangeRefusal::WrongSize { expected, got }),
+            None if got > most => return Err(ExchangeRefusal::TooBig { most, size: None }),
             _ => {}
         }
         hasher.update(&piece);
-        into.write_all(&piece).await.map_err(Refusal::Sink)?;
+        into.write_all(&piece).await.map_err(ExchangeRefusal::Sink)?;
     }
     if let Some(expected) = size.filter(|size| *size != got) {
-        return Err(Refusal::WrongSize { expected, got });
+        return Err(ExchangeRefusal::WrongSize { expected, got });
     }
     let found = hasher.finish();
     if let Some(expected) = digest.filter(|digest| **digest != found) {
-        return Err(Refusal::WrongDigest { expected: expected.clone(), got: found });
+        return Err(ExchangeRefusal::WrongDigest { expected: expected.clone(), got: found });
     }
-    into.flush().await.map_err(Refusal::Sink)?;
+    into.flush().await.map_err(ExchangeRefusal::Sink)?;
     Ok(got)
 }
 
@@ -349,7 +366,7 @@ struct OneError {
 }
 
 /// The codes of the specification's error document. Its messages are left out: a registry writes what it likes there.
-async fn codes(answer: Answer) -> Vec<String> {
+async fn codes(answer: RegistryResponse) -> Vec<String> {
     let Ok(bytes) = answer.bytes(MOST_OF_AN_ERROR).await else { return Vec::new() };
     let Ok(errors) = serde_json::from_slice::<Errors>(&bytes) else { return Vec::new() };
     let is_code =

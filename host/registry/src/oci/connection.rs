@@ -25,8 +25,8 @@ use url::Url;
 
 use super::{
     reference::{Registry, Scheme},
-    refusal::Refusal,
-    settings::Settings,
+    refusal::ExchangeRefusal,
+    settings::RegistrySettings,
 };
 
 /// How long a connection is kept that nobody uses.
@@ -57,7 +57,7 @@ impl Ask {
 }
 
 /// What was answered; the body is still on its way.
-pub(super) struct Answer {
+pub(super) struct RegistryResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     /// Who answered.
@@ -84,26 +84,31 @@ impl Deadline {
     }
 
     /// Waits for the next step; the longest wait is `idle`.
-    async fn step<T>(self, idle: Duration, doing: &'static str, step: impl Future<Output = T>) -> Result<T, Refusal> {
+    async fn step<T>(
+        self,
+        idle: Duration,
+        doing: &'static str,
+        step: impl Future<Output = T>,
+    ) -> Result<T, ExchangeRefusal> {
         let left = self.at.saturating_duration_since(Instant::now());
         match timeout(idle.min(left), step).await {
             Ok(done) => Ok(done),
-            Err(_) if left < idle => Err(Refusal::Slow(self.after)),
-            Err(_) => Err(Refusal::Silent { after: idle, doing }),
+            Err(_) if left < idle => Err(ExchangeRefusal::Slow(self.after)),
+            Err(_) => Err(ExchangeRefusal::Silent { after: idle, doing }),
         }
     }
 }
 
 /// The connections to all registries, kept for reuse while they are idle.
-pub(super) struct Connections {
+pub(super) struct RegistryConnections {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    settings: Arc<Settings>,
+    settings: Arc<RegistrySettings>,
     /// Hosts that may speak without TLS and were found to do so.
     without_tls: Mutex<HashSet<String>>,
 }
 
-impl Connections {
-    pub(super) fn new(settings: Arc<Settings>) -> Result<Self, rustls::Error> {
+impl RegistryConnections {
+    pub(super) fn new(settings: Arc<RegistrySettings>) -> Result<Self, rustls::Error> {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
         connector.set_nodelay(true);
@@ -118,37 +123,38 @@ impl Connections {
     }
 
     /// The address of the API of a registry, with the scheme that is tried first.
-    pub(super) fn address(&self, registry: &Registry) -> Result<Url, Refusal> {
+    pub(super) fn address(&self, registry: &Registry) -> Result<Url, ExchangeRefusal> {
         let is_known = || self.known().contains(&registry.authority());
         let scheme = registry.scheme.unwrap_or(if is_known() { Scheme::Http } else { Scheme::Https });
         let text = format!("{}://{}/v2/", scheme.name(), registry.endpoint());
-        let url = Url::parse(&text).map_err(|error| Refusal::Malformed(format!("{text:?} is no address: {error}")))?;
+        let url = Url::parse(&text)
+            .map_err(|error| ExchangeRefusal::Malformed(format!("{text:?} is no address: {error}")))?;
         self.permitted(&url, None)?;
         Ok(url)
     }
 
     /// http is for this machine and for the hosts that the operator names; who was asked with TLS leads nobody out of it.
-    pub(super) fn permitted(&self, url: &Url, from: Option<&Url>) -> Result<(), Refusal> {
+    pub(super) fn permitted(&self, url: &Url, from: Option<&Url>) -> Result<(), ExchangeRefusal> {
         let host = authority(url);
         let is_named = self.settings.plain_http.contains(&host);
         match url.scheme() {
             "https" => Ok(()),
             "http" if is_named => Ok(()),
-            "http" if from.is_some_and(|from| from.scheme() == "https") => Err(Refusal::OutOfTls { host }),
+            "http" if from.is_some_and(|from| from.scheme() == "https") => Err(ExchangeRefusal::OutOfTls { host }),
             "http" if self.may_be_plain(&host) => Ok(()),
-            "http" => Err(Refusal::PlainHttp { host }),
-            other => Err(Refusal::Malformed(format!("{other}:// is no scheme of a registry"))),
+            "http" => Err(ExchangeRefusal::PlainHttp { host }),
+            other => Err(ExchangeRefusal::Malformed(format!("{other}:// is no scheme of a registry"))),
         }
     }
 
     /// The stricter rule for addresses that components choose: http is for the hosts that the operator names.
-    pub(super) fn named_only(&self, url: &Url) -> Result<(), Refusal> {
+    pub(super) fn named_only(&self, url: &Url) -> Result<(), ExchangeRefusal> {
         let host = authority(url);
         match url.scheme() {
             "https" => Ok(()),
             "http" if self.settings.plain_http.contains(&host) => Ok(()),
-            "http" => Err(Refusal::PlainHttp { host }),
-            other => Err(Refusal::Malformed(format!("{other}:// is no scheme of a web server"))),
+            "http" => Err(ExchangeRefusal::PlainHttp { host }),
+            other => Err(ExchangeRefusal::Malformed(format!("{other}:// is no scheme of a web server"))),
         }
     }
 
@@ -163,12 +169,17 @@ impl Connections {
 
     /// Asks, and follows redirects of what is got. A registry for which no scheme was written is asked again without TLS
     /// where it may be and has none.
-    pub(super) async fn ask(&self, registry: &Registry, ask: &Ask, until: Deadline) -> Result<Answer, Refusal> {
+    pub(super) async fn ask(
+        &self,
+        registry: &Registry,
+        ask: &Ask,
+        until: Deadline,
+    ) -> Result<RegistryResponse, ExchangeRefusal> {
         match self.follow(ask, until).await {
-            Err(Refusal::NoTls { host }) if registry.scheme.is_none() && self.may_be_plain(&host) => {
+            Err(ExchangeRefusal::NoTls { host }) if registry.scheme.is_none() && self.may_be_plain(&host) => {
                 let mut plain = ask.clone();
                 if authority(&plain.url) != host || plain.url.set_scheme("http").is_err() {
-                    return Err(Refusal::NoTls { host });
+                    return Err(ExchangeRefusal::NoTls { host });
                 }
                 let answer = self.follow(&plain, until).await?;
                 self.known().insert(host);
@@ -179,7 +190,7 @@ impl Connections {
     }
 
     /// Asks, and follows redirects of what is got.
-    pub(super) async fn follow(&self, ask: &Ask, until: Deadline) -> Result<Answer, Refusal> {
+    pub(super) async fn follow(&self, ask: &Ask, until: Deadline) -> Result<RegistryResponse, ExchangeRefusal> {
         let mut ask = ask.clone();
         let (first, mut passed) = (authority(&ask.url), HashSet::new());
         loop {
@@ -199,17 +210,18 @@ impl Connections {
                 ask.headers.clear();
             }
             if !passed.insert(ask.url.clone()) || passed.contains(&next) {
-                return Err(Refusal::Redirect("in a circle".to_owned()));
+                return Err(ExchangeRefusal::Redirect("in a circle".to_owned()));
             }
             if passed.len() > self.settings.limits.redirects {
-                return Err(Refusal::Redirect(format!("more than {} times", self.settings.limits.redirects)));
+                return Err(ExchangeRefusal::Redirect(format!("more than {} times", self.settings.limits.redirects)));
             }
             ask.url = next;
         }
     }
 
-    async fn exchange(&self, ask: &Ask, until: Deadline) -> Result<Response<Incoming>, Refusal> {
-        let malformed = |error: http::Error| Refusal::Malformed(format!("the request cannot be written: {error}"));
+    async fn exchange(&self, ask: &Ask, until: Deadline) -> Result<Response<Incoming>, ExchangeRefusal> {
+        let malformed =
+            |error: http::Error| ExchangeRefusal::Malformed(format!("the request cannot be written: {error}"));
         let mut request = Request::builder()
             .method(if ask.form.is_some() { http::Method::POST } else { http::Method::GET })
             .uri(ask.url.as_str())
@@ -230,27 +242,27 @@ impl Connections {
         answered.map_err(|error| unreached(&error, authority(&ask.url)))
     }
 
-    fn answer(&self, response: Response<Incoming>, url: Url, first: &str, until: Deadline) -> Answer {
+    fn answer(&self, response: Response<Incoming>, url: Url, first: &str, until: Deadline) -> RegistryResponse {
         let (Parts { status, headers, .. }, body) = response.into_parts();
         let is_of_another = authority(&url) != first;
         let (expected, idle) = (body.size_hint().exact(), self.settings.limits.idle);
-        Answer { status, headers, url, is_of_another, body, expected, got: 0, idle, until }
+        RegistryResponse { status, headers, url, is_of_another, body, expected, got: 0, idle, until }
     }
 }
 
-impl Answer {
+impl RegistryResponse {
     /// How long the body says it is.
     pub(super) fn expected(&self) -> Option<u64> {
         self.expected
     }
 
     /// The next piece of the body; `None` after the last.
-    pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, Refusal> {
+    pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, ExchangeRefusal> {
         loop {
             let step = self.until.step(self.idle, "its content was read", self.body.frame()).await?;
             let Some(frame) = step else { return Ok(None) };
             // Whatever breaks a body, what came before it counts as cut.
-            let frame = frame.map_err(|_| Refusal::Cut { got: self.got, expected: self.expected })?;
+            let frame = frame.map_err(|_| ExchangeRefusal::Cut { got: self.got, expected: self.expected })?;
             if let Ok(bytes) = frame.into_data() {
                 self.got += bytes.len() as u64;
                 return Ok(Some(bytes));
@@ -259,14 +271,14 @@ impl Answer {
     }
 
     /// The whole body, where it is not longer than `most`.
-    pub(super) async fn bytes(mut self, most: u64) -> Result<Vec<u8>, Refusal> {
+    pub(super) async fn bytes(mut self, most: u64) -> Result<Vec<u8>, ExchangeRefusal> {
         if let Some(size) = self.expected.filter(|size| *size > most) {
-            return Err(Refusal::TooBig { most, size: Some(size) });
+            return Err(ExchangeRefusal::TooBig { most, size: Some(size) });
         }
         let mut all = Vec::new();
         while let Some(piece) = self.piece().await? {
             if self.got > most {
-                return Err(Refusal::TooBig { most, size: None });
+                return Err(ExchangeRefusal::TooBig { most, size: None });
             }
             all.extend_from_slice(&piece);
         }
@@ -280,13 +292,13 @@ pub(super) fn authority(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-fn next(from: &Url, headers: &HeaderMap) -> Result<Url, Refusal> {
+fn next(from: &Url, headers: &HeaderMap) -> Result<Url, ExchangeRefusal> {
     let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
-    let location = location.ok_or_else(|| Refusal::Redirect("without saying where to".to_owned()))?;
+    let location = location.ok_or_else(|| ExchangeRefusal::Redirect("without saying where to".to_owned()))?;
     // The address may have a signature in it, which is as good as a password.
-    let next = from.join(location).map_err(|_| Refusal::Redirect("to what is no address".to_owned()))?;
+    let next = from.join(location).map_err(|_| ExchangeRefusal::Redirect("to what is no address".to_owned()))?;
     if !next.username().is_empty() || next.password().is_some() {
-        return Err(Refusal::Redirect("to an address with a user in it".to_owned()));
+        return Err(ExchangeRefusal::Redirect("to an address with a user in it".to_owned()));
     }
     Ok(next)
 }
@@ -311,21 +323,23 @@ fn tls(own: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {
 }
 
 /// Why no answer came at all.
-fn unreached(error: &hyper_util::client::legacy::Error, host: String) -> Refusal {
+fn unreached(error: &hyper_util::client::legacy::Error, host: String) -> ExchangeRefusal {
     let mut innermost: &(dyn Error + 'static) = error;
     loop {
         if let Some(error) = innermost.downcast_ref::<rustls::Error>() {
             return match error {
-                rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => Refusal::NoTls { host },
-                rustls::Error::InvalidCertificate(why) => Refusal::Certificate { host, why: why.to_string() },
-                other => Refusal::Unreachable(other.to_string()),
+                rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType) => {
+                    ExchangeRefusal::NoTls { host }
+                }
+                rustls::Error::InvalidCertificate(why) => ExchangeRefusal::Certificate { host, why: why.to_string() },
+                other => ExchangeRefusal::Unreachable(other.to_string()),
             };
         }
         let wrapped = innermost.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let wrapped = wrapped.map(|error| error as &(dyn Error + 'static));
         match wrapped.or_else(|| innermost.source()) {
             Some(next) => innermost = next,
-            None => return Refusal::Unreachable(innermost.to_string()),
+            None => return ExchangeRefusal::Unreachable(innermost.to_string()),
         }
     }
 }

@@ -13,9 +13,9 @@ use url::Url;
 use super::{
     auth,
     client::{Client, MOST_TRIED, pour},
-    connection::{Answer, Ask, Connections, Deadline},
-    keyring::{self, Consumer, Key, Keyring, Login},
-    refusal::Refusal,
+    connection::{Ask, Deadline, RegistryConnections, RegistryResponse},
+    keyring::{self, Consumer, Keyring, KeyringEntry, Login},
+    refusal::ExchangeRefusal,
 };
 
 /// Headers that are ours, or the connection's.
@@ -35,7 +35,7 @@ const MOST_OF_HEADERS: usize = 8 << 10;
 
 /// A file that is asked for.
 #[derive(Clone, Debug)]
-pub struct File {
+pub struct FileRequest {
     url: Url,
     /// Whose credentials are for it.
     consumer: Consumer,
@@ -58,7 +58,7 @@ pub struct Got {
     pub bytes: Vec<u8>,
 }
 
-impl File {
+impl FileRequest {
     /// The file under a URL. The error is the end of a sentence about the URL.
     pub fn new(url: &str, consumer: Consumer) -> Result<Self, String> {
         let url = Url::parse(url).map_err(|error| format!("is no address: {error}"))?;
@@ -145,19 +145,19 @@ impl File {
         keyring::fingerprint(&self.keys(keyring))
     }
 
-    fn keys<'k>(&self, keyring: &'k Keyring) -> Vec<&'k Key> {
+    fn keys<'k>(&self, keyring: &'k Keyring) -> Vec<&'k KeyringEntry> {
         keyring.matching_file(self.consumer, self.named.as_ref().unwrap_or(&self.url))
     }
 }
 
 impl Client {
     /// A file, its size bounded and its digest checked.
-    pub async fn file(&self, file: &File, keyring: &Keyring) -> Result<Got, Fault> {
+    pub async fn file(&self, file: &FileRequest, keyring: &Keyring) -> Result<Got, Fault> {
         let got = self.got(file, keyring).await;
         got.map_err(|refusal| refusal.of_a_server(&file.shown()))
     }
 
-    async fn got(&self, file: &File, keyring: &Keyring) -> Result<Got, Refusal> {
+    async fn got(&self, file: &FileRequest, keyring: &Keyring) -> Result<Got, ExchangeRefusal> {
         let limits = &self.settings().limits;
         let until = Deadline::after(limits.blob_time);
         let answer = self.answered(file, keyring, until).await?;
@@ -170,17 +170,23 @@ impl Client {
     }
 
     /// Connections that trust these authorities as well, for one file: nothing of theirs is used for another.
-    fn trusting(&self, certificates: &[CertificateDer<'static>]) -> Result<Connections, Refusal> {
+    fn trusting(&self, certificates: &[CertificateDer<'static>]) -> Result<RegistryConnections, ExchangeRefusal> {
         let mut settings = self.settings().clone();
         settings.certificates.extend_from_slice(certificates);
-        let unusable = |error| Refusal::Unreachable(format!("its customCAData cannot be used: {error}"));
-        Connections::new(Arc::new(settings)).map_err(unusable)
+        let unusable = |error| ExchangeRefusal::Unreachable(format!("its customCAData cannot be used: {error}"));
+        RegistryConnections::new(Arc::new(settings)).map_err(unusable)
     }
 
     /// Asks with each of the credentials for the file; without any, without.
-    async fn answered(&self, file: &File, keyring: &Keyring, until: Deadline) -> Result<Answer, Refusal> {
+    async fn answered(
+        &self,
+        file: &FileRequest,
+        keyring: &Keyring,
+        until: Deadline,
+    ) -> Result<RegistryResponse, ExchangeRefusal> {
         self.connections().named_only(&file.url)?;
-        let mut attempts: Vec<Option<&Key>> = file.keys(keyring).into_iter().take(MOST_TRIED).map(Some).collect();
+        let mut attempts: Vec<Option<&KeyringEntry>> =
+            file.keys(keyring).into_iter().take(MOST_TRIED).map(Some).collect();
         if attempts.is_empty() {
             attempts.push(None);
         }
@@ -191,7 +197,7 @@ impl Client {
                 Some(Login::Bearer(token) | Login::Identity(token)) => Some(auth::bearer(token)?),
                 Some(Login::Elsewhere(_) | Login::Anonymous) | None => None,
             };
-            tried.extend(key.filter(|key| !matches!(key.login, Login::Anonymous)).map(Key::told));
+            tried.extend(key.filter(|key| !matches!(key.login, Login::Anonymous)).map(KeyringEntry::told));
             if matches!(key.map(|key| &key.login), Some(Login::Elsewhere(_))) {
                 continue;
             }
@@ -209,16 +215,18 @@ impl Client {
             match answer.status {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => last = answer.status,
                 status if status.is_redirection() => {
-                    return Err(Refusal::Redirect("to another address, and the access forbids to follow".to_owned()));
+                    return Err(ExchangeRefusal::Redirect(
+                        "to another address, and the access forbids to follow".to_owned(),
+                    ));
                 }
                 _ => return self.usable(answer, tried).await,
             }
         }
-        Err(Refusal::Unauthorized { status: last.as_u16(), tried })
+        Err(ExchangeRefusal::Unauthorized { status: last.as_u16(), tried })
     }
 }
 
-impl Refusal {
+impl ExchangeRefusal {
     /// As a fault of a web server: the sentences say `the registry`, which it is not.
     fn of_a_server(self, url: &str) -> Fault {
         let named =

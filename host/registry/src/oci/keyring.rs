@@ -18,7 +18,7 @@ use rustls::pki_types::CertificateDer;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use super::reference::{Registry, Repository, Scheme};
+use super::reference::{OciRepository, Registry, Scheme};
 pub use {
     docker::DockerConfig,
     ocm::{OcmConfig, Resolver},
@@ -46,7 +46,7 @@ pub(super) enum Login {
 
 /// Where credentials are for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Scope {
+pub(super) struct CredentialScope {
     /// A label may have one `*`; nothing stands for every host.
     host: Option<String>,
     port: Option<u16>,
@@ -82,9 +82,9 @@ impl Consumer {
 
 /// One entry.
 #[derive(Clone, Debug)]
-pub(super) struct Key {
+pub(super) struct KeyringEntry {
     consumer: Consumer,
-    scope: Scope,
+    scope: CredentialScope,
     pub(super) login: Login,
     /// Where it stands, such as `Secret team/pull`.
     pub(super) origin: Arc<str>,
@@ -95,7 +95,7 @@ pub(super) struct Key {
 /// All credentials of one Context. Empty: everything is asked for without.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
-    keys: Vec<Key>,
+    keys: Vec<KeyringEntry>,
     /// Why there are no credentials for chart repositories though some are given.
     unusable_charts: Option<Arc<str>>,
 }
@@ -120,20 +120,20 @@ impl Keyring {
     }
 
     /// The entries for a repository, the closest first; of equally close ones the first that was added, and in one file the first by name.
-    pub(super) fn matching(&self, repository: &Repository) -> Vec<&Key> {
+    pub(super) fn matching(&self, repository: &OciRepository) -> Vec<&KeyringEntry> {
         self.matching_of(Consumer::Registry, repository)
     }
 
     /// The same for a file of a web server.
-    pub(super) fn matching_file(&self, consumer: Consumer, url: &Url) -> Vec<&Key> {
+    pub(super) fn matching_file(&self, consumer: Consumer, url: &Url) -> Vec<&KeyringEntry> {
         let Some(host) = url.host_str() else { return Vec::new() };
         let scheme = if url.scheme() == "http" { Scheme::Http } else { Scheme::Https };
         let registry = Registry { host: host.to_owned(), port: url.port(), scheme: Some(scheme) };
         let path = url.path().trim_matches('/').to_owned();
-        self.matching_of(consumer, &Repository { registry, path })
+        self.matching_of(consumer, &OciRepository { registry, path })
     }
 
-    fn matching_of(&self, consumer: Consumer, repository: &Repository) -> Vec<&Key> {
+    fn matching_of(&self, consumer: Consumer, repository: &OciRepository) -> Vec<&KeyringEntry> {
         let keys = self.keys.iter().filter(|key| key.consumer == consumer);
         let mut found: Vec<_> = keys.filter_map(|key| Some((key.scope.closeness(repository)?, key))).collect();
         found.sort_by_key(|(closeness, _)| std::cmp::Reverse(*closeness));
@@ -142,13 +142,13 @@ impl Keyring {
 
     /// The same for two keyrings exactly when they would ask for a repository with the same credentials: what was fetched
     /// with the one may be shown to the other. Not a secret, but it can be guessed against: keep it in memory.
-    pub fn fingerprint(&self, repository: &Repository) -> ContentDigest {
+    pub fn fingerprint(&self, repository: &OciRepository) -> ContentDigest {
         fingerprint(&self.matching(repository))
     }
 }
 
 /// Of all credentials that would be tried.
-pub(super) fn fingerprint(keys: &[&Key]) -> ContentDigest {
+pub(super) fn fingerprint(keys: &[&KeyringEntry]) -> ContentDigest {
     let mut hasher = Hasher::new(Algorithm::Sha256);
     for key in keys {
         hasher.update(key.fingerprint().hex().as_bytes());
@@ -156,7 +156,7 @@ pub(super) fn fingerprint(keys: &[&Key]) -> ContentDigest {
     hasher.finish()
 }
 
-impl Key {
+impl KeyringEntry {
     /// Where it stands, for messages.
     pub(super) fn told(&self) -> String {
         match &self.login {
@@ -187,10 +187,10 @@ impl Key {
     }
 }
 
-impl Scope {
+impl CredentialScope {
     /// Whether an entry is for a repository, and how closely: an exact host before a pattern before none, then the
     /// longer path, then a given port and scheme.
-    fn closeness(&self, repository: &Repository) -> Option<(u8, usize, bool, bool)> {
+    fn closeness(&self, repository: &OciRepository) -> Option<(u8, usize, bool, bool)> {
         let registry = &repository.registry;
         let host = match &self.host {
             None => 0,
@@ -241,7 +241,7 @@ mod tests {
 
     fn users(keyring: &Keyring, repository: &str) -> Vec<String> {
         let repository = repository.parse().expect("a repository");
-        let user = |key: &&Key| match &key.login {
+        let user = |key: &&KeyringEntry| match &key.login {
             Login::Basic { user, .. } => user.clone(),
             other => format!("{other:?}"),
         };
@@ -279,7 +279,7 @@ mod tests {
             let text = format!(r#"{{"auths": {{"r.example": {{"username": "u", "password": "{password}"}}}}}}"#);
             Keyring::default().with_docker_config(DockerConfig::read(&text, origin).expect("a configuration"))
         };
-        let repository: Repository = "r.example/a".parse().expect("a repository");
+        let repository: OciRepository = "r.example/a".parse().expect("a repository");
         let of = |keyring: &Keyring| keyring.fingerprint(&repository);
         assert_eq!(of(&read("Secret a/b", "p")), of(&read("Secret c/d", "p")));
         assert_ne!(of(&read("Secret a/b", "p")), of(&read("Secret a/b", "q")));

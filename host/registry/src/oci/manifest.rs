@@ -12,7 +12,7 @@ pub(super) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, a
 /// What a manifest says about a blob or about another manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Descriptor {
+pub struct OciDescriptor {
     /// What the content is.
     #[serde(default)]
     pub media_type: String,
@@ -41,20 +41,20 @@ pub struct Manifest {
     /// What the artifact is, where it says so; else the media type of `config` says it.
     pub artifact_type: Option<String>,
     /// The blob that describes the layers.
-    pub config: Descriptor,
+    pub config: OciDescriptor,
     /// The content, in order.
-    pub layers: Vec<Descriptor>,
+    pub layers: Vec<OciDescriptor>,
     /// What its maker says about it.
     pub annotations: BTreeMap<String, String>,
 }
 
 /// What a registry has under a tag or a digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Document {
+pub enum ManifestDocument {
     /// One artifact.
     Manifest(Box<Manifest>),
     /// The manifests of an index, in its order.
-    Index(Vec<Descriptor>),
+    Index(Vec<OciDescriptor>),
 }
 
 /// The layer of a chart, as Helm pushes it.
@@ -72,20 +72,20 @@ const WASM_LAYERS: [&str; 3] = [
 
 impl Manifest {
     /// The config and the layers.
-    pub fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
+    pub fn blobs(&self) -> impl Iterator<Item = &OciDescriptor> {
         std::iter::once(&self.config).chain(&self.layers)
     }
 
     /// The layer that is the artifact's content: the chart where it has one, as Helm finds it, else the first. The error is
     /// the rest of a sentence about the artifact.
-    pub fn content_layer(&self) -> Result<&Descriptor, String> {
+    pub fn content_layer(&self) -> Result<&OciDescriptor, String> {
         let chart = self.layers.iter().find(|layer| layer.media_type == CHART);
         chart.or_else(|| self.layers.first()).ok_or_else(|| "has no layer, so no content".to_owned())
     }
 
     /// The layer that is a WebAssembly component; the error is the rest of a sentence about the artifact.
-    pub fn wasm_layer(&self) -> Result<&Descriptor, String> {
-        let is_wasm = |layer: &&Descriptor| WASM_LAYERS.contains(&layer.media_type.as_str());
+    pub fn wasm_layer(&self) -> Result<&OciDescriptor, String> {
+        let is_wasm = |layer: &&OciDescriptor| WASM_LAYERS.contains(&layer.media_type.as_str());
         let mut found = self.layers.iter().filter(is_wasm);
         match (found.next(), found.next()) {
             (Some(only), None) => Ok(only),
@@ -102,21 +102,21 @@ impl Manifest {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire {
+struct ManifestFields {
     schema_version: u64,
     media_type: Option<String>,
     artifact_type: Option<String>,
-    config: Option<Descriptor>,
-    layers: Option<Vec<Descriptor>>,
-    manifests: Option<Vec<Descriptor>>,
+    config: Option<OciDescriptor>,
+    layers: Option<Vec<OciDescriptor>>,
+    manifests: Option<Vec<OciDescriptor>>,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
 }
 
 /// Reads what came under a digest; `content_type` counts where the document does not say what it is. The error is the
 /// rest of a sentence.
-pub fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<Document, String> {
-    let wire: Wire = serde_json::from_slice(bytes).map_err(|error| {
+pub fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<ManifestDocument, String> {
+    let wire: ManifestFields = serde_json::from_slice(bytes).map_err(|error| {
         let words: String = error.to_string().chars().take(200).collect();
         format!("it is no manifest: {}", words.escape_debug())
     })?;
@@ -125,7 +125,7 @@ pub fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<D
     }
     let media_type = wire.media_type.unwrap_or_else(|| content_type.to_owned());
     match (wire.config, wire.layers, wire.manifests) {
-        (Some(config), layers, None) => Ok(Document::Manifest(Box::new(Manifest {
+        (Some(config), layers, None) => Ok(ManifestDocument::Manifest(Box::new(Manifest {
             artifact: digest.clone(),
             digest,
             media_type,
@@ -134,7 +134,7 @@ pub fn read(bytes: &[u8], digest: ContentDigest, content_type: &str) -> Result<D
             layers: layers.unwrap_or_default(),
             annotations: wire.annotations,
         }))),
-        (None, None, Some(manifests)) => Ok(Document::Index(manifests)),
+        (None, None, Some(manifests)) => Ok(ManifestDocument::Index(manifests)),
         (None, _, None) => Err("it has neither a config nor manifests".to_owned()),
         // One document that is read as two things by two readers hides one of them.
         _ => Err("it is a manifest and an index in one, which no tool makes by mistake".to_owned()),
@@ -156,15 +156,15 @@ mod tests {
 
     use super::*;
 
-    fn parsed(value: &Value) -> Result<Document, String> {
+    fn parsed(value: &Value) -> Result<ManifestDocument, String> {
         read(value.to_string().as_bytes(), ContentDigest::of(Algorithm::Sha256, b"m"), "from/header")
     }
 
-    fn blob(content: &[u8]) -> (Value, Descriptor) {
+    fn blob(content: &[u8]) -> (Value, OciDescriptor) {
         let digest = ContentDigest::of(Algorithm::Sha256, content);
         let value = json!({"mediaType": "a/b", "digest": digest.to_string(), "size": content.len()});
         let size = content.len() as u64;
-        (value, Descriptor { media_type: "a/b".to_owned(), digest, size, annotations: BTreeMap::new() })
+        (value, OciDescriptor { media_type: "a/b".to_owned(), digest, size, annotations: BTreeMap::new() })
     }
 
     #[test]
@@ -183,9 +183,9 @@ mod tests {
         };
         let kept = serde_json::to_vec(&expected).expect("JSON");
         assert_eq!(serde_json::from_slice::<Manifest>(&kept).expect("a manifest"), expected);
-        assert_eq!(manifest, Ok(Document::Manifest(Box::new(expected))));
+        assert_eq!(manifest, Ok(ManifestDocument::Manifest(Box::new(expected))));
         let index = parsed(&json!({"schemaVersion": 2, "mediaType": "i", "manifests": [wire]}));
-        assert_eq!(index, Ok(Document::Index(vec![descriptor])));
+        assert_eq!(index, Ok(ManifestDocument::Index(vec![descriptor])));
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         };
         let found = |layers: Vec<Value>| {
             let manifest = parsed(&json!({"schemaVersion": 2, "config": blob(b"{}").0, "layers": layers}));
-            let Ok(Document::Manifest(manifest)) = manifest else { panic!("a manifest") };
+            let Ok(ManifestDocument::Manifest(manifest)) = manifest else { panic!("a manifest") };
             manifest.wasm_layer().map(|layer| layer.media_type.clone())
         };
         for media_type in WASM_LAYERS {

@@ -9,7 +9,7 @@ use std::{
 use http::{HeaderMap, HeaderValue, header};
 use tokio::time::Instant;
 
-use super::{auth::SessionKey, refusal::Refusal};
+use super::{auth::SessionKey, refusal::ExchangeRefusal};
 
 /// The longest pause that a registry gets.
 const LONGEST: Duration = Duration::from_secs(10 * 60);
@@ -22,23 +22,23 @@ pub(super) struct Pauses {
 
 impl Pauses {
     /// A refusal while the registry has a pause.
-    pub(super) fn is_over(&self, key: &SessionKey) -> Result<(), Refusal> {
+    pub(super) fn is_over(&self, key: &SessionKey) -> Result<(), ExchangeRefusal> {
         let now = Instant::now();
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.retain(|_, until| *until > now);
         match until.get(&whole_registry(key)) {
-            Some(until) => Err(Refusal::Limited(round_up(until.saturating_duration_since(now)))),
+            Some(until) => Err(ExchangeRefusal::Limited(round_up(until.saturating_duration_since(now)))),
             None => Ok(()),
         }
     }
 
     /// Begins the pause that an answer asks for; nothing where it asks for none.
-    pub(super) fn begin(&self, key: SessionKey, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) fn begin(&self, key: SessionKey, headers: &HeaderMap) -> Result<(), ExchangeRefusal> {
         let Some(wait) = retry_after(headers) else { return Ok(()) };
         let wait = wait.min(LONGEST);
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.insert(whole_registry(&key), Instant::now() + wait);
-        Err(Refusal::Limited(round_up(wait)))
+        Err(ExchangeRefusal::Limited(round_up(wait)))
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Registry {
 
 /// One repository of a registry: the artifacts under one name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Repository {
+pub struct OciRepository {
     /// Where.
     pub registry: Registry,
     /// Slash-separated, such as `team/app`.
@@ -53,7 +53,7 @@ pub struct Repository {
 
 /// Which artifact of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Selector {
+pub enum ArtifactSelector {
     /// The one that a name stands for now.
     Tag(String),
     /// The one with this content.
@@ -62,11 +62,11 @@ pub enum Selector {
 
 /// One artifact. A tag beside a digest is for people: the digest decides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Reference {
+pub struct ArtifactReference {
     /// Where.
-    pub repository: Repository,
+    pub repository: OciRepository,
     /// Which; the tag `latest` where neither tag nor digest was written.
-    pub selector: Selector,
+    pub selector: ArtifactSelector,
 }
 
 /// Why a text is no reference: one sentence.
@@ -138,7 +138,7 @@ impl FromStr for Registry {
     }
 }
 
-impl Repository {
+impl OciRepository {
     /// The repository of this name below another name of the same registry; the names are joined by a slash.
     pub fn new(registry: Registry, names: &[&str]) -> Result<Self, NotAReference> {
         let names: Vec<_> = names.iter().map(|name| name.trim_matches('/')).filter(|name| !name.is_empty()).collect();
@@ -149,12 +149,12 @@ impl Repository {
     }
 
     /// One artifact of it.
-    pub fn artifact(&self, selector: Selector) -> Reference {
-        Reference { repository: self.clone(), selector }
+    pub fn artifact(&self, selector: ArtifactSelector) -> ArtifactReference {
+        ArtifactReference { repository: self.clone(), selector }
     }
 }
 
-impl FromStr for Repository {
+impl FromStr for OciRepository {
     type Err = NotAReference;
 
     fn from_str(text: &str) -> Result<Self, NotAReference> {
@@ -162,23 +162,23 @@ impl FromStr for Repository {
     }
 }
 
-impl FromStr for Selector {
+impl FromStr for ArtifactSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains(':') {
-            return text.parse().map(Selector::Digest).map_err(|error| format!("{error}"));
+            return text.parse().map(ArtifactSelector::Digest).map_err(|error| format!("{error}"));
         }
         let is_first = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let is_next = |byte: u8| is_first(byte) || matches!(byte, b'.' | b'-');
         if text.len() <= 128 && text.bytes().next().is_some_and(is_first) && text.bytes().all(is_next) {
-            return Ok(Selector::Tag(text.to_owned()));
+            return Ok(ArtifactSelector::Tag(text.to_owned()));
         }
         Err(format!("{text:?} is no tag: expected at most 128 letters, digits, dots, hyphens and underscores"))
     }
 }
 
-impl FromStr for Reference {
+impl FromStr for ArtifactReference {
     type Err = NotAReference;
 
     fn from_str(text: &str) -> Result<Self, NotAReference> {
@@ -186,7 +186,7 @@ impl FromStr for Reference {
     }
 }
 
-fn reference(text: &str) -> Result<Reference, String> {
+fn reference(text: &str) -> Result<ArtifactReference, String> {
     let (named, digest) = match text.split_once('@') {
         Some((named, digest)) => (named, Some(digest.parse().map_err(|error| format!("{error}"))?)),
         None => (text, None),
@@ -197,16 +197,16 @@ fn reference(text: &str) -> Result<Reference, String> {
         Some((name, tag)) => (named.get(..last + name.len()).unwrap_or_default(), Some(tag)),
         None => (named, None),
     };
-    let tag = tag.map(str::parse::<Selector>).transpose()?;
+    let tag = tag.map(str::parse::<ArtifactSelector>).transpose()?;
     let selector = match (digest, tag) {
-        (Some(digest), _) => Selector::Digest(digest),
+        (Some(digest), _) => ArtifactSelector::Digest(digest),
         (None, Some(tag)) => tag,
-        (None, None) => Selector::Tag("latest".to_owned()),
+        (None, None) => ArtifactSelector::Tag("latest".to_owned()),
     };
-    Ok(Reference { repository: repository(name)?, selector })
+    Ok(ArtifactReference { repository: repository(name)?, selector })
 }
 
-fn repository(text: &str) -> Result<Repository, String> {
+fn repository(text: &str) -> Result<OciRepository, String> {
     let (scheme, rest) = scheme(text);
     let (first, path) = rest.split_once('/').unwrap_or(("", rest));
     let is_host = scheme.is_some() || text.starts_with("oci://") || first.contains(['.', ':']) || first == "localhost";
@@ -219,7 +219,7 @@ fn repository(text: &str) -> Result<Repository, String> {
     let is_official = registry.host == DOCKER && !path.contains('/');
     let path = if is_official { format!("library/{path}") } else { path.to_owned() };
     is_path(&path)?;
-    Ok(Repository { registry, path })
+    Ok(OciRepository { registry, path })
 }
 
 /// The registry and the path of an address below which there are repositories, such as `registry.example/team`.
@@ -267,24 +267,24 @@ impl fmt::Display for Registry {
     }
 }
 
-impl fmt::Display for Repository {
+impl fmt::Display for OciRepository {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.registry, self.path)
     }
 }
 
-impl fmt::Display for Selector {
+impl fmt::Display for ArtifactSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Selector::Tag(tag) => f.write_str(tag),
-            Selector::Digest(digest) => fmt::Display::fmt(digest, f),
+            ArtifactSelector::Tag(tag) => f.write_str(tag),
+            ArtifactSelector::Digest(digest) => fmt::Display::fmt(digest, f),
         }
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for ArtifactReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let separator = if matches!(self.selector, Selector::Tag(_)) { ':' } else { '@' };
+        let separator = if matches!(self.selector, ArtifactSelector::Tag(_)) { ':' } else { '@' };
         write!(f, "{}{separator}{}", self.repository, self.selector)
     }
 }
@@ -296,7 +296,7 @@ mod tests {
     const DIGEST: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     fn shown(text: &str) -> String {
-        match text.parse::<Reference>() {
+        match text.parse::<ArtifactReference>() {
             Ok(reference) => reference.to_string(),
             Err(error) => error.to_string(),
         }
@@ -348,7 +348,7 @@ mod tests {
             "registry.example/a@sha256:12",
         ];
         for text in bad {
-            assert!(text.parse::<Reference>().is_err(), "{text} is {}", shown(text));
+            assert!(text.parse::<ArtifactReference>().is_err(), "{text} is {}", shown(text));
         }
     }
 

@@ -11,7 +11,7 @@ use orangery_core::{
 
 /// Why one exchange gave nothing to use.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum ExchangeRefusal {
     #[error(
         "the registry answered {status} to a request {}; give the Context a registryPullSecret or an ocmConfig whose \
          credentials may read it",
@@ -68,19 +68,19 @@ pub(super) enum Refusal {
     Sink(std::io::Error),
 }
 
-impl Refusal {
+impl ExchangeRefusal {
     /// As a fault; `subject` says what was wanted, such as `the manifest of registry.example/a:1`.
     pub(super) fn fault(self, subject: &str) -> Fault {
         let message = format!("cannot get {subject}: {self}");
         let configuration = Code::ConfigurationProblem;
         match self {
-            Refusal::Limited(_) | Refusal::LimitedForAWhile => Fault::later(configuration, message),
-            Refusal::Status { status, .. } if is_passing(status) => Fault::later(configuration, message),
-            Refusal::Unreachable(_) | Refusal::Cut { .. } => Fault::later(configuration, message),
-            Refusal::Silent { .. } | Refusal::Slow(_) => Fault::later(Code::Timeout, message),
-            Refusal::Sink(_) => Fault::later(Code::InternalProblem, message),
-            Refusal::Unauthorized { .. } => Fault::invalid(Code::Unauthorized, message),
-            Refusal::TooBig { .. } => Fault::invalid(Code::LimitExceeded, message),
+            ExchangeRefusal::Limited(_) | ExchangeRefusal::LimitedForAWhile => Fault::later(configuration, message),
+            ExchangeRefusal::Status { status, .. } if is_passing(status) => Fault::later(configuration, message),
+            ExchangeRefusal::Unreachable(_) | ExchangeRefusal::Cut { .. } => Fault::later(configuration, message),
+            ExchangeRefusal::Silent { .. } | ExchangeRefusal::Slow(_) => Fault::later(Code::Timeout, message),
+            ExchangeRefusal::Sink(_) => Fault::later(Code::InternalProblem, message),
+            ExchangeRefusal::Unauthorized { .. } => Fault::invalid(Code::Unauthorized, message),
+            ExchangeRefusal::TooBig { .. } => Fault::invalid(Code::LimitExceeded, message),
             _ => Fault::invalid(configuration, message),
         }
     }

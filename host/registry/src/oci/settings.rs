@@ -6,7 +6,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 
 /// What a pull may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct PullLimits {
     /// Bytes of one manifest.
     pub manifest: u64,
     /// Bytes of one blob.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub redirects: usize,
 }
 
-impl Default for Limits {
+impl Default for PullLimits {
     fn default() -> Self {
         Self {
             manifest: 4 << 20,
@@ -40,16 +40,16 @@ impl Default for Limits {
 
 /// What the operator says about registries.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct RegistrySettings {
     /// What a pull may take.
-    pub limits: Limits,
+    pub limits: PullLimits,
     /// Authorities that are accepted beside those of this machine.
     pub certificates: Vec<CertificateDer<'static>>,
     /// Registries that may be asked without TLS, as `host` or `host:port`; this machine may always be.
     pub plain_http: BTreeSet<String>,
 }
 
-impl Settings {
+impl RegistrySettings {
     /// Accepts the certificate authorities of a PEM file as well. The error is one sentence.
     pub fn with_certificates(mut self, pem: &[u8]) -> Result<Self, String> {
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn certificates_that_are_none_are_told() {
         for pem in ["", "x", "-----BEGIN CERTIFICATE-----\n%\n-----END CERTIFICATE-----"] {
-            assert!(Settings::default().with_certificates(pem.as_bytes()).is_err(), "{pem}");
+            assert!(RegistrySettings::default().with_certificates(pem.as_bytes()).is_err(), "{pem}");
         }
     }
 }

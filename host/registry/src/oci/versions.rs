@@ -13,8 +13,8 @@ use serde::Deserialize;
 use super::{
     client::{Client, Pull},
     keyring::Keyring,
-    manifest::{Descriptor, Manifest},
-    reference::{Registry, Repository, Selector, split_base},
+    manifest::{Manifest, OciDescriptor},
+    reference::{ArtifactSelector, OciRepository, Registry, split_base},
 };
 
 /// Where descriptors lie below the address of a repository.
@@ -47,7 +47,7 @@ const ARCHIVE_LAYERS: [&str; 3] = [
 
 /// The component versions below one address, reached with one Context's credentials.
 #[derive(Clone)]
-pub struct Versions<P = Client> {
+pub struct RegistryVersions<P = Client> {
     from: Arc<P>,
     keyring: Arc<Keyring>,
     registry: Registry,
@@ -57,9 +57,9 @@ pub struct Versions<P = Client> {
 
 /// A component version that was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundArtifact {
     /// Where its local blobs are.
-    pub repository: Repository,
+    pub repository: OciRepository,
     /// Its layers are the local blobs.
     pub manifest: Arc<Manifest>,
     /// The text of the component descriptor, JSON or YAML.
@@ -69,10 +69,10 @@ pub struct Found {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Config {
-    component_descriptor_layer: Option<Descriptor>,
+    component_descriptor_layer: Option<OciDescriptor>,
 }
 
-impl<P: Pull> Versions<P> {
+impl<P: Pull> RegistryVersions<P> {
     /// The component versions below `base_url`, such as `registry.example/components`.
     pub fn new(from: Arc<P>, keyring: Arc<Keyring>, base_url: &str, mapping: NameMapping) -> Result<Self, Fault> {
         let (registry, prefix) = split_base(base_url)
@@ -81,22 +81,22 @@ impl<P: Pull> Versions<P> {
     }
 
     /// The repository of a component.
-    pub fn repository(&self, component: &str) -> Result<Repository, Fault> {
+    pub fn repository(&self, component: &str) -> Result<OciRepository, Fault> {
         let hashed = ContentDigest::of(Algorithm::Sha256, component.as_bytes());
         let names = match self.mapping {
             NameMapping::UrlPath => [self.prefix.as_str(), DESCRIPTORS, component],
             NameMapping::Sha256Digest => [self.prefix.as_str(), "", hashed.hex()],
         };
-        Repository::new(self.registry.clone(), &names).map_err(|error| {
+        OciRepository::new(self.registry.clone(), &names).map_err(|error| {
             let message = format!("the component {component:?} cannot be in a registry: {error}");
             Fault::invalid(Code::ConfigurationProblem, message)
         })
     }
 
     /// A component version; `None` where the registry says that there is none.
-    pub async fn find(&self, component: &str, version: &str) -> Result<Option<Found>, Fault> {
+    pub async fn find(&self, component: &str, version: &str) -> Result<Option<FoundArtifact>, Fault> {
         let repository = self.repository(component)?;
-        let tag: Selector = tag_of_version(version).parse().map_err(|why| {
+        let tag: ArtifactSelector = tag_of_version(version).parse().map_err(|why| {
             let message =
                 format!("the version {version:?} of the component {component} cannot be in a registry: {why}");
             Fault::invalid(Code::ConfigurationProblem, message)
@@ -109,10 +109,10 @@ impl<P: Pull> Versions<P> {
         };
         check_config(&manifest).map_err(unusable)?;
         let bytes = self.small_blob(&repository, &manifest.config, MOST_OF_A_CONFIG).await?;
-        let layer = Layer::of_descriptor(&manifest, &bytes).map_err(unusable)?;
+        let layer = DescriptorLayer::of_descriptor(&manifest, &bytes).map_err(unusable)?;
         let bytes = self.small_blob(&repository, &layer.blob, MOST_OF_A_DESCRIPTOR).await?;
         let descriptor = layer.text(bytes).map_err(unusable)?;
-        Ok(Some(Found { repository, manifest, descriptor }))
+        Ok(Some(FoundArtifact { repository, manifest, descriptor }))
     }
 
     /// The client and the credentials, for the blobs of what was found.
@@ -120,19 +120,19 @@ impl<P: Pull> Versions<P> {
         (&self.from, &self.keyring)
     }
 
-    async fn small_blob(&self, repository: &Repository, blob: &Descriptor, most: u64) -> Result<Vec<u8>, Fault> {
+    async fn small_blob(&self, repository: &OciRepository, blob: &OciDescriptor, most: u64) -> Result<Vec<u8>, Fault> {
         self.from.small_blob(repository, blob, most, &self.keyring).await
     }
 }
 
 /// The layer of a component version that has its descriptor.
-pub(crate) struct Layer {
+pub(crate) struct DescriptorLayer {
     /// Where it is.
-    pub(crate) blob: Descriptor,
+    pub(crate) blob: OciDescriptor,
     is_archive: bool,
 }
 
-impl Layer {
+impl DescriptorLayer {
     /// Reads the config of a component version's manifest. The error is the end of a sentence.
     pub(crate) fn of_descriptor(manifest: &Manifest, config: &[u8]) -> Result<Self, String> {
         check_config(manifest)?;
@@ -168,9 +168,9 @@ fn check_config(manifest: &Manifest) -> Result<(), String> {
     Err(format!("its config has the media type {:?}", short(media_type)))
 }
 
-impl Found {
+impl FoundArtifact {
     /// The layer behind a `localReference`.
-    pub fn layer(&self, digest: &ContentDigest) -> Option<&Descriptor> {
+    pub fn layer(&self, digest: &ContentDigest) -> Option<&OciDescriptor> {
         self.manifest.layers.iter().find(|layer| layer.digest == *digest)
     }
 }
@@ -202,11 +202,11 @@ fn file_of(bytes: &[u8]) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oci::Settings;
+    use crate::oci::RegistrySettings;
 
-    fn versions(base: &str, mapping: NameMapping) -> Versions {
-        let client = Arc::new(Client::new(Settings::default()).expect("a client"));
-        Versions::new(client, Arc::default(), base, mapping).expect("an address")
+    fn versions(base: &str, mapping: NameMapping) -> RegistryVersions {
+        let client = Arc::new(Client::new(RegistrySettings::default()).expect("a client"));
+        RegistryVersions::new(client, Arc::default(), base, mapping).expect("an address")
     }
 
     #[test]
@@ -233,9 +233,9 @@ mod tests {
             fault.to_string().starts_with("the component \"example.org/../a\" cannot be in a registry: "),
             "{fault}"
         );
-        let client = Arc::new(Client::new(Settings::default()).expect("a client"));
+        let client = Arc::new(Client::new(RegistrySettings::default()).expect("a client"));
         for base in ["", "r.example/A", "ftp://r.example", "user@r.example"] {
-            let fault = Versions::new(Arc::clone(&client), Arc::default(), base, NameMapping::UrlPath).err();
+            let fault = RegistryVersions::new(Arc::clone(&client), Arc::default(), base, NameMapping::UrlPath).err();
             let fault = fault.expect("no address").to_string();
             assert!(fault.starts_with("the repository context: "), "{fault}");
         }

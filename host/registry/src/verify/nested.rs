@@ -11,36 +11,36 @@ use crate::graph::Graph;
 /// The descriptors of the graph with all their digests, from the bottom up: what stands in the signed one goes before
 /// what a descriptor says of itself, and what it says of a descriptor has to be what comes out.
 pub(super) fn completed(graph: &Graph, signature: &Digest) -> Result<Vec<Arc<Descriptor>>, Fault> {
-    let mut work = Work { graph, signature, done: vec![Progress::Open; graph.nodes.len()] };
+    let mut work = NestedWork { graph, signature, done: vec![NestedProgress::Open; graph.nodes.len()] };
     (0..graph.nodes.len()).map(|index| work.complete(index)).collect()
 }
 
 #[derive(Clone)]
-enum Progress {
+enum NestedProgress {
     Open,
     /// Something below it is being completed.
     Begun,
     Done(Arc<Descriptor>),
 }
 
-struct Work<'a> {
+struct NestedWork<'a> {
     graph: &'a Graph,
     signature: &'a Digest,
-    done: Vec<Progress>,
+    done: Vec<NestedProgress>,
 }
 
-impl Work<'_> {
+impl NestedWork<'_> {
     /// As deep as references go: the graph bounds that.
     fn complete(&mut self, index: usize) -> Result<Arc<Descriptor>, Fault> {
         let (root, node) = (self.graph.root(), self.graph.nodes.get(index).unwrap_or(self.graph.root()));
         match self.done.get(index) {
-            Some(Progress::Done(descriptor)) => return Ok(Arc::clone(descriptor)),
-            Some(Progress::Begun) => {
+            Some(NestedProgress::Done(descriptor)) => return Ok(Arc::clone(descriptor)),
+            Some(NestedProgress::Begun) => {
                 let why =
                     format!("{} refers to itself, directly or through others: no digest is for that", node.descriptor);
                 return Err(refused(&root.descriptor, &why));
             }
-            Some(Progress::Open) | None => self.mark(index, Progress::Begun),
+            Some(NestedProgress::Open) | None => self.mark(index, NestedProgress::Begun),
         }
         let mut references = Vec::new();
         for below in &node.references {
@@ -49,11 +49,11 @@ impl Work<'_> {
         }
         let above = root.descriptor.nested_digests_of(&node.descriptor).filter(|_| index > 0);
         let descriptor = Arc::new(node.descriptor.completed(above, &references));
-        self.mark(index, Progress::Done(Arc::clone(&descriptor)));
+        self.mark(index, NestedProgress::Done(Arc::clone(&descriptor)));
         Ok(descriptor)
     }
 
-    fn mark(&mut self, index: usize, progress: Progress) {
+    fn mark(&mut self, index: usize, progress: NestedProgress) {
         if let Some(place) = self.done.get_mut(index) {
             *place = progress;
         }

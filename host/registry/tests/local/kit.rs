@@ -16,7 +16,7 @@ use orangery_core::{
 use orangery_ocm::{
     ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, SignaturePolicy, VersionReference,
 };
-use orangery_registry::{Repositories, Settings, oci};
+use orangery_registry::{Repositories, RepositorySettings, oci};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -59,11 +59,11 @@ impl Host {
 
 pub(crate) fn repositories(folder: &Path) -> Repositories {
     fs::create_dir_all(folder.join("components")).unwrap();
-    let settings = Settings {
+    let settings = RepositorySettings {
         folders: vec![folder.join("components")],
         cache: folder.join("cache"),
         cache_bytes: 64 << 20,
-        oci: oci::Settings::default(),
+        oci: oci::RegistrySettings::default(),
         signatures: SignaturePolicy::default(),
     };
     Repositories::new(settings).unwrap()
@@ -96,7 +96,7 @@ pub(crate) fn descriptor(name: &str, version: &str, references: &[(&str, &str, &
 /// The same in schema v3alpha1.
 pub(crate) fn in_v3(document: &Value) -> Value {
     let descriptor = orangery_ocm::Descriptor::parse(document).unwrap();
-    descriptor.render(orangery_ocm::Schema::V3Alpha1)
+    descriptor.render(orangery_ocm::DescriptorSchema::V3Alpha1)
 }
 
 pub(crate) fn resource(name: &str, type_: &str, access: Value) -> Value {

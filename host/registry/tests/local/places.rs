@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, INLINE_LABEL, ResourceReference, Schema};
+use orangery_ocm::{
+    ComponentRequest, ComponentSource, ComponentVersions, DescriptorSchema, INLINE_LABEL, ResourceReference,
+};
 use serde_json::{Value, json};
 
 use crate::kit::*;
@@ -21,7 +23,7 @@ async fn is_whole(host: &Host, context: Value) {
     let shop = host.open(context, "example.com/shop", "1.0.0+b1").await.unwrap();
     let names: Vec<String> = shop.descriptors().iter().map(|descriptor| descriptor.to_string()).collect();
     assert_eq!(names, ["example.com/shop:1.0.0+b1", "example.com/db:2.0.0"]);
-    assert_eq!((shop.schema(), shop.descriptors()[1].schema), (Schema::V2, Schema::V3Alpha1));
+    assert_eq!((shop.schema(), shop.descriptors()[1].schema), (DescriptorSchema::V2, DescriptorSchema::V3Alpha1));
     let files = shop.blueprint(&ResourceReference::named("bp")).await.unwrap();
     assert_eq!(files.read("blueprint.yaml").unwrap(), BLUEPRINT);
     assert_eq!(files.list("templates").unwrap(), ["a.yaml"]);
@@ -125,7 +127,7 @@ async fn an_inline_descriptor_has_its_blobs_and_references_in_its_repository_con
     shop(&mut archive);
     archive.write_folder(&host.components().join("a"));
     let stored = host.open(transport("a"), "example.com/shop", "1.0.0+b1").await.unwrap();
-    let mut inline = stored.descriptor().render(Schema::V2);
+    let mut inline = stored.descriptor().render(DescriptorSchema::V2);
     inline["component"]["repositoryContexts"] = json!([{ "type": "ignored" }, transport("a")]);
     let opened = host.repositories.open(&ComponentRequest::of(ComponentSource::Inline(inline))).await.unwrap();
     assert_eq!(opened.descriptors().len(), 2);

@@ -31,7 +31,7 @@ const PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 fn reading(servers: &[&Server], credentials: &Credentials) -> (Arc<dyn Artifacts>, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let plain_http = servers.iter().map(|server| server.address.to_string()).collect();
-    let settings = oci::Settings { limits: limits(), plain_http, ..oci::Settings::default() };
+    let settings = oci::RegistrySettings { limits: limits(), plain_http, ..oci::RegistrySettings::default() };
     (start_with(&folder, settings).artifacts(credentials).expect("artifacts"), folder)
 }
 
@@ -210,7 +210,7 @@ async fn an_authority_of_a_chart_repository_is_trusted_for_it_alone() {
     assert!(fault.contains("certificate"), "{fault}");
 }
 
-fn pem_of(settings: &oci::Settings) -> String {
+fn pem_of(settings: &oci::RegistrySettings) -> String {
     let text = data_encoding::BASE64.encode(settings.certificates.first().expect("a certificate"));
     let lines: Vec<_> = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect();
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
@@ -251,7 +251,7 @@ async fn a_resource_is_found_by_its_key_in_all_that_its_component_refers_to() {
     request.credentials = of_charts(vec![login(&repository.address.to_string(), "Bearer one")]);
     let plain_http = [repository.address.to_string()].into();
     let folder = tempfile::tempdir().expect("a folder");
-    let settings = oci::Settings { limits: limits(), plain_http, ..oci::Settings::default() };
+    let settings = oci::RegistrySettings { limits: limits(), plain_http, ..oci::RegistrySettings::default() };
     let version = start_with(&folder, settings).open(&request).await.expect("a component");
     let found = version.keyed(&key("example.org/inline", "far")).await.expect("an answer").expect("found");
     assert_eq!(read(Ok(found)).await, chart("ours"));

@@ -9,7 +9,7 @@ use orangery_ocm::{
     ComponentReference, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions, Credentials,
     ResourceReference, Secret, SignaturePolicy, VersionReference, media,
 };
-use orangery_registry::{Repositories, Settings, oci};
+use orangery_registry::{Repositories, RepositorySettings, oci};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -137,9 +137,9 @@ fn repositories(registry: &RealRegistry) -> (Repositories, TempDir) {
 }
 
 /// With a cache in this folder, as a start of the host opens it.
-pub(crate) fn opened(oci: oci::Settings, folder: &TempDir) -> Repositories {
+pub(crate) fn opened(oci: oci::RegistrySettings, folder: &TempDir) -> Repositories {
     let (cache, signatures) = (folder.path().to_owned(), SignaturePolicy::default());
-    let settings = Settings { folders: Vec::new(), cache, cache_bytes: 64 << 20, oci, signatures };
+    let settings = RepositorySettings { folders: Vec::new(), cache, cache_bytes: 64 << 20, oci, signatures };
     Repositories::new(settings).expect("repositories")
 }
 

@@ -25,7 +25,7 @@ const PLACE: &str = "resource far of example.org/inline:1.0.0: ";
 fn naming(servers: &[&Server]) -> (Repositories, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let plain_http = servers.iter().map(|server| server.address.to_string()).collect();
-    let settings = oci::Settings { limits: limits(), plain_http, ..oci::Settings::default() };
+    let settings = oci::RegistrySettings { limits: limits(), plain_http, ..oci::RegistrySettings::default() };
     (start_with(&folder, settings), folder)
 }
 

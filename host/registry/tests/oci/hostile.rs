@@ -8,7 +8,7 @@ use axum::{
     http::{Response, header},
 };
 use orangery_core::error::{Code, Fault};
-use orangery_registry::oci::{Client, Settings};
+use orangery_registry::oci::{Client, RegistrySettings};
 use tokio::time::Instant;
 
 use crate::server::{
@@ -271,7 +271,11 @@ async fn http_is_for_this_machine_and_for_what_the_operator_names() {
     let plain = "http://r.invalid/a:1".parse().expect("a reference");
     let fault = client.manifest(&plain, &Default::default()).await.expect_err("refused");
     assert!(fault.to_string().contains("http:// is refused for r.invalid"), "{fault}");
-    let named = Settings { limits: limits(), plain_http: ["r.invalid".to_owned()].into(), ..Settings::default() };
+    let named = RegistrySettings {
+        limits: limits(),
+        plain_http: ["r.invalid".to_owned()].into(),
+        ..RegistrySettings::default()
+    };
     let fault = Client::new(named).expect("a client").manifest(&plain, &Default::default()).await;
     let fault = fault.expect_err("there is no such host");
     assert!(fault.to_string().contains("cannot be reached"), "{fault}");
@@ -329,7 +333,7 @@ async fn who_is_asked_with_tls_leads_nobody_out_of_it() {
         assert!(matches!(fault, Fault::Invalid(_)) && fault.to_string().contains(&expected), "{fault}");
         assert_eq!(inside.seen().len(), 0);
         // Whom the operator names may be asked so.
-        let named = Settings { plain_http: [inside.address.to_string()].into(), ..settings };
+        let named = RegistrySettings { plain_http: [inside.address.to_string()].into(), ..settings };
         let outcome = Client::new(named).expect("a client").manifest(&reference, &Default::default()).await;
         assert!(!outcome.is_err_and(|fault| fault.to_string().contains("asked with TLS")));
     }

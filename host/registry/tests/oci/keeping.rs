@@ -165,7 +165,7 @@ async fn an_artifact_is_handed_to_templates_as_one_archive() {
     let version = host.open(&inline(&json!({"type": "ociArtifact", "imageReference": image("1")}))).await.expect("it");
     let content = version.content(&ResourceReference::named("far")).await.expect("an archive");
     assert_eq!(content.media_type, "application/vnd.oci.image.manifest.v1+tar+gzip");
-    let limits = orangery_registry::archive::Limits::BLUEPRINT;
+    let limits = orangery_registry::archive::ArchiveLimits::BLUEPRINT;
     let files = orangery_registry::archive::files(&content.bytes, limits).expect("an archive");
     let files: Vec<_> = files.iter().map(|(name, bytes)| (name.as_str(), String::from_utf8_lossy(bytes))).collect();
     let expected_index = json!({

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orangery_core::error::{Code, Fault};
 use orangery_ocm::NameMapping;
-use orangery_registry::oci::{Client, Found, Keyring, Settings, Versions};
+use orangery_registry::oci::{Client, FoundArtifact, Keyring, RegistrySettings, RegistryVersions};
 use serde_json::{Value, json};
 
 use crate::registry::{PASSWORD, RealRegistry};
@@ -50,10 +50,10 @@ async fn push(registry: &RealRegistry, repository: &str, tag: &str, form: (&str,
     blob
 }
 
-fn versions(registry: &RealRegistry, path: &str, mapping: NameMapping) -> Versions {
+fn versions(registry: &RealRegistry, path: &str, mapping: NameMapping) -> RegistryVersions {
     let client = Client::new(registry.settings()).expect("a client");
     let base = format!("{}/{path}", registry.host);
-    Versions::new(Arc::new(client), Arc::new(registry.keyring(PASSWORD)), &base, mapping).expect("an address")
+    RegistryVersions::new(Arc::new(client), Arc::new(registry.keyring(PASSWORD)), &base, mapping).expect("an address")
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn component_versions_are_found_in_all_forms_with_their_blobs() {
         let blob = push(&registry, &repository.path, "1.0.0-rc.1.build-7", form, &descriptor).await;
 
         let found = versions.find("example.org/app", "1.0.0-rc.1+7").await.expect("an answer").expect("the version");
-        let Found { descriptor: text, manifest, repository: place } = &found;
+        let FoundArtifact { descriptor: text, manifest, repository: place } = &found;
         assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), descriptor, "{form:?}");
         assert_eq!((place, manifest.layers.len()), (&repository, 2));
 
@@ -122,7 +122,7 @@ async fn a_wrong_password_a_foreign_certificate_and_a_dead_registry_are_told_apa
     let missing = trusting.manifest(&reference, &registry.keyring(PASSWORD)).await.expect_err("there is no artifact");
     assert!(missing.to_string().contains("404 to a request with the credentials in Secret team/pull"), "{missing}");
 
-    let strange = Client::new(Settings::default()).expect("a client");
+    let strange = Client::new(RegistrySettings::default()).expect("a client");
     let refused = strange.manifest(&reference, &registry.keyring(PASSWORD)).await.expect_err("a foreign authority");
     assert!(matches!(refused, Fault::Invalid(_)), "{refused}");
     let expected = format!("the certificate of {} is not accepted: ", registry.host);

@@ -12,7 +12,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use orangery_core::digest::sha256;
-use orangery_registry::oci::{DockerConfig, Keyring, Settings};
+use orangery_registry::oci::{DockerConfig, Keyring, RegistrySettings};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use serde_json::{Value, json};
@@ -65,8 +65,8 @@ impl RealRegistry {
     }
 
     /// What an operator writes to trust it.
-    pub(crate) fn settings(&self) -> Settings {
-        Settings::default().with_certificates(self.authority().as_bytes()).expect("a certificate")
+    pub(crate) fn settings(&self) -> RegistrySettings {
+        RegistrySettings::default().with_certificates(self.authority().as_bytes()).expect("a certificate")
     }
 
     /// The certificate authority that signed its certificate, in PEM.

@@ -26,7 +26,9 @@ use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
     error::Fault,
 };
-use orangery_registry::oci::{Client, Keyring, Limits, Manifest, Reference, Repository, Settings};
+use orangery_registry::oci::{
+    ArtifactReference, Client, Keyring, Manifest, OciRepository, PullLimits, RegistrySettings,
+};
 use rustls::{ServerConfig, pki_types::PrivateKeyDer};
 use serde_json::json;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -68,7 +70,7 @@ impl Server {
     }
 
     /// The same with TLS; the second answer is what an operator writes to trust it.
-    pub(crate) async fn start_with_tls<A, F>(answer: A) -> (Self, Settings)
+    pub(crate) async fn start_with_tls<A, F>(answer: A) -> (Self, RegistrySettings)
     where
         A: Fn(Request) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
@@ -95,7 +97,7 @@ impl Server {
                 });
             }
         });
-        let settings = Settings { limits: limits(), ..Settings::default() };
+        let settings = RegistrySettings { limits: limits(), ..RegistrySettings::default() };
         let settings = settings.with_certificates(made.cert.pem().as_bytes()).expect("a certificate");
         (Self { address, seen, task }, settings)
     }
@@ -104,11 +106,11 @@ impl Server {
         self.seen.lock().expect("a lock").clone()
     }
 
-    pub(crate) fn repository(&self) -> Repository {
+    pub(crate) fn repository(&self) -> OciRepository {
         format!("http://{}/team/app", self.address).parse().expect("a repository")
     }
 
-    pub(crate) fn reference(&self, selector: &str) -> Reference {
+    pub(crate) fn reference(&self, selector: &str) -> ArtifactReference {
         format!("http://{}/team/app{selector}", self.address).parse().expect("a reference")
     }
 }
@@ -130,8 +132,8 @@ where
 }
 
 /// Limits that a test reaches soon.
-pub(crate) fn limits() -> Limits {
-    Limits {
+pub(crate) fn limits() -> PullLimits {
+    PullLimits {
         manifest: 64 * 1024,
         blob: 256 * 1024,
         connect: Duration::from_secs(5),
@@ -143,7 +145,7 @@ pub(crate) fn limits() -> Limits {
 }
 
 pub(crate) fn client() -> Client {
-    Client::new(Settings { limits: limits(), ..Settings::default() }).expect("a client")
+    Client::new(RegistrySettings { limits: limits(), ..RegistrySettings::default() }).expect("a client")
 }
 
 pub(crate) async fn manifest(client: &Client, server: &Server) -> Result<Arc<Manifest>, Fault> {

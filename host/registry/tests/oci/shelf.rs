@@ -8,7 +8,7 @@ use std::{
 use axum::{extract::Request, http::StatusCode};
 use orangery_core::digest::sha256;
 use orangery_ocm::{ComponentRequest, ComponentSource, SignaturePolicy, VersionReference};
-use orangery_registry::{Repositories, Settings, oci};
+use orangery_registry::{Repositories, RepositorySettings, oci};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -109,11 +109,11 @@ pub(crate) fn local(name: &str, blob: &Value) -> Value {
 
 /// A start of the host with this cache, and short limits.
 pub(crate) fn start(folder: &TempDir) -> Repositories {
-    start_with(folder, oci::Settings { limits: limits(), ..oci::Settings::default() })
+    start_with(folder, oci::RegistrySettings { limits: limits(), ..oci::RegistrySettings::default() })
 }
 
-pub(crate) fn start_with(folder: &TempDir, oci: oci::Settings) -> Repositories {
+pub(crate) fn start_with(folder: &TempDir, oci: oci::RegistrySettings) -> Repositories {
     let (cache, signatures) = (folder.path().to_owned(), SignaturePolicy::default());
-    Repositories::new(Settings { folders: Vec::new(), cache, cache_bytes: 64 << 20, oci, signatures })
+    Repositories::new(RepositorySettings { folders: Vec::new(), cache, cache_bytes: 64 << 20, oci, signatures })
         .expect("repositories")
 }

@@ -2,7 +2,7 @@
 
 use orangery_core::error::Fault;
 use orangery_ocm::{
-    Artifact, Child, ComponentSource, Components, Content, Descriptor, Files, ResourceKey, ResourceReference,
+    Artifact, Child, ComponentSource, Components, Descriptor, Files, ResourceContent, ResourceKey, ResourceReference,
     VersionReference,
 };
 
@@ -59,7 +59,7 @@ impl ComponentVersion for Version {
         no()
     }
 
-    fn content<'a>(&'a self, _: &'a ResourceReference) -> BoxFuture<'a, Result<Content, Fault>> {
+    fn content<'a>(&'a self, _: &'a ResourceReference) -> BoxFuture<'a, Result<ResourceContent, Fault>> {
         no()
     }
 

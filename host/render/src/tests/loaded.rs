@@ -6,25 +6,25 @@ use orangery_ocm::Nothing;
 
 use super::{component::Version, *};
 
-fn reach() -> Reach {
+fn reach() -> TemplateAccess {
     let chance = JobChance { now: "2026-01-01T00:00:00Z".parse().unwrap(), seed: [7; 32] };
-    Reach { artifacts: Arc::new(Nothing), kubeconfigs: Arc::new(Nothing), chance }
+    TemplateAccess { artifacts: Arc::new(Nothing), kubeconfigs: Arc::new(Nothing), chance }
 }
 
-fn opened() -> Opened {
+fn opened() -> OpenedComponent {
     let overwritten = Some(Ok("a -> b".to_owned()));
-    Opened { version: Arc::from(Version::of(&[]).unwrap()), source: json!({"inline": "d"}), overwritten }
+    OpenedComponent { version: Arc::from(Version::of(&[]).unwrap()), source: json!({"inline": "d"}), overwritten }
 }
 
-fn loaded(blueprint: &str, opened: Option<Opened>) -> Result<Loaded, LoadError> {
+fn loaded(blueprint: &str, opened: Option<OpenedComponent>) -> Result<LoadedBlueprint, LoadError> {
     let files = FileSystem::parse(&json!({"blueprint.yaml": blueprint})).unwrap();
-    Loaded::new(Arc::new(files), json!({"inline": "b"}), opened, reach())
+    LoadedBlueprint::new(Arc::new(files), json!({"inline": "b"}), opened, reach())
 }
 
 #[test]
 fn without_a_component_version_templates_see_none() {
     let loaded = loaded("{}", None).unwrap();
-    let expected = Definitions {
+    let expected = InputDefinitions {
         blueprint: json!({"inline": "b"}),
         component_descriptor: None,
         descriptor: Value::Null,
@@ -39,7 +39,7 @@ fn the_blueprint_chooses_the_schema_of_the_descriptors_that_templates_see() {
     let seen = |blueprint: &str| {
         let loaded = loaded(blueprint, Some(opened())).unwrap();
         assert_eq!(loaded.overwritten, opened().overwritten);
-        let Definitions { component_descriptor, descriptor, components, .. } = loaded.definitions;
+        let InputDefinitions { component_descriptor, descriptor, components, .. } = loaded.definitions;
         assert_eq!(component_descriptor, Some(json!({"inline": "d"})));
         let all = components.get("components").unwrap_or(&components);
         assert_eq!(*all, json!([descriptor]), "its own is the first of all");

@@ -1,7 +1,7 @@
 //! Executions of type `Wasm`: the engine comes from the blueprint, in any of the lists.
 
 use orangery_core::error::Fault;
-use orangery_ocm::{Artifacts, ComponentReference, Found};
+use orangery_ocm::{ArtifactFuture, Artifacts, ComponentReference};
 
 use super::*;
 
@@ -15,15 +15,15 @@ impl Artifacts for Registry {
         Box::pin(async { answer })
     }
 
-    fn oci<'a>(&'a self, _: &'a str) -> Found<'a> {
+    fn oci<'a>(&'a self, _: &'a str) -> ArtifactFuture<'a> {
         unreachable!("blueprints read components alone")
     }
 
-    fn url<'a>(&'a self, _: &'a str) -> Found<'a> {
+    fn url<'a>(&'a self, _: &'a str) -> ArtifactFuture<'a> {
         unreachable!("blueprints read components alone")
     }
 
-    fn helm_repository<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> Found<'a> {
+    fn helm_repository<'a>(&'a self, _: &'a str, _: &'a str, _: &'a str) -> ArtifactFuture<'a> {
         unreachable!("blueprints read components alone")
     }
 }

@@ -90,7 +90,7 @@ fn every_family_is_described_once_and_every_sample_has_a_value() {
 
 #[test]
 fn label_values_are_escaped() {
-    let mut page = Page::default();
+    let mut page = MetricsText::default();
     page.sample("x", &[("a", "quote \" backslash \\ line \n"), ("b", "")], 1).unwrap();
     assert_eq!(page.text, "x{a=\"quote \\\" backslash \\\\ line \\n\",b=\"\"} 1\n");
 }

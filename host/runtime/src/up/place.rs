@@ -18,13 +18,13 @@ const DATA: &str = ".orangery";
 
 /// Where a server keeps what it keeps.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ServerLocation {
     /// `None` keeps everything in memory.
     data: Option<PathBuf>,
     kubeconfig: PathBuf,
 }
 
-impl Place {
+impl ServerLocation {
     /// The data folder, or memory. The kubeconfig lies in the data folder; for a server in memory, in a private folder
     /// under `XDG_RUNTIME_DIR` or the folder for temporary files, removed with the value.
     pub(super) fn choose(arguments: &Up) -> Result<Self, UpError> {
@@ -62,7 +62,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ServerLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.data {
             Some(data) => write!(f, "data in {}", data.display()),
@@ -71,7 +71,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ServerLocation {
     fn drop(&mut self) {
         if self.data.is_none()
             && let Some(folder) = self.kubeconfig.parent()
@@ -104,9 +104,9 @@ mod tests {
 
     use super::*;
 
-    fn place(arguments: &[&str]) -> Place {
+    fn place(arguments: &[&str]) -> ServerLocation {
         match Cli::try_parse_from([&["orangery", "up"], arguments].concat()).unwrap().command {
-            Command::Up(up) => Place::choose(&up).unwrap(),
+            Command::Up(up) => ServerLocation::choose(&up).unwrap(),
             Command::Run(_) | Command::Plan(_) | Command::Tool(_) => unreachable!("the command is up"),
         }
     }

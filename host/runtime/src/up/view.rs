@@ -6,7 +6,7 @@ use kube::{ResourceExt, api::DynamicObject};
 use orangery_api::marks::Operation;
 use orangery_cli::{
     Exit, Terminal,
-    tree::{Kind, Node, Objects, Standing, Tree, live::Live},
+    tree::{NodeKind, NodeState, Objects, Tree, TreeNode, live::Live},
 };
 use orangery_controllers::Stores;
 use orangery_reconcile::{Store, Watched};
@@ -23,48 +23,48 @@ const CHEAP: Duration = Duration::from_millis(1);
 
 /// Which trees are shown and judged.
 #[derive(Debug)]
-pub(super) enum Scope {
+pub(super) enum ViewScope {
     /// All that there are.
     All,
     /// Those of these objects: what else a data folder holds from earlier is neither shown nor judged.
-    Applied(BTreeSet<(Kind, String, String)>),
+    Applied(BTreeSet<(NodeKind, String, String)>),
 }
 
-impl Scope {
+impl ViewScope {
     /// The trees of what was applied.
     pub(super) fn of(applied: &[DynamicObject]) -> Self {
         let roots = applied.iter().filter_map(|object| {
             let kind = match object.types.as_ref()?.kind.as_str() {
-                "Installation" => Kind::Installation,
-                "Execution" => Kind::Execution,
-                "DeployItem" => Kind::DeployItem,
+                "Installation" => NodeKind::Installation,
+                "Execution" => NodeKind::Execution,
+                "DeployItem" => NodeKind::DeployItem,
                 _ => return None,
             };
             Some((kind, object.namespace().unwrap_or_default(), object.name_any()))
         });
-        Scope::Applied(roots.collect())
+        ViewScope::Applied(roots.collect())
     }
 
-    fn has(&self, root: &Node) -> bool {
+    fn has(&self, root: &TreeNode) -> bool {
         match self {
-            Scope::All => true,
-            Scope::Applied(roots) => roots.contains(&(root.kind, root.namespace.clone(), root.name.clone())),
+            ViewScope::All => true,
+            ViewScope::Applied(roots) => roots.contains(&(root.kind, root.namespace.clone(), root.name.clone())),
         }
     }
 }
 
 /// A drawing that follows the stores.
-pub(super) struct View {
+pub(super) struct LiveView {
     stores: Stores,
-    scope: Scope,
+    scope: ViewScope,
     live: Live,
     changed: Arc<Notify>,
     began: Instant,
     tree: Tree,
 }
 
-impl View {
-    pub(super) fn new(stores: Stores, scope: Scope, home: &str) -> Self {
+impl LiveView {
+    pub(super) fn new(stores: Stores, scope: ViewScope, home: &str) -> Self {
         let changed = Arc::new(Notify::new());
         ring_on_change(&stores.installations, &changed);
         ring_on_change(&stores.executions, &changed);
@@ -123,7 +123,7 @@ impl View {
             terminal.error(cause.text());
             exit = Exit::Failed;
         }
-        for root in self.tree.roots.iter().filter(|root| root.standing == Standing::Idle) {
+        for root in self.tree.roots.iter().filter(|root| root.standing == NodeState::Idle) {
             terminal.error(not_started(root));
             exit = Exit::Failed;
         }
@@ -149,14 +149,14 @@ impl View {
     }
 }
 
-fn deploys_nothing(root: &Node) -> bool {
-    root.kind == Kind::Installation && root.standing == Standing::Succeeded && root.children.is_empty()
+fn deploys_nothing(root: &TreeNode) -> bool {
+    root.kind == NodeKind::Installation && root.standing == NodeState::Succeeded && root.children.is_empty()
 }
 
-fn not_started(root: &Node) -> String {
+fn not_started(root: &TreeNode) -> String {
     let (kind, namespace, name) = (root.kind.as_str(), &root.namespace, &root.name);
     let (operation, command) = match root.kind {
-        Kind::DeployItem => (Operation::TestReconcile, String::new()),
+        NodeKind::DeployItem => (Operation::TestReconcile, String::new()),
         _ => (Operation::Reconcile, format!(", or run orangery reconcile {name} -n {namespace}")),
     };
     format!(

@@ -12,14 +12,14 @@ pub(super) const USUAL_KEY: &str = "authHeader";
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Credentials {
-    auths: Vec<Auth>,
+struct ChartCredentials {
+    auths: Vec<ChartAuth>,
 }
 
 /// One entry.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Auth {
+pub(super) struct ChartAuth {
     pub(super) url: String,
     #[serde(rename = "customCAData")]
     pub(super) custom_ca_data: String,
@@ -36,10 +36,10 @@ pub(super) struct SecretRef {
 }
 
 /// The entries of a Context; the error is the end of a sentence about them.
-pub(super) fn auths(context: &Context) -> Result<Vec<Auth>, String> {
+pub(super) fn auths(context: &Context) -> Result<Vec<ChartAuth>, String> {
     let Some(written) = context.spec.configurations.get(CONFIGURATION) else { return Ok(Vec::new()) };
     // Where it is wrong, and nothing of what stands there: it may be a password.
-    let read: Result<Credentials, _> = lenient::decode(written);
+    let read: Result<ChartCredentials, _> = lenient::decode(written);
     read.map(|credentials| credentials.auths).map_err(|_| {
         "have another form than auths: [{url, authHeader or secretRef, customCAData}]; correct them".to_owned()
     })

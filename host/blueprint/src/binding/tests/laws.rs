@@ -42,7 +42,7 @@ proptest! {
         data in collection::vec(data_import(), 0..3),
         targets in collection::vec(target_import(), 0..3),
     ) {
-        let of = Imports { data, targets };
+        let of = ImportBindings { data, targets };
         prop_assert_eq!(imports(serde_json::to_value(&of).unwrap()), of);
     }
 
@@ -60,8 +60,8 @@ proptest! {
         data in collection::vec(data_import(), 0..3),
         targets in collection::vec(target_import(), 0..3),
     ) {
-        let of = Imports { data, targets };
-        if check(&of, &Exports::default()).is_ok() {
+        let of = ImportBindings { data, targets };
+        if check(&of, &ExportBindings::default()).is_ok() {
             let names: Vec<&str> = of.data.iter().map(|import| import.name.as_str())
                 .chain(of.targets.iter().map(|import| import.name.as_str()))
                 .collect();

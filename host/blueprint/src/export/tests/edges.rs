@@ -18,7 +18,7 @@ fn records_stand_in_the_order_listed_data_before_targets() {
 fn a_null_of_data_is_a_value() {
     let exports = listed(json!({"data": [{"name": "e", "dataRef": "x"}]}));
     let records = records(&exports, &map(json!({"e": null})), &SCOPE).unwrap();
-    assert_eq!(records[0].content, Content::Data(Value::Null));
+    assert_eq!(records[0].content, RecordContent::Data(Value::Null));
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn target_templates_are_read_whatever_the_case_of_their_fields() {
     let exports = listed(json!({"targets": [{"name": "t", "target": "out"}]}));
     let records = records(&exports, &map(json!({"t": target})), &SCOPE).unwrap();
     let spec = json!({"type": "x/cluster", "config": {"Kept": 1}, "secretRef": {"name": "s"}});
-    assert_eq!(records[0].content, Content::Target(TargetContent { spec, ..TargetContent::default() }));
+    assert_eq!(records[0].content, RecordContent::Target(TargetContent { spec, ..TargetContent::default() }));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn the_first_defined_export_at_fault_is_told() {
 
 #[test]
 fn a_foreign_target_is_told_as_target() {
-    let content = Content::Target(TargetContent::default());
+    let content = RecordContent::Target(TargetContent::default());
     let record = SCOPE.record(Purpose::Export, "k", None, content);
     let error = ExportError::ForeignObject {
         kind: "Target",

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Blueprint, FileSystem,
-    binding::{Exports, Imports},
+    binding::{ExportBindings, ImportBindings},
     export,
     import::{DataValue, Imported, Sources, TargetObject, bind, copies, imports_hash, read},
-    record::{Content, Place, Record, Scope},
+    record::{Record, RecordContent, RecordWriter, TargetPosition},
     schema::Schemas,
 };
 
@@ -64,8 +64,8 @@ fn named<const N: usize>(names: [&str; N]) -> BTreeMap<String, TargetObject> {
     names.map(|name| (name.to_owned(), target(name))).into()
 }
 
-fn root(installation: &str) -> Scope<'_> {
-    Scope { namespace: "ns", installation, parent: None, job: "job" }
+fn root(installation: &str) -> RecordWriter<'_> {
+    RecordWriter { namespace: "ns", installation, parent: None, job: "job" }
 }
 
 /// What the golden files show of a record: its name, its context and its hash.
@@ -82,10 +82,10 @@ struct Run {
 }
 
 #[track_caller]
-fn run(blueprint: &str, imports: Value, mapped: Value, scope: &Scope<'_>, of: &Namespace) -> Run {
+fn run(blueprint: &str, imports: Value, mapped: Value, scope: &RecordWriter<'_>, of: &Namespace) -> Run {
     let files = FileSystem::parse(&json!({"blueprint.yaml": blueprint})).unwrap();
     let blueprint = Blueprint::parse(&files).unwrap();
-    let imports: Imports = serde_json::from_value(imports).unwrap();
+    let imports: ImportBindings = serde_json::from_value(imports).unwrap();
     let imported = read(&imports, scope, of).unwrap();
     let schemas = Schemas { local_types: &blueprint.local_types, files: &files, resources: &BTreeMap::new() };
     let values = bind(&blueprint.imports, &imported, mapped.as_object().unwrap(), &schemas, scope).unwrap();
@@ -131,7 +131,7 @@ fn data_mappings() {
     );
     answered.insert("mapped".to_owned(), json!({"from": "pre-x-suffix"}));
     let listed = json!({"data": [{"name": "e", "dataRef": "e-out"}, {"name": "mapped", "dataRef": "m-out"}]});
-    let exports: Exports = serde_json::from_value(listed).unwrap();
+    let exports: ExportBindings = serde_json::from_value(listed).unwrap();
     assert_eq!(
         shown(&export::records(&exports, &answered, &scope).unwrap()),
         [
@@ -162,17 +162,17 @@ fn target_list() {
     assert_eq!(
         places,
         [
-            ("nktqvqovojenu5rxkhlbsrgpeytkmqum", Some(Place::Index(0))),
-            ("67v6j6wkfbqxtmnsjavaptwzonkkwo2q", Some(Place::Index(1))),
-            ("gwlggjlqpsqpaqvl3pakz7ubj6nxbjst", Some(Place::Index(2))),
+            ("nktqvqovojenu5rxkhlbsrgpeytkmqum", Some(TargetPosition::Index(0))),
+            ("67v6j6wkfbqxtmnsjavaptwzonkkwo2q", Some(TargetPosition::Index(1))),
+            ("gwlggjlqpsqpaqvl3pakz7ubj6nxbjst", Some(TargetPosition::Index(2))),
         ]
     );
     let kubeconfigs: Vec<_> = run
         .kept
         .iter()
         .map(|record| match &record.content {
-            Content::Target(target) => target.spec["config"]["kubeconfig"].clone(),
-            Content::Data(_) => Value::Null,
+            RecordContent::Target(target) => target.spec["config"]["kubeconfig"].clone(),
+            RecordContent::Data(_) => Value::Null,
         })
         .collect();
     assert_eq!(kubeconfigs, [json!("t-b"), json!("t-a"), json!("t-c")]);
@@ -183,7 +183,7 @@ fn target_list() {
 fn target_list_of_the_parent() {
     let at = |name: &str, index: usize| TargetObject { index: Some(index), ..target(name) };
     let namespace = Namespace { kept: vec![at("third", 2), at("first", 0), at("second", 1)], ..Namespace::default() };
-    let scope = Scope { namespace: "ns", installation: "sub-fhlbt", parent: Some("root"), job: "job" };
+    let scope = RecordWriter { namespace: "ns", installation: "sub-fhlbt", parent: Some("root"), job: "job" };
     let run = run(
         "imports: [{name: clusters, type: targetList, targetType: kubernetes-cluster}]",
         json!({"targets": [{"name": "clusters", "targetListRef": "clusters"}]}),
@@ -240,7 +240,7 @@ fn sub_installation() {
     let copy = TargetObject { owner: Some("root".to_owned()), ..target("copy") };
     let name = orangery_core::name::object_name("Inst.root", "cluster");
     let namespace = Namespace { targets: BTreeMap::from([(name, copy)]), ..Namespace::default() };
-    let scope = Scope { namespace: "ns", installation: "sub-pq45q", parent: Some("root"), job: "job" };
+    let scope = RecordWriter { namespace: "ns", installation: "sub-pq45q", parent: Some("root"), job: "job" };
     let run = run(
         "imports: [{name: cluster, type: target, targetType: kubernetes-cluster}]",
         json!({"targets": [{"name": "cluster", "target": "cluster"}]}),
@@ -249,7 +249,8 @@ fn sub_installation() {
         &namespace,
     );
     assert_eq!(imports_hash(&run.imported), "e33d3b041a7833ac77c1dea46466e2adb9980dd5");
-    let exports: Exports = serde_json::from_value(json!({"data": [{"name": "res", "dataRef": "subres"}]})).unwrap();
+    let exports: ExportBindings =
+        serde_json::from_value(json!({"data": [{"name": "res", "dataRef": "subres"}]})).unwrap();
     let values = json!({"res": "value"}).as_object().unwrap().clone();
     let records = export::records(&exports, &values, &scope).unwrap();
     let expected = orangery_core::name::object_name("Inst.root", "subres");

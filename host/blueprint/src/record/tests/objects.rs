@@ -4,24 +4,25 @@ use proptest::{collection, prelude::*};
 
 use super::*;
 
-const ROOT: Scope<'static> = Scope { namespace: "ns", installation: "root", parent: None, job: "j" };
-const CHILD: Scope<'static> = Scope { namespace: "ns", installation: "sub", parent: Some("root"), job: "j" };
+const ROOT: RecordWriter<'static> = RecordWriter { namespace: "ns", installation: "root", parent: None, job: "j" };
+const CHILD: RecordWriter<'static> =
+    RecordWriter { namespace: "ns", installation: "sub", parent: Some("root"), job: "j" };
 
 #[test]
 fn contexts_are_the_parent_s_for_exports_and_its_own_for_imports() {
-    let contexts = |scope: &Scope<'_>| (scope.context(), scope.own_context());
+    let contexts = |scope: &RecordWriter<'_>| (scope.context(), scope.own_context());
     assert_eq!(contexts(&ROOT), (String::new(), "Inst.root".to_owned()));
     assert_eq!(contexts(&CHILD), ("Inst.root".to_owned(), "Inst.sub".to_owned()));
 }
 
 #[test]
 fn places_are_part_of_the_name_and_not_of_the_key() {
-    let target = || Content::Target(TargetContent { spec: json!({"config": 1}), ..TargetContent::default() });
+    let target = || RecordContent::Target(TargetContent { spec: json!({"config": 1}), ..TargetContent::default() });
     for (place, key) in [
         (None, "k"),
-        (Some(Place::Index(0)), "k[0]"),
-        (Some(Place::Index(12)), "k[12]"),
-        (Some(Place::Key("red".to_owned())), "k[red]"),
+        (Some(TargetPosition::Index(0)), "k[0]"),
+        (Some(TargetPosition::Index(12)), "k[12]"),
+        (Some(TargetPosition::Key("red".to_owned())), "k[red]"),
     ] {
         let expected = Record {
             name: name::object_name("Inst.sub", key),
@@ -41,14 +42,14 @@ fn places_are_part_of_the_name_and_not_of_the_key() {
 #[test]
 fn a_global_key_names_the_object_and_loses_its_mark_in_the_label() {
     for scope in [ROOT, CHILD] {
-        let record = scope.record(Purpose::Export, "#shared", None, Content::Data(json!(1)));
+        let record = scope.record(Purpose::Export, "#shared", None, RecordContent::Data(json!(1)));
         assert_eq!((record.name.as_str(), record.key.as_str()), ("shared", "shared"));
     }
 }
 
 #[test]
 fn the_hash_of_a_target_is_that_of_its_configuration_alone() {
-    let hash = |content: TargetContent| ROOT.record(Purpose::Export, "k", None, Content::Target(content)).hash;
+    let hash = |content: TargetContent| ROOT.record(Purpose::Export, "k", None, RecordContent::Target(content)).hash;
     let with = |spec: Value| TargetContent { spec, ..TargetContent::default() };
     let plain = hash(with(json!({"type": "t", "config": {"k": 1}})));
     let labels = BTreeMap::from([("team".to_owned(), "a".to_owned())]);
@@ -71,7 +72,7 @@ fn a_target_without_spec_or_metadata_is_an_empty_one() {
 #[test]
 fn an_execution_without_items_exports_an_empty_object() {
     let record = execution_exports("e", Map::new());
-    assert_eq!(record.content, Content::Data(json!({})));
+    assert_eq!(record.content, RecordContent::Data(json!({})));
     assert_eq!(record.hash, digest::data_hash(&json!({})));
     assert_eq!(record.name, name::execution_export("e"));
 }
@@ -86,9 +87,9 @@ proptest! {
     ) {
         let mut names = std::collections::BTreeSet::new();
         for key in &keys {
-            for place in [None, Some(Place::Index(index)), Some(Place::Key(map_key.clone()))] {
+            for place in [None, Some(TargetPosition::Index(index)), Some(TargetPosition::Key(map_key.clone()))] {
                 for scope in [ROOT, CHILD] {
-                    let record = scope.record(Purpose::Import, key, place.clone(), Content::Data(json!(1)));
+                    let record = scope.record(Purpose::Import, key, place.clone(), RecordContent::Data(json!(1)));
                     prop_assert!(names.insert(record.name.clone()), "{} stands twice", record.name);
                 }
             }

@@ -12,7 +12,7 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     collection::vec((keys(), keys()), 0..6)
 }
 
-fn forms(drawn: &[Drawn]) -> Vec<(String, Imports, Exports)> {
+fn forms(drawn: &[Drawn]) -> Vec<(String, ImportBindings, ExportBindings)> {
     let data = |keys: &[String]| -> Vec<Value> {
         keys.iter().map(|key| json!({"name": format!("n-{key}"), "dataRef": key})).collect()
     };
@@ -26,7 +26,7 @@ fn forms(drawn: &[Drawn]) -> Vec<(String, Imports, Exports)> {
         .collect()
 }
 
-fn of(forms: &[(String, Imports, Exports)]) -> Vec<Sibling<'_>> {
+fn of(forms: &[(String, ImportBindings, ExportBindings)]) -> Vec<Sibling<'_>> {
     forms.iter().map(|(name, imports, exports)| Sibling { name, imports, exports }).collect()
 }
 
@@ -81,10 +81,10 @@ proptest! {
     #[test]
     fn exporters_are_told_in_the_order_given(drawn in drawn()) {
         let forms = forms(&drawn);
-        let mut expected: BTreeMap<Reference, Vec<&str>> = BTreeMap::new();
+        let mut expected: BTreeMap<SiblingReference, Vec<&str>> = BTreeMap::new();
         for ((name, ..), (_, offered)) in forms.iter().zip(&drawn) {
             for key in offered.iter().collect::<BTreeSet<_>>() {
-                expected.entry(Reference::Data(key.clone())).or_default().push(name);
+                expected.entry(SiblingReference::Data(key.clone())).or_default().push(name);
             }
         }
         prop_assert_eq!(exporters(&of(&forms)), expected);
@@ -95,10 +95,10 @@ proptest! {
 fn references_are_named_with_their_sort() {
     let key = || "k".to_owned();
     let cases = [
-        (Reference::Data(key()), "data k"),
-        (Reference::Target(key()), "target k"),
-        (Reference::TargetList(key()), "target list k"),
-        (Reference::TargetMap(key()), "target map k"),
+        (SiblingReference::Data(key()), "data k"),
+        (SiblingReference::Target(key()), "target k"),
+        (SiblingReference::TargetList(key()), "target list k"),
+        (SiblingReference::TargetMap(key()), "target map k"),
     ];
     for (reference, told) in cases {
         assert_eq!((reference.to_string().as_str(), reference.key()), (told, "k"));

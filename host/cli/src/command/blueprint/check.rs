@@ -8,17 +8,17 @@ use orangery_blueprint::{
     plugins::Plugins,
     rendering::RenderRequest,
     review::{Finding, Review, Severity, ToCheck, judge},
-    template_engine::{Renderer, Surroundings},
+    template_engine::{Renderer, TemplateContext},
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    blueprints::{self, Found},
+    blueprints::{self, FoundBlueprint},
     command::CommandError,
     components,
     exit::Exit,
-    form::Form,
+    form::OutputFormat,
     terminal::{self, Ink, Paint, Terminal},
 };
 
@@ -51,19 +51,19 @@ pub struct Check {
     pub plugins: Option<PathBuf>,
     /// How it is written [default: for people]
     #[arg(short, long, value_enum, value_name = "FORM")]
-    pub output: Option<Form>,
+    pub output: Option<OutputFormat>,
 }
 
 /// The output of `-o json`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct CheckOutput<'a> {
     errors: usize,
     warnings: usize,
-    findings: Vec<Entry<'a>>,
+    findings: Vec<CheckOutputEntry<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct CheckOutputEntry<'a> {
     file: &'a str,
     line: usize,
     column: usize,
@@ -84,7 +84,7 @@ impl Check {
         match self.output {
             Some(form) => {
                 let findings = findings.iter().map(entry).collect();
-                form.write(&Document { errors, warnings, findings }, terminal)?;
+                form.write(&CheckOutput { errors, warnings, findings }, terminal)?;
             }
             None => {
                 for finding in &findings {
@@ -107,10 +107,10 @@ fn number(count: usize, of: &str) -> String {
     format!("{count} {of}{plural}")
 }
 
-fn entry(finding: &Finding) -> Entry<'_> {
+fn entry(finding: &Finding) -> CheckOutputEntry<'_> {
     let Finding { spot, severity, message } = finding;
     let (line, column) = (spot.place.line, spot.place.column);
-    Entry { file: &spot.file, line, column, severity: severity.to_string(), message }
+    CheckOutputEntry { file: &spot.file, line, column, severity: severity.to_string(), message }
 }
 
 fn line(finding: &Finding, ink: Ink) -> String {
@@ -125,7 +125,7 @@ fn line(finding: &Finding, ink: Ink) -> String {
 }
 
 /// All that is to be said of these blueprints.
-async fn findings(found: &[Found], plugins: &dyn Plugins) -> Vec<Finding> {
+async fn findings(found: &[FoundBlueprint], plugins: &dyn Plugins) -> Vec<Finding> {
     let mut findings = Vec::new();
     for one in found {
         let Review { findings: of_structure, templates } = one.review();
@@ -172,7 +172,7 @@ async fn of_template(of: &ToCheck, plugins: &dyn Plugins) -> Vec<Finding> {
         inputs: Value::Object(serde_json::Map::new()),
         state: None,
     };
-    let surroundings = Surroundings::of_files(of.files.clone());
+    let surroundings = TemplateContext::of_files(of.files.clone());
     match Renderer::check(engine.as_ref(), &request, &surroundings).await {
         Ok(Some(found)) => judge(of, found).findings,
         Ok(None) => vec![of.finding(

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::{
     command::CommandError,
     exit::Exit,
-    form::Form,
+    form::OutputFormat,
     terminal::{Ink, Paint, Terminal},
 };
 
@@ -36,7 +36,7 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
 /// Shows what a component is: its world, its imports held against the grants, its size and digest. Nothing of it runs.
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
-pub struct Inspect {
+pub struct PluginInspect {
     /// The component (.wasm)
     pub file: PathBuf,
     /// Its registration (.yaml), for the grants
@@ -44,13 +44,13 @@ pub struct Inspect {
     pub registration: Option<PathBuf>,
     /// How it is written [default: for people]
     #[arg(short, long, value_enum, value_name = "FORM")]
-    pub output: Option<Form>,
+    pub output: Option<OutputFormat>,
 }
 
 /// The output of `-o json`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct PluginInspectOutput<'a> {
     digest: &'a str,
     size: u64,
     functions: u64,
@@ -73,7 +73,7 @@ struct Import<'a> {
     grant: Option<&'static str>,
 }
 
-impl Inspect {
+impl PluginInspect {
     /// Reads the files and shows what is known.
     pub fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let bytes = read(&self.file)?;
@@ -107,7 +107,7 @@ fn grants(registration: &Path) -> Result<Grants, CommandError> {
     Ok(registration.spec.grants)
 }
 
-fn document<'a>(inspection: &'a Inspection, grants: &Grants) -> Document<'a> {
+fn document<'a>(inspection: &'a Inspection, grants: &Grants) -> PluginInspectOutput<'a> {
     let offers = inspection.needs(grants).into_iter().map(|need| need.offer);
     let imports = inspection.imports.iter().zip(offers).map(|(interface, offer)| {
         let (offer, grant) = match offer {
@@ -119,7 +119,7 @@ fn document<'a>(inspection: &'a Inspection, grants: &Grants) -> Document<'a> {
         };
         Import { interface, offer, grant }
     });
-    Document {
+    PluginInspectOutput {
         digest: &inspection.digest,
         size: inspection.size,
         functions: inspection.functions,
@@ -188,7 +188,11 @@ mod tests {
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     /// Looks into a component: the end, and the output with the folder's path as `DIR`.
-    fn look(component: &[u8], registration: Option<&str>, output: Option<Form>) -> (Result<Exit, String>, String) {
+    fn look(
+        component: &[u8],
+        registration: Option<&str>,
+        output: Option<OutputFormat>,
+    ) -> (Result<Exit, String>, String) {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &[u8]| {
             let path = folder.path().join(name);
@@ -197,7 +201,7 @@ mod tests {
         };
         let (mut terminal, out, _) = shown(Appearance::PLAIN);
         let registration = registration.map(|text| write("mine.yaml", text.as_bytes()));
-        let end = Inspect { file: write("mine.wasm", component), registration, output }.execute(&mut terminal);
+        let end = PluginInspect { file: write("mine.wasm", component), registration, output }.execute(&mut terminal);
         let hide = |text: String| text.replace(&folder.path().display().to_string(), "DIR");
         (end.map_err(|error| hide(error.to_string())), hide(out.text()))
     }
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn without_a_registration_nothing_is_granted() {
-        let (_, text) = look(manifest().component.unwrap().0, None, Some(Form::Json));
+        let (_, text) = look(manifest().component.unwrap().0, None, Some(OutputFormat::Json));
         let document: Value = serde_json::from_str(&text).unwrap();
         let offers: Vec<&str> =
             document["imports"].as_array().unwrap().iter().map(|import| import["offer"].as_str().unwrap()).collect();
@@ -238,7 +242,7 @@ mod tests {
         assert_eq!(line(&text, "size"), "size      8 bytes in 0 functions");
         let error = end.unwrap_err();
         assert!(error.starts_with("DIR/mine.wasm: the component does not export "), "{error}");
-        assert_eq!(look(EMPTY, None, Some(Form::Json)).0, Ok(Exit::Failed));
+        assert_eq!(look(EMPTY, None, Some(OutputFormat::Json)).0, Ok(Exit::Failed));
     }
 
     #[test]

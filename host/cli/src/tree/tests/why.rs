@@ -1,10 +1,10 @@
 //! Chains from an object to where the reason lies.
 
 use super::*;
-use crate::tree::Kind;
+use crate::tree::NodeKind;
 
 #[track_caller]
-fn check(given: Given, kind: Kind, name: &str, expected: &str) {
+fn check(given: Given, kind: NodeKind, name: &str, expected: &str) {
     let tree = given.tree();
     let why = tree.why(kind, "default", name).unwrap();
     assert_eq!(format!("\n{}\n", why.lines().join("\n")), expected);
@@ -39,7 +39,7 @@ fn app(item: Value) -> Given {
 fn what_waits_leads_to_the_item_that_nobody_takes() {
     check(
         app(status("", false, json!({}))),
-        Kind::Installation,
+        NodeKind::Installation,
         "c-1",
         "
 installation c-1 is at work in phase Init: waiting for Installation b-1 to finish (since 2026-11-21T08:00:00Z)
@@ -60,7 +60,7 @@ fn of_several_that_are_waited_for_the_failed_one_is_followed_and_told_in_full() 
     );
     check(
         app(failed),
-        Kind::Installation,
+        NodeKind::Installation,
         "app",
         "
 installation app is at work in phase Progressing: waiting for Installation b-1 to finish, Installation c-1 to finish, and for 1 more (since 2026-11-21T08:00:00Z)
@@ -79,7 +79,7 @@ installation app is at work in phase Progressing: waiting for Installation b-1 t
 fn what_failed_leads_to_the_leaf_that_failed() {
     check(
         failing(),
-        Kind::Installation,
+        NodeKind::Installation,
         "hello",
         "
 installation hello failed (since 2026-11-21T08:00:00Z)
@@ -102,7 +102,7 @@ fn a_failed_predecessor_is_followed_beside_the_tree() {
         .installation("second", json!({}), status("Failed", true, error("PredecessorNotSucceeded", behind, &[])));
     check(
         given,
-        Kind::Installation,
+        NodeKind::Installation,
         "second",
         "
 installation second failed (since 2026-11-21T08:00:00Z)
@@ -127,7 +127,7 @@ fn an_item_that_has_not_begun_leads_to_its_predecessor() {
         .item("app", "second", after, json!({}));
     check(
         given,
-        Kind::DeployItem,
+        NodeKind::DeployItem,
         "app-second-x7f",
         "
 deploy item second (app-second-x7f) has not begun: it comes after first
@@ -141,7 +141,7 @@ fn what_is_missing_is_to_be_made_and_what_is_idle_to_be_triggered() {
     let given = Given::default().installation("app", json!({}), waiting("Init", "waiting for Context other to exist"));
     check(
         given,
-        Kind::Installation,
+        NodeKind::Installation,
         "app",
         "
 installation app is at work in phase Init: waiting for Context other to exist (since 2026-11-21T08:00:00Z)
@@ -150,14 +150,14 @@ installation app is at work in phase Init: waiting for Context other to exist (s
     );
     check(
         Given::default().installation("new", json!({}), json!({})),
-        Kind::Installation,
+        NodeKind::Installation,
         "new",
         "
 installation new awaits a trigger: orangery reconcile new -n default
 ",
     );
-    check(hello(), Kind::Execution, "hello", "\nexecution hello waits for nothing: its last job succeeded\n");
-    assert_eq!(hello().tree().why(Kind::Execution, "default", "absent"), None);
+    check(hello(), NodeKind::Execution, "hello", "\nexecution hello waits for nothing: its last job succeeded\n");
+    assert_eq!(hello().tree().why(NodeKind::Execution, "default", "absent"), None);
 }
 
 /// Two that wait for each other end the chain; whoever reads it sees the ring.
@@ -167,14 +167,14 @@ fn a_ring_ends() {
         .installation("a", json!({}), waiting("Init", "waiting for Installation b to finish"))
         .installation("b", json!({}), waiting("Init", "waiting for Installation a to finish"));
     let tree = given.tree();
-    let why = tree.why(Kind::Installation, "default", "a").unwrap();
+    let why = tree.why(NodeKind::Installation, "default", "a").unwrap();
     assert_eq!(why.chain.iter().map(|link| link.name).collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]
 fn the_json_form_of_a_chain_is_stable() {
     let tree = failing().tree();
-    let why = tree.why(Kind::DeployItem, "default", "hello-b-x7f").unwrap();
+    let why = tree.why(NodeKind::DeployItem, "default", "hello-b-x7f").unwrap();
     assert_eq!(
         serde_json::to_value(&why).unwrap(),
         json!({
@@ -201,7 +201,7 @@ fn an_item_that_a_failure_kept_from_starting_says_so() {
         .item("app", "b", json!({}), json!({}));
     check(
         given,
-        Kind::DeployItem,
+        NodeKind::DeployItem,
         "app-b-x7f",
         "
 deploy item b (app-b-x7f) not started: another one failed
@@ -231,7 +231,7 @@ fn wf_09_a_condition_of_a_sub_installation_is_where_the_reason_lies() {
             status("Succeeded", true, json!({})),
         )
     };
-    check(given(), Kind::Installation, "app", "
+    check(given(), NodeKind::Installation, "app", "
 installation app is at work in phase Progressing: waiting for Condition db/readyWhen to be met (since 2026-11-21T08:00:00Z)
   because installation db-1 succeeded, but readyWhen is not met: `objects.metric != null` does not hold
 ");
@@ -269,7 +269,7 @@ fn canary() -> Given {
 fn wf_09_a_condition_that_holds_an_item_up_is_where_the_reason_lies() {
     check(
         canary(),
-        Kind::Installation,
+        NodeKind::Installation,
         "app",
         "
 installation app is at work in phase Progressing: waiting for Execution app to finish (since 2026-11-21T08:00:00Z)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
 use orangery_core::error::{Code, Fault};
-use orangery_ocm::{Artifact, ComponentSource, Found, ResourceKey, Resources, VersionReference};
+use orangery_ocm::{Artifact, ArtifactFuture, ComponentSource, ResourceKey, Resources, VersionReference};
 use orangery_reconcile::Key;
 
 use crate::{artifacts::fault, component, controller_context::ControllerContext};
@@ -48,7 +48,7 @@ impl ItemResources {
 }
 
 impl Resources for ItemResources {
-    fn resource<'a>(&'a self, key: &'a ResourceKey) -> Found<'a> {
+    fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a> {
         Box::pin(self.find(key))
     }
 }

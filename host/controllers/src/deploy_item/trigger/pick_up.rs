@@ -10,7 +10,7 @@ use orangery_core::{
     step::Step,
     walk::{Rest, Transition},
 };
-use orangery_reconcile::{Key, Next};
+use orangery_reconcile::{Key, NextCall};
 
 use crate::{
     controller_context::ControllerContext,
@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// What is done for an item whose type no component claims.
-pub(super) async fn await_deployer(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<Next> {
+pub(super) async fn await_deployer(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<NextCall> {
     if item.job_finished() {
-        return Ok(Next::Settled);
+        return Ok(NextCall::Settled);
     }
     let time = |time: &Option<Time>| time.as_ref().map(|time| time.0);
     let status = item.status.as_ref();
@@ -28,27 +28,27 @@ pub(super) async fn await_deployer(host: &ControllerContext, item: &DeployItem, 
     let picked_up = status.and_then(|status| time(&status.last_reconcile_time));
     match pick_up(triggered, picked_up, host.pick_up_timeout, now.0) {
         PickUp::Until(deadline) => {
-            Ok(Next::After(Duration::try_from(deadline.duration_since(now.0)).unwrap_or(Duration::ZERO)))
+            Ok(NextCall::After(Duration::try_from(deadline.duration_since(now.0)).unwrap_or(Duration::ZERO)))
         }
         PickUp::TooLate(limit) => fail(host, item, limit, now).await,
-        PickUp::NotAwaited => Ok(Next::Settled),
+        PickUp::NotAwaited => Ok(NextCall::Settled),
     }
 }
 
 /// Ends the job: one write. A deployer that begins at the same moment meets a conflict, or we do.
-async fn fail(host: &ControllerContext, item: &DeployItem, limit: Duration, now: &Time) -> Step<Next> {
+async fn fail(host: &ControllerContext, item: &DeployItem, limit: Duration, now: &Time) -> Step<NextCall> {
     let failure = too_late(&item.spec.type_, limit, missing_target(host, item));
     let phase = if item.is_deleting() { Phase::DeleteFailed } else { Phase::Failed };
     let transition = Transition::End(phase, Some(failure));
     let Some(rest): Option<Rest<Phase>> = job::resting(host, item, phase, &transition)? else {
-        return Ok(Next::Settled);
+        return Ok(NextCall::Settled);
     };
     let mut after = item.clone();
     let generation = item.metadata.generation.unwrap_or(0);
     after.status.get_or_insert_default().rest(&rest, generation, now);
     let writer = host.writer(&host.stores.deploy_items);
     writer.update_status(item, &after).await.map_err(|error| error.halt("PickupTimeout"))?;
-    Ok(Next::Settled)
+    Ok(NextCall::Settled)
 }
 
 /// The name of the item's Target, where it does not exist.

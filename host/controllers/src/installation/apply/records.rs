@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use orangery_api::{label, marks::Marks};
 use orangery_blueprint::{
     export::{self, ExportError},
-    record::{Content, Record},
+    record::{Record, RecordContent},
 };
 use orangery_core::{
     error::{Code, Failure},
@@ -38,10 +38,10 @@ impl Reconciliation<'_> {
         for record in records {
             let key = Key { namespace: self.key.namespace.clone(), name: record.name.clone() };
             let owner = match &record.content {
-                Content::Data(_) => {
+                RecordContent::Data(_) => {
                     stores.data_objects.get(&key).and_then(|object| object.parent_installation().map(str::to_owned))
                 }
-                Content::Target(_) => {
+                RecordContent::Target(_) => {
                     stores.targets.get(&key).and_then(|object| object.parent_installation().map(str::to_owned))
                 }
             };

@@ -8,7 +8,7 @@ use std::{
 use orangery_api::installation::Installation;
 use orangery_core::step::Step;
 use orangery_reconcile::Key;
-use orangery_render::{BlueprintSource, Loaded, Reach};
+use orangery_render::{BlueprintSource, LoadedBlueprint, TemplateAccess};
 
 use super::kubeconfigs::TargetKubeconfigs;
 use crate::{
@@ -29,7 +29,7 @@ pub(in crate::installation) struct Blueprints {
 struct Kept {
     job: String,
     generation: i64,
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedBlueprint>,
 }
 
 impl Blueprints {
@@ -39,7 +39,7 @@ impl Blueprints {
         host: &Arc<ControllerContext>,
         of: &Installation,
         job: &str,
-    ) -> Step<Arc<Loaded>> {
+    ) -> Step<Arc<LoadedBlueprint>> {
         let (uid, generation) = (uid_of(of), generation_of(of));
         if let Some(kept) = self.lock().get(uid)
             && (kept.generation, kept.job.as_str()) == (generation, job)
@@ -61,7 +61,7 @@ impl Blueprints {
     }
 }
 
-async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &str) -> Step<Loaded> {
+async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &str) -> Step<LoadedBlueprint> {
     let opened = component::open(host, of).await?;
     let source = BlueprintSource {
         inline: of.spec.blueprint.inline.as_ref().map(|inline| &inline.filesystem),
@@ -71,13 +71,13 @@ async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &str) -> St
     let files = orangery_render::files(source, version).await.map_err(|error| load_halt(&error))?;
     let Key { namespace, name } = Key::of(of);
     let context = Key { namespace: namespace.clone(), name: of.spec.context.clone() };
-    let reach = Reach {
+    let reach = TemplateAccess {
         artifacts: Arc::new(ContextArtifacts::new(host, context)),
         kubeconfigs: Arc::new(TargetKubeconfigs::new(host, namespace, &name)),
         chance: host.key.of_job(of, job),
     };
     let spec = serde_json::to_value(&of.spec.blueprint).unwrap_or_default();
-    Loaded::new(files, spec, opened, reach).map_err(|error| load_halt(&error))
+    LoadedBlueprint::new(files, spec, opened, reach).map_err(|error| load_halt(&error))
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use std::{
 use orangery_api::{installation::Installation, label, marks::Marks};
 use orangery_blueprint::plan::import::{Unread, unread};
 use orangery_blueprint::{
-    binding::Imports,
+    binding::ImportBindings,
     import::{self, DataValue, Imported, Sources, TargetObject},
-    record::Scope,
+    record::RecordWriter,
 };
 use orangery_core::step::Step;
 use orangery_reconcile::Key;
@@ -35,7 +35,7 @@ pub(in crate::installation) fn plain_names(installation: &Installation) -> Vec<P
     secrets.chain(CONFIG_MAPS.names(installation).into_iter().map(|name| (Plain::ConfigMap, name))).collect()
 }
 
-/// The names that a [`Scope`] borrows.
+/// The names that a [`RecordWriter`] borrows.
 pub(in crate::installation) struct Names {
     key: Key,
     parent: Option<String>,
@@ -51,9 +51,9 @@ impl Names {
         }
     }
 
-    pub(in crate::installation) fn scope(&self) -> Scope<'_> {
+    pub(in crate::installation) fn scope(&self) -> RecordWriter<'_> {
         let Key { namespace, name: installation } = &self.key;
-        Scope { namespace, installation, parent: self.parent.as_deref(), job: &self.job }
+        RecordWriter { namespace, installation, parent: self.parent.as_deref(), job: &self.job }
     }
 }
 
@@ -63,7 +63,7 @@ pub(in crate::installation) async fn read_imports(
     installation: &Installation,
     job: &str,
 ) -> Step<BTreeMap<String, Imported>> {
-    let imports = Imports::from(&installation.spec.imports);
+    let imports = ImportBindings::from(&installation.spec.imports);
     let names = Names::of(installation, job);
     let gathered = Gathered::read(host, installation).await?;
     let mut asked = BTreeSet::new();

@@ -7,7 +7,7 @@ use orangery_api::{execution::Execution, installation::Installation, job::Job, m
 use orangery_core::{
     job::JobIds,
     phase::{execution::Execution as ExecutionPhase, installation::Installation as Phase},
-    plan::installation::{Peer, Standing},
+    plan::installation::{ChildState, Peer},
 };
 
 use super::super::trigger::request;
@@ -19,7 +19,7 @@ pub(in crate::installation) fn peer(installation: &Installation) -> Peer {
         kind: "Installation",
         name: installation.name_any(),
         ids: JobIds::new(installation.job_id(), installation.job_id_finished()),
-        standing: Standing::of(Phase::parse(installation.phase())),
+        standing: ChildState::of(Phase::parse(installation.phase())),
         failure: failure_of(installation.last_error()),
         requested: request::is_requested(installation),
         deleting: installation.is_deleting(),
@@ -37,7 +37,7 @@ pub(in crate::installation) fn execution_peer(execution: &Execution) -> Peer {
         kind: "Execution",
         name: execution.name_any(),
         ids: JobIds::new(execution.job_id(), execution.job_id_finished()),
-        standing: Standing::of(ExecutionPhase::parse(execution.phase())),
+        standing: ChildState::of(ExecutionPhase::parse(execution.phase())),
         failure: failure_of(execution.last_error()),
         requested: false,
         deleting: execution.is_deleting(),

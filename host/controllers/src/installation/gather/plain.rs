@@ -11,7 +11,7 @@ use k8s_openapi::{
 };
 use kube::Client;
 use orangery_api::installation::Installation;
-use orangery_blueprint::binding::{DataSource, Imports};
+use orangery_blueprint::binding::{DataSource, ImportBindings};
 use orangery_core::{name::can_be_name, step::Step};
 use orangery_proposal::deployer::ApiResource;
 use serde::Deserialize as _;
@@ -35,7 +35,7 @@ pub(in crate::installation) type PlainName = (Plain, String);
 impl Plain {
     /// The names of those of this kind that an Installation imports, each once. What cannot be a name names nothing.
     pub(in crate::installation) fn names(self, installation: &Installation) -> Vec<String> {
-        let imports = Imports::from(&installation.spec.imports);
+        let imports = ImportBindings::from(&installation.spec.imports);
         let named = imports.data.iter().filter_map(|import| match (self, import.source()?) {
             (Self::Secret, DataSource::Secret(reference)) => Some(reference.name.clone()),
             (Self::ConfigMap, DataSource::ConfigMap(reference)) => Some(reference.name.clone()),

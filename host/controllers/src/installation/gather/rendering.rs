@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use orangery_blueprint::import::Imported;
 use orangery_core::step::{Halt, Step};
-use orangery_render::{Loaded, RenderError, Rendering, States};
+use orangery_render::{LoadedBlueprint, RenderError, Rendering, States};
 
 use super::{
     super::{apply::states::StateSecrets, reconciliation::Reconciliation},
@@ -32,7 +32,7 @@ impl<'a> Reconciliation<'a> {
     /// A rendering of this Installation's blueprint in its job.
     pub(in crate::installation) fn rendering<'r>(
         &self,
-        loaded: &'r Loaded,
+        loaded: &'r LoadedBlueprint,
         names: &'r Names,
         states: States,
     ) -> Rendering<'r>

@@ -15,7 +15,7 @@ use orangery_core::{
     step::{Halt, Step, Until, Verdict},
 };
 use orangery_reconcile::Key;
-use orangery_render::Loaded;
+use orangery_render::LoadedBlueprint;
 
 use super::super::{
     dependencies::{CONTEXT, GUARDED_CONFIG_MAPS},
@@ -74,7 +74,7 @@ impl Reconciliation<'_> {
     }
 
     /// The condition `ComponentReferenceOverwrite`, for the write where the walk rests.
-    fn report_overwrite(&mut self, loaded: &Loaded) {
+    fn report_overwrite(&mut self, loaded: &LoadedBlueprint) {
         let (generation, now) = (self.generation, self.host.now());
         let report = loaded.overwritten.as_ref().map(|report| report.as_deref().map_err(String::as_str));
         let status = self.draft.status.get_or_insert_default();

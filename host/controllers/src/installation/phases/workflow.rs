@@ -24,10 +24,10 @@ use orangery_core::{
     phase::{Phase as _, installation::Installation as Phase, item::Item as ItemPhase},
     plan::{
         execution::{ItemKind, ObjectState},
-        installation::{self as plan, Peer, Standing},
+        installation::{self as plan, ChildState, Peer},
     },
     step::{Halt, Step, Until, Verdict},
-    workflow::Policy,
+    workflow::WorkflowPolicy,
 };
 use orangery_reconcile::Key;
 use orangery_render::Subinstallation;
@@ -82,12 +82,12 @@ fn template_of(sub: &Installation) -> &str {
 }
 
 fn state(sub: &Installation) -> ObjectState {
-    let phase = match Standing::of(Phase::parse(sub.phase())) {
-        Standing::New => None,
-        Standing::Working => Some(ItemPhase::Progressing),
-        Standing::Succeeded => Some(ItemPhase::Succeeded),
-        Standing::Failed => Some(ItemPhase::Failed),
-        Standing::DeleteFailed => Some(ItemPhase::DeleteFailed),
+    let phase = match ChildState::of(Phase::parse(sub.phase())) {
+        ChildState::New => None,
+        ChildState::Working => Some(ItemPhase::Progressing),
+        ChildState::Succeeded => Some(ItemPhase::Succeeded),
+        ChildState::Failed => Some(ItemPhase::Failed),
+        ChildState::DeleteFailed => Some(ItemPhase::DeleteFailed),
     };
     ObjectState {
         object_name: sub.name_any(),
@@ -196,9 +196,9 @@ impl RunsWorkflow for Reconciliation<'_> {
         &mut self.workflow
     }
 
-    fn policy(&self) -> Policy {
+    fn policy(&self) -> WorkflowPolicy {
         let failure = self.written_workflow().and_then(|workflow| workflow.failure_policy).map(Into::into);
-        Policy { failure: failure.unwrap_or_default(), max_parallel: None }
+        WorkflowPolicy { failure: failure.unwrap_or_default(), max_parallel: None }
     }
 
     fn imports(&self) -> &BTreeMap<String, Value> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use orangery_api::installation::{Installation, InstallationStatus};
 use orangery_apply::{ObjectWatcher, Observed, Waiter};
-use orangery_blueprint::{binding::Imports, import};
+use orangery_blueprint::{binding::ImportBindings, import};
 use orangery_core::{
     error::{Code, Failure},
     plan::{
@@ -151,7 +151,7 @@ impl ImportWatches {
             }
         }
         let gathered = Gathered::seen(host, &namespace, seen);
-        let imports = Imports::from(&installation.spec.imports);
+        let imports = ImportBindings::from(&installation.spec.imports);
         let imported = import::read(&imports, &Names::of(installation, "").scope(), &gathered);
         View::Known(imported.ok().map(|imported| import::content_hash(&imported)))
     }

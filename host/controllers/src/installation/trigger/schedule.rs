@@ -11,13 +11,13 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_core::{
-    automatic::{self, Outcome, Plan, Record, Schedule, ScheduleError, Terms},
-    condition::State,
+    automatic::{self, AutomaticPlan, AutomaticRecord, JobOutcome, Schedule, ScheduleError, Terms},
+    condition::ConditionInput,
     error::{Code, Failure},
     phase::installation::Installation as Phase,
     step::Halt,
 };
-use orangery_reconcile::Next;
+use orangery_reconcile::NextCall;
 
 use super::changes::ImportWatches;
 use crate::{controller_context::ControllerContext, event, job::failure_of, object::generation_of};
@@ -25,7 +25,7 @@ use crate::{controller_context::ControllerContext, event, job::failure_of, objec
 /// What is to be done now.
 pub(in crate::installation) enum AtRest {
     /// Nothing before this.
-    Rest(Next),
+    Rest(NextCall),
     /// A job starts by itself, with this record where it starts on a schedule.
     Start(Option<AutomaticReconcileStatus>),
 }
@@ -38,11 +38,11 @@ pub(in crate::installation) async fn at_rest(
     installation: &Installation,
 ) -> Result<AtRest, Halt> {
     if installation.is_root() && installation.job_id().is_empty() {
-        note(host, installation, None, Some(&State::AwaitingTrigger)).await?;
-        return Ok(AtRest::Rest(Next::Settled));
+        note(host, installation, None, Some(&ConditionInput::AwaitingTrigger)).await?;
+        return Ok(AtRest::Rest(NextCall::Settled));
     }
     let (Some(outcome), Some(status)) = (outcome(installation), &installation.status) else {
-        return Ok(AtRest::Rest(Next::Settled));
+        return Ok(AtRest::Rest(NextCall::Settled));
     };
     let now = host.now();
     let generation = generation_of(installation);
@@ -50,7 +50,7 @@ pub(in crate::installation) async fn at_rest(
     // Asked in any case: who gives the policy up watches nothing any more.
     let due = imports.is_due(host, installation);
     let plan = if changed || installation.operation().is_some() {
-        Plan::Nothing
+        AutomaticPlan::Nothing
     } else if due {
         return Ok(AtRest::Start(None));
     } else {
@@ -64,21 +64,23 @@ pub(in crate::installation) async fn at_rest(
             ),
             Err(error) => {
                 refuse(host, installation, &error);
-                Plan::Nothing
+                AutomaticPlan::Nothing
             }
         }
     };
     let (again, noted, state) = match plan {
-        Plan::Start(record) => return Ok(AtRest::Start(Some(kept(record)))),
-        Plan::Note(record, at) => (Some(at), Some(kept(record)), None),
+        AutomaticPlan::Start(record) => return Ok(AtRest::Start(Some(kept(record)))),
+        AutomaticPlan::Note(record, at) => (Some(at), Some(kept(record)), None),
         // Whoever waits for the object sees that it is not over (C-27).
-        Plan::At(at) => (Some(at), None, retry(installation, outcome)),
-        Plan::Nothing if changed && outcome == Outcome::Succeeded => (None, None, Some(State::AwaitingTrigger)),
-        Plan::Nothing => (None, None, None),
+        AutomaticPlan::At(at) => (Some(at), None, retry(installation, outcome)),
+        AutomaticPlan::Nothing if changed && outcome == JobOutcome::Succeeded => {
+            (None, None, Some(ConditionInput::AwaitingTrigger))
+        }
+        AutomaticPlan::Nothing => (None, None, None),
     };
     note(host, installation, noted, state.as_ref()).await?;
     let left = |at: jiff::Timestamp| Duration::try_from(at.duration_since(now.0)).unwrap_or(Duration::ZERO);
-    Ok(AtRest::Rest(again.map_or(Next::Settled, |at| Next::After(left(at)))))
+    Ok(AtRest::Rest(again.map_or(NextCall::Settled, |at| NextCall::After(left(at)))))
 }
 
 /// Writes what is noted and what the conditions say in this state, where the status has it not.
@@ -86,7 +88,7 @@ async fn note(
     host: &ControllerContext,
     installation: &Installation,
     noted: Option<AutomaticReconcileStatus>,
-    state: Option<&State>,
+    state: Option<&ConditionInput>,
 ) -> Result<(), Halt> {
     let generation = generation_of(installation);
     let before = installation.status.as_ref().map_or(&[][..], |status| &status.conditions);
@@ -107,33 +109,33 @@ async fn note(
 }
 
 /// How the last job of a root ended; `None` where none has.
-fn outcome(installation: &Installation) -> Option<Outcome> {
+fn outcome(installation: &Installation) -> Option<JobOutcome> {
     if !installation.is_root() || installation.job_id().is_empty() {
         return None;
     }
     match Phase::parse(installation.phase())? {
-        Phase::Succeeded => Some(Outcome::Succeeded),
-        Phase::Failed | Phase::DeleteFailed => Some(Outcome::Failed),
+        Phase::Succeeded => Some(JobOutcome::Succeeded),
+        Phase::Failed | Phase::DeleteFailed => Some(JobOutcome::Failed),
         _ => None,
     }
 }
 
 /// A failure that another job follows by itself.
-fn retry(installation: &Installation, outcome: Outcome) -> Option<State> {
-    let failure = failure_of(installation.last_error()).filter(|_| outcome == Outcome::Failed)?;
-    (!installation.is_deleting()).then_some(State::Failed { failure, retry: true })
+fn retry(installation: &Installation, outcome: JobOutcome) -> Option<ConditionInput> {
+    let failure = failure_of(installation.last_error()).filter(|_| outcome == JobOutcome::Failed)?;
+    (!installation.is_deleting()).then_some(ConditionInput::Failed { failure, retry: true })
 }
 
-fn terms(installation: &Installation, outcome: Outcome) -> Result<Option<Terms>, ScheduleError> {
+fn terms(installation: &Installation, outcome: JobOutcome) -> Result<Option<Terms>, ScheduleError> {
     let Some(automatic) = &installation.spec.automatic_reconcile else { return Ok(None) };
     match outcome {
-        Outcome::Succeeded => {
+        JobOutcome::Succeeded => {
             let Some(spec) = &automatic.succeeded_reconcile else { return Ok(None) };
             let interval = spec.interval.as_ref().map(|interval| interval.0.as_str());
             let schedule = Schedule::parse(&spec.cron_spec, interval, Schedule::AFTER_SUCCESS)?;
             Ok(Some(Terms { most: None, schedule }))
         }
-        Outcome::Failed => {
+        JobOutcome::Failed => {
             let Some(spec) = &automatic.failed_reconcile else { return Ok(None) };
             let interval = spec.interval.as_ref().map(|interval| interval.0.as_str());
             let schedule = Schedule::parse(&spec.cron_spec, interval, Schedule::AFTER_FAILURE)?;
@@ -150,21 +152,21 @@ fn refuse(host: &ControllerContext, installation: &Installation, error: &Schedul
     event::failed(&host.recorder, installation, None, Some(&failure));
 }
 
-fn record(kept: Option<&AutomaticReconcileStatus>) -> Option<Record> {
+fn record(kept: Option<&AutomaticReconcileStatus>) -> Option<AutomaticRecord> {
     let kept = kept?;
-    Some(Record {
+    Some(AutomaticRecord {
         generation: kept.generation,
         jobs: u32::try_from(kept.number_of_reconciles).unwrap_or(0),
         last: kept.last_reconcile_time.as_ref()?.0,
-        outcome: if kept.on_failed { Outcome::Failed } else { Outcome::Succeeded },
+        outcome: if kept.on_failed { JobOutcome::Failed } else { JobOutcome::Succeeded },
     })
 }
 
-fn kept(record: Record) -> AutomaticReconcileStatus {
+fn kept(record: AutomaticRecord) -> AutomaticReconcileStatus {
     AutomaticReconcileStatus {
         generation: record.generation,
         number_of_reconciles: i32::try_from(record.jobs).unwrap_or(i32::MAX),
         last_reconcile_time: Some(Time(record.last)),
-        on_failed: record.outcome == Outcome::Failed,
+        on_failed: record.outcome == JobOutcome::Failed,
     }
 }

@@ -2,15 +2,15 @@
 
 use super::*;
 
-fn after(nanoseconds: u64) -> Result<Limit, InvalidDuration> {
-    Ok(Limit::After(Duration::from_nanos(nanoseconds)))
+fn after(nanoseconds: u64) -> Result<TimeLimit, InvalidDuration> {
+    Ok(TimeLimit::After(Duration::from_nanos(nanoseconds)))
 }
 
 #[test]
 fn every_unit_weighs_what_it_weighs_in_go() {
     for (unit, nanoseconds) in UNITS {
         assert_eq!(limit(&format!("3{unit}")), after(3 * nanoseconds), "{unit}");
-        assert_eq!(limit(&format!("0{unit}")), Ok(Limit::Unlimited), "{unit}");
+        assert_eq!(limit(&format!("0{unit}")), Ok(TimeLimit::Unlimited), "{unit}");
     }
     assert_eq!(limit("1h1m1s1ms1us1ns"), after(3_661_001_001_001));
     // In any order, and more than once.
@@ -20,7 +20,7 @@ fn every_unit_weighs_what_it_weighs_in_go() {
 #[test]
 fn what_is_below_a_nanosecond_is_cut_off() {
     assert_eq!(limit("1.9ns"), after(1));
-    assert_eq!(limit("0.9ns"), Ok(Limit::Unlimited));
+    assert_eq!(limit("0.9ns"), Ok(TimeLimit::Unlimited));
     assert_eq!(limit("1.s"), after(1_000_000_000));
     assert_eq!(limit("0.3333333333333333333333333333333h"), after(1_199_999_999_999));
 }
@@ -40,7 +40,7 @@ fn words_and_units_are_read_to_the_letter() {
     {
         assert_eq!(limit(text), Err(InvalidDuration { text: text.to_owned() }), "{text}");
     }
-    assert_eq!(limit("+0"), Ok(Limit::Unlimited));
+    assert_eq!(limit("+0"), Ok(TimeLimit::Unlimited));
 }
 
 proptest::proptest! {
@@ -48,7 +48,7 @@ proptest::proptest! {
     fn parts_add_up(hours in 0_u64..1_000, minutes in 0_u64..1_000, milliseconds in 1_u64..1_000_000) {
         let text = format!("{hours}h{minutes}m{milliseconds}ms");
         let total = hours * 3_600_000 + minutes * 60_000 + milliseconds;
-        proptest::prop_assert_eq!(limit(&text), Ok(Limit::After(Duration::from_millis(total))));
+        proptest::prop_assert_eq!(limit(&text), Ok(TimeLimit::After(Duration::from_millis(total))));
     }
 
     #[test]

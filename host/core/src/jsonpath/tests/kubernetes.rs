@@ -4,7 +4,7 @@ use super::*;
 
 #[track_caller]
 fn check_in(document: Value, path: &str, expected: Value) {
-    let found: Vec<Value> = Path::parse(path).unwrap().all(&document).into_iter().cloned().collect();
+    let found: Vec<Value> = ParsedPath::parse(path).unwrap().all(&document).into_iter().cloned().collect();
     assert_eq!(Value::Array(found), expected, "{path}");
 }
 
@@ -108,7 +108,7 @@ fn quotes_in_a_filter_keep_brackets_and_operators_together() {
 
 #[test]
 fn errors_are_sentences_that_quote_the_path_as_it_was_written() {
-    let told = |path: &str| Path::parse(path).unwrap_err().to_string();
+    let told = |path: &str| ParsedPath::parse(path).unwrap_err().to_string();
     let syntax = |path: &str, reason: &str| {
         format!("{path:?} is no JSONPath: {reason}; write it as in `kubectl -o jsonpath`, without braces")
     };
@@ -123,6 +123,6 @@ fn errors_are_sentences_that_quote_the_path_as_it_was_written() {
     ] {
         assert_eq!(told(path), syntax(path, reason));
     }
-    let several = Path::parse(" .list[*]").unwrap().one(&document()).unwrap_err();
+    let several = ParsedPath::parse(" .list[*]").unwrap().one(&document()).unwrap_err();
     assert_eq!(several.to_string(), "the JSONPath \" .list[*]\" has 4 results, but exactly one is needed");
 }

@@ -4,26 +4,26 @@
 use super::*;
 
 /// A state and its answers, by flags of what differs from an item without conditions.
-const EVERY: [(State, &str); 19] = [
-    (State::Absent, ""),
-    (State::Absent, "off"),
-    (State::Absent, "off lingers"),
-    (State::Absent, "doubtful"),
-    (State::Absent, "inactive off"),
-    (State::Absent, "unclear off"),
-    (State::Idle, ""),
-    (State::Idle, "keep"),
-    (State::Idle, "off"),
-    (State::Idle, "doubtful"),
-    (State::Idle, "inactive"),
-    (State::Idle, "unclear"),
-    (State::Reconciling, ""),
-    (State::Reconciled, "off inactive"),
-    (State::Reconciled, "unready"),
-    (State::ReconcileFailed, ""),
-    (State::Deleting, ""),
-    (State::DeleteFailed, ""),
-    (State::DeleteFailed, "keep"),
+const EVERY: [(WorkflowItemState, &str); 19] = [
+    (WorkflowItemState::Absent, ""),
+    (WorkflowItemState::Absent, "off"),
+    (WorkflowItemState::Absent, "off lingers"),
+    (WorkflowItemState::Absent, "doubtful"),
+    (WorkflowItemState::Absent, "inactive off"),
+    (WorkflowItemState::Absent, "unclear off"),
+    (WorkflowItemState::Idle, ""),
+    (WorkflowItemState::Idle, "keep"),
+    (WorkflowItemState::Idle, "off"),
+    (WorkflowItemState::Idle, "doubtful"),
+    (WorkflowItemState::Idle, "inactive"),
+    (WorkflowItemState::Idle, "unclear"),
+    (WorkflowItemState::Reconciling, ""),
+    (WorkflowItemState::Reconciled, "off inactive"),
+    (WorkflowItemState::Reconciled, "unready"),
+    (WorkflowItemState::ReconcileFailed, ""),
+    (WorkflowItemState::Deleting, ""),
+    (WorkflowItemState::DeleteFailed, ""),
+    (WorkflowItemState::DeleteFailed, "keep"),
 ];
 
 /// For larger graphs, those that tell the most: fresh, idle, not wanted, taking no part, ready, failed both ways.
@@ -71,14 +71,14 @@ impl<'a> Naive<'a> {
     }
 
     fn asked(&self, item: usize) -> bool {
-        !matches!(self.facts[item].state, State::Absent | State::Idle)
+        !matches!(self.facts[item].state, WorkflowItemState::Absent | WorkflowItemState::Idle)
     }
 
     /// `d` for what is to go by itself, `l` for what takes no part, `u` for doubt, `r` for what is to be reconciled.
     fn own(&self, item: usize) -> char {
         let Facts { state, answers, .. } = self.facts[item];
         match (state, answers.activate, answers.when) {
-            (State::Deleting | State::DeleteFailed, ..) => 'd',
+            (WorkflowItemState::Deleting | WorkflowItemState::DeleteFailed, ..) => 'd',
             _ if self.asked(item) => 'r',
             (_, Answer::NotMet, _) => 'l',
             (_, Answer::Unknown, _) => 'u',
@@ -103,19 +103,19 @@ impl<'a> Naive<'a> {
     }
 
     fn gone(&self, item: usize) -> bool {
-        self.facts[item].state == State::Absent && self.facts[item].answers.deleted == Answer::Met
+        self.facts[item].state == WorkflowItemState::Absent && self.facts[item].answers.deleted == Answer::Met
     }
 
     fn ready(&self, item: usize) -> bool {
         let Facts { state, answers, .. } = self.facts[item];
-        self.aim(item) == 'r' && state == State::Reconciled && answers.ready == Answer::Met
+        self.aim(item) == 'r' && state == WorkflowItemState::Reconciled && answers.ready == Answer::Met
     }
 
     fn passed_backward(&self, item: usize) -> bool {
         match self.aim(item) {
             'l' => true,
             'd' => self.gone(item) || self.facts[item].keep,
-            _ => self.facts[item].state == State::Absent,
+            _ => self.facts[item].state == WorkflowItemState::Absent,
         }
     }
 
@@ -132,10 +132,10 @@ impl<'a> Naive<'a> {
         match (self.aim(item), self.facts[item].state) {
             ('l', _) => 'A',
             ('u', _) => 'E',
-            (_, State::ReconcileFailed | State::DeleteFailed) => 'B',
-            (_, State::Reconciling | State::Deleting) => 'C',
-            ('r', State::Reconciled) => done(self.ready(item), 'C'),
-            ('d', State::Absent) => done(self.gone(item), 'C'),
+            (_, WorkflowItemState::ReconcileFailed | WorkflowItemState::DeleteFailed) => 'B',
+            (_, WorkflowItemState::Reconciling | WorkflowItemState::Deleting) => 'C',
+            ('r', WorkflowItemState::Reconciled) => done(self.ready(item), 'C'),
+            ('d', WorkflowItemState::Absent) => done(self.gone(item), 'C'),
             _ if self.free(item) => 'D',
             _ => 'E',
         }
@@ -197,7 +197,8 @@ fn compare(workflow: &Workflow, on: &[usize], cases: &[usize]) {
     for direction in [Direction::Forward, Direction::Backward] {
         for failure in [FailurePolicy::StopTriggering, FailurePolicy::ContinueIndependent] {
             let mut next = facts.iter();
-            let look = workflow.look(direction, Policy { failure, max_parallel: None }, |_| *next.next().unwrap());
+            let look =
+                workflow.look(direction, WorkflowPolicy { failure, max_parallel: None }, |_| *next.next().unwrap());
             let starts = look.starts().into_iter().map(|name| NAMES.iter().position(|other| *other == name).unwrap());
             let classes: String = look.items().iter().map(|item| letter(item.class)).collect();
             let got = (classes, starts.collect::<Vec<_>>(), look.ending());

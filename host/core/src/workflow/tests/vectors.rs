@@ -34,7 +34,7 @@ fn wf_04_wf_28_and_wf_40_what_is_not_gone_in_every_respect_holds_up_what_it_depe
 #[test]
 fn wf_05_and_wf_24_what_takes_no_part_is_neither_reconciled_nor_deleted() {
     check("1=inactive", "done");
-    let mut play = Play::new("1=inactive,there 2=inactive 3", State::Absent);
+    let mut play = Play::new("1=inactive,there 2=inactive 3", WorkflowItemState::Absent);
     assert_eq!(play.play(Direction::Forward, CONTINUE), "+3 | done");
     assert_eq!(play.there(), ["1", "3"]);
 }
@@ -57,7 +57,8 @@ fn c_07_wf_25_doubt_waits_and_deletes_nothing() {
 #[test]
 fn wf_11_and_wf_52_a_workflow_is_run_by_whoever_looks_as_often_as_he_likes() {
     let workflow = Workflow::new([("1", vec![]), ("2", vec!["1"])]).unwrap();
-    let look = || workflow.look(Direction::Forward, Policy::default(), |_| Facts::of(State::Absent));
+    let look =
+        || workflow.look(Direction::Forward, WorkflowPolicy::default(), |_| Facts::of(WorkflowItemState::Absent));
     assert_eq!(look().starts(), ["1"]);
     assert_eq!(look(), look());
 }
@@ -65,7 +66,7 @@ fn wf_11_and_wf_52_a_workflow_is_run_by_whoever_looks_as_often_as_he_likes() {
 #[test]
 fn wf_12_all_are_ready_or_not() {
     let ready = |text: &str| {
-        let play = Play::new(text, State::Reconciled);
+        let play = Play::new(text, WorkflowItemState::Reconciled);
         play.workflow().look(Direction::Forward, CONTINUE, |name| play.facts(name)).all_ready()
     };
     assert!(ready("1 2(1)"));
@@ -81,14 +82,14 @@ fn wf_13_wf_32_and_wf_43_a_failure_holds_up_only_what_depends_on_it() {
 
 #[test]
 fn c_01_exe_25_a_failure_stops_all_where_nothing_else_is_asked_for() {
-    check_with(Policy::default(), "1 2(1)=fails 3(1) 4(2,3) 5(3)", "+1 | +2 +3 | failed");
-    check_with(Policy::default(), "1=fails 2=off,there 3(1)", "+1 -2 | failed");
-    check_with(Policy::default(), "1=fails 2(3)=there 3=off,there", "+1 -2 | failed");
+    check_with(WorkflowPolicy::default(), "1 2(1)=fails 3(1) 4(2,3) 5(3)", "+1 | +2 +3 | failed");
+    check_with(WorkflowPolicy::default(), "1=fails 2=off,there 3(1)", "+1 -2 | failed");
+    check_with(WorkflowPolicy::default(), "1=fails 2(3)=there 3=off,there", "+1 -2 | failed");
 }
 
 #[test]
 fn c_01_what_is_blocked_by_a_failure_is_in_a_class_of_its_own() {
-    let mut play = Play::new("1=fails 2(1) 3(2) 4 5(4)=doubtful 6(1)=doubtful", State::Absent);
+    let mut play = Play::new("1=fails 2(1) 3(2) 4 5(4)=doubtful 6(1)=doubtful", WorkflowItemState::Absent);
     play.play(Direction::Forward, CONTINUE);
     let workflow = play.workflow();
     let look = workflow.look(Direction::Forward, CONTINUE, |name| play.facts(name));
@@ -114,14 +115,18 @@ fn wf_14_and_wf_17_what_depends_on_nothing_starts_at_once() {
 
 #[test]
 fn wf_15_as_many_are_under_way_as_are_allowed() {
-    let most = |most| Policy { max_parallel: NonZeroU32::new(most), ..CONTINUE };
+    let most = |most| WorkflowPolicy { max_parallel: NonZeroU32::new(most), ..CONTINUE };
     check_with(most(1), "1 2 3(1)", "+1 | +2 | +3 | done");
     check_with(most(2), "1 2 3 4(1)", "+1 +2 | +3 +4 | done");
-    let play = Play::new("1 2 3=unready 4=unready", State::Absent);
+    let play = Play::new("1 2 3=unready 4=unready", WorkflowItemState::Absent);
     let workflow = play.workflow();
     let look = workflow.look(Direction::Forward, most(3), |name| {
         let facts = play.facts(name);
-        if facts.answers.ready == Answer::NotMet { Facts { state: State::Reconciled, ..facts } } else { facts }
+        if facts.answers.ready == Answer::NotMet {
+            Facts { state: WorkflowItemState::Reconciled, ..facts }
+        } else {
+            facts
+        }
     });
     assert_eq!((look.starts(), look.queued(), look.ending()), (vec!["1"], vec!["2"], None));
 }
@@ -189,14 +194,14 @@ fn wf_53_what_is_gone_already_needs_no_deletion() {
 #[test]
 fn wf_54_nothing_is_kept_between_looks() {
     // A run that is taken up by somebody else in the middle ends as it would have ended.
-    let mut first = Play::new("1 2(1) 3(2)", State::Absent);
-    first.states.insert("1".to_owned(), State::Reconciled);
+    let mut first = Play::new("1 2(1) 3(2)", WorkflowItemState::Absent);
+    first.states.insert("1".to_owned(), WorkflowItemState::Reconciled);
     assert_eq!(first.play(Direction::Forward, CONTINUE), "+2 | +3 | done");
 }
 
 #[test]
 fn what_was_asked_for_is_not_taken_back_when_a_condition_flips() {
-    let states = [State::Reconciling, State::Reconciled, State::ReconcileFailed];
+    let states = [WorkflowItemState::Reconciling, WorkflowItemState::Reconciled, WorkflowItemState::ReconcileFailed];
     let facts = |state| Facts {
         answers: Answers { activate: Answer::NotMet, when: Answer::NotMet, ..Answers::default() },
         ..Facts::of(state)
@@ -204,7 +209,7 @@ fn what_was_asked_for_is_not_taken_back_when_a_condition_flips() {
     let workflow = Workflow::new([("1", vec![])]).unwrap();
     let aims = states.map(|state| workflow.look(Direction::Forward, CONTINUE, |_| facts(state)).items()[0].aim);
     assert_eq!(aims, [Aim::Reconcile; 3]);
-    let goes = Facts::of(State::Deleting);
+    let goes = Facts::of(WorkflowItemState::Deleting);
     assert_eq!(workflow.look(Direction::Forward, CONTINUE, |_| goes).items()[0].aim, Aim::Delete);
 }
 
@@ -227,14 +232,14 @@ proptest! {
             };
             graph.iter().enumerate().map(item).collect()
         };
-        let mut both = Play::new(&text(false), State::Absent);
+        let mut both = Play::new(&text(false), WorkflowItemState::Absent);
         prop_assert!(both.play(Direction::Forward, CONTINUE).ends_with("done"));
-        let mut switched_off = Play::new(&text(true), State::Absent);
+        let mut switched_off = Play::new(&text(true), WorkflowItemState::Absent);
         for name in both.there() {
-            switched_off.states.insert(name.to_owned(), State::Idle);
+            switched_off.states.insert(name.to_owned(), WorkflowItemState::Idle);
         }
         prop_assert!(switched_off.play(Direction::Forward, CONTINUE).ends_with("done"));
-        let mut never_on = Play::new(&text(true), State::Absent);
+        let mut never_on = Play::new(&text(true), WorkflowItemState::Absent);
         prop_assert!(never_on.play(Direction::Forward, CONTINUE).ends_with("done"));
         prop_assert_eq!(switched_off.there(), never_on.there());
     }

@@ -46,7 +46,7 @@ fn a_bomb_of_anchors_is_refused_before_it_unfolds() {
         bomb.push_str(&format!("a{level}: &a{level} [{below}]\n"));
     }
     let error = decode(&bomb).unwrap_err();
-    assert_eq!((error.line, error.reason), (6, Reason::TooManyNodes));
+    assert_eq!((error.line, error.reason), (6, YamlFault::TooManyNodes));
     assert_eq!(locate(&bomb).unwrap_err().line, 6);
 }
 
@@ -54,7 +54,7 @@ fn a_bomb_of_anchors_is_refused_before_it_unfolds() {
 fn an_anchor_within_itself_is_refused() {
     let error = decode("a: &a\n- *a\n").unwrap_err();
     assert_eq!((error.line, error.column), (2, 3));
-    assert_eq!(error.reason, Reason::RecursiveAlias);
+    assert_eq!(error.reason, YamlFault::RecursiveAlias);
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn numbers_that_json_cannot_hold_are_refused_and_others_are_kept_as_near_as_can_
 fn of_equal_keys_the_last_counts_and_the_place_of_each_is_told() {
     let located = locate("a: {x: 1}\nb: 2\na: {z: 3}\n").unwrap();
     assert_eq!(located.value, serde_json::json!({"a": {"z": 3}, "b": 2}));
-    assert_eq!(located.places.duplicates(), [("a".to_owned(), Place { line: 3, column: 1 })]);
-    assert_eq!(located.places.find("a.z"), Place { line: 3, column: 5 });
-    assert_eq!(located.places.find("a.x"), Place { line: 3, column: 1 }, "what does not count has no place");
+    assert_eq!(located.places.duplicates(), [("a".to_owned(), SourcePosition { line: 3, column: 1 })]);
+    assert_eq!(located.places.find("a.z"), SourcePosition { line: 3, column: 5 });
+    assert_eq!(located.places.find("a.x"), SourcePosition { line: 3, column: 1 }, "what does not count has no place");
 }
 
 #[test]

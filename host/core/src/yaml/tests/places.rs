@@ -1,7 +1,7 @@
 use super::*;
 
-fn at(line: usize, column: usize) -> Place {
-    Place { line, column }
+fn at(line: usize, column: usize) -> SourcePosition {
+    SourcePosition { line, column }
 }
 
 const TEXT: &str = "\
@@ -71,7 +71,7 @@ fn what_is_not_there_is_where_the_part_around_it_is() {
     let places = locate(TEXT).unwrap().places;
     assert_eq!(places.find("spec.list[1].missing.deep[3]"), at(8, 5));
     assert_eq!(places.find("elsewhere"), at(1, 1));
-    assert_eq!(locate("").unwrap().places.find("a.b"), Place::START);
+    assert_eq!(locate("").unwrap().places.find("a.b"), SourcePosition::START);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_key_that_stands_twice_is_told_with_the_later_place() {
 #[test]
 fn every_document_has_places_of_its_own() {
     let all = locate_all("a: 1\n---\n---\nb: 2\n").unwrap();
-    let places: Vec<Place> = all.iter().map(|located| located.places.find("b")).collect();
+    let places: Vec<SourcePosition> = all.iter().map(|located| located.places.find("b")).collect();
     assert_eq!(places, [at(1, 1), at(4, 1)]);
 }
 

@@ -8,7 +8,7 @@ fn check(text: &str, expected: Value) {
 }
 
 #[track_caller]
-fn fails(text: &str, line: usize, column: usize, reason: Reason) {
+fn fails(text: &str, line: usize, column: usize, reason: YamlFault) {
     assert_eq!(decode(text), Err(YamlError { line, column, reason }), "{text}");
 }
 
@@ -43,8 +43,8 @@ fn times_and_dates_stay_text() {
 fn keys_are_resolved_and_then_written_as_text() {
     check("{yes: 1, off: 2, 0777: 3, 1.5: 4, 'no': 5}", json!({"true": 1, "false": 2, "511": 3, "1.5": 4, "no": 5}));
     check("{a: 1, a: 2}", json!({"a": 2}));
-    fails("x: {~: 1}", 1, 5, Reason::KeyIsNull);
-    fails("? [a]\n: b", 1, 3, Reason::KeyIsNoScalar);
+    fails("x: {~: 1}", 1, 5, YamlFault::KeyIsNull);
+    fails("? [a]\n: b", 1, 3, YamlFault::KeyIsNoScalar);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn tags_decide_over_looks() {
         "[!!str 12, !!float 3, !!int '0x10', !!null x, !!binary aGk=, !mine 5]",
         json!(["12", 3, 16, null, "hi", "5"]),
     );
-    fails("a: !!int x", 1, 10, Reason::Tag("!!int".to_owned()));
+    fails("a: !!int x", 1, 10, YamlFault::Tag("!!int".to_owned()));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn anchors_are_copied_and_merged() {
     check("- &x {p: 1}\n- &y {p: 2, q: 2}\n- {<<: [*x, *y]}", json!([{"p": 1}, {"p": 2, "q": 2}, {"p": 1, "q": 2}]));
     check("{&k a: 1, b: {*k : 2}}", json!({"a": 1, "b": {"a": 2}}));
     check("['<<']", json!(["<<"]));
-    fails("{<<: 5}", 1, 7, Reason::MergeOfNoObject);
+    fails("{<<: 5}", 1, 7, YamlFault::MergeOfNoObject);
 }
 
 #[test]
@@ -85,20 +85,20 @@ fn aliases_cannot_unfold_without_end() {
         let list = vec![format!("*a{below}"); 10].join(", ");
         text.push_str(&format!("a{level}: &a{level} [{list}]\n"));
     }
-    assert_eq!(decode(&text).unwrap_err().reason, Reason::TooManyNodes);
-    assert_eq!(decode("a: &a [*a]").unwrap_err().reason, Reason::RecursiveAlias);
+    assert_eq!(decode(&text).unwrap_err().reason, YamlFault::TooManyNodes);
+    assert_eq!(decode("a: &a [*a]").unwrap_err().reason, YamlFault::RecursiveAlias);
 }
 
 #[test]
 fn what_json_lacks_is_refused() {
-    fails("a: .inf", 1, 4, Reason::NotANumber);
-    fails("a: .nan", 1, 4, Reason::NotANumber);
+    fails("a: .inf", 1, 4, YamlFault::NotANumber);
+    fails("a: .nan", 1, 4, YamlFault::NotANumber);
 }
 
 #[test]
 fn a_syntax_error_names_its_place() {
     let error = decode("a: 1\nb: [1, 2\nc: 3\n").unwrap_err();
-    assert!(matches!(error, YamlError { reason: Reason::Syntax(_), .. }), "{error}");
+    assert!(matches!(error, YamlError { reason: YamlFault::Syntax(_), .. }), "{error}");
     assert!(error.line >= 2, "{error}");
     let error = decode("a: b: c").unwrap_err();
     assert_eq!((error.line, error.column), (1, 5), "{error}");
@@ -106,7 +106,7 @@ fn a_syntax_error_names_its_place() {
 
 #[test]
 fn a_snippet_shows_the_place() {
-    let error = YamlError { line: 3, column: 4, reason: Reason::NotANumber };
+    let error = YamlError { line: 3, column: 4, reason: YamlFault::NotANumber };
     assert_eq!(
         error.snippet("one\ntwo\nthree\nfour\nfive\nsix"),
         "1 | one\n2 | two\n3 | three\n  |    ^\n4 | four\n5 | five\n"
@@ -128,9 +128,9 @@ fn a_stream_is_split_with_the_lines_of_its_documents() {
     assert_eq!(
         stream,
         [
-            Document { line: 2, value: json!({"a": 1}) },
-            Document { line: 7, value: json!({"b": 2}) },
-            Document { line: 10, value: json!(["c"]) },
+            YamlDocument { line: 2, value: json!({"a": 1}) },
+            YamlDocument { line: 7, value: json!({"b": 2}) },
+            YamlDocument { line: 10, value: json!(["c"]) },
         ]
     );
     assert_eq!(documents("a: 1\n---\nb: [").unwrap_err().line, 3);

@@ -15,7 +15,7 @@ const SUSPENDED: &str = "Suspended";
 const OWN: &str = "kubernetes.io/job-controller";
 
 /// How a Job ends.
-enum End<'a> {
+enum JobEnd<'a> {
     Well,
     /// A reason in one word, and a sentence.
     Badly(&'a str, &'a str),
@@ -42,11 +42,11 @@ pub(super) fn job(scene: &Scene<'_>) -> Course {
         Some(deadline) => {
             let (reason, message) = ("DeadlineExceeded", "Job was active longer than specified deadline");
             wish = Wish { delay: Delay::For(deadline), failure: Some(message.to_owned()) };
-            ended(scene, &End::Badly(reason, message))
+            ended(scene, &JobEnd::Badly(reason, message))
         }
         None => match &wish.failure {
-            Some(failure) => ended(scene, &End::Badly("BackoffLimitExceeded", failure)),
-            None => ended(scene, &End::Well),
+            Some(failure) => ended(scene, &JobEnd::Badly("BackoffLimitExceeded", failure)),
+            None => ended(scene, &JobEnd::Well),
         },
     };
     Course::Work { begun, done, wish }
@@ -81,14 +81,14 @@ fn running(scene: &Scene<'_>) -> Value {
     }))
 }
 
-fn ended(scene: &Scene<'_>, end: &End<'_>) -> Value {
+fn ended(scene: &Scene<'_>, end: &JobEnd<'_>) -> Value {
     let started = scene.status("startTime").and_then(Value::as_str).unwrap_or(scene.now);
     let verdict = |kinds: [&str; 2], reason: &str, message: &str| {
         let verdict = kinds.map(|kind| scene.condition(kind, true, reason, message));
         resumed(scene).into_iter().chain(verdict).collect::<Vec<_>>()
     };
     let mut status = match end {
-        End::Well => {
+        JobEnd::Well => {
             let count = completions(scene);
             let indexed = scene.spec("completionMode").and_then(Value::as_str) == Some("Indexed");
             let indexes = match count {
@@ -103,7 +103,7 @@ fn ended(scene: &Scene<'_>, end: &End<'_>) -> Value {
                 "conditions": verdict(["SuccessCriteriaMet", "Complete"], reached.0, reached.1),
             })
         }
-        End::Badly(reason, message) => json!({
+        JobEnd::Badly(reason, message) => json!({
             "failed": if *reason == "DeadlineExceeded" { 1 } else { scene.wanted("backoffLimit").unwrap_or(6).saturating_add(1) },
             "conditions": verdict(["FailureTarget", "Failed"], reason, message),
         }),

@@ -131,12 +131,15 @@ fn a_job_that_reports_both_ends_has_failed() {
         run(&json!({"apiVersion": "batch/v1", "kind": "Job", "status": {"conditions": conditions}}))
     };
     let complete = json!({"type": "Complete", "status": "True"});
-    assert_eq!(job(json!([complete, {"type": "Failed", "status": "True", "message": "m"}])), Run::Failed("m".into()));
-    assert_eq!(job(json!([{"type": "Failed", "status": "True", "reason": "R"}])), Run::Failed("R".into()));
-    assert_eq!(job(json!([{"type": "Failed", "status": "False", "reason": "R"}, complete])), Run::Succeeded);
-    assert_eq!(job(json!([{"type": "Failed", "status": "False"}])), Run::Unfinished);
-    assert_eq!(job(json!([{"type": "Complete", "status": "False"}])), Run::Unfinished);
-    assert_eq!(job(Value::Null), Run::Unfinished);
+    assert_eq!(
+        job(json!([complete, {"type": "Failed", "status": "True", "message": "m"}])),
+        WorkloadState::Failed("m".into())
+    );
+    assert_eq!(job(json!([{"type": "Failed", "status": "True", "reason": "R"}])), WorkloadState::Failed("R".into()));
+    assert_eq!(job(json!([{"type": "Failed", "status": "False", "reason": "R"}, complete])), WorkloadState::Succeeded);
+    assert_eq!(job(json!([{"type": "Failed", "status": "False"}])), WorkloadState::Unfinished);
+    assert_eq!(job(json!([{"type": "Complete", "status": "False"}])), WorkloadState::Unfinished);
+    assert_eq!(job(Value::Null), WorkloadState::Unfinished);
 }
 
 #[test]
@@ -145,15 +148,15 @@ fn a_failed_pod_says_why_as_far_as_it_knows() {
         status["phase"] = json!("Failed");
         run(&json!({"apiVersion": "v1", "kind": "Pod", "status": status}))
     };
-    assert_eq!(failed(json!({"reason": "Evicted", "message": "disk"})), Run::Failed("Evicted: disk".into()));
-    assert_eq!(failed(json!({"reason": "Evicted"})), Run::Failed("Evicted".into()));
-    assert_eq!(failed(json!({"message": "disk"})), Run::Failed("disk".into()));
+    assert_eq!(failed(json!({"reason": "Evicted", "message": "disk"})), WorkloadState::Failed("Evicted: disk".into()));
+    assert_eq!(failed(json!({"reason": "Evicted"})), WorkloadState::Failed("Evicted".into()));
+    assert_eq!(failed(json!({"message": "disk"})), WorkloadState::Failed("disk".into()));
     for phase in ["Pending", "Unknown", ""] {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "status": {"phase": phase}});
-        assert_eq!(run(&pod), Run::Unfinished, "{phase}");
+        assert_eq!(run(&pod), WorkloadState::Unfinished, "{phase}");
     }
     let foreign = json!({"apiVersion": "example.org/v1", "kind": "Pod", "status": {"phase": "Succeeded"}});
-    assert_eq!(run(&foreign), Run::Unfinished);
+    assert_eq!(run(&foreign), WorkloadState::Unfinished);
 }
 
 #[test]

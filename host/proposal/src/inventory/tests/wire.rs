@@ -5,17 +5,17 @@ use super::*;
 #[test]
 fn every_policy_has_its_word_and_an_unknown_word_means_manage() {
     let words = [
-        (Policy::Manage, "manage"),
-        (Policy::Fallback, "fallback"),
-        (Policy::Keep, "keep"),
-        (Policy::Immutable, "immutable"),
-        (Policy::Ephemeral, "ephemeral"),
+        (InventoryPolicy::Manage, "manage"),
+        (InventoryPolicy::Fallback, "fallback"),
+        (InventoryPolicy::Keep, "keep"),
+        (InventoryPolicy::Immutable, "immutable"),
+        (InventoryPolicy::Ephemeral, "ephemeral"),
     ];
     for (policy, word) in words {
-        assert_eq!((policy.word(), Policy::read(word)), (word, policy));
+        assert_eq!((policy.word(), InventoryPolicy::read(word)), (word, policy));
     }
     for word in ["", "Keep", "ignore", "keep "] {
-        assert_eq!(Policy::read(word), Policy::Manage, "{word:?}");
+        assert_eq!(InventoryPolicy::read(word), InventoryPolicy::Manage, "{word:?}");
     }
 }
 
@@ -23,11 +23,11 @@ fn every_policy_has_its_word_and_an_unknown_word_means_manage() {
 fn only_a_managed_object_that_is_never_updated_is_immutable() {
     let ways = [Write::Apply, Write::Replace, Write::Patch, Write::Merge(json!({})), Write::Fill, Write::Overlay];
     for how in ways {
-        assert_eq!(Policy::of(&write(Ownership::Managed, how.clone())), Policy::Manage, "{how:?}");
-        assert_eq!(Policy::of(&write(Ownership::Kept, how.clone())), Policy::Keep, "{how:?}");
+        assert_eq!(InventoryPolicy::of(&write(Ownership::Managed, how.clone())), InventoryPolicy::Manage, "{how:?}");
+        assert_eq!(InventoryPolicy::of(&write(Ownership::Kept, how.clone())), InventoryPolicy::Keep, "{how:?}");
     }
-    assert_eq!(Policy::of(&write(Ownership::Managed, Write::Create)), Policy::Immutable);
-    assert_eq!(Policy::of(&write(Ownership::Fallback, Write::Create)), Policy::Fallback);
+    assert_eq!(InventoryPolicy::of(&write(Ownership::Managed, Write::Create)), InventoryPolicy::Immutable);
+    assert_eq!(InventoryPolicy::of(&write(Ownership::Fallback, Write::Create)), InventoryPolicy::Fallback);
 }
 
 #[test]
@@ -43,9 +43,9 @@ fn a_located_object_names_its_cluster_only_where_it_is_another() {
         (ClusterRef::Named("b".into()), Some(json!({"named": "b"}))),
     ];
     for (on, word) in cases {
-        let located = Located { on, ..config_map("x") };
+        let located = LocatedObject { on, ..config_map("x") };
         assert_eq!(json!(located), wire(word.clone()));
-        assert_eq!(serde_json::from_value::<Located>(wire(word)).unwrap(), located);
+        assert_eq!(serde_json::from_value::<LocatedObject>(wire(word)).unwrap(), located);
     }
 }
 
@@ -53,7 +53,7 @@ fn a_located_object_names_its_cluster_only_where_it_is_another() {
 fn what_others_added_to_a_reference_is_no_hindrance() {
     let wire = json!([{"resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": "a",
         "resourceVersion": "7", "fieldPath": "spec"}, "mine": true}]);
-    let expected = Inventory(BTreeMap::from([(config_map("x"), Entry::default())]));
+    let expected = Inventory(BTreeMap::from([(config_map("x"), InventoryEntry::default())]));
     assert_eq!(Inventory::read(Some(&wire)), Ok(expected));
 }
 
@@ -62,7 +62,7 @@ fn annotations_before_deletion_become_a_patch() {
     let wire = json!([{"policy": "keep", "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x",
         "namespace": "a"}, "annotateBeforeDelete": {"k": "v"}}]);
     let patch = json!({"metadata": {"annotations": {"k": "v"}}});
-    let entry = Entry { policy: Policy::Keep, uid: None, before_deletion: Some(patch.clone()) };
+    let entry = InventoryEntry { policy: InventoryPolicy::Keep, uid: None, before_deletion: Some(patch.clone()) };
     let inventory = Inventory::read(Some(&wire)).unwrap();
     assert_eq!(inventory, Inventory(BTreeMap::from([(config_map("x"), entry)])));
     let written = inventory.list().unwrap();
@@ -88,10 +88,10 @@ fn a_second_plan_of_an_object_replaces_its_policy_and_its_last_change() {
     let mut inventory = Inventory::default();
     let last = ObjectWrite { before_deletion: Some(json!({"a": 1})), ..write(Ownership::Kept, Write::Apply) };
     inventory.plan(config_map("x"), &last);
-    let kept = Entry { policy: Policy::Keep, uid: None, before_deletion: Some(json!({"a": 1})) };
+    let kept = InventoryEntry { policy: InventoryPolicy::Keep, uid: None, before_deletion: Some(json!({"a": 1})) };
     assert_eq!(inventory.0, BTreeMap::from([(config_map("x"), kept)]));
     inventory.plan(config_map("x"), &write(Ownership::Managed, Write::Apply));
-    assert_eq!(inventory.0, BTreeMap::from([(config_map("x"), Entry::default())]));
+    assert_eq!(inventory.0, BTreeMap::from([(config_map("x"), InventoryEntry::default())]));
 }
 
 fn selection() -> Selection {

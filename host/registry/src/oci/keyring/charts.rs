@@ -10,13 +10,13 @@ use orangery_ocm::{ChartLogin, ChartRepositories};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use url::Url;
 
-use super::{Consumer, Key, Keyring, Login, Scheme, Scope};
+use super::{Consumer, CredentialScope, Keyring, KeyringEntry, Login, Scheme};
 
 impl Keyring {
     /// Adds the credentials of chart repositories. What is wrong with them is told when such a repository is asked: others
     /// are none of their business.
     pub(super) fn with_chart_repositories(mut self, given: &ChartRepositories) -> Self {
-        let read: Result<Vec<Key>, String> = given.logins.iter().map(key).collect();
+        let read: Result<Vec<KeyringEntry>, String> = given.logins.iter().map(key).collect();
         match given.unusable.clone().map_or(read, Err) {
             Ok(keys) => self.keys.extend(keys),
             Err(why) => self.unusable_charts = Some(why.into()),
@@ -25,7 +25,7 @@ impl Keyring {
     }
 }
 
-fn key(of: &ChartLogin) -> Result<Key, String> {
+fn key(of: &ChartLogin) -> Result<KeyringEntry, String> {
     let unusable = |why: String| {
         format!(
             "{} has an entry for {:?} in helmChartRepoCredentials that cannot be used: {why}",
@@ -43,7 +43,7 @@ fn key(of: &ChartLogin) -> Result<Key, String> {
         None => Vec::new(),
         Some(pem) => certificates(pem).map_err(unusable)?,
     };
-    Ok(Key { consumer: Consumer::Charts, scope, login, origin: Arc::from(of.origin.as_str()), certificates })
+    Ok(KeyringEntry { consumer: Consumer::Charts, scope, login, origin: Arc::from(of.origin.as_str()), certificates })
 }
 
 /// An address without what may be secret in it.
@@ -55,7 +55,7 @@ fn shown(url: &str) -> String {
 }
 
 /// `host`, `host:port`, `host/path`, each also as a URL.
-fn scope(url: &str) -> Option<Scope> {
+fn scope(url: &str) -> Option<CredentialScope> {
     let scheme = match url.split_once("://") {
         None => None,
         Some(("https", _)) => Some(Scheme::Https),
@@ -65,7 +65,7 @@ fn scope(url: &str) -> Option<Scope> {
     let parsed = if scheme.is_some() { Url::parse(url) } else { Url::parse(&format!("https://{url}")) }.ok()?;
     let host = parsed.host_str()?.to_owned();
     let path = parsed.path().trim_matches('/').to_owned();
-    Some(Scope { host: Some(host), port: parsed.port(), scheme, path })
+    Some(CredentialScope { host: Some(host), port: parsed.port(), scheme, path })
 }
 
 /// The content of a header `Authorization`. The error is the end of a sentence about the entry.
@@ -116,7 +116,7 @@ mod tests {
 
     fn users(keyring: &Keyring, url: &str) -> Vec<String> {
         let found = keyring.matching_file(Consumer::Charts, &Url::parse(url).expect("an address"));
-        let told = |key: &&Key| match &key.login {
+        let told = |key: &&KeyringEntry| match &key.login {
             Login::Basic { user, .. } => user.clone(),
             other => format!("{other:?}"),
         };

@@ -8,25 +8,25 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Consumer, Key, Login, Scope};
+use super::{Consumer, CredentialScope, KeyringEntry, Login};
 use crate::oci::reference::Scheme;
 
 /// The credentials of one docker configuration.
 #[derive(Clone, Debug, Default)]
 pub struct DockerConfig {
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<KeyringEntry>,
 }
 
 #[derive(Deserialize)]
-struct File {
+struct DockerConfigFile {
     /// Empty for a file that only names programs that have the credentials: programs are never run.
     #[serde(default)]
-    auths: BTreeMap<String, Auth>,
+    auths: BTreeMap<String, DockerAuth>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Auth {
+struct DockerAuth {
     auth: Option<String>,
     username: Option<String>,
     password: Option<String>,
@@ -46,18 +46,18 @@ impl DockerConfig {
 
     /// The same for a configuration that was written into another file.
     pub(super) fn of_value(value: &Value, origin: &str) -> Result<Self, Fault> {
-        let file = File::deserialize(value);
+        let file = DockerConfigFile::deserialize(value);
         Self::of_file(file.map_err(|_| unusable(origin, "dockerConfig is no docker configuration"))?, origin)
     }
 
-    fn of_file(file: File, origin: &str) -> Result<Self, Fault> {
+    fn of_file(file: DockerConfigFile, origin: &str) -> Result<Self, Fault> {
         let shared: Arc<str> = origin.into();
         let mut keys = Vec::new();
         for (server, auth) in file.auths {
             let scope = scope(&server).ok_or_else(|| unusable(origin, &format!("{server:?} is no registry")))?;
             if let Some(login) = login(auth).map_err(|why| unusable(origin, &format!("the entry {server:?} {why}")))? {
                 let (consumer, origin) = (Consumer::Registry, Arc::clone(&shared));
-                keys.push(Key { consumer, scope, login, origin, certificates: Vec::new() });
+                keys.push(KeyringEntry { consumer, scope, login, origin, certificates: Vec::new() });
             }
         }
         Ok(Self { keys })
@@ -73,7 +73,7 @@ fn unusable(origin: &str, why: &str) -> Fault {
 }
 
 /// `host`, `host:port`, `host/path`, each also as a URL; the paths of the API's versions are no paths of repositories.
-fn scope(server: &str) -> Option<Scope> {
+fn scope(server: &str) -> Option<CredentialScope> {
     let (scheme, rest) = match server.split_once("://") {
         Some(("https", rest)) => (Some(Scheme::Https), rest),
         Some(("http", rest)) => (Some(Scheme::Http), rest),
@@ -94,11 +94,11 @@ fn scope(server: &str) -> Option<Scope> {
     let host = if host == "index.docker.io" || host == "registry-1.docker.io" { "docker.io".to_owned() } else { host };
     // A URL in a docker configuration says https for every registry: only http narrows.
     let scheme = scheme.filter(|scheme| *scheme == Scheme::Http);
-    (!host.is_empty()).then(|| Scope { host: Some(host), port, scheme, path: path.to_owned() })
+    (!host.is_empty()).then(|| CredentialScope { host: Some(host), port, scheme, path: path.to_owned() })
 }
 
 /// What docker makes of an entry: tokens first, then `auth`, then user and password; nothing where all are empty.
-fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
+fn login(auth: DockerAuth) -> Result<Option<Login>, &'static str> {
     let given =
         |text: Option<String>| text.map(|text| text.trim_end_matches('\n').to_owned()).filter(|t| !t.is_empty());
     if let Some(token) = given(auth.identitytoken) {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn logins(text: &str) -> Vec<String> {
-        let show = |key: &Key| match &key.login {
+        let show = |key: &KeyringEntry| match &key.login {
             Login::Basic { user, password } => format!("basic {user} {}", password.expose_secret()),
             Login::Identity(token) => format!("identity {}", token.expose_secret()),
             Login::Bearer(token) => format!("bearer {}", token.expose_secret()),
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn scopes_are_read_from_hosts_and_urls() {
         let of = |host: &str, port, scheme, path: &str| {
-            Some(Scope { host: Some(host.to_owned()), port, scheme, path: path.to_owned() })
+            Some(CredentialScope { host: Some(host.to_owned()), port, scheme, path: path.to_owned() })
         };
         assert_eq!(scope("R.example"), of("r.example", None, None, ""));
         assert_eq!(scope("https://r.example:5000/v2/"), of("r.example", Some(5000), None, ""));

@@ -12,7 +12,7 @@ use orangery_core::{
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 
-use super::{Consumer, DockerConfig, Key, Login, Scope};
+use super::{Consumer, CredentialScope, DockerConfig, KeyringEntry, Login};
 use crate::oci::reference::Scheme;
 
 /// Configurations inside of configurations.
@@ -23,7 +23,7 @@ const USUAL_PRIORITY: i64 = 10;
 /// One OCM configuration.
 #[derive(Clone, Debug, Default)]
 pub struct OcmConfig {
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<KeyringEntry>,
     resolvers: Vec<Resolver>,
     aliases: Map<String, Value>,
 }
@@ -39,7 +39,7 @@ pub struct Resolver {
     pub repository: Value,
 }
 
-struct Reading<'a> {
+struct OcmConfigReader<'a> {
     origin: Arc<str>,
     credentials_only: bool,
     config: &'a mut OcmConfig,
@@ -58,7 +58,7 @@ impl OcmConfig {
 
     fn parse(text: &str, origin: &str, credentials_only: bool) -> Result<Self, Fault> {
         let mut config = Self::default();
-        let mut reading = Reading { origin: origin.into(), credentials_only, config: &mut config };
+        let mut reading = OcmConfigReader { origin: origin.into(), credentials_only, config: &mut config };
         let value = yaml::decode(text).map_err(|error| {
             // The reason may quote the text.
             reading.unusable(&format!("it is no YAML: see line {}, column {}", error.line, error.column))
@@ -117,7 +117,7 @@ fn text(value: &Value, field: &str) -> Option<String> {
     }
 }
 
-impl Reading<'_> {
+impl OcmConfigReader<'_> {
     fn unusable(&self, why: &str) -> Fault {
         let message = format!(
             "the OCM configuration in {} cannot be used: {why}; write it as the file .ocmconfig of the OCM tools is",
@@ -166,7 +166,13 @@ impl Reading<'_> {
                 let login = self.login(consumer, consumer_kind, index)?;
                 let scope = self.scope(identity, index)?;
                 let origin = Arc::clone(&self.origin);
-                self.config.keys.push(Key { consumer: consumer_kind, scope, login, origin, certificates: Vec::new() });
+                self.config.keys.push(KeyringEntry {
+                    consumer: consumer_kind,
+                    scope,
+                    login,
+                    origin,
+                    certificates: Vec::new(),
+                });
             }
         }
         for entry in list(value, "repositories") {
@@ -183,7 +189,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn scope(&self, identity: &Value, index: usize) -> Result<Scope, Fault> {
+    fn scope(&self, identity: &Value, index: usize) -> Result<CredentialScope, Fault> {
         let refused = |field: &str| self.unusable(&format!("the identity of consumer {index} has no usable {field}"));
         let port = text(identity, "port").map(|port| port.parse::<u16>().map_err(|_| refused("port"))).transpose()?;
         let scheme = match text(identity, "scheme").as_deref() {
@@ -195,7 +201,7 @@ impl Reading<'_> {
         let path = text(identity, "pathprefix").unwrap_or_default().trim_matches('/').to_owned();
         let host = text(identity, "hostname").map(|host| host.to_ascii_lowercase());
         let host = host.map(|host| if host == "index.docker.io" { "docker.io".to_owned() } else { host });
-        Ok(Scope { host, port, scheme, path })
+        Ok(CredentialScope { host, port, scheme, path })
     }
 
     /// The first of a chain: the others are for reaching it.

@@ -41,10 +41,10 @@ fn finished(phase: &str) -> Value {
     json!({"phase": phase, "jobID": "1", "jobIDFinished": "1", "observedGeneration": 1})
 }
 
-fn applied(name: &str) -> Scope {
+fn applied(name: &str) -> ViewScope {
     let object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
         "metadata": {"namespace": "ns", "name": name}});
-    Scope::of(&[serde_json::from_value(object).unwrap()])
+    ViewScope::of(&[serde_json::from_value(object).unwrap()])
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn a_view_is_final_when_the_job_is_and_judges_only_what_was_applied() {
     let stores = Stores::new();
     stores.installations.absorb(installation("other", 1, finished("Failed")));
     stores.installations.absorb(installation("mine", 2, json!({"phase": "Progressing", "jobID": "1"})));
-    let mut view = View::new(stores.clone(), applied("mine"), "ns");
+    let mut view = LiveView::new(stores.clone(), applied("mine"), "ns");
     let (mut terminal, err) = terminal();
     let ending = async {
         tokio::task::yield_now().await;
@@ -72,7 +72,7 @@ async fn a_view_is_final_when_the_job_is_and_judges_only_what_was_applied() {
 async fn what_failed_is_exit_code_1() {
     let stores = Stores::new();
     stores.installations.absorb(installation("mine", 1, finished("Failed")));
-    let mut view = View::new(stores, Scope::All, "ns");
+    let mut view = LiveView::new(stores, ViewScope::All, "ns");
     let (mut terminal, _) = terminal();
     view.until_final(&mut terminal).await.unwrap();
     assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
@@ -82,7 +82,7 @@ async fn what_failed_is_exit_code_1() {
 async fn what_nothing_triggers_is_told_with_the_way_to_start_it() {
     let stores = Stores::new();
     stores.installations.absorb(installation("mine", 1, json!({})));
-    let mut view = View::new(stores, Scope::All, "ns");
+    let mut view = LiveView::new(stores, ViewScope::All, "ns");
     let (mut terminal, err) = terminal();
     view.until_final(&mut terminal).await.unwrap();
     assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
@@ -105,7 +105,7 @@ async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
     };
     let stores = Stores::new();
     stores.deploy_items.absorb(item(1, json!({})));
-    let mut view = View::new(stores.clone(), Scope::All, "ns");
+    let mut view = LiveView::new(stores.clone(), ViewScope::All, "ns");
     let (mut terminal, err) = terminal();
     view.until_final(&mut terminal).await.unwrap();
     assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
@@ -117,6 +117,6 @@ async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
 
     // Who has been asked to start is not done.
     stores.deploy_items.absorb(item(2, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})));
-    let mut view = View::new(stores, Scope::All, "ns");
+    let mut view = LiveView::new(stores, ViewScope::All, "ns");
     assert!(view.until_final(&mut terminal).now_or_never().is_none());
 }

@@ -22,8 +22,8 @@ const UNASKED: Answers = Answers { when: Answer::Unknown, ready: Answer::Unknown
 
 /// The plan and what is to be asked.
 fn shown(items: &[ItemState<'_>]) -> String {
-    let plan = progressing(items, "new", Policy::default());
-    let asks = asks(items, "new", Direction::Forward, Policy::default());
+    let plan = progressing(items, "new", WorkflowPolicy::default());
+    let asks = asks(items, "new", Direction::Forward, WorkflowPolicy::default());
     let asks: Vec<String> = asks.into_iter().map(|(name, point)| format!("{name}/{point}")).collect();
     format!("{}; delete [{}]; ask [{}]", show(&plan), plan.delete.join(" "), asks.join(" "))
 }
@@ -76,13 +76,14 @@ fn c_02_an_item_is_satisfied_when_it_succeeded_and_is_ready() {
 #[test]
 fn c_03_an_item_that_is_not_ready_is_under_way_until_its_time_is_up() {
     let unready = || late("a", &[], "succeeded", answers(Answer::Met, Answer::Unknown));
-    let classes = |item| classify(&[item], "new", Direction::Forward, Policy::default()).pop().map(|(_, class)| class);
+    let classes =
+        |item| classify(&[item], "new", Direction::Forward, WorkflowPolicy::default()).pop().map(|(_, class)| class);
     assert_eq!(classes(unready()), Some(Class::Running));
     let failure =
         Failure::new("Progressing", "ConditionTimeout", "readyWhen of a was not met").with_code(Code::Timeout);
     let overdue = ItemState { given_up: Some((Point::Ready, failure.clone())), ..unready() };
     assert_eq!(classes(overdue.clone()), Some(Class::Failed));
-    let plan = progressing(&[overdue], "new", Policy::default());
+    let plan = progressing(&[overdue], "new", WorkflowPolicy::default());
     let Ok(Verdict::Failed(told)) = plan.outcome else { panic!("{plan:?}") };
     assert_eq!((told.message, told.codes), (failure.message, failure.codes));
 }
@@ -108,8 +109,8 @@ fn wf_04_wf_28_an_item_without_an_object_is_gone_when_its_condition_says_so() {
     let lingers = |deleted| ItemState { answers: Answers { deleted, ..WANTED }, ..plain("b", &["a"], "gone") };
     let shown = |deleted| {
         let items = [plain("a", &[], "old"), lingers(deleted)];
-        let asks = asks(&items, "new", Direction::Backward, Policy::default()).len();
-        format!("{}; asks {asks}", show(&deleting(&items, "new", Policy::default())))
+        let asks = asks(&items, "new", Direction::Backward, WorkflowPolicy::default()).len();
+        format!("{}; asks {asks}", show(&deleting(&items, "new", WorkflowPolicy::default())))
     };
     assert_eq!(shown(Answer::NotMet), "trigger []; waiting for Condition b/deletedWhen to be met; asks 1");
     assert_eq!(shown(Answer::Met), "trigger [a]; waiting for DeployItem x-a to be gone; asks 0");
@@ -118,8 +119,8 @@ fn wf_04_wf_28_an_item_without_an_object_is_gone_when_its_condition_says_so() {
 #[test]
 fn nothing_is_asked_about_items_that_a_failure_keeps_from_starting() {
     let failed = [plain("a", &[], "failed"), late("b", &[], "gone", UNASKED)];
-    assert_eq!(asks(&failed, "new", Direction::Forward, Policy::default()), []);
-    let goes_on = Policy { failure: crate::workflow::FailurePolicy::ContinueIndependent, max_parallel: None };
+    assert_eq!(asks(&failed, "new", Direction::Forward, WorkflowPolicy::default()), []);
+    let goes_on = WorkflowPolicy { failure: crate::workflow::FailurePolicy::ContinueIndependent, max_parallel: None };
     assert_eq!(asks(&failed, "new", Direction::Forward, goes_on), [("b", Point::When)]);
 }
 
@@ -139,8 +140,8 @@ fn objects_are_made_late_where_a_condition_decides_and_after_that() {
 #[test]
 fn sub_installations_are_told_in_words_of_their_own() {
     let sub = |item: ItemState<'static>| ItemState { kind: ItemKind::Subinstallation, ..item };
-    let goes_on = Policy { failure: crate::workflow::FailurePolicy::ContinueIndependent, max_parallel: None };
-    let outcome = |plan: Plan| match plan.outcome {
+    let goes_on = WorkflowPolicy { failure: crate::workflow::FailurePolicy::ContinueIndependent, max_parallel: None };
+    let outcome = |plan: ExecutionPlan| match plan.outcome {
         Ok(Verdict::Failed(failure)) => format!("{}: {}", failure.reason, failure.message),
         other => panic!("{other:?}"),
     };
