@@ -5,9 +5,17 @@
 #[cfg(test)]
 mod budgets;
 #[cfg(test)]
+mod circles;
+#[cfg(test)]
+mod citations;
+#[cfg(test)]
 mod generated;
 #[cfg(test)]
+mod graph;
+#[cfg(test)]
 mod modules;
+#[cfg(test)]
+mod names;
 #[cfg(test)]
 mod repository;
 #[cfg(test)]
@@ -16,6 +24,8 @@ mod rules;
 mod source;
 #[cfg(test)]
 mod texts;
+#[cfg(test)]
+mod vocabulary;
 #[cfg(test)]
 mod walls;
 #[cfg(test)]

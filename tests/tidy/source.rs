@@ -19,6 +19,8 @@ pub(crate) struct Source {
     tests: Vec<RangeInclusive<usize>>,
     pub(crate) functions: Vec<Function>,
     pub(crate) names: Vec<Named>,
+    /// The types among them, outside tests.
+    pub(crate) types: Vec<Named>,
     /// Every attribute as text, also those inside macros.
     pub(crate) attributes: Vec<Text>,
     /// The modules declared with a semicolon.
@@ -66,12 +68,13 @@ impl Source {
         let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{}: {error}", repository::shown(path)));
         let mut shape = Shape::new(&scan.lines);
         shape.visit_file(&file);
-        let Shape { tests, functions, names, modules, .. } = shape;
+        let Shape { tests, functions, names, types, modules, .. } = shape;
         Source {
             path: path.to_owned(),
             tests,
             functions,
             names,
+            types,
             modules,
             attributes: scan.attributes,
             lines: scan.lines,
@@ -153,6 +156,7 @@ struct Shape<'a> {
     tests: Vec<RangeInclusive<usize>>,
     functions: Vec<Function>,
     names: Vec<Named>,
+    types: Vec<Named>,
     modules: Vec<Module>,
     within: Vec<String>,
     depth_of_tests: usize,
@@ -165,6 +169,7 @@ impl<'a> Shape<'a> {
             tests: Vec::new(),
             functions: Vec::new(),
             names: Vec::new(),
+            types: Vec::new(),
             modules: Vec::new(),
             within: Vec::new(),
             depth_of_tests: 0,
@@ -173,6 +178,14 @@ impl<'a> Shape<'a> {
 
     fn name(&mut self, ident: &Ident) {
         self.names.push(Named { name: ident.to_string(), line: ident.span().start().line });
+    }
+
+    /// Notes a type.
+    fn type_name(&mut self, ident: &Ident, attributes: &[Attribute]) {
+        self.name(ident);
+        if self.depth_of_tests == 0 && !attributes.iter().any(is_for_tests) {
+            self.types.push(Named { name: ident.to_string(), line: ident.span().start().line });
+        }
     }
 
     /// Notes a function and says whether it is a test.
@@ -248,22 +261,22 @@ impl<'ast> Visit<'ast> for Shape<'_> {
     }
 
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
-        self.name(&item.ident);
+        self.type_name(&item.ident, &item.attrs);
         syn::visit::visit_item_struct(self, item);
     }
 
     fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
-        self.name(&item.ident);
+        self.type_name(&item.ident, &item.attrs);
         syn::visit::visit_item_enum(self, item);
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        self.name(&item.ident);
+        self.type_name(&item.ident, &item.attrs);
         syn::visit::visit_item_trait(self, item);
     }
 
     fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
-        self.name(&item.ident);
+        self.type_name(&item.ident, &item.attrs);
     }
 
     fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
@@ -273,7 +286,7 @@ impl<'ast> Visit<'ast> for Shape<'_> {
 }
 
 /// `#[test]`, `#[tokio::test]` or `#[cfg(test)]`.
-fn is_for_tests(attribute: &Attribute) -> bool {
+pub(crate) fn is_for_tests(attribute: &Attribute) -> bool {
     let path = attribute.path();
     if path.segments.last().is_some_and(|segment| segment.ident == "test") {
         return true;
@@ -301,5 +314,13 @@ mod tests {
         let source = Source::parse(Path::new("sample.rs"), SAMPLE);
         let lengths: Vec<_> = source.functions.iter().map(|f| (f.name.as_str(), f.line, f.length)).collect();
         assert_eq!((source.code(), source.tests(), lengths), (6, 4, vec![("long", 5, 3)]));
+    }
+
+    #[test]
+    fn types_are_noted_outside_tests() {
+        let text = "struct A; enum B {} trait C { type Inner; } type D = A; #[cfg(test)] struct E;\n#[cfg(test)]\nmod tests { struct F; }";
+        let source = Source::parse(Path::new("types.rs"), text);
+        let types: Vec<_> = source.types.iter().map(|named| named.name.as_str()).collect();
+        assert_eq!(types, ["A", "B", "C", "D"]);
     }
 }

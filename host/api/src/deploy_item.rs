@@ -102,7 +102,7 @@ pub struct DeployItemStatus {
     /// When the job was picked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reconcile_time: Option<Time>,
-    /// Who works on it.
+    /// The deployer that works on it.
     #[serde(default)]
     pub deployer: DeployerInformation,
     /// What the deployer and the host keep, the inventory included.
@@ -129,7 +129,7 @@ pub struct DeployItemStatus {
     pub transition_times: Option<TransitionTimes>,
 }
 
-/// Who works on an item; always written, empty where unset.
+/// The deployer that works on an item; always written, empty where unset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeployerInformation {
@@ -143,3 +143,5 @@ pub struct DeployerInformation {
     #[serde(default)]
     pub version: String,
 }
+
+crate::job::implement_job!(DeployItem);

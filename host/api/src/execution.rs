@@ -169,3 +169,5 @@ pub struct DeployItemCache {
     #[serde(default, rename = "orphanedDIs", skip_serializing_if = "Vec::is_empty")]
     pub orphaned_items: Vec<String>,
 }
+
+crate::job::implement_job!(Execution);

@@ -451,3 +451,5 @@ impl Installation {
         self.parent_installation().is_none()
     }
 }
+
+crate::job::implement_job!(Installation);

@@ -4,9 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    condition::Condition, deploy_item::DeployItem, error::LastError, execution::Execution, installation::Installation,
-};
+use crate::{condition::Condition, error::LastError};
 
 /// When a job passed its stations; diagnostic, but for `initTime` of a deploy item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,9 +56,10 @@ pub trait Job {
     }
 }
 
-macro_rules! job {
+/// Implements [`Job`] for a kind whose status has the fields of the protocol.
+macro_rules! implement_job {
     ($kind:ty) => {
-        impl Job for $kind {
+        impl $crate::job::Job for $kind {
             fn job_id(&self) -> &str {
                 self.status.as_ref().map_or("", |status| &status.job_id)
             }
@@ -70,25 +69,24 @@ macro_rules! job {
             fn phase(&self) -> &str {
                 self.status.as_ref().map_or("", |status| &status.phase)
             }
-            fn conditions(&self) -> &[Condition] {
+            fn conditions(&self) -> &[$crate::condition::Condition] {
                 self.status.as_ref().map_or(&[], |status| &status.conditions)
             }
-            fn last_error(&self) -> Option<&LastError> {
+            fn last_error(&self) -> Option<&$crate::error::LastError> {
                 self.status.as_ref().and_then(|status| status.last_error.as_ref())
             }
         }
     };
 }
 
-job!(Installation);
-job!(Execution);
-job!(DeployItem);
+pub(crate) use implement_job;
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::execution::Execution;
 
     fn execution(status: serde_json::Value) -> Execution {
         serde_json::from_value(json!({"metadata": {"name": "x"}, "spec": {}, "status": status})).unwrap()

@@ -90,7 +90,7 @@ pub struct TargetSyncStatus {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct SyncObjectSpec {
-    /// Who holds it.
+    /// The holder.
     pub pod_name: String,
     /// The kind of the locked object.
     pub kind: String,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::read::BlueprintFault;
+use super::BlueprintFault;
 
 /// One import of a blueprint.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,6 +6,7 @@ pub mod binding;
 mod choice;
 mod definition;
 pub mod export;
+mod fault;
 mod file_system;
 pub mod gate;
 pub mod import;
@@ -31,13 +32,14 @@ use serde_json::Value;
 pub use self::{
     choice::{ChoiceError, TargetChoice, check_condition},
     definition::{ExportDefinition, ExportKind, ImportDefinition, ImportKind},
+    fault::BlueprintFault,
     file_system::{FileSystem, FileSystemError},
     item::{ItemError, ItemTemplate, check_items, decode_items},
     output::{
         ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
     },
     own::{OWN_ENGINE, OwnComponent},
-    read::{BlueprintError, BlueprintFault, BlueprintReading},
+    read::{BlueprintError, BlueprintReading},
     template::{
         InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, edges_of_templates,
         faults_of_conditions, faults_of_templates, without_unsatisfied,

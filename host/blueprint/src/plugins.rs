@@ -25,7 +25,7 @@ pub struct Question {
 
 /// A component that answers conditions.
 pub trait Evaluator: Send + Sync {
-    /// Who it is.
+    /// Its identity.
     fn identity(&self) -> &PluginIdentity;
     /// Whether the condition holds. A trap, a limit met and an unusable component are faults.
     fn evaluate<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Answered, Fault>>;

@@ -14,7 +14,7 @@ pub struct Record {
     pub name: String,
     /// The context it lives in; empty for roots' exports, and then not labelled.
     pub context: String,
-    /// Who writes it, `Inst.<name>` or `Exec.<name>`.
+    /// The writer, `Inst.<name>` or `Exec.<name>`.
     pub source: String,
     /// Why; exports of executions say nothing.
     pub purpose: Option<Purpose>,
@@ -89,7 +89,7 @@ impl TargetContent {
     }
 }
 
-/// Who writes: an installation in a job.
+/// The writer of records: an installation in a job.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordWriter<'a> {
     /// The installation's namespace.

@@ -115,7 +115,7 @@ pub fn defined(imports: &[ImportDefinition]) -> BTreeSet<SiblingReference> {
     references
 }
 
-/// Who exports what, in the order given.
+/// What each one exports, in the order given.
 pub fn exporters<'a>(siblings: &[Sibling<'a>]) -> BTreeMap<SiblingReference, Vec<&'a str>> {
     let mut exporters: BTreeMap<SiblingReference, Vec<&'a str>> = BTreeMap::new();
     for sibling in siblings {

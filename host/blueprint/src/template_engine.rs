@@ -61,7 +61,7 @@ impl Kubeconfigs for Nothing {
 
 /// A component that renders template executions.
 pub trait Renderer: Send + Sync {
-    /// Who it is.
+    /// Its identity.
     fn identity(&self) -> &PluginIdentity;
     /// Renders one execution.
     fn render<'a>(

@@ -16,7 +16,7 @@ use crate::{
     folder::{FolderManifest, ObjectOrigin, in_order_of_need},
 };
 
-/// Who the fields of an applied object belong to.
+/// The field manager of applied objects.
 pub const FIELD_MANAGER: &str = "orangery-up";
 
 /// Why a manifest could not be applied: one sentence with the place and the fix.

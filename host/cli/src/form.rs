@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::{command::CommandError, terminal::Terminal};
+use crate::{command_error::CommandError, terminal::Terminal};
 
 /// A form that programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

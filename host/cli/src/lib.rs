@@ -7,6 +7,8 @@
 
 pub mod arguments;
 pub mod command;
+pub mod command_error;
+mod execute;
 
 pub mod apply;
 pub mod blueprints;

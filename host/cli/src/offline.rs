@@ -72,7 +72,7 @@ pub enum OfflineFault {
         what: &'static str,
         /// Its name.
         name: String,
-        /// Who does not have it.
+        /// The object that does not have it.
         whose: &'static str,
         /// The names that there are.
         known: String,
@@ -111,7 +111,7 @@ struct GivenNames<'a> {
     flag: &'static str,
     /// What has the names.
     what: &'static str,
-    /// Who must have it.
+    /// The object that must have it.
     whose: &'static str,
     /// The names that there are.
     known: &'a [&'a str],

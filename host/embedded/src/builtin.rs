@@ -20,7 +20,7 @@ pub(crate) use self::{
 use crate::{
     object,
     present::Column,
-    resource::{Generation, ResourceOrigin, Scale, ServedResource, ServedVersion, shelf_of},
+    resource::{Generation, ResourceOrigin, Scale, ServedResource, ServedVersion, collection_of},
 };
 
 /// All built-in resources.
@@ -53,7 +53,7 @@ fn resource(row: &BuiltinResource) -> ServedResource {
         categories: if row.in_all { vec!["all".to_owned()] } else { Vec::new() },
         namespaced: row.namespaced,
         // Events are one resource under two groups.
-        shelf: if row.kind == "Event" { "events".into() } else { shelf_of(row.plural, row.group).into() },
+        collection: if row.kind == "Event" { "events".into() } else { collection_of(row.plural, row.group).into() },
         versions: row.versions.iter().map(version).collect(),
         origin: if row.answered { ResourceOrigin::Answered } else { ResourceOrigin::Builtin },
     }

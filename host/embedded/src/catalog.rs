@@ -28,9 +28,11 @@ impl Catalog {
     }
 
     /// The catalog without a custom resource.
-    pub(crate) fn without(&self, shelf: &str) -> Self {
+    pub(crate) fn without(&self, collection: &str) -> Self {
         let mut catalog = self.clone();
-        catalog.resources.retain(|_, resource| resource.origin == ResourceOrigin::Builtin || &*resource.shelf != shelf);
+        catalog
+            .resources
+            .retain(|_, resource| resource.origin == ResourceOrigin::Builtin || &*resource.collection != collection);
         catalog
     }
 
@@ -44,9 +46,9 @@ impl Catalog {
         Served::new(resource, version)
     }
 
-    /// The resource whose objects lie on a shelf, at its preferred version.
-    pub(crate) fn on_shelf(&self, shelf: &str) -> Option<Served> {
-        let (plural, group) = shelf.split_once('.').unwrap_or((shelf, ""));
+    /// The resource whose objects lie on a collection, at its preferred version.
+    pub(crate) fn in_collection(&self, collection: &str) -> Option<Served> {
+        let (plural, group) = collection.split_once('.').unwrap_or((collection, ""));
         let resource = self.resources.get(&(group.to_owned(), plural.to_owned()))?;
         Served::new(resource, &resource.versions.first()?.name)
     }

@@ -71,8 +71,8 @@ impl EmbeddedCluster {
     }
 
     /// Takes the resource of a deleted definition out of the catalog. The caller holds `definitions`.
-    pub(crate) fn withdraw(&self, shelf: &str) {
-        let catalog = self.catalog().without(shelf);
+    pub(crate) fn withdraw(&self, collection: &str) {
+        let catalog = self.catalog().without(collection);
         self.replace_catalog(catalog);
     }
 
@@ -103,7 +103,7 @@ impl EmbeddedCluster {
 
     /// The object of a namespace; none for the empty name.
     pub(crate) fn namespace(&self, namespace: &str) -> Option<Value> {
-        let key = StoreKey { shelf: "namespaces".into(), name: ObjectName::new("", namespace) };
+        let key = StoreKey { collection: "namespaces".into(), name: ObjectName::new("", namespace) };
         self.store.latest(&key).map(|entry| entry.value())
     }
 
@@ -116,5 +116,5 @@ impl EmbeddedCluster {
 /// Where an object of a served resource lies.
 pub(crate) fn key(served: &Served, namespace: &str, name: &str) -> StoreKey {
     let namespace = if served.resource.namespaced { namespace } else { "" };
-    StoreKey { shelf: Arc::clone(&served.resource.shelf), name: ObjectName::new(namespace, name) }
+    StoreKey { collection: Arc::clone(&served.resource.collection), name: ObjectName::new(namespace, name) }
 }

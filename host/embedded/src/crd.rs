@@ -1,25 +1,26 @@
 //! Custom kinds: from the text of a CustomResourceDefinition to a resource that is served.
 
 mod names;
-mod schema;
+pub(crate) mod schema;
 mod validate;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::{names::establish, schema::OpenApiSchema};
+pub(crate) use self::names::establish;
+use self::schema::OpenApiSchema;
 use crate::{
     builtin,
     object::{self, text},
     present::{Cell, Column, JsonPath},
     refusal::StatusCause,
-    resource::{Generation, ResourceOrigin, Scale, ServedResource, ServedVersion, shelf_of},
+    resource::{Generation, ResourceOrigin, Scale, ServedResource, ServedVersion, collection_of},
 };
 
 /// The finalizer that keeps a CRD until its objects are gone.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// The shelf of the definitions themselves.
+/// The collection of the definitions themselves.
 pub(crate) const SHELF: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// Whether its names were accepted, so that it is served.
@@ -47,7 +48,7 @@ pub(crate) fn resource(crd: &Value) -> ServedResource {
         short_names: texts("shortNames"),
         categories: texts("categories"),
         namespaced: text(crd, &["spec", "scope"]) == Some("Namespaced"),
-        shelf: shelf_of(&plural, &group).into(),
+        collection: collection_of(&plural, &group).into(),
         versions,
         origin: if object::deleting(crd) { ResourceOrigin::Terminating } else { ResourceOrigin::Custom },
         group,

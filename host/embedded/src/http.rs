@@ -4,6 +4,7 @@ mod answers;
 mod discovery;
 mod openapi;
 mod request;
+mod resources;
 mod respond;
 mod route;
 mod serve;
@@ -49,7 +50,7 @@ fn routes(cluster: Arc<EmbeddedCluster>) -> Router {
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document))
-        .fallback(request::resources)
+        .fallback(resources::resources)
         .with_state(cluster)
 }
 

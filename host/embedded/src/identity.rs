@@ -1,4 +1,4 @@
-//! Who the server is and who may talk to it: its certificate authority, its own certificate, its bearer token.
+//! The identity of the server and of its clients: its certificate authority, its own certificate, its bearer token.
 //!
 //! With a data folder they are kept there, readable by the owner only, so that a kubeconfig outlives a restart.
 
@@ -56,7 +56,7 @@ impl std::fmt::Debug for ServerIdentity {
     }
 }
 
-/// Who a request comes from.
+/// The user that a request comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) name: String,
@@ -170,7 +170,7 @@ impl ServerIdentity {
         format!("{signed}.{signature}")
     }
 
-    /// Who bears a token; none if nobody does.
+    /// The user that bears a token; `None` for an unknown token.
     pub(crate) fn user(&self, token: &str, now: Timestamp) -> Option<User> {
         if same(token.as_bytes(), self.token.as_bytes()) {
             return Some(User::admin());

@@ -52,7 +52,7 @@ async fn follow(cluster: &EmbeddedCluster, note: &Note) -> Result<(), Refusal> {
             }
             terminating::after_deletion(cluster, key).await
         }
-        Note::Deleting(key) => match &*key.shelf {
+        Note::Deleting(key) => match &*key.collection {
             "namespaces" => terminating::empty_namespace(cluster, &key.name.name).await,
             crd::SHELF => {
                 garbage::finish_owner(cluster, key).await?;
@@ -74,8 +74,9 @@ async fn furnish(cluster: &EmbeddedCluster, namespace: &str) -> Result<(), Refus
             json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": cluster.identity.ca_pem()}}),
         ),
     ];
-    for (shelf, mut thing) in things {
-        let Some(call) = call_for(cluster, &StoreKey { shelf: shelf.into(), name: ObjectName::new(namespace, "") })
+    for (collection, mut thing) in things {
+        let Some(call) =
+            call_for(cluster, &StoreKey { collection: collection.into(), name: ObjectName::new(namespace, "") })
         else {
             continue;
         };
@@ -107,7 +108,7 @@ async fn furnish(cluster: &EmbeddedCluster, namespace: &str) -> Result<(), Refus
 
 /// A write of the lifecycle to the object at a place; none if its kind is not served any more.
 fn call_for(cluster: &EmbeddedCluster, key: &StoreKey) -> Option<WriteRequest> {
-    Some(call(cluster.catalog().on_shelf(&key.shelf)?, &key.name.namespace))
+    Some(call(cluster.catalog().in_collection(&key.collection)?, &key.name.namespace))
 }
 
 fn call(served: Served, namespace: &str) -> WriteRequest {

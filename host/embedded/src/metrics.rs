@@ -30,7 +30,7 @@ impl Metrics {
         *self.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(series).or_default() += 1;
     }
 
-    /// The text for `/metrics`; `census` is how many objects each shelf holds.
+    /// The text for `/metrics`; `census` is how many objects each collection holds.
     pub(crate) fn text(&self, census: &[(std::sync::Arc<str>, usize)]) -> String {
         let mut text = String::from(
             "# HELP apiserver_request_total Counter of apiserver requests broken out for each verb, group, version, resource, subresource and code.\n\
@@ -49,8 +49,8 @@ impl Metrics {
             );
         }
         text.push_str("# HELP apiserver_storage_objects Number of stored objects split by kind.\n# TYPE apiserver_storage_objects gauge\n");
-        for (shelf, count) in census {
-            line(&mut text, format_args!("apiserver_storage_objects{{resource=\"{shelf}\"}} {count}\n"));
+        for (collection, count) in census {
+            line(&mut text, format_args!("apiserver_storage_objects{{resource=\"{collection}\"}} {count}\n"));
         }
         text
     }

@@ -119,7 +119,7 @@ impl Policies {
 }
 
 fn read(store: &ObjectStore) -> Arc<[BoundPolicy]> {
-    let all = |shelf: &str| store.list(shelf, None, None).entries.into_iter().map(|(_, entry)| entry.value());
+    let all = |collection: &str| store.list(collection, None, None).entries.into_iter().map(|(_, entry)| entry.value());
     // One that cannot be read was refused when it was written.
     let policies: Vec<Arc<AdmissionPolicy>> =
         all(POLICIES).filter_map(|policy| AdmissionPolicy::read(&policy).ok()).map(Arc::new).collect();

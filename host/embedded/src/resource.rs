@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{crd::OpenApiSchema, present::Column};
+use crate::{crd::schema::OpenApiSchema, present::Column};
 
 /// One resource of one API group, in all its versions.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct ServedResource {
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
     /// Where its objects lie: `plural.group`, as messages name it too.
-    pub(crate) shelf: Arc<str>,
+    pub(crate) collection: Arc<str>,
     /// Served versions, the preferred one first.
     pub(crate) versions: Vec<ServedVersion>,
     pub(crate) origin: ResourceOrigin,
@@ -96,7 +96,7 @@ impl Served {
 
     /// The plural with the group, as messages name it.
     pub(crate) fn label(&self) -> &str {
-        &self.resource.shelf
+        &self.resource.collection
     }
 
     pub(crate) fn is_custom(&self) -> bool {
@@ -120,7 +120,7 @@ impl ServedResource {
     }
 }
 
-/// The shelf of a resource.
-pub(crate) fn shelf_of(plural: &str, group: &str) -> String {
+/// The collection of a resource.
+pub(crate) fn collection_of(plural: &str, group: &str) -> String {
     if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
 }

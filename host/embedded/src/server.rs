@@ -115,7 +115,7 @@ fn open(storage: &Storage) -> Result<OpenedStore, StartError> {
 
 async fn make_namespace(cluster: &EmbeddedCluster, namespace: &'static str) -> Result<(), StartError> {
     let refused = |refusal: Refusal| StartError::Namespace { namespace, why: refusal.message };
-    let served = cluster.catalog().on_shelf("namespaces").ok_or_else(Refusal::unknown_path).map_err(refused)?;
+    let served = cluster.catalog().in_collection("namespaces").ok_or_else(Refusal::unknown_path).map_err(refused)?;
     if cluster.store.get(&key(&served, "", namespace)).is_some() {
         return Ok(());
     }

@@ -1,14 +1,14 @@
 //! The objects, their revisions and the changes to them.
 //!
-//! One lock guards the shelves. A write is judged under it against the latest state, gets its revision there, and
+//! One lock guards the collections. A write is judged under it against the latest state, gets its revision there, and
 //! becomes visible once it is durable: at once in memory, after the next transaction on disk. A single thread writes
 //! the disk and takes all that has queued up in one transaction, so that many writers share one flush.
 //! Nothing here knows what an object means.
 
 mod disk;
 mod entry;
-mod ledger;
-mod shelf;
+mod resource_objects;
+mod state;
 
 use std::{
     path::Path,
@@ -23,12 +23,12 @@ pub use self::disk::DataFolderError;
 pub(crate) use self::{
     disk::write_whole,
     entry::{ObjectHead, ObjectName, ObjectVersion, StoreKey},
-    ledger::Note,
-    shelf::{Happening, StoreChange},
+    resource_objects::{Happening, StoreChange},
+    state::Note,
 };
 use self::{
     disk::{Disk, Line},
-    ledger::StoreState,
+    state::StoreState,
 };
 
 /// What a write expects to find.
@@ -81,8 +81,8 @@ pub(crate) struct ObjectStore {
 
 #[derive(Debug)]
 struct SharedStore {
-    /// Guards the shelves, the indexes and the queue of the disk, all of which change together.
-    ledger: Mutex<StoreState>,
+    /// Guards the collections, the indexes and the queue of the disk, all of which change together.
+    state: Mutex<StoreState>,
     /// Tells the writer of the disk that something queued up, or that it is time to end.
     queued: Condvar,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -99,11 +99,11 @@ impl ObjectStore {
     pub(crate) fn in_folder(folder: &Path) -> Result<(Self, mpsc::UnboundedReceiver<Note>), DataFolderError> {
         let (disk, loaded) = Disk::open(folder)?;
         let (notes, receiver) = mpsc::unbounded_channel();
-        let mut ledger = StoreState::new(loaded.revision, notes, Some(Vec::new()));
+        let mut state = StoreState::new(loaded.revision, notes, Some(Vec::new()));
         for (key, entry) in loaded.entries {
-            ledger.load(key, entry);
+            state.load(key, entry);
         }
-        let store = Self::new(ledger);
+        let store = Self::new(state);
         let shared = Arc::clone(&store.shared);
         let writer = std::thread::Builder::new().name("store".to_owned()).spawn(move || write_out(&shared, &disk));
         let failed = |source| DataFolderError::File { file: folder.to_owned(), source };
@@ -111,83 +111,88 @@ impl ObjectStore {
         Ok((store, receiver))
     }
 
-    fn new(ledger: StoreState) -> Self {
-        let shared = SharedStore { ledger: Mutex::new(ledger), queued: Condvar::new(), writer: Mutex::new(None) };
+    fn new(state: StoreState) -> Self {
+        let shared = SharedStore { state: Mutex::new(state), queued: Condvar::new(), writer: Mutex::new(None) };
         Self { shared: Arc::new(shared) }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, StoreState> {
-        self.shared.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, StoreState> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The revision of the visible state.
     pub(crate) fn revision(&self) -> u64 {
-        self.ledger().shown()
+        self.state().shown()
     }
 
     /// The visible form of an object.
     pub(crate) fn get(&self, key: &StoreKey) -> Option<Arc<ObjectVersion>> {
-        self.ledger().shelf(&key.shelf)?.objects.get(&key.name).cloned()
+        self.state().collection(&key.collection)?.objects.get(&key.name).cloned()
     }
 
     /// The form that the next write has to start from: also one that is on its way to the disk.
     pub(crate) fn latest(&self, key: &StoreKey) -> Option<Arc<ObjectVersion>> {
-        self.ledger().latest(key)
+        self.state().latest(key)
     }
 
     /// Where the object with this uid lies.
     pub(crate) fn find(&self, uid: &str) -> Option<StoreKey> {
-        self.ledger().by_uid(uid).cloned()
+        self.state().by_uid(uid).cloned()
     }
 
     /// The objects that name this uid as an owner.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<StoreKey> {
-        self.ledger().dependents(uid)
+        self.state().dependents(uid)
     }
 
-    /// Objects of a shelf in order: of one namespace or all, after a name, for as long as `keep` wants more.
-    pub(crate) fn list(&self, shelf: &str, namespace: Option<&str>, after: Option<&ObjectName>) -> ListPage {
-        let ledger = self.ledger();
-        let entries = ledger.shelf(shelf).map(|shelf| {
-            shelf.range(namespace, after).map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect()
+    /// Objects of a collection in order: of one namespace or all, after a name, for as long as `keep` wants more.
+    pub(crate) fn list(&self, collection: &str, namespace: Option<&str>, after: Option<&ObjectName>) -> ListPage {
+        let state = self.state();
+        let entries = state.collection(collection).map(|collection| {
+            collection.range(namespace, after).map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect()
         });
-        ListPage { revision: ledger.shown(), entries: entries.unwrap_or_default() }
+        ListPage { revision: state.shown(), entries: entries.unwrap_or_default() }
     }
 
-    /// What lies in a namespace, on all shelves.
+    /// What lies in a namespace, on all collections.
     pub(crate) fn contents(&self, namespace: &str) -> Vec<StoreKey> {
-        self.ledger().contents(namespace)
+        self.state().contents(namespace)
     }
 
     /// Whether anything lies in a namespace.
     pub(crate) fn has_contents(&self, namespace: &str) -> bool {
-        self.ledger().has_contents(namespace)
+        self.state().has_contents(namespace)
     }
 
-    /// How many objects each shelf holds.
+    /// How many objects each collection holds.
     pub(crate) fn census(&self) -> Vec<(Arc<str>, usize)> {
-        self.ledger().census()
+        self.state().census()
     }
 
-    /// At most `most` changes of a shelf after a revision; or the oldest revision one can still start from.
-    pub(crate) fn changes_after(&self, shelf: &str, revision: u64, most: usize) -> Result<Vec<Arc<StoreChange>>, u64> {
-        let mut ledger = self.ledger();
-        if revision > ledger.shown() {
-            return Err(ledger.shown());
+    /// At most `most` changes of a collection after a revision; or the oldest revision one can still start from.
+    pub(crate) fn changes_after(
+        &self,
+        collection: &str,
+        revision: u64,
+        most: usize,
+    ) -> Result<Vec<Arc<StoreChange>>, u64> {
+        let mut state = self.state();
+        if revision > state.shown() {
+            return Err(state.shown());
         }
-        ledger.shelf_mut(shelf).changes_after(revision, most)
+        state.collection_mut(collection).changes_after(revision, most)
     }
 
-    /// Rings at every change of a shelf.
-    pub(crate) fn bell(&self, shelf: &str) -> watch::Receiver<u64> {
-        self.ledger().shelf_mut(shelf).bell.subscribe()
+    /// Rings at every change of a collection.
+    pub(crate) fn bell(&self, collection: &str) -> watch::Receiver<u64> {
+        self.state().collection_mut(collection).bell.subscribe()
     }
 
     /// Carries out a write, and answers once it is durable and visible.
     pub(crate) async fn write(&self, write: StoreWrite) -> Result<Arc<ObjectVersion>, StoreWriteError> {
         let (entry, durable) = {
-            let mut ledger = self.ledger();
-            ledger.accept(write)?
+            let mut state = self.state();
+            state.accept(write)?
         };
         let Some(durable) = durable else { return Ok(entry) };
         self.shared.queued.notify_one();
@@ -200,7 +205,7 @@ impl ObjectStore {
 
     /// Ends the writer of the disk after all that has queued up. Blocks until then.
     pub(crate) fn close(&self) {
-        self.ledger().close();
+        self.state().close();
         self.shared.queued.notify_one();
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer
@@ -213,16 +218,16 @@ impl ObjectStore {
 
 /// The thread that writes the disk.
 fn write_out(shared: &SharedStore, disk: &Disk) {
-    let lock = || shared.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || shared.state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let idle = |ledger: &mut StoreState| ledger.is_idle();
-        let mut ledger = shared.queued.wait_while(lock(), idle).unwrap_or_else(PoisonError::into_inner);
-        let batch = ledger.take_batch();
-        drop(ledger);
+        let idle = |state: &mut StoreState| state.is_idle();
+        let mut state = shared.queued.wait_while(lock(), idle).unwrap_or_else(PoisonError::into_inner);
+        let batch = state.take_batch();
+        drop(state);
         if batch.is_empty() {
             return;
         }
-        let lines: Vec<Line> = batch.iter().map(ledger::Queued::line).collect();
+        let lines: Vec<Line> = batch.iter().map(state::Queued::line).collect();
         let written = disk.write(&lines).map_err(|error| error.to_string());
         lock().settle(batch, &written);
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::NestedDigests;
+use super::{Digest, NestedDigests};
 use orangery_core::lenient::{self, DecodeError};
 
 /// How a descriptor is written.
@@ -49,7 +49,7 @@ pub struct Descriptor {
     pub version: String,
     /// Labels of the component version.
     pub labels: Vec<Label>,
-    /// Who made it.
+    /// Its maker.
     pub provider: Provider,
     /// When it was made, as written.
     pub creation_time: Option<String>,
@@ -67,7 +67,7 @@ pub struct Descriptor {
     pub nested_digests: Vec<NestedDigests>,
 }
 
-/// Who made a component.
+/// The maker of a component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Provider {
@@ -147,18 +147,6 @@ pub struct Resource {
     pub access: Option<Value>,
     /// The digest of its content.
     pub digest: Option<Digest>,
-}
-
-/// A digest and how it was made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Digest {
-    /// `SHA-256` or `SHA-512`.
-    pub hash_algorithm: String,
-    /// Such as `genericBlobDigest/v1`.
-    pub normalisation_algorithm: String,
-    /// In hexadecimal digits.
-    pub value: String,
 }
 
 /// A digest of a descriptor, and its signature.

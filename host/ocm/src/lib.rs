@@ -5,6 +5,7 @@ mod artifact;
 mod child;
 mod content;
 mod descriptor;
+mod digest;
 mod key;
 pub mod media;
 mod nested;
@@ -18,30 +19,32 @@ mod reference;
 mod render;
 mod repository;
 mod select;
+mod source;
 
 pub use self::{
     artifact::{Artifact, ArtifactFuture, Artifacts, KeyComponent, LayerFuture, ResourceKey, Resources},
     child::{Child, INLINE_LABEL},
     content::{Components, Files, Identity},
     descriptor::{
-        ComponentVersionReference, ComponentVersionSource, Descriptor, DescriptorError, DescriptorSchema, Digest,
-        Element, Label, Provider, Resource, Signature, SignatureValue,
+        ComponentVersionReference, ComponentVersionSource, Descriptor, DescriptorError, DescriptorSchema, Element,
+        Label, Provider, Resource, Signature, SignatureValue,
     },
+    digest::{Digest, NestedDigests, ResourceDigest},
     key::resource_key,
-    nested::{NestedDigests, ResourceDigest},
     normal::Normalisation,
     nothing::Nothing,
     overwrite::{Overwrite, OverwriteSide, Replaced, replace},
     pinned::{ComponentReference, ComponentReferenceError},
     policy::{NotSigned, SignaturePolicy},
     port::{
-        ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, ComponentVersion, ComponentVersions,
-        Credentials, ResourceContent, Secret, Verification, VersionReference,
+        ChartLogin, ChartRepositories, ComponentRequest, ComponentVersion, ComponentVersions, Credentials,
+        ResourceContent, Secret, Verification,
     },
     reference::{ReferenceError, ResourceReference},
     render::list,
     repository::{NameMapping, Repository, RepositoryError},
     select::{SelectError, matches, references, resources},
+    source::{ComponentSource, VersionReference},
 };
 
 #[cfg(test)]

@@ -1,49 +1,7 @@
 //! Digests of component versions that stand in the descriptor of a signed one above them (`nestedDigests`): whoever signs
 //! what others have made cannot write into their descriptors.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
-use super::{Descriptor, Digest, Resource};
-
-/// The digests of one component version below.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct NestedDigests {
-    /// The component.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Of its descriptor, all digests in it filled in.
-    pub digest: Option<Digest>,
-    /// Of its resources.
-    pub resource_digests: Vec<ResourceDigest>,
-}
-
-/// The digest of one resource.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ResourceDigest {
-    /// The resource.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// What tells resources of one name apart.
-    pub extra_identity: BTreeMap<String, String>,
-    /// Of its content.
-    pub digest: Digest,
-}
-
-impl NestedDigests {
-    fn of(&self, resource: &Resource) -> Option<&Digest> {
-        let is_same = |one: &&ResourceDigest| {
-            let element = &resource.element;
-            one.name == element.name && one.version == element.version && one.extra_identity == element.extra_identity
-        };
-        self.resource_digests.iter().find(is_same).map(|one| &one.digest)
-    }
-}
+use super::{Descriptor, Digest, Element, NestedDigests};
 
 impl Descriptor {
     /// The digests of a component version below.
@@ -57,7 +15,8 @@ impl Descriptor {
     pub fn completed(&self, above: Option<&NestedDigests>, references: &[Digest]) -> Self {
         let mut completed = self.clone();
         for resource in &mut completed.resources {
-            if let Some(digest) = above.and_then(|above| above.of(resource)) {
+            let Element { name, version, extra_identity, .. } = &resource.element;
+            if let Some(digest) = above.and_then(|above| above.of(name, version, extra_identity)) {
                 resource.digest = Some(digest.clone());
             }
         }
@@ -70,9 +29,12 @@ impl Descriptor {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::ResourceDigest;
 
     fn digest(value: &str) -> Value {
         json!({ "hashAlgorithm": "SHA-256", "normalisationAlgorithm": "n", "value": value })

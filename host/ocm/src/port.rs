@@ -4,35 +4,11 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Child, Descriptor, DescriptorSchema, Overwrite, ResourceReference, SignaturePolicy, replace};
-use crate::{Artifact, Artifacts, Components, Files, ResourceKey};
+use super::{
+    Artifact, Artifacts, Child, ComponentSource, Components, Descriptor, DescriptorSchema, Files, Overwrite,
+    ResourceKey, ResourceReference, SignaturePolicy, VersionReference, replace,
+};
 use orangery_core::{error::Fault, port::BoxFuture};
-
-/// A component version by name (`spec.componentDescriptor.ref`).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct VersionReference {
-    /// Where it is; `None` leaves it to the Context.
-    pub repository_context: Option<Value>,
-    /// The component's name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-}
-
-impl fmt::Display for VersionReference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.name, self.version)
-    }
-}
-
-/// `spec.componentDescriptor` of an installation.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ComponentSource {
-    /// By name.
-    Reference(VersionReference),
-    /// Written in the installation.
-    Inline(Value),
-}
 
 /// A component version to open, with all that an installation and its Context say of it.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ pub(crate) mod deployer {
         imports: { default: async | trappable },
         exports: { default: async },
         with: {
-            "orangery:deployer/artifacts.artifact": crate::capability::artifacts::Artifact,
+            "orangery:deployer/artifacts.artifact": crate::held_artifact::HeldArtifact,
         },
     });
 }

@@ -9,12 +9,9 @@ use wasmtime::ResourceLimiter;
 
 use crate::{
     budget::{Budget, BudgetLimit},
+    epochs::{Epochs, TICK_MILLISECONDS},
     error::CallStop,
-    sandbox::Epochs,
 };
-
-/// Milliseconds of one tick of the processor's clock.
-pub(crate) const TICK_MILLISECONDS: u64 = 10;
 
 /// The memory that all calls of the process share.
 #[derive(Debug)]

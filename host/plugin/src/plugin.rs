@@ -29,12 +29,9 @@ use crate::{
     error::Error,
     own::OwnTerms,
     registration::{ComponentBytes, Registered},
-    sandbox::{ComponentOrigin, Sandbox},
+    sandbox::{ComponentOrigin, LARGE_COMPONENT, Sandbox},
     transcript::Transcript,
 };
-
-/// Bytes above which a component is large. Those in Rust have 0.1 to 1 MiB, those in Go, Python and JavaScript 8 to 20.
-pub(crate) const LARGE: usize = 4 << 20;
 
 /// A registered component. It is compiled when it is first needed, or before, in the background.
 pub struct Plugin {
@@ -115,7 +112,7 @@ impl Plugin {
 
     /// Whether to wait with it until something uses it: compiling it takes both processors and seconds.
     pub(crate) fn is_large(&self) -> bool {
-        matches!(&self.content, ComponentBytes::Bytes { bytes, .. } if bytes.len() > LARGE)
+        matches!(&self.content, ComponentBytes::Bytes { bytes, .. } if bytes.len() > LARGE_COMPONENT)
     }
 
     /// What the item needs, as the component says it.

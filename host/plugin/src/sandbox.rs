@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::{Engine, component::Linker};
 
 pub(crate) use engine::settings;
-pub(crate) use ticker::{Epochs, Ticking};
+pub(crate) use ticker::Ticking;
 
 use crate::{
     budget::Budget,
@@ -24,11 +24,11 @@ use crate::{
     capability::{self, Guest},
     compile::{self, CompileCommand},
     component::{Component, Slot},
+    epochs::Epochs,
     error::{CacheError, Error},
     inspect,
     meter::SharedMemory,
     own::Recent,
-    plugin::LARGE,
     wasi,
 };
 
@@ -107,7 +107,7 @@ pub struct Sandbox {
     recent: Recent,
 }
 
-/// Who answers for a component.
+/// The owner of a component: the operator or a blueprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ComponentOrigin {
     /// The operator, by a registration.
@@ -124,6 +124,8 @@ struct OriginCompiler {
     cache: Result<CompilationCache, CacheError>,
 }
 
+/// Bytes above which a component is large. Those in Rust have 0.1 to 1 MiB, those in Go, Python and JavaScript 8 to 20.
+pub(crate) const LARGE_COMPONENT: usize = 4 << 20;
 /// Memory from which on a call counts as large: engines in Go are allowed so much, components in Rust half of it.
 const LARGE_MEMORY_MIB: u64 = 128;
 /// One in so many rooms is for large calls.
@@ -155,10 +157,10 @@ impl Sandbox {
             Some(folder) => CompilationCache::open(folder, &engine, most),
             None => Err(CacheError { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() }),
         };
-        let shelf = |cache| OriginCompiler { compiling: Semaphore::new(1), cache };
-        let own = shelf(open(cache.as_ref().map(|folder| folder.join(OF_BLUEPRINTS)), Some(MOST_OF_BLUEPRINTS)));
+        let of_origin = |cache| OriginCompiler { compiling: Semaphore::new(1), cache };
+        let own = of_origin(open(cache.as_ref().map(|folder| folder.join(OF_BLUEPRINTS)), Some(MOST_OF_BLUEPRINTS)));
         let configured = cache.is_some();
-        let registered = shelf(open(cache, None).inspect_err(|error| {
+        let registered = of_origin(open(cache, None).inspect_err(|error| {
             if configured {
                 tracing::warn!(%error, "components are compiled at each start");
             }
@@ -234,14 +236,14 @@ impl Sandbox {
         who: &PluginIdentity,
         bytes: &[u8],
     ) -> Result<Component, Error> {
-        let shelf = match origin {
+        let of_origin = match origin {
             ComponentOrigin::Registered => &self.registered,
             ComponentOrigin::Blueprint => &self.own,
         };
         let digest = who.digest.as_str();
         let inspection = inspect::inspect(bytes)?;
         inspection.check()?;
-        if let Some(compiled) = shelf.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
+        if let Some(compiled) = of_origin.cache.as_ref().ok().and_then(|cache| cache.get(digest)) {
             match Component::link(&self.engine, &self.linker, inspection.clone(), &compiled) {
                 Ok(component) => return Ok(component),
                 Err(Error::Compile { why }) => {
@@ -250,8 +252,8 @@ impl Sandbox {
                 Err(error) => return Err(error),
             }
         }
-        let compiled = self.compile(shelf, &who.to_string(), bytes).await?;
-        if let Ok(cache) = &shelf.cache
+        let compiled = self.compile(of_origin, &who.to_string(), bytes).await?;
+        if let Ok(cache) = &of_origin.cache
             && let Err(error) = cache.put(digest, &compiled)
         {
             tracing::warn!(%error, "the next start compiles again");
@@ -259,9 +261,9 @@ impl Sandbox {
         Component::link(&self.engine, &self.linker, inspection, &compiled)
     }
 
-    async fn compile(&self, shelf: &OriginCompiler, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        let _turn = shelf.compiling.acquire().await;
-        if bytes.len() <= LARGE {
+    async fn compile(&self, of_origin: &OriginCompiler, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        let _turn = of_origin.compiling.acquire().await;
+        if bytes.len() <= LARGE_COMPONENT {
             return compile::compile(&self.compiler, bytes).await;
         }
         (self.notice)(&format!(

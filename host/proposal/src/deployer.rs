@@ -57,7 +57,7 @@ impl Reads {
     }
 }
 
-/// Who a component is, as status and logs name it.
+/// The identity of a component, as status and logs name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginIdentity {
     /// The registration's name.
@@ -76,7 +76,7 @@ impl fmt::Display for PluginIdentity {
 
 /// A component that plans deploy items.
 pub trait Deployer: Send + Sync {
-    /// Who it is.
+    /// Its identity.
     fn identity(&self) -> &PluginIdentity;
     /// What it may reach.
     fn grants(&self) -> &Grants;

@@ -19,6 +19,7 @@ mod run;
 mod store;
 mod term;
 mod watch;
+mod watched_object;
 mod write;
 
 pub use crate::{

@@ -11,7 +11,7 @@ use crate::{Key, queue::CallCause};
 const FIRST_CEILING: Duration = Duration::from_secs(30);
 const LAST_CEILING: Duration = Duration::from_secs(600);
 
-/// Who waits, and until when without a word.
+/// The keys that wait, and until when they may wait without an event.
 #[derive(Default)]
 pub(crate) struct Net {
     silences: BTreeMap<Key, QuietPeriod>,

@@ -1,4 +1,4 @@
-//! Who is to be called next: every key once, none twice at a time, none forgotten, no namespace starved.
+//! The keys to be reconciled next: every key once, none twice at a time, none forgotten, no namespace starved.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

@@ -51,7 +51,7 @@ pub trait Controller: Send + Sync + 'static {
 /// A call that panicked. A panic is a mistake of the program: whoever reads of it can report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panicked {
-    /// Who was called: [`Controller::NAME`].
+    /// The controller that was called: [`Controller::NAME`].
     pub controller: &'static str,
     /// For which object.
     pub key: Key,

@@ -15,7 +15,7 @@ use self::{
     held::StoredForm,
     known::{KnownVersions, UpsertOutcome},
 };
-use crate::{Key, Watched, watch::WatchedObject};
+use crate::{Key, Watched, watched_object::WatchedObject};
 
 mod held;
 mod index;

@@ -1,21 +1,18 @@
 //! Keeps a store current from the server's watch.
 
-use std::{borrow::Cow, collections::BTreeSet, marker::PhantomData, pin::pin, sync::Arc};
+use std::{collections::BTreeSet, pin::pin};
 
 use futures::{StreamExt, stream::select_all};
 use kube::{
-    Api, Client, Resource,
-    core::ObjectMeta,
+    Api, Client,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
     },
 };
-use serde::{Deserialize, Deserializer, de::Error};
-use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Key, Store, Watched};
+use crate::{Key, Store, Watched, watched_object::WatchedObject};
 
 /// Keeps `store` current until `stop`: lists, then watches with bookmarks, each of `namespaces`, or all where none is
 /// named. The store is synced when every first list is in.
@@ -87,65 +84,6 @@ fn follow<K: Watched>(store: &Store<K>, namespace: Option<&str>, event: Event<Wa
         Event::Delete(told) => store.forget_meta(&told.meta),
     }
     WatchProgress::Following
-}
-
-/// An object as the watch tells it: its metadata, and its text for those who have not heard of this version yet.
-///
-/// Most events are echoes of our own writes, which the store knows already: they are never decoded.
-#[derive(Clone, Debug)]
-pub(crate) struct WatchedObject<K> {
-    pub(crate) meta: ObjectMeta,
-    text: Arc<RawValue>,
-    kind: PhantomData<fn() -> K>,
-}
-
-impl<K: Watched> WatchedObject<K> {
-    pub(crate) fn decode(&self) -> Result<K, serde_json::Error> {
-        serde_json::from_str(self.text.get())
-    }
-}
-
-#[derive(Deserialize)]
-struct EventHead {
-    #[serde(default)]
-    metadata: ObjectMeta,
-}
-
-impl<'de, K> Deserialize<'de> for WatchedObject<K> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Box::<RawValue>::deserialize(deserializer)?;
-        let head: EventHead = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
-        Ok(Self { meta: head.metadata, text: text.into(), kind: PhantomData })
-    }
-}
-
-impl<K: Resource<DynamicType = ()>> Resource for WatchedObject<K> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-
-    fn kind(dt: &()) -> Cow<'_, str> {
-        K::kind(dt)
-    }
-
-    fn group(dt: &()) -> Cow<'_, str> {
-        K::group(dt)
-    }
-
-    fn version(dt: &()) -> Cow<'_, str> {
-        K::version(dt)
-    }
-
-    fn plural(dt: &()) -> Cow<'_, str> {
-        K::plural(dt)
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
-    }
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub(crate) struct Blob<'a> {
     pub(crate) place: &'a str,
     /// Its digest.
     pub(crate) digest: &'a ContentDigest,
-    /// Who asks, by the fingerprint of the credentials.
+    /// The caller, by the fingerprint of the credentials.
     pub(crate) asker: &'a ContentDigest,
 }
 

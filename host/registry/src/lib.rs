@@ -19,6 +19,7 @@ mod registry;
 mod repositories;
 mod roots;
 mod search;
+mod shared;
 mod source;
 mod store;
 mod transport;

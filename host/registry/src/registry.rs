@@ -98,8 +98,8 @@ impl Registries {
         }
     }
 
-    /// Where the chart of a classic repository is, as its index said lately or says now. Who asks for the same index at
-    /// the same time shares one.
+    /// Where the chart of a classic repository is, as its index said lately or says now. Calls for the same index at
+    /// the same time share one request.
     pub(crate) async fn chart(
         &self,
         index: &FileRequest,

@@ -2,9 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use orangery_blueprint::FileSystem;
 use orangery_core::{
-    digest::content::ContentDigest,
     error::{Code, Fault},
     port::BoxFuture,
 };
@@ -23,8 +21,7 @@ use crate::{
     registry::Registries,
     roots::Roots,
     search::DescriptorSearch,
-    store::Stamp,
-    transport::TransportArchive,
+    shared::SharedRepositories,
     verify,
     version::OpenedVersion,
 };
@@ -49,16 +46,6 @@ pub struct RepositorySettings {
 pub struct Repositories {
     shared: Arc<SharedRepositories>,
     signatures: SignaturePolicy,
-}
-
-/// What jobs share.
-pub(crate) struct SharedRepositories {
-    pub(crate) roots: Roots,
-    pub(crate) cache: Arc<ContentCache>,
-    pub(crate) registries: Arc<Registries>,
-    pub(crate) archives: Memory<String, (Stamp, TransportArchive)>,
-    /// Unpacked blueprints, by the digest of their archive.
-    pub(crate) blueprints: Memory<ContentDigest, Arc<FileSystem>>,
 }
 
 /// Transport archives whose index is kept in memory.

@@ -18,7 +18,7 @@ use crate::{
     folder::{ComponentArchive, Local},
     oci::{Keyring, OcmConfig},
     registry::RegistrySource,
-    repositories::SharedRepositories,
+    shared::SharedRepositories,
     source::{Blobs, FoundVersion, VersionSource},
     store::BlobStore,
     transport::TransportArchive,

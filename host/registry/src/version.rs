@@ -25,7 +25,7 @@ use crate::{
     graph::{Graph, GraphNode, unknown},
     image::{self, Packed},
     oci::CHART,
-    repositories::SharedRepositories,
+    shared::SharedRepositories,
 };
 
 /// Unpacked blueprints up to this size are kept in memory, in bytes of their archive.

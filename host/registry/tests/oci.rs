@@ -11,6 +11,8 @@ mod components;
 #[cfg(test)]
 #[path = "oci/files.rs"]
 mod files;
+#[path = "oci/filled_registry.rs"]
+mod filled_registry;
 #[path = "oci/hostile.rs"]
 mod hostile;
 #[path = "oci/keeping.rs"]
@@ -23,5 +25,3 @@ mod real;
 mod registry;
 #[path = "oci/server.rs"]
 mod server;
-#[path = "oci/shelf.rs"]
-mod shelf;

@@ -17,7 +17,7 @@ use kube::{
 use orangery_api::Admission;
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Who owns the fields of the definitions.
+/// The field manager of the definitions.
 const FIELD_MANAGER: &str = "orangery";
 
 /// Sent at the same time: enough to hide the way, too few to burden a cluster.

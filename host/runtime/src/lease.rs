@@ -37,7 +37,7 @@ pub struct LeaseConfig {
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// Who asks; no two processes have the same.
+    /// The name of this process; no two processes have the same.
     pub holder: String,
     /// How long a Lease lasts that nobody renews. Whole seconds.
     pub duration: Duration,
@@ -253,7 +253,7 @@ impl LeaseRequest {
         }
     }
 
-    /// Who has it, if that is another.
+    /// The holder, if that is another process.
     fn other(&self, lease: &Lease) -> Option<String> {
         let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
         (holder != self.config.holder).then(|| if holder.is_empty() { "nobody".to_owned() } else { holder })

@@ -14,10 +14,8 @@ use orangery_blueprint::plugins::Plugins;
 use orangery_cli::{
     Exit, PlanArguments, Terminal,
     call::{CallError, CallSubject},
-    command::{
-        CommandError,
-        plan::{PlanDocument, PlannedObject},
-    },
+    command::plan::{PlanDocument, PlannedObject},
+    command_error::CommandError,
     connection::ConnectionError,
     repositories::RepositoriesError,
     terminal,

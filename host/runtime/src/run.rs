@@ -108,23 +108,9 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         max_parallel: arguments.max_parallel,
         ..OperatorConfig::new(client, plugins)
     };
-    let working = async {
-        let operator = Operator::start(config).await?;
-        figures.show(&operator);
-        tokio::select! {
-            () = operator.ready() => {
-                tracing::info!("the operator is ready");
-                stop.asked().await;
-            }
-            () = stop.asked() => {}
-        }
-        tracing::info!("the operator stops");
-        operator.stop().await;
-        Ok::<(), OperatorError>(())
-    };
     // Dropping what works ends it at once.
     let worked = tokio::select! {
-        worked = working => worked,
+        worked = operate(config, &figures, &mut stop) => worked,
         why = lease.lost() => return Err(why.into()),
     };
     lease.release().await;
@@ -132,7 +118,23 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     Ok(Exit::Ok)
 }
 
-/// Who this process is to others: the pod, and no other process of it.
+/// Runs the operator until the process is asked to stop.
+async fn operate(config: OperatorConfig, figures: &Figures, stop: &mut StopSignal) -> Result<(), OperatorError> {
+    let operator = Operator::start(config).await?;
+    figures.show(&operator);
+    tokio::select! {
+        () = operator.ready() => {
+            tracing::info!("the operator is ready");
+            stop.asked().await;
+        }
+        () = stop.asked() => {}
+    }
+    tracing::info!("the operator stops");
+    operator.stop().await;
+    Ok(())
+}
+
+/// The name of this process: the pod, and no other process of it.
 fn holder() -> String {
     format!("{}_{}", machine::name(), OsChance.job_id())
 }

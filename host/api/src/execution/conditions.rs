@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use orangery_blueprint::gate::{Answered, GateExpression, GateExpressions, GateRecord};
+use orangery_blueprint::gate::{Answered, GateExpression, GateRecord};
 use orangery_core::workflow::{Answer, Point};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{execution::DeployItemTemplate, schema};
+use crate::schema;
 
 /// What the conditions of one deploy item answered in the last job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -109,41 +109,6 @@ pub fn write_records(records: &Records) -> Vec<ItemStatus> {
     items.map(|(name, records)| ItemStatus { name: name.clone(), conditions: write_answers(records) }).collect()
 }
 
-impl DeployItemTemplate {
-    /// Its conditions.
-    pub fn conditions(&self) -> GateExpressions {
-        GateExpressions::of([
-            (Point::Activate, self.activate_when.clone()),
-            (Point::When, self.when.clone()),
-            (Point::Ready, self.ready_when.clone()),
-            (Point::Deleted, self.deleted_when.clone()),
-        ])
-    }
-
-    /// The Targets that its conditions look at, its own where they name none.
-    pub fn condition_targets(&self) -> impl Iterator<Item = &String> {
-        // Deleting the Target of an item that may skip is how a user says that the cluster is gone.
-        let skips = self.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
-        let own = self.target.as_ref().filter(|_| !skips).map(|target| &target.name);
-        let conditions = [&self.activate_when, &self.when, &self.ready_when, &self.deleted_when];
-        conditions.into_iter().flatten().flat_map(move |condition| {
-            let objects = condition.objects.values().map(|object| object.target.as_ref());
-            let definition = condition.crd_present.iter().map(|definition| definition.target.as_ref());
-            objects.chain(definition).filter_map(move |target| target.or(own))
-        })
-    }
-
-    /// The same item with these conditions.
-    pub fn with_conditions(mut self, conditions: &GateExpressions) -> Self {
-        let of = |point| conditions.get(point).cloned();
-        self.activate_when = of(Point::Activate);
-        self.when = of(Point::When);
-        self.ready_when = of(Point::Ready);
-        self.deleted_when = of(Point::Deleted);
-        self
-    }
-}
-
 /// The schema of a [`GateExpression`]: exactly one of three.
 pub(crate) fn condition_schema(_: &mut SchemaGenerator) -> Schema {
     let text = |description: &str| json!({"type": "string", "description": description});
@@ -198,6 +163,7 @@ pub type ConditionSpec = GateExpression<String>;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::execution::DeployItemTemplate;
 
     #[test]
     fn wf_09_what_was_answered_is_read_back_from_the_status() {

@@ -7,6 +7,8 @@ use std::{
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use k8s_openapi::ByteString;
+use orangery_blueprint::gate::GateExpressions;
+use orangery_core::workflow::Point;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -91,6 +93,41 @@ pub enum ItemsError {
         "spec.deployItemsCompressed is not a list of deploy items; delete the Execution, its Installation writes it anew"
     )]
     Format(#[source] serde_json::Error),
+}
+
+impl DeployItemTemplate {
+    /// Its conditions.
+    pub fn conditions(&self) -> GateExpressions {
+        GateExpressions::of([
+            (Point::Activate, self.activate_when.clone()),
+            (Point::When, self.when.clone()),
+            (Point::Ready, self.ready_when.clone()),
+            (Point::Deleted, self.deleted_when.clone()),
+        ])
+    }
+
+    /// The Targets that its conditions look at, its own where they name none.
+    pub fn condition_targets(&self) -> impl Iterator<Item = &String> {
+        // Deleting the Target of an item that may skip is how a user says that the cluster is gone.
+        let skips = self.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
+        let own = self.target.as_ref().filter(|_| !skips).map(|target| &target.name);
+        let conditions = [&self.activate_when, &self.when, &self.ready_when, &self.deleted_when];
+        conditions.into_iter().flatten().flat_map(move |condition| {
+            let objects = condition.objects.values().map(|object| object.target.as_ref());
+            let definition = condition.crd_present.iter().map(|definition| definition.target.as_ref());
+            objects.chain(definition).filter_map(move |target| target.or(own))
+        })
+    }
+
+    /// The same item with these conditions.
+    pub fn with_conditions(mut self, conditions: &GateExpressions) -> Self {
+        let of = |point| conditions.get(point).cloned();
+        self.activate_when = of(Point::Activate);
+        self.when = of(Point::When);
+        self.ready_when = of(Point::Ready);
+        self.deleted_when = of(Point::Deleted);
+        self
+    }
 }
 
 impl ExecutionSpec {

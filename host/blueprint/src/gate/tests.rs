@@ -1,6 +1,11 @@
-use serde_json::json;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::{ImportDefinition, ImportKind};
+use orangery_core::workflow::{Answer, Answers, Point};
 
 fn condition(written: Value) -> GateExpression {
     serde_json::from_value(written).unwrap()

@@ -5,7 +5,7 @@ use std::io;
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::{arguments::Cli, terminal::Terminal};
+use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,10 +23,10 @@ pub struct CompletionArguments {
 }
 
 impl CompletionArguments {
-    /// Prints the script.
-    pub fn execute(self, terminal: &mut Terminal) -> io::Result<()> {
+    /// Prints the script for a command line.
+    pub fn execute(self, command: &mut clap::Command, terminal: &mut Terminal) -> io::Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::description(), "orangery", &mut script);
+        clap_complete::generate(self.shell, command, "orangery", &mut script);
         terminal.text(&String::from_utf8_lossy(&script))
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use orangery_api::Admission;
 
-use crate::{command::CommandError, exit::Exit, form::yaml, terminal::Terminal};
+use crate::{command_error::CommandError, exit::Exit, form::yaml, terminal::Terminal};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,7 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     call::{CallError, CallSubject},
-    command::CommandError,
+    command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
     form::OutputFormat,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     call::{CallError, CallSubject},
-    command::CommandError,
+    command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
     terminal::Terminal,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    command::CommandError,
+    command_error::CommandError,
     connection::{Connection, NamespaceScope},
     form::{OutputFormat, yaml},
     repositories::RepositoryFlags,

@@ -25,7 +25,8 @@ use serde_json::json;
 
 use crate::{
     call::{CallError, CallSubject},
-    command::{CommandError, inspect},
+    command::inspect,
+    command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
     terminal::Terminal,

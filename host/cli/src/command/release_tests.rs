@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use crate::{
     call::{CallError, CallSubject},
-    command::CommandError,
+    command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
     terminal::Terminal,

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::{
     blueprints::{BlueprintsError, FolderFiles, archive_of_blueprint, folder_of_blueprint},
-    command::CommandError,
+    command_error::CommandError,
     components,
     exit::Exit,
     folder::{self, FolderError},
@@ -227,7 +227,7 @@ fn none(path: &Path, error: FolderError) -> CommandError {
     }
 }
 
-/// The randomness that a text stands for. Who renders here knows it anyway.
+/// The randomness that a text stands for. It is no secret here: the user gives it.
 fn seed(text: &str) -> [u8; 32] {
     let digest = digest::sha256(text.as_bytes());
     let mut seed = [0; 32];

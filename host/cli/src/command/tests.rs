@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     arguments::{Cli, Command, Tool},
-    command::CommandError,
+    command_error::CommandError,
     exit::Exit,
     terminal::{Appearance, tests::shown},
 };

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::{
     call::CallError,
-    command::{CommandError, inspect},
+    command::inspect,
+    command_error::CommandError,
     connection::{Connection, NamespaceScope},
     exit::Exit,
     form::OutputFormat,

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use clap::Args;
 
-use crate::{command::CommandError, exit::Exit, terminal::Terminal};
+use crate::{command_error::CommandError, exit::Exit, terminal::Terminal};
 
 const EXAMPLES: &str = "\
 Examples:

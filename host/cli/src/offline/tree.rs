@@ -151,7 +151,7 @@ impl Offline<'_> {
         parent: Option<ParentInstallation<'_>>,
     ) -> Result<Vec<RenderedInstallation>, OfflineError> {
         let mut all = Vec::new();
-        // Who has to come before is asked of all, also of those that are done.
+        // Predecessors are looked for among all, also of those that are done.
         let known: Vec<(String, ImportBindings, ExportBindings)> = left
             .iter()
             .map(|of| {
@@ -230,12 +230,9 @@ impl Offline<'_> {
         let mut templates = rendering.subinstallations(&values, &imported).await?;
         let items = rendering.items(&values, &imported).await?;
         subject.given.check(&items, &templates)?;
-        let not_wanted_subinstallations = {
-            let edges = edges_of_templates(templates.iter().map(|of| &of.template));
-            let known = edges.into_iter().zip(&templates);
-            let known: Vec<_> = known.map(|((name, before), of)| (name, before, &of.conditions)).collect();
-            not_wanted(&known, &values)
-        };
+        let edges = edges_of_templates(templates.iter().map(|of| &of.template)).into_iter().zip(&templates);
+        let known: Vec<_> = edges.map(|((name, before), of)| (name, before, &of.conditions)).collect();
+        let not_wanted_subinstallations = not_wanted(&known, &values);
         templates.retain(|of| !not_wanted_subinstallations.contains(&of.template.name));
         let children = templates.iter().map(|template| child(template, &subject)).collect();
         let parent = ParentInstallation { object: &object, path, above: above.or(spec.component_descriptor.as_ref()) };
@@ -260,13 +257,7 @@ impl Offline<'_> {
             name: subject.name.clone(),
             waits_for: None,
             deploy_items: items.iter().map(item).collect(),
-            not_wanted: {
-                let known = items.iter().map(|DeployItem { template, conditions, .. }| {
-                    let before = template.depends_on.iter().map(String::as_str).collect();
-                    (template.name.as_str(), before, conditions)
-                });
-                not_wanted(&known.collect::<Vec<_>>(), &values)
-            },
+            not_wanted: not_wanted(&items.iter().map(graph_node).collect::<Vec<_>>(), &values),
             not_wanted_subinstallations,
             subinstallations,
             exports,
@@ -355,7 +346,7 @@ impl From<OfflineError> for Failed {
     }
 }
 
-/// Who must have what is given.
+/// The subject of a sentence about what has to be given.
 const BLUEPRINT: &str = "the blueprint does";
 
 fn import_names<'a>(known: &'a [&'a str]) -> GivenNames<'a> {
@@ -421,6 +412,12 @@ fn kept(states: &States) -> BTreeMap<&'static str, BTreeMap<String, Value>> {
         }
     }
     kept
+}
+
+/// An item with what it depends on and its gate expressions.
+fn graph_node(item: &DeployItem) -> (&str, Vec<&str>, &GateExpressions) {
+    let before = item.template.depends_on.iter().map(String::as_str).collect();
+    (&item.template.name, before, &item.conditions)
 }
 
 /// What the workflow of these items would delete, and never make, for what their conditions say of the imports. Conditions that

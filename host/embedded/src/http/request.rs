@@ -1,17 +1,15 @@
-//! Requests about resources: reading the parameters, choosing the operation.
+//! A request about resources, with its route and parameters read.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
-    Extension,
     body::{Body, Bytes, to_bytes},
-    extract::{Query, Request, State},
-    http::{HeaderMap, Method, StatusCode, header, request::Parts},
+    http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde_json::Value;
 
-use super::{answers, discovery, respond, route::Route};
+use super::{respond, route::Route};
 use crate::{
     builtin::{self, ProtobufError},
     cluster::EmbeddedCluster,
@@ -24,7 +22,7 @@ use crate::{
     },
     patch::{PatchType, apply::OnConflict},
     refusal::{Refusal, RefusalReason},
-    resource::{ResourceOrigin, Served},
+    resource::Served,
     selector::ListSelector,
 };
 
@@ -37,79 +35,9 @@ pub(super) struct RoutedRequest {
     pub(super) user: User,
     pub(super) route: Route,
     pub(super) served: Served,
-    method: Method,
-    headers: HeaderMap,
-    query: BTreeMap<String, String>,
-}
-
-/// Every path that is not fixed.
-pub(super) async fn resources(
-    State(cluster): State<Arc<EmbeddedCluster>>,
-    Extension(user): Extension<User>,
-    request: Request,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    let Some(route) = Route::parse(parts.uri.path()) else { return respond::refused(&Refusal::unknown_path()) };
-    if route.plural.is_empty() {
-        return discovery::version_or_group(&cluster, &route);
-    }
-    let Some(served) = cluster.catalog().served(&route.group, &route.version, &route.plural) else {
-        return respond::refused(&Refusal::unknown_path());
-    };
-    let query = Query::<BTreeMap<String, String>>::try_from_uri(&parts.uri).map(|Query(query)| query);
-    let Parts { method, headers, .. } = parts;
-    let Ok(query) = query else { return respond::refused(&Refusal::bad_request("the query cannot be read")) };
-    let asked = RoutedRequest { cluster, user, route, served, method, headers, query };
-    let mut series = asked.series();
-    let response = answer(&asked, body).await.unwrap_or_else(|refusal| respond::refused(&refusal));
-    series.code = response.status().as_u16();
-    asked.cluster.metrics.count(series);
-    response
-}
-
-async fn answer(asked: &RoutedRequest, body: Body) -> Result<Response, Refusal> {
-    asked.check_path()?;
-    if let Some(subresource) = asked.route.subresource.as_deref()
-        && subresource != "status"
-    {
-        return answers::subresource(asked, subresource, body).await;
-    }
-    if asked.served.resource.origin == ResourceOrigin::Answered {
-        return match asked.method {
-            Method::POST => answers::review(asked, asked.body(body).await?),
-            _ => Err(Refusal::method_not_allowed()),
-        };
-    }
-    match (asked.method.clone(), asked.route.name.as_deref()) {
-        (Method::GET | Method::HEAD, Some(name)) if !asked.flag("watch") => asked.get(name),
-        (Method::GET | Method::HEAD, _) if asked.flag("watch") => asked.watch(),
-        (Method::GET | Method::HEAD, None) => asked.list(),
-        (Method::POST, None) => {
-            let body = asked.body(body).await?;
-            let outcome = asked.cluster.create(&asked.call(), body).await?;
-            Ok(asked.written(&outcome))
-        }
-        (Method::PUT, Some(name)) => {
-            let body = asked.body(body).await?;
-            let outcome = asked.cluster.update(&asked.call(), name, body).await?;
-            Ok(asked.written(&outcome))
-        }
-        (Method::PATCH, Some(name)) => asked.patch(name, body).await,
-        (Method::DELETE, Some(name)) => {
-            let how = asked.deletion(body).await?;
-            let call = asked.call();
-            let deleted = asked.cluster.delete(&call, name, &how).await?;
-            Ok(respond::bytes(StatusCode::OK, deleted.answer(&call, name)))
-        }
-        (Method::DELETE, None) => {
-            let how = asked.deletion(body).await?;
-            let deleted = asked.cluster.delete_collection(&asked.call(), &asked.list_query()?, &how).await?;
-            let meta = serde_json::json!({"resourceVersion": asked.cluster.store.revision().to_string()});
-            let list = ResponseForm::Whole.many(&asked.cluster, &asked.served, &deleted, meta);
-            Ok(respond::bytes(StatusCode::OK, list))
-        }
-        _ => Err(Refusal::method_not_allowed()),
-    }
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) query: BTreeMap<String, String>,
 }
 
 impl RoutedRequest {
@@ -117,7 +45,7 @@ impl RoutedRequest {
         self.query.get(name).map(String::as_str)
     }
 
-    fn flag(&self, name: &str) -> bool {
+    pub(super) fn flag(&self, name: &str) -> bool {
         matches!(self.parameter(name), Some("true" | "1"))
     }
 
@@ -129,7 +57,7 @@ impl RoutedRequest {
         self.route.namespace.as_deref().unwrap_or_default()
     }
 
-    fn series(&self) -> Series {
+    pub(super) fn series(&self) -> Series {
         let apply = self.content_type().starts_with("application/apply-patch");
         let verb = match (self.method.as_str(), self.route.name.is_some()) {
             ("GET" | "HEAD", _) if self.flag("watch") => "WATCH",
@@ -154,7 +82,7 @@ impl RoutedRequest {
     }
 
     /// Whether namespace, name and subresource fit the resource.
-    fn check_path(&self) -> Result<(), Refusal> {
+    pub(super) fn check_path(&self) -> Result<(), Refusal> {
         let namespaced = self.served.resource.namespaced;
         let named = self.route.name.is_some();
         let creates = self.method == Method::POST && self.route.subresource.is_none();
@@ -208,7 +136,7 @@ impl RoutedRequest {
         })
     }
 
-    fn get(&self, name: &str) -> Result<Response, Refusal> {
+    pub(super) fn get(&self, name: &str) -> Result<Response, Refusal> {
         let form = self.form()?;
         let entry = self.cluster.find(&self.served, self.namespace(), name)?;
         Ok(respond::bytes(StatusCode::OK, form.one(&self.cluster, &self.served, &entry)))
@@ -218,7 +146,7 @@ impl RoutedRequest {
         ListSelector::parse(self.parameter("labelSelector"), self.parameter("fieldSelector"))
     }
 
-    fn list_query(&self) -> Result<ListQuery, Refusal> {
+    pub(super) fn list_query(&self) -> Result<ListQuery, Refusal> {
         let text = |name: &str| self.parameter(name).map(str::to_owned);
         Ok(ListQuery {
             selector: self.selector()?,
@@ -229,14 +157,14 @@ impl RoutedRequest {
         })
     }
 
-    fn list(&self) -> Result<Response, Refusal> {
+    pub(super) fn list(&self) -> Result<Response, Refusal> {
         let (form, query) = (self.form()?, self.list_query()?);
         let listing = listing(&self.cluster, &self.served, self.route.namespace.as_deref(), &query)?;
         let list = form.many(&self.cluster, &self.served, &listing.entries, listing.meta);
         Ok(respond::bytes(StatusCode::OK, list))
     }
 
-    fn watch(&self) -> Result<Response, Refusal> {
+    pub(super) fn watch(&self) -> Result<Response, Refusal> {
         let mut selector = self.selector()?;
         if let Some(name) = &self.route.name {
             selector = selector.and_name(name);
@@ -255,7 +183,7 @@ impl RoutedRequest {
         Ok((json, Body::from_stream(stream)).into_response())
     }
 
-    async fn patch(&self, name: &str, body: Body) -> Result<Response, Refusal> {
+    pub(super) async fn patch(&self, name: &str, body: Body) -> Result<Response, Refusal> {
         let form = PatchType::parse(self.content_type()).ok_or_else(|| {
             let why = format!("the body of the request was in an unknown format - \"{}\"", self.content_type());
             Refusal::new(RefusalReason::UnsupportedMediaType, why)
@@ -269,7 +197,7 @@ impl RoutedRequest {
         Ok(self.written(&outcome))
     }
 
-    async fn deletion(&self, body: Body) -> Result<DeletionOptions, Refusal> {
+    pub(super) async fn deletion(&self, body: Body) -> Result<DeletionOptions, Refusal> {
         let bytes = read(body).await?;
         let body = if bytes.is_empty() { Value::Null } else { parse(&bytes, self.content_type())? };
         DeletionOptions::parse(&body, self.parameter("propagationPolicy"))

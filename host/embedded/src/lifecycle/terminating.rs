@@ -11,7 +11,7 @@ use crate::{
 
 /// Something is gone: what it was in may be empty now.
 pub(super) async fn after_deletion(cluster: &EmbeddedCluster, key: &StoreKey) -> Result<(), Refusal> {
-    finish_kind(cluster, &key.shelf).await?;
+    finish_kind(cluster, &key.collection).await?;
     if key.name.namespace.is_empty() { Ok(()) } else { finish_namespace(cluster, &key.name.namespace).await }
 }
 
@@ -22,7 +22,7 @@ pub(super) async fn empty_namespace(cluster: &EmbeddedCluster, namespace: &str) 
 }
 
 async fn finish_namespace(cluster: &EmbeddedCluster, namespace: &str) -> Result<(), Refusal> {
-    let key = StoreKey { shelf: "namespaces".into(), name: ObjectName::new("", namespace) };
+    let key = StoreKey { collection: "namespaces".into(), name: ObjectName::new("", namespace) };
     loop {
         let Some(entry) = cluster.store.latest(&key).filter(|entry| entry.head.deleting) else { return Ok(()) };
         if entry.head.finalizers > 0 || cluster.store.has_contents(namespace) {
@@ -40,19 +40,19 @@ async fn finish_namespace(cluster: &EmbeddedCluster, namespace: &str) -> Result<
 }
 
 /// Deletes the objects of a custom kind whose definition is under deletion.
-pub(super) async fn empty_kind(cluster: &EmbeddedCluster, shelf: &str) -> Result<(), Refusal> {
-    let key = |name: ObjectName| StoreKey { shelf: shelf.into(), name };
+pub(super) async fn empty_kind(cluster: &EmbeddedCluster, collection: &str) -> Result<(), Refusal> {
+    let key = |name: ObjectName| StoreKey { collection: collection.into(), name };
     let keys: Vec<StoreKey> =
-        cluster.store.list(shelf, None, None).entries.into_iter().map(|(name, _)| key(name)).collect();
+        cluster.store.list(collection, None, None).entries.into_iter().map(|(name, _)| key(name)).collect();
     delete_all(cluster, &keys, &DeletionOptions::default()).await?;
-    finish_kind(cluster, shelf).await
+    finish_kind(cluster, collection).await
 }
 
-async fn finish_kind(cluster: &EmbeddedCluster, shelf: &str) -> Result<(), Refusal> {
-    let definition = StoreKey { shelf: crd::SHELF.into(), name: ObjectName::new("", shelf) };
+async fn finish_kind(cluster: &EmbeddedCluster, collection: &str) -> Result<(), Refusal> {
+    let definition = StoreKey { collection: crd::SHELF.into(), name: ObjectName::new("", collection) };
     let Some(entry) = cluster.store.latest(&definition).filter(|entry| entry.head.deleting) else { return Ok(()) };
     let held = object::finalizers(&entry.value()).contains(&crd::CLEANUP);
-    if held && cluster.store.list(shelf, None, None).entries.is_empty() {
+    if held && cluster.store.list(collection, None, None).entries.is_empty() {
         unhold(cluster, &definition, crd::CLEANUP).await?;
     }
     Ok(())

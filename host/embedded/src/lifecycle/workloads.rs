@@ -1,6 +1,6 @@
 //! Simulated workloads: what the controllers of Kubernetes and a kubelet would say of workloads, said without running any.
 //!
-//! An actor for each kind, woken by the bell of its shelf, and by a timer while something is due. It keeps nothing but
+//! An actor for each kind, woken by the bell of its collection, and by a timer while something is due. It keeps nothing but
 //! what waits for its time: what is to become of an object follows from the object (`course`), so that after a restart
 //! everything is judged anew, and only a delay under way begins once more.
 
@@ -38,7 +38,7 @@ use crate::{
 const BATCH: usize = 256;
 /// How much of an object's name stands in the name of its event.
 const NAME_MOST: usize = 200;
-/// Who writes the events.
+/// The reporter of the events.
 const REPORTER: &str = "workload-simulation";
 
 /// What becomes of the objects of a kind.
@@ -58,14 +58,14 @@ const RULES: [(&str, WorkloadRule); 9] = [
 
 /// Simulates workloads until the cluster stops.
 pub(crate) async fn simulate(cluster: Arc<EmbeddedCluster>) {
-    let actors = RULES.iter().map(|(shelf, rule)| Actor::new(Arc::clone(&cluster), shelf, *rule).run());
+    let actors = RULES.iter().map(|(collection, rule)| Actor::new(Arc::clone(&cluster), collection, *rule).run());
     futures::future::join_all(actors).await;
 }
 
 /// What it does for one kind.
 struct Actor {
     cluster: Arc<EmbeddedCluster>,
-    shelf: Arc<str>,
+    collection: Arc<str>,
     rule: WorkloadRule,
     /// The last revision that was looked at.
     seen: u64,
@@ -104,13 +104,13 @@ impl WorkloadGeneration {
 }
 
 impl Actor {
-    fn new(cluster: Arc<EmbeddedCluster>, shelf: &str, rule: WorkloadRule) -> Self {
+    fn new(cluster: Arc<EmbeddedCluster>, collection: &str, rule: WorkloadRule) -> Self {
         let (waiting, due) = (HashMap::new(), DelayQueue::new());
-        Self { cluster, shelf: shelf.into(), rule, seen: 0, waiting, due }
+        Self { cluster, collection: collection.into(), rule, seen: 0, waiting, due }
     }
 
     async fn run(mut self) {
-        let mut bell = self.cluster.store.bell(&self.shelf);
+        let mut bell = self.cluster.store.bell(&self.collection);
         loop {
             bell.mark_unchanged();
             let news = self.news();
@@ -128,7 +128,9 @@ impl Actor {
 
     /// What has changed since the last look: the newest form of each object, none for one that is gone.
     fn news(&mut self) -> BTreeMap<ObjectName, Option<Arc<ObjectVersion>>> {
-        let Ok(changes) = self.cluster.store.changes_after(&self.shelf, self.seen, BATCH) else { return self.all() };
+        let Ok(changes) = self.cluster.store.changes_after(&self.collection, self.seen, BATCH) else {
+            return self.all();
+        };
         let mut news = BTreeMap::new();
         for change in changes {
             self.seen = change.entry.revision;
@@ -140,7 +142,7 @@ impl Actor {
 
     /// Everything there is, where the history does not reach back so far.
     fn all(&mut self) -> BTreeMap<ObjectName, Option<Arc<ObjectVersion>>> {
-        let page = self.cluster.store.list(&self.shelf, None, None);
+        let page = self.cluster.store.list(&self.collection, None, None);
         self.seen = page.revision;
         let gone = self.waiting.keys().map(|name| (name.clone(), None));
         gone.chain(page.entries.into_iter().map(|(name, entry)| (name, Some(entry)))).collect()
@@ -228,7 +230,7 @@ impl Actor {
 
     /// Says of an object that its work is done, as long as it is the one that was waited for.
     async fn finish_one(&self, name: ObjectName, form: WorkloadGeneration) {
-        let key = StoreKey { shelf: Arc::clone(&self.shelf), name };
+        let key = StoreKey { collection: Arc::clone(&self.collection), name };
         loop {
             let Some(object) = self.cluster.store.latest(&key).map(|entry| entry.value()) else { return };
             if object::deleting(&object) || WorkloadGeneration::of(&object) != form {
@@ -249,7 +251,7 @@ impl Actor {
             // The object is gone, or its namespace goes.
             Err(refusal) if matches!(refusal.reason, RefusalReason::NotFound | RefusalReason::Forbidden) => true,
             Err(refusal) => {
-                tracing::error!(shelf = %self.shelf, %name, %refusal, "the status of a simulated workload cannot be written");
+                tracing::error!(collection = %self.collection, %name, %refusal, "the status of a simulated workload cannot be written");
                 true
             }
             Ok(()) => true,
@@ -261,7 +263,7 @@ impl Actor {
         let event = failure.map(|failure| self.event(&object, &failure));
         let (namespace, name) = (meta(&object, "namespace").to_owned(), meta(&object, "name").to_owned());
         object::set(&mut object, &["status"], status);
-        let Some(call) = self.call(&self.shelf, &namespace) else { return Ok(()) };
+        let Some(call) = self.call(&self.collection, &namespace) else { return Ok(()) };
         self.cluster.update(&WriteRequest { part: ObjectPart::Status, ..call }, &name, object).await?;
         if let (Some(event), Some(call)) = (event, self.call("events", &namespace)) {
             match self.cluster.create(&call, event).await {
@@ -272,8 +274,8 @@ impl Actor {
         Ok(())
     }
 
-    fn call(&self, shelf: &str, namespace: &str) -> Option<WriteRequest> {
-        Some(call(self.cluster.catalog().on_shelf(shelf)?, namespace))
+    fn call(&self, collection: &str, namespace: &str) -> Option<WriteRequest> {
+        Some(call(self.cluster.catalog().in_collection(collection)?, namespace))
     }
 
     /// Whether there is nothing to tell of this form of the object, or it has been told.
@@ -281,7 +283,7 @@ impl Actor {
         let Some(failure) = failure else { return true };
         let event = self.event(object, failure);
         let name = ObjectName::new(meta(&event, "namespace"), meta(&event, "name"));
-        self.cluster.store.latest(&StoreKey { shelf: "events".into(), name }).is_some()
+        self.cluster.store.latest(&StoreKey { collection: "events".into(), name }).is_some()
     }
 
     /// The event that tells of a failure. Its name follows from what it tells, so that it is told once.

@@ -14,7 +14,7 @@ use crate::{
     store::{Expect, ObjectVersion, StoreWrite},
 };
 
-/// Who keeps the managed fields of a new form.
+/// The source of the managed fields of a new form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tracking {
     /// The change is an update: whoever changed a field owns it.
@@ -78,7 +78,7 @@ impl EmbeddedCluster {
         let write = StoreWrite { key, expect: Expect::Revision(present.revision), object, deletes };
         let entry = self.store.write(write).await.map_err(|error| call.refused(&error, &name))?;
         match definition {
-            // A definition is named after the shelf of its objects.
+            // A definition is named after the collection of its objects.
             Some(_) if deletes => self.withdraw(&name),
             Some(definition) => self.serve(&definition),
             None => {}

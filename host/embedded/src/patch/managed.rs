@@ -12,7 +12,7 @@ use crate::object;
 const MOST_UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
-/// Who writes, through which version and subresource, and when.
+/// The writer, through which version and subresource, and when.
 #[derive(Clone, Debug)]
 pub(crate) struct Author {
     pub(crate) manager: String,

@@ -69,7 +69,7 @@ pub enum DataFolderError {
     DamagedObject {
         /// The folder.
         folder: PathBuf,
-        /// Its place: shelf, namespace and name.
+        /// Its place: collection, namespace and name.
         object: String,
     },
 }
@@ -100,7 +100,7 @@ impl Disk {
         prepare(folder)?;
         let path = folder.join(DATABASE);
         let mut builder = redb::Builder::new();
-        // The objects are kept in memory by the shelves; the cache only has to hold the pages of a transaction.
+        // The objects are kept in memory by the collections; the cache only has to hold the pages of a transaction.
         builder.set_cache_size(4 << 20);
         let database = builder.create(&path).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => DataFolderError::Locked { folder: folder.to_owned() },
@@ -214,11 +214,11 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 fn place(key: &StoreKey) -> String {
-    format!("{}\0{}\0{}", key.shelf, key.name.namespace, key.name.name)
+    format!("{}\0{}\0{}", key.collection, key.name.namespace, key.name.name)
 }
 
 fn parse(place: &str) -> Option<StoreKey> {
     let mut parts = place.splitn(3, '\0');
-    let (shelf, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
-    Some(StoreKey { shelf: shelf.into(), name: ObjectName::new(namespace, name) })
+    let (collection, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(StoreKey { collection: collection.into(), name: ObjectName::new(namespace, name) })
 }

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::object;
 
-/// Where an object lies: which shelf (`deployments.apps`), which namespace (empty for cluster-scoped), which name.
+/// Where an object lies: which collection (`deployments.apps`), which namespace (empty for cluster-scoped), which name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StoreKey {
-    pub(crate) shelf: std::sync::Arc<str>,
+    pub(crate) collection: std::sync::Arc<str>,
     pub(crate) name: ObjectName,
 }
 

@@ -17,16 +17,9 @@ use crate::{
         types,
     },
     convert,
+    held_artifact::HeldArtifact,
     meter::Meter,
 };
-
-/// An artifact that a guest holds.
-#[expect(unreachable_pub, reason = "the generated bindings name it again as public, inside this crate")]
-pub struct Artifact {
-    found: Arc<dyn orangery_ocm::Artifact>,
-    /// Its content, once it was read.
-    content: Option<Arc<Vec<u8>>>,
-}
 
 /// What `artifacts` can see of a guest.
 pub(crate) struct ArtifactsView<'a> {
@@ -72,16 +65,16 @@ impl<'a> ArtifactsView<'a> {
     }
 
     /// Waits for what is looked for, and hands it out.
-    async fn find(&mut self, found: orangery_ocm::ArtifactFuture<'_>) -> ArtifactCallResult<Resource<Artifact>> {
+    async fn find(&mut self, found: orangery_ocm::ArtifactFuture<'_>) -> ArtifactCallResult<Resource<HeldArtifact>> {
         match self.meter.wait(found).await {
-            Ok(found) => Ok(Ok(self.table.push(Artifact { found, content: None })?)),
+            Ok(found) => Ok(Ok(self.table.push(HeldArtifact { found, content: None })?)),
             Err(fault) => refused(fault),
         }
     }
 }
 
 impl Host for ArtifactsView<'_> {
-    async fn oci(&mut self, reference: String) -> ArtifactCallResult<Resource<Artifact>> {
+    async fn oci(&mut self, reference: String) -> ArtifactCallResult<Resource<HeldArtifact>> {
         self.meter.host_call(reference.len())?;
         match self.granted(self.grants.artifact(&reference)) {
             Ok(reads) => self.find(reads.artifacts.oci(&reference)).await,
@@ -89,7 +82,7 @@ impl Host for ArtifactsView<'_> {
         }
     }
 
-    async fn url(&mut self, url: String) -> ArtifactCallResult<Resource<Artifact>> {
+    async fn url(&mut self, url: String) -> ArtifactCallResult<Resource<HeldArtifact>> {
         self.meter.host_call(url.len())?;
         match self.granted(self.grants.host(host_of(&url))) {
             Ok(reads) => self.find(reads.artifacts.url(&url)).await,
@@ -102,7 +95,7 @@ impl Host for ArtifactsView<'_> {
         url: String,
         chart: String,
         version: String,
-    ) -> ArtifactCallResult<Resource<Artifact>> {
+    ) -> ArtifactCallResult<Resource<HeldArtifact>> {
         self.meter.host_call(url.len() + chart.len() + version.len())?;
         // A repository in a registry is asked for an artifact.
         let verdict = match url.strip_prefix("oci://") {
@@ -115,7 +108,7 @@ impl Host for ArtifactsView<'_> {
         }
     }
 
-    async fn component_resource(&mut self, key: String) -> ArtifactCallResult<Resource<Artifact>> {
+    async fn component_resource(&mut self, key: String) -> ArtifactCallResult<Resource<HeldArtifact>> {
         self.meter.host_call(key.len())?;
         let read = match ResourceKey::read(&key) {
             Ok(read) => read,
@@ -130,22 +123,27 @@ impl Host for ArtifactsView<'_> {
 }
 
 impl HostArtifact for ArtifactsView<'_> {
-    async fn digest(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<String> {
+    async fn digest(&mut self, artifact: Resource<HeldArtifact>) -> wasmtime::Result<String> {
         self.meter.host_call(0)?;
         Ok(self.table.get(&artifact)?.found.digest().to_owned())
     }
 
-    async fn media_type(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<String> {
+    async fn media_type(&mut self, artifact: Resource<HeldArtifact>) -> wasmtime::Result<String> {
         self.meter.host_call(0)?;
         Ok(self.table.get(&artifact)?.found.media_type().to_owned())
     }
 
-    async fn size(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<u64> {
+    async fn size(&mut self, artifact: Resource<HeldArtifact>) -> wasmtime::Result<u64> {
         self.meter.host_call(0)?;
         Ok(self.table.get(&artifact)?.found.size())
     }
 
-    async fn read(&mut self, artifact: Resource<Artifact>, offset: u64, length: u32) -> ArtifactCallResult<Vec<u8>> {
+    async fn read(
+        &mut self,
+        artifact: Resource<HeldArtifact>,
+        offset: u64,
+        length: u32,
+    ) -> ArtifactCallResult<Vec<u8>> {
         self.meter.host_call(0)?;
         let held = self.table.get(&artifact)?;
         let content = match &held.content {
@@ -170,19 +168,19 @@ impl HostArtifact for ArtifactsView<'_> {
 
     async fn layer(
         &mut self,
-        artifact: Resource<Artifact>,
+        artifact: Resource<HeldArtifact>,
         media_type: String,
-    ) -> ArtifactCallResult<Option<Resource<Artifact>>> {
+    ) -> ArtifactCallResult<Option<Resource<HeldArtifact>>> {
         self.meter.host_call(media_type.len())?;
         let of = Arc::clone(&self.table.get(&artifact)?.found);
         match self.meter.wait(of.layer(&media_type)).await {
-            Ok(Some(found)) => Ok(Ok(Some(self.table.push(Artifact { found, content: None })?))),
+            Ok(Some(found)) => Ok(Ok(Some(self.table.push(HeldArtifact { found, content: None })?))),
             Ok(None) => Ok(Ok(None)),
             Err(fault) => refused(fault),
         }
     }
 
-    async fn drop(&mut self, artifact: Resource<Artifact>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, artifact: Resource<HeldArtifact>) -> wasmtime::Result<()> {
         self.table.delete(artifact)?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `orangery:template/chance`, and the randomness of WASI: all of it follows from the job's seed and the execution.
 //!
-//! So nothing has to be kept: rendering again, also after a restart, draws the same. Who does not know the seed cannot
+//! So nothing has to be kept: rendering again, also after a restart, draws the same. Without the seed nobody can
 //! tell what is drawn, however much of it was seen: the streams are ChaCha20, their keys HMAC-SHA-256 of the seed.
 
 use chacha20::{

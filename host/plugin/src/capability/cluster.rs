@@ -168,9 +168,9 @@ mod tests {
     use super::*;
     use crate::{
         budget::{Budget, BudgetLimit},
+        epochs::Epochs,
         error::CallStop,
         meter::SharedMemory,
-        sandbox::Epochs,
     };
 
     /// Answers an object for every key, and fails the test when it is asked for Secrets.

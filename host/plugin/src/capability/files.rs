@@ -74,9 +74,9 @@ mod tests {
     use super::*;
     use crate::{
         budget::{Budget, BudgetLimit},
+        epochs::Epochs,
         error::CallStop,
         meter::SharedMemory,
-        sandbox::Epochs,
     };
 
     struct Echo;

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Condvar, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -11,26 +11,13 @@ use std::{
 
 use wasmtime::Engine;
 
-use crate::{error::Error, meter::TICK_MILLISECONDS};
+use crate::{
+    epochs::{Epochs, TICK_MILLISECONDS},
+    error::Error,
+};
 
 /// Ticks without a call after which the thread sleeps. Waking it costs a short call more than it takes itself.
 const IDLE_TICKS: u32 = 20;
-
-/// How often the clock has ticked.
-#[derive(Debug, Default)]
-pub(crate) struct Epochs(AtomicU64);
-
-impl Epochs {
-    /// Ticks since the start.
-    pub(crate) fn passed(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// One tick.
-    pub(crate) fn advance(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 #[derive(Default)]
 struct TickerState {

@@ -1,10 +1,12 @@
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::stream;
 use http::{Request, Response};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::client::Body;
+use kube::{Resource as _, client::Body};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

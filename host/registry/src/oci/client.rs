@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// The manifest of an artifact, its digest checked where the reference has one; of an index, its first manifest.
-    /// Who asks for the same with the same credentials at the same time shares one request.
+    /// Calls for the same manifest with the same credentials at the same time share one request.
     pub async fn manifest(&self, reference: &ArtifactReference, keyring: &Keyring) -> Result<Arc<Manifest>, Fault> {
         self.shared_manifest(reference, keyring).await.map_err(|unanswered| match unanswered {
             Unanswered::Missing(fault) | Unanswered::Failed(fault) => fault,

@@ -60,7 +60,7 @@ impl Ask {
 pub(super) struct RegistryResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    /// Who answered.
+    /// The server that answered.
     pub(super) url: Url,
     /// Whether another server answered than the one that was asked: its wishes are not for our credentials.
     pub(super) is_of_another: bool,

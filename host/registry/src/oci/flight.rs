@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 type Cells<K, V> = HashMap<K, Arc<OnceCell<V>>>;
 
-/// What is under way, by what was asked for. Who asks while it is gets the same answer, also a failed one; who asks later
+/// What is under way, by what was asked for. A call meanwhile gets the same answer, also a failed one; a later call
 /// asks anew. Where the one that asked first goes away, another of those waiting asks in its place.
 pub struct Flights<K, V> {
     running: Mutex<Cells<K, V>>,

@@ -19,9 +19,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
+    filled_registry::{FilledRegistry, local, start, start_with},
     keeping::inline,
     server::{Server, endless, limits, status, with},
-    shelf::{Shelf, local, start, start_with},
 };
 
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
@@ -57,35 +57,35 @@ fn chart(text: &str) -> Result<(String, String), Fault> {
 }
 
 /// An artifact with a chart and its provenance, which stands first.
-fn push(shelf: &Shelf, tag: &str, text: &[u8]) {
-    let config = shelf.blob("charts/shop", "application/vnd.cncf.helm.config.v1+json", b"{}");
-    let layers = [shelf.blob("charts/shop", PROVENANCE, b"signed"), shelf.blob("charts/shop", CHART, text)];
+fn push(filled: &FilledRegistry, tag: &str, text: &[u8]) {
+    let config = filled.blob("charts/shop", "application/vnd.cncf.helm.config.v1+json", b"{}");
+    let layers = [filled.blob("charts/shop", PROVENANCE, b"signed"), filled.blob("charts/shop", CHART, text)];
     let manifest = json!({"schemaVersion": 2, "config": config, "layers": layers}).to_string();
-    shelf.put(&format!("/v2/charts/shop/manifests/{tag}"), StatusCode::OK, manifest.as_bytes());
+    filled.put(&format!("/v2/charts/shop/manifests/{tag}"), StatusCode::OK, manifest.as_bytes());
 }
 
 #[tokio::test]
 async fn a_chart_of_a_registry_is_its_chart_layer_and_a_tag_that_moved_is_seen() {
-    let shelf = Shelf::open().await;
-    push(&shelf, "1.0.0", b"one");
+    let filled = FilledRegistry::open().await;
+    push(&filled, "1.0.0", b"one");
     let (artifacts, _folder) = reading(&[], &Credentials::default());
-    let reference = format!("{}/charts/shop:1.0.0", shelf.server.address);
+    let reference = format!("{}/charts/shop:1.0.0", filled.server.address);
     assert_eq!(read(artifacts.oci(&reference).await).await, chart("one"));
     let found = artifacts.oci(&reference).await.expect("found");
     let signed = found.layer(PROVENANCE).await.expect("an answer").expect("a layer");
     assert_eq!(read(Ok(signed)).await, Ok((PROVENANCE.to_owned(), "signed".to_owned())));
     assert!(found.layer("text/plain").await.expect("an answer").is_none());
 
-    push(&shelf, "1.0.0", b"two");
+    push(&filled, "1.0.0", b"two");
     assert_eq!(read(artifacts.oci(&reference).await).await, chart("two"));
     assert_eq!(read(Ok(found)).await, chart("one"), "what was found stays what it is");
-    let contents = shelf.server.seen().iter().filter(|seen| seen.path.contains(&sha256(b"one"))).count();
+    let contents = filled.server.seen().iter().filter(|seen| seen.path.contains(&sha256(b"one"))).count();
     assert_eq!(contents, 1, "content is fetched once");
 
-    let as_repository = format!("oci://{}/charts/", shelf.server.address);
-    push(&shelf, "1.0.0_b1", b"three");
+    let as_repository = format!("oci://{}/charts/", filled.server.address);
+    push(&filled, "1.0.0_b1", b"three");
     assert_eq!(read(artifacts.helm_repository(&as_repository, "shop", "1.0.0+b1").await).await, chart("three"));
-    let missing = artifacts.oci(&format!("{}/charts/shop:9", shelf.server.address)).await.err().expect("missing");
+    let missing = artifacts.oci(&format!("{}/charts/shop:9", filled.server.address)).await.err().expect("missing");
     assert!(missing.to_string().contains("/charts/shop:9"), "{missing}");
 }
 
@@ -218,16 +218,16 @@ fn pem_of(settings: &oci::RegistrySettings) -> String {
 
 #[tokio::test]
 async fn a_resource_is_found_by_its_key_in_all_that_its_component_refers_to() {
-    let shelf = Shelf::open().await;
-    push(&shelf, "1.0.0", b"of the registry");
-    let blob = shelf.blob("components/component-descriptors/example.org/a", CHART, b"of the component");
-    let reference = format!("http://{}/charts/shop:1.0.0", shelf.server.address);
+    let filled = FilledRegistry::open().await;
+    push(&filled, "1.0.0", b"of the registry");
+    let blob = filled.blob("components/component-descriptors/example.org/a", CHART, b"of the component");
+    let reference = format!("http://{}/charts/shop:1.0.0", filled.server.address);
     let access = json!({"type": "ociArtifact", "imageReference": reference});
     let far = json!({"name": "far", "version": "1", "type": "helmChart", "relation": "external", "access": access});
-    shelf.component("example.org/a", &json!([local("near", &blob), far]), std::slice::from_ref(&blob));
+    filled.component("example.org/a", &json!([local("near", &blob), far]), std::slice::from_ref(&blob));
     let folder = tempfile::tempdir().expect("a folder");
     let host: Repositories = start(&folder);
-    let version = host.open(&shelf.request("example.org/a")).await.expect("a component");
+    let version = host.open(&filled.request("example.org/a")).await.expect("a component");
     let key = |component: &str, name: &str| ResourceKey {
         component: KeyComponent { name: component.to_owned(), version: "1.0.0".to_owned() },
         resource: [("name".to_owned(), name.to_owned())].into(),

@@ -5,23 +5,23 @@ use orangery_core::{digest::sha256, error::Fault};
 use orangery_ocm::{ComponentVersions, ResourceReference};
 use serde_json::{Value, json};
 
-use crate::shelf::{Shelf, local, start};
+use crate::filled_registry::{FilledRegistry, local, start};
 
 const NAME: &str = "example.org/a";
 const REPOSITORY: &str = "components/component-descriptors/example.org/a";
 
 /// Opens the component with a host of its own.
-async fn opened(shelf: &Shelf) -> Result<(), Fault> {
+async fn opened(filled: &FilledRegistry) -> Result<(), Fault> {
     let folder = tempfile::tempdir().expect("a folder");
-    start(&folder).open(&shelf.request(NAME)).await.map(drop)
+    start(&folder).open(&filled.request(NAME)).await.map(drop)
 }
 
 /// The documents of the component: manifest, config and descriptor.
-fn documents(shelf: &Shelf) -> [String; 3] {
-    let blob = shelf.blob(REPOSITORY, "text/plain", b"hello");
-    shelf.component(NAME, &json!([local("text", &blob)]), std::slice::from_ref(&blob));
-    let manifest = shelf.body(&format!("/v2/{REPOSITORY}/manifests/1.0.0"));
-    let of = |value: &Value| shelf.body(&format!("/v2/{REPOSITORY}/blobs/{}", value.as_str().expect("a digest")));
+fn documents(filled: &FilledRegistry) -> [String; 3] {
+    let blob = filled.blob(REPOSITORY, "text/plain", b"hello");
+    filled.component(NAME, &json!([local("text", &blob)]), std::slice::from_ref(&blob));
+    let manifest = filled.body(&format!("/v2/{REPOSITORY}/manifests/1.0.0"));
+    let of = |value: &Value| filled.body(&format!("/v2/{REPOSITORY}/blobs/{}", value.as_str().expect("a digest")));
     let document: Value = serde_json::from_str(&manifest).expect("JSON");
     let (config, descriptor) = (of(&document["config"]["digest"]), of(&document["layers"][0]["digest"]));
     [manifest, config, descriptor]
@@ -29,10 +29,10 @@ fn documents(shelf: &Shelf) -> [String; 3] {
 
 #[tokio::test]
 async fn a_component_version_that_is_altered_or_cut_is_one_sentence() {
-    let shelf = Shelf::open().await;
-    let [manifest, config, descriptor] = documents(&shelf);
+    let filled = FilledRegistry::open().await;
+    let [manifest, config, descriptor] = documents(&filled);
     let path = |content: &str| format!("/v2/{REPOSITORY}/blobs/{}", sha256(content.as_bytes()));
-    let place = format!("http://{}/{REPOSITORY}", shelf.server.address);
+    let place = format!("http://{}/{REPOSITORY}", filled.server.address);
     let blob = |content: &str| format!("cannot get the blob {} of {place}: ", sha256(content.as_bytes()));
     let evil = descriptor.replace("\"us\"", "\"eu\"");
     let (short, wrong) = (&descriptor[..descriptor.len() - 9], sha256(evil.as_bytes()));
@@ -51,34 +51,34 @@ async fn a_component_version_that_is_altered_or_cut_is_one_sentence() {
         ),
     ];
     for (path, body, expected) in cases {
-        let before = shelf.body(&path);
-        shelf.put(&path, StatusCode::OK, body.as_bytes());
-        assert_eq!(opened(&shelf).await.expect_err("altered").to_string(), expected);
-        shelf.put(&path, StatusCode::OK, before.as_bytes());
+        let before = filled.body(&path);
+        filled.put(&path, StatusCode::OK, body.as_bytes());
+        assert_eq!(opened(&filled).await.expect_err("altered").to_string(), expected);
+        filled.put(&path, StatusCode::OK, before.as_bytes());
     }
-    shelf.put(&format!("/v2/{REPOSITORY}/manifests/1.0.0"), StatusCode::OK, &manifest.as_bytes()[..50]);
-    let told = opened(&shelf).await.expect_err("cut").to_string();
+    filled.put(&format!("/v2/{REPOSITORY}/manifests/1.0.0"), StatusCode::OK, &manifest.as_bytes()[..50]);
+    let told = opened(&filled).await.expect_err("cut").to_string();
     assert!(told.starts_with(&format!("cannot get the manifest of {place}:1.0.0: it is no manifest: ")), "{told}");
-    shelf.put(&format!("/v2/{REPOSITORY}/manifests/1.0.0"), StatusCode::OK, manifest.as_bytes());
-    assert_eq!(opened(&shelf).await, Ok(()));
+    filled.put(&format!("/v2/{REPOSITORY}/manifests/1.0.0"), StatusCode::OK, manifest.as_bytes());
+    assert_eq!(opened(&filled).await, Ok(()));
 }
 
 #[tokio::test]
 async fn the_descriptor_of_another_component_and_a_blob_that_is_no_layer_are_told() {
-    let shelf = Shelf::open().await;
+    let filled = FilledRegistry::open().await;
     let missing = json!({"mediaType": "text/plain", "digest": sha256(b"missing"), "size": 7});
-    shelf.component("example.org/other", &json!([local("text", &missing)]), &[]);
+    filled.component("example.org/other", &json!([local("text", &missing)]), &[]);
     let other = "/v2/components/component-descriptors/example.org/other/";
-    shelf.copy(other, &format!("/v2/{REPOSITORY}/"));
-    let told = opened(&shelf).await.expect_err("another").to_string();
-    let host = shelf.server.address;
+    filled.copy(other, &format!("/v2/{REPOSITORY}/"));
+    let told = opened(&filled).await.expect_err("another").to_string();
+    let host = filled.server.address;
     let expected = format!(
         "http://{host}/{REPOSITORY} has the descriptor of example.org/other:1.0.0 where {NAME}:1.0.0 should be; push it again"
     );
     assert_eq!(told, expected);
 
     let folder = tempfile::tempdir().expect("a folder");
-    let version = start(&folder).open(&shelf.request("example.org/other")).await.expect("a component");
+    let version = start(&folder).open(&filled.request("example.org/other")).await.expect("a component");
     let told = version.content(&ResourceReference::named("text")).await.expect_err("no layer").to_string();
     let expected = format!(
         "resource text of example.org/other:1.0.0: the local blob {:?} is not in \

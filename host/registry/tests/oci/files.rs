@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
+    filled_registry::{FilledRegistry, start, start_with},
     keeping::inline,
     server::{Server, endless, limits, status, stuck_after, with},
-    shelf::{Shelf, start, start_with},
 };
 
 const PLACE: &str = "resource far of example.org/inline:1.0.0: ";
@@ -205,27 +205,27 @@ async fn an_access_that_asks_for_more_than_a_file_is_refused_before_anything_is_
 
 #[tokio::test]
 async fn a_chart_comes_from_its_repository_by_name_and_version() {
-    let shelf = Shelf::open().await;
+    let filled = FilledRegistry::open().await;
     let index = format!(
         "entries:\n  shop:\n  - {{version: 1.0.0, urls: [charts/shop.tgz], digest: {}}}\n  - {{version: 2.0.0, urls: \
          [charts/shop.tgz], digest: {}}}\n",
         sha256(b"a chart").replacen("sha256:", "", 1),
         sha256(b"another").replacen("sha256:", "", 1),
     );
-    shelf.put("/stable/index.yaml", StatusCode::OK, index.as_bytes());
-    shelf.put("/stable/charts/shop.tgz", StatusCode::OK, b"a chart");
-    let (host, _folder) = naming(&[&shelf.server]);
-    let repository = format!("http://{}/stable/", shelf.server.address);
+    filled.put("/stable/index.yaml", StatusCode::OK, index.as_bytes());
+    filled.put("/stable/charts/shop.tgz", StatusCode::OK, b"a chart");
+    let (host, _folder) = naming(&[&filled.server]);
+    let repository = format!("http://{}/stable/", filled.server.address);
     let access = |chart: &str| json!({"type": "helm", "helmRepository": repository, "helmChart": chart});
     let kind = "application/vnd.cncf.helm.chart.content.v1.tar+gzip".to_owned();
     assert_eq!(fetched(&host, &inline(&access("shop:1.0.0"))).await, Ok((kind.clone(), "a chart".to_owned())));
-    let paths: Vec<_> = shelf.server.seen().into_iter().map(|seen| seen.path).collect();
+    let paths: Vec<_> = filled.server.seen().into_iter().map(|seen| seen.path).collect();
     assert_eq!(paths, ["/stable/index.yaml", "/stable/charts/shop.tgz"]);
     for _ in 0..2 {
         let known = with_digest(&access("shop:1.0.0"), b"a chart");
         assert_eq!(fetched(&host, &known).await, Ok((kind.clone(), "a chart".to_owned())));
     }
-    assert_eq!(shelf.server.seen().len(), 2, "what the index names by a digest is fetched once");
+    assert_eq!(filled.server.seen().len(), 2, "what the index names by a digest is fetched once");
     let told = refused(&host, &access("shop:2.0.0")).await;
     let expected = format!(
         "cannot get the file {repository}charts/shop.tgz: the content is not what its digest names: it is {} and not {}; \
@@ -248,14 +248,14 @@ async fn a_chart_comes_from_its_repository_by_name_and_version() {
 
 #[tokio::test]
 async fn a_chart_comes_from_a_registry_too() {
-    let shelf = Shelf::open().await;
+    let filled = FilledRegistry::open().await;
     let kind = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-    let config = shelf.blob("charts/shop", "application/vnd.cncf.helm.config.v1+json", b"{}");
-    let layer = shelf.blob("charts/shop", kind, b"a chart");
+    let config = filled.blob("charts/shop", "application/vnd.cncf.helm.config.v1+json", b"{}");
+    let layer = filled.blob("charts/shop", kind, b"a chart");
     let manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
-    shelf.put("/v2/charts/shop/manifests/1.0.0_b1", StatusCode::OK, manifest.as_bytes());
+    filled.put("/v2/charts/shop/manifests/1.0.0_b1", StatusCode::OK, manifest.as_bytes());
     let folder = tempfile::tempdir().expect("a folder");
-    let repository = format!("oci://{}/charts", shelf.server.address);
+    let repository = format!("oci://{}/charts", filled.server.address);
     let access = json!({"type": "helm/v1", "helmRepository": repository, "helmChart": "shop", "version": "1.0.0+b1"});
     let got = fetched(&start(&folder), &inline(&access)).await;
     assert_eq!(got, Ok((kind.to_owned(), "a chart".to_owned())));

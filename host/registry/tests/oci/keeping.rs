@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::{
     components::{APP, opened, push_application, push_library, request},
+    filled_registry::{FilledRegistry, local, start},
     registry::{PASSWORD, RealRegistry},
-    shelf::{Shelf, local, start},
 };
 
 /// The content of a resource as text.
@@ -35,19 +35,19 @@ async fn who_knows_a_digest_does_not_get_the_content() {
     assert_eq!(content(&repositories, &ours, "far-text").await, Ok("a blob of its own".to_owned()));
 
     // A registry of theirs says that a component of theirs has our blob.
-    let shelf = Shelf::open().await;
+    let filled = FilledRegistry::open().await;
     let theirs = "example.org/theirs";
     let private = json!({"mediaType": "text/plain", "digest": sha256(b"hello"), "size": 5});
-    shelf.component(theirs, &json!([local("text", &private)]), std::slice::from_ref(&private));
-    let fault = content(&repositories, &shelf.request(theirs), "text").await.expect_err("refused");
-    let place = format!("http://{}/components/component-descriptors/{theirs}", shelf.server.address);
+    filled.component(theirs, &json!([local("text", &private)]), std::slice::from_ref(&private));
+    let fault = content(&repositories, &filled.request(theirs), "text").await.expect_err("refused");
+    let place = format!("http://{}/components/component-descriptors/{theirs}", filled.server.address);
     let expected = format!("resource text of {theirs}:1.0.0: cannot get the blob {} of {place}: ", sha256(b"hello"));
     assert!(fault.to_string().starts_with(&expected) && fault.to_string().contains("(404 to a request"), "{fault}");
 
     // A descriptor of theirs names the blob in our registry, and in theirs.
     let repository = |host: &str| format!("{host}/blobs/text");
     let ours = repository(&registry.host);
-    let of_theirs = format!("http://{}", repository(&shelf.server.address.to_string()));
+    let of_theirs = format!("http://{}", repository(&filled.server.address.to_string()));
     for (place, told) in [(&ours, "answered 401 to a request without"), (&of_theirs, "404 to a request without")] {
         let access = json!({
             "type": "ociBlob", "ref": place, "mediaType": "text/plain", "digest": sha256(b"a blob of its own"), "size": 17,
@@ -73,19 +73,19 @@ pub(crate) fn inline(access: &Value) -> ComponentRequest {
     })))
 }
 
-/// Who opens a version again, in the same job or in another one, is answered from memory; so are those below it.
+/// A version that is opened again, in the same job or in another one, comes from memory; so do those below it.
 #[tokio::test]
 async fn ins_82_a_descriptor_is_fetched_once() {
-    let shelf = Shelf::open().await;
-    let blob = shelf.blob("components/component-descriptors/example.org/a", "text/plain", b"once");
-    shelf.component("example.org/a", &json!([local("text", &blob)]), std::slice::from_ref(&blob));
+    let filled = FilledRegistry::open().await;
+    let blob = filled.blob("components/component-descriptors/example.org/a", "text/plain", b"once");
+    filled.component("example.org/a", &json!([local("text", &blob)]), std::slice::from_ref(&blob));
     let folder = tempfile::tempdir().expect("a folder");
     let repositories = start(&folder);
-    let request = shelf.request("example.org/a");
+    let request = filled.request("example.org/a");
     for _ in 0..3 {
         assert_eq!(content(&repositories, &request, "text").await, Ok("once".to_owned()));
     }
-    let seen = shelf.server.seen();
+    let seen = filled.server.seen();
     let manifests = seen.iter().filter(|seen| seen.path.contains("/manifests/")).count();
     let contents = seen.iter().filter(|seen| seen.path.ends_with(blob["digest"].as_str().unwrap_or_default())).count();
     assert_eq!((manifests, contents), (1, 1), "{:?}", seen.iter().map(|seen| &seen.path).collect::<Vec<_>>());
@@ -115,13 +115,13 @@ async fn after_a_restart_without_the_registry_those_who_had_access_go_on() {
 
 #[tokio::test]
 async fn after_a_restart_the_registry_has_the_word_where_it_answers() {
-    let shelf = Shelf::open().await;
+    let filled = FilledRegistry::open().await;
     let fill = |text: &str| {
-        let blob = shelf.blob("components/component-descriptors/example.org/a", "text/plain", text.as_bytes());
-        shelf.component("example.org/a", &json!([local("text", &blob)]), std::slice::from_ref(&blob));
+        let blob = filled.blob("components/component-descriptors/example.org/a", "text/plain", text.as_bytes());
+        filled.component("example.org/a", &json!([local("text", &blob)]), std::slice::from_ref(&blob));
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let request = shelf.request("example.org/a");
+    let request = filled.request("example.org/a");
     let text = |host: Repositories| {
         let request = &request;
         async move { content(&host, request, "text").await }
@@ -132,36 +132,36 @@ async fn after_a_restart_the_registry_has_the_word_where_it_answers() {
     fill("two");
     assert_eq!(text(start(&folder)).await, Ok("two".to_owned()));
     for code in [StatusCode::TOO_MANY_REQUESTS, StatusCode::INTERNAL_SERVER_ERROR, StatusCode::BAD_GATEWAY] {
-        shelf.refuse(code);
+        filled.refuse(code);
         assert_eq!(text(start(&folder)).await, Ok("two".to_owned()), "{code}");
     }
-    // Who may no longer read it has lost it, also for when the registry fails again.
-    shelf.refuse(StatusCode::FORBIDDEN);
+    // A caller that may no longer read it has lost it, also for when the registry fails again.
+    filled.refuse(StatusCode::FORBIDDEN);
     let fault = text(start(&folder)).await.expect_err("refused");
     assert_eq!(fault.problem().code, Code::Unauthorized, "{fault}");
-    shelf.refuse(StatusCode::INTERNAL_SERVER_ERROR);
+    filled.refuse(StatusCode::INTERNAL_SERVER_ERROR);
     let fault = text(start(&folder)).await.expect_err("it fails");
     assert!(fault.to_string().ends_with("the registry answered 500"), "{fault}");
 }
 
 #[tokio::test]
 async fn an_artifact_is_handed_to_templates_as_one_archive() {
-    let shelf = Shelf::open().await;
-    let config = shelf.blob("team/image", "application/vnd.oci.empty.v1+json", b"{}");
-    let layer = shelf.blob("team/image", "text/plain", b"a layer");
+    let filled = FilledRegistry::open().await;
+    let config = filled.blob("team/image", "application/vnd.oci.empty.v1+json", b"{}");
+    let layer = filled.blob("team/image", "text/plain", b"a layer");
     let kind = "application/vnd.oci.image.manifest.v1+json";
     let manifest = json!({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer, layer]});
     let manifest = manifest.to_string();
     let digest = sha256(manifest.as_bytes());
     for name in ["1", digest.as_str()] {
-        shelf.put(&format!("/v2/team/image/manifests/{name}"), StatusCode::OK, manifest.as_bytes());
+        filled.put(&format!("/v2/team/image/manifests/{name}"), StatusCode::OK, manifest.as_bytes());
     }
     let index =
         json!({"schemaVersion": 2, "manifests": [{"mediaType": kind, "digest": digest, "size": manifest.len()}]});
-    shelf.put("/v2/team/image/manifests/many", StatusCode::OK, index.to_string().as_bytes());
+    filled.put("/v2/team/image/manifests/many", StatusCode::OK, index.to_string().as_bytes());
     let folder = tempfile::tempdir().expect("a folder");
     let host = start(&folder);
-    let image = |tag: &str| format!("http://{}/team/image:{tag}", shelf.server.address);
+    let image = |tag: &str| format!("http://{}/team/image:{tag}", filled.server.address);
     let version = host.open(&inline(&json!({"type": "ociArtifact", "imageReference": image("1")}))).await.expect("it");
     let content = version.content(&ResourceReference::named("far")).await.expect("an archive");
     assert_eq!(content.media_type, "application/vnd.oci.image.manifest.v1+tar+gzip");

@@ -169,7 +169,7 @@ async fn port(process: &mut Child) -> u16 {
         0
     };
     let port = timeout(Duration::from_secs(30), listening).await.expect("it listens within 30 s");
-    // Who writes a log waits for who reads it.
+    // The writer of a log waits for its reader.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     port
 }

@@ -4,7 +4,7 @@ use wasm_encoder::{
     ConstExpr, DataSection, ExportKind, ExportSection, GlobalSection, GlobalType, MemorySection, MemoryType, Module,
     RawSection, ValType,
 };
-use wasmparser_for_guests::{DataKind, ExternalKind, Operator, Parser, Payload, TypeRef};
+use wasmparser_for_guests::{DataKind, ExternalKind, ImportSectionReader, Operator, Parser, Payload, TypeRef};
 
 use super::{RUN, State, Value};
 
@@ -39,14 +39,7 @@ pub(super) fn plan(module: &[u8]) -> Refusal<Plan> {
     let (mut runs, mut has_data) = (0, false);
     for payload in Parser::new(0).parse_all(module) {
         match payload.map_err(broken)? {
-            Payload::ImportSection(imports) => {
-                for import in imports.into_imports() {
-                    let import = import.map_err(broken)?;
-                    if !matches!(import.ty, TypeRef::Func(_)) {
-                        return Err(format!("it imports {:?}, which is no function", import.name));
-                    }
-                }
-            }
+            Payload::ImportSection(imports) => check_imports(imports)?,
             Payload::MemorySection(memories) if memories.count() != 1 => {
                 return Err("it has not exactly one memory".to_owned());
             }
@@ -96,6 +89,17 @@ pub(super) fn plan(module: &[u8]) -> Refusal<Plan> {
         return Err(format!("it does not export {}", RUN.map(|name| format!("`{name}`")).join(" and ")));
     }
     Ok(plan)
+}
+
+/// Only functions may be imported.
+fn check_imports(imports: ImportSectionReader<'_>) -> Refusal<()> {
+    for import in imports.into_imports() {
+        let import = import.map_err(broken)?;
+        if !matches!(import.ty, TypeRef::Func(_)) {
+            return Err(format!("it imports {:?}, which is no function", import.name));
+        }
+    }
+    Ok(())
 }
 
 /// An instruction whose effect lies neither in the memory nor in a global.

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     blueprints::{self, FoundBlueprint},
-    command::CommandError,
+    command_error::CommandError,
     components,
     exit::Exit,
     form::OutputFormat,

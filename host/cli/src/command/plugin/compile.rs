@@ -7,7 +7,7 @@ use orangery_plugin::{CompileCommand, Sandbox, SandboxConfig};
 
 use crate::{
     cache,
-    command::CommandError,
+    command_error::CommandError,
     exit::Exit,
     terminal::{self, Terminal},
 };

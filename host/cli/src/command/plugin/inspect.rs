@@ -11,7 +11,7 @@ use orangery_proposal::grant::Grants;
 use serde::Serialize;
 
 use crate::{
-    command::CommandError,
+    command_error::CommandError,
     exit::Exit,
     form::OutputFormat,
     terminal::{Ink, Paint, Terminal},

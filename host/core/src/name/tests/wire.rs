@@ -29,7 +29,7 @@ fn a_global_key_is_taken_as_it_is_after_its_first_sign() {
 fn contexts_say_who_wrote() {
     assert_eq!(installation_context("a"), "Inst.a");
     assert_eq!(execution_context("a"), "Exec.a");
-    // Who wrote a DataObject is a label, whose value has 63 characters at most.
+    // The writer of a DataObject is a label, whose value has 63 characters at most.
     assert_eq!(installation_context(&"x".repeat(LONGEST_INSTALLATION)).len(), 63);
     // A `generateName` has 53 characters at most (§2.4).
     assert_eq!(subinstallation_prefix(&"x".repeat(LONGEST_TEMPLATE)).len(), 53);

@@ -11,7 +11,7 @@ use super::{
 use crate::object;
 
 const SUSPENDED: &str = "Suspended";
-/// Who cares for a Job that names nobody.
+/// The manager of a Job that names none.
 const OWN: &str = "kubernetes.io/job-controller";
 
 /// How a Job ends.

@@ -115,7 +115,7 @@ async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
          landscaper.gardener.cloud/operation: test-reconcile to its manifest\n"
     );
 
-    // Who has been asked to start is not done.
+    // An installation that has been asked to start is not done.
     stores.deploy_items.absorb(item(2, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})));
     let mut view = LiveView::new(stores, ViewScope::All, "ns");
     assert!(view.until_final(&mut terminal).now_or_never().is_none());

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{ObjectName, ObjectVersion};
 
-/// A shelf remembers at most this many changes …
+/// A collection remembers at most this many changes …
 const MOST_CHANGES: usize = 8192;
 /// … and at most this many bytes of them, but always the last few.
 const MOST_BYTES: usize = 4 << 20;
@@ -46,7 +46,7 @@ pub(crate) struct ResourceObjects {
 }
 
 impl ResourceObjects {
-    /// An empty shelf whose history begins after `floor`.
+    /// An empty collection whose history begins after `floor`.
     pub(crate) fn new(floor: u64) -> Self {
         let bell = watch::Sender::new(floor);
         Self { objects: BTreeMap::new(), changes: VecDeque::new(), bytes: 0, floor, bell }

@@ -1,4 +1,4 @@
-//! What the store's lock guards: shelves, indexes, and the changes on their way to the disk.
+//! What the store's lock guards: collections, indexes, and the changes on their way to the disk.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Expect, Happening, ObjectName, ObjectVersion, StoreChange, StoreKey, StoreWrite, StoreWriteError, disk::Line,
-    shelf::ResourceObjects,
+    resource_objects::ResourceObjects,
 };
 
-/// The shelf of the namespaces, which creates look at.
+/// The collection of the namespaces, which creates look at.
 const NAMESPACES: &str = "namespaces";
 
 /// What the lifecycle of objects has to look at. Most changes need no note.
@@ -54,7 +54,7 @@ pub(super) struct StoreState {
     shown: u64,
     /// What was there before this process: no history reaches further back.
     loaded: u64,
-    shelves: HashMap<Arc<str>, ResourceObjects>,
+    collections: HashMap<Arc<str>, ResourceObjects>,
     by_uid: HashMap<Box<str>, StoreKey>,
     /// From the uid of an owner to what it owns.
     dependents: HashMap<Box<str>, BTreeSet<StoreKey>>,
@@ -74,7 +74,7 @@ impl StoreState {
             revision,
             shown: revision,
             loaded: revision,
-            shelves: HashMap::new(),
+            collections: HashMap::new(),
             by_uid: HashMap::new(),
             dependents: HashMap::new(),
             notes,
@@ -91,27 +91,27 @@ impl StoreState {
         self.index(&key, &entry);
         self.note_change(&key, &entry, None);
         let name = key.name.clone();
-        self.shelf_mut(&key.shelf).objects.insert(name, entry);
+        self.collection_mut(&key.collection).objects.insert(name, entry);
     }
 
     pub(super) fn shown(&self) -> u64 {
         self.shown
     }
 
-    pub(super) fn shelf(&self, shelf: &str) -> Option<&ResourceObjects> {
-        self.shelves.get(shelf)
+    pub(super) fn collection(&self, collection: &str) -> Option<&ResourceObjects> {
+        self.collections.get(collection)
     }
 
-    /// The shelf, made if nothing lay there yet.
-    pub(super) fn shelf_mut(&mut self, shelf: &str) -> &mut ResourceObjects {
+    /// The collection, made if nothing lay there yet.
+    pub(super) fn collection_mut(&mut self, collection: &str) -> &mut ResourceObjects {
         let floor = self.loaded;
-        self.shelves.entry(shelf.into()).or_insert_with(|| ResourceObjects::new(floor))
+        self.collections.entry(collection.into()).or_insert_with(|| ResourceObjects::new(floor))
     }
 
     pub(super) fn latest(&self, key: &StoreKey) -> Option<Arc<ObjectVersion>> {
         match self.pending.get(key) {
             Some((_, latest)) => latest.clone(),
-            None => self.shelf(&key.shelf)?.objects.get(&key.name).cloned(),
+            None => self.collection(&key.collection)?.objects.get(&key.name).cloned(),
         }
     }
 
@@ -124,20 +124,20 @@ impl StoreState {
     }
 
     pub(super) fn contents(&self, namespace: &str) -> Vec<StoreKey> {
-        let on_shelf = |(shelf, stock): (&Arc<str>, &ResourceObjects)| {
-            let key = |name: &ObjectName| StoreKey { shelf: Arc::clone(shelf), name: name.clone() };
+        let in_collection = |(collection, stock): (&Arc<str>, &ResourceObjects)| {
+            let key = |name: &ObjectName| StoreKey { collection: Arc::clone(collection), name: name.clone() };
             stock.range(Some(namespace), None).map(|(name, _)| key(name)).collect::<Vec<_>>()
         };
-        self.shelves.iter().flat_map(on_shelf).collect()
+        self.collections.iter().flat_map(in_collection).collect()
     }
 
     pub(super) fn has_contents(&self, namespace: &str) -> bool {
-        self.shelves.values().any(|stock| stock.range(Some(namespace), None).next().is_some())
+        self.collections.values().any(|stock| stock.range(Some(namespace), None).next().is_some())
     }
 
     pub(super) fn census(&self) -> Vec<(Arc<str>, usize)> {
         let mut census: Vec<_> =
-            self.shelves.iter().map(|(shelf, stock)| (Arc::clone(shelf), stock.objects.len())).collect();
+            self.collections.iter().map(|(collection, stock)| (Arc::clone(collection), stock.objects.len())).collect();
         census.sort();
         census
     }
@@ -173,7 +173,7 @@ impl StoreState {
             (Expect::Absent, Some(_)) => Err(StoreWriteError::Exists),
             (Expect::Absent, None) if key.name.namespace.is_empty() => Ok(()),
             (Expect::Absent, None) => {
-                let home = StoreKey { shelf: NAMESPACES.into(), name: ObjectName::new("", &key.name.namespace) };
+                let home = StoreKey { collection: NAMESPACES.into(), name: ObjectName::new("", &key.name.namespace) };
                 match self.latest(&home) {
                     None => Err(StoreWriteError::NoNamespace),
                     Some(home) if home.head.deleting => Err(StoreWriteError::Terminating),
@@ -185,9 +185,10 @@ impl StoreState {
         }
     }
 
-    /// Makes a change visible: shelf, indexes, watches, notes.
+    /// Makes a change visible: collection, indexes, watches, notes.
     fn show(&mut self, key: StoreKey, entry: Arc<ObjectVersion>, deletes: bool) {
-        let previous = self.shelf(&key.shelf).and_then(|shelf| shelf.objects.get(&key.name)).cloned();
+        let previous =
+            self.collection(&key.collection).and_then(|collection| collection.objects.get(&key.name)).cloned();
         if let Some(previous) = &previous {
             self.unindex(&key, previous);
         }
@@ -204,7 +205,7 @@ impl StoreState {
         }
         self.shown = entry.revision;
         let change = StoreChange { happening, name: key.name, entry, previous };
-        self.shelf_mut(&key.shelf).record(Arc::new(change));
+        self.collection_mut(&key.collection).record(Arc::new(change));
     }
 
     fn index(&mut self, key: &StoreKey, entry: &ObjectVersion) {
@@ -234,7 +235,7 @@ impl StoreState {
         if !now.owners.is_empty() && before.is_none_or(|before| before.owners != now.owners) {
             self.note(Note::Owned(key.clone()));
         }
-        if &*key.shelf == NAMESPACES && previous.is_none() {
+        if &*key.collection == NAMESPACES && previous.is_none() {
             self.note(Note::Namespace(key.clone()));
         }
     }

@@ -17,12 +17,12 @@ use crate::server::{Server, limits, status};
 /// What is answered, by path; nothing stands for 404.
 type Answers = Arc<Mutex<BTreeMap<String, (u16, Vec<u8>)>>>;
 
-pub(crate) struct Shelf {
+pub(crate) struct FilledRegistry {
     pub(crate) server: Server,
     answers: Answers,
 }
 
-impl Shelf {
+impl FilledRegistry {
     pub(crate) async fn open() -> Self {
         let answers = Answers::default();
         let shared = Arc::clone(&answers);

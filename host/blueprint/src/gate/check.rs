@@ -1,0 +1,102 @@
+//! What is wrong with conditions before anything runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orangery_expression::operators;
+
+use super::{Expression, GateExpression, GateExpressions, IMPORTS, ITEM, ITEMS, NamedObject, OBJECTS, Test, Type};
+use orangery_core::workflow::Point;
+
+/// What can be said of the values that conditions of one item read, before there are any.
+#[derive(Clone, Debug, Default)]
+pub struct ConditionScope<'a> {
+    /// The imports with their types; `None` where it is not known which there are.
+    pub imports: Option<BTreeMap<String, Type>>,
+    /// The names of the items that have to be ready before this one; `None` where it is not known which these are.
+    pub predecessors: Option<BTreeSet<&'a str>>,
+}
+
+/// The most operators of an expression.
+const MOST_OPERATORS: usize = 300;
+
+/// An expression, or why it is none, in one sentence.
+pub fn compile(source: &str) -> Result<Expression, String> {
+    let operators = operators(source);
+    if operators > MOST_OPERATORS {
+        return Err(format!("it has {operators} operators, {MOST_OPERATORS} are allowed"));
+    }
+    Expression::compile(source).map_err(|told| {
+        // Of several errors the first; `ERROR: <input>:1:5: …`
+        let first = told.lines().next().unwrap_or_default();
+        let first = first.strip_prefix("compilation failed: ").unwrap_or(first);
+        match first.strip_prefix("ERROR: <input>:").and_then(|rest| {
+            let (line, rest) = rest.split_once(':')?;
+            let (column, why) = rest.split_once(": ")?;
+            Some(format!("line {line}, column {column}: {why}"))
+        }) {
+            Some(placed) => placed,
+            None => first.to_owned(),
+        }
+    })
+}
+
+/// What is wrong with a condition whatever the values are: a part of a sentence.
+pub fn check<T>(condition: &GateExpression<T>, point: Point, around: &ConditionScope<'_>) -> Result<(), String> {
+    for (key, NamedObject { api_version, kind, name, .. }) in &condition.objects {
+        let missing = [("apiVersion", api_version), ("kind", kind), ("name", name)];
+        if let Some((field, _)) = missing.iter().find(|(_, value)| value.is_empty()) {
+            return Err(format!("objects.{key} has no {field}; set it"));
+        }
+    }
+    match condition.test()? {
+        Test::CrdPresent(definition) => match (definition.group.is_empty(), definition.kind.is_empty()) {
+            (true, _) => Err("crdPresent has no group; set it".to_owned()),
+            (_, true) => Err("crdPresent has no kind; set it".to_owned()),
+            (false, false) => Ok(()),
+        },
+        Test::Component(component) if component.type_.is_empty() => Err("component has no type; set it".to_owned()),
+        Test::Component(_) => Ok(()),
+        Test::Expression(source) => {
+            let expression = compile(source).map_err(|why| told(source, &why))?;
+            expression.check(&variables(condition, point, around)).map_err(|why| told(source, &why))
+        }
+    }
+}
+
+/// The first condition of an item that cannot be asked, and why.
+pub fn check_all<T>(conditions: &GateExpressions<T>, around: &ConditionScope<'_>) -> Result<(), (Point, String)> {
+    conditions.iter().try_for_each(|(point, condition)| check(condition, point, around).map_err(|why| (point, why)))
+}
+
+fn told(source: &str, why: &str) -> String {
+    format!("the expression `{}` cannot be used: {why}", shown(source))
+}
+
+/// As much of an expression as a message has room for.
+pub(super) fn shown(source: &str) -> String {
+    const LONGEST: usize = 120;
+    let line = source.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+fn variables<T>(condition: &GateExpression<T>, point: Point, around: &ConditionScope<'_>) -> Vec<(&'static str, Type)> {
+    let any = |name: &str| (name.to_owned(), Type::Any);
+    let results = || Type::Members([any("exports"), any("status")].into());
+    let imports = around.imports.clone().map_or(Type::Map, Type::Members);
+    let mut variables = vec![(IMPORTS, imports)];
+    // In a deletion nobody's exports are known any more.
+    if point != Point::Deleted {
+        let items = around.predecessors.as_ref().map_or(Type::Map, |names| {
+            Type::Members(names.iter().map(|name| ((*name).to_owned(), results())).collect())
+        });
+        variables.push((ITEMS, items));
+    }
+    if point == Point::Ready {
+        variables.push((ITEM, results()));
+    }
+    variables.push((OBJECTS, Type::Members(condition.objects.keys().map(|name| any(name)).collect())));
+    variables
+}

@@ -1,0 +1,214 @@
+//! Why a command ends without doing what it is for, and with which exit code.
+
+use std::{io, path::PathBuf};
+
+use orangery_plugin::RegistrationError;
+
+use crate::{
+    blueprints::BlueprintsError,
+    call::CallError,
+    components::ComponentsError,
+    connection::ConnectionError,
+    exit::Exit,
+    folder::FolderError,
+    offline::{GivenError, OfflineError, WorldError},
+    repositories::RepositoriesError,
+    timeout::Timeout,
+};
+
+/// Why a command of this crate ends without doing what it is for: one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// No connection to a cluster.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// A call to the cluster.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A sub-installation was to be reconciled.
+    #[error(
+        "{namespace}/{name} is a sub-installation, and jobs begin at roots; reconcile the one above it: orangery reconcile \
+         {parent} -n {namespace}"
+    )]
+    NotRoot {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The installation above it.
+        parent: String,
+    },
+    /// What was waited for did not happen in time.
+    #[error(
+        "installation {namespace}/{name} is not final after {timeout}{}; it goes on by itself: orangery inspect {name} -n \
+         {namespace} shows where",
+        in_phase(phase)
+    )]
+    TimedOut {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// What `--timeout` says.
+        timeout: Timeout,
+        /// The phase seen last; empty where none was seen.
+        phase: String,
+    },
+    /// No revision of a release is deployed.
+    #[error("no revision of a release {name} is deployed in namespace {namespace}; helm list -A shows all there are")]
+    NoRelease {
+        /// The namespace looked into.
+        namespace: String,
+        /// The release.
+        name: String,
+    },
+    /// A revision, or a hook in it, that cannot be read.
+    #[error("{secret} cannot be used: {why}")]
+    NotARelease {
+        /// The Secret, or the file of the hook.
+        secret: String,
+        /// Why.
+        why: String,
+    },
+    /// Tests of a release did not end in time.
+    #[error("the tests of release {namespace}/{name} did not end within {timeout}; they go on by themselves")]
+    Untested {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// What `--timeout` says.
+        timeout: Timeout,
+    },
+    /// A file that the command names cannot be read.
+    #[error("{} cannot be read: {cause}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{} cannot be written: {cause}; choose another folder, or make room and permissions", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file is no component, or one that this host would not run.
+    #[error("{}: {cause}", path.display())]
+    Component {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: orangery_plugin::Error,
+    },
+    /// A file is no registration of a component.
+    #[error(transparent)]
+    Registration(#[from] RegistrationError),
+    /// No blueprint can be looked at.
+    #[error(transparent)]
+    Blueprints(#[from] BlueprintsError),
+    /// Manifests cannot be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A manifest has a wrong form.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// A file that gives values cannot be used.
+    #[error(transparent)]
+    Given(#[from] GivenError),
+    /// Values of an installation that is not rendered.
+    #[error("{} gives values of the installation {name:?}, which is not rendered; rendered are: {known}", path.display())]
+    NotGivenOf {
+        /// The file.
+        path: PathBuf,
+        /// The installation.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// A descriptor for Installations, which name their own.
+    #[error(
+        "--component-descriptor {} is for a folder with blueprint.yaml or an archive of one; an Installation names its component version in spec.componentDescriptor",
+        path.display()
+    )]
+    NotOfAFolder {
+        /// The descriptor.
+        path: PathBuf,
+    },
+    /// Component versions cannot be opened as the flags say.
+    #[error(transparent)]
+    Repositories(#[from] RepositoriesError),
+    /// An installation cannot be rendered.
+    #[error("installation {0}")]
+    Offline(#[from] OfflineError),
+    /// The components cannot be used at all.
+    #[error(transparent)]
+    Components(#[from] ComponentsError),
+    /// The sandbox cannot compile.
+    #[error(transparent)]
+    Sandbox(#[from] orangery_plugin::Error),
+    /// There is no folder for the cache.
+    #[error("there is no home folder to keep compiled components in; name one with --into FOLDER")]
+    NoCache,
+    /// The program's own path is not known.
+    #[error("the program cannot find itself to compile in a process of its own: {0}; start it by its full path")]
+    Program(#[source] io::Error),
+    /// Something cannot be put into words of JSON or YAML.
+    #[error("the output cannot be written as {form}: {cause}; this is a defect of orangery, please report it")]
+    Form {
+        /// `JSON` or `YAML`.
+        form: &'static str,
+        /// Why.
+        cause: String,
+    },
+    /// Stdout cannot be written.
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] io::Error),
+    /// The process has no means to wait for a cluster.
+    #[error("the process cannot start its event loop: {0}; it may have reached its limit of open files")]
+    EventLoop(#[source] io::Error),
+}
+
+fn in_phase(phase: &str) -> String {
+    if phase.is_empty() { String::new() } else { format!(", in phase {phase}") }
+}
+
+impl CommandError {
+    /// The exit code that tells of it.
+    pub fn exit(&self) -> Exit {
+        match self {
+            CommandError::TimedOut { .. } | CommandError::Untested { .. } => Exit::TimedOut,
+            CommandError::NotRoot { .. }
+            | CommandError::Read { .. }
+            | CommandError::Registration(_)
+            | CommandError::Blueprints(_)
+            | CommandError::Folder(_)
+            | CommandError::World(_)
+            | CommandError::Given(_)
+            | CommandError::NotGivenOf { .. }
+            | CommandError::NotOfAFolder { .. }
+            | CommandError::Repositories(_)
+            | CommandError::Components(ComponentsError::Registration(_) | ComponentsError::Set(_))
+            | CommandError::NoCache
+            | CommandError::Connection(_) => Exit::Usage,
+            CommandError::Call(_)
+            | CommandError::NoRelease { .. }
+            | CommandError::NotARelease { .. }
+            | CommandError::Offline(_)
+            | CommandError::Write { .. }
+            | CommandError::Component { .. }
+            | CommandError::Components(ComponentsError::Program(_) | ComponentsError::Sandbox(_))
+            | CommandError::Sandbox(_)
+            | CommandError::Program(_)
+            | CommandError::Form { .. }
+            | CommandError::Output(_)
+            | CommandError::EventLoop(_) => Exit::Failed,
+        }
+    }
+}

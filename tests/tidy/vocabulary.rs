@@ -1,0 +1,166 @@
+//! Standard terms: what a Kubernetes or Rust engineer would have to ask about has a name that he knows.
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        modules,
+        repository::{files_ending, none, shown, text},
+    };
+
+    /// Names that nothing may have, each with the term that is used instead.
+    const NAMES: &[(&str, &str)] = &[
+        ("Look", "Reconciliation"),
+        ("Book", "StatusWriter"),
+        ("Ledger", "ProgressStore"),
+        ("Page", "ItemState"),
+        ("Shelf", "ProposalCache"),
+        ("Kept", "StoredProposal"),
+        ("Places", "ConcurrencyLimiter"),
+        ("Room", "ConcurrencyLimiter"),
+        ("foretell", "dry_run"),
+        ("Foretold", "dry_run"),
+        ("preview", "dry_run"),
+        ("At", "ExecutionStep"),
+        ("Setback", "ApplyError"),
+        ("Silence", "Unanswered"),
+        ("Lookout", "ObjectWatcher"),
+        ("Sight", "Observed"),
+        ("Blind", "Forbidden"),
+        ("outdated", "changed_answers"),
+        ("again", "refresh"),
+        ("look_again", "refresh"),
+        ("is_bereft", "is_orphaned"),
+        ("hold", "add_finalizer"),
+        ("Term", "LeaseDeadline"),
+        ("Net", "StaleWatchTimer"),
+        ("by_silence", "StaleWatchTimer"),
+        ("Tombs", "DeletedUids"),
+        ("tombs", "DeletedUids"),
+        ("absorb", "upsert"),
+        ("folding", "compact"),
+        ("Chance", "Rng"),
+        ("JobChance", "JobRandomness"),
+        ("mint", "issue_credential"),
+        ("Surroundings", "TemplateContext, ConditionScope"),
+        ("Nothing", "Unavailable"),
+        ("Point", "GateKind"),
+        ("Inquiry", "Evaluator"),
+        ("Asked", "Evaluation"),
+        ("own", "bundled"),
+        ("told", "message"),
+        ("shown", "display"),
+        ("said", "report"),
+        ("judge", "classify"),
+        ("Wish", "SimulationSpec"),
+        ("Happening", "EventType"),
+        ("theirs", "external_deployer"),
+        ("storm", "fault_injection"),
+        ("sweep", "crash_points"),
+        ("lies", "malformed_components"),
+        ("truth", "error_reporting"),
+        ("alike", "render_parity"),
+        ("away", "unreachable_target"),
+        ("shelf", "ProposalCache"),
+        ("ledger", "ProgressStore"),
+        ("lookout", "ObjectWatcher"),
+        ("places", "concurrency"),
+        ("room", "concurrency"),
+        ("term", "LeaseDeadline"),
+        ("net", "StaleWatchTimer"),
+        ("look", "reconciliation"),
+        ("book", "StatusWriter"),
+    ];
+
+    /// Words that no comment has, in lower case. Words of everyday English are not among them.
+    const WORDS: &[&str] = &[
+        "foretell",
+        "foretells",
+        "foretold",
+        "bereft",
+        "setback",
+        "setbacks",
+        "lookout",
+        "tombs",
+        "ledger",
+        "shelf",
+        "strangers",
+        "deployers elsewhere",
+        "told with",
+        "is to go",
+        "are to go",
+        "in the middle of five",
+    ];
+
+    /// The term for a name that is not to be given.
+    fn term_for(name: &str) -> Option<&'static str> {
+        NAMES.iter().find(|(old, _)| *old == name).map(|(_, term)| *term)
+    }
+
+    /// The comment of a line; empty where it has none. Text in strings does not count.
+    fn comment(line: &str) -> &str {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with("//") {
+            return trimmed;
+        }
+        line.split_once(" // ").filter(|(code, _)| code.matches('"').count() % 2 == 0).map_or("", |(_, rest)| rest)
+    }
+
+    /// The words of `WORDS` in a text, as words.
+    fn old_words(text: &str) -> Vec<&'static str> {
+        let separated: String =
+            text.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+        let padded = format!(" {} ", separated.split_whitespace().collect::<Vec<_>>().join(" "));
+        WORDS.iter().copied().filter(|word| padded.contains(&format!(" {word} "))).collect()
+    }
+
+    /// Whether a comment begins a sentence with a clause in place of a subject, as in "Who waits is woken".
+    fn begins_with_who(comment: &str) -> bool {
+        let text = comment.trim_start_matches(['/', '!', ' ']);
+        text.starts_with("Who ") && !text.ends_with('?') || text.contains(". Who ")
+    }
+
+    #[test]
+    fn words_are_found_as_words() {
+        assert_eq!(old_words("/// A shelf, and what is told  with it."), ["shelf", "told with"]);
+        assert!(old_words("/// A bookshelf that foretellers use.").is_empty());
+        assert_eq!(term_for("Shelf"), Some("ProposalCache"));
+        assert_eq!(term_for("Bookshelf"), None);
+    }
+
+    #[test]
+    fn comments_are_told_from_code() {
+        assert_eq!(comment("    /// One."), "/// One.");
+        assert_eq!(comment("let a = 1; // Why."), "Why.");
+        assert_eq!(comment("let a = \"b // c\";"), "");
+        assert!(begins_with_who("/// Who waits is woken."));
+        assert!(begins_with_who("/// It ends. Who waits is woken."));
+        assert!(!begins_with_who("/// The operator, who waits."));
+    }
+
+    #[test]
+    fn no_name_is_of_the_old_vocabulary() {
+        let mut violations = Vec::new();
+        for (path, file) in modules::reached() {
+            for named in &file.source.names {
+                let term = term_for(&named.name);
+                violations.extend(term.map(|term| format!("{}:{} {}: {term}", shown(path), named.line, named.name)));
+            }
+        }
+        none("use the standard term", violations);
+    }
+
+    #[test]
+    fn no_comment_has_a_word_of_the_old_vocabulary() {
+        let mut violations = Vec::new();
+        // The list itself has them.
+        let files = files_ending(&[".rs", ".wit", ".go"]).into_iter();
+        for path in files.filter(|path| !shown(path).ends_with("tidy/vocabulary.rs")) {
+            for (number, line) in text(&path).lines().enumerate() {
+                let comment = comment(line);
+                let words = old_words(comment).into_iter().chain(begins_with_who(comment).then_some("Who …"));
+                violations.extend(words.map(|word| format!("{}:{}: {word}", shown(&path), number + 1)));
+            }
+        }
+        none("write plain sentences in standard terms", violations);
+    }
+}
