@@ -13,6 +13,7 @@ mod golden;
 mod helm;
 mod imports_and_exports;
 mod installations;
+mod waiting;
 
 /// Why a suite runs on one server only.
 const ONE_SERVER_ONLY: [(&str, &[(&str, &str)]); 2] = [

@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 
 use orangery_core::{
-    condition::conditions,
+    condition::observe,
     dag::Direction,
     error::Failure,
     job::JobIds,
@@ -136,7 +136,7 @@ impl Player {
         self.ended = rest.ended;
         self.phase = Some(rest.phase);
         self.say(&format!("  phase {}{}", rest.phase, if rest.ended { ", job finished" } else { "" }));
-        for condition in conditions(&rest.state(), 1, &[], jiff::Timestamp::UNIX_EPOCH) {
+        for condition in observe(&rest.state(), 1, &[], jiff::Timestamp::UNIX_EPOCH).conditions {
             let text =
                 format!("  {}={:?} {} {}", condition.kind, condition.status, condition.reason, condition.message);
             self.say(text.trim_end());

@@ -8,6 +8,8 @@ use orangery_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::waiting::WaitingFor;
+
 /// One observation about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -38,10 +40,27 @@ pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Conditio
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// The conditions of an object in `state` at `generation`, where `previous` stood: computed by the core, in wire form.
-pub fn following(state: &ConditionInput, generation: i64, previous: &[Condition], now: &Time) -> Vec<Condition> {
+/// What a status says of progress: all of it is written at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgressReport {
+    /// `conditions`.
+    pub conditions: Vec<Condition>,
+    /// `waitingFor`.
+    pub waiting_for: Vec<WaitingFor>,
+    /// `waitingForMore`.
+    pub waiting_for_more: u32,
+}
+
+/// What the status of an object in `state` at `generation` says where the conditions `previous` stood: computed by the
+/// core, in wire form.
+pub fn following(state: &ConditionInput, generation: i64, previous: &[Condition], now: &Time) -> ProgressReport {
     let previous: Vec<condition::Condition> = previous.iter().map(Condition::to_core).collect();
-    condition::conditions(state, generation, &previous, now.0).into_iter().map(Condition::from_core).collect()
+    let observed = condition::observe(state, generation, &previous, now.0);
+    ProgressReport {
+        conditions: observed.conditions.into_iter().map(Condition::from_core).collect(),
+        waiting_for: observed.waiting_for.iter().map(WaitingFor::new).collect(),
+        waiting_for_more: u32::try_from(observed.waiting_for_more).unwrap_or(u32::MAX),
+    }
 }
 
 /// The same list with the condition `ComponentReferenceOverwrite` as it is now ([`condition::with_overwrite`]).

@@ -157,6 +157,32 @@ mod tests {
     }
 
     #[test]
+    fn orc_08_what_is_waited_for_is_bounded_and_kubectl_prints_it() {
+        for plural in ["deployitems", "executions", "installations"] {
+            let columns = crd(plural)["spec"]["versions"][0]["additionalPrinterColumns"].clone();
+            let column = json!({
+                "name": "Waiting For", "type": "string", "jsonPath": ".status.waitingFor[*].name", "priority": 1,
+            });
+            assert!(columns.as_array().unwrap().contains(&column), "{plural}: {columns}");
+            let status = schema(plural)["properties"]["status"]["properties"].clone();
+            let waiting_for = &status["waitingFor"];
+            let fields = waiting_for["items"]["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+            assert_eq!(
+                (&waiting_for["type"], &waiting_for["maxItems"], fields),
+                (
+                    &json!("array"),
+                    &json!(16),
+                    ["kind", "name", "namespace", "selection", "until"].map(str::to_owned).to_vec()
+                )
+            );
+            assert_eq!(waiting_for["items"]["required"], json!(["kind", "until"]));
+            // Words of a newer operator are accepted.
+            assert_eq!(waiting_for["items"]["properties"]["until"].get("enum"), None);
+            assert_eq!(status["waitingForMore"]["type"], "integer");
+        }
+    }
+
+    #[test]
     fn c_04_an_object_with_jobs_begins_unobserved() {
         for plural in ["deployitems", "executions", "installations"] {
             let begin = schema(plural)["properties"]["status"]["default"].clone();

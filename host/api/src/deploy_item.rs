@@ -7,8 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    condition::Condition, duration::Duration, error::LastError, job::TransitionTimes, reference::ObjectReference,
+    condition::Condition,
+    duration::Duration,
+    error::LastError,
+    job::TransitionTimes,
+    lenient,
+    reference::ObjectReference,
     schema,
+    waiting::{WaitingFor, is_zero},
 };
 
 /// One thing to be deployed by the deployer of its type.
@@ -31,6 +37,7 @@ use crate::{
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor[*].name", priority = 1),
     printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
     printcolumn(name = "Plugin", type_ = "string", json_path = ".status.deployer.name", priority = 1),
     printcolumn(name = "ExportRef", type_ = "string", json_path = ".status.exportRef.name", priority = 1)
@@ -90,6 +97,14 @@ pub struct DeployItemStatus {
     /// Observations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// What is waited for, at most 16 things; empty where nothing is. Not in the original, like the next one.
+    #[serde(default, deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub waiting_for: Vec<WaitingFor>,
+    /// How many more things are waited for.
+    #[serde(default, deserialize_with = "lenient::count", skip_serializing_if = "is_zero")]
+    #[schemars(schema_with = "schema::count")]
+    pub waiting_for_more: u32,
     /// Absent when the last step had no error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastError>,

@@ -21,8 +21,10 @@ use crate::{
     condition::Condition,
     error::LastError,
     job::{NamePair, TransitionTimes},
+    lenient,
     reference::ObjectReference,
     schema,
+    waiting::{WaitingFor, is_zero},
 };
 
 /// The deploy items of one Installation, fully templated. Read with [`ExecutionSpec::items`], written with
@@ -44,6 +46,7 @@ use crate::{
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor[*].name", priority = 1),
     printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
     printcolumn(name = "ExportRef", type_ = "string", json_path = ".status.exportRef.name", priority = 1)
 )]
@@ -123,6 +126,14 @@ pub struct ExecutionStatus {
     /// Observations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// What is waited for, at most 16 things; empty where nothing is. Not in the original, like the next one.
+    #[serde(default, deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub waiting_for: Vec<WaitingFor>,
+    /// How many more things are waited for.
+    #[serde(default, deserialize_with = "lenient::count", skip_serializing_if = "is_zero")]
+    #[schemars(schema_with = "schema::count")]
+    pub waiting_for_more: u32,
     /// Absent when the last step had no error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastError>,

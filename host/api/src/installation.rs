@@ -17,9 +17,11 @@ use crate::{
     error::LastError,
     execution::FailurePolicy,
     job::{NamePair, TransitionTimes},
+    lenient,
     marks::Marks,
     reference::{LocalConfigMapReference, LocalReference, LocalSecretReference, ObjectReference},
     schema,
+    waiting::{WaitingFor, is_zero},
 };
 
 /// What is to be installed: a blueprint, where its imports come from and where its exports go.
@@ -40,6 +42,7 @@ use crate::{
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Status", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor[*].name", priority = 1),
     printcolumn(name = "Job", type_ = "string", json_path = ".status.jobID", priority = 1),
     printcolumn(name = "Blueprint", type_ = "string", json_path = ".spec.blueprint.ref.resourceName", priority = 1),
     printcolumn(name = "Execution", type_ = "string", json_path = ".status.executionRef.name", priority = 1),
@@ -359,6 +362,14 @@ pub struct InstallationStatus {
     /// Observations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// What is waited for, at most 16 things; empty where nothing is. Not in the original, like the next one.
+    #[serde(default, deserialize_with = "lenient::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub waiting_for: Vec<WaitingFor>,
+    /// How many more things are waited for.
+    #[serde(default, deserialize_with = "lenient::count", skip_serializing_if = "is_zero")]
+    #[schemars(schema_with = "schema::count")]
+    pub waiting_for_more: u32,
     /// Absent when the last step had no error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastError>,

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{condition::Condition, error::LastError};
+use crate::{condition::Condition, error::LastError, waiting::WaitingFor};
 
 /// When a job passed its stations; diagnostic, but for `initTime` of a deploy item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +44,10 @@ pub trait Job {
     fn phase(&self) -> &str;
     /// The conditions.
     fn conditions(&self) -> &[Condition];
+    /// What it waits for.
+    fn waiting_for(&self) -> &[WaitingFor];
+    /// How many more things it waits for.
+    fn waiting_for_more(&self) -> u32;
     /// The error shown.
     fn last_error(&self) -> Option<&LastError>;
     /// INS-07: whether no job is running; the only indicator of it.
@@ -71,6 +75,12 @@ macro_rules! implement_job {
             }
             fn conditions(&self) -> &[$crate::condition::Condition] {
                 self.status.as_ref().map_or(&[], |status| &status.conditions)
+            }
+            fn waiting_for(&self) -> &[$crate::waiting::WaitingFor] {
+                self.status.as_ref().map_or(&[], |status| &status.waiting_for)
+            }
+            fn waiting_for_more(&self) -> u32 {
+                self.status.as_ref().map_or(0, |status| status.waiting_for_more)
             }
             fn last_error(&self) -> Option<&$crate::error::LastError> {
                 self.status.as_ref().and_then(|status| status.last_error.as_ref())

@@ -16,8 +16,10 @@ pub mod condition;
 pub mod duration;
 pub mod error;
 pub mod label;
+mod lenient;
 pub mod reference;
 mod schema;
+pub mod waiting;
 
 pub mod context;
 pub mod data_object;

@@ -34,6 +34,11 @@ pub(crate) fn positive(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer", "format": "int64", "minimum": 1, "maximum": u32::MAX})
 }
 
+/// A number of things.
+pub(crate) fn count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "format": "int64", "minimum": 0, "maximum": u32::MAX})
+}
+
 /// Bytes in base64.
 pub(crate) fn base64(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "byte"})

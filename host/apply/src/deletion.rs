@@ -145,7 +145,7 @@ impl Site<'_> {
 
     /// A wait, unless the object is gone by now.
     async fn until_gone(&self, spot: &Spot<'_>, force: bool) -> Result<(), ApplyError> {
-        let waiting = || Err(Halt::wait(spot.key.kind.clone(), spot.name(), Until::Gone).into());
+        let waiting = || Err(Halt::from(spot.key.waiting(Until::Gone)).into());
         // A watch that is not synced yet cannot say that the object is gone, and calls again once it is.
         let live = match self.watch(spot) {
             Ok(None) => return Ok(()),

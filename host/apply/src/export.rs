@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     apply_error::{ApplyError, all},
-    site::{Site, Spot, or_before, shown},
+    site::{Site, Spot, or_before},
     watch::Observed,
 };
 
@@ -67,7 +67,7 @@ impl Site<'_> {
         let judged = |object: Option<Arc<Value>>| match object.as_deref().map(|object| parsed.one(object)) {
             Some(Ok(value)) => Ok(value.clone()),
             Some(Err(error)) => Err(absent(&spot.key, export, &error)),
-            None => Err(Halt::wait(spot.key.kind.clone(), spot.name(), Until::Exists).into()),
+            None => Err(Halt::from(spot.key.waiting(Until::Exists)).into()),
         };
         let before = match judged(self.newest(&spot).await?) {
             Ok(value) => return Ok(value),
@@ -87,7 +87,7 @@ impl Site<'_> {
 }
 
 fn absent(key: &ObjectKey, export: &str, error: &PathError) -> ApplyError {
-    Halt::wait(key.kind.clone(), format!("{} (export {export}: {error})", shown(key)), Until::Ready).into()
+    Halt::from(key.waiting(Until::Ready).because(format!("export {export}: {error}"))).into()
 }
 
 /// The object that a reference `{name, namespace}` names.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use orangery_core::{
     error::{Code, Failure},
-    step::{Halt, Until},
+    step::{Halt, Until, Waiting},
 };
 use orangery_proposal::{
     ClusterRef, Gate, ObjectKey, Readiness, ReadinessRule, ReadinessScope, Selection, Stage,
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{
     apply_error::{ApplyError, all},
-    site::{Site, or_before, shown},
+    site::{Site, or_before},
 };
 
 impl Site<'_> {
@@ -47,7 +47,7 @@ impl Site<'_> {
     async fn completed(&self, key: &ObjectKey) -> Result<(), ApplyError> {
         let located = LocatedObject { on: ClusterRef::Target, key: key.clone() };
         let spot = self.spot(&located).await?;
-        let waits = |until: Until| ApplyError::from(Halt::wait(key.kind.clone(), spot.name(), until));
+        let waits = |until: Until| ApplyError::from(Halt::from(key.waiting(until)));
         // What was just written exists, whether or not the watch has seen it.
         let written = self.answers.contains_key(&located);
         let before = || waits(if written { Until::Finished } else { Until::Exists });
@@ -93,7 +93,7 @@ impl Site<'_> {
         let Err(before) = before else { return Ok(()) };
         let spot = self.spot(&located).await?;
         match or_before(self.watch(&spot), || unmet(&located.key, &before))? {
-            None => Err(Halt::wait(located.key.kind.clone(), spot.name(), Until::Exists).into()),
+            None => Err(Halt::from(located.key.waiting(Until::Exists)).into()),
             Some(object) => classify(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready)),
         }
     }
@@ -103,7 +103,9 @@ impl Site<'_> {
         let objects = self.job.clusters.watch_all(&cluster, &resource, selection)?;
         let picked = pick(&objects, selection);
         if picked.is_empty() {
-            return Err(Halt::wait(selection.kind.clone(), described(selection), Until::Exists).into());
+            let namespace = selection.namespace.clone();
+            let wait = Waiting::selected(&selection.kind, namespace, described(selection), Until::Exists);
+            return Err(Halt::from(wait).into());
         }
         all(picked.into_iter().map(|object| {
             let key = key_of(object).unwrap_or_else(|_| ObjectKey {
@@ -135,7 +137,7 @@ fn described(selection: &Selection) -> String {
 }
 
 fn unmet(key: &ObjectKey, unready: &Unready) -> ApplyError {
-    let halt = Halt::wait(key.kind.clone(), format!("{} ({unready})", shown(key)), Until::Ready);
+    let halt = Halt::from(key.waiting(Until::Ready).because(unready.to_string()));
     ApplyError { halt, key: Some(Box::new(key.clone())) }
 }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_core::step::{Halt, Step, Until};
+use orangery_core::step::{Halt, Step, Until, Waiting};
 use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deployer::ApiResource};
 use serde_json::Value;
 
@@ -110,7 +110,10 @@ impl ClusterSet {
             labels: what.labels.clone(),
             fields: what.fields.clone(),
         };
-        self.watch_scope(cluster, scope).map_err(|observed| unobserved(cluster, resource, observed, "all"))
+        self.watch_scope(cluster, scope).map_err(|observed| {
+            let all = Waiting::selected(&resource.kind, what.namespace.clone(), "all".to_owned(), Until::Exists);
+            unobserved(cluster, resource, observed, all)
+        })
     }
 
     /// Watches a scope from now on, and says what is known of its objects; `Err` says why that is nothing.
@@ -127,18 +130,16 @@ impl ClusterSet {
 }
 
 /// What it means that a watch does not know yet.
-pub(crate) fn unobserved(cluster: &Cluster, resource: &ApiResource, observed: Observed, name: &str) -> Halt {
+pub(crate) fn unobserved(cluster: &Cluster, resource: &ApiResource, observed: Observed, waiting: Waiting) -> Halt {
     match observed {
-        Observed::Forbidden(message) => Error::Unwatched {
+        Observed::Forbidden(message) => crate::Error::Unwatched {
             cluster: cluster.address().to_owned(),
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),
             message,
         }
         .into(),
-        Observed::Unknown | Observed::Absent | Observed::Present(_) => {
-            Halt::wait(resource.kind.clone(), name, Until::Exists)
-        }
+        Observed::Unknown | Observed::Absent | Observed::Present(_) => Halt::from(waiting),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_core::step::Halt;
+use orangery_core::step::{Halt, Until};
 use orangery_proposal::{
     ClusterRef, ObjectKey, Proposal,
     deployer::ApiResource,
@@ -48,19 +48,6 @@ impl Spot<'_> {
 
     pub(crate) fn located(&self) -> LocatedObject {
         LocatedObject { on: self.on.clone(), key: self.key.clone() }
-    }
-
-    /// The object's name for messages, with its namespace.
-    pub(crate) fn name(&self) -> String {
-        shown(&self.key)
-    }
-}
-
-/// The name of an object for messages, with its namespace.
-pub(crate) fn shown(key: &ObjectKey) -> String {
-    match &key.namespace {
-        Some(namespace) => format!("{namespace}/{}", key.name),
-        None => key.name.clone(),
     }
 }
 
@@ -133,7 +120,7 @@ impl<'a> Site<'a> {
             Observed::Present(object) => Ok(Some(object)),
             Observed::Absent => Ok(None),
             observed @ (Observed::Unknown | Observed::Forbidden(_)) => {
-                Err(unobserved(&spot.cluster, &spot.resource, observed, &spot.name()).into())
+                Err(unobserved(&spot.cluster, &spot.resource, observed, spot.key.waiting(Until::Exists)).into())
             }
         }
     }

@@ -102,7 +102,7 @@ impl Site<'_> {
                 Some(live) if is_being_deleted(live) => {
                     // What is written to an object on its way out is lost with it.
                     if self.is_still_there(spot)? {
-                        return Err(Halt::wait(key.kind.clone(), spot.name(), Until::Gone).into());
+                        return Err(Halt::from(key.waiting(Until::Gone)).into());
                     }
                     spot.create(created).await
                 }

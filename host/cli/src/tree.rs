@@ -4,12 +4,13 @@
 //! [`Tree::of`] builds the tree, [`draw::lines`] draws it, [`Tree::causes`] names what really failed, and [`live::Live`]
 //! keeps a drawing up to date. All but the last are pure; nothing here reads a cluster.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use orangery_api::{
     deploy_item::DeployItem,
     execution::{Execution, ItemCondition},
     installation::Installation,
+    waiting::WaitingFor,
 };
 use serde::{Serialize, Serializer};
 
@@ -158,6 +159,12 @@ pub struct TreeNode {
     /// What it waits for, one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
+    /// The things that it waits for, as `status.waitingFor` has them; empty unless it is at work.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting_for: Vec<WaitingFor>,
+    /// How many more things it waits for, as `status.waitingForMore` has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for_more: Option<NonZeroU32>,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Trouble>,

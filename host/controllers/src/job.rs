@@ -11,6 +11,7 @@ use orangery_api::{
     execution::ExecutionStatus,
     installation::InstallationStatus,
     job::{Job, TransitionTimes},
+    waiting::WaitingFor,
 };
 use orangery_core::{
     condition::ConditionInput,
@@ -31,8 +32,20 @@ pub(crate) struct Shared<'a> {
     pub(crate) job_id_finished: &'a mut String,
     pub(crate) observed_generation: &'a mut i64,
     pub(crate) conditions: &'a mut Vec<Condition>,
+    pub(crate) waiting_for: &'a mut Vec<WaitingFor>,
+    pub(crate) waiting_for_more: &'a mut u32,
     pub(crate) last_error: &'a mut Option<LastError>,
     pub(crate) transition_times: &'a mut Option<TransitionTimes>,
+}
+
+impl Shared<'_> {
+    /// Conditions and what is waited for, as they are in this state.
+    fn show(&mut self, state: &ConditionInput, generation: i64, now: &Time) {
+        let progress = condition::following(state, generation, self.conditions, now);
+        *self.conditions = progress.conditions;
+        *self.waiting_for = progress.waiting_for;
+        *self.waiting_for_more = progress.waiting_for_more;
+    }
 }
 
 /// A status of the job protocol.
@@ -42,7 +55,7 @@ pub(crate) trait JobStatus {
 
     /// Takes a job over: the trigger. `Ready` turns Unknown in the same write (`rules.md` §2).
     fn trigger(&mut self, job: &str, first: impl Phase, generation: i64, now: &Time) {
-        let shared = self.shared();
+        let mut shared = self.shared();
         job.clone_into(shared.job_id);
         // It gets the job once more: it ended it before it was to go.
         if shared.job_id_finished == job {
@@ -51,7 +64,7 @@ pub(crate) trait JobStatus {
         *shared.transition_times =
             Some(TransitionTimes { trigger_time: Some(now.clone()), ..TransitionTimes::default() });
         let state = ConditionInput::Running { phase: first.to_string(), halted: None, deletion: first.is_deletion() };
-        *shared.conditions = condition::following(&state, generation, shared.conditions, now);
+        shared.show(&state, generation, now);
     }
 
     /// The begin of the job's work.
@@ -61,11 +74,11 @@ pub(crate) trait JobStatus {
 
     /// Rests: phase, job ids, error and conditions, for one write (C-25).
     fn rest<P: Phase>(&mut self, rest: &Rest<P>, generation: i64, now: &Time) {
-        let shared = self.shared();
+        let mut shared = self.shared();
         let phase = rest.phase.to_string();
         if *shared.phase != phase {
-            if let Some(time) = shared.phase_transition_time {
-                *time = Some(now.clone());
+            if let Some(time) = &mut shared.phase_transition_time {
+                **time = Some(now.clone());
             }
             *shared.phase = phase;
         }
@@ -79,7 +92,7 @@ pub(crate) trait JobStatus {
         } else if rest.wait.is_some() && times.wait_time.is_none() {
             times.wait_time = Some(now.clone());
         }
-        *shared.conditions = condition::following(&rest.state(), generation, shared.conditions, now);
+        shared.show(&rest.state(), generation, now);
     }
 }
 
@@ -96,6 +109,8 @@ macro_rules! job_status {
                     job_id_finished: &mut $this.job_id_finished,
                     observed_generation: &mut $this.observed_generation,
                     conditions: &mut $this.conditions,
+                    waiting_for: &mut $this.waiting_for,
+                    waiting_for_more: &mut $this.waiting_for_more,
                     last_error: &mut $this.last_error,
                     transition_times: &mut $this.transition_times,
                 }
@@ -153,7 +168,8 @@ pub(crate) fn resting<K: Watched + Job, P: Phase>(
     {
         return Err(Halt::Retry(failure.clone()));
     }
-    let rest = Rest::after(phase, transition);
+    let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+    let rest = Rest::after(phase, transition).map(|rest| rest.in_namespace(namespace));
     let failure = rest.as_ref().and_then(|rest| rest.failure.as_ref());
     event::failed(&host.recorder, object, object.last_error(), failure);
     Ok(rest)
@@ -197,8 +213,9 @@ mod tests {
 
     use orangery_core::{
         phase::execution::Execution as Phase,
-        step::{Until, Wait},
+        step::{Until, Wait, Waiting},
     };
+    use serde_json::json;
 
     use super::*;
 
@@ -270,6 +287,40 @@ mod tests {
         assert_eq!(unwritten(&Transition::Next(Phase::Init), write()), write());
         let conflict = || Halt::Retry(Failure::new("Op", CONFLICT, "newer"));
         assert_eq!(unwritten(&failed, conflict()), conflict());
+    }
+
+    #[test]
+    fn orc_08_what_is_waited_for_is_written_with_the_conditions_and_goes_with_the_wait() {
+        let rest = |wait: Option<Wait>, failure: Option<Failure>, phase: Phase| {
+            Rest { phase, ended: phase == Phase::Succeeded, failure, wait }.in_namespace("here")
+        };
+        let waits = |count: usize| {
+            Wait::each((0..count).map(|n| Waiting::beside("DeployItem", format!("i{n:02}"), Until::Finished)))
+        };
+        let written = |status: &ExecutionStatus| {
+            let status = serde_json::to_value(status).unwrap();
+            (status.get("waitingFor").cloned(), status.get("waitingForMore").cloned())
+        };
+        let one = json!([{"kind": "DeployItem", "namespace": "here", "name": "i00", "until": "Finished"}]);
+        let waiting = || {
+            let mut status = ExecutionStatus { job_id: "a".to_owned(), ..ExecutionStatus::default() };
+            status.rest(&rest(waits(1), None, Phase::Progressing), 1, &at(1));
+            assert_eq!(written(&status), (Some(one.clone()), None));
+            status
+        };
+        let mut status = waiting();
+        status.rest(&rest(waits(20), None, Phase::Progressing), 1, &at(2));
+        assert_eq!((status.waiting_for.len(), status.waiting_for_more), (16, 4));
+        // A merge patch removes what is absent: an emptied list is emptied in the object.
+        let mut ended = status.clone();
+        ended.rest(&rest(None, None, Phase::Succeeded), 1, &at(3));
+        assert_eq!(written(&ended), (None, None));
+        let failure = Failure::new("Op", "R", "boom");
+        status.rest(&rest(None, Some(failure), Phase::Progressing), 1, &at(3));
+        assert_eq!(written(&status), (None, None));
+        let mut triggered = waiting();
+        triggered.trigger("b", Phase::Init, 1, &at(3));
+        assert_eq!(written(&triggered), (None, None));
     }
 
     #[test]

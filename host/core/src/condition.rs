@@ -6,7 +6,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Failure};
+use crate::{
+    error::{Code, Failure},
+    step::{Wait, Waiting},
+};
 
 /// The types of condition that this module owns.
 pub const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "Progressing"];
@@ -88,11 +91,40 @@ pub enum ConditionInput {
 
 /// Why a running job does not go on at this moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Halted {
-    /// `TransientError` or `WaitingFor<Kind>`.
-    pub reason: String,
-    /// What it waits for, or the error.
-    pub message: String,
+pub enum Halted {
+    /// It waits.
+    Waiting(Wait),
+    /// It is tried again after an error with this message.
+    Retrying(String),
+}
+
+impl Halted {
+    /// The reason of the conditions: `TransientError` or `WaitingFor<Kind>`.
+    pub fn reason(&self) -> String {
+        match self {
+            Halted::Waiting(wait) => wait.reason(),
+            Halted::Retrying(_) => "TransientError".to_owned(),
+        }
+    }
+
+    /// The message of the conditions: what it waits for, or the error.
+    pub fn message(&self) -> String {
+        match self {
+            Halted::Waiting(wait) => wait.to_string(),
+            Halted::Retrying(message) => message.clone(),
+        }
+    }
+}
+
+/// What a status says of progress: all of it is written at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// What is waited for, at most [`crate::step::LISTED`]; empty where nothing is, or only a time.
+    pub waiting_for: Vec<Waiting>,
+    /// How many more are waited for.
+    pub waiting_for_more: usize,
 }
 
 struct ConditionRow {
@@ -122,17 +154,17 @@ fn rows(state: &ConditionInput) -> Vec<ConditionRow> {
             row("Progressing", Status::False, "AwaitingTrigger", AWAITING),
         ],
         ConditionInput::Running { phase, halted, deletion } => {
-            let message = halted.as_ref().map_or("", |halted| halted.message.as_str());
-            let progressing = halted.as_ref().map_or(phase.as_str(), |halted| halted.reason.as_str());
+            let message = halted.as_ref().map(Halted::message).unwrap_or_default();
+            let progressing = halted.as_ref().map_or_else(|| phase.clone(), Halted::reason);
             let ready = if *deletion {
-                row("Ready", Status::False, "Deleting", message)
+                row("Ready", Status::False, "Deleting", &message)
             } else {
-                row("Ready", Status::Unknown, phase, message)
+                row("Ready", Status::Unknown, phase, &message)
             };
             vec![
                 ready,
-                row("Reconciling", Status::True, phase, message),
-                row("Progressing", Status::True, progressing, message),
+                row("Reconciling", Status::True, phase, &message),
+                row("Progressing", Status::True, &progressing, &message),
             ]
         }
         ConditionInput::Succeeded => {
@@ -151,9 +183,23 @@ fn rows(state: &ConditionInput) -> Vec<ConditionRow> {
     }
 }
 
+/// What the status of an object says of progress: its conditions, and what it waits for.
+pub fn observe(state: &ConditionInput, generation: i64, previous: &[Condition], now: Timestamp) -> Observation {
+    let wait = match state {
+        ConditionInput::Running { halted: Some(Halted::Waiting(wait)), .. } => Some(wait),
+        ConditionInput::Running { halted: Some(Halted::Retrying(_)) | None, .. } => None,
+        ConditionInput::AwaitingTrigger
+        | ConditionInput::Succeeded
+        | ConditionInput::Failed { .. }
+        | ConditionInput::DeleteFailed { .. } => None,
+    };
+    let (waiting_for, waiting_for_more) = wait.map(Wait::listed).unwrap_or_default();
+    Observation { conditions: conditions(state, generation, previous, now), waiting_for, waiting_for_more }
+}
+
 /// The conditions of an object: the owned ones computed, the others of `previous` kept. The order is stable, and the
 /// transition time of a condition is kept while its status is.
-pub fn conditions(state: &ConditionInput, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
+fn conditions(state: &ConditionInput, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
     let kept = previous.iter().filter(|condition| !OWNED.contains(&condition.kind.as_str())).cloned();
     let owned = rows(state).into_iter().map(|row| {
         let before = previous.iter().find(|condition| condition.kind == row.kind);
@@ -215,6 +261,7 @@ mod rules;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::Until;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -237,7 +284,7 @@ mod tests {
 
     fn table() -> String {
         let running = |halted, deletion| ConditionInput::Running { phase: "Progressing".into(), halted, deletion };
-        let waiting = || Some(Halted { reason: "WaitingForDeployItem".into(), message: "waiting for x".into() });
+        let waiting = || Some(Halted::Waiting(Wait::on("DeployItem", "x", Until::Finished)));
         let states = [
             ("no job ever", ConditionInput::AwaitingTrigger),
             ("running", running(None, false)),
@@ -257,6 +304,38 @@ mod tests {
     #[test]
     fn c_04_the_whole_table_of_conditions() {
         assert_eq!(table().replace(AWAITING, "…"), include_str!("condition/table.txt"));
+    }
+
+    #[test]
+    fn orc_08_what_is_waited_for_is_said_while_it_is_waited_for_and_by_then_alone() {
+        let running = |halted| ConditionInput::Running { phase: "Progressing".into(), halted, deletion: false };
+        let waits = |count: usize| {
+            let items = (0..count).map(|n| Waiting::beside("DeployItem", format!("i{n:02}"), Until::Finished));
+            running(Wait::each(items).map(Halted::Waiting))
+        };
+        let observed = |state: &ConditionInput| {
+            let observed = observe(state, 1, &[], at(0));
+            assert_eq!(observed.conditions, conditions(state, 1, &[], at(0)));
+            let names = observed.waiting_for.iter().map(ToString::to_string).collect::<Vec<_>>();
+            (names, observed.waiting_for_more)
+        };
+        let one = (vec!["DeployItem i00 to finish".to_owned()], 0);
+        assert_eq!(observed(&waits(1)), one);
+        let (names, more) = observed(&waits(20));
+        assert_eq!((names.len(), more), (16, 4));
+        let others = [
+            ConditionInput::AwaitingTrigger,
+            running(None),
+            running(Some(Halted::Retrying("boom".into()))),
+            running(Some(Halted::Waiting(Wait::poll(std::time::Duration::ZERO)))),
+            ConditionInput::Succeeded,
+            ConditionInput::Failed { failure: failure(), retry: true },
+            ConditionInput::Failed { failure: failure(), retry: false },
+            ConditionInput::DeleteFailed { failure: failure() },
+        ];
+        for state in others {
+            assert_eq!(observed(&state), (vec![], 0), "{state:?}");
+        }
     }
 
     #[test]

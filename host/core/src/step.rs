@@ -3,9 +3,10 @@
 //! A step of a reconcile either yields its value or halts, and there are exactly three reasons to halt. The reasons
 //! join: [`all`] runs every step and keeps what all of them need.
 
-use std::{collections::BTreeSet, fmt, time::Duration};
-
 use crate::error::Failure;
+pub use crate::step::wait::{Awaited, LISTED, Location, Until, Wait, Waiting};
+
+mod wait;
 
 /// A step of a reconcile: its value, or why it stops here.
 pub type Step<T> = Result<T, Halt>;
@@ -21,143 +22,14 @@ pub enum Halt {
     Stall(Failure),
 }
 
-/// What a waiting object waits for: objects, a time, or both. There is no wait for nothing (ORC-08).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wait {
-    on: BTreeSet<Waiting>,
-    poll: Option<Duration>,
-}
-
-/// One object waited for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Waiting {
-    /// Its kind.
-    pub kind: String,
-    /// Its name, with the namespace where it differs from the waiter's.
-    pub name: String,
-    /// What must become of it.
-    pub until: Until,
-}
-
-/// What must become of an object that is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Until {
-    /// It exists.
-    Exists,
-    /// It is ready.
-    Ready,
-    /// It has finished its job.
-    Finished,
-    /// It is gone.
-    Gone,
-    /// It is met, as a condition is.
-    Met,
-    /// It has room for one more.
-    Room,
-}
-
-impl fmt::Display for Until {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Until::Exists => "to exist",
-            Until::Ready => "to become ready",
-            Until::Finished => "to finish",
-            Until::Gone => "to be gone",
-            Until::Met => "to be met",
-            Until::Room => "to have room",
-        })
-    }
-}
-
-impl Until {
-    const ALL: [Until; 6] = [Until::Exists, Until::Ready, Until::Finished, Until::Gone, Until::Met, Until::Room];
-}
-
-impl Waiting {
-    fn read(text: &str) -> Option<Self> {
-        let (kind, rest) = text.split_once(' ')?;
-        let (name, until) = rest.split_once(' ')?;
-        let until = Until::ALL.into_iter().find(|word| word.to_string() == until)?;
-        Some(Self { kind: kind.to_owned(), name: name.to_owned(), until })
-    }
-}
-
-impl Wait {
-    /// The wait that a condition's message tells of; none where it tells of something else. What the message only counts
-    /// is not in it.
-    pub fn read(message: &str) -> Option<Self> {
-        let mut list = message.strip_prefix("waiting for ")?;
-        if let Some((shown, _)) = list.strip_suffix(" more").and_then(|list| list.rsplit_once(" and ")) {
-            list = shown;
-        }
-        Self::each(list.split(", ").map(Waiting::read).collect::<Option<BTreeSet<_>>>()?)
-    }
-
-    /// Waiting for one object.
-    pub fn on(kind: impl Into<String>, name: impl Into<String>, until: Until) -> Self {
-        Self { on: BTreeSet::from([Waiting { kind: kind.into(), name: name.into(), until }]), poll: None }
-    }
-
-    /// Waiting for each of these objects; `None` where there are none.
-    pub fn each(on: impl IntoIterator<Item = Waiting>) -> Option<Self> {
-        let on: BTreeSet<Waiting> = on.into_iter().collect();
-        (!on.is_empty()).then_some(Self { on, poll: None })
-    }
-
-    /// Waiting for what nobody can watch: called again after this long (ORC-09).
-    pub fn poll(after: Duration) -> Self {
-        Self { on: BTreeSet::new(), poll: Some(after) }
-    }
-
-    /// The same wait, called again after this long at the latest.
-    pub fn within(mut self, limit: Duration) -> Self {
-        self.poll = Some(self.poll.map_or(limit, |poll| poll.min(limit)));
-        self
-    }
-
-    /// The objects, and what must become of them.
-    pub fn objects(&self) -> &BTreeSet<Waiting> {
-        &self.on
-    }
-
-    /// After how long it is called again, an event apart.
-    pub fn again_in(&self) -> Option<Duration> {
-        self.poll
-    }
-
-    /// The reason of the conditions: `WaitingFor<Kind>` of the first object.
-    pub fn reason(&self) -> String {
-        match self.on.first() {
-            Some(waiting) => format!("WaitingFor{}", waiting.kind),
-            None => "Waiting".to_owned(),
-        }
-    }
-
-    fn join(&mut self, other: Wait) {
-        self.on.extend(other.on);
-        self.poll = [self.poll, other.poll].into_iter().flatten().min();
-    }
-}
-
-/// Stable between reconciles: sorted, no times.
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 5;
-        f.write_str("waiting for ")?;
-        for (index, waiting) in self.on.iter().take(SHOWN).enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{} {} {}", waiting.kind, waiting.name, waiting.until)?;
-        }
-        match self.on.len().saturating_sub(SHOWN) {
-            0 if self.on.is_empty() => f.write_str("the next attempt"),
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
+impl From<Waiting> for Halt {
+    fn from(waiting: Waiting) -> Self {
+        Halt::Wait(waiting.into())
     }
 }
 
 impl Halt {
-    /// Waiting for one object.
+    /// Waiting for one object beside the one that waits.
     pub fn wait(kind: impl Into<String>, name: impl Into<String>, until: Until) -> Self {
         Halt::Wait(Wait::on(kind, name, until))
     }
@@ -237,6 +109,8 @@ pub fn together(parts: impl IntoIterator<Item = Step<Verdict>>) -> Step<Verdict>
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::BTreeSet, time::Duration};
+
     use super::*;
 
     fn retry(message: &str) -> Halt {
@@ -268,7 +142,7 @@ mod tests {
     #[test]
     fn orc_08_orc_09_a_wait_names_an_object_or_a_time() {
         assert_eq!(Wait::each([]), None);
-        let named = Waiting { kind: "Target".to_owned(), name: "a".to_owned(), until: Until::Exists };
+        let named = Waiting::beside("Target", "a", Until::Exists);
         assert_eq!(Wait::on("Target", "a", Until::Exists).objects(), &BTreeSet::from([named]));
         let polled = Wait::poll(Duration::from_secs(7)).within(Duration::from_secs(9));
         assert_eq!((polled.again_in(), polled.objects().len()), (Some(Duration::from_secs(7)), 0));
@@ -298,28 +172,6 @@ mod tests {
     fn wf_44_several_failures_are_told_together() {
         assert_eq!(retry("x").join(retry("y")), retry("x; y"));
         assert_eq!(stall("x").join(stall("x")), stall("x"));
-    }
-
-    #[test]
-    fn what_is_waited_for_can_be_read_from_the_message() {
-        let wait = |names: &[&str]| {
-            let on = names.iter().map(|name| Waiting {
-                kind: "Target".to_owned(),
-                name: (*name).to_owned(),
-                until: if *name == "a" { Until::Exists } else { Until::Gone },
-            });
-            Wait::each(on).unwrap()
-        };
-        for names in [["a"].as_slice(), &["a", "b"], &["a", "b", "c", "d", "e"]] {
-            assert_eq!(Wait::read(&wait(names).to_string()), Some(wait(names)));
-        }
-        let long = wait(&["a", "b", "c", "d", "e", "f", "g"]).to_string();
-        assert_eq!(Wait::read(&long), Some(wait(&["a", "b", "c", "d", "e"])));
-        for other in
-            ["waiting for the next attempt", "waiting for Target", "could not be read", "waiting for A b to vanish"]
-        {
-            assert_eq!(Wait::read(other), None, "{other}");
-        }
     }
 
     #[test]

@@ -83,14 +83,17 @@ impl<P: Phase> Rest<P> {
         }
     }
 
-    /// The state that the conditions are computed from.
+    /// The same of an object in this namespace: what it waits for beside it is there too.
+    pub fn in_namespace(self, namespace: &str) -> Self {
+        Self { wait: self.wait.map(|wait| wait.in_namespace(namespace)), ..self }
+    }
+
+    /// The state that conditions and what is waited for are computed from.
     pub fn state(&self) -> ConditionInput {
         if !self.ended {
             let halted = match (&self.wait, &self.failure) {
-                (Some(wait), _) => Some(Halted { reason: wait.reason(), message: wait.to_string() }),
-                (None, Some(failure)) => {
-                    Some(Halted { reason: "TransientError".to_owned(), message: failure.message.clone() })
-                }
+                (Some(wait), _) => Some(Halted::Waiting(wait.clone())),
+                (None, Some(failure)) => Some(Halted::Retrying(failure.message.clone())),
                 (None, None) => None,
             };
             return ConditionInput::Running {
@@ -112,7 +115,7 @@ mod tests {
     use super::*;
     use crate::{
         phase::{execution::Execution, installation::Installation, item::Item},
-        step::Until,
+        step::{Location, Until, Waiting},
     };
 
     fn failure() -> Failure {
@@ -198,7 +201,7 @@ mod tests {
             (Installation::Completing, false, Some(&failure()))
         );
         let ConditionInput::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
-        assert_eq!(halted, Halted { reason: "TransientError".into(), message: "boom".into() });
+        assert_eq!((halted.reason().as_str(), halted.message().as_str()), ("TransientError", "boom"));
     }
 
     #[test]
@@ -207,7 +210,17 @@ mod tests {
         let rest = Rest::after(Execution::Progressing, &transition).unwrap();
         assert_eq!((rest.failure.clone(), rest.ended), (None, false));
         let ConditionInput::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
-        assert_eq!(halted.reason, "WaitingForDeployItem");
+        assert_eq!(halted, Halted::Waiting(Wait::on("DeployItem", "a", Until::Finished)));
+        assert_eq!(halted.reason(), "WaitingForDeployItem");
+    }
+
+    #[test]
+    fn orc_08_what_is_waited_for_beside_an_object_is_in_its_namespace() {
+        let beside = Waiting::beside("DeployItem", "a", Until::Finished);
+        let rest = |transition| Rest::after(Execution::Progressing, &transition).unwrap().in_namespace("here");
+        let named = Waiting { location: Location::Beside(Some("here".to_owned())), ..beside.clone() };
+        assert_eq!(rest(Transition::Wait(beside.into())).wait, Some(named.into()));
+        assert_eq!(rest(Transition::Retry(failure())).wait, None);
     }
 
     #[test]
@@ -241,15 +254,15 @@ mod tests {
                 let rest = Rest::after(phase, &advance(phase, result)).unwrap();
                 (rest.phase, rest.ended, rest.state())
             };
-            let running = |phase: P, deletion, reason: &str, message: &str| {
-                let halted = Some(Halted { reason: reason.to_owned(), message: message.to_owned() });
-                (phase, false, ConditionInput::Running { phase: phase.to_string(), halted, deletion })
+            let running = |phase: P, deletion, halted| {
+                (phase, false, ConditionInput::Running { phase: phase.to_string(), halted: Some(halted), deletion })
             };
-            let wait = || Err(Halt::wait("Lamp", "a", Until::Ready));
-            let waits = ("WaitingForLamp", "waiting for Lamp a to become ready");
+            let wait = || Wait::on("Lamp", "a", Until::Ready);
+            let retrying = Halted::Retrying("boom".to_owned());
             let stall = || Err(Halt::Stall(failure()));
-            assert_eq!(after(P::INIT, Err(Halt::Retry(failure()))), running(P::INIT, false, "TransientError", "boom"));
-            assert_eq!(after(P::INIT_DELETE, wait()), running(P::INIT_DELETE, true, waits.0, waits.1));
+            assert_eq!(after(P::INIT, Err(Halt::Retry(failure()))), running(P::INIT, false, retrying));
+            let waits = running(P::INIT_DELETE, true, Halted::Waiting(wait()));
+            assert_eq!(after(P::INIT_DELETE, Err(Halt::Wait(wait()))), waits);
             let failed = ConditionInput::Failed { failure: failure(), retry: false };
             assert_eq!(after(P::INIT, stall()), (P::FAILED, true, failed));
             let delete_failed = ConditionInput::DeleteFailed { failure: failure() };

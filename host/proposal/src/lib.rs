@@ -15,7 +15,10 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use orangery_core::error::Problem;
+use orangery_core::{
+    error::Problem,
+    step::{Until, Waiting},
+};
 
 pub mod executor;
 
@@ -53,6 +56,11 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
+    /// The object as something that is waited for.
+    pub fn waiting(&self, until: Until) -> Waiting {
+        Waiting::target(&self.kind, self.namespace.clone(), &self.name, until)
+    }
+
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)

@@ -51,7 +51,7 @@ impl Executor<'_> {
                 continue;
             }
             let spot = self.site.spot(located).await?;
-            let wait = || Halt::wait(located.key.kind.clone(), located.key.name.clone(), Until::Ready).into();
+            let wait = || Halt::from(located.key.waiting(Until::Ready)).into();
             let live = or_before(self.site.watch(&spot), wait);
             results.push(live.and_then(
                 |live| {

@@ -42,6 +42,9 @@ Output of -o json and -o yaml (fields are added, never renamed or removed):
     seconds      from the job's start to its end
     since        when it failed, or began to wait for what it waits for
     waitsFor     one sentence
+    waitingFor   the same as data, at most 16 of {kind, namespace, name, selection, until};
+                 until is Exists, Ready, Finished, Gone, Met or Room
+    waitingForMore    how many more it waits for
     error        {operation, reason, message, codes, hint}
     children     a list of nodes
   causes         what really failed, a list of

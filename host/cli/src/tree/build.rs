@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
     time::Duration,
 };
 
@@ -310,6 +311,8 @@ impl Whose<'_> {
             took: None,
             since: None,
             waits_for: None,
+            waiting_for: Vec::new(),
+            waiting_for_more: None,
             error: None,
             conditions: Vec::new(),
             children: Vec::new(),
@@ -332,6 +335,7 @@ fn node<K: Marks + Job>(
 ) -> TreeNode {
     let (namespace, name) = id(object);
     let standing = standing(object, asked);
+    let is_running = standing == NodeState::Running;
     TreeNode {
         kind,
         namespace,
@@ -350,7 +354,9 @@ fn node<K: Marks + Job>(
             None
         },
         since: since(object, standing, times).map(|since| since.0.to_string()),
-        waits_for: (standing == NodeState::Running).then(|| waits_for(object)).flatten(),
+        waits_for: is_running.then(|| waits_for(object)).flatten(),
+        waiting_for: if is_running { object.waiting_for().to_vec() } else { Vec::new() },
+        waiting_for_more: NonZeroU32::new(object.waiting_for_more()).filter(|_| is_running),
         error: (standing == NodeState::Failed).then(|| object.last_error().map_or_else(untold, trouble)),
         conditions: Vec::new(),
         children: Vec::new(),

@@ -1,8 +1,12 @@
 //! What an object waits for, or why it failed: a chain from it to the object where the reason lies.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
+};
 
-use orangery_core::step::{Until, Wait};
+use orangery_api::waiting::WaitingFor;
+use orangery_core::step::Until;
 use serde::Serialize;
 
 use crate::tree::{NodeKind, NodeState, Tree, TreeNode, Trouble};
@@ -207,16 +211,10 @@ impl<'a> NodeIndex<'a> {
     }
 
     fn running(&self, node: &'a TreeNode) -> ChainStep<'a> {
-        if let Some(wait) = node.waits_for.as_deref().and_then(Wait::read) {
-            let on = wait.objects().iter().filter_map(|on| match kind(&on.kind) {
-                Some(kind) => self.node(&(kind, &node.namespace, &on.name)),
-                // `item/readyWhen`: a condition of one of its items.
-                None => {
-                    let (item, _) = on.name.rsplit_once('/').filter(|_| on.kind == "Condition")?;
-                    node.children.iter().find(|child| child.title == item)
-                }
-            });
-            return first(on.collect());
+        if !node.waiting_for.is_empty() {
+            let named = first(node.waiting_for.iter().filter_map(|on| self.awaited(node, on)).collect());
+            let more = if named.next.is_some() { more(node) } else { 0 };
+            return ChainStep { others: named.others + more, ..named };
         }
         first(
             node.children
@@ -224,6 +222,19 @@ impl<'a> NodeIndex<'a> {
                 .filter(|child| matches!(child.standing, NodeState::Running | NodeState::Failed))
                 .collect(),
         )
+    }
+
+    /// The node of a thing that a node waits for; what a deploy item waits for is on other clusters.
+    fn awaited(&self, node: &'a TreeNode, on: &WaitingFor) -> Option<&'a TreeNode> {
+        if node.kind == NodeKind::DeployItem {
+            return None;
+        }
+        if let Some(kind) = kind(&on.kind) {
+            return self.node(&(kind, &on.namespace, &on.name));
+        }
+        // `item/readyWhen`: a gate expression of one of its items.
+        let (item, _) = on.name.rsplit_once('/').filter(|_| on.until() == Some(Until::Met))?;
+        node.children.iter().find(|child| child.title == item)
     }
 
     /// The predecessors that it waits for, else what it belongs to, which has not come to it yet.
@@ -234,6 +245,12 @@ impl<'a> NodeIndex<'a> {
             self.beside(node).into_iter().filter(|other| after.contains(&other.title.as_str())).collect();
         if before.is_empty() { first(self.parent(node).into_iter().collect()) } else { first(before) }
     }
+}
+
+/// How many things a node waits for that its status counts and does not name.
+fn more(node: &TreeNode) -> usize {
+    let more = node.waiting_for_more.map_or(0, NonZeroU32::get);
+    usize::try_from(more).unwrap_or(usize::MAX)
 }
 
 /// Of several, what failed comes first, then what is at work.
@@ -271,8 +288,7 @@ fn says(node: &TreeNode, next: Option<&TreeNode>) -> String {
 
 /// Whether it waits for its turn among all that the host works on.
 fn awaits_room(node: &TreeNode) -> bool {
-    let wait = node.waits_for.as_deref().and_then(Wait::read);
-    wait.is_some_and(|wait| wait.objects().iter().any(|on| on.until == Until::Room))
+    node.waiting_for.iter().any(|on| on.until() == Some(Until::Room))
 }
 
 /// Whether nobody has begun with a deploy item that is asked for.
@@ -295,7 +311,9 @@ fn fix(node: &TreeNode) -> Option<String> {
                 .to_owned(),
         );
     }
-    let wait = Wait::read(node.waits_for.as_deref()?)?;
-    let missing = wait.objects().iter().find(|on| on.until == Until::Exists)?;
-    Some(format!("create {} {} in namespace {}, or correct what names it", missing.kind, missing.name, node.namespace))
+    let missing = node.waiting_for.iter().find(|on| on.until() == Some(Until::Exists))?;
+    let which = if missing.name.is_empty() { &missing.selection } else { &missing.name };
+    let place =
+        if missing.namespace.is_empty() { String::new() } else { format!(" in namespace {}", missing.namespace) };
+    Some(format!("create {} {which}{place}, or correct what names it", missing.kind))
 }

@@ -22,7 +22,7 @@ fn states() -> Vec<ConditionInput> {
         halted,
         deletion,
     };
-    let waits = Halted { reason: "WaitingForTarget".to_owned(), message: "waiting for Target a to exist".to_owned() };
+    let waits = Halted::Waiting(Wait::on("Target", "a", Until::Exists));
     vec![
         ConditionInput::AwaitingTrigger,
         running(None, false),
@@ -189,15 +189,15 @@ fn flx_27_of_several_reasons_ready_tells_the_gravest_whatever_their_order() {
 fn flx_28_ready_and_progressing_both_sum_up_the_one_state() {
     for state in states() {
         let expected = match &state {
-            ConditionInput::AwaitingTrigger => AWAITING,
-            ConditionInput::Running { halted, .. } => halted.as_ref().map_or("", |halted| halted.message.as_str()),
-            ConditionInput::Succeeded => "",
+            ConditionInput::AwaitingTrigger => AWAITING.to_owned(),
+            ConditionInput::Running { halted, .. } => halted.as_ref().map(Halted::message).unwrap_or_default(),
+            ConditionInput::Succeeded => String::new(),
             ConditionInput::Failed { failure, .. } | ConditionInput::DeleteFailed { failure } => {
-                failure.message.as_str()
+                failure.message.clone()
             }
         };
         let conditions = conditions(&state, 1, &[], at(0));
         let messages = ["Ready", "Progressing"].map(|kind| of(&conditions, kind).map(|found| found.message.as_str()));
-        assert_eq!(messages, [Some(expected); 2], "{state:?}");
+        assert_eq!(messages, [Some(expected.as_str()); 2], "{state:?}");
     }
 }

@@ -286,12 +286,12 @@ fn awaited(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>) 
         |item: &&WorkflowItem<'_>| item.class == Class::Running || item.awaits.is_some() || starts.contains(item.name);
     let waits = look.items().iter().filter(is_awaited).map(|item| {
         if let Some(point) = item.awaits {
-            return Waiting { kind: "Condition".to_owned(), name: format!("{}/{point}", item.name), until: Until::Met };
+            return Waiting::nowhere("Condition", format!("{}/{point}", item.name), Until::Met);
         }
         let object = items.get(item.name).and_then(|state| state.object.as_ref().or(state.going.as_ref()));
         let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.clone());
         let until = if item.aim == Aim::Delete { Until::Gone } else { Until::Finished };
-        Waiting { kind: kind_of(items).object().to_owned(), name, until }
+        Waiting::beside(kind_of(items).object(), name, until)
     });
     Wait::each(waits)
 }

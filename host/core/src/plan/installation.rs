@@ -60,7 +60,7 @@ pub struct Peer {
 
 impl Peer {
     fn waiting(&self, until: Until) -> Waiting {
-        Waiting { kind: self.kind.to_owned(), name: self.name.clone(), until }
+        Waiting::beside(self.kind, &self.name, until)
     }
 
     /// What went wrong below, in the words of the leaf that failed.
@@ -374,6 +374,26 @@ mod tests {
             show(predecessors(&peers("requested=succeeded/old!"), true, "mine")),
             "waiting for Installation requested to finish"
         );
+    }
+
+    #[test]
+    fn orc_08_each_wait_names_the_objects_beside_the_installation_and_what_must_become_of_them() {
+        let halted = |step: Step<Verdict>| match step {
+            Err(Halt::Wait(wait)) => wait,
+            other => panic!("{other:?}"),
+        };
+        let done = |step: Step<()>| step.map(|()| Verdict::Done);
+        let both = || peers("a=working/old b=working/old");
+        let each = |until| Wait::each(["a", "b"].map(|name| Waiting::beside("Installation", name, until))).unwrap();
+        for finished in [done(predecessors(&both(), true, "mine")), progressing(&both(), &[], "new")] {
+            assert_eq!(halted(finished), each(Until::Finished));
+        }
+        for gone in [orphans(&both(), "new").1, done(successors(&both(), "new")), deleting(&both(), "new")] {
+            assert_eq!(halted(gone), each(Until::Gone));
+        }
+        let going = Existing { object: "a".to_owned(), template: Some("t".to_owned()), deleting: true };
+        let remade = subinstallations(["t"], &[going]).map(|_| Verdict::Done);
+        assert_eq!(halted(remade), Wait::on("Installation", "a", Until::Gone));
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Chains from an object to where the reason lies.
 
+use orangery_api::waiting::WaitingFor;
+use orangery_core::step::{Until, Wait, Waiting};
+use orangery_proposal::ObjectKey;
+
 use super::*;
 use crate::tree::NodeKind;
 
@@ -17,8 +21,23 @@ fn sub(title: &str) -> Value {
     })
 }
 
-fn waiting(phase: &str, message: &str) -> Value {
-    status(phase, false, condition("Waiting", message))
+/// The status of what waits for these, in the form that the operator writes.
+fn waiting(phase: &str, on: impl IntoIterator<Item = Waiting>) -> Value {
+    let wait = Wait::each(on).unwrap().in_namespace("default");
+    let (listed, more) = wait.listed();
+    let named: Vec<WaitingFor> = listed.iter().map(WaitingFor::new).collect();
+    let data = json!({"waitingFor": named, "waitingForMore": more});
+    status(phase, false, merged(condition(&wait.reason(), &wait.to_string()), data))
+}
+
+/// Until a job has finished.
+fn finished(kind: &str, name: &str) -> Waiting {
+    Waiting::beside(kind, name, Until::Finished)
+}
+
+/// Until a gate expression is met.
+fn met(name: &str) -> Waiting {
+    Waiting::nowhere("Condition", name, Until::Met)
 }
 
 /// An app whose second sub-installation waits for the first, whose item fares as given.
@@ -27,11 +46,11 @@ fn app(item: Value) -> Given {
         .installation(
             "app",
             json!({}),
-            waiting("Progressing", "waiting for Installation b-1 to finish, Installation c-1 to finish"),
+            waiting("Progressing", [finished("Installation", "b-1"), finished("Installation", "c-1")]),
         )
-        .installation("b-1", sub("b"), waiting("Progressing", "waiting for Execution b-1 to finish"))
-        .installation("c-1", sub("c"), waiting("Init", "waiting for Installation b-1 to finish"))
-        .execution("b-1", &["x"], waiting("Progressing", "waiting for DeployItem b-1-x-x7f to finish"))
+        .installation("b-1", sub("b"), waiting("Progressing", [finished("Execution", "b-1")]))
+        .installation("c-1", sub("c"), waiting("Init", [finished("Installation", "b-1")]))
+        .execution("b-1", &["x"], waiting("Progressing", [finished("DeployItem", "b-1-x-x7f")]))
         .item("b-1", "x", json!({}), item)
 }
 
@@ -117,12 +136,8 @@ installation second failed (since 2026-11-21T08:00:00Z)
 fn an_item_that_has_not_begun_leads_to_its_predecessor() {
     let after = json!({"execution.landscaper.gardener.cloud/dependsOn": "first"});
     let given = Given::default()
-        .installation("app", json!({}), waiting("Progressing", "waiting for Execution app to finish"))
-        .execution(
-            "app",
-            &["first", "second"],
-            waiting("Progressing", "waiting for DeployItem app-first-x7f to finish"),
-        )
+        .installation("app", json!({}), waiting("Progressing", [finished("Execution", "app")]))
+        .execution("app", &["first", "second"], waiting("Progressing", [finished("DeployItem", "app-first-x7f")]))
         .item("app", "first", json!({}), status("Progressing", false, condition("TransientError", "no answer")))
         .item("app", "second", after, json!({}));
     check(
@@ -138,7 +153,11 @@ deploy item second (app-second-x7f) has not begun: it comes after first
 
 #[test]
 fn what_is_missing_is_to_be_made_and_what_is_idle_to_be_triggered() {
-    let given = Given::default().installation("app", json!({}), waiting("Init", "waiting for Context other to exist"));
+    let given = Given::default().installation(
+        "app",
+        json!({}),
+        waiting("Init", [Waiting::beside("Context", "other", Until::Exists)]),
+    );
     check(
         given,
         NodeKind::Installation,
@@ -160,12 +179,97 @@ installation new awaits a trigger: orangery reconcile new -n default
     assert_eq!(hello().tree().why(NodeKind::Execution, "default", "absent"), None);
 }
 
+/// The chain follows the data: what the message says is never read.
+#[test]
+fn the_chain_follows_the_data_and_not_the_message() {
+    let mut deceptive = waiting("Progressing", [finished("Execution", "app")]);
+    deceptive["conditions"][0]["message"] = json!("waiting for Installation other to finish");
+    let given = |deceptive: &Value| {
+        Given::default()
+            .installation("app", json!({}), deceptive.clone())
+            .installation("other", json!({}), status("Succeeded", true, json!({})))
+            .execution("app", &[], status("Progressing", false, json!({})))
+    };
+    let names = |given: Given| {
+        let tree = given.tree();
+        let why = tree.why(NodeKind::Installation, "default", "app").unwrap();
+        why.chain.iter().map(|link| (link.kind, link.name.to_owned(), link.others)).collect::<Vec<_>>()
+    };
+    let chain = [(NodeKind::Installation, "app".to_owned(), 0), (NodeKind::Execution, "app".to_owned(), 0)];
+    assert_eq!(names(given(&deceptive)), chain);
+    deceptive["waitingFor"][0]["namespace"] = json!("elsewhere");
+    assert_eq!(names(given(&deceptive)), chain[..1]);
+}
+
+#[test]
+fn what_the_status_only_counts_is_counted() {
+    let items = (0..20).map(|n| finished("DeployItem", &format!("app-i{n:02}-x7f")));
+    let names: Vec<String> = (0..20).map(|n| format!("i{n:02}")).collect();
+    let listed: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut given = Given::default().execution("app", &listed, waiting("Progressing", items));
+    for name in &names {
+        given = given.item("app", name, json!({}), status("Progressing", false, json!({})));
+    }
+    let tree = given.tree();
+    let why = tree.why(NodeKind::Execution, "default", "app").unwrap();
+    let others: Vec<(&str, usize)> = why.chain.iter().map(|link| (link.name, link.others)).collect();
+    assert_eq!(others, [("app", 19), ("app-i00-x7f", 0)]);
+}
+
+/// A deploy item that waits for an object of its cluster, and one that waits for room in the operator.
+#[test]
+fn what_a_deploy_item_waits_for_is_on_another_cluster() {
+    let key = ObjectKey {
+        api_version: "landscaper.gardener.cloud/v1alpha1".into(),
+        kind: "Installation".into(),
+        namespace: Some("default".into()),
+        name: "app".into(),
+    };
+    let given = Given::default()
+        .installation("app", json!({}), status("Succeeded", true, json!({})))
+        .execution("e", &["x", "y"], status("Progressing", false, json!({})))
+        .item("e", "x", json!({}), waiting("Progressing", [key.waiting(Until::Exists)]))
+        .item("e", "y", json!({}), waiting("", [Waiting::nowhere("Host", "maxParallel=1", Until::Room)]));
+    let tree = given.tree();
+    let lines = |name: &str| tree.why(NodeKind::DeployItem, "default", name).unwrap().lines();
+    assert_eq!(
+        lines("e-x-x7f"),
+        [
+            "deploy item x (e-x-x7f) is at work in phase Progressing: waiting for Installation default/app to exist (since 2026-11-21T08:00:00Z)",
+            "  fix:    create Installation app in namespace default, or correct what names it",
+        ]
+    );
+    assert_eq!(
+        lines("e-y-x7f"),
+        [
+            "deploy item y (e-y-x7f) has not begun: waiting for Host maxParallel=1 to have room (since 2026-11-21T08:00:00Z)"
+        ]
+    );
+}
+
+#[test]
+fn the_json_form_of_what_is_waited_for_is_stable() {
+    let on = (0..17).map(|n| finished("Execution", &format!("e{n:02}")));
+    let tree = Given::default().installation("app", json!({}), waiting("Progressing", on)).tree();
+    let node = serde_json::to_value(&tree.roots).unwrap()[0].clone();
+    assert_eq!(
+        (&node["waitingFor"][0], node["waitingFor"].as_array().unwrap().len(), &node["waitingForMore"]),
+        (&json!({"kind": "Execution", "namespace": "default", "name": "e00", "until": "Finished"}), 16, &json!(1))
+    );
+    // What is left over from before the job ended is no news.
+    let mut ended = waiting("Succeeded", [finished("Execution", "e")]);
+    ended["jobIDFinished"] = ended["jobID"].clone();
+    let tree = Given::default().installation("app", json!({}), ended).tree();
+    let node = serde_json::to_value(&tree.roots).unwrap()[0].clone();
+    assert_eq!((node.get("waitingFor"), node.get("waitingForMore")), (None, None));
+}
+
 /// Two that wait for each other end the chain; whoever reads it sees the ring.
 #[test]
 fn a_ring_ends() {
     let given = Given::default()
-        .installation("a", json!({}), waiting("Init", "waiting for Installation b to finish"))
-        .installation("b", json!({}), waiting("Init", "waiting for Installation a to finish"));
+        .installation("a", json!({}), waiting("Init", [finished("Installation", "b")]))
+        .installation("b", json!({}), waiting("Init", [finished("Installation", "a")]));
     let tree = given.tree();
     let why = tree.why(NodeKind::Installation, "default", "a").unwrap();
     assert_eq!(why.chain.iter().map(|link| link.name).collect::<Vec<_>>(), ["a", "b"]);
@@ -218,7 +322,7 @@ fn wf_09_a_condition_of_a_sub_installation_is_where_the_reason_lies() {
             "type": field, "status": status, "reason": "R", "message": message, "lastTransitionTime": time, "askedTime": time,
         }]})
     };
-    let mut waits = waiting("Progressing", "waiting for Condition db/readyWhen to be met");
+    let mut waits = waiting("Progressing", [met("db/readyWhen")]);
     waits["workflow"] = json!({"subinstallations": [
         says("db", "readyWhen", "False", "`objects.metric != null` does not hold"),
         says("extra", "when", "False", "`imports.extra` does not hold"),
@@ -253,14 +357,14 @@ fn canary() -> Given {
             "type": field, "status": status, "reason": "R", "message": message, "lastTransitionTime": time, "askedTime": time,
         }]})
     };
-    let mut waits = waiting("Progressing", "waiting for Condition canary/readyWhen to be met");
+    let mut waits = waiting("Progressing", [met("canary/readyWhen")]);
     waits["items"] = json!([
         says("canary", "readyWhen", "False", "`objects.metric != null` does not hold"),
         says("db", "when", "False", "`imports.db` does not hold"),
         says("late", "when", "Unknown", "ConfigMap default/late is not known yet"),
     ]);
     Given::default()
-        .installation("app", json!({}), waiting("Progressing", "waiting for Execution app to finish"))
+        .installation("app", json!({}), waiting("Progressing", [finished("Execution", "app")]))
         .execution("app", &["canary", "late", "db"], waits)
         .item("app", "canary", json!({}), status("Succeeded", true, json!({})))
 }

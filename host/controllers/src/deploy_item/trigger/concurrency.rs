@@ -9,7 +9,7 @@ use orangery_api::{job::Job, marks::Marks};
 use orangery_core::{
     phase::item::Item as Phase,
     plan::concurrency::Slots,
-    step::{Until, Wait},
+    step::{Until, Wait, Waiting},
 };
 use orangery_reconcile::{Key, Queue};
 
@@ -45,7 +45,9 @@ impl ConcurrencyLimiter {
         }
         self.count(host);
         match (self.most, self.with(|slots| slots.acquire(&slot_owner(item)))) {
-            (Some(most), Some(false)) => Some(Wait::on("Host", format!("maxParallel={most}"), Until::Room)),
+            (Some(most), Some(false)) => {
+                Some(Waiting::nowhere("Host", format!("maxParallel={most}"), Until::Room).into())
+            }
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use orangery_api::{annotation, marks::Marks};
 use orangery_core::{
     phase::{Phase as _, installation::Installation as Phase},
     plan::installation as plan,
-    step::{Halt, Step, Until, Verdict},
+    step::{Step, Until, Verdict, Waiting},
     workflow::Point,
 };
 
@@ -23,7 +23,7 @@ impl Reconciliation<'_> {
     /// from then on (C-23).
     pub(in crate::installation) async fn init_delete(&mut self) -> Step<Verdict> {
         if self.draft.has_finalizer(ORPHAN) {
-            return Err(Halt::wait("Finalizer", ORPHAN, Until::Gone));
+            return Err(Waiting::nowhere("Finalizer", ORPHAN, Until::Gone).into());
         }
         self.check_successors()?;
         let without_uninstall = self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL);
@@ -72,7 +72,7 @@ impl Reconciliation<'_> {
         match plan::deleting(&self.peers(), &self.workflow.job) {
             // Conditions are asked at the next reconciliation.
             Ok(Verdict::Done) if self.is_deletion_conditional() => {
-                Err(Halt::wait("Condition", "deletedWhen", Until::Met))
+                Err(Waiting::nowhere("Condition", "deletedWhen", Until::Met).into())
             }
             outcome => outcome,
         }

@@ -92,7 +92,7 @@ async fn note(
 ) -> Result<(), Halt> {
     let generation = generation_of(installation);
     let before = installation.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    let conditions = state.map(|state| condition::following(state, generation, before, &host.now()));
+    let conditions = state.map(|state| condition::following(state, generation, before, &host.now()).conditions);
     let conditions = conditions.filter(|conditions| conditions != before);
     // Every wake of a finished installation comes here: it is copied only to be written.
     if noted.is_none() && conditions.is_none() {

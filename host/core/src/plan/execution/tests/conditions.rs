@@ -45,6 +45,17 @@ fn wf_18_a_condition_is_asked_when_what_comes_before_its_item_is_ready() {
 }
 
 #[test]
+fn orc_08_a_gate_expression_that_is_waited_for_is_no_object_and_an_item_is_one() {
+    let waits = |items: &[ItemState<'_>]| progressing(items, "new", WorkflowPolicy::default()).outcome;
+    let ready = [plain("a", &[], "succeeded"), late("b", &["a"], "gone", UNASKED)];
+    assert_eq!(waits(&ready), Err(Waiting::nowhere("Condition", "b/when", Until::Met).into()));
+    let unready = [plain("a", &[], "running"), late("b", &["a"], "gone", UNASKED)];
+    assert_eq!(waits(&unready), Err(Waiting::beside("DeployItem", "x-a", Until::Finished).into()));
+    let going = [late("a", &[], "old", UNWANTED)];
+    assert_eq!(waits(&going), Err(Waiting::beside("DeployItem", "x-a", Until::Gone).into()));
+}
+
+#[test]
 fn c_21_an_item_that_is_not_wanted_leaves_the_desired_set_and_so_do_its_dependents() {
     assert_eq!(
         shown(&[late("a", &[], "old", UNWANTED), late("b", &["a"], "old", WANTED)]),

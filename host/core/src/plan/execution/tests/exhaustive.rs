@@ -100,10 +100,8 @@ fn compare(case: &Case, direction: Direction) {
     };
     let (trigger, waiting, expected) = case.expected(direction);
     let until = if direction == Direction::Forward { Until::Finished } else { Until::Gone };
-    let waiting: BTreeSet<Waiting> = waiting
-        .into_iter()
-        .map(|name| Waiting { kind: "DeployItem".into(), name: format!("x-{name}"), until })
-        .collect();
+    let waiting: BTreeSet<Waiting> =
+        waiting.into_iter().map(|name| Waiting::beside("DeployItem", format!("x-{name}"), until)).collect();
     let got = (plan.trigger.iter().map(String::as_str).collect::<Vec<_>>(), waited, ending);
     assert_eq!(got, (trigger, waiting, expected), "{:?} {:?} {direction:?}", case.states, case.masks);
 }
