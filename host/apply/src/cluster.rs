@@ -264,6 +264,11 @@ fn post() -> PostParams {
     PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() }
 }
 
+/// Whether an object is being deleted.
+pub(crate) fn is_being_deleted(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+}
+
 fn typed(mut object: Value, resource: &ApiResource) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.insert("apiVersion".to_owned(), json!(resource.api_version));

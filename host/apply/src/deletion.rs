@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 use crate::{
     Error, ItemState, Job,
     apply_error::{ApplyError, all},
-    cluster::Deletion,
+    cluster::{Deletion, is_being_deleted},
     executor::AT_ONCE,
-    site::{Site, Spot},
+    site::Site,
     watch::Observed,
-    write::{is_being_deleted, is_of_item},
-    writer::ObjectWriter,
+    write::is_of_item,
+    writer::{ObjectWriter, Spot},
 };
 
 /// Deletes the inventory of an item by its deletion order, as far as it goes without waiting. What is gone leaves the

@@ -1,9 +1,6 @@
 //! What a proposal would do, without doing it: the path of a run, with a writer that only tries.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use orangery_core::{port::BoxFuture, step::Step};
 use orangery_proposal::{
@@ -11,16 +8,16 @@ use orangery_proposal::{
     executor::{stages, writes},
     inventory::{Inventory, LocatedObject},
     item::StoredProposal,
-    overlay::{apply_merge_patch, difference, overlay},
+    overlay::difference,
 };
 use serde_json::Value;
 
 use crate::{
-    Error, ItemState, Job, Outcome, ProgressStore,
-    cluster::Deletion,
-    executor::execute,
-    site::{Site, Spot},
-    write::{is_being_deleted, is_of_item},
+    ItemState, Job, Outcome, ProgressStore,
+    executor::{execute, located},
+    site::Site,
+    trials::{Trial, Trials},
+    write::is_of_item,
     writer::ObjectWriter,
 };
 
@@ -63,12 +60,12 @@ pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &Inventory) -> S
     let site = Site::new(job, &writer, Some(&proposal));
     let outcome = execute(site, &mut Unrecorded, &proposal, &mut state).await?;
     let ObjectWriter::DryRun(trials) = writer else { return Ok(DryRun { outcome, effects: Vec::new() }) };
-    let mut trials = trials.objects.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut trials = trials.into_objects();
     let writes: BTreeMap<LocatedObject, &ObjectWrite> = writes(&proposal).collect();
     let effects = order(&proposal, known).into_iter().filter_map(|(located, stage)| {
         let trial = trials.remove(&located)?;
         let write = writes.get(&located).copied();
-        Some(trial.effect(located, stage, write, job))
+        Some(effect(trial, (located, stage), write, job))
     });
     Ok(DryRun { outcome, effects: effects.collect() })
 }
@@ -85,7 +82,7 @@ fn order(proposal: &Proposal, known: &Inventory) -> Vec<(LocatedObject, String)>
 
 fn objects(stage: &Stage) -> impl Iterator<Item = (LocatedObject, String)> {
     let removals = stage.removals.iter().map(|one| LocatedObject { on: one.on.clone(), key: one.key.clone() });
-    let writes = stage.writes.iter().filter_map(|write| crate::executor::located(write).ok());
+    let writes = stage.writes.iter().filter_map(|write| located(write).ok());
     removals.chain(writes).map(|located| (located, stage.name.clone()))
 }
 
@@ -106,119 +103,26 @@ impl ProgressStore for Unrecorded {
     }
 }
 
-/// What has become of the objects so far.
-#[derive(Default)]
-pub(crate) struct Trials {
-    /// Protects the objects by place. Held for one lookup or one change.
-    objects: Mutex<BTreeMap<LocatedObject, Trial>>,
-}
-
-/// What has become of one object.
-#[derive(Clone, Default)]
-struct Trial {
-    before: Option<Value>,
-    after: Option<Value>,
-    is_written: bool,
-    is_deleted: bool,
-}
-
-impl Trials {
-    /// The object as it would be by now; one that is being deleted is taken to be gone.
-    pub(crate) async fn get(&self, spot: &Spot<'_>) -> Result<Option<Value>, Error> {
-        Ok(self.trial(spot).await?.after)
-    }
-
-    async fn trial(&self, spot: &Spot<'_>) -> Result<Trial, Error> {
-        if let Some(known) = self.objects.lock().unwrap_or_else(PoisonError::into_inner).get(&spot.located()) {
-            return Ok(known.clone());
-        }
-        let before = if spot.is_served() { spot.cluster.get(&spot.resource, &spot.key).await? } else { None };
-        let after = before.clone().filter(|object| !is_being_deleted(object));
-        let trial = Trial { before, after, is_written: false, is_deleted: false };
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(spot.located(), trial.clone());
-        Ok(trial)
-    }
-
-    fn write(&self, spot: &Spot<'_>, trial: Trial, after: Value) -> Value {
-        let trial = Trial { after: Some(after.clone()), is_written: true, ..trial };
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(spot.located(), trial);
-        after
-    }
-
-    pub(crate) async fn create(&self, spot: &Spot<'_>, object: &Value) -> Result<Value, Error> {
-        match self.trial(spot).await? {
-            Trial { after: Some(_), .. } => Err(Error::AlreadyExists { key: Box::new(spot.key.clone()) }),
-            trial => Ok(self.write(spot, trial, object.clone())),
-        }
-    }
-
-    pub(crate) async fn apply(&self, spot: &Spot<'_>, manager: Option<&str>, object: &Value) -> Result<Value, Error> {
-        let trial = self.trial(spot).await?;
-        let Some(live) = &trial.after else { return Ok(self.write(spot, trial, object.clone())) };
-        let attempt = spot.cluster.try_apply(manager, &spot.resource, &spot.key, object);
-        let mut otherwise = live.clone();
-        overlay(&mut otherwise, object);
-        let after = trial.attempted(attempt, otherwise).await?;
-        Ok(self.write(spot, trial, after))
-    }
-
-    pub(crate) async fn replace(&self, spot: &Spot<'_>, object: &Value) -> Result<Value, Error> {
-        let trial = self.trial(spot).await?;
-        let attempt = spot.cluster.try_replace(&spot.resource, &spot.key, object);
-        let after = trial.attempted(attempt, object.clone()).await?;
-        Ok(self.write(spot, trial, after))
-    }
-
-    pub(crate) async fn patch(&self, spot: &Spot<'_>, patch: &Value) -> Result<Value, Error> {
-        let trial = self.trial(spot).await?;
-        let attempt = spot.cluster.try_merge(&spot.resource, &spot.key, patch);
-        let mut otherwise = trial.after.clone().unwrap_or_default();
-        apply_merge_patch(&mut otherwise, patch);
-        let after = trial.attempted(attempt, otherwise).await?;
-        Ok(self.write(spot, trial, after))
-    }
-
-    pub(crate) async fn delete(&self, spot: &Spot<'_>) -> Result<Deletion, Error> {
-        let trial = self.trial(spot).await?;
-        let is_deleted = trial.is_deleted || trial.after.is_some();
-        let gone = Trial { after: None, is_deleted, ..trial };
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(spot.located(), gone);
-        Ok(Deletion::Gone)
-    }
-}
-
-impl Trial {
-    /// What the server answers to a first try on an object that exists; `otherwise` where the server has another object than
-    /// the one that it would have by then, or something in its way takes part in no tries.
-    async fn attempted(
-        &self,
-        attempt: impl Future<Output = Result<Value, Error>>,
-        otherwise: Value,
-    ) -> Result<Value, Error> {
-        if self.is_written || self.is_deleted {
-            return Ok(otherwise);
-        }
-        match attempt.await {
-            Err(Error::Invalid { message, .. }) if message.contains("does not support dry run") => Ok(otherwise),
-            answer => answer,
-        }
-    }
-
-    fn effect(self, located: LocatedObject, stage: String, write: Option<&ObjectWrite>, job: &Job<'_>) -> Effect {
-        let Trial { before, after, is_written, is_deleted } = self;
-        let is_foreign = !is_written && !is_deleted && is_foreign(before.as_ref(), write, job);
-        let action = match (&before, &after) {
-            (Some(_), _) if is_foreign => Action::Foreign,
-            (None, Some(_)) => Action::Create,
-            (None, None) => Action::None,
-            (Some(_), None) => Action::Delete,
-            (Some(_), Some(_)) if is_deleted => Action::Replace,
-            (Some(before), Some(after)) if difference(before, after).is_empty() => Action::None,
-            (Some(_), Some(_)) => Action::Change,
-        };
-        let ephemeral = !is_foreign && write.is_some_and(|write| write.owned == Ownership::Ephemeral);
-        Effect { located, action, before, after, stage, ephemeral }
-    }
+/// What has become of an object in the end.
+fn effect(
+    trial: Trial,
+    (located, stage): (LocatedObject, String),
+    write: Option<&ObjectWrite>,
+    job: &Job<'_>,
+) -> Effect {
+    let Trial { before, after, is_written, is_deleted } = trial;
+    let is_foreign = !is_written && !is_deleted && is_foreign(before.as_ref(), write, job);
+    let action = match (&before, &after) {
+        (Some(_), _) if is_foreign => Action::Foreign,
+        (None, Some(_)) => Action::Create,
+        (None, None) => Action::None,
+        (Some(_), None) => Action::Delete,
+        (Some(_), Some(_)) if is_deleted => Action::Replace,
+        (Some(before), Some(after)) if difference(before, after).is_empty() => Action::None,
+        (Some(_), Some(_)) => Action::Change,
+    };
+    let ephemeral = !is_foreign && write.is_some_and(|write| write.owned == Ownership::Ephemeral);
+    Effect { located, action, before, after, stage, ephemeral }
 }
 
 /// Whether a write leaves an object to somebody else.
@@ -315,7 +219,7 @@ mod tests {
         let action = |before: Option<&Value>, after: Option<&Value>, flags: (bool, bool)| {
             let (is_written, is_deleted) = flags;
             let trial = Trial { before: before.cloned(), after: after.cloned(), is_written, is_deleted };
-            trial.effect(located.clone(), String::new(), Some(&created), &job).action
+            effect(trial, (located.clone(), String::new()), Some(&created), &job).action
         };
         assert_eq!(action(None, None, (false, true)), Action::None);
         assert_eq!(action(None, Some(&ours), (true, false)), Action::Create);

@@ -14,8 +14,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     apply_error::{ApplyError, all},
-    site::{Site, Spot, or_before},
+    site::{Site, or_before},
     watch::Observed,
+    writer::Spot,
 };
 
 impl Site<'_> {

@@ -32,6 +32,7 @@ mod mint;
 mod object_watcher;
 mod set;
 mod site;
+mod trials;
 mod watch;
 mod write;
 mod writer;

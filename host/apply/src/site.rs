@@ -16,7 +16,7 @@ use crate::{
     apply_error::ApplyError,
     set::unobserved,
     watch::{Observed, Place},
-    writer::{ObjectWriter, unserved},
+    writer::{ObjectWriter, Spot},
 };
 
 /// Group and version, and kind, on a cluster.
@@ -30,25 +30,6 @@ pub(crate) struct Site<'a> {
     defined: BTreeMap<KindOn, Arc<ApiResource>>,
     /// What writes have answered since the controller was called.
     pub(crate) answers: BTreeMap<LocatedObject, Arc<Value>>,
-}
-
-/// An object with its cluster, the way it is served and who writes it.
-pub(crate) struct Spot<'a> {
-    pub(crate) writer: &'a ObjectWriter,
-    pub(crate) cluster: Arc<Cluster>,
-    pub(crate) resource: Arc<ApiResource>,
-    pub(crate) on: ClusterRef,
-    pub(crate) key: ObjectKey,
-}
-
-impl Spot<'_> {
-    pub(crate) fn place(&self) -> Place {
-        Place { namespace: self.key.namespace.clone(), name: self.key.name.clone() }
-    }
-
-    pub(crate) fn located(&self) -> LocatedObject {
-        LocatedObject { on: self.on.clone(), key: self.key.clone() }
-    }
 }
 
 impl<'a> Site<'a> {
@@ -84,8 +65,7 @@ impl<'a> Site<'a> {
         let LocatedObject { on, key } = located;
         let (cluster, resource) = match self.resource(on, &key.api_version, &key.kind).await {
             Err(error) if self.is_dry_run() && error.is_not_served() => {
-                let resource = unserved(&key.api_version, &key.kind, key.namespace.is_some());
-                (self.job.clusters.cluster(on).await?, Arc::new(resource))
+                return Ok(Spot::unserved(self.writer, self.job.clusters.cluster(on).await?, located));
             }
             found => found?,
         };
@@ -101,7 +81,7 @@ impl<'a> Site<'a> {
         cluster: Arc<Cluster>,
         resource: Arc<ApiResource>,
     ) -> Spot<'a> {
-        Spot { writer: self.writer, cluster, resource, on: on.clone(), key }
+        Spot { writer: self.writer, cluster, resource, on: on.clone(), key, is_served: true }
     }
 
     /// Whether an object that was seen is still there, as far as is known; watches it from now on.

@@ -11,11 +11,7 @@ use orangery_proposal::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{
-    Error, Job,
-    apply_error::ApplyError,
-    site::{Site, Spot},
-};
+use crate::{Error, Job, apply_error::ApplyError, cluster::is_being_deleted, site::Site, writer::Spot};
 
 /// How often a write is tried that meets changes of others.
 const ATTEMPTS: usize = 3;
@@ -32,11 +28,6 @@ enum Change {
     Put(Value),
     /// A merge patch of this.
     Patch(Value),
-}
-
-/// Whether an object is being deleted.
-pub(crate) fn is_being_deleted(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 /// Whether an object carries the label of the item.

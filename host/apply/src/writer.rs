@@ -1,10 +1,17 @@
 //! How the objects of a proposal are written: by the server, or tried only. Everything that reads or writes an object of a
 //! proposal goes through here, so that a run and a dry run take one path.
 
-use orangery_proposal::deployer::ApiResource;
+use std::sync::Arc;
+
+use orangery_proposal::{ClusterRef, ObjectKey, deployer::ApiResource, inventory::LocatedObject};
 use serde_json::Value;
 
-use crate::{Error, cluster::Deletion, dry_run::Trials, site::Spot, watch::Observed};
+use crate::{
+    Cluster, Error,
+    cluster::Deletion,
+    trials::{Trials, Tried},
+    watch::{Observed, Place},
+};
 
 /// Who writes.
 pub(crate) enum ObjectWriter {
@@ -14,12 +21,41 @@ pub(crate) enum ObjectWriter {
     DryRun(Trials),
 }
 
+/// An object with its cluster, the way it is served and who writes it.
+pub(crate) struct Spot<'a> {
+    pub(crate) writer: &'a ObjectWriter,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) resource: Arc<ApiResource>,
+    pub(crate) on: ClusterRef,
+    pub(crate) key: ObjectKey,
+    /// Whether the cluster serves the kind: a dry run goes on where a definition may still come.
+    pub(crate) is_served: bool,
+}
+
+impl<'a> Spot<'a> {
+    /// An object of a kind that the cluster does not serve yet.
+    pub(crate) fn unserved(writer: &'a ObjectWriter, cluster: Arc<Cluster>, located: &LocatedObject) -> Self {
+        let LocatedObject { on, key } = located.clone();
+        let resource = ApiResource {
+            api_version: key.api_version.clone(),
+            kind: key.kind.clone(),
+            plural: String::new(),
+            namespaced: key.namespace.is_some(),
+        };
+        Self { writer, cluster, resource: Arc::new(resource), on, key, is_served: false }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place { namespace: self.key.namespace.clone(), name: self.key.name.clone() }
+    }
+}
+
 impl Spot<'_> {
     /// The object; `None` where it does not exist.
     pub(crate) async fn get(&self) -> Result<Option<Value>, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.get(&self.resource, &self.key).await,
-            ObjectWriter::DryRun(trials) => trials.get(self).await,
+            ObjectWriter::DryRun(trials) => trials.get(&self.tried()).await,
         }
     }
 
@@ -34,7 +70,7 @@ impl Spot<'_> {
     pub(crate) async fn create(&self, object: &Value) -> Result<Value, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.create(&self.resource, &self.key, object).await,
-            ObjectWriter::DryRun(trials) => trials.create(self, object).await,
+            ObjectWriter::DryRun(trials) => trials.create(&self.tried(), object).await,
         }
     }
 
@@ -45,7 +81,7 @@ impl Spot<'_> {
             (ObjectWriter::Server, Some(manager)) => {
                 self.cluster.apply_as(manager, &self.resource, &self.key, object).await
             }
-            (ObjectWriter::DryRun(trials), manager) => trials.apply(self, manager, object).await,
+            (ObjectWriter::DryRun(trials), manager) => trials.apply(&self.tried(), manager, object).await,
         }
     }
 
@@ -53,7 +89,7 @@ impl Spot<'_> {
     pub(crate) async fn replace(&self, object: &Value) -> Result<Value, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.replace(&self.resource, &self.key, object).await,
-            ObjectWriter::DryRun(trials) => trials.replace(self, object).await,
+            ObjectWriter::DryRun(trials) => trials.replace(&self.tried(), object).await,
         }
     }
 
@@ -61,24 +97,23 @@ impl Spot<'_> {
     pub(crate) async fn patch(&self, patch: &Value) -> Result<Value, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.patch(&self.resource, &self.key, patch).await,
-            ObjectWriter::DryRun(trials) => trials.patch(self, patch).await,
+            ObjectWriter::DryRun(trials) => trials.patch(&self.tried(), patch).await,
         }
     }
 
     pub(crate) async fn delete(&self) -> Result<Deletion, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.delete(&self.resource, &self.key).await,
-            ObjectWriter::DryRun(trials) => trials.delete(self).await,
+            ObjectWriter::DryRun(trials) => trials.delete(&self.tried()).await,
         }
     }
 
-    /// Whether the cluster serves the kind: a dry run goes on where a definition may still come.
-    pub(crate) fn is_served(&self) -> bool {
-        !self.resource.plural.is_empty()
+    fn tried(&self) -> Tried<'_> {
+        let resource = self.is_served.then_some(self.resource.as_ref());
+        Tried {
+            cluster: &self.cluster,
+            resource,
+            located: LocatedObject { on: self.on.clone(), key: self.key.clone() },
+        }
     }
-}
-
-/// A kind that the cluster does not serve yet.
-pub(crate) fn unserved(api_version: &str, kind: &str, namespaced: bool) -> ApiResource {
-    ApiResource { api_version: api_version.to_owned(), kind: kind.to_owned(), plural: String::new(), namespaced }
 }

@@ -1,9 +1,7 @@
 //! The DeployItem controller: the deployer contract (`landscaper.md` §7.1), kept once by the host for every component.
 //!
-//! It works only on types that a component claims; others belong to external deployers and are left untouched. What is
-//! to be done is the component's to say, and how it is carried out is `orangery_apply`'s: here the job begins, rests and
-//! ends, in one pipeline:
-//!
+//! Types that no component claims belong to external deployers and are left untouched. The component says what is to be
+//! done, and `orangery_apply` carries it out: here the job begins, rests and ends, in one pipeline:
 //! 1. `trigger`: whether a job of the item is to be worked on;
 //! 2. `gather`: the item, its component, its clusters and its state, and what a component is asked and may ask;
 //! 3. decide: [`orangery_proposal::item::decide`];
