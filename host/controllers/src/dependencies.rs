@@ -6,7 +6,7 @@ use orangery_apply::ClusterPool;
 use orangery_reconcile::Key;
 
 use crate::{
-    dependency::Edge,
+    dependency::{DependencyRow, Edge},
     deploy_item, execution,
     guard::SECRET_OF_TARGET,
     installation,
@@ -18,6 +18,11 @@ static TARGET_EDGES: [&dyn Edge; 1] = [&SECRET_OF_TARGET];
 fn edges() -> impl Iterator<Item = &'static dyn Edge> {
     let edges = execution::dependencies::EDGES.iter().chain(&installation::dependencies::EDGES);
     edges.chain(&deploy_item::dependencies::EDGES).chain(&TARGET_EDGES).copied()
+}
+
+/// All edges in words.
+pub fn dependencies() -> Vec<DependencyRow> {
+    edges().map(Edge::row).collect()
 }
 
 /// Empty stores with the indexes of all kinds.
@@ -197,11 +202,9 @@ mod tests {
             .filter(|line| line.starts_with("| "))
             .skip(1)
             .collect();
-        let row = |edge: &dyn Edge| {
-            let (of, on) = (edge.of().name(), edge.on().name());
-            format!("| {of} | {on} | {} | {} |", edge.what(), edge.through())
-        };
-        let declared: Vec<String> = edges().map(row).collect();
+        let row =
+            |DependencyRow { of, on, what, through }| format!("| {} | {} | {what} | {through} |", of.name(), on.name());
+        let declared: Vec<String> = dependencies().into_iter().map(row).collect();
         assert_eq!(documented, declared.iter().map(String::as_str).collect::<BTreeSet<_>>(), "{}", declared.join("\n"));
         assert_eq!(declared.len(), documented.len(), "an edge stands twice");
     }
@@ -210,8 +213,8 @@ mod tests {
     fn orc_29_orc_32_the_chart_lets_the_operator_watch_what_is_depended_on() {
         let rules = orangery_core::yaml::locate(&file("charts/orangery/files/rules.yaml")).unwrap().value;
         let list = |rule: &Value, field: &str| -> Vec<String> { serde_json::from_value(rule[field].clone()).unwrap() };
-        for edge in edges() {
-            let (on, group) = (edge.on().name(), edge.on().group());
+        for row in dependencies() {
+            let (on, group) = (row.on.name(), row.on.group());
             let plural = format!("{}s", on.to_lowercase());
             let allowed = rules.as_array().unwrap().iter().any(|rule| {
                 let has = |field: &str, name: &str| list(rule, field).iter().any(|one| one == name);

@@ -116,16 +116,23 @@ impl<O: Stored, D: Stored> Dependency<O, D> {
     }
 }
 
+/// An edge in words: a row of the table of who depends on whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DependencyRow {
+    /// The kind that waits: the dependent, or what waits for its dependents to be gone.
+    pub of: Kind,
+    /// The kind that it waits for.
+    pub on: Kind,
+    /// What it waits for.
+    pub what: &'static str,
+    /// How those who wait are found.
+    pub through: &'static str,
+}
+
 /// An edge, whatever its kinds.
 pub(crate) trait Edge: Sync {
-    /// The kind that waits: the dependent, or what waits for its dependents to be gone.
-    fn of(&self) -> Kind;
-    /// The kind that it waits for.
-    fn on(&self) -> Kind;
-    /// What it waits for.
-    fn what(&self) -> &'static str;
-    /// How those who wait are found, in words.
-    fn through(&self) -> &'static str;
+    /// The edge in words.
+    fn row(&self) -> DependencyRow;
     /// Gives the stores the index of this edge.
     fn index(&self, stores: &Stores);
     /// Subscribes to the stores.
@@ -137,20 +144,10 @@ pub(crate) trait Edge: Sync {
 }
 
 impl<O: Stored, D: Stored> Edge for Dependency<O, D> {
-    fn of(&self) -> Kind {
-        if self.guards().is_some() { D::KIND } else { O::KIND }
-    }
-
-    fn on(&self) -> Kind {
-        if self.guards().is_some() { O::KIND } else { D::KIND }
-    }
-
-    fn what(&self) -> &'static str {
-        self.what
-    }
-
-    fn through(&self) -> &'static str {
-        self.through
+    fn row(&self) -> DependencyRow {
+        // A guard waits for the dependents of what it keeps.
+        let (of, on) = if self.guards().is_some() { (D::KIND, O::KIND) } else { (O::KIND, D::KIND) };
+        DependencyRow { of, on, what: self.what, through: self.through }
     }
 
     fn index(&self, stores: &Stores) {

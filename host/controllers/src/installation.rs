@@ -10,11 +10,7 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_apply::ClusterPool;
-use orangery_core::{
-    phase::installation::Installation as Phase,
-    step::Halt,
-    walk::{Transition, advance},
-};
+use orangery_core::{phase::installation::Installation as Phase, step::Halt};
 use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
@@ -31,7 +27,7 @@ use self::{
 use crate::{
     conditions::{Expressions, release_at_rest, release_when_gone},
     controller_context::{ControllerContext, waiter},
-    job::{Run as _, standing_phase, walk},
+    job::{standing_phase, walk},
     refresh,
     stores::Kind,
     tree::observing_root,
@@ -54,8 +50,7 @@ pub struct InstallationController {
 }
 
 impl InstallationController {
-    /// Over a host and its clusters. `queue` is the controller's own: watches on what is imported and deadlines of conditions
-    /// wake installations in it.
+    /// Over a host and its clusters. In `queue`, its own, changes of imports and deadlines of conditions wake installations.
     pub fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
         release_when_gone::<Installation>(&host, &pool);
         let imports = ImportWatches::new(&host, queue.clone());
@@ -90,8 +85,7 @@ impl InstallationController {
         }
     }
 
-    /// Starts a job at a root. The delete calls for subobjects hand no job down, so they come before the id is written: one
-    /// write says that the job began and where it rests. The next reconciliation passes it to the subobjects.
+    /// Starts a job at a root. Of a deletion one write says that the job began and where it rests.
     async fn start(&self, before: &Installation, record: Option<AutomaticReconcileStatus>) -> Result<NextCall, Halt> {
         let host = &self.shared.host;
         let job = host.chance.job_id();
@@ -101,10 +95,7 @@ impl InstallationController {
             return Ok(NextCall::Again);
         }
         let mut run = Reconciliation::of(&self.shared, draft, job, true);
-        let (phase, transition) = match advance(Phase::InitDelete, run.phase(Phase::InitDelete).await) {
-            Transition::Next(_) => (Phase::Deleting, advance(Phase::Deleting, run.until_gone())),
-            other => (Phase::InitDelete, other),
-        };
+        let (phase, transition) = run.begin_deletion().await;
         run.rest(before, phase, transition).await
     }
 

@@ -52,7 +52,8 @@ pub mod installation;
 
 pub use account_tokens::OwnAddress;
 pub use controller_context::{ControllerContext, PICK_UP_TIMEOUT};
-pub use dependencies::{clusters, stores, wire};
+pub use dependencies::{clusters, dependencies, stores, wire};
+pub use dependency::DependencyRow;
 pub use guard::Guarded;
 pub use guard_controller::GuardController;
 pub use seed::{HostKey, HostKeyError};

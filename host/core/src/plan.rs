@@ -7,3 +7,4 @@ pub mod guard;
 pub mod installation;
 pub mod pick_up;
 pub mod request;
+pub mod rest;

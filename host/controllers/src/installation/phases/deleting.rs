@@ -6,6 +6,7 @@ use orangery_core::{
     phase::{Phase as _, installation::Installation as Phase},
     plan::installation as plan,
     step::{Step, Until, Verdict, Waiting},
+    walk::{Transition, advance},
     workflow::Point,
 };
 
@@ -13,15 +14,24 @@ use super::super::{
     gather::{peers::peers, siblings},
     reconciliation::Reconciliation,
 };
-use crate::workflow::deleting;
+use crate::{job::Run as _, workflow::deleting};
 
 /// The finalizer by which Kubernetes frees what an object owns before the object goes.
 const ORPHAN: &str = "orphan";
 
 impl Reconciliation<'_> {
+    /// The begin of a deletion. The delete calls for subobjects hand no job down, so they come before the id is written; the next
+    /// reconciliation passes it to the subobjects.
+    pub(in crate::installation) async fn begin_deletion(&mut self) -> (Phase, Transition<Phase>) {
+        match advance(Phase::InitDelete, self.phase(Phase::InitDelete).await) {
+            Transition::Next(_) => (Phase::Deleting, advance(Phase::Deleting, self.until_gone())),
+            other => (Phase::InitDelete, other),
+        }
+    }
+
     /// `InitDelete`. `--cascade=orphan` keeps the sub-installations: the garbage collector frees them first, and they are roots
     /// from then on (C-23).
-    pub(in crate::installation) async fn init_delete(&mut self) -> Step<Verdict> {
+    pub(super) async fn init_delete(&mut self) -> Step<Verdict> {
         if self.draft.has_finalizer(ORPHAN) {
             return Err(Waiting::nowhere("Finalizer", ORPHAN, Until::Gone).into());
         }
@@ -68,7 +78,7 @@ impl Reconciliation<'_> {
     }
 
     /// Whether all subobjects are gone, and if not, for which it waits.
-    pub(in crate::installation) fn until_gone(&self) -> Step<Verdict> {
+    fn until_gone(&self) -> Step<Verdict> {
         match plan::deleting(&self.peers(), &self.workflow.job) {
             // Conditions are asked at the next reconciliation.
             Ok(Verdict::Done) if self.is_deletion_conditional() => {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{
     condition,
@@ -11,10 +12,11 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_core::{
-    automatic::{self, AutomaticPlan, AutomaticRecord, JobOutcome, Schedule, ScheduleError, Terms},
+    automatic::{AutomaticRecord, JobOutcome, Schedule, ScheduleError, Terms},
     condition::ConditionInput,
     error::{Code, Failure},
     phase::installation::Installation as Phase,
+    plan::rest::{RestFacts, RootAtRest, outcome, root_at_rest},
     step::Halt,
 };
 use orangery_reconcile::NextCall;
@@ -30,57 +32,49 @@ pub(in crate::installation) enum AtRest {
     Start(Option<AutomaticReconcileStatus>),
 }
 
-/// Looks at a root whose last job has ended, or that never had one, and for which nobody asks for another one; writes its
-/// status where it is not what it should be.
+/// An Installation whose last job has ended, or that never had one, and for which nobody asks for another one; its status is
+/// written where it is not what it should be. Only roots start jobs by themselves.
 pub(in crate::installation) async fn at_rest(
     host: &ControllerContext,
     imports: &ImportWatches,
     installation: &Installation,
 ) -> Result<AtRest, Halt> {
-    if installation.is_root() && installation.job_id().is_empty() {
-        note(host, installation, None, Some(&ConditionInput::AwaitingTrigger)).await?;
+    if !installation.is_root() {
         return Ok(AtRest::Rest(NextCall::Settled));
     }
-    let (Some(outcome), Some(status)) = (outcome(installation), &installation.status) else {
-        return Ok(AtRest::Rest(NextCall::Settled));
+    // Gather.
+    let now = host.now().0;
+    let facts = facts(host, imports, installation);
+    // Decide.
+    let (record, state, until, refused) = match root_at_rest(facts, now) {
+        RootAtRest::Start(record) => return Ok(AtRest::Start(record.map(kept))),
+        RootAtRest::Rest { record, state, until, refused } => (record, state, until, refused),
     };
-    let now = host.now();
-    let generation = generation_of(installation);
-    let changed = status.observed_generation != generation;
-    // Asked in any case: who gives the policy up watches nothing any more.
-    let due = imports.is_due(host, installation);
-    let plan = if changed || installation.operation().is_some() {
-        AutomaticPlan::Nothing
-    } else if due {
-        return Ok(AtRest::Start(None));
-    } else {
-        match terms(installation, outcome) {
-            Ok(terms) => automatic::plan(
-                terms.as_ref(),
-                outcome,
-                generation,
-                record(status.automatic_reconcile_status.as_ref()),
-                now.0,
-            ),
-            Err(error) => {
-                refuse(host, installation, &error);
-                AutomaticPlan::Nothing
-            }
-        }
-    };
-    let (again, noted, state) = match plan {
-        AutomaticPlan::Start(record) => return Ok(AtRest::Start(Some(kept(record)))),
-        AutomaticPlan::Note(record, at) => (Some(at), Some(kept(record)), None),
-        // Whoever waits for the object sees that it is not over (C-27).
-        AutomaticPlan::At(at) => (Some(at), None, retry(installation, outcome)),
-        AutomaticPlan::Nothing if changed && outcome == JobOutcome::Succeeded => {
-            (None, None, Some(ConditionInput::AwaitingTrigger))
-        }
-        AutomaticPlan::Nothing => (None, None, None),
-    };
-    note(host, installation, noted, state.as_ref()).await?;
-    let left = |at: jiff::Timestamp| Duration::try_from(at.duration_since(now.0)).unwrap_or(Duration::ZERO);
-    Ok(AtRest::Rest(again.map_or(NextCall::Settled, |at| NextCall::After(left(at)))))
+    // Apply.
+    if let Some(error) = refused {
+        refuse(host, installation, &error);
+    }
+    note(host, installation, record.map(kept), state.as_ref()).await?;
+    let left = |at: Timestamp| Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO);
+    Ok(AtRest::Rest(until.map_or(NextCall::Settled, |at| NextCall::After(left(at)))))
+}
+
+fn facts(host: &ControllerContext, imports: &ImportWatches, installation: &Installation) -> RestFacts {
+    let had_job = !installation.job_id().is_empty();
+    let outcome = Phase::parse(installation.phase()).filter(|_| had_job).and_then(outcome);
+    let status = installation.status.as_ref();
+    RestFacts {
+        had_job,
+        outcome,
+        generations: (generation_of(installation), status.map_or(0, |status| status.observed_generation)),
+        has_operation: installation.operation().is_some(),
+        deleting: installation.is_deleting(),
+        failure: failure_of(installation.last_error()),
+        // Asked in any case: a root that gives the policy up watches nothing any more.
+        due: outcome.is_some() && imports.is_due(host, installation),
+        terms: outcome.map_or(Ok(None), |outcome| terms(installation, outcome)),
+        record: record(status.and_then(|status| status.automatic_reconcile_status.as_ref())),
+    }
 }
 
 /// Writes what is noted and what the conditions say in this state, where the status has it not.
@@ -106,24 +100,6 @@ async fn note(
     }
     let writer = host.writer(&host.stores.installations);
     writer.update_status(installation, &after).await.map(drop).map_err(|error| error.halt("UpdateStatus"))
-}
-
-/// How the last job of a root ended; `None` where none has.
-fn outcome(installation: &Installation) -> Option<JobOutcome> {
-    if !installation.is_root() || installation.job_id().is_empty() {
-        return None;
-    }
-    match Phase::parse(installation.phase())? {
-        Phase::Succeeded => Some(JobOutcome::Succeeded),
-        Phase::Failed | Phase::DeleteFailed => Some(JobOutcome::Failed),
-        _ => None,
-    }
-}
-
-/// A failure that another job follows by itself.
-fn retry(installation: &Installation, outcome: JobOutcome) -> Option<ConditionInput> {
-    let failure = failure_of(installation.last_error()).filter(|_| outcome == JobOutcome::Failed)?;
-    (!installation.is_deleting()).then_some(ConditionInput::Failed { failure, retry: true })
 }
 
 fn terms(installation: &Installation, outcome: JobOutcome) -> Result<Option<Terms>, ScheduleError> {

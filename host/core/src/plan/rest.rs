@@ -1,0 +1,188 @@
+//! A root without a job: what its conditions say, and whether a job starts by itself (C-05, C-27, ORC-33).
+
+use jiff::Timestamp;
+
+use crate::{
+    automatic::{self, AutomaticPlan, AutomaticRecord, JobOutcome, ScheduleError, Terms},
+    condition::ConditionInput,
+    error::Failure,
+    phase::installation::Installation as Phase,
+};
+
+/// What is known of a root without a job.
+#[derive(Debug)]
+pub struct RestFacts {
+    /// Whether it ever had a job.
+    pub had_job: bool,
+    /// How its last job ended; `None` where none has ([`outcome`]).
+    pub outcome: Option<JobOutcome>,
+    /// The generation of the spec, and the one that was dealt with last.
+    pub generations: (i64, i64),
+    /// Whether an annotation asks for something.
+    pub has_operation: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The failure of the last job.
+    pub failure: Option<Failure>,
+    /// Whether a change of what it imports starts a job.
+    pub due: bool,
+    /// When jobs of this outcome start by themselves.
+    pub terms: Result<Option<Terms>, ScheduleError>,
+    /// What the status keeps of jobs that started by themselves.
+    pub record: Option<AutomaticRecord>,
+}
+
+/// What is done about it.
+#[derive(Debug)]
+pub enum RootAtRest {
+    /// A job starts, with this record where it starts on a schedule.
+    Start(Option<AutomaticRecord>),
+    /// It rests.
+    Rest {
+        /// What is kept of jobs that start by themselves; `None` leaves what is there.
+        record: Option<AutomaticRecord>,
+        /// What its conditions say; `None` leaves them.
+        state: Option<ConditionInput>,
+        /// When a job starts by itself.
+        until: Option<Timestamp>,
+        /// A schedule that cannot be read.
+        refused: Option<ScheduleError>,
+    },
+}
+
+/// How a job ended that stands in this phase.
+pub fn outcome(phase: Phase) -> Option<JobOutcome> {
+    match phase {
+        Phase::Succeeded => Some(JobOutcome::Succeeded),
+        Phase::Failed | Phase::DeleteFailed => Some(JobOutcome::Failed),
+        Phase::Init
+        | Phase::CleanupOrphaned
+        | Phase::ObjectsCreated
+        | Phase::Progressing
+        | Phase::Completing
+        | Phase::InitDelete
+        | Phase::TriggerDelete
+        | Phase::Deleting => None,
+    }
+}
+
+/// What is done about a root without a job.
+pub fn root_at_rest(facts: RestFacts, now: Timestamp) -> RootAtRest {
+    let rest = |record, state, until, refused| RootAtRest::Rest { record, state, until, refused };
+    if !facts.had_job {
+        return rest(None, Some(ConditionInput::AwaitingTrigger), None, None);
+    }
+    let Some(outcome) = facts.outcome else { return rest(None, None, None, None) };
+    let (generation, observed) = facts.generations;
+    if generation != observed || facts.has_operation {
+        // Nothing triggers a job for the new spec.
+        let awaits = generation != observed && outcome == JobOutcome::Succeeded;
+        return rest(None, awaits.then_some(ConditionInput::AwaitingTrigger), None, None);
+    }
+    if facts.due {
+        return RootAtRest::Start(None);
+    }
+    let terms = match facts.terms {
+        Ok(terms) => terms,
+        Err(error) => return rest(None, None, None, Some(error)),
+    };
+    match automatic::plan(terms.as_ref(), outcome, generation, facts.record, now) {
+        AutomaticPlan::Start(record) => RootAtRest::Start(Some(record)),
+        AutomaticPlan::Note(record, at) => rest(Some(record), None, Some(at), None),
+        // Whoever waits for the object sees that it is not over (C-27).
+        AutomaticPlan::At(at) => {
+            let failure = facts.failure.filter(|_| outcome == JobOutcome::Failed && !facts.deleting);
+            rest(None, failure.map(|failure| ConditionInput::Failed { failure, retry: true }), Some(at), None)
+        }
+        AutomaticPlan::Nothing => rest(None, None, None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::automatic::Schedule;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn facts(outcome: JobOutcome) -> RestFacts {
+        RestFacts {
+            had_job: true,
+            outcome: Some(outcome),
+            generations: (1, 1),
+            has_operation: false,
+            deleting: false,
+            failure: None,
+            due: false,
+            terms: Ok(None),
+            record: None,
+        }
+    }
+
+    fn every_100s() -> Result<Option<Terms>, ScheduleError> {
+        let schedule = Schedule::parse("@every 100s", None, Schedule::AFTER_FAILURE).unwrap();
+        Ok(Some(Terms { most: None, schedule }))
+    }
+
+    #[track_caller]
+    fn check(facts: RestFacts, expected: &str) {
+        let shown = match root_at_rest(facts, at(10)) {
+            RootAtRest::Start(record) => format!("start {}", record.map_or(0, |record| record.jobs)),
+            RootAtRest::Rest { record, state, until, refused } => {
+                let state = match state {
+                    None => "same",
+                    Some(ConditionInput::AwaitingTrigger) => "awaiting",
+                    Some(ConditionInput::Failed { retry: true, .. }) => "retried",
+                    Some(other) => panic!("{other:?}"),
+                };
+                let until = until.map_or(0, Timestamp::as_second);
+                format!("rest {} {state} {until} {}", record.is_some(), refused.is_some())
+            }
+        };
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn c_05_a_root_without_a_job_and_one_whose_spec_changed_await_a_trigger() {
+        check(
+            RestFacts { had_job: false, outcome: None, ..facts(JobOutcome::Succeeded) },
+            "rest false awaiting 0 false",
+        );
+        let changed = |outcome| RestFacts { generations: (2, 1), due: true, terms: every_100s(), ..facts(outcome) };
+        check(changed(JobOutcome::Succeeded), "rest false awaiting 0 false");
+        check(changed(JobOutcome::Failed), "rest false same 0 false");
+        check(RestFacts { outcome: None, due: true, ..facts(JobOutcome::Failed) }, "rest false same 0 false");
+    }
+
+    #[test]
+    fn orc_33_a_change_of_what_it_imports_starts_a_job_unless_something_is_asked() {
+        check(RestFacts { due: true, ..facts(JobOutcome::Succeeded) }, "start 0");
+        check(RestFacts { due: true, has_operation: true, ..facts(JobOutcome::Succeeded) }, "rest false same 0 false");
+    }
+
+    #[test]
+    fn c_27_a_schedule_starts_jobs_and_a_failure_says_that_it_is_tried_again() {
+        check(RestFacts { terms: every_100s(), ..facts(JobOutcome::Failed) }, "start 1");
+        check(RestFacts { terms: every_100s(), ..facts(JobOutcome::Succeeded) }, "rest true same 110 false");
+        let record = Some(AutomaticRecord { generation: 1, jobs: 1, last: at(0), outcome: JobOutcome::Failed });
+        let failure = Some(Failure::new("O", "R", "boom"));
+        let waits = |deleting| RestFacts {
+            terms: every_100s(),
+            record,
+            failure: failure.clone(),
+            deleting,
+            ..facts(JobOutcome::Failed)
+        };
+        check(waits(false), "rest false retried 100 false");
+        check(waits(true), "rest false same 100 false");
+    }
+
+    #[test]
+    fn c_27_a_schedule_that_cannot_be_read_starts_nothing() {
+        let terms = Schedule::parse("nonsense", None, Schedule::AFTER_FAILURE).map(|_| None);
+        assert!(terms.is_err());
+        check(RestFacts { terms, ..facts(JobOutcome::Failed) }, "rest false same 0 true");
+    }
+}
