@@ -76,7 +76,7 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
             standins: None,
             tags: &[],
             wit: &contracts.join("deployer"),
-            world: "deployer-with-uninstall",
+            world: "deployer-with-tests",
             snapshot: true,
         });
     }

@@ -9,6 +9,8 @@ mod conditions;
 #[cfg(test)]
 mod crashes;
 #[cfg(test)]
+mod deployed_tests;
+#[cfg(test)]
 mod engines;
 #[cfg(test)]
 mod fixtures;

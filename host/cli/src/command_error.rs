@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use orangery_core::error::Fault;
 use orangery_plugin::RegistrationError;
 
 use crate::{
@@ -62,13 +63,17 @@ pub enum CommandError {
         /// The release.
         name: String,
     },
-    /// A revision, or a hook in it, that cannot be read.
-    #[error("{secret} cannot be used: {why}")]
-    NotARelease {
-        /// The Secret, or the file of the hook.
-        secret: String,
+    /// A deployer cannot say what the tests of a release are.
+    #[error("{}", .0.problem().message)]
+    NoTests(Fault),
+    /// A test is no object of Kubernetes.
+    #[error("the test of {file} is no object: {cause}; correct it, and deploy the release again")]
+    NotAnObject {
+        /// Where the test comes from.
+        file: String,
         /// Why.
-        why: String,
+        #[source]
+        cause: serde_json::Error,
     },
     /// Tests of a release did not end in time.
     #[error("the tests of release {namespace}/{name} did not end within {timeout}; they go on by themselves")]
@@ -199,7 +204,8 @@ impl CommandError {
             | CommandError::Connection(_) => Exit::Usage,
             CommandError::Call(_)
             | CommandError::NoRelease { .. }
-            | CommandError::NotARelease { .. }
+            | CommandError::NoTests(_)
+            | CommandError::NotAnObject { .. }
             | CommandError::Offline(_)
             | CommandError::Write { .. }
             | CommandError::Component { .. }

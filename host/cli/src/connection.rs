@@ -1,5 +1,7 @@
 //! Which cluster a command talks to, and the sentences for when it cannot.
 
+pub(crate) mod reads;
+
 use std::{collections::BTreeSet, io, path::PathBuf};
 
 use clap::Args;

@@ -4,7 +4,7 @@
 pub(crate) mod deployer {
     wasmtime::component::bindgen!({
         path: "../../wit/deployer",
-        world: "deployer-with-uninstall",
+        world: "deployer-with-tests",
         imports: { default: async | trappable },
         exports: { default: async },
         with: {

@@ -12,7 +12,7 @@ use crate::{
     bindings::{
         condition::exports::orangery::condition::condition,
         deployer::{
-            exports::orangery::deployer::{deploy, uninstall},
+            exports::orangery::deployer::{deploy, tests, uninstall},
             orangery::deployer::{plan::Proposal, types::Fault},
         },
         template::exports::orangery::template::{check, template},
@@ -24,6 +24,7 @@ use crate::{
 
 const DEPLOY: &str = "orangery:deployer/deploy";
 const UNINSTALL: &str = "orangery:deployer/uninstall";
+const TESTS: &str = "orangery:deployer/tests";
 const TEMPLATE: &str = "orangery:template/template";
 const CHECK: &str = "orangery:template/check";
 const CONDITION: &str = "orangery:condition/condition";
@@ -34,6 +35,7 @@ pub struct Component {
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) deploy: Option<deploy::GuestIndices>,
     pub(crate) uninstall: Option<uninstall::GuestIndices>,
+    pub(crate) tests: Option<tests::GuestIndices>,
     pub(crate) template: Option<template::GuestIndices>,
     pub(crate) check: Option<check::GuestIndices>,
     pub(crate) condition: Option<condition::GuestIndices>,
@@ -70,6 +72,7 @@ impl Component {
             pre,
             deploy: None,
             uninstall: None,
+            tests: None,
             template: None,
             check: None,
             condition: None,
@@ -82,6 +85,11 @@ impl Component {
         if component.inspection.exports_interface(UNINSTALL) {
             component.check::<(&deploy::Item,), (Result<Proposal, Fault>,)>(UNINSTALL, "plan")?;
             component.uninstall = Some(uninstall::GuestIndices::new(&component.pre).map_err(misfit)?);
+        }
+        if component.inspection.exports_interface(TESTS) {
+            type Answer = (Result<Option<Vec<tests::Test>>, Fault>,);
+            component.check::<(&tests::Subject,), Answer>(TESTS, "find")?;
+            component.tests = Some(tests::GuestIndices::new(&component.pre).map_err(misfit)?);
         }
         if component.inspection.exports_interface(TEMPLATE) {
             type Answer = (Result<template::Rendered, template::Failure>,);

@@ -22,6 +22,7 @@ pub const WIT: &[(&str, &str)] = texts![
     "deployer/deploy.wit",
     "deployer/plan.wit",
     "deployer/uninstall.wit",
+    "deployer/tests.wit",
     "deployer/validate.wit",
     "deployer/cluster.wit",
     "deployer/artifacts.wit",
@@ -68,6 +69,7 @@ pub(crate) const CAPABILITIES: &[Offered] = &[
 pub(crate) const EXPORTS: &[Offered] = &[
     ours("orangery:deployer/deploy"),
     ours("orangery:deployer/uninstall"),
+    ours("orangery:deployer/tests"),
     ours("orangery:deployer/validate"),
     ours("orangery:template/template"),
     ours("orangery:template/check"),

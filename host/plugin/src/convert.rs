@@ -3,6 +3,7 @@
 mod answer;
 mod failure;
 mod place;
+mod test_case;
 
 use orangery_blueprint::{
     plugins::Question,
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 pub(crate) use answer::{answered, proposal, rendered};
 pub(crate) use failure::{findings, render_failure};
+pub(crate) use test_case::test_cases;
 
 use crate::bindings::{
     condition::exports::orangery::condition::condition,

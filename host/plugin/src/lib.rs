@@ -32,7 +32,7 @@ pub use component::Component;
 pub use contract::{LEVEL, WIT};
 pub use error::{CacheError, Error};
 pub use inspect::{Inspection, Need, Offer, World, inspect};
-pub use plugin::Plugin;
+pub use plugin::{Plugin, TestCase, TestSubject};
 pub use plugin_set::{PluginSet, PluginSetError};
 pub use registration::{Registered, Registration, RegistrationError, RegistrationSpec, read_folder};
 pub use sandbox::{Allocator, Occupancy, Sandbox, SandboxConfig, WASMTIME_VERSION};

@@ -1,5 +1,7 @@
 //! A registered component: its identity, grants and limits, and the calls that the host makes to it.
 
+mod find_tests;
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
@@ -32,6 +34,8 @@ use crate::{
     sandbox::{ComponentOrigin, LARGE_COMPONENT, Sandbox},
     transcript::Transcript,
 };
+
+pub use find_tests::{TestCase, TestSubject};
 
 /// A registered component. It is compiled when it is first needed, or before, in the background.
 pub struct Plugin {

@@ -101,6 +101,12 @@ impl PluginSet {
         &self.plugins
     }
 
+    /// Those that plan deploy items, in the order registered.
+    pub fn deployers(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        let plans = |plugin: &Arc<Plugin>| self.deployers.values().any(|deployer| Arc::ptr_eq(deployer, plugin));
+        self.plugins.iter().filter(move |plugin| plans(plugin))
+    }
+
     /// What calls of components hold at the moment.
     pub fn occupancy(&self) -> Occupancy {
         self.sandbox.occupancy()

@@ -1,4 +1,4 @@
-// Package main is the Helm deployer as a component of the world orangery:deployer/deployer-with-uninstall. The bindings
+// Package main is the Helm deployer as a component of the world orangery:deployer/deployer-with-tests. The bindings
 // and func main are generated.
 package main
 
@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	deploy "wit_component/export_orangery_deployer_deploy"
+	tests "wit_component/export_orangery_deployer_tests"
 	uninstall "wit_component/export_orangery_deployer_uninstall"
 	validate "wit_component/export_orangery_deployer_validate"
 
@@ -25,6 +26,7 @@ const collectAbove = 128 << 20
 func init() {
 	deploy.Plan_ = plan.Plan
 	uninstall.Plan_ = plan.Uninstall
+	tests.Find_ = plan.Tests
 	validate.Schema_ = config.Schema
 	validate.Check_ = config.Check
 }

@@ -10,11 +10,11 @@ import (
 	"orangery.dev/helm/wire"
 )
 
-// event are the hooks of one point of a release, in the order in which they run.
-func event(of *helm.Release, at helm.HookEvent) []*helm.Hook {
+// event are the hooks of one point of a release, whatever it is called, in the order in which they run.
+func event(of *helm.Release, at ...helm.HookEvent) []*helm.Hook {
 	var hooks []*helm.Hook
 	for _, hook := range of.Hooks {
-		if slices.Contains(hook.Events, at) {
+		if slices.ContainsFunc(hook.Events, func(event helm.HookEvent) bool { return slices.Contains(at, event) }) {
 			if len(hook.DeletePolicies) == 0 {
 				hook.DeletePolicies = []helm.HookDeletePolicy{beforeHookCreation}
 			}

@@ -267,3 +267,17 @@ type Proposal struct {
 	DeletionOrder []DeletionGroup `json:"deletionOrder,omitempty"`
 	PruningOrder  []DeletionGroup `json:"pruningOrder,omitempty"`
 }
+
+// Test is one test of what was deployed: an object that is created.
+type Test struct {
+	// Source is where it comes from.
+	Source string `json:"source"`
+	// Object is the object.
+	Object map[string]any `json:"object"`
+	// DeleteBefore says whether what is left of an earlier run is deleted before.
+	DeleteBefore bool `json:"deleteBefore,omitempty"`
+	// DeleteAfterSuccess says whether it is deleted once it has succeeded.
+	DeleteAfterSuccess bool `json:"deleteAfterSuccess,omitempty"`
+	// DeleteAfterFailure says whether it is deleted once it has failed.
+	DeleteAfterFailure bool `json:"deleteAfterFailure,omitempty"`
+}

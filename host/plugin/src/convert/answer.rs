@@ -144,7 +144,7 @@ fn write(at: &AnswerPosition<'_>, of: plan::ObjectWrite) -> Result<ObjectWrite, 
     })
 }
 
-fn check_object(at: &AnswerPosition<'_>, object: &Value) -> Result<(), Error> {
+pub(super) fn check_object(at: &AnswerPosition<'_>, object: &Value) -> Result<(), Error> {
     if !object.is_object() {
         return Err(at.nonsense("is not a JSON object"));
     }

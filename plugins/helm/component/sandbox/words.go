@@ -33,19 +33,24 @@ func Answer(
 }
 
 func refused(err error) wit_types.Result[orangery_deployer_plan.Proposal, orangery_deployer_types.Fault] {
+	return wit_types.Err[orangery_deployer_plan.Proposal](fault(err))
+}
+
+// fault is an error in the words of the bindings.
+func fault(err error) orangery_deployer_types.Fault {
 	var fault *wire.Fault
 	if !errors.As(err, &fault) {
 		fault = wire.Wrong("", "%s", err)
 	}
 	problem := Problem(fault.Problem)
-	told := orangery_deployer_types.MakeFaultInvalid(problem)
 	switch fault.Kind {
 	case wire.Later:
-		told = orangery_deployer_types.MakeFaultLater(problem)
+		return orangery_deployer_types.MakeFaultLater(problem)
 	case wire.Denied:
-		told = orangery_deployer_types.MakeFaultDenied(problem)
+		return orangery_deployer_types.MakeFaultDenied(problem)
+	default:
+		return orangery_deployer_types.MakeFaultInvalid(problem)
 	}
-	return wit_types.Err[orangery_deployer_plan.Proposal](told)
 }
 
 func faultOf(told orangery_deployer_types.Fault) *wire.Fault {

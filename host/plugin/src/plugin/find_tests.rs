@@ -1,0 +1,63 @@
+//! The tests of what a deployer has deployed (`wit/deployer/tests.wit`).
+
+use std::time::Duration;
+
+use orangery_core::error::Fault;
+use orangery_proposal::deployer::Reads;
+use serde_json::Value;
+
+use super::Plugin;
+use crate::{
+    bindings::deployer::exports::orangery::deployer::tests,
+    call::{self, CallImports},
+    capability::locked,
+    convert,
+};
+
+/// What is to be tested.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestSubject {
+    /// The namespace in which the user looks for it.
+    pub namespace: String,
+    /// Its name, such as that of a release.
+    pub name: String,
+}
+
+/// One test: an object that is created. A Job or a Pod is waited for to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestCase {
+    /// Where it comes from, such as a file of a chart.
+    pub source: String,
+    /// The object, with `apiVersion`, `kind` and `metadata.name`.
+    pub object: Value,
+    /// Whether what is left of an earlier run is deleted before.
+    pub delete_before: bool,
+    /// Whether it is deleted once it has succeeded.
+    pub delete_after_success: bool,
+    /// Whether it is deleted once it has failed.
+    pub delete_after_failure: bool,
+}
+
+impl Plugin {
+    /// The tests of a subject in the order in which they run; `None` where the component does not know it, or knows of no
+    /// tests at all. `reads` has the subject's cluster as the target.
+    ///
+    /// # Errors
+    ///
+    /// The component's own fault, or the host's reason why there is no answer.
+    pub async fn find_tests(&self, of: &TestSubject, reads: Reads) -> Result<Option<Vec<TestCase>>, Fault> {
+        let component = self.component().await.map_err(|error| self.fault(&error))?;
+        let Some(indices) = component.tests.clone() else { return Ok(None) };
+        // Same subject, same reads, same answer: nothing is random or timed.
+        let call = self.call(CallImports::Deployer(reads, 0), Duration::ZERO);
+        let transcript = call.transcript.clone();
+        let subject = tests::Subject { namespace: of.namespace.clone(), name: of.name.clone() };
+        let answer = call::run(&self.sandbox, &component, call, |store, instance| {
+            Box::pin(async move { indices.load(&mut *store, &instance)?.call_find(store, &subject).await })
+        });
+        let found = answer.await.map_err(|error| self.fault(&error))?.map_err(convert::fault)?;
+        let words = locked(&transcript);
+        let cases = found.map(|found| convert::test_cases(found, &self.budget, &words)).transpose();
+        cases.map_err(|error| self.fault(&error))
+    }
+}
