@@ -1,9 +1,9 @@
 //! Gate expressions: whether a deploy item or a sub-installation takes part, is wanted, is ready and is gone.
 
 use orangery_tests::{
-    external_deployer::{self, ExternalDeployer},
+    external_deployer::{self},
     objects::{NAMESPACE, Objects},
-    tree::{any, ask, blueprint, config, executions, imports_cluster, in_phase, installation, on_cluster, settle},
+    tree::{any, blueprint, config, executions, imports_cluster, in_phase, installation, on_cluster},
 };
 use serde_json::{Map, Value, json};
 

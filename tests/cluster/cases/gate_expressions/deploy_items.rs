@@ -3,12 +3,11 @@
 
 use orangery_tests::{
     external_deployer::{self, ExternalDeployer},
-    objects::{NAMESPACE, Objects},
-    tree::{any, ask, blueprint, config, executions, imports_cluster, in_phase, installation, on_cluster, settle},
+    tree::{any, ask, in_phase, settle},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{config_map, failure, item, over_metric, results, says, tree, tree_with, want};
+use super::{config_map, failure, item, over_metric, results, says, tree, want};
 
 #[tokio::test]
 async fn wf_02_wf_20_to_22_an_unwanted_item_is_deleted_after_all_that_depend_on_it() {

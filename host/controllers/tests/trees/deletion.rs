@@ -1,0 +1,163 @@
+//! How trees are deleted: by themselves, in order, by request after a failure, and without asking deployers.
+
+use serde_json::{Value, json};
+
+use crate::{
+    objects::{both, data, data_import, deploying, exporting, installation, sub, with},
+    world::{World, is_deleting, job_ended, message, name_of},
+};
+
+/// A root that has run well: an item `r`, a sub-installation with an item `s`.
+async fn family(world: &World) -> Value {
+    let subs = json!({"subinstallations": [sub("sub", &deploying(&[("s", &[])]), &json!({}))]});
+    world.apply(&installation("root", &both(&deploying(&[("r", &[])]), &subs))).await;
+    world.succeed("r").await;
+    world.succeed("s").await;
+    world.ended("Installation", "root", "Succeeded").await
+}
+
+/// A root that has run well, with an item of its name; it imports these keys and exports its own name.
+async fn link(world: &World, name: &str, imports: &[&str]) {
+    let definitions: Vec<Value> = imports.iter().map(|import| data_import(import)).collect();
+    let blueprint =
+        both(&both(&deploying(&[(name, &[])]), &exporting("out", &json!("v"))), &json!({"imports": definitions}));
+    let exports = json!({"data": [{"name": "out", "dataRef": name}]});
+    world.apply(&with(installation(name, &blueprint), &json!({"imports": data(imports), "exports": exports}))).await;
+    world.succeed(name).await;
+    world.ended("Installation", name, "Succeeded").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_56_ins_58_ins_60_ins_63_to_67_a_deletion_starts_by_itself_and_the_root_goes_last() {
+    let world = World::new().await;
+    let before = family(&world).await;
+    world.delete("Installation", "root").await;
+    let item = world.item("s", |item| is_deleting(item) && !job_ended(item)).await;
+    assert_ne!(item["status"]["jobID"], before["status"]["jobID"], "ins_60: a job of its own");
+    world.succeed("r").await;
+    let root = world.expect("Installation", "root", |root| root["status"]["phase"] == "Deleting").await;
+    assert_eq!(root["status"]["jobID"], item["status"]["jobID"]);
+    world.succeed("s").await;
+    world.gone("Installation", "root").await;
+    assert_eq!((world.list("Execution").await, world.list("DeployItem").await), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_57_a_deletion_waits_for_the_end_of_the_running_job() {
+    let world = World::new().await;
+    world.apply(&installation("a", &deploying(&[("a", &[])]))).await;
+    let first = world.triggered("a").await;
+    world.delete("Installation", "a").await;
+    world.expect("Installation", "a", |a| is_deleting(a) && a["status"]["phase"] == "Progressing").await;
+    world.succeed("a").await;
+    let item = world.item("a", |item| is_deleting(item) && !job_ended(item)).await;
+    assert_ne!(item["status"]["jobID"], first["status"]["jobID"]);
+    world.succeed("a").await;
+    world.gone("Installation", "a").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_59_ins_68_ins_69_a_failed_deletion_ends_and_a_request_restarts_it() {
+    let world = World::new().await;
+    family(&world).await;
+    world.delete("Installation", "root").await;
+    world.item("r", is_deleting).await;
+    world.fail("r", "in use").await;
+    world.expect("Execution", "root", |execution| execution["status"]["phase"] == "DeleteFailed").await;
+    let root = world.find("Installation", "root").await.unwrap();
+    assert_eq!(root["status"]["phase"], "Deleting", "ins_69: the sub-installation still works");
+    world.fail("s", "in use as well").await;
+    let failed = world.ended("Installation", "root", "DeleteFailed").await;
+    assert!(message(&failed).contains("in use as well"), "{failed:#}");
+    world.request("root").await;
+    world.succeed("r").await;
+    world.succeed("s").await;
+    world.gone("Installation", "root").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_61_ins_62_ins_64_a_deletion_waits_for_importers_unless_the_annotation_says_otherwise() {
+    let world = World::new().await;
+    for (name, imports) in [("a", &[][..]), ("b", &["a"]), ("c", &["b"])] {
+        link(&world, name, imports).await;
+    }
+    world.delete("Installation", "a").await;
+    let waiting = world.says("Installation", "a", "waiting for Installation b to be gone").await;
+    assert_eq!(waiting["status"]["phase"], "InitDelete");
+    assert!(!is_deleting(&world.find_item("a").await.unwrap()));
+    world.annotate("Installation", "b", "delete-ignore-successors", "true").await;
+    world.delete("Installation", "b").await;
+    world.item("b", is_deleting).await;
+    world.succeed("b").await;
+    world.gone("Installation", "b").await;
+    world.succeed("a").await;
+    world.gone("Installation", "a").await;
+    assert_eq!(world.find("Installation", "c").await.unwrap()["status"]["phase"], "Succeeded");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_77_to_79_without_uninstall_the_tree_goes_and_no_deployer_is_asked() {
+    let world = World::new().await;
+    family(&world).await;
+    world.annotate("Installation", "root", "delete-without-uninstall", "true").await;
+    world.delete("Installation", "root").await;
+    world.gone("Installation", "root").await;
+    assert_eq!((world.list("Execution").await, world.list("DeployItem").await), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_61_siblings_in_a_tree_are_deleted_importers_first() {
+    let world = World::new().await;
+    let producer = both(&deploying(&[("p", &[])]), &exporting("out", &json!("v")));
+    let consumer = both(&deploying(&[("c", &[])]), &json!({"imports": [data_import("in")]}));
+    let subs = json!({"subinstallations": [
+        sub("consumer", &consumer, &json!({"imports": {"data": [{"name": "in", "dataRef": "v"}]}})),
+        sub("producer", &producer, &json!({"exports": {"data": [{"name": "out", "dataRef": "v"}]}})),
+    ]});
+    world.apply(&installation("root", &subs)).await;
+    world.succeed("p").await;
+    world.succeed("c").await;
+    world.ended("Installation", "root", "Succeeded").await;
+    world.delete("Installation", "root").await;
+    world.item("c", is_deleting).await;
+    let producer = world.sub("producer", is_deleting).await;
+    let consumer = world.sub("consumer", is_deleting).await;
+    world.says("Installation", &producer, &format!("waiting for Installation {consumer} to be gone")).await;
+    world.succeed("c").await;
+    world.succeed("p").await;
+    world.gone("Installation", "root").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn finalizers_that_were_removed_come_back_with_the_next_job() {
+    let world = World::new().await;
+    let first = family(&world).await;
+    let sub = name_of(&world.find_sub("sub").await.unwrap());
+    for (kind, name) in [("Installation", "root"), ("Installation", sub.as_str()), ("Execution", "root")] {
+        world.patch(kind, name, &json!({"metadata": {"finalizers": null}})).await;
+    }
+    world.request("root").await;
+    world.succeed("r").await;
+    world.succeed("s").await;
+    world.ended_after("Installation", "root", "Succeeded", &first).await;
+    for (kind, name) in [("Installation", "root"), ("Installation", sub.as_str()), ("Execution", "root")] {
+        let object = world.find(kind, name).await.unwrap();
+        assert_eq!(object["metadata"]["finalizers"], json!(["finalizer.landscaper.gardener.cloud"]), "{kind} {name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn children_of_a_root_that_lost_its_finalizer_delete_themselves() {
+    let world = World::new().await;
+    family(&world).await;
+    world.delete_by_force("Installation", "root").await;
+    world.item("s", |item| is_deleting(item) && !job_ended(item)).await;
+    for item in ["r", "s"] {
+        world.succeed(item).await;
+    }
+    let sub = world.find_sub("sub").await;
+    if let Some(sub) = sub {
+        world.gone("Installation", &name_of(&sub)).await;
+    }
+    assert_eq!(world.list("DeployItem").await, Vec::<Value>::new());
+}
