@@ -39,7 +39,7 @@ mod tests {
         let files = modules::reached().iter().filter(|(_, file)| !file.for_tests);
         let files = files.filter(|(path, _)| shown(path).starts_with("host/"));
         by_name(files.flat_map(|(path, file)| {
-            let place = |line: usize| format!("{}:{line}", shown(path));
+            let place = move |line: usize| format!("{}:{line}", shown(path));
             file.source.types.iter().map(move |one| (file.package.as_str(), one.name.as_str(), place(one.line)))
         }))
     }
