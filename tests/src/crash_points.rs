@@ -1,6 +1,6 @@
-//! Crash points (`rules.md` §6.4): a scenario is played without disturbance and its writes are counted; then it is
-//! played once for each of them, and right after that write the operator is cut off and killed. Another one goes on. What is
-//! there in the end, and what the deployers did, has to be the same.
+//! Crash points (`docs/rules.md`, Tests): a scenario is played without disturbance and its writes are counted; then it
+//! is played once for each of them, and right after that write the operator is cut off and killed. Another one goes on.
+//! What is there in the end, and what the deployers did, has to be the same.
 //!
 //! The state of the server after write n is its state before write n + 1, and an operator that is killed keeps nothing else:
 //! so one run for each write, and one before the first, are all that there is. Every third of them is played, and all where

@@ -1,5 +1,6 @@
 //! An external deployer, played by a test: it follows the public contract of deploy items and knows nothing else of
-//! the host (`landscaper.md` §7.1). It drops what it does not know when it writes a status, as clients with typed objects do.
+//! the host (`docs/wire.md` §7.1). It drops what it does not know when it writes a status, as clients with typed
+//! objects do.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What holds in every version of every object of a tree, whatever happens (`rules.md` §6.4). The versions come in the order
-//! in which they were written; each is held against what everything else was at that moment.
+//! What holds in every version of every object of a tree, whatever happens (`docs/rules.md`, Tests). The versions come
+//! in the order in which they were written; each is held against what everything else was at that moment.
 
 use std::collections::BTreeMap;
 

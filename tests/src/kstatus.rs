@@ -57,8 +57,8 @@ pub fn wait_passes(object: &Value) -> bool {
     })
 }
 
-/// What phase, job and generation of an object say, in the words of kstatus (the table of `rules.md` §2). Two where a
-/// failure may be followed by another try.
+/// What phase, job and generation of an object say, in the words of kstatus (the table of `docs/rules.md`, Conditions).
+/// Two where a failure may be followed by another try.
 fn told(object: &Value) -> Vec<Status> {
     if is_deleting(object) {
         return vec![Status::Terminating];

@@ -1,6 +1,7 @@
-//! Random schedules (`rules.md` §6.4): users at their busiest, while [`FaultInjection`] disturbs the API, with an operator that dies now and then.
-//! No invariant may break on the way, and when the faults end everything has to come to its end by itself. The seed fixes
-//! who does what, in which order, and which faults come; how requests fall into one another is the machine's.
+//! Random schedules (`docs/rules.md`, Tests): users at their busiest, while [`FaultInjection`] disturbs the API, with
+//! an operator that dies now and then. No invariant may break on the way, and when the faults end everything has to
+//! come to its end by itself. The seed fixes who does what, in which order, and which faults come; how requests fall
+//! into one another is the machine's.
 
 use std::{sync::Arc, time::Duration};
 

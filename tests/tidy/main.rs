@@ -1,6 +1,6 @@
 //! The repository's own rules, each as a test that prints every violation at once.
 //!
-//! What a rule means and why it exists stands in `host/README.md`; this suite only keeps it true.
+//! What a rule means and why it exists stands in `docs/style.md`; this suite only keeps it true.
 
 #[cfg(test)]
 mod budgets;

@@ -1,4 +1,4 @@
-//! What is refused at admission: the rules of the original's validating webhooks (`landscaper.md` §3.8) as policies that
+//! What is refused at admission: the rules of the original's validating webhooks (`docs/wire.md` §3.8) as policies that
 //! the API server itself carries out (Kubernetes 1.30 and later).
 //!
 //! Policies and not rules in the definitions: a policy sees labels, so that one can skip the validation; it is not held

@@ -1,4 +1,4 @@
-//! Annotations of our kinds (`landscaper.md` §2.1).
+//! Annotations of our kinds (`docs/wire.md` §2.1).
 
 /// What is asked of the object: `reconcile`, `interrupt`, `test-reconcile`, …; see [`crate::marks::Operation`].
 pub const OPERATION: &str = "landscaper.gardener.cloud/operation";
@@ -14,7 +14,7 @@ pub const RECONCILE_REASON: &str = "landscaper.gardener.cloud/reconcile-reason";
 pub const RETRY: &str = "retry";
 /// RFC 3339, on a DeployItem at each create and update; informational.
 pub const RECONCILE_TIME: &str = "landscaper.gardener.cloud/reconcile-time";
-/// A token beside `operation: reconcile`, echoed in `status.lastHandledTrigger` (`rules.md` §2).
+/// A token beside `operation: reconcile`, echoed in `status.lastHandledTrigger` (`docs/rules.md`, Conditions).
 pub const TRIGGER: &str = "orangery.dev/trigger";
 /// `"true"` on a root, handed down to deploy items: the Helm deployer caches charts.
 pub const CACHE_HELM_CHARTS: &str = "landscaper.gardener.cloud/cache-helm-charts";
@@ -30,10 +30,10 @@ pub const NO_TARGET_NAME: &str = ".noTargetName";
 pub const SUBINSTALLATION_NAME: &str = "landscaper.gardener.cloud/subinstallation-name";
 /// On a DeployItem: comma-separated item names, informational.
 pub const DEPENDS_ON: &str = "execution.landscaper.gardener.cloud/dependsOn";
-/// On a DataObject or Target that a controller wrote: the hash of its content (`landscaper.md` §2.4).
+/// On a DataObject or Target that a controller wrote: the hash of its content (`docs/wire.md` §2.4).
 pub const HASH: &str = "data.landscaper.gardener.cloud/hash";
 
-/// The finalizer, and the label, of what is in use and stays until nobody uses it any more (`rules.md` ORC-36 … ORC-42). Not in
+/// The finalizer, and the label, of what is in use and stays until nobody uses it any more (ORC-36 … ORC-42). Not in
 /// the original.
 pub const GUARD: &str = "orangery.dev/in-use";
 

@@ -1,4 +1,4 @@
-//! Conditions, with the fields that Landscaper adds to Kubernetes' own (`landscaper.md` §1).
+//! Conditions, with the fields that Landscaper adds to Kubernetes' own (`docs/wire.md` §1).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_core::{
@@ -27,7 +27,7 @@ pub struct Condition {
     pub reason: String,
     /// One sentence for people.
     pub message: String,
-    /// Error codes (`landscaper.md` §3.3).
+    /// Error codes (`docs/wire.md` §3.3).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub codes: Vec<String>,
     /// The generation that the observation belongs to.

@@ -1,4 +1,4 @@
-//! Context (`landscaper.md` §1.5).
+//! Context (`docs/wire.md` §1.5).
 
 use std::collections::BTreeMap;
 

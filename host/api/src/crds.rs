@@ -18,7 +18,7 @@ use crate::{
     target::Target,
 };
 
-/// The definitions of all kinds, sorted by name (`landscaper.md` §1).
+/// The definitions of all kinds, sorted by name (`docs/wire.md` §1).
 pub fn crds() -> Vec<CustomResourceDefinition> {
     let mut crds = vec![
         ComponentVersionOverwrites::crd(),

@@ -1,4 +1,4 @@
-//! DataObject (`landscaper.md` §1.5).
+//! DataObject (`docs/wire.md` §1.5).
 
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! DeployItem (`landscaper.md` §1.3).
+//! DeployItem (`docs/wire.md` §1.3).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -73,12 +73,12 @@ pub struct DeployItemSpec {
 #[serde(rename_all = "camelCase")]
 pub struct OnDelete {
     /// Nothing is uninstalled where the target cluster is removed: what was deployed is left where it was, and an event says
-    /// so (`landscaper.md` §6.5). A cluster counts as removed when the Target does not exist any more that a user keeps: a
+    /// so (`docs/wire.md` §6.5). A cluster counts as removed when the Target does not exist any more that a user keeps: a
     /// copy that is missing says nothing while its original exists, nor does an export while its Installation exists. A
     /// Target that cannot be read, or a cluster that does not answer, is not removed. Without this such a deletion fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_uninstall_if_cluster_removed: bool,
-    /// What was deployed stays: no deployer is asked, and nothing waits for the item to be gone (`rules.md` WF-27). Not in
+    /// What was deployed stays: no deployer is asked, and nothing waits for the item to be gone (WF-27). Not in
     /// the original.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
@@ -88,7 +88,7 @@ pub struct OnDelete {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeployItemStatus {
-    /// The phase (`landscaper.md` §3.2); empty before the first job.
+    /// The phase (`docs/wire.md` §3.2); empty before the first job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
     /// The generation that the deployer worked on.
@@ -136,7 +136,7 @@ pub struct DeployItemStatus {
     /// When the job was asked for; the pick-up timeout counts from here.
     #[serde(default, rename = "jobIDGenerationTime", skip_serializing_if = "Option::is_none")]
     pub job_id_generation_time: Option<Time>,
-    /// The token of the trigger seen last (`rules.md` §2).
+    /// The token of the trigger seen last (`docs/rules.md`, Conditions).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
     /// When the job passed its stations; the progressing timeout counts from `initTime`.

@@ -1,4 +1,4 @@
-//! Lengths of time on the wire (`landscaper.md` §1).
+//! Lengths of time on the wire (`docs/wire.md` §1).
 
 use std::fmt;
 

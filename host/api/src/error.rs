@@ -1,4 +1,4 @@
-//! `lastError` and its kin (`landscaper.md` §1, §3.3).
+//! `lastError` and its kin (`docs/wire.md` §1, §3.3).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_core::error::{Code, Failure};
@@ -26,7 +26,7 @@ pub struct LastError {
 
 impl LastError {
     /// What is written after `failure` at `now` where `previous` stood: the update time moves when any content
-    /// changes, the transition time only when the operation does (`landscaper.md` §3.3).
+    /// changes, the transition time only when the operation does (`docs/wire.md` §3.3).
     pub fn following(previous: Option<&Self>, failure: &Failure, now: &Time) -> Self {
         let mut error = Self {
             operation: failure.operation.clone(),

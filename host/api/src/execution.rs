@@ -1,4 +1,4 @@
-//! Execution (`landscaper.md` §1.2).
+//! Execution (`docs/wire.md` §1.2).
 
 mod conditions;
 mod items;
@@ -58,7 +58,7 @@ pub struct ExecutionSpec {
     /// What a failed deploy item does to the others; absent means `StopTriggering`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// How many deploy items may be under way at once; absent means any number (`rules.md` WF-15). Not in the original.
+    /// How many deploy items may be under way at once; absent means any number (WF-15). Not in the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::positive")]
     pub max_parallel: Option<NonZeroU32>,
@@ -78,7 +78,7 @@ pub struct ExecutionSpec {
     deploy_items_compressed: Option<ByteString>,
 }
 
-/// What a failed deploy item does to the others (`rules.md` C-01). Not in the original.
+/// What a failed deploy item does to the others (C-01). Not in the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FailurePolicy {
     /// None is started any more.
@@ -117,10 +117,10 @@ impl ExecutionSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionStatus {
-    /// The generation fully dealt with (`rules.md` C-06).
+    /// The generation fully dealt with (C-06).
     #[serde(default)]
     pub observed_generation: i64,
-    /// The generation that the job captured in Init (`rules.md` C-06).
+    /// The generation that the job captured in Init (C-06).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_generation: Option<i64>,
     /// Observations.
@@ -140,7 +140,7 @@ pub struct ExecutionStatus {
     /// The DataObject with the exports of the items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export_ref: Option<ObjectReference>,
-    /// The phase (`landscaper.md` §3.2); empty before the first job.
+    /// The phase (`docs/wire.md` §3.2); empty before the first job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
     /// When the phase changed last.
@@ -152,10 +152,10 @@ pub struct ExecutionStatus {
     /// The job finished last.
     #[serde(default, rename = "jobIDFinished", skip_serializing_if = "String::is_empty")]
     pub job_id_finished: String,
-    /// The token of the trigger seen last (`rules.md` §2).
+    /// The token of the trigger seen last (`docs/rules.md`, Conditions).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
-    /// The job that was interrupted last: it begins nothing more (`rules.md` C-32).
+    /// The job that was interrupted last: it begins nothing more (C-32).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub interrupted_job: String,
     /// The deploy items known; absent means that they are listed by label.

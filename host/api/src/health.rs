@@ -1,4 +1,4 @@
-//! LsHealthCheck, which is served and not yet acted on, and CriticalProblems (`landscaper.md` §1.5, §7.6).
+//! LsHealthCheck, which is served and not yet acted on, and CriticalProblems (`docs/wire.md` §1.5, §7.6).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -32,10 +32,10 @@ pub struct LsHealthCheckContent {
     pub description: String,
 }
 
-/// The name of the one object of kind [`CriticalProblems`], in the operator's own namespace (`landscaper.md` §2.4).
+/// The name of the one object of kind [`CriticalProblems`], in the operator's own namespace (`docs/wire.md` §2.4).
 pub const CRITICAL_PROBLEMS: &str = "critical-problems";
 
-/// How many crashes it keeps (`landscaper.md` §7.6).
+/// How many crashes it keeps (`docs/wire.md` §7.6).
 const KEPT: usize = 10;
 
 /// Crashes of the operator.

@@ -1,4 +1,4 @@
-//! Installation (`landscaper.md` §1.1).
+//! Installation (`docs/wire.md` §1.1).
 
 mod workflow;
 
@@ -97,7 +97,7 @@ pub struct InstallationSpec {
     pub optimization: Option<Optimization>,
 }
 
-/// What starts a job at a root, beside the annotation and `automaticReconcile` (`rules.md` C-05). Not in the original.
+/// What starts a job at a root, beside the annotation and `automaticReconcile` (C-05). Not in the original.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReconcilePolicy {
     /// Nothing.
@@ -105,7 +105,7 @@ pub enum ReconcilePolicy {
     Manual,
     /// A spec that no job has dealt with, a new one included.
     OnSpecChange,
-    /// The same, and what is imported, once it all is there and has changed since the last job (`rules.md` ORC-33): DataObjects,
+    /// The same, and what is imported, once it all is there and has changed since the last job (ORC-33): DataObjects,
     /// Targets, Secrets and ConfigMaps. The content of a Secret behind a Target is no import.
     OnChange,
 }
@@ -116,7 +116,7 @@ impl ReconcilePolicy {
     }
 }
 
-/// What becomes of a job whose imports do not all exist (`rules.md` C-10). Not in the original.
+/// What becomes of a job whose imports do not all exist (C-10). Not in the original.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ImportPolicy {
     /// It fails.
@@ -298,7 +298,7 @@ pub struct TargetExport {
     pub target: String,
 }
 
-/// When jobs start by themselves (`landscaper.md` §3.4).
+/// When jobs start by themselves (`docs/wire.md` §3.4).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AutomaticReconcile {
@@ -353,10 +353,10 @@ pub struct Optimization {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstallationStatus {
-    /// The generation fully dealt with (`rules.md` C-06).
+    /// The generation fully dealt with (C-06).
     #[serde(default)]
     pub observed_generation: i64,
-    /// The generation that the job captured in Init (`rules.md` C-06, INS-37).
+    /// The generation that the job captured in Init (C-06, INS-37).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_generation: Option<i64>,
     /// Observations.
@@ -373,7 +373,7 @@ pub struct InstallationStatus {
     /// Absent when the last step had no error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastError>,
-    /// The phase (`landscaper.md` §3.2); empty before the first job.
+    /// The phase (`docs/wire.md` §3.2); empty before the first job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
     /// When the phase changed last.
@@ -385,14 +385,14 @@ pub struct InstallationStatus {
     /// The job finished last.
     #[serde(default, rename = "jobIDFinished", skip_serializing_if = "String::is_empty")]
     pub job_id_finished: String,
-    /// The token of the trigger seen last (`rules.md` §2).
+    /// The token of the trigger seen last (`docs/rules.md`, Conditions).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
-    /// `reconcile` while a request waits for the end of the job: an interrupt takes its place in the annotation (`rules.md`
-    /// C-18).
+    /// `reconcile` while a request waits for the end of the job: an interrupt takes its place in the annotation
+    /// (C-18).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pending_operation: String,
-    /// The job that was interrupted last: it begins nothing more (`rules.md` C-32).
+    /// The job that was interrupted last: it begins nothing more (C-32).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub interrupted_job: String,
     /// The Execution, which has the Installation's name.
@@ -404,11 +404,11 @@ pub struct InstallationStatus {
     /// The sub-installations of the job, where conditions have a say in them. Not in the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<SubinstallationWorkflow>,
-    /// The hash of the imports of the job (`landscaper.md` §5.6).
+    /// The hash of the imports of the job (`docs/wire.md` §5.6).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub imports_hash: String,
     /// Under the policy `OnChange`, the hash of what was imported when the last job began, or read it; empty where an import
-    /// was missing. Other imports than these start a job (`rules.md` ORC-33).
+    /// was missing. Other imports than these start a job (ORC-33).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub triggered_imports_hash: String,
     /// Under the policy `OnChange`, hashes of the answers of conditions that were others than in the job before when the last job

@@ -1,4 +1,4 @@
-//! The job protocol's fields, which Installation, Execution and DeployItem share (`landscaper.md` §3.1).
+//! The job protocol's fields, which Installation, Execution and DeployItem share (`docs/wire.md` §3.1).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;

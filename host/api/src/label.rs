@@ -1,4 +1,4 @@
-//! Labels of our kinds (`landscaper.md` §2.2).
+//! Labels of our kinds (`docs/wire.md` §2.2).
 
 /// On a sub-Installation: the parent's name.
 pub const ENCOMPASSED_BY: &str = "landscaper.gardener.cloud/encompassed-by";

@@ -1,4 +1,4 @@
-//! The custom resources as they are on the wire, quirks included (`landscaper.md` §1, §2).
+//! The custom resources as they are on the wire, quirks included (`docs/wire.md` §1, §2).
 //!
 //! Group `landscaper.gardener.cloud`, version `v1alpha1`, every kind namespaced. Each kind has its file; the types that
 //! several kinds share stand first. Go's zero values are kept: a text field that is absent reads as empty, and an empty
@@ -48,5 +48,5 @@ pub const GROUP: &str = "landscaper.gardener.cloud";
 pub const VERSION: &str = "v1alpha1";
 /// Group and version, as `apiVersion` has them.
 pub const API_VERSION: &str = "landscaper.gardener.cloud/v1alpha1";
-/// The finalizer of Installation, Execution, DeployItem and TargetSync (`landscaper.md` §2.3).
+/// The finalizer of Installation, Execution, DeployItem and TargetSync (`docs/wire.md` §2.3).
 pub const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";

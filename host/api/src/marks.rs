@@ -6,7 +6,7 @@ use kube::{Resource, ResourceExt};
 
 use crate::{GROUP, annotation};
 
-/// The value of the annotation [`annotation::OPERATION`] (`landscaper.md` §2.1).
+/// The value of the annotation [`annotation::OPERATION`] (`docs/wire.md` §2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Start a job at a root.

@@ -1,4 +1,4 @@
-//! ComponentVersionOverwrites (`landscaper.md` §1.5, §10).
+//! ComponentVersionOverwrites (`docs/wire.md` §1.5, §10).
 
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! References to other objects (`landscaper.md` §1).
+//! References to other objects (`docs/wire.md` §1).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Target (`landscaper.md` §1.4).
+//! Target (`docs/wire.md` §1.4).
 
 use kube::CustomResource;
 use schemars::JsonSchema;

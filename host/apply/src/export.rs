@@ -1,4 +1,4 @@
-//! Exports: values of the component and values read from objects, merged into one object (`landscaper.md` §8.1).
+//! Exports: values of the component and values read from objects, merged into one object (`docs/wire.md` §8.1).
 
 use std::sync::Arc;
 

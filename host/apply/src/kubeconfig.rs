@@ -1,4 +1,4 @@
-//! Kubeconfigs of targets: what they may hold, and the client made from one (`landscaper.md` §1.4).
+//! Kubeconfigs of targets: what they may hold, and the client made from one (`docs/wire.md` §1.4).
 //!
 //! A target's kubeconfig comes from a user, and the host acts on it: nothing in it may read a file of the host, run a
 //! program there, or act as somebody else.

@@ -1,5 +1,5 @@
 //! Credentials that templates ask for: kubeconfigs with a token of a service account, or of a Gardener shoot's
-//! administrator (`landscaper.md` §4.5).
+//! administrator (`docs/wire.md` §4.5).
 
 use data_encoding::BASE64;
 use kube::config::{AuthInfo, Context, Kubeconfig, NamedAuthInfo, NamedContext};

@@ -1,5 +1,5 @@
 //! Where an installation's imports come from and where its exports go: the form that installations and installation
-//! templates share (`landscaper.md` §1.1, §4.2), and its rules (§3.8).
+//! templates share (`docs/wire.md` §1.1, §4.2), and its rules (§3.8).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -129,7 +129,7 @@ pub enum TargetSource<'a> {
     MapOf(&'a str),
 }
 
-/// What breaks a rule of `landscaper.md` §3.8, and where.
+/// What breaks a rule of `docs/wire.md` §3.8, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {fault}")]
 pub struct BindingError {
@@ -139,7 +139,7 @@ pub struct BindingError {
     pub fault: BindingFault,
 }
 
-/// A rule of `landscaper.md` §3.8 that is broken.
+/// A rule of `docs/wire.md` §3.8 that is broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindingFault {
     /// A field that must be set is not.
@@ -205,7 +205,7 @@ fn only<T>(sources: impl IntoIterator<Item = Option<T>>) -> Option<T> {
     set.next().filter(|_| set.next().is_none())
 }
 
-/// The first rule of `landscaper.md` §3.8 that imports and exports break.
+/// The first rule of `docs/wire.md` §3.8 that imports and exports break.
 pub fn check(imports: &ImportBindings, exports: &ExportBindings) -> Result<(), BindingError> {
     let mut names = BTreeSet::new();
     for (index, import) in imports.data.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a blueprint imports and exports (`landscaper.md` §4.1).
+//! What a blueprint imports and exports (`docs/wire.md` §4.1).
 
 use std::collections::BTreeMap;
 
@@ -208,7 +208,7 @@ fn schema(schema: Option<Value>, target_type: &str, path: &str) -> DefinitionRes
     schema.ok_or_else(|| (format!("{path}.schema"), BlueprintFault::Empty))
 }
 
-/// The type in full. The shorthand holds for maps too, which the original forgets (`landscaper.md` §16).
+/// The type in full. The shorthand holds for maps too, which the original forgets (`docs/wire.md` §16).
 fn target_type(text: &str, schema: Option<&Value>, path: &str) -> DefinitionResult<String> {
     if schema.is_some() {
         return Err((format!("{path}.schema"), BlueprintFault::OnlyForData));

@@ -1,4 +1,4 @@
-//! Exports: what export executions are given, what they may answer, and the objects made from it (`landscaper.md` §5.5).
+//! Exports: what export executions are given, what they may answer, and the objects made from it (`docs/wire.md` §5.5).
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,7 @@ impl ExportError {
     }
 }
 
-/// The extra inputs of export executions: `values`, and its three parts at the top too (`landscaper.md` §4.3).
+/// The extra inputs of export executions: `values`, and its three parts at the top too (`docs/wire.md` §4.3).
 /// `data_objects` and `targets` are what lives in the installation's own context, by key.
 pub fn inputs(
     deploy_items: Option<Value>,

@@ -1,4 +1,4 @@
-//! The files of an inline blueprint, in the form of mandelsoft's yamlfs (`landscaper.md` §1.1).
+//! The files of an inline blueprint, in the form of mandelsoft's yamlfs (`docs/wire.md` §1.1).
 
 use std::collections::BTreeMap;
 

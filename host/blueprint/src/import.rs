@@ -1,5 +1,5 @@
 //! Imports: reading them, binding them to what a blueprint asks for, and the copies that an installation keeps
-//! (`landscaper.md` §5.2 … §5.6).
+//! (`docs/wire.md` §5.2 … §5.6).
 
 mod bind;
 mod copy;
@@ -90,7 +90,7 @@ pub fn values(imported: &BTreeMap<String, Imported>) -> Map<String, Value> {
     imported.iter().map(|(name, import)| (name.clone(), import.value())).collect()
 }
 
-/// INS-23: the hash by which a change of the imports is noticed (`landscaper.md` §5.6).
+/// INS-23: the hash by which a change of the imports is noticed (`docs/wire.md` §5.6).
 pub fn imports_hash(imported: &BTreeMap<String, Imported>) -> String {
     let data = |data: &DataValue| data.hash.clone().unwrap_or_else(|| digest::stored_hash(&data.value));
     hash(imported, data, |target| target.generation.to_string())

@@ -1,4 +1,4 @@
-//! Deploy items as templates render them (`landscaper.md` §4.3).
+//! Deploy items as templates render them (`docs/wire.md` §4.3).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Blueprints: their files, what they import and export, and what they render (`landscaper.md` §4).
+//! Blueprints: their files, what they import and export, and what they render (`docs/wire.md` §4).
 //!
 //! A blueprint is read once for a job. Whether an engine exists is asked when it is needed, not here.
 

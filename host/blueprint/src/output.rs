@@ -1,4 +1,4 @@
-//! What template executions answer (`landscaper.md` §4.3), decoded leniently.
+//! What template executions answer (`docs/wire.md` §4.3), decoded leniently.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -86,7 +86,7 @@ pub fn merge_exports(into: &mut Map<String, Value>, from: Map<String, Value>) {
     }
 }
 
-/// What an execution wants kept for the next job: its `state`, unless empty (`landscaper.md` §4.7).
+/// What an execution wants kept for the next job: its `state`, unless empty (`docs/wire.md` §4.7).
 pub fn state(output: &Value) -> Option<&Value> {
     let map = output.as_object()?;
     let (_, state) = map.iter().find(|(name, _)| name.eq_ignore_ascii_case("state"))?;

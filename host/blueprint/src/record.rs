@@ -1,5 +1,5 @@
 //! DataObjects and Targets as installations and executions write them: imports kept for the blueprint and its
-//! sub-installations, and exports (`landscaper.md` §2.2, §5.4, §5.5).
+//! sub-installations, and exports (`docs/wire.md` §2.2, §5.4, §5.5).
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ pub struct RecordWriter<'a> {
 }
 
 impl RecordWriter<'_> {
-    /// The context that its imports are looked up in and its exports are written to (`landscaper.md` §5.1).
+    /// The context that its imports are looked up in and its exports are written to (`docs/wire.md` §5.1).
     pub fn context(&self) -> String {
         self.parent.map(name::installation_context).unwrap_or_default()
     }
@@ -154,7 +154,7 @@ impl RecordContent {
     }
 }
 
-/// The DataObject with the exports of an Execution: item name to exports, null for items without (`landscaper.md` §6.6).
+/// The DataObject with the exports of an Execution: item name to exports, null for items without (`docs/wire.md` §6.6).
 pub fn execution_exports(execution: &str, items: Map<String, Value>) -> Record {
     let content = RecordContent::Data(Value::Object(items));
     Record {

@@ -1,4 +1,4 @@
-//! Whether the cluster of an item counts as removed, and what that means for the item's deletion (C-28, `landscaper.md`
+//! Whether the cluster of an item counts as removed, and what that means for the item's deletion (C-28, `docs/wire.md`
 //! §6.5).
 //!
 //! Without a TargetSync the only sign is that the item's Target does not exist any more. Where an installation makes that

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Which list of the blueprint an execution stands in (`landscaper.md` §4.3).
+/// Which list of the blueprint an execution stands in (`docs/wire.md` §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ExecutionKind {
@@ -21,7 +21,7 @@ pub enum ExecutionKind {
     ExportMapping,
 }
 
-/// The template type that data mappings are written in (`landscaper.md` §4.6).
+/// The template type that data mappings are written in (`docs/wire.md` §4.6).
 pub const MAPPING_ENGINE: &str = "Spiff";
 
 impl ExecutionKind {

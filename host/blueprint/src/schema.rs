@@ -1,4 +1,4 @@
-//! JSON Schema checks of imports and exports (`landscaper.md` §4.8).
+//! JSON Schema checks of imports and exports (`docs/wire.md` §4.8).
 //!
 //! References of the schemes `local://`, `blueprint://` and `cd://` are put in place before; nothing is fetched here.
 

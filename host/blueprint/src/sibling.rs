@@ -1,4 +1,4 @@
-//! Which installations come before which: whoever exports what another one imports (`landscaper.md` §5.7).
+//! Which installations come before which: whoever exports what another one imports (`docs/wire.md` §5.7).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -78,7 +78,7 @@ pub fn exported(exports: &ExportBindings) -> BTreeSet<SiblingReference> {
 }
 
 /// What an installation imports that a sibling may export; keys for an index. Target maps count, which the original
-/// forgets (`landscaper.md` §16).
+/// forgets (`docs/wire.md` §16).
 pub fn imported(imports: &ImportBindings) -> BTreeSet<SiblingReference> {
     let mut references = BTreeSet::new();
     for import in &imports.data {

@@ -1,5 +1,5 @@
 //! Installation templates: sub-installations as a blueprint writes them, and the rules over all of one blueprint
-//! (`landscaper.md` §4.2).
+//! (`docs/wire.md` §4.2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -319,7 +319,7 @@ impl InstallationTemplate {
 }
 
 /// Drops data imports that refer to optional or conditional imports of the parent that got no value
-/// (`landscaper.md` §5.8). `given` are the names of the parent's imports that have one.
+/// (`docs/wire.md` §5.8). `given` are the names of the parent's imports that have one.
 pub fn without_unsatisfied(
     templates: &mut [InstallationTemplate],
     definitions: &[ImportDefinition],

@@ -35,7 +35,7 @@ fn data(name: &str, schema: Value) -> ImportDefinition {
     }
 }
 
-/// The blueprint of `golden/hello-manifest`, shortened.
+/// The blueprint of `tests/golden/hello-manifest`, shortened.
 #[test]
 fn a_recorded_blueprint_is_read() {
     let blueprint = parse(concat!(

@@ -1,6 +1,6 @@
 //! Installations as trees: objects in, lines out.
 //!
-//! An installation holds its execution and its sub-installations, an execution its deploy items (`landscaper.md` §11.5).
+//! An installation holds its execution and its sub-installations, an execution its deploy items (`docs/wire.md` §11.5).
 //! [`Tree::of`] builds the tree, [`draw::lines`] draws it, [`Tree::causes`] names what really failed, and [`live::Live`]
 //! keeps a drawing up to date. All but the last are pure; nothing here reads a cluster.
 
@@ -104,7 +104,7 @@ pub struct Trouble {
     pub reason: String,
     /// What is told.
     pub message: String,
-    /// Error codes, sorted (`landscaper.md` §3.3).
+    /// Error codes, sorted (`docs/wire.md` §3.3).
     pub codes: Vec<String>,
     /// What usually helps, where the code tells.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! The Context controller: every namespace has a Context `default` (`landscaper.md` §1.5, §11.1).
+//! The Context controller: every namespace has a Context `default` (`docs/wire.md` §1.5, §11.1).
 
 use std::{collections::BTreeSet, future::ready, sync::Arc};
 

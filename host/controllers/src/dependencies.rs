@@ -1,4 +1,5 @@
-//! All edges between the kinds. The table in `host/README.md` and the rights of the chart are held against them.
+//! All edges between the kinds. The table in `host/controllers/README.md` and the rights of the chart are held against
+//! them.
 
 use std::sync::Arc;
 
@@ -193,10 +194,10 @@ mod tests {
 
     #[test]
     fn orc_24_orc_32_the_documentation_has_every_edge_and_no_other() {
-        let readme = file("host/README.md");
+        let readme = file("host/controllers/README.md");
         let documented: BTreeSet<&str> = readme
             .lines()
-            .skip_while(|line| *line != "## Who depends on whom")
+            .skip_while(|line| *line != "## Dependencies")
             .skip(1)
             .take_while(|line| !line.starts_with("## "))
             .filter(|line| line.starts_with("| "))

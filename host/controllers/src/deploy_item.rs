@@ -1,4 +1,4 @@
-//! The DeployItem controller: the deployer contract (`landscaper.md` §7.1), kept once by the host for every component.
+//! The DeployItem controller: the deployer contract (`docs/wire.md` §7.1), kept once by the host for every component.
 //!
 //! Types that no component claims belong to external deployers and are left untouched. The component says what is to be
 //! done, and `orangery_apply` carries it out: here the job begins, rests and ends, in one pipeline:

@@ -1,5 +1,5 @@
-//! Events: what has happened, for `kubectl describe` (`rules.md` §5). One Warning for each failure that a status shows
-//! newly, and one for each item that goes without being uninstalled; none for waiting.
+//! Events: what has happened, for `kubectl describe` (`docs/rules.md`, Events). One Warning for each failure that a
+//! status shows newly, and one for each item that goes without being uninstalled; none for waiting.
 
 use kube::runtime::events::{Event, EventType, Recorder};
 use orangery_api::error::LastError;

@@ -53,7 +53,7 @@ pub(crate) trait JobStatus {
     /// Its shared fields.
     fn shared(&mut self) -> Shared<'_>;
 
-    /// Takes a job over: the trigger. `Ready` turns Unknown in the same write (`rules.md` §2).
+    /// Takes a job over: the trigger. `Ready` turns Unknown in the same write (`docs/rules.md`, Conditions).
     fn trigger(&mut self, job: &str, first: impl Phase, generation: i64, now: &Time) {
         let mut shared = self.shared();
         job.clone_into(shared.job_id);

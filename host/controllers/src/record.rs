@@ -1,4 +1,4 @@
-//! Writing DataObjects and Targets: import copies, exports, exports of Executions (`landscaper.md` §2.2, §5.4, §5.5).
+//! Writing DataObjects and Targets: import copies, exports, exports of Executions (`docs/wire.md` §2.2, §5.4, §5.5).
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;

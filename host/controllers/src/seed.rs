@@ -1,5 +1,5 @@
 //! The time and the randomness that templates of a job are given: made from what is stored, so that rendering again,
-//! also after a restart, gives the same (`contract.md`, the promise of `chance`).
+//! also after a restart, gives the same (`docs/contract.md`, the promise of `chance`).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Targets of a namespace: that they exist, what they hold, and their kubeconfigs (`landscaper.md` §1.4).
+//! Targets of a namespace: that they exist, what they hold, and their kubeconfigs (`docs/wire.md` §1.4).
 
 mod account;
 mod connections;

@@ -1,4 +1,4 @@
-//! Jobs that start by themselves (`landscaper.md` §3.4): after a failure to try again, after a success to keep up.
+//! Jobs that start by themselves (`docs/wire.md` §3.4): after a failure to try again, after a success to keep up.
 
 mod schedule;
 

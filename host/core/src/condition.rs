@@ -15,7 +15,7 @@ use crate::{
 pub const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "Progressing"];
 
 /// The condition that tells whether `ComponentVersionOverwrites` replaced the component reference of an Installation
-/// (`landscaper.md` §3.7, §10). It says nothing of progress: kstatus and Flux pass over it.
+/// (`docs/wire.md` §3.7, §10). It says nothing of progress: kstatus and Flux pass over it.
 pub const OVERWRITE: &str = "ComponentReferenceOverwrite";
 
 /// The longest message that a condition carries, in bytes.
@@ -34,7 +34,7 @@ pub enum Status {
     Progressing,
 }
 
-/// A condition on the wire (`landscaper.md` §1) with the generation it speaks of.
+/// A condition on the wire (`docs/wire.md` §1) with the generation it speaks of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
@@ -59,7 +59,8 @@ pub struct Condition {
     pub observed_generation: Option<i64>,
 }
 
-/// What is known of an object whose conditions are wanted. One state, one row of the table of `rules.md` §2.
+/// What is known of an object whose conditions are wanted. One state, one row of the table of `docs/rules.md`,
+/// Conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConditionInput {
     /// No job ever ran, or the spec changed since the last one and nothing triggers a new one (C-05).

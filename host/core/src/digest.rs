@@ -1,4 +1,4 @@
-//! The only hasher of the repository, and the canonical form of what it hashes (`landscaper.md` §2.4, §5.6).
+//! The only hasher of the repository, and the canonical form of what it hashes (`docs/wire.md` §2.4, §5.6).
 //!
 //! Canonical JSON is what Go's `encoding/json` writes: sorted keys, `<`, `>` and `&` escaped, the shortest number that
 //! reads back the same.
@@ -74,7 +74,7 @@ pub struct Fingerprints {
     pub target_maps: BTreeMap<String, String>,
 }
 
-/// INS-23: the hash of all imports, SHA-1 over their fingerprints (`landscaper.md` §5.6).
+/// INS-23: the hash of all imports, SHA-1 over their fingerprints (`docs/wire.md` §5.6).
 pub fn imports_hash(of: &Fingerprints) -> String {
     let mut json = String::new();
     let parts = [

@@ -1,4 +1,4 @@
-//! Lengths of time in Go's notation (`landscaper.md` §1): `1h30m`, `1.5s`, or `none`.
+//! Lengths of time in Go's notation (`docs/wire.md` §1): `1h30m`, `1.5s`, or `none`.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
     whole.checked_mul(scale)?.checked_add(rest)
 }
 
-/// When a job that began at `begun` runs out of time; `None` for never (C-08, `landscaper.md` §3.6).
+/// When a job that began at `begun` runs out of time; `None` for never (C-08, `docs/wire.md` §3.6).
 pub fn deadline(begun: Timestamp, limit: Option<Duration>) -> Option<Timestamp> {
     let limit = SignedDuration::try_from(limit?).ok()?;
     begun.checked_add(limit).ok()

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// The error codes of `landscaper.md` §3.3. An open set on the wire: unknown codes are kept as text.
+/// The error codes of `docs/wire.md` §3.3. An open set on the wire: unknown codes are kept as text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Code {
@@ -144,7 +144,7 @@ impl Fault {
     }
 }
 
-/// A failure as it is written to `status.lastError`: operation, reason, message, codes (`landscaper.md` §3.3).
+/// A failure as it is written to `status.lastError`: operation, reason, message, codes (`docs/wire.md` §3.3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {

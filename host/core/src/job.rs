@@ -1,4 +1,4 @@
-//! The job protocol (INS-01 … INS-18, `landscaper.md` §3.1): is there something to do?
+//! The job protocol (INS-01 … INS-18, `docs/wire.md` §3.1): is there something to do?
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Kubernetes-style JSONPath (`landscaper.md` §8.1, §9): without braces, the leading dot optional, keys with dashes, and
+//! Kubernetes-style JSONPath (`docs/wire.md` §8.1, §9): without braces, the leading dot optional, keys with dashes, and
 //! with dots behind a backslash. Translated to RFC 9535, which judges the rest.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Decoding documents of users as Go decodes them (`landscaper.md` §4.3, §17.5): field names match whatever their case,
+//! Decoding documents of users as Go decodes them (`docs/wire.md` §4.3, §17): field names match whatever their case,
 //! an exact match wins; unknown fields are ignored; null means absent.
 //!
 //! Errors name the place and the sort of value found, never the value.

@@ -1,4 +1,4 @@
-//! Names that must be the same to the bit in every implementation (`landscaper.md` §2.4).
+//! Names that must be the same to the bit in every implementation (`docs/wire.md` §2.4).
 
 use crate::digest;
 

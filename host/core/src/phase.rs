@@ -1,5 +1,5 @@
 //! Phases: one enum per kind, so that no object can be in a phase that its kind does not have, and one table each of
-//! what follows what (EXE-05, INS-10, `landscaper.md` §3.2).
+//! what follows what (EXE-05, INS-10, `docs/wire.md` §3.2).
 
 use std::{fmt, hash::Hash};
 

@@ -1,4 +1,4 @@
-//! The only YAML decoder: YAML 1.1 as Landscaper and kubectl read it (`golden/README.md`, `landscaper.md` §4.3).
+//! The only YAML decoder: YAML 1.1 as Landscaper and kubectl read it (`tests/golden/README.md`, `docs/wire.md` §4.3).
 //!
 //! `y`, `yes`, `on` are true and `n`, `no`, `off` false, as keys too; `0777` is 511, `0o17` is 15, `1_000` is 1000;
 //! dates and `12:30` stay text; `<<` merges; of equal keys the last counts. Keys become text, as JSON wants.
@@ -161,7 +161,7 @@ pub fn documents(text: &str) -> Result<Vec<YamlDocument>, YamlError> {
     Ok(all)
 }
 
-/// A value of a Secret or ConfigMap: its YAML, or its text where it is none (`landscaper.md` §5.2).
+/// A value of a Secret or ConfigMap: its YAML, or its text where it is none (`docs/wire.md` §5.2).
 pub fn decode_or_text(text: &str) -> Value {
     decode(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

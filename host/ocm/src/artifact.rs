@@ -47,7 +47,7 @@ pub trait Resources: Send + Sync {
     fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a>;
 }
 
-/// The global identity of a resource (`landscaper.md` §4.5): what [`crate::resource_key`] writes.
+/// The global identity of a resource (`docs/wire.md` §4.5): what [`crate::resource_key`] writes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ResourceKey {
     /// The component version that has it.

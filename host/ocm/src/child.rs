@@ -1,4 +1,4 @@
-//! Where the blueprint of a sub-installation comes from (`landscaper.md` §5.8).
+//! Where the blueprint of a sub-installation comes from (`docs/wire.md` §5.8).
 
 use serde_json::Value;
 

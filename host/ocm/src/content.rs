@@ -16,7 +16,7 @@ pub trait Files: Send + Sync {
 pub type Identity = [(String, String)];
 
 /// The component version that a blueprint belongs to, as templates reach it (`wit/template/components.wit`). Descriptors
-/// are JSON in the schema that the blueprint asks for (`landscaper.md` §4.4); both schemas are understood.
+/// are JSON in the schema that the blueprint asks for (`docs/wire.md` §4.4); both schemas are understood.
 pub trait Components: Send + Sync {
     /// The descriptor of the component that `from` references under this identity; without `from`, the blueprint's own.
     fn component<'a>(&'a self, from: Option<&'a Value>, select: &'a Identity) -> BoxFuture<'a, Result<Value, Fault>>;

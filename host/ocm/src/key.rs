@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Descriptor, Resource};
 use orangery_core::yaml;
 
-/// The key of a resource of a component version (`landscaper.md` §4.5), to the letter of Go's YAML writer.
+/// The key of a resource of a component version (`docs/wire.md` §4.5), to the letter of Go's YAML writer.
 pub fn resource_key(component: &Descriptor, resource: &Resource) -> String {
     let mut text =
         format!("component:\n  name: {}\n  version: {}\n", scalar(&component.name), scalar(&component.version));

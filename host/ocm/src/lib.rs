@@ -1,5 +1,5 @@
 //! Component versions of the Open Component Model: descriptors, identities, references and where they are stored
-//! (`landscaper.md` §4.4, §10). Pure; what reads registries and archives is the room `registry`.
+//! (`docs/wire.md` §4.4, §10). Pure; what reads registries and archives is the room `registry`.
 
 mod artifact;
 mod child;

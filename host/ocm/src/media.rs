@@ -1,4 +1,4 @@
-//! Media types and resource types (`landscaper.md` §4.1).
+//! Media types and resource types (`docs/wire.md` §4.1).
 
 /// Resource types of blueprints.
 pub const BLUEPRINT_TYPES: [&str; 2] = ["landscaper.gardener.cloud/blueprint", "blueprint"];

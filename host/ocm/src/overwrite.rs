@@ -1,4 +1,4 @@
-//! ComponentVersionOverwrites: component references replaced by others (`landscaper.md` §10).
+//! ComponentVersionOverwrites: component references replaced by others (`docs/wire.md` §10).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

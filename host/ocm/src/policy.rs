@@ -1,4 +1,4 @@
-//! Whether component versions have to be signed, whatever an installation asks for (`landscaper.md` §10).
+//! Whether component versions have to be signed, whatever an installation asks for (`docs/wire.md` §10).
 
 use std::fmt;
 

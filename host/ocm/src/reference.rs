@@ -1,5 +1,5 @@
 //! References to resources, relative to a component version: `cd://componentReferences/…/resources/…`, or the YAML form
-//! of the Open Component Model (`landscaper.md` §4.2, §4.5).
+//! of the Open Component Model (`docs/wire.md` §4.2, §4.5).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Descriptors as templates see them, in either schema (`landscaper.md` §4.4).
+//! Descriptors as templates see them, in either schema (`docs/wire.md` §4.4).
 //!
 //! The original keeps descriptors in a model older than both schemas, so some fields never reach a template, whatever
 //! its schema: `version`, `signing` and `merge` of labels, source references, issuers of signatures. Templates see the

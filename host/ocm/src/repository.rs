@@ -1,4 +1,4 @@
-//! Repository contexts: where component versions are stored (`landscaper.md` §10).
+//! Repository contexts: where component versions are stored (`docs/wire.md` §10).
 
 use std::fmt;
 

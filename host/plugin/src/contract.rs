@@ -3,7 +3,7 @@
 /// The level of the contract that components of this host are built against: the custom section `orangery:contract`.
 ///
 /// Versions inside a minor line match whatever their last number, so an older host would not notice a newer guest;
-/// the level does (`wasm-host.md` §3.4). A component without the section counts as level 1.
+/// the level does (`docs/sandbox.md`). A component without the section counts as level 1.
 pub const LEVEL: u32 = 1;
 
 /// The custom section that holds the level as decimal digits.

@@ -115,7 +115,7 @@ fn add_what_is_not_there(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wasi::sockets::udp_create_socket::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)
 }
 
-/// The one argument: some libraries panic without the name of their program (`go-engines.md`, pitfall 1).
+/// The one argument: some libraries panic without the name of their program (`plugins/go/README.md`, pitfall 1).
 const PROGRAM: &str = "component";
 /// The most random bytes of one request.
 const MOST_RANDOM_BYTES: u64 = 64 << 10;

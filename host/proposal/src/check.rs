@@ -1,5 +1,6 @@
-//! The check of a proposal before anything of it is carried out (`contract.md`, "What the host does with a proposal",
-//! 1): every object parses and has a kind and a name, everything is granted, sizes and counts are within bounds.
+//! The check of a proposal before anything of it is carried out (`docs/contract.md`, "What the host does with a
+//! proposal", 1): every object parses and has a kind and a name, everything is granted, sizes and counts are within
+//! bounds.
 
 use serde_json::Value;
 

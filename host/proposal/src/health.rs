@@ -1,4 +1,4 @@
-//! When an object is ready, and when a job or pod has run to its end (`landscaper.md` §9). Functions of JSON.
+//! When an object is ready, and when a job or pod has run to its end (`docs/wire.md` §9). Functions of JSON.
 
 use std::fmt;
 

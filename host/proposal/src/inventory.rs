@@ -1,5 +1,5 @@
 //! The inventory: which objects an item has brought about, as `status.providerStatus.managedResources` holds them
-//! (`landscaper.md` §8.1), and which of them go when the plan or the item goes.
+//! (`docs/wire.md` §8.1), and which of them go when the plan or the item goes.
 //!
 //! The form is the one that Landscaper's deployers have always written, so that items of a running Landscaper are
 //! adopted as they are; what is ours is added and left out where it says nothing.

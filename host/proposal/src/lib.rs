@@ -236,7 +236,7 @@ pub enum ReadinessScope {
     Matching(Selection),
 }
 
-/// One requirement on a field of an object (`landscaper.md` §9).
+/// One requirement on a field of an object (`docs/wire.md` §9).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Requirement {
@@ -421,7 +421,7 @@ pub struct DeletionGroup {
     pub force: bool,
 }
 
-/// Namespaced, cluster-scoped, CRDs: what an empty order means (`landscaper.md` §8.1).
+/// Namespaced, cluster-scoped, CRDs: what an empty order means (`docs/wire.md` §8.1).
 pub fn default_deletion_order() -> Vec<DeletionGroup> {
     [DeletionScope::Namespaced, DeletionScope::ClusterScoped, DeletionScope::CustomResourceDefinitions]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Bringing a live object to a desired form, as the update strategies of `landscaper.md` §8.1 do it, and seeing how far
+//! Bringing a live object to a desired form, as the update strategies of `docs/wire.md` §8.1 do it, and seeing how far
 //! a live object is from it. Functions of JSON.
 
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The one loop that every controller runs in, what it reads and how it writes. Knows no kind.
 //!
 //! - [`Store`]: what is known of one kind; the watch and our own writes feed it, so every write is seen by the next
-//!   reconcile at once (`rules.md` §6.3, read after write).
+//!   reconcile at once (`docs/rules.md`, Tests, read after write).
 //! - [`watch`]: keeps a store current; one malformed object never stops a kind.
 //! - [`Writer`]: writes under the resource version that was read, and tells the store what the server answered.
 //! - [`Queue`]: who is to be called; no key twice at once, none forgotten.

@@ -11,7 +11,7 @@ use crate::{
 /// The most bytes of an archive with a blueprint.
 pub const MOST_OF_A_BLUEPRINT: u64 = ArchiveLimits::BLUEPRINT.total;
 
-/// The files of a blueprint: a tar archive, compressed or not, or an artifact packed into one (`landscaper.md` §4.1).
+/// The files of a blueprint: a tar archive, compressed or not, or an artifact packed into one (`docs/wire.md` §4.1).
 ///
 /// # Errors
 /// Why it cannot be used: the end of a sentence that begins with its name.

@@ -1,4 +1,4 @@
-//! Signatures of component versions (`landscaper.md` §10): the signature is over the digest of the descriptor's normal
+//! Signatures of component versions (`docs/wire.md` §10): the signature is over the digest of the descriptor's normal
 //! form, which has the digests of all resources and of all component versions that it refers to.
 
 mod key;

@@ -1,4 +1,4 @@
-//! What every execution is given (`landscaper.md` §4.3).
+//! What every execution is given (`docs/wire.md` §4.3).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! Renders one blueprint for one job: imports are bound, sub-installations, deploy items and exports rendered
-//! (`landscaper.md` §4.3, §5.3, §5.5).
+//! (`docs/wire.md` §4.3, §5.3, §5.5).
 //!
 //! The controller and the command line call the very same code: what comes in and goes out are values of the core, and
 //! engines, files, component versions and credentials are reached through its ports. Nothing is read or written here.

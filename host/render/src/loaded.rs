@@ -1,5 +1,5 @@
 //! A blueprint that is ready to be rendered: its files, what its templates see, and what they may reach
-//! (`landscaper.md` §4.3, §4.4, §5.8).
+//! (`docs/wire.md` §4.3, §4.4, §5.8).
 
 use std::sync::Arc;
 

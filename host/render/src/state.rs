@@ -1,4 +1,4 @@
-//! What executions keep from one job to the next (`landscaper.md` §4.7).
+//! What executions keep from one job to the next (`docs/wire.md` §4.7).
 
 use std::collections::{BTreeMap, BTreeSet};
 

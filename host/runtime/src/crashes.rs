@@ -1,5 +1,5 @@
 //! Panics of reconciles, kept where users see them: the object `critical-problems` in the operator's own namespace
-//! (`landscaper.md` §7.6).
+//! (`docs/wire.md` §7.6).
 //!
 //! The controllers only tell; one task writes, once for all that came meanwhile. A write that fails is logged, and what it
 //! should have told goes with the next one: who panics is called again, so a next one comes.

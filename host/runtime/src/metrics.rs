@@ -1,4 +1,4 @@
-//! The figures of an operator as Prometheus text (`rules.md` §5), and the endpoint that serves them.
+//! The figures of an operator as Prometheus text (`docs/rules.md`, Metrics), and the endpoint that serves them.
 //!
 //! Counted where it happens (queues, clients) or from what is known (stores) at the moment of asking; nothing is
 //! collected in between. Low cardinality: controllers, kinds and verbs, never objects.

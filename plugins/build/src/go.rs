@@ -21,7 +21,7 @@ use self::{bindings::Bindings, kept::Kept, toolchain::Go};
 use crate::{Error, cargo, snapshot, variable};
 
 /// The flags that decide what the module is: small, a reactor, the same wherever it is built, and allowed to ask the
-/// runtime for memory (`go-engines.md`, pitfall 2).
+/// runtime for memory (`plugins/go/README.md`, pitfall 2).
 const FLAGS: &[&str] = &["-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -checklinkname=0 -buildid="];
 
 /// A component to build.

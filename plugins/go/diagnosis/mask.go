@@ -17,11 +17,11 @@ const (
 	shortestHidden = 4
 	// Errors quote single lines of longer texts, such as kubeconfigs.
 	shortestHiddenLine = 8
-	// Hidden replaces a value, as Landscaper writes it (landscaper.md §4.9).
+	// Hidden replaces a value, as Landscaper writes it (docs/wire.md §4.9).
 	Hidden = "[...] (string)"
 )
 
-// public are the inputs of an execution that tell nothing about imports (landscaper.md §4.3).
+// public are the inputs of an execution that tell nothing about imports (docs/wire.md §4.3).
 var public = []string{"cd", "components", "blueprint", "blueprintDef", "componentDescriptorDef"}
 
 // Mask hides values in texts. Most renderings need none, so that the values are gathered with the first text.

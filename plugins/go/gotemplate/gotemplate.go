@@ -1,5 +1,5 @@
 // Package gotemplate is the template type GoTemplate: text/template with sprig and the functions of Landscaper
-// (landscaper.md §4.5).
+// (docs/wire.md §4.5).
 package gotemplate
 
 import (

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Execution is the list of the blueprint that an execution stands in (landscaper.md §4.3).
+// Execution is the list of the blueprint that an execution stands in (docs/wire.md §4.3).
 type Execution string
 
 const (

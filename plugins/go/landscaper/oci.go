@@ -1,4 +1,4 @@
-// Package landscaper has the functions that Landscaper adds to both of its template engines (landscaper.md §4.5, §4.6).
+// Package landscaper has the functions that Landscaper adds to both of its template engines (docs/wire.md §4.5, §4.6).
 package landscaper
 
 import (

@@ -104,7 +104,7 @@ func OIDCKubeconfig(h host.Host, args []any) (string, error) {
 	return base64.StdEncoding.EncodeToString(written), nil
 }
 
-// kubeconfigOf is the kubeconfig of a target (landscaper.md §1.4): of its configuration, or, where that lies in a
+// kubeconfigOf is the kubeconfig of a target (docs/wire.md §1.4): of its configuration, or, where that lies in a
 // Secret, what the host tells of the cluster.
 func kubeconfigOf(h host.Host, target any) ([]byte, error) {
 	encoded, err := json.Marshal(target)

@@ -15,7 +15,7 @@ import (
 	"orangery.dev/plugins/host"
 )
 
-// inputNames are the inputs that an execution may have (landscaper.md §4.3).
+// inputNames are the inputs that an execution may have (docs/wire.md §4.3).
 var inputNames = []string{
 	"imports", "cd", "components", "blueprint", "blueprintDef", "componentDescriptorDef",
 	"values", "deployitems", "dataobjects", "targets",

@@ -1,5 +1,5 @@
 // Package spiff is the template type Spiff and the data mappings of installations: dynaml documents, evaluated by
-// github.com/mandelsoft/spiff with the functions of Landscaper (landscaper.md §4.6).
+// github.com/mandelsoft/spiff with the functions of Landscaper (docs/wire.md §4.6).
 package spiff
 
 import (

@@ -1,4 +1,4 @@
-// Package config reads the provider configuration of Landscaper's Helm deployer (landscaper.md §8.2). Field names are
+// Package config reads the provider configuration of Landscaper's Helm deployer (docs/wire.md §8.2). Field names are
 // read in any case, as the original reads them.
 package config
 

@@ -6,7 +6,7 @@ import (
 	"orangery.dev/helm/wire"
 )
 
-// group is a deletion group (landscaper.md §8.1).
+// group is a deletion group (docs/wire.md §8.1).
 type group struct {
 	Predefined *struct {
 		Type        string `json:"type"`

@@ -9,7 +9,7 @@ import (
 	"orangery.dev/helm/wire"
 )
 
-// check is one custom readiness check (landscaper.md §9).
+// check is one custom readiness check (docs/wire.md §9).
 type check struct {
 	Name             string          `json:"name"`
 	Disabled         bool            `json:"disabled"`

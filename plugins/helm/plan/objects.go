@@ -7,7 +7,7 @@ import (
 	"orangery.dev/helm/wire"
 )
 
-// The labels by which Landscaper's deployers know their objects again (landscaper.md §8.1).
+// The labels by which Landscaper's deployers know their objects again (docs/wire.md §8.1).
 const (
 	manifestLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
 	helmLabel     = "helm.deployer.landscaper.gardener.cloud/deployitem"

@@ -5,7 +5,7 @@ import (
 	"orangery.dev/helm/wire"
 )
 
-// judged are the kinds that have a rule for when they are ready (landscaper.md §9); others are ready when they exist.
+// judged are the kinds that have a rule for when they are ready (docs/wire.md §9); others are ready when they exist.
 var judged = map[[2]string]bool{
 	{"", "Pod"}: true, {"", "ReplicationController"}: true, {"apps", "Deployment"}: true,
 	{"apps", "StatefulSet"}: true, {"apps", "DaemonSet"}: true, {"apps", "ReplicaSet"}: true,

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// mostRevisions are kept of a release, as the original keeps them (landscaper.md §8.2).
+	// mostRevisions are kept of a release, as the original keeps them (docs/wire.md §8.2).
 	mostRevisions = 10
 	// fresh is how long an operation of somebody else may be under way; Helm's own timeout.
 	fresh = 5 * time.Minute

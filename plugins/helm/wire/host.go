@@ -8,7 +8,7 @@ import (
 
 // Problem is what went wrong, for the user who reads the item's status.
 type Problem struct {
-	// Code is an error code of Landscaper (landscaper.md §3.3).
+	// Code is an error code of Landscaper (docs/wire.md §3.3).
 	Code string `json:"code"`
 	// Message is one sentence: what, why, and how to mend it. Never a secret.
 	Message string `json:"message"`

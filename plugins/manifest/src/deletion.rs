@@ -1,4 +1,4 @@
-//! Deletion groups (`landscaper.md` §8.1): what is deleted together, one group after the other.
+//! Deletion groups (`docs/wire.md` §8.1): what is deleted together, one group after the other.
 
 use orangery_sdk::{ClusterRef, DeletionGroup, DeletionScope, Problem, Selection, lenient::Place};
 

@@ -1,4 +1,4 @@
-//! Exports (`landscaper.md` §8.1): values of objects, read by the host once everything is ready.
+//! Exports (`docs/wire.md` §8.1): values of objects, read by the host once everything is ready.
 
 use orangery_sdk::{ExportRule, ExportSource, Follow, PathSource, Problem, lenient::Place};
 

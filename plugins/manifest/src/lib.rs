@@ -1,4 +1,4 @@
-//! The manifest deployer (`landscaper.md` §8.1, §8.3 and §9): writes the objects of its configuration to the cluster of
+//! The manifest deployer (`docs/wire.md` §8.1, §8.3 and §9): writes the objects of its configuration to the cluster of
 //! the item's target, waits until they are ready, exports values of them.
 //!
 //! It reads nothing: what a write does to an object that exists already, who owns it, and when it is ready is for the host

@@ -16,7 +16,7 @@ pub(crate) enum Version {
     V1Alpha2,
 }
 
-/// What happens to an object (`landscaper.md` §8.1).
+/// What happens to an object (`docs/wire.md` §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
     Manage,

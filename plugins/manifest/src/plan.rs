@@ -35,7 +35,7 @@ pub(crate) fn plan(config: &Value) -> Result<Proposal, Problem> {
     Ok(proposal)
 }
 
-/// How objects that exist are updated (`landscaper.md` §8.1). An unknown strategy fails at once; the original retries it
+/// How objects that exist are updated (`docs/wire.md` §8.1). An unknown strategy fails at once; the original retries it
 /// until the timeout (golden case manifest-strategy-bogus).
 fn strategy(config: &Place<'_>) -> Result<Write, Problem> {
     if config.text_of("updateStrategy")?.is_none() {

@@ -1,4 +1,4 @@
-//! Readiness checks (`landscaper.md` §9): the default one over all that was written, then the custom ones.
+//! Readiness checks (`docs/wire.md` §9): the default one over all that was written, then the custom ones.
 
 use orangery_sdk::{
     ClusterRef, Gate, ObjectKey, Problem, Readiness, ReadinessRule, Requirement, Scope, Selection, lenient::Place,

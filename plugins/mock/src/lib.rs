@@ -1,4 +1,4 @@
-//! The mock deployer (`landscaper.md` §8.5): an item that deploys nothing and ends as its configuration says.
+//! The mock deployer (`docs/wire.md` §8.5): an item that deploys nothing and ends as its configuration says.
 //!
 //! It has no target and reads nothing. What it cannot do in the contract, as a proposal is no status:
 //!

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The group of the configuration and of the status.
 const GROUP: &str = "mock.deployer.landscaper.gardener.cloud";
 
-/// How long until an unfinished item is looked at again: the original's interval (`landscaper.md` §7.2).
+/// How long until an unfinished item is looked at again: the original's interval (`docs/wire.md` §7.2).
 const AGAIN_IN_MILLISECONDS: u64 = 5000;
 
 /// What a mock configuration asks for.

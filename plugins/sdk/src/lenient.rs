@@ -1,4 +1,4 @@
-//! Reading a configuration by the lenient rules of Landscaper's decoder (`landscaper.md` §4.3): field names match
+//! Reading a configuration by the lenient rules of Landscaper's decoder (`docs/wire.md` §4.3): field names match
 //! whatever their case, unknown fields are ignored, `null` is as good as absent. Types are strict, and every problem
 //! names its place by JSON pointer.
 
@@ -214,7 +214,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Checks `continuousReconcile` of a provider configuration: `cron` or `every`. It has no effect (`landscaper.md` §7.4).
+/// Checks `continuousReconcile` of a provider configuration: `cron` or `every`. It has no effect (`docs/wire.md` §7.4).
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use crate::{
     ClusterRef, Completion, Fault, Gate, Item, Next, ObjectKey, ObjectWrite, Ownership, Problem, Proposal, Stage, Write,
 };
 
-/// The code of a configuration that does not decode or is not valid (`landscaper.md` §3.3).
+/// The code of a configuration that does not decode or is not valid (`docs/wire.md` §3.3).
 pub const CONFIGURATION_PROBLEM: &str = "ERR_CONFIGURATION_PROBLEM";
 
 /// The code of what should not be.

@@ -1,4 +1,4 @@
-//! What is refused at admission, rule by rule (`landscaper.md` §3.8): over HTTP, with the sentence that a user reads.
+//! What is refused at admission, rule by rule (`docs/wire.md` §3.8): over HTTP, with the sentence that a user reads.
 
 use orangery_tests::{cluster::Cluster, fail};
 use serde_json::{Value, json};

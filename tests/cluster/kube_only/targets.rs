@@ -1,4 +1,4 @@
-//! Targets that name a service account, with real tokens (`landscaper.md` §1.4).
+//! Targets that name a service account, with real tokens (`docs/wire.md` §1.4).
 
 use orangery_tests::{
     kube::{Kube, OPERATOR},

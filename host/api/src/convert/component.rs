@@ -1,4 +1,4 @@
-//! The component version of an Installation: what its spec and its Context say of it (`landscaper.md` §5.8, §10).
+//! The component version of an Installation: what its spec and its Context say of it (`docs/wire.md` §5.8, §10).
 //!
 //! [`ContextNames`] says which objects a Context names; who has read them as [`ContextObjects`] gets from [`ContextInputs`] the
 //! request that the room `registry` opens.

@@ -1,4 +1,4 @@
-//! Records as objects, with the labels, the hash and the owner that `landscaper.md` §2.2 and §5.4 give them.
+//! Records as objects, with the labels, the hash and the owner that `docs/wire.md` §2.2 and §5.4 give them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use orangery_blueprint::record::{Purpose, Record, RecordContent, TargetPosition};

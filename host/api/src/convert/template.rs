@@ -1,5 +1,5 @@
 //! What a blueprint's templates become: the spec of a sub-installation, a deploy item as its Execution lists it
-//! (`landscaper.md` §4.1, §5.8).
+//! (`docs/wire.md` §4.1, §5.8).
 
 use orangery_blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint, gate::GateExpressions};
 use orangery_ocm::Child;
@@ -45,7 +45,7 @@ pub fn subinstallation(
             has_no_sibling_imports: promise.has_no_sibling_imports,
             has_no_sibling_exports: promise.has_no_sibling_exports,
         }),
-        // What the parent's user asked for holds for the whole tree (`landscaper.md` §16).
+        // What the parent's user asked for holds for the whole tree (`docs/wire.md` §16).
         verification: parent.verification.clone(),
         // Jobs begin at roots.
         automatic_reconcile: None,

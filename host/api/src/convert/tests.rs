@@ -44,7 +44,7 @@ fn bindings_survive_the_way_there_and_back() {
     assert_eq!(Exports::from(binding::ExportBindings::from(&exports)), exports);
 }
 
-/// The recorded copy of `golden/hello-manifest`, with another kubeconfig.
+/// The recorded copy of `tests/golden/hello-manifest`, with another kubeconfig.
 #[test]
 fn a_copy_of_a_target_is_the_object_recorded_from_the_original() {
     let source = json!({
@@ -89,7 +89,7 @@ fn a_copy_of_a_target_is_the_object_recorded_from_the_original() {
     );
 }
 
-/// The recorded export of `golden/hello-manifest`.
+/// The recorded export of `tests/golden/hello-manifest`.
 #[test]
 fn the_export_of_an_execution_is_the_object_recorded_from_the_original() {
     let items = json!({"item": null}).as_object().unwrap().clone();

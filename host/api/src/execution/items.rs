@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// Recorded in `golden/hello-manifest`, written by the original.
+    /// Recorded in `tests/golden/hello-manifest`, written by the original.
     const RECORDED: &str = "H4sIAAAAAAAA/4SQP2vEMAzFv4tmJ+U6Zu1cKBS6HDeots5n4thGlgPhyHcvuqTpUEpHvaf305/zHRJOBAMEoQkMyFK0iphctViIe4/sKBH3Nubmnsb2SZxIqHYTpnClKhpD9iQwHLhp6WxsVYjBPLRa0KrhuxvFmH/CqwGb0zV4TWMJH8Q15KSMvaV3VGJeiPu/15pPGMsNn8HAGJKDAd44z8ERvzzgjVGUag5qheF8P6pfw+cTGHAoqM5Ii0oYG+m++4SN/IpFqST43b2/wE7/nr4aKDkGu2zXoidYLwZacSj0LoxCXr1NgHW9fAEAAP//AQAA//8WCLkGsQEAAA==";
 
     fn recorded_item() -> DeployItemTemplate {

@@ -1,5 +1,5 @@
-//! The sub-installations of a blueprint as a workflow, where conditions have a say in it. Not in the original (`rules.md`
-//! WF-02 … WF-09).
+//! The sub-installations of a blueprint as a workflow, where conditions have a say in it. Not in the original
+//! (WF-02 … WF-09).
 
 use std::collections::BTreeMap;
 

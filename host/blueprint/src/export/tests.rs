@@ -64,7 +64,7 @@ fn values_follow_the_blueprint_s_schema_and_target_types() {
     );
 }
 
-/// The exports of `golden/data-mappings`.
+/// The exports of `tests/golden/data-mappings`.
 #[test]
 fn ins_42_listed_exports_are_the_objects_recorded_from_the_original() {
     let exports = listed(json!({"data": [{"name": "e", "dataRef": "e-out"}, {"name": "mapped", "dataRef": "m-out"}]}));
@@ -129,7 +129,7 @@ fn a_listed_export_without_value_fails() {
     assert!(told(json!({"targets": [{"name": "t", "target": "x"}]})).starts_with("target export \"t\""));
 }
 
-/// Recorded in `golden/export-conflict-roots`.
+/// Recorded in `tests/golden/export-conflict-roots`.
 #[test]
 fn an_object_of_another_installation_is_not_overwritten() {
     let record = SCOPE.record(Purpose::Export, "k", None, RecordContent::Data(json!(1)));

@@ -1,4 +1,4 @@
-//! From what was imported to what the blueprint asks for (`landscaper.md` §5.3).
+//! From what was imported to what the blueprint asks for (`docs/wire.md` §5.3).
 
 use std::collections::BTreeMap;
 

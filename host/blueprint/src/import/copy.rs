@@ -1,4 +1,4 @@
-//! The copies of its imports that an installation keeps for its templates and sub-installations (`landscaper.md` §5.4).
+//! The copies of its imports that an installation keeps for its templates and sub-installations (`docs/wire.md` §5.4).
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! From references to what they stand for (`landscaper.md` §5.2, INS-22).
+//! From references to what they stand for (`docs/wire.md` §5.2, INS-22).
 
 use std::collections::BTreeMap;
 

@@ -155,7 +155,7 @@ fn ins_22_targets_are_read_one_by_one_in_lists_and_in_maps() {
     reads(target_import(json!({"targetMap": {"red": "t-a"}})), &ROOT, map);
 }
 
-/// Better than `golden/target-list-ref-order`, where the order is that of hashed names.
+/// Better than `tests/golden/target-list-ref-order`, where the order is that of hashed names.
 #[test]
 fn lists_of_the_parent_are_read_in_the_order_of_their_indexes_and_of_this_job_only() {
     let in_list = |name: &str, index| TargetObject { index: Some(index), ..target(name) };
@@ -367,7 +367,7 @@ fn what_does_not_fit_the_blueprint_is_told() {
         bound(optional(definition("n", ImportKind::Target { target_type: other() }))),
         ImportFault::WrongSort { expected: "a target", found: "data" }
     );
-    // Recorded in `golden/schema-fail`.
+    // Recorded in `tests/golden/schema-fail`.
     let fault = bound(text("n"));
     assert_eq!(fault.reason(), "SchemaValidationFailed");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! How an installation or a sub-installation binds a blueprint (`landscaper.md` §5.3, §5.5).
+//! How an installation or a sub-installation binds a blueprint (`docs/wire.md` §5.3, §5.5).
 
 use std::collections::BTreeMap;
 
@@ -127,7 +127,7 @@ impl BoundNames<'_> {
         review.templates.extend(templates::of_mappings(of, [imports, exports], field));
     }
 
-    /// Whether its own rules hold (`landscaper.md` §3.8).
+    /// Whether its own rules hold (`docs/wire.md` §3.8).
     pub(super) fn rules(&self, review: &mut Review, mut spot: impl FnMut(&str) -> FilePosition) {
         if let Err(error) = binding::check(self.imports, self.exports) {
             review.say(Severity::Error, spot(&error.path), error.to_string());

@@ -64,7 +64,7 @@ fn faults_of_deploy_items_name_the_item() {
     assert_eq!(told(json!({"type": "t", "config": {}})), "deploy item \"\" (number 1) has no name; set it");
     assert_eq!(told(json!({"name": "a", "config": {}})), "deploy item \"a\" (number 1) has no type; set it");
     assert_eq!(told(json!({"name": "a", "type": "t"})), "deploy item \"a\" (number 1) has no config; set it");
-    // Recorded in `golden/timeout-invalid`.
+    // Recorded in `tests/golden/timeout-invalid`.
     assert_eq!(
         told(json!({"name": "a", "type": "t", "config": {}, "timeout": "abc"})),
         "deploy item \"a\": timeout \"abc\" is no length of time; write a number with a unit (ns, us, ms, s, m, h) such as 90s or 1h30m, or none"

@@ -1,4 +1,4 @@
-//! Blueprints that the original ran, from `golden/`.
+//! Blueprints that the original ran, from `tests/golden/`.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn execution(name: &str, template: &str) -> TemplateExecution {
     }
 }
 
-/// `golden/subinst-inline`: a static sub-installation with a blueprint of its own.
+/// `tests/golden/subinst-inline`: a static sub-installation with a blueprint of its own.
 #[test]
 fn sub_installations_written_out() {
     const INNER: &str = concat!(
@@ -99,7 +99,7 @@ fn sub_installations_written_out() {
     );
 }
 
-/// `golden/import-executions`: three executions in their order.
+/// `tests/golden/import-executions`: three executions in their order.
 #[test]
 fn import_executions() {
     let blueprint = parse(concat!(
@@ -149,7 +149,7 @@ fn import_executions() {
     assert_eq!(rendered("errors:\n- first problem\n- second problem\n"), three);
 }
 
-/// `golden/deployitem-chain` and `golden/timeout-none`: items as their templates rendered them.
+/// `tests/golden/deployitem-chain` and `tests/golden/timeout-none`: items as their templates rendered them.
 #[test]
 fn rendered_deploy_items() {
     let rendered = orangery_core::yaml::decode(concat!(
@@ -187,7 +187,7 @@ fn rendered_deploy_items() {
     assert_eq!(check_items(&items, &BTreeMap::new()), Ok(()));
 }
 
-/// `golden/target-list`: a list with the type in full, another with the shorthand.
+/// `tests/golden/target-list`: a list with the type in full, another with the shorthand.
 #[test]
 fn target_lists() {
     let list = |name: &str| ImportDefinition {
@@ -202,7 +202,7 @@ fn target_lists() {
     assert_eq!(blueprint.map(|blueprint| blueprint.imports), Ok(vec![list("clusters"), list("none")]));
 }
 
-/// Better than `golden/target-map-shorthand`, where a map does not get the prefix.
+/// Better than `tests/golden/target-map-shorthand`, where a map does not get the prefix.
 #[test]
 fn target_maps_by_shorthand() {
     let blueprint = parse("imports: [{name: clusters, type: targetMap, targetType: kubernetes-cluster}]");

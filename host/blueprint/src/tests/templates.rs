@@ -107,7 +107,7 @@ fn rules_over_all_templates_name_who_breaks_them() {
         check(&[importing("a", none.clone(), data_of("p"))]),
         TemplateError::ExportIsImport { name: "a".to_owned(), reference }
     );
-    // Recorded in `golden/subinst-unsatisfied-import`.
+    // Recorded in `tests/golden/subinst-unsatisfied-import`.
     assert_eq!(
         check(&[importing("a", data_of("gone"), none)]).to_string(),
         "the sub-installation \"a\" imports data gone, which neither the blueprint imports nor a sibling exports; known are: data p"

@@ -1,8 +1,8 @@
 //! `orangery reconcile`: starts a job at a root installation, and waits for its end if asked to.
 //!
 //! The request carries a token that the controller echoes in `status.lastHandledTrigger` when it starts the job, so that
-//! no verdict is ever taken from a job before it (`rules.md` §2). The token is the resource version that the request is
-//! made under: no other change of the object can have the same.
+//! no verdict is ever taken from a job before it (`docs/rules.md`, Conditions). The token is the resource version that
+//! the request is made under: no other change of the object can have the same.
 
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _, pin_mut};

@@ -68,7 +68,7 @@ fn short(item_type: &str) -> &str {
     item_type.rsplit('/').next().unwrap_or(item_type)
 }
 
-/// Targets that an installation hands down have a hash for a name (`landscaper.md` §2.4), which tells nobody anything.
+/// Targets that an installation hands down have a hash for a name (`docs/wire.md` §2.4), which tells nobody anything.
 fn abbreviated(target: &str) -> String {
     let is_hash = target.len() == 32 && target.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     if is_hash { cut(target, 9).0 } else { target.to_owned() }

@@ -173,7 +173,7 @@ impl Reconciliation {
     }
 }
 
-/// Whether the item asks to be left alone while it is as it was when it succeeded (`landscaper.md` §3.6).
+/// Whether the item asks to be left alone while it is as it was when it succeeded (`docs/wire.md` §3.6).
 fn is_unchanged(item: &DeployItem) -> bool {
     let status = item.status.as_ref();
     item.spec.update_on_change_only

@@ -26,7 +26,7 @@ mod exports;
 pub(super) mod proposal_cache;
 pub(super) mod provider_status;
 
-/// Errors that an item remembers (`landscaper.md` §3.3).
+/// Errors that an item remembers (`docs/wire.md` §3.3).
 const ERRORS: usize = 5;
 
 /// Writes the status of one item in one job.
@@ -209,7 +209,7 @@ fn is_current(host: &ControllerContext, item: &DeployItem, job: &str) -> bool {
     })
 }
 
-/// `firstError` and `lastErrors` (`landscaper.md` §3.3); the same error again is the same error.
+/// `firstError` and `lastErrors` (`docs/wire.md` §3.3); the same error again is the same error.
 fn remember(status: &mut DeployItemStatus, failure: &Failure) {
     let Some(error) = status.last_error.clone() else { return };
     status.first_error.get_or_insert_with(|| error.clone());

@@ -67,7 +67,7 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
     })
 }
 
-/// `operation: test-reconcile`: a job without an Execution (`landscaper.md` §2.1).
+/// `operation: test-reconcile`: a job without an Execution (`docs/wire.md` §2.1).
 async fn start_test(host: &ControllerContext, item: &DeployItem, now: &Time) -> Step<NextCall> {
     let writer = host.writer(&host.stores.deploy_items);
     let mut triggered = item.clone();

@@ -1,5 +1,5 @@
 //! Targets that name a service account of this cluster where others have a kubeconfig: `selfConfig` for this cluster, and
-//! `oidcConfig` for a cluster that trusts this one (`landscaper.md` §1.4).
+//! `oidcConfig` for a cluster that trusts this one (`docs/wire.md` §1.4).
 
 use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},

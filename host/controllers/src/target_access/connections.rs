@@ -1,4 +1,5 @@
-//! The clusters that an object reaches: its target, other targets of its namespace, and the host's own (`landscaper.md` §1.4).
+//! The clusters that an object reaches: its target, other targets of its namespace, and the host's own (`docs/wire.md`
+//! §1.4).
 
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ impl TargetConnections {
         Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose }
     }
 
-    /// An item whose target does not exist fails at once (`landscaper.md` §3.5); one without a target is not asked.
+    /// An item whose target does not exist fails at once (`docs/wire.md` §3.5); one without a target is not asked.
     pub(crate) async fn exist(&self) -> Step<()> {
         match &self.own {
             Some(name) => self.targets().target(name).await.map(drop),

@@ -62,8 +62,8 @@ impl Schedule {
     /// The usual interval after a success.
     pub const AFTER_SUCCESS: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// Reads a schedule. An expression wins over an interval (`landscaper.md` §3.4); without both it is the usual one, as
-    /// for an interval of zero. Times are UTC unless the expression begins with `TZ=Area/City`.
+    /// Reads a schedule. An expression wins over an interval (`docs/wire.md` §3.4); without both it is the usual one,
+    /// as for an interval of zero. Times are UTC unless the expression begins with `TZ=Area/City`.
     ///
     /// # Errors
     /// [`ScheduleError`]

@@ -1,4 +1,4 @@
-//! The phases of a DeployItem (`landscaper.md` §3.2).
+//! The phases of a DeployItem (`docs/wire.md` §3.2).
 
 use crate::phase::phases;
 

@@ -88,7 +88,7 @@ fn failed(operation: &str, reason: &str, peers: &[&Peer]) -> Failure {
     Failure { operation: operation.to_owned(), reason: reason.to_owned(), message: causes.join("; "), codes }
 }
 
-/// `Init`: may it begin, as far as its predecessors are concerned? (INS-21, `landscaper.md` §5.7)
+/// `Init`: may it begin, as far as its predecessors are concerned? (INS-21, `docs/wire.md` §5.7)
 ///
 /// A root waits until a predecessor has neither a running job nor a pending request, a child until its sibling has
 /// finished this very job. A predecessor that has not succeeded then fails the Installation; one that is to go fails it at
@@ -228,7 +228,7 @@ pub struct Existing {
     pub deleting: bool,
 }
 
-/// What `Init` does with the sub-installations (INS-24, INS-25, `landscaper.md` §5.8).
+/// What `Init` does with the sub-installations (INS-24, INS-25, `docs/wire.md` §5.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subinstallations {
     /// Templates without an object.

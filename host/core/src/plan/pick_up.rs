@@ -1,4 +1,4 @@
-//! How long an item waits for a deployer of somebody else (`landscaper.md` §3.5).
+//! How long an item waits for a deployer of somebody else (`docs/wire.md` §3.5).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The settings of the one engine (`wasm-host.md` §5.3, `go-engines.md`).
+//! The settings of the one engine (`docs/sandbox.md`).
 
 use std::num::NonZeroUsize;
 
@@ -10,7 +10,7 @@ use crate::{
     error::Error,
 };
 
-/// Enough for Helm's 1,000 nested templates (`go-engines.md`, pitfall 6).
+/// Enough for Helm's 1,000 nested templates (`plugins/go/README.md`, pitfall 6).
 const WASM_STACK: usize = 2 << 20;
 /// The stack of a call: the guest's, and what host functions need above it.
 const FIBER_STACK: usize = 3 << 20;
@@ -34,7 +34,7 @@ pub(crate) fn settings() -> Config {
         .wasm_relaxed_simd(false)
         .wasm_custom_page_sizes(false)
         .wasm_wide_arithmetic(false)
-        // Off, 48.0.8 panics while it compiles nested components (`wasm-host.md` §5.3).
+        // Off, 48.0.8 panics while it compiles nested components (`docs/sandbox.md`).
         .wasm_multi_memory(true)
         .wasm_extended_const(true)
         .max_wasm_stack(WASM_STACK)

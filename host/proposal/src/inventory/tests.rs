@@ -31,7 +31,7 @@ fn write(owned: Ownership, how: Write) -> ObjectWrite {
     }
 }
 
-/// `golden/manifest-policies`.
+/// `tests/golden/manifest-policies`.
 #[test]
 fn the_wire_form_is_that_of_landscaper() {
     let wire = json!([

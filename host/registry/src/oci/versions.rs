@@ -1,5 +1,5 @@
 //! Component versions as OCI artifacts: which repository and tag has one, and the descriptor in its first layer
-//! (`landscaper.md` §10).
+//! (`docs/wire.md` §10).
 
 use std::{io::Read, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Blueprints that belong to a component version (`landscaper.md` §4.8, §5.8).
+//! Blueprints that belong to a component version (`docs/wire.md` §4.8, §5.8).
 
 use orangery_core::error::Fault;
 use orangery_ocm::{

@@ -1,4 +1,4 @@
-//! What executions keep (`landscaper.md` §4.7).
+//! What executions keep (`docs/wire.md` §4.7).
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn an_execution_gets_what_it_kept_and_only_that() {
     assert_eq!(states, [Some(json!({"count": 1})), None]);
 }
 
-/// The bytes are recorded in `golden/state` and `golden/spiff-execution`.
+/// The bytes are recorded in `tests/golden/state` and `tests/golden/spiff-execution`.
 #[test]
 fn a_text_keeps_its_field_state_and_a_document_what_the_component_answers() {
     let text = deploy("one", "Echo", "{state: {count: 2, a: x}, deployItems: []}");

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use wasmi::{Caller, Error, Extern, ExternType, Linker, Memory, Module, Val, errors::LinkerError};
 
 const PREVIEW_1: &str = "wasi_snapshot_preview1";
-/// Some libraries panic without a name of their program (`go-engines.md`, pitfall 1).
+/// Some libraries panic without a name of their program (`plugins/go/README.md`, pitfall 1).
 const ARGUMENT: &[u8] = b"engine\0";
 /// Go takes a clock at zero for a broken one.
 const NANOSECONDS: u64 = 1;

@@ -78,7 +78,7 @@ async fn items_start_after_those_they_depend_on_and_are_deleted_before_them() {
     check_order(&history.until_now().await, "gone", &EDGES.map(|(first, second)| (second, first)));
 }
 
-/// What the recordings of Landscaper show for one installation with one item, `golden/hello-manifest`.
+/// What the recordings of Landscaper show for one installation with one item, `tests/golden/hello-manifest`.
 const RECORDED: [(&str, &[&str]); 3] = [
     (
         "Installation",

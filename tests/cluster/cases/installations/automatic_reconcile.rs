@@ -1,4 +1,4 @@
-//! Jobs that start by themselves (`landscaper.md` §3.4), with a deployer that fails when it is told to.
+//! Jobs that start by themselves (`docs/wire.md` §3.4), with a deployer that fails when it is told to.
 
 use orangery_tests::{
     external_deployer::ExternalDeployer,

@@ -1,4 +1,4 @@
-//! `configurations.helmChartRepoCredentials` as it is written (`landscaper.md` §8.2).
+//! `configurations.helmChartRepoCredentials` as it is written (`docs/wire.md` §8.2).
 
 use orangery_core::lenient;
 use serde::Deserialize;

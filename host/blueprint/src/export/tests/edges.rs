@@ -1,4 +1,4 @@
-//! Edges of `landscaper.md` §5.5: order, lenient forms, and what several faults tell first.
+//! Edges of `docs/wire.md` §5.5: order, lenient forms, and what several faults tell first.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Installations that the original ran, from `golden/`: what is read, bound, kept and exported, name by name and hash by
-//! hash.
+//! Installations that the original ran, from `tests/golden/`: what is read, bound, kept and exported, name by name and
+//! hash by hash.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ fn run(blueprint: &str, imports: Value, mapped: Value, scope: &RecordWriter<'_>,
     Run { imported, values, kept, blueprint, files }
 }
 
-/// `golden/data-mappings`
+/// `tests/golden/data-mappings`
 #[test]
 fn data_mappings() {
     let scope = root("m");
@@ -141,7 +141,7 @@ fn data_mappings() {
     );
 }
 
-/// `golden/target-list`
+/// `tests/golden/target-list`
 #[test]
 fn target_list() {
     let namespace = Namespace { targets: named(["t-a", "t-b", "t-c"]), ..Namespace::default() };
@@ -178,7 +178,7 @@ fn target_list() {
     assert_eq!(kubeconfigs, [json!("t-b"), json!("t-a"), json!("t-c")]);
 }
 
-/// `golden/target-list-ref-order`: the hash of the child is that of the root, and the order is better.
+/// `tests/golden/target-list-ref-order`: the hash of the child is that of the root, and the order is better.
 #[test]
 fn target_list_of_the_parent() {
     let at = |name: &str, index: usize| TargetObject { index: Some(index), ..target(name) };
@@ -197,7 +197,7 @@ fn target_list_of_the_parent() {
     assert_eq!(names, [json!("first"), json!("second"), json!("third")]);
 }
 
-/// `golden/import-executions`: bindings join the imports; only what the blueprint defines is kept.
+/// `tests/golden/import-executions`: bindings join the imports; only what the blueprint defines is kept.
 #[test]
 fn import_executions() {
     let namespace = Namespace { data: BTreeMap::from([("a", data(json!("A")))]), ..Namespace::default() };
@@ -217,7 +217,7 @@ fn import_executions() {
     );
 }
 
-/// `golden/hello-manifest`
+/// `tests/golden/hello-manifest`
 #[test]
 fn hello_manifest() {
     let namespace = Namespace { targets: named(["my-cluster"]), ..Namespace::default() };
@@ -234,7 +234,8 @@ fn hello_manifest() {
     assert_eq!(names, ["7ziogpow4xbchhkm45r7f6twabhsgmhc"]);
 }
 
-/// `golden/subinst-inline`: the child reads the copy that its parent keeps, and exports into the parent's context.
+/// `tests/golden/subinst-inline`: the child reads the copy that its parent keeps, and exports into the parent's
+/// context.
 #[test]
 fn sub_installation() {
     let copy = TargetObject { owner: Some("root".to_owned()), ..target("copy") };

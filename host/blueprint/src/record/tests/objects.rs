@@ -1,4 +1,4 @@
-//! The objects of `landscaper.md` §2.2: names, contexts and hashes for every purpose and place.
+//! The objects of `docs/wire.md` §2.2: names, contexts and hashes for every purpose and place.
 
 use proptest::{collection, prelude::*};
 

@@ -1,4 +1,4 @@
-//! Edges of `landscaper.md` §4.8: nested references, fragments, formats, and how many faults are told.
+//! Edges of `docs/wire.md` §4.8: nested references, fragments, formats, and how many faults are told.
 
 use super::*;
 

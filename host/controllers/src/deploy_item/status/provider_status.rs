@@ -80,7 +80,7 @@ pub(in crate::deploy_item) fn write(state: &ItemState) -> Option<Value> {
 mod tests {
     use super::*;
 
-    /// `golden/hello-manifest`.
+    /// `tests/golden/hello-manifest`.
     fn recorded() -> Value {
         json!({
             "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2",

@@ -1,4 +1,4 @@
-//! Items of external deployers: nothing is done to them, but one that nobody begins ends its job (`landscaper.md` §3.5).
+//! Items of external deployers: nothing is done to them, but one that nobody begins ends its job (`docs/wire.md` §3.5).
 
 use std::time::Duration;
 

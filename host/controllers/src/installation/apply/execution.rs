@@ -23,7 +23,7 @@ use crate::object::{add_finalizer, controller_reference};
 
 impl Reconciliation<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
-    /// items with it (`golden/zero-items-after-update`).
+    /// items with it (`tests/golden/zero-items-after-update`).
     pub(in crate::installation) async fn ensure_execution(
         &mut self,
         blueprint: &Blueprint,

@@ -198,7 +198,7 @@ mod tests {
         Names::of("st", &StateKey { list, execution: "default".to_owned() }, &blueprint)
     }
 
-    /// The first name is recorded in `golden/state`.
+    /// The first name is recorded in `tests/golden/state`.
     #[test]
     fn a_sub_installation_execution_is_parted_from_the_deploy_execution_of_its_name_only() {
         let shared = || "ohp56oascnzo6ntsmtjn6dgfgwqd6ez2".to_owned();

@@ -1,4 +1,4 @@
-//! The rules of `landscaper.md` §9 at their boundaries.
+//! The rules of `docs/wire.md` §9 at their boundaries.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! `configurations.helmChartRepoCredentials` of a Context: credentials of classic chart repositories (`landscaper.md` §8.2).
+//! `configurations.helmChartRepoCredentials` of a Context: credentials of classic chart repositories (`docs/wire.md`
+//! §8.2).
 //!
 //! An entry is for the addresses that begin with its own: for the index, and for the charts that the index names. The
 //! original gives every entry to every repository; that is not repeated.
