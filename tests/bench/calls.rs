@@ -116,7 +116,7 @@ async fn render(plugins: &PluginSet) {
 
 /// Renders one execution.
 pub(crate) async fn execute(plugins: &PluginSet, engine: &str, template: &str, inputs: Value) {
-    let renderer = plugins.renderer(engine).expect("a built-in component renders the type");
+    let template_engine = plugins.template_engine(engine).expect("a built-in component renders the type");
     let request = RenderRequest {
         execution: ExecutionKind::Deploy,
         name: "default".to_owned(),
@@ -125,5 +125,5 @@ pub(crate) async fn execute(plugins: &PluginSet, engine: &str, template: &str, i
         inputs,
         state: None,
     };
-    renderer.render(&request, &TemplateContext::of_files(Arc::new(Empty))).await.expect("the template is right");
+    template_engine.render(&request, &TemplateContext::of_files(Arc::new(Empty))).await.expect("the template is right");
 }

@@ -5,9 +5,9 @@
 
 mod calls;
 mod charts;
-mod conditions;
 mod engines;
 mod figures;
+mod gates;
 mod latency;
 mod load;
 mod place;
@@ -85,9 +85,9 @@ async fn measure(arguments: &Arguments) {
                 latency::wake_up(&place, &mut figures).await;
             }
             Part::Conditions => {
-                conditions::classify(&mut figures);
-                conditions::wake_up(&place, &mut figures).await;
-                conditions::watches(&place, &mut figures).await;
+                gates::classify(&mut figures);
+                gates::wake_up(&place, &mut figures).await;
+                gates::watches(&place, &mut figures).await;
             }
             Part::Triples => {
                 let mut costs = Vec::new();

@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use orangery_blueprint::gate::{
-    self, Answered, ConditionScope, Definition, GateExpression, GateExpressions, GateRecord, NamedObject, Test,
+    self, ConditionScope, Definition, GateExpression, GateExpressions, GateRecord, GateResult, NamedObject, Test,
 };
 use orangery_core::{
     dag::{Dag, Direction},
@@ -28,7 +28,7 @@ use orangery_core::{
     phase::{execution::Execution, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemState, ObjectState},
     step::Halt,
-    workflow::{Answer, Point, WorkflowPolicy},
+    workflow::{Answer, GateKind, WorkflowPolicy},
 };
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ use crate::{
 struct Item {
     name: String,
     after: Vec<String>,
-    gates: BTreeMap<Point, GateExpression>,
+    gates: BTreeMap<GateKind, GateExpression>,
     keep: bool,
     timeout: Option<Duration>,
     /// The object, and one of it that is being deleted.
@@ -50,12 +50,12 @@ struct Item {
     going: Option<ObjectState>,
     exports: Value,
     /// What its gate expressions answered in this job.
-    records: BTreeMap<Point, GateRecord>,
+    records: BTreeMap<GateKind, GateRecord>,
 }
 
 impl Item {
     fn conditions(&self) -> GateExpressions {
-        GateExpressions::of(self.gates.iter().map(|(point, gate)| (*point, Some(gate.clone()))))
+        GateExpressions::of(self.gates.iter().map(|(kind, gate)| (*kind, Some(gate.clone()))))
     }
 
     fn depends_on(&self) -> Vec<&str> {
@@ -75,7 +75,7 @@ struct GatedExecution {
     job: Job,
     policy: WorkflowPolicy,
     /// Gate expressions that are not waited for any longer in this look.
-    given_up: BTreeMap<String, (Point, Failure)>,
+    given_up: BTreeMap<String, (GateKind, Failure)>,
     /// The time until the first one is given up.
     left: Option<Duration>,
     /// A cluster that could not be asked in this look.
@@ -89,10 +89,10 @@ impl Player for GatedExecution {
                 let after = rest.iter().skip(1).map(|name| (*name).to_owned()).collect();
                 self.items.push(Item { name: (*name).to_owned(), after, ..Item::default() });
             }
-            ["gate", name, point, gate @ ..] => {
-                let point = Point::named(point).expect("a gate of this name");
+            ["gate", name, kind, gate @ ..] => {
+                let kind = GateKind::named(kind).expect("a gate of this name");
                 let gate = gate_of(gate);
-                drop(self.item(name).gates.insert(point, gate));
+                drop(self.item(name).gates.insert(kind, gate));
             }
             ["keep", name] => self.item(name).keep = true,
             ["timeout", name, seconds] => self.item(name).timeout = Some(Duration::from_secs(number(seconds))),
@@ -219,7 +219,7 @@ impl GatedExecution {
     fn states(&self) -> Vec<ItemState<'_>> {
         let (late, direction) = (self.late(), self.direction());
         let takes_part = |item: &&Item| {
-            let waits = item.gates.contains_key(&Point::Deleted) && !item.keep;
+            let waits = item.gates.contains_key(&GateKind::Deleted) && !item.keep;
             direction == Direction::Forward || item.object.is_some() || waits
         };
         let is_late = |item: &Item| direction == Direction::Forward && late.contains(&item.name);
@@ -233,7 +233,7 @@ impl GatedExecution {
             answers.deleted = Answer::Met;
         }
         let never_made = late && item.object.is_none() && item.going.is_none();
-        let stopped = (never_made && self.interrupted).then(|| (Point::When, interrupted()));
+        let stopped = (never_made && self.interrupted).then(|| (GateKind::When, interrupted()));
         ItemState {
             going: item.going.clone(),
             keep: item.keep,
@@ -292,8 +292,8 @@ impl GatedExecution {
         let dag = Dag::unchecked(edges).expect("the names of items are unique");
         for item in &self.items {
             let around = ConditionScope { imports: None, predecessors: Some(dag.all_before(&item.name)) };
-            gate::check_all(&item.conditions(), &around).map_err(|(point, why)| {
-                let message = format!("deploy item {:?}: {point}: {why}", item.name);
+            gate::check_all(&item.conditions(), &around).map_err(|(kind, why)| {
+                let message = format!("deploy item {:?}: {kind}: {why}", item.name);
                 Halt::Stall(Failure::new("CheckConditions", "InvalidCondition", message))
             })?;
         }
@@ -303,48 +303,48 @@ impl GatedExecution {
     /// Asks what holds items up, until nothing more is to be asked; each gate expression once in a look.
     fn ask_all(&mut self, report: &mut Report) {
         self.given_up.clear();
-        let mut asked: Vec<(String, Point)> = Vec::new();
+        let mut asked: Vec<(String, GateKind)> = Vec::new();
         loop {
             let states = self.states();
             let asks = plan::asks(&states, &self.job.id, self.direction(), self.policy);
-            let asks: Vec<(String, Point)> = asks.into_iter().map(|(name, point)| (name.to_owned(), point)).collect();
+            let asks: Vec<(String, GateKind)> = asks.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect();
             drop(states);
-            let open: Vec<(String, Point)> = asks.into_iter().filter(|ask| !asked.contains(ask)).collect();
+            let open: Vec<(String, GateKind)> = asks.into_iter().filter(|ask| !asked.contains(ask)).collect();
             if open.is_empty() {
                 break;
             }
-            for (name, point) in open {
-                self.ask(&name, point, report);
-                asked.push((name, point));
+            for (name, kind) in open {
+                self.ask(&name, kind, report);
+                asked.push((name, kind));
             }
         }
     }
 
-    fn ask(&mut self, name: &str, point: Point, report: &mut Report) {
+    fn ask(&mut self, name: &str, kind: GateKind, report: &mut Report) {
         if self.interrupted {
-            report.line(&format!("  gate {name}/{point}: interrupted"));
-            drop(self.given_up.insert(name.to_owned(), (point, interrupted())));
+            report.line(&format!("  gate {name}/{kind}: interrupted"));
+            drop(self.given_up.insert(name.to_owned(), (kind, interrupted())));
             return;
         }
-        let gate = self.item(name).gates.get(&point).cloned().expect("the gate that is asked");
+        let gate = self.item(name).gates.get(&kind).cloned().expect("the gate that is asked");
         let answered = self.answer(&gate, name);
         let (now, silent) = (self.now, self.unreachable && gate.looks_at_clusters());
         if silent {
             self.unanswered = Some(Failure::new("AskCondition", answered.reason.clone(), answered.message.clone()));
         }
-        report.line(&format!("  gate {name}/{point}: {:?} {}: {}", answered.answer, answered.reason, answered.message));
+        report.line(&format!("  gate {name}/{kind}: {:?} {}: {}", answered.answer, answered.reason, answered.message));
         let item = self.item(name);
         let limit = item.timeout;
-        let record = GateRecord::following(item.records.get(&point), answered, now);
+        let record = GateRecord::following(item.records.get(&kind), answered, now);
         let whose = format!("deploy item {name}");
-        let given_up = gate::given_up(&whose, point, &record, gate.looks_at_clusters(), limit, now);
-        let is_open = !gate::is_settled(point, &record);
+        let given_up = gate::given_up(&whose, kind, &record, gate.looks_at_clusters(), limit, now);
+        let is_open = !gate::is_settled(kind, &record);
         let asked = record.asked;
-        drop(item.records.insert(point, record));
+        drop(item.records.insert(kind, record));
         match (given_up, limit) {
             (Some(failure), _) => {
                 self.unanswered = None;
-                drop(self.given_up.insert(name.to_owned(), (point, failure)));
+                drop(self.given_up.insert(name.to_owned(), (kind, failure)));
             }
             (None, Some(limit)) if is_open => {
                 let passed = Duration::try_from(now.duration_since(asked)).unwrap_or_default();
@@ -355,9 +355,9 @@ impl GatedExecution {
         }
     }
 
-    fn answer(&self, gate: &GateExpression, name: &str) -> Answered {
+    fn answer(&self, gate: &GateExpression, name: &str) -> GateResult {
         if self.unreachable && gate.looks_at_clusters() {
-            return Answered::unknown("ClusterUnreachable", "the cluster does not answer");
+            return GateResult::unknown("ClusterUnreachable", "the cluster does not answer");
         }
         match gate.test().expect("the gate asks one thing") {
             Test::Expression(source) => {

@@ -40,7 +40,7 @@ impl Files for Blueprint {
     }
 }
 
-fn surroundings(files: &[(&str, &str)]) -> TemplateContext {
+fn context(files: &[(&str, &str)]) -> TemplateContext {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
     TemplateContext::of_files(Arc::new(Blueprint(files.collect())))
 }
@@ -87,7 +87,7 @@ fn request(template: &str, inputs: Value) -> RenderRequest {
 }
 
 async fn render(engine: &Plugin, template: &str, inputs: Value) -> Result<Rendered, RenderFailure> {
-    engine.render(&request(template, inputs), &surroundings(&[])).await.unwrap()
+    engine.render(&request(template, inputs), &context(&[])).await.unwrap()
 }
 
 fn text(rendered: Result<Rendered, RenderFailure>) -> String {
@@ -116,8 +116,8 @@ async fn every_case_of_the_engines_answers_through_the_sandbox_as_recorded() {
     for name in ["gotemplate", "spiff"] {
         let Some(engine) = engine(name) else { continue };
         let mut checked = 0;
-        for Case { folder, request, surroundings, recorded } in cases(name, "cases") {
-            let answer = match engine.render(&request, &surroundings).await.unwrap() {
+        for Case { folder, request, context, recorded } in cases(name, "cases") {
+            let answer = match engine.render(&request, &context).await.unwrap() {
                 Ok(rendered) => json!({"rendered": rendered}),
                 Err(failure) => json!({"failure": failure}),
             };
@@ -138,9 +138,9 @@ async fn every_case_of_the_engines_answers_through_the_sandbox_as_recorded() {
 async fn every_check_of_the_engines_answers_through_the_sandbox_as_recorded() {
     for name in ["gotemplate", "spiff"] {
         let Some(engine) = engine(name) else { continue };
-        for Case { folder, request, surroundings, recorded } in cases(name, "checks") {
+        for Case { folder, request, context, recorded } in cases(name, "checks") {
             let expected: Findings = serde_json::from_value(recorded["findings"].clone()).unwrap();
-            let found = engine.check(&request, &surroundings).await.unwrap();
+            let found = engine.check(&request, &context).await.unwrap();
             assert_eq!(found, Some(expected), "{}", folder.display());
         }
     }
@@ -150,7 +150,7 @@ async fn every_check_of_the_engines_answers_through_the_sandbox_as_recorded() {
 struct Case {
     folder: PathBuf,
     request: RenderRequest,
-    surroundings: TemplateContext,
+    context: TemplateContext,
     recorded: Value,
 }
 
@@ -165,7 +165,7 @@ fn cases(engine: &str, sort: &str) -> Vec<Case> {
         let files = asked.get("files").cloned().unwrap_or_else(|| json!({}));
         let files: BTreeMap<String, String> = serde_json::from_value(files).unwrap();
         let request = serde_json::from_value(asked["request"].clone()).unwrap();
-        Case { folder, request, surroundings: TemplateContext::of_files(Arc::new(Blueprint(files))), recorded }
+        Case { folder, request, context: TemplateContext::of_files(Arc::new(Blueprint(files))), recorded }
     };
     folders.into_iter().map(case).collect()
 }
@@ -210,7 +210,7 @@ async fn bombs_of_templates_end_with_their_limit_and_neighbours_notice_nothing()
         (&spiff, "a: (( sum[[1..100000]|0|s,x|->s + x] ))\nb: (( map[[1..10000000]|x|->x] ))\n", BudgetLimit::Memory),
     ] {
         let bomb = request(template, json!({"imports": {}}));
-        let error = ended(engine.render(&bomb, &surroundings(&[])).await);
+        let error = ended(engine.render(&bomb, &context(&[])).await);
         let Error::Limit { limit: met, .. } = &*error else { panic!("{template}: {error:?}") };
         assert!(*met == limit || *met == BudgetLimit::Cpu, "{template}: {error}");
         assert_eq!(plan(&victim).await.unwrap().unwrap(), expected);
@@ -221,12 +221,12 @@ async fn bombs_of_templates_end_with_their_limit_and_neighbours_notice_nothing()
 #[tokio::test]
 async fn recursion_ends_with_one_error() {
     let Some(gotemplate) = engine("gotemplate") else { return };
-    let surroundings = surroundings(&[("loop.tpl", "{{ include \"loop.tpl\" . }}")]);
+    let context = context(&[("loop.tpl", "{{ include \"loop.tpl\" . }}")]);
     let own = request("{{ include \"loop.tpl\" . }}", json!({"imports": {}}));
-    let failure = gotemplate.render(&own, &surroundings).await.unwrap().unwrap_err();
+    let failure = gotemplate.render(&own, &context).await.unwrap().unwrap_err();
     assert!(failure.message.contains("nested reference"), "{failure:?}");
     let itself = request("{{ template \"execution\" . }}", json!({"imports": {}}));
-    let failure = gotemplate.render(&itself, &surroundings).await.unwrap().unwrap_err();
+    let failure = gotemplate.render(&itself, &context).await.unwrap().unwrap_err();
     assert!(failure.message.contains("exceeded maximum template depth"), "{failure:?}");
 }
 
@@ -235,7 +235,7 @@ async fn what_a_build_lacks_is_one_sentence_when_it_is_used() {
     let builtin = orangery_builtin::components().iter().find(|builtin| builtin.name == "spiff").unwrap();
     let sentence = "the template type Spiff is not part of this build: this machine has no Go; install Go 1.26 or later and build again";
     let registered = Registered::builtin("spiff", builtin.registration, Err(sentence)).unwrap();
-    let error = ended(Plugin::new(registered, shared()).render(&request("a: 1", json!({})), &surroundings(&[])).await);
+    let error = ended(Plugin::new(registered, shared()).render(&request("a: 1", json!({})), &context(&[])).await);
     assert_eq!(error.to_string(), format!("{sentence}, or register the component with `--plugins`"));
 }
 
@@ -252,7 +252,7 @@ fn bomb_of_anchors() -> String {
 /// What came of a template: its output, its failure, or the host's sentence.
 async fn came_of(engine: &Plugin, template: &str, inputs: Value) -> String {
     let asked = request(template, inputs);
-    match engine.render(&asked, &surroundings(&[])).await {
+    match engine.render(&asked, &context(&[])).await {
         Ok(Ok(Rendered { output: Output::Text(text), .. })) => text,
         Ok(Ok(Rendered { output: Output::Document(document), .. })) => document.to_string(),
         Ok(Err(failure)) => {
@@ -319,7 +319,7 @@ async fn bad_yaml_in_spiff_is_one_error_with_its_place() {
 async fn an_output_above_its_limit_is_one_error_that_names_the_limit() {
     let Some(gotemplate) = builtin_in(shared(), "gotemplate", &json!({"outputBytes": 1000})) else { return };
     let too_long = request("{{ repeat 1001 \"x\" }}", json!({}));
-    let error = ended(gotemplate.render(&too_long, &surroundings(&[])).await);
+    let error = ended(gotemplate.render(&too_long, &context(&[])).await);
     let told = "the call was stopped: it needs more than 1000 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be";
     assert_eq!(error.to_string(), told);
     assert_eq!(came_of(&gotemplate, "{{ repeat 1000 \"x\" }}", json!({})).await, "x".repeat(1000));
@@ -328,12 +328,12 @@ async fn an_output_above_its_limit_is_one_error_that_names_the_limit() {
 #[tokio::test]
 async fn includes_may_nest_a_hundred_deep() {
     let Some(gotemplate) = engine("gotemplate") else { return };
-    let surroundings = surroundings(&[(
+    let context = context(&[(
         "down.tpl",
         "{{ if gt (int .) 1 }}{{ include \"down.tpl\" (sub (int .) 1) }}{{ else }}end{{ end }}",
     )]);
     let asked = |depth: u32| request(&format!("{{{{ include \"down.tpl\" {depth} }}}}"), json!({"imports": {}}));
-    assert_eq!(text(gotemplate.render(&asked(100), &surroundings).await.unwrap()), "end");
-    let failure = gotemplate.render(&asked(200), &surroundings).await.unwrap().unwrap_err();
+    assert_eq!(text(gotemplate.render(&asked(100), &context).await.unwrap()), "end");
+    let failure = gotemplate.render(&asked(200), &context).await.unwrap().unwrap_err();
     assert!(failure.message.contains("nested reference name: down.tpl"), "{}", failure.message);
 }

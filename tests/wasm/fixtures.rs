@@ -60,7 +60,7 @@ pub(crate) fn registered(name: &str, bytes: Vec<u8>, claim: Value, limits: Value
     .map(|mut registration: Registration| {
         registration.spec.deployer = serde_json::from_value(claim["deployer"].clone()).unwrap();
         registration.spec.template = serde_json::from_value(claim["template"].clone()).unwrap();
-        registration.spec.condition = serde_json::from_value(claim["condition"].clone()).unwrap();
+        registration.spec.gate = serde_json::from_value(claim["gate"].clone()).unwrap();
         registration
     })
     .unwrap();

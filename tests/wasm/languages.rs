@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::{
     fixtures::sandbox,
-    surroundings::{OneFile, request},
+    template_context::{OneFile, request},
 };
 
 fn tmp() -> PathBuf {
@@ -33,7 +33,7 @@ async fn check(component: Vec<u8>) {
     let request =
         RenderRequest { inputs: json!({"imports": {"trees": trees}}), file: Some("render.wasm".into()), ..request("") };
     let around = |path| TemplateContext::of_files(Arc::new(OneFile(path, b"autumn\n".to_vec())));
-    let engine = set.own_renderer("render.wasm", component);
+    let engine = set.bundled_engine("render.wasm", component);
     let rendered = engine.render(&request, &around("season.txt")).await.unwrap();
     let item = own_template::item(json!({"import": "cluster"}));
     assert_eq!(rendered.output, Output::Document(json!({"deployItems": [item]})));

@@ -3,9 +3,9 @@
 //! Each test names its guest; `tidy` fails where a guest has no test.
 
 #[cfg(test)]
-mod charts;
+mod bundled;
 #[cfg(test)]
-mod conditions;
+mod charts;
 #[cfg(test)]
 mod crashes;
 #[cfg(test)]
@@ -14,6 +14,8 @@ mod deployed_tests;
 mod engines;
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod gates;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
@@ -27,6 +29,4 @@ mod malformed_components;
 #[cfg(test)]
 mod neighbours;
 #[cfg(test)]
-mod own;
-#[cfg(test)]
-mod surroundings;
+mod template_context;

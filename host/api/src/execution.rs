@@ -1,6 +1,6 @@
 //! Execution (`docs/wire.md` §1.2).
 
-mod conditions;
+mod gates;
 mod items;
 
 use std::{collections::BTreeMap, num::NonZeroU32};
@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use crate::execution::conditions::{condition_schema, read_answers, write_answers};
+pub(crate) use crate::execution::gates::{condition_schema, read_answers, write_answers};
 pub use crate::execution::{
-    conditions::{ConditionSpec, ItemCondition, ItemStatus, Records, records, write_records},
+    gates::{ConditionSpec, ItemCondition, ItemStatus, Records, records, write_records},
     items::{DeployItemTemplate, ItemsError},
 };
 use crate::{
@@ -68,7 +68,7 @@ pub struct ExecutionSpec {
     pub imports: BTreeMap<String, Value>,
     /// The names of the Targets that conditions of the items look at. Not in the original.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub condition_targets: Vec<String>,
+    pub gate_targets: Vec<String>,
     /// The plain list. The compressed one wins where both stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deploy_items: Vec<DeployItemTemplate>,

@@ -181,7 +181,7 @@ impl Cluster {
         if answer.get("kind") == Some(&json!("Status")) {
             return Ok(Deletion::Gone);
         }
-        self.watches.absorb(resource, &answer);
+        self.watches.upsert(resource, &answer);
         Ok(Deletion::Pending(Box::new(answer)))
     }
 
@@ -243,7 +243,7 @@ impl Cluster {
     /// Tells whoever watches the kind what a write has answered, so that nobody judges by an older version.
     fn written(&self, resource: &ApiResource, key: &ObjectKey, answer: Result<Value, Error>) -> Result<Value, Error> {
         let answer = answer?;
-        self.watches.absorb(resource, &answer);
+        self.watches.upsert(resource, &answer);
         if orangery_proposal::inventory::is_definition(key) {
             self.kinds.forget_all();
         }

@@ -97,7 +97,7 @@ impl<'a> Executor<'a> {
         let recovers_until = state.progress.as_ref().and_then(|progress| progress.recovers_until);
         let (entrance, step, since, planned) = match state.progress.take() {
             None => (Entrance::FirstCall, ExecutionStep::Stage(Position::default()), now, BTreeSet::new()),
-            Some(progress) => match next(proposal, &progress.step, ExecutionEvent::Answered) {
+            Some(progress) => match next(proposal, &progress.step, ExecutionEvent::GateResult) {
                 ExecutionTransition::Continue(step) => (Entrance::NextCall, step, now, progress.planned),
                 ExecutionTransition::Finish
                 | ExecutionTransition::Fail(_)

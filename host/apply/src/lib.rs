@@ -6,7 +6,7 @@
 //! - [`ClusterPool`]: clusters by the digest of their kubeconfig; [`ClusterSet`]: those of one deploy item, also the
 //!   port through which its component reads.
 //! - [`ObjectWatcher`]: watches on single objects, for those that depend on them without deploying them.
-//! - [`mint`]: credentials of a cluster for templates that ask for them.
+//! - [`issue_credential`]: credentials of a cluster for templates that ask for them.
 //!
 //! Carrying out:
 //!
@@ -26,9 +26,9 @@ mod executor;
 mod export;
 mod gate;
 mod guest;
+mod issue;
 mod job;
 mod kubeconfig;
-mod mint;
 mod object_watcher;
 mod set;
 mod site;
@@ -44,9 +44,9 @@ pub use crate::{
     dry_run::{DryRun, Effect, dry_run},
     error::Error,
     executor::carry_out,
+    issue::{Credential, IssuedCredential, Subject, issue_credential},
     job::{ItemState, Job, Outcome, ProgressStore, Purpose},
     kubeconfig::KubeconfigError,
-    mint::{Credential, Minted, Subject, mint},
     object_watcher::ObjectWatcher,
     set::ClusterSet,
     watch::{Observed, Waiter, Wake},

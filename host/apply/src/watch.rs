@@ -136,7 +136,7 @@ impl Watches {
     }
 
     /// Takes in what a write has answered.
-    pub(crate) fn absorb(&self, resource: &ApiResource, object: &Value) {
+    pub(crate) fn upsert(&self, resource: &ApiResource, object: &Value) {
         let watches: Vec<Arc<Watch>> = {
             let live = self.live();
             let concerned = live
@@ -145,7 +145,7 @@ impl Watches {
             concerned.filter_map(|(_, watch)| watch.upgrade()).collect()
         };
         for watch in watches {
-            watch.known.lock().absorb(object);
+            watch.known.lock().upsert(object);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     gate::{self, ConditionScope, GateExpression, GateExpressions},
     import::{Imported, TargetObject},
 };
-use orangery_core::{lenient, workflow::Point};
+use orangery_core::{lenient, workflow::GateKind};
 
 /// How a target is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,12 +134,12 @@ impl TargetChoice {
 
 /// Conditions as templates write them; of the first that cannot be read, why.
 pub(super) fn conditions(
-    written: [(Point, Option<Value>); 4],
-) -> Result<GateExpressions<TargetChoice>, (Point, String)> {
+    written: [(GateKind, Option<Value>); 4],
+) -> Result<GateExpressions<TargetChoice>, (GateKind, String)> {
     let mut conditions = Vec::new();
-    for (point, written) in written {
-        let condition = written.map(|written| condition(&written)).transpose().map_err(|why| (point, why))?;
-        conditions.push((point, condition));
+    for (gate, written) in written {
+        let condition = written.map(|written| condition(&written)).transpose().map_err(|why| (gate, why))?;
+        conditions.push((gate, condition));
     }
     Ok(GateExpressions::of(conditions))
 }
@@ -155,6 +155,6 @@ fn condition(written: &Value) -> Result<GateExpression<TargetChoice>, String> {
 }
 
 /// What is wrong with a condition as templates write it, if anything is: a part of a sentence.
-pub fn check_condition(written: &Value, point: Point, around: &ConditionScope<'_>) -> Result<(), String> {
-    gate::check(&condition(written)?, point, around)
+pub fn check_condition(written: &Value, gate: GateKind, around: &ConditionScope<'_>) -> Result<(), String> {
+    gate::check(&condition(written)?, gate, around)
 }

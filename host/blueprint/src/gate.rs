@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::{
-    answer::{Answered, evaluate, is_defined, reads_imports_alone},
+    answer::{GateResult, evaluate, is_defined, reads_imports_alone},
     check::{ConditionScope, check, check_all, compile},
     imports::{import_types, read_imports, type_by, type_of},
     record::{GateRecord, answers, given_up, is_settled},
 };
-use orangery_core::workflow::Point;
+use orangery_core::workflow::GateKind;
 
 /// One condition as it is written. `T` is how a target is named: by its Target object, if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct GateExpression<T = String> {
     pub expression: Option<String>,
     /// Holds where a component says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub component: Option<ComponentTest>,
+    pub component: Option<ComponentGate>,
     /// Holds where a cluster defines a kind (WF-06).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crd_present: Option<Definition<T>>,
@@ -44,8 +44,8 @@ pub struct GateExpression<T = String> {
 /// A condition that a component answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ComponentTest {
-    /// The condition type that a registration claims.
+pub struct ComponentGate {
+    /// The gate type that a registration claims.
     #[serde(rename = "type")]
     pub type_: String,
     /// What the component is told.
@@ -98,7 +98,7 @@ fn none<T>() -> Option<T> {
 /// All conditions of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateExpressions<T = String> {
-    by_point: BTreeMap<Point, GateExpression<T>>,
+    by_kind: BTreeMap<GateKind, GateExpression<T>>,
 }
 
 /// What a condition asks.
@@ -107,7 +107,7 @@ pub enum Test<'a, T> {
     /// An expression.
     Expression(&'a str),
     /// A component.
-    Component(&'a ComponentTest),
+    Component(&'a ComponentGate),
     /// Whether a cluster defines a kind.
     CrdPresent(&'a Definition<T>),
 }
@@ -152,48 +152,48 @@ impl<T> GateExpression<T> {
 
 impl<T> Default for GateExpressions<T> {
     fn default() -> Self {
-        Self { by_point: BTreeMap::new() }
+        Self { by_kind: BTreeMap::new() }
     }
 }
 
 impl<T> GateExpressions<T> {
     /// Of those that are set.
-    pub fn of(set: impl IntoIterator<Item = (Point, Option<GateExpression<T>>)>) -> Self {
-        Self { by_point: set.into_iter().filter_map(|(point, condition)| Some((point, condition?))).collect() }
+    pub fn of(set: impl IntoIterator<Item = (GateKind, Option<GateExpression<T>>)>) -> Self {
+        Self { by_kind: set.into_iter().filter_map(|(gate, condition)| Some((gate, condition?))).collect() }
     }
 
     /// The condition at a point.
-    pub fn get(&self, point: Point) -> Option<&GateExpression<T>> {
-        self.by_point.get(&point)
+    pub fn get(&self, gate: GateKind) -> Option<&GateExpression<T>> {
+        self.by_kind.get(&gate)
     }
 
     /// All that are set, in the order in which they are asked.
-    pub fn iter(&self) -> impl Iterator<Item = (Point, &GateExpression<T>)> {
-        self.by_point.iter().map(|(point, condition)| (*point, condition))
+    pub fn iter(&self) -> impl Iterator<Item = (GateKind, &GateExpression<T>)> {
+        self.by_kind.iter().map(|(gate, condition)| (*gate, condition))
     }
 
     /// Whether none is set.
     pub fn is_empty(&self) -> bool {
-        self.by_point.is_empty()
+        self.by_kind.is_empty()
     }
 
     /// Whether one of them decides if the item is reconciled at all.
     pub fn decide(&self) -> bool {
-        self.by_point.contains_key(&Point::Activate) || self.by_point.contains_key(&Point::When)
+        self.by_kind.contains_key(&GateKind::Activate) || self.by_kind.contains_key(&GateKind::When)
     }
 
     /// The same conditions with their targets named otherwise.
     pub fn try_map<U, E>(self, mut name: impl FnMut(T) -> Result<U, E>) -> Result<GateExpressions<U>, E> {
-        let mut by_point = BTreeMap::new();
-        for (point, condition) in self.by_point {
-            by_point.insert(point, condition.try_map(&mut name)?);
+        let mut by_kind = BTreeMap::new();
+        for (gate, condition) in self.by_kind {
+            by_kind.insert(gate, condition.try_map(&mut name)?);
         }
-        Ok(GateExpressions { by_point })
+        Ok(GateExpressions { by_kind })
     }
 
     /// The targets that they name.
     pub fn targets(&self) -> impl Iterator<Item = &T> {
-        self.by_point.values().flat_map(|condition| {
+        self.by_kind.values().flat_map(|condition| {
             let objects = condition.objects.values().filter_map(|object| object.target.as_ref());
             objects.chain(condition.crd_present.iter().filter_map(|definition| definition.target.as_ref()))
         })

@@ -15,7 +15,7 @@ use orangery_core::{
     dag::{Dag, DagError},
     duration::{self, InvalidDuration},
     lenient::{self, DecodeError},
-    workflow::Point,
+    workflow::GateKind,
 };
 
 /// One rendered deploy item.
@@ -73,12 +73,12 @@ pub enum ItemError {
     #[error("deploy items: {0}")]
     Order(DagError),
     /// A condition cannot be asked.
-    #[error("deploy item {name:?}: {point}: {why}")]
+    #[error("deploy item {name:?}: {gate}: {why}")]
     Condition {
         /// Its name.
         name: String,
         /// Which one.
-        point: Point,
+        gate: GateKind,
         /// What is wrong with it.
         why: String,
     },
@@ -149,13 +149,13 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
         Some(target) => Some(choice(target).map_err(|source| ItemError::Target { name: form.name.clone(), source })?),
     };
     let written = [
-        (Point::Activate, form.activate_when),
-        (Point::When, form.when),
-        (Point::Ready, form.ready_when),
-        (Point::Deleted, form.deleted_when),
+        (GateKind::Activate, form.activate_when),
+        (GateKind::When, form.when),
+        (GateKind::Ready, form.ready_when),
+        (GateKind::Deleted, form.deleted_when),
     ];
     let conditions =
-        conditions(written).map_err(|(point, why)| ItemError::Condition { name: form.name.clone(), point, why })?;
+        conditions(written).map_err(|(gate, why)| ItemError::Condition { name: form.name.clone(), gate, why })?;
     Ok(ItemTemplate {
         name: form.name,
         type_: form.type_,
@@ -181,9 +181,9 @@ pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> 
     let dag = Dag::new(edges).map_err(ItemError::Order)?;
     for item in items.iter().filter(|item| !item.conditions.is_empty()) {
         let around = ConditionScope { imports: Some(imports.clone()), predecessors: Some(dag.all_before(&item.name)) };
-        gate::check_all(&item.conditions, &around).map_err(|(point, why)| ItemError::Condition {
+        gate::check_all(&item.conditions, &around).map_err(|(gate, why)| ItemError::Condition {
             name: item.name.clone(),
-            point,
+            gate,
             why,
         })?;
     }

@@ -3,6 +3,7 @@
 //! A blueprint is read once for a job. Whether an engine exists is asked when it is needed, not here.
 
 pub mod binding;
+mod bundled;
 mod choice;
 mod definition;
 pub mod export;
@@ -12,7 +13,6 @@ pub mod gate;
 pub mod import;
 mod item;
 mod output;
-mod own;
 pub mod plan;
 pub mod plugins;
 mod read;
@@ -30,6 +30,7 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use serde_json::Value;
 
 pub use self::{
+    bundled::{BUNDLED_ENGINE, OwnComponent},
     choice::{ChoiceError, TargetChoice, check_condition},
     definition::{ExportDefinition, ExportKind, ImportDefinition, ImportKind},
     fault::BlueprintFault,
@@ -38,7 +39,6 @@ pub use self::{
     output::{
         ImportOutput, OutputError, decode_exports, decode_imports, decode_subinstallations, merge_exports, state,
     },
-    own::{OWN_ENGINE, OwnComponent},
     read::{BlueprintError, BlueprintReading},
     template::{
         InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, edges_of_templates,
@@ -83,11 +83,11 @@ pub struct Blueprint {
 pub struct TemplateExecution {
     /// Unique in its list.
     pub name: String,
-    /// The engine, such as `Jinja`, or [`OWN_ENGINE`].
+    /// The engine, such as `Jinja`, or [`BUNDLED_ENGINE`].
     pub engine: String,
     /// The file with the template, or with the engine itself; `None` where it is written in the blueprint.
     pub file: Option<String>,
-    /// The template, where it is written in the blueprint; a structure stands here as JSON text. For [`OWN_ENGINE`] the
+    /// The template, where it is written in the blueprint; a structure stands here as JSON text. For [`BUNDLED_ENGINE`] the
     /// reference of the engine.
     pub template: String,
 }

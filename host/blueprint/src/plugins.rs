@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::{gate::Answered, template_engine::Renderer};
-use orangery_core::{error::Fault, port::BoxFuture, workflow::Point};
+use crate::{gate::GateResult, template_engine::TemplateEngine};
+use orangery_core::{error::Fault, port::BoxFuture, workflow::GateKind};
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 
 /// What a condition asks of a component.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct GateQuestion {
     /// The deploy item.
     pub item: String,
     /// Which of its conditions.
-    pub point: Point,
+    pub gate: GateKind,
     /// What the condition tells the component.
     pub config: Value,
     /// The values that an expression would have as variables: imports, items, item and objects.
@@ -24,30 +24,30 @@ pub struct Question {
 }
 
 /// A component that answers conditions.
-pub trait Evaluator: Send + Sync {
+pub trait GateEngine: Send + Sync {
     /// Its identity.
     fn identity(&self) -> &PluginIdentity;
     /// Whether the condition holds. A trap, a limit met and an unusable component are faults.
-    fn evaluate<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Answered, Fault>>;
+    fn evaluate<'a>(&'a self, question: &'a GateQuestion) -> BoxFuture<'a, Result<GateResult, Fault>>;
 }
 
-/// Which component serves a deploy item type, a template type or a condition type.
+/// Which component serves a deploy item type, a template type or a gate type.
 pub trait Plugins: Send + Sync {
     /// The deployer of an item type; `None` where no component claims it: such items belong to external deployers.
     fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>>;
     /// The engine of a template type, such as `Jinja`.
-    fn renderer(&self, template_type: &str) -> Option<Arc<dyn Renderer>>;
+    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>>;
     /// The engine that an execution of type `Wasm` brings along. `name` is where the component comes from: a file of the
     /// blueprint, or a reference. Whether the bytes are an engine is found out when it is called.
-    fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer>;
+    fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine>;
     /// The template types served, sorted, for messages.
     fn template_types(&self) -> Vec<String>;
-    /// The component of a condition type.
-    fn evaluator(&self, _condition_type: &str) -> Option<Arc<dyn Evaluator>> {
+    /// The component of a gate type.
+    fn gate_engine(&self, _condition_type: &str) -> Option<Arc<dyn GateEngine>> {
         None
     }
     /// The condition types served, sorted, for messages.
-    fn condition_types(&self) -> Vec<String> {
+    fn gate_types(&self) -> Vec<String> {
         Vec::new()
     }
 }

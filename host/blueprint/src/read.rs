@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Blueprint, BlueprintFault, FILE, InstallationTemplate, OWN_ENGINE, TemplateExecution,
+    BUNDLED_ENGINE, Blueprint, BlueprintFault, FILE, InstallationTemplate, TemplateExecution,
     definition::{self, ExportForm, ImportForm},
     template::TemplateError,
 };
@@ -361,7 +361,7 @@ fn execution(
     if form.type_.is_empty() {
         return fault("type", BlueprintFault::Empty);
     }
-    let own = form.type_ == OWN_ENGINE;
+    let own = form.type_ == BUNDLED_ENGINE;
     let (file, template) = match (form.file.as_str(), form.template) {
         ("", Some(template)) if own => match reference(&template) {
             Ok(reference) => (None, reference.to_string()),

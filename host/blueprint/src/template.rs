@@ -22,7 +22,7 @@ use orangery_core::{
     duration::{self, InvalidDuration},
     lenient::{self, DecodeError},
     name,
-    workflow::Point,
+    workflow::GateKind,
 };
 
 /// A sub-installation before it is an object.
@@ -157,12 +157,12 @@ pub enum TemplateError {
         source: InvalidDuration,
     },
     /// A condition cannot be asked.
-    #[error("the sub-installation {name:?}: {point}: {why}")]
+    #[error("the sub-installation {name:?}: {gate}: {why}")]
     Condition {
         /// Its name.
         name: String,
         /// Which one.
-        point: Point,
+        gate: GateKind,
         /// What is wrong with it.
         why: String,
     },
@@ -192,7 +192,7 @@ impl TemplateError {
             TemplateError::SeveralExporters { .. } | TemplateError::ExportIsImport { .. } => below("exports"),
             TemplateError::Unsatisfied { .. } | TemplateError::Order(_) => below("imports"),
             TemplateError::Timeout { .. } => below("timeout"),
-            TemplateError::Condition { point, .. } => below(point.name()),
+            TemplateError::Condition { gate, .. } => below(gate.name()),
             TemplateError::Target { .. } => place.to_owned(),
         }
     }
@@ -294,14 +294,14 @@ impl InstallationTemplate {
             duration::limit(timeout).map_err(|source| TemplateError::Timeout { name: form.name.clone(), source })?;
         }
         let written = [
-            (Point::Activate, form.activate_when),
-            (Point::When, form.when),
-            (Point::Ready, form.ready_when),
-            (Point::Deleted, form.deleted_when),
+            (GateKind::Activate, form.activate_when),
+            (GateKind::When, form.when),
+            (GateKind::Ready, form.ready_when),
+            (GateKind::Deleted, form.deleted_when),
         ];
-        let conditions = conditions(written).map_err(|(point, why)| TemplateError::Condition {
+        let conditions = conditions(written).map_err(|(gate, why)| TemplateError::Condition {
             name: form.name.clone(),
-            point,
+            gate,
             why,
         })?;
         Ok(Self {
@@ -407,21 +407,21 @@ pub fn faults_of_conditions(
     for InstallationTemplate { name, conditions, .. } in templates {
         let around = ConditionScope { imports: imports.cloned(), predecessors: Some(dag.all_before(name)) };
         let checked = gate::check_all(conditions, &around);
-        if let Err((point, why)) = checked.and_then(|()| without_target(conditions).map_or(Ok(()), Err)) {
-            faults.push(TemplateError::Condition { name: name.clone(), point, why });
+        if let Err((gate, why)) = checked.and_then(|()| without_target(conditions).map_or(Ok(()), Err)) {
+            faults.push(TemplateError::Condition { name: name.clone(), gate, why });
         }
     }
     faults
 }
 
 /// The first condition that looks at a cluster and does not say at which: a sub-installation has no target of its own.
-fn without_target(conditions: &GateExpressions<TargetChoice>) -> Option<(Point, String)> {
-    conditions.iter().find_map(|(point, condition)| {
+fn without_target(conditions: &GateExpressions<TargetChoice>) -> Option<(GateKind, String)> {
+    conditions.iter().find_map(|(gate, condition)| {
         let named = condition.objects.iter().find(|(_, object)| object.target.is_none());
         let object = named.map(|(name, _)| format!("objects.{name}"));
         let definition = condition.crd_present.as_ref().filter(|definition| definition.target.is_none());
         let what = object.or(definition.map(|_| "crdPresent".to_owned()))?;
-        Some((point, format!("{what} names no target, and a sub-installation has none of its own; set target")))
+        Some((gate, format!("{what} names no target, and a sub-installation has none of its own; set target")))
     })
 }
 

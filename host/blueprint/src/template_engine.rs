@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use crate::rendering::{Findings, RenderFailure, RenderRequest, Rendered};
 use orangery_core::{error::Fault, port::BoxFuture};
-use orangery_ocm::{Artifacts, Components, Files, Nothing};
+use orangery_ocm::{Artifacts, Components, Files, Unavailable};
 use orangery_proposal::deployer::PluginIdentity;
 
 /// Credentials for the clusters behind targets (`wit/template/kubeconfigs.wit`). Grants are checked by the caller.
 pub trait Kubeconfigs: Send + Sync {
-    /// Mints a credential of a kind. The answer is a secret.
-    fn mint<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>>;
+    /// Issues a credential of a kind. The answer is a secret.
+    fn issue_credential<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>>;
 }
 
 /// The time and the randomness of one job: rendering it again, also after a restart, gives the same.
 #[derive(Clone)]
-pub struct JobChance {
+pub struct JobRandomness {
     /// When the job began.
     pub now: jiff::Timestamp,
     /// What all randomness of the job is derived from. A secret: who knows it knows the passwords that templates make.
@@ -37,7 +37,7 @@ pub struct TemplateContext {
     /// Credentials.
     pub kubeconfigs: Arc<dyn Kubeconfigs>,
     /// Time and randomness.
-    pub chance: JobChance,
+    pub rng: JobRandomness,
 }
 
 impl TemplateContext {
@@ -45,29 +45,29 @@ impl TemplateContext {
     pub fn of_files(files: Arc<dyn Files>) -> Self {
         Self {
             files,
-            components: Arc::new(Nothing),
-            artifacts: Arc::new(Nothing),
-            kubeconfigs: Arc::new(Nothing),
-            chance: JobChance { now: jiff::Timestamp::UNIX_EPOCH, seed: [0; 32] },
+            components: Arc::new(Unavailable),
+            artifacts: Arc::new(Unavailable),
+            kubeconfigs: Arc::new(Unavailable),
+            rng: JobRandomness { now: jiff::Timestamp::UNIX_EPOCH, seed: [0; 32] },
         }
     }
 }
 
-impl Kubeconfigs for Nothing {
-    fn mint<'a>(&'a self, kind: &'a str, _: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
+impl Kubeconfigs for Unavailable {
+    fn issue_credential<'a>(&'a self, kind: &'a str, _: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move { Err(Fault::denied(format!("no credentials of kind {kind:?} can be had here"))) })
     }
 }
 
 /// A component that renders template executions.
-pub trait Renderer: Send + Sync {
+pub trait TemplateEngine: Send + Sync {
     /// Its identity.
     fn identity(&self) -> &PluginIdentity;
     /// Renders one execution.
     fn render<'a>(
         &'a self,
         request: &'a RenderRequest,
-        surroundings: &'a TemplateContext,
+        context: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>>;
     /// Looks at one execution without rendering it; `None` where the component cannot tell. The error is
     /// the host's: the component could not be asked.
@@ -118,10 +118,10 @@ mod tests {
         ];
         assert_eq!(told, [none; 4]);
         assert_eq!(
-            answer(around.kubeconfigs.mint("serviceAccount", &Value::Null)).unwrap_err(),
+            answer(around.kubeconfigs.issue_credential("serviceAccount", &Value::Null)).unwrap_err(),
             Fault::denied("no credentials of kind \"serviceAccount\" can be had here")
         );
         assert_eq!(around.files.read("a"), Err("a does not exist".to_owned()));
-        assert_eq!((around.chance.now, around.chance.seed), (jiff::Timestamp::UNIX_EPOCH, [0; 32]));
+        assert_eq!((around.rng.now, around.rng.seed), (jiff::Timestamp::UNIX_EPOCH, [0; 32]));
     }
 }

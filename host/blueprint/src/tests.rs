@@ -2,11 +2,11 @@ use serde_json::json;
 
 use super::*;
 
+mod bundled;
 mod files;
 mod items;
 mod messages;
 mod outputs;
-mod own;
 mod reading;
 mod recorded;
 mod templates;

@@ -72,7 +72,7 @@ mod tests {
             .collect();
         let metadata = json!({"namespace": "n", "name": name, "uid": name, "resourceVersion": version(policy), "ownerReferences": owners});
         let object = json!({"metadata": metadata, "spec": {"blueprint": {}, "reconcilePolicy": policy}});
-        stores.installations.absorb(serde_json::from_value(object).unwrap());
+        stores.installations.upsert(serde_json::from_value(object).unwrap());
     }
 
     #[test]

@@ -9,9 +9,9 @@ use kube::{
 };
 use orangery_apply::Waiter;
 use orangery_blueprint::plugins::Plugins;
-use orangery_core::port::{Chance, Clock};
+use orangery_core::port::{Clock, Rng};
 use orangery_ocm::ComponentVersions;
-use orangery_reconcile::{Key, Store, Term, Watched, Writer};
+use orangery_reconcile::{Key, LeaseDeadline, Store, Watched, Writer};
 
 use crate::{
     account_tokens::{OwnAddress, Tokens},
@@ -33,7 +33,7 @@ pub struct ControllerContext {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The randomness.
-    pub chance: Arc<dyn Chance>,
+    pub rng: Arc<dyn Rng>,
     /// What the randomness of templates is derived from.
     pub key: HostKey,
     /// Publishes events.
@@ -47,7 +47,7 @@ pub struct ControllerContext {
     /// How the cluster of the client is reached; `None` where only this process can.
     pub own_address: Option<OwnAddress>,
     /// Until when anything may be written, on any cluster; `None` for ever (C-34).
-    pub term: Option<Term>,
+    pub term: Option<LeaseDeadline>,
     /// Tokens for targets that name a service account.
     pub(crate) tokens: Tokens,
     /// What conditions answer otherwise than in the last job.
@@ -65,7 +65,7 @@ impl ControllerContext {
         plugins: Arc<dyn Plugins>,
         components: Arc<dyn ComponentVersions>,
         clock: Arc<dyn Clock>,
-        chance: Arc<dyn Chance>,
+        rng: Arc<dyn Rng>,
         key: HostKey,
     ) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
@@ -75,7 +75,7 @@ impl ControllerContext {
             plugins,
             components,
             clock,
-            chance,
+            rng,
             key,
             recorder,
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
@@ -95,7 +95,7 @@ impl ControllerContext {
 
     /// Whether this process may still write; its client refuses writes by itself, those of targets ask here (C-24).
     pub(crate) fn may_write(&self) -> bool {
-        self.term.as_ref().is_none_or(Term::lasts)
+        self.term.as_ref().is_none_or(LeaseDeadline::lasts)
     }
 
     /// Now, with the precision that objects keep.

@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn orc_29_orc_32_a_deploy_item_wakes_its_execution_and_frees_what_it_used() {
-        assert_eq!(woken(|stores| drop(stores.deploy_items.absorb(item("i")))), text(&["Execution tree"]));
+        assert_eq!(woken(|stores| drop(stores.deploy_items.upsert(item("i")))), text(&["Execution tree"]));
         let gone = |stores: &Stores| {
             let target = json!({"type": "t", "secretRef": {"name": "kubeconfig"}});
-            stores.targets.absorb(read("garden", json!({}), target));
-            let known = stores.deploy_items.absorb(item("i"));
+            stores.targets.upsert(read("garden", json!({}), target));
+            let known = stores.deploy_items.upsert(item("i"));
             stores.deploy_items.forget(&known);
         };
         let expected = text(&["Execution tree", "Target garden", "Secret kubeconfig", "Context private"]);
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn orc_29_orc_32_an_execution_wakes_its_installation_and_frees_what_its_conditions_looked_at() {
         let gone = |stores: &Stores| {
-            let known = stores.executions.absorb(read("tree", json!({}), json!({"conditionTargets": ["garden"]})));
+            let known = stores.executions.upsert(read("tree", json!({}), json!({"gateTargets": ["garden"]})));
             stores.executions.forget(&known);
         };
         assert_eq!(woken(gone), text(&["Installation tree", "Target garden"]));
@@ -146,15 +146,15 @@ mod tests {
             read("root", json!({}), json!({"blueprint": {}, "reconcilePolicy": "OnChange", "imports": imports}))
         };
         let data = |stores: &Stores| {
-            stores.installations.absorb(root());
+            stores.installations.upsert(root());
             let object =
                 json!({"metadata": {"namespace": "n", "name": "data", "uid": "d", "resourceVersion": "1"}, "data": 1});
-            stores.data_objects.absorb(serde_json::from_value(object).unwrap());
+            stores.data_objects.upsert(serde_json::from_value(object).unwrap());
         };
         assert_eq!(woken(data), text(&["Installation root"]));
         let target = |stores: &Stores| {
-            stores.installations.absorb(root());
-            stores.targets.absorb(read("garden", json!({}), json!({"type": "t"})));
+            stores.installations.upsert(root());
+            stores.targets.upsert(read("garden", json!({}), json!({"type": "t"})));
         };
         assert_eq!(woken(target), text(&["Installation root"]));
     }
@@ -163,16 +163,16 @@ mod tests {
     fn orc_31_a_context_that_changes_or_goes_wakes_nobody() {
         let changes = |stores: &Stores| {
             let context = |version: &str| json!({"metadata": {"namespace": "n", "name": "c", "uid": "c", "resourceVersion": version}});
-            stores.contexts.absorb(serde_json::from_value(context("1")).unwrap());
-            stores.installations.absorb(read("i", json!({}), json!({"blueprint": {}})));
-            let known = stores.contexts.absorb(serde_json::from_value(context("2")).unwrap());
+            stores.contexts.upsert(serde_json::from_value(context("1")).unwrap());
+            stores.installations.upsert(read("i", json!({}), json!({"blueprint": {}})));
+            let known = stores.contexts.upsert(serde_json::from_value(context("2")).unwrap());
             stores.contexts.forget(&known);
         };
         assert_eq!(woken(changes), BTreeSet::new());
         let appears = |stores: &Stores| {
-            stores.installations.absorb(read("i", json!({}), json!({"blueprint": {}})));
+            stores.installations.upsert(read("i", json!({}), json!({"blueprint": {}})));
             let context = json!({"metadata": {"namespace": "n", "name": "c", "uid": "c", "resourceVersion": "1"}});
-            stores.contexts.absorb(serde_json::from_value(context).unwrap());
+            stores.contexts.upsert(serde_json::from_value(context).unwrap());
         };
         assert_eq!(woken(appears), text(&["Installation i"]));
     }
@@ -181,7 +181,7 @@ mod tests {
     fn orc_37_an_installation_that_is_gone_frees_the_config_maps_that_it_imported() {
         let gone = |stores: &Stores| {
             let imports = json!({"data": [{"name": "a", "configMapRef": {"name": "data"}}]});
-            let known = stores.installations.absorb(read("i", json!({}), json!({"blueprint": {}, "imports": imports})));
+            let known = stores.installations.upsert(read("i", json!({}), json!({"blueprint": {}, "imports": imports})));
             stores.installations.forget(&known);
         };
         // Its Execution deletes itself then.
@@ -233,7 +233,7 @@ mod tests {
             let owner = |name: &&str| json!({"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": name, "uid": "u"});
             let owners: Vec<Value> = parent.iter().map(owner).collect();
             let metadata = json!({"ownerReferences": owners, "resourceVersion": version});
-            stores.installations.absorb(read(name, metadata, json!({"blueprint": {}, "reconcilePolicy": policy})));
+            stores.installations.upsert(read(name, metadata, json!({"blueprint": {}, "reconcilePolicy": policy})));
         };
         installation("root", None, "Manual", "1");
         installation("mid", Some("root"), "Manual", "1");
@@ -250,9 +250,9 @@ mod tests {
     fn orc_37_a_secret_is_in_use_as_long_as_its_target_is() {
         let stores = stores();
         let in_use = |kind, name: &str| is_in_use(&stores, kind, &Key::new("n", name));
-        stores.targets.absorb(read("garden", json!({}), json!({"type": "t", "secretRef": {"name": "kubeconfig"}})));
+        stores.targets.upsert(read("garden", json!({}), json!({"type": "t", "secretRef": {"name": "kubeconfig"}})));
         assert!(!in_use(Kind::Secret, "kubeconfig"), "nothing deploys to the Target");
-        let known = stores.deploy_items.absorb(item("i"));
+        let known = stores.deploy_items.upsert(item("i"));
         let kinds = [(Kind::Secret, "kubeconfig"), (Kind::Target, "garden"), (Kind::Context, "private")];
         assert_eq!(kinds.map(|(kind, name)| in_use(kind, name)), [true; 3]);
         stores.deploy_items.forget(&known);

@@ -107,7 +107,7 @@ impl<O: Stored, D: Stored> Dependency<O, D> {
             return Ok(Some(known));
         }
         let read: Option<D> = get(&host.client, &key.namespace, &key.name).await?;
-        Ok(read.map(|object| store.absorb(object)))
+        Ok(read.map(|object| store.upsert(object)))
     }
 
     /// What a dependent answers that waits for the object.

@@ -135,7 +135,7 @@ impl Controller for DeployItemController {
     }
 
     /// Its clusters; itself only where no Execution does it.
-    async fn look_again(&self, item: Arc<DeployItem>) -> Result<(), Halt> {
+    async fn refresh(&self, item: Arc<DeployItem>) -> Result<(), Halt> {
         let (host, key) = (self.host.as_ref(), Key::of(item.as_ref()));
         self.pool.renew(&waiter(Kind::DeployItem, &key));
         let execution = Key::new(key.namespace.clone(), item.label(label::MANAGED_BY).unwrap_or(""));

@@ -16,8 +16,8 @@ use self::{
     trigger::Trigger,
 };
 use crate::{
-    conditions::{Expressions, release_at_rest, release_when_gone},
     controller_context::{ControllerContext, waiter},
+    gates::{Expressions, release_at_rest, release_when_gone},
     job::walk,
     refresh,
     stores::Kind,
@@ -101,7 +101,7 @@ impl Controller for ExecutionController {
     }
 
     /// External deployers write to the items, anybody to what conditions look at.
-    async fn look_again(&self, execution: Arc<Execution>) -> Result<(), Halt> {
+    async fn refresh(&self, execution: Arc<Execution>) -> Result<(), Halt> {
         let (host, key) = (self.host.as_ref(), Key::of(execution.as_ref()));
         self.clusters.pool.renew(&waiter(Kind::Execution, &key));
         refresh::read(host, &host.stores.executions, &key).await?;

@@ -42,7 +42,7 @@ impl<K: Guarded> Controller for GuardController<K> {
     }
 
     /// It waits for nothing that a watch does not report.
-    async fn look_again(&self, _: Arc<K>) -> Result<(), Halt> {
+    async fn refresh(&self, _: Arc<K>) -> Result<(), Halt> {
         Ok(())
     }
 }

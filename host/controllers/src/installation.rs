@@ -25,8 +25,8 @@ use self::{
     },
 };
 use crate::{
-    conditions::{Expressions, release_at_rest, release_when_gone},
     controller_context::{ControllerContext, waiter},
+    gates::{Expressions, release_at_rest, release_when_gone},
     job::{standing_phase, walk},
     refresh,
     stores::Kind,
@@ -88,7 +88,7 @@ impl InstallationController {
     /// Starts a job at a root. Of a deletion one write says that the job began and where it rests.
     async fn start(&self, before: &Installation, record: Option<AutomaticReconcileStatus>) -> Result<NextCall, Halt> {
         let host = &self.shared.host;
-        let job = host.chance.job_id();
+        let job = host.rng.job_id();
         let draft = start::begun((host, &self.shared.imports), before, &job, record).await;
         if !before.is_deleting() {
             start::write(host, before, &draft).await?;
@@ -134,7 +134,7 @@ impl Controller for InstallationController {
     }
 
     /// Subobjects work, and are refreshed for themselves; siblings and the Context may be at rest.
-    async fn look_again(&self, installation: Arc<Installation>) -> Result<(), Halt> {
+    async fn refresh(&self, installation: Arc<Installation>) -> Result<(), Halt> {
         let (host, stores) = (self.shared.host.as_ref(), &self.shared.host.stores);
         let key = Key::of(installation.as_ref());
         self.shared.pool.renew(&waiter(Kind::Installation, &key));

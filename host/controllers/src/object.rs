@@ -97,7 +97,7 @@ mod tests {
         assert!(is_orphaned(&store, &child("u", true)));
         assert!(!is_orphaned(&store, &child("u", false)));
         assert!(!is_orphaned(&store, &installation("root", "r", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))));
-        store.absorb(installation("up", "u", json!({})));
+        store.upsert(installation("up", "u", json!({})));
         assert!(!is_orphaned(&store, &child("u", true)));
         assert!(is_orphaned(&store, &child("of-before", true)), "another one has its name now");
     }

@@ -19,7 +19,7 @@ pub(crate) async fn read<K: Watched>(host: &ControllerContext, store: &Store<K>,
     let api: Api<K> = Api::namespaced(host.client.clone(), &key.namespace);
     let read = api.get_opt(&key.name).await.map_err(|error| unread::<K>(&key.to_string(), &error))?;
     match (read, known) {
-        (Some(newest), _) => drop(store.absorb(newest)),
+        (Some(newest), _) => drop(store.upsert(newest)),
         // Known before the server was asked: it was there once.
         (None, Some(gone)) => store.forget(&gone),
         (None, None) => {}
@@ -40,7 +40,7 @@ pub(crate) async fn list<K: Watched>(
     let listed = api.list(&marked).await.map_err(|error| unread::<K>(&format!("{namespace}/*"), &error))?;
     let there: BTreeSet<Option<String>> = listed.items.iter().map(|object| object.meta().uid.clone()).collect();
     for object in listed.items {
-        store.absorb(object);
+        store.upsert(object);
     }
     for unlisted in known.iter().filter(|known| !there.contains(&known.meta().uid)) {
         read(host, store, &Key::of(unlisted.as_ref())).await?;

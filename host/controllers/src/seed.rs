@@ -1,13 +1,13 @@
 //! The time and the randomness that templates of a job are given: made from what is stored, so that rendering again,
-//! also after a restart, gives the same (`docs/contract.md`, the promise of `chance`).
+//! also after a restart, gives the same (`docs/contract.md`, the promise of `rng`).
 
 use std::fmt;
 
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams, core::ObjectMeta};
 use orangery_api::installation::Installation;
-use orangery_blueprint::template_engine::JobChance;
-use orangery_core::port::Chance;
+use orangery_blueprint::template_engine::JobRandomness;
+use orangery_core::port::Rng;
 use ring::hmac;
 
 use crate::object::message_of;
@@ -76,13 +76,13 @@ impl HostKey {
     ///
     /// # Errors
     /// [`HostKeyError`]: the Secret can be neither read nor made, or is damaged.
-    pub async fn ensure(client: &Client, namespace: &str, chance: &dyn Chance) -> Result<Self, HostKeyError> {
+    pub async fn ensure(client: &Client, namespace: &str, rng: &dyn Rng) -> Result<Self, HostKeyError> {
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let read = |error: kube::Error| HostKeyError::Read { namespace: namespace.to_owned(), why: message_of(&error) };
         if let Some(secret) = api.get_opt(SECRET).await.map_err(read)? {
             return Self::of(&secret, namespace);
         }
-        match api.create(&PostParams::default(), &secret(namespace, chance.secret())).await {
+        match api.create(&PostParams::default(), &secret(namespace, rng.secret())).await {
             Ok(made) => Self::of(&made, namespace),
             // Another operator was faster: its key counts.
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
@@ -100,7 +100,7 @@ impl HostKey {
 
     /// Time and randomness of the job that an Installation is in. The time is that of the trigger, which is written
     /// together with the job's id.
-    pub(crate) fn of_job(&self, installation: &Installation, job: &str) -> JobChance {
+    pub(crate) fn of_job(&self, installation: &Installation, job: &str) -> JobRandomness {
         let uid = installation.metadata.uid.as_deref().unwrap_or_default();
         let tag = hmac::sign(&self.0, format!("{uid}/{job}").as_bytes());
         let mut seed = [0; LENGTH];
@@ -108,7 +108,7 @@ impl HostKey {
         let times = installation.status.as_ref().and_then(|status| status.transition_times.clone()).unwrap_or_default();
         let created = installation.metadata.creation_timestamp.clone();
         let begun = times.trigger_time.or(times.init_time).or(created);
-        JobChance { now: begun.map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0), seed }
+        JobRandomness { now: begun.map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0), seed }
     }
 }
 

@@ -102,7 +102,7 @@ pub struct Stores {
 }
 
 /// Whether no job of an object runs, and none will by itself.
-fn rests<K: Job + Watched>(object: &K) -> bool {
+fn is_settled<K: Job + Watched>(object: &K) -> bool {
     object.job_finished() && object.meta().deletion_timestamp.is_none()
 }
 
@@ -110,11 +110,11 @@ impl Stores {
     /// Empty stores.
     pub fn new() -> Self {
         Self {
-            installations: Store::new().folding(rests),
-            executions: Store::new().folding(rests),
-            deploy_items: Store::new().folding(rests),
-            targets: Store::new().folding(|_| true),
-            data_objects: Store::new().folding(|_| true),
+            installations: Store::new().compacting(is_settled),
+            executions: Store::new().compacting(is_settled),
+            deploy_items: Store::new().compacting(is_settled),
+            targets: Store::new().compacting(|_| true),
+            data_objects: Store::new().compacting(|_| true),
             contexts: Store::new(),
             secrets: Store::new(),
             config_maps: Store::new(),
@@ -220,7 +220,7 @@ mod tests {
             object.extend(fields);
         }
         let object: K = serde_json::from_value(object).unwrap();
-        store.absorb(object.clone());
+        store.upsert(object.clone());
         assert_eq!(store.get(&Key::new("n", "a")).as_deref(), Some(&object));
     }
 
@@ -279,8 +279,8 @@ mod tests {
         let with = |job: &str, meta: Value| {
             item(json!({"metadata": meta, "spec": {"type": "t"}, "status": {"jobID": job, "jobIDFinished": "1"}}))
         };
-        assert!(rests(&with("1", json!({}))));
-        assert!(!rests(&with("2", json!({}))));
-        assert!(!rests(&with("1", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))));
+        assert!(is_settled(&with("1", json!({}))));
+        assert!(!is_settled(&with("2", json!({}))));
+        assert!(!is_settled(&with("1", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))));
     }
 }

@@ -37,7 +37,7 @@ impl Targets<'_> {
             return Ok(Some(target));
         }
         let target: Option<Target> = get(&self.host.client, self.namespace, name).await?;
-        Ok(target.map(|target| self.host.stores.targets.absorb(target)))
+        Ok(target.map(|target| self.host.stores.targets.upsert(target)))
     }
 
     /// A target, which has to exist.

@@ -19,13 +19,13 @@ use orangery_core::{
     job::interrupted,
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict, together},
-    workflow::{Answer, Point, WorkflowPolicy},
+    workflow::{Answer, GateKind, WorkflowPolicy},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    conditions::{Evaluation, Evaluator, Expressions, GateScope, Items},
     controller_context::ControllerContext,
+    gates::{Evaluation, Evaluator, Expressions, GateScope, Items},
     stores::Stored,
 };
 
@@ -139,10 +139,10 @@ impl<'a, W: RunsWorkflow> Scope<'a, W> {
 }
 
 impl<W: RunsWorkflow> GateScope for Scope<'_, W> {
-    fn asks(&self, records: &Records, evaluation: &Evaluation) -> Vec<(String, Point)> {
+    fn asks(&self, records: &Records, evaluation: &Evaluation) -> Vec<(String, GateKind)> {
         let states = states(self.run, self.objects, self.direction, (records, evaluation));
         let asks = plan::asks(&states, &self.run.workflow().job, self.direction, self.run.policy());
-        asks.into_iter().map(|(name, point)| (name.to_owned(), point)).collect()
+        asks.into_iter().map(|(name, gate)| (name.to_owned(), gate)).collect()
     }
 
     async fn results(&self, item: &str) -> Step<Value> {
@@ -227,7 +227,7 @@ fn states<'s, W: RunsWorkflow>(
             answers.deleted = Answer::Met;
         }
         let begun = live.as_ref().or(going.as_ref()).is_some_and(|object| run.has_begun(object));
-        let stopped = (item.late && !begun && run.is_interrupted()).then(|| (Point::When, interrupted()));
+        let stopped = (item.late && !begun && run.is_interrupted()).then(|| (GateKind::When, interrupted()));
         let (object, going) = W::placed(direction, item.late, live, going);
         ItemState {
             kind: W::ITEM_KIND,
@@ -273,7 +273,7 @@ async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> 
         let has_begun =
             |name: &str| now.iter().any(|object| object.job_id() == run.workflow().job && W::item_name(object) == name);
         for name in late.into_iter().filter(|name| !has_begun(name)) {
-            evaluation.given_up.insert(name.to_owned(), (Point::When, failure.clone()));
+            evaluation.given_up.insert(name.to_owned(), (GateKind::When, failure.clone()));
         }
         outcome = decide(run, &objects, evaluation).outcome;
     }

@@ -12,7 +12,7 @@ pub trait Clock: Send + Sync {
 }
 
 /// The one source of randomness. Implemented in `runtime`.
-pub trait Chance: Send + Sync {
+pub trait Rng: Send + Sync {
     /// A new job id: a UUID of version 4.
     fn job_id(&self) -> String;
     /// A number between 0 and 1, for the jitter of intervals.

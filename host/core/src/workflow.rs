@@ -29,7 +29,7 @@ use crate::dag::{Dag, DagError, Direction};
 
 /// Which condition of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Point {
+pub enum GateKind {
     /// Whether the item takes part at all (WF-05).
     Activate,
     /// Whether the item is wanted (WF-02).
@@ -40,7 +40,7 @@ pub enum Point {
     Deleted,
 }
 
-impl Point {
+impl GateKind {
     /// All of them, in the order in which they are asked.
     pub const ALL: [Self; 4] = [Self::Activate, Self::When, Self::Ready, Self::Deleted];
 
@@ -56,11 +56,11 @@ impl Point {
 
     /// The one of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|point| point.name() == name)
+        Self::ALL.into_iter().find(|gate| gate.name() == name)
     }
 }
 
-impl fmt::Display for Point {
+impl fmt::Display for GateKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -236,7 +236,7 @@ pub struct WorkflowItem<'a> {
     pub class: Class,
     /// The condition of its own that alone is waited for: its class would be another one if that were known. It is the one to
     /// be asked now.
-    pub awaits: Option<Point>,
+    pub awaits: Option<GateKind>,
 }
 
 impl Workflow {
@@ -414,18 +414,18 @@ impl<'w> WorkflowEvaluation<'w, '_> {
 
     /// The condition of its own that alone is waited for, and not what has to come before the item anyway. Nothing is decided
     /// about items that are not started any more.
-    fn awaits(&self, item: usize, stops: bool) -> Option<Point> {
+    fn awaits(&self, item: usize, stops: bool) -> Option<GateKind> {
         let facts = self.facts.get(item)?;
         match (self.aim(item), self.classes.get(item)) {
             (Some(Aim::Undecided), Some(Class::Pending)) if !stops => {
                 let goes = |other: &usize| matches!(self.aim(*other), Some(Aim::Delete | Aim::Leave));
                 let mut dependencies = self.workflow.dependencies.get(item).into_iter().flatten().flatten();
-                let point = if facts.answers.activate == Answer::Met { Point::When } else { Point::Activate };
-                (self.is_free(item) || dependencies.any(goes)).then_some(point)
+                let gate = if facts.answers.activate == Answer::Met { GateKind::When } else { GateKind::Activate };
+                (self.is_free(item) || dependencies.any(goes)).then_some(gate)
             }
             (_, Some(Class::Running)) => match facts.state {
-                WorkflowItemState::Reconciled => Some(Point::Ready),
-                WorkflowItemState::Absent => Some(Point::Deleted),
+                WorkflowItemState::Reconciled => Some(GateKind::Ready),
+                WorkflowItemState::Absent => Some(GateKind::Deleted),
                 WorkflowItemState::Idle
                 | WorkflowItemState::Reconciling
                 | WorkflowItemState::ReconcileFailed

@@ -55,7 +55,7 @@ fn resource(row: &BuiltinResource) -> ServedResource {
         // Events are one resource under two groups.
         collection: if row.kind == "Event" { "events".into() } else { collection_of(row.plural, row.group).into() },
         versions: row.versions.iter().map(version).collect(),
-        origin: if row.answered { ResourceOrigin::Answered } else { ResourceOrigin::Builtin },
+        origin: if row.answered { ResourceOrigin::GateResult } else { ResourceOrigin::Builtin },
     }
 }
 

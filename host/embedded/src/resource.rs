@@ -33,7 +33,7 @@ pub(crate) enum ResourceOrigin {
     /// A CustomResourceDefinition that is being deleted: nothing new is created.
     Terminating,
     /// Answers without storing anything, such as an access review.
-    Answered,
+    GateResult,
 }
 
 /// One version of a resource.
@@ -112,7 +112,7 @@ impl ServedResource {
     /// What clients may do with it, for discovery.
     pub(crate) fn verbs(&self) -> &'static [&'static str] {
         match self.origin {
-            ResourceOrigin::Answered => &["create"],
+            ResourceOrigin::GateResult => &["create"],
             ResourceOrigin::Builtin | ResourceOrigin::Custom | ResourceOrigin::Terminating => {
                 &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
             }

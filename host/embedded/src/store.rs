@@ -23,7 +23,7 @@ pub use self::disk::DataFolderError;
 pub(crate) use self::{
     disk::write_whole,
     entry::{ObjectHead, ObjectName, ObjectVersion, StoreKey},
-    resource_objects::{Happening, StoreChange},
+    resource_objects::{EventType, StoreChange},
     state::Note,
 };
 use self::{

@@ -10,7 +10,6 @@ mod key;
 pub mod media;
 mod nested;
 mod normal;
-mod nothing;
 mod overwrite;
 mod pinned;
 mod policy;
@@ -20,6 +19,7 @@ mod render;
 mod repository;
 mod select;
 mod source;
+mod unavailable;
 
 pub use self::{
     artifact::{Artifact, ArtifactFuture, Artifacts, KeyComponent, LayerFuture, ResourceKey, Resources},
@@ -32,7 +32,6 @@ pub use self::{
     digest::{Digest, NestedDigests, ResourceDigest},
     key::resource_key,
     normal::Normalisation,
-    nothing::Nothing,
     overwrite::{Overwrite, OverwriteSide, Replaced, replace},
     pinned::{ComponentReference, ComponentReferenceError},
     policy::{NotSigned, SignaturePolicy},
@@ -45,6 +44,7 @@ pub use self::{
     repository::{NameMapping, Repository, RepositoryError},
     select::{SelectError, matches, references, resources},
     source::{ComponentSource, VersionReference},
+    unavailable::Unavailable,
 };
 
 #[cfg(test)]

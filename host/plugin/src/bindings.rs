@@ -13,11 +13,11 @@ pub(crate) mod deployer {
     });
 }
 
-/// `orangery:condition`.
-pub(crate) mod condition {
+/// `orangery:gate`.
+pub(crate) mod gate {
     wasmtime::component::bindgen!({
-        path: "../../wit/condition",
-        world: "condition-answerer",
+        path: "../../wit/gate",
+        world: "gate-engine",
         exports: { default: async },
     });
 }

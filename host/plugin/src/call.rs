@@ -17,7 +17,7 @@ use wasmtime_wasi::I32Exit;
 
 use crate::{
     budget::{Budget, BudgetLimit},
-    capability::{Guest, chance::ChanceState, locked, postponed::Postponed},
+    capability::{Guest, locked, postponed::Postponed, randomness::RandomnessState},
     component::Component,
     error::{CallStop, Error},
     meter::Meter,
@@ -44,9 +44,9 @@ pub(crate) enum CallImports {
     /// Clusters and artifacts, and a number that all randomness follows from.
     Deployer(Reads, u64),
     /// A blueprint and what belongs to it, and what is drawn.
-    Template(TemplateContext, ChanceState),
+    Template(TemplateContext, RandomnessState),
     /// Nothing. All randomness follows from a number.
-    Condition(u64),
+    Gate(u64),
 }
 
 /// Runs `export` in a fresh instance of the component. Nothing of the instance outlives the answer.
@@ -60,13 +60,13 @@ pub(crate) async fn run<A>(
     let ComponentCall { budget, grants, reach, now, postponed, transcript } = call;
     let randomness = match &reach {
         CallImports::Deployer(_, seed) => Randomness::of_number(*seed),
-        CallImports::Template(_, chance) => Randomness::of_chance(chance),
-        CallImports::Condition(seed) => Randomness::of_number(*seed),
+        CallImports::Template(_, rng) => Randomness::of_chance(rng),
+        CallImports::Gate(seed) => Randomness::of_number(*seed),
     };
-    let (reads, surroundings, chance) = match reach {
+    let (reads, context, rng) = match reach {
         CallImports::Deployer(reads, _) => (Some(reads), None, None),
-        CallImports::Template(surroundings, chance) => (None, Some(surroundings), Some(chance)),
-        CallImports::Condition(_) => (None, None, None),
+        CallImports::Template(context, rng) => (None, Some(context), Some(rng)),
+        CallImports::Gate(_) => (None, None, None),
     };
     let mut table = ResourceTable::new();
     table.set_max_capacity(usize::try_from(budget.handles).unwrap_or(usize::MAX));
@@ -76,8 +76,8 @@ pub(crate) async fn run<A>(
         transcript: transcript.clone(),
         grants,
         reads,
-        surroundings,
-        chance,
+        context,
+        rng,
         postponed,
         table,
     };

@@ -1,13 +1,13 @@
 //! What a guest can reach: one file per interface of `wit/`, each with its state, its view, its link and hostile input.
 
 pub(crate) mod artifacts;
-pub(crate) mod chance;
 pub(crate) mod cluster;
 pub(crate) mod components;
 pub(crate) mod files;
 pub(crate) mod kubeconfigs;
 pub(crate) mod log;
 pub(crate) mod postponed;
+pub(crate) mod randomness;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,9 +26,9 @@ pub(crate) struct Guest {
     /// What a deployer may read; `None` for all others.
     pub(crate) reads: Option<Reads>,
     /// What a template may reach; `None` for deployers.
-    pub(crate) surroundings: Option<TemplateContext>,
+    pub(crate) context: Option<TemplateContext>,
     /// What a template draws; `None` for deployers.
-    pub(crate) chance: Option<chance::ChanceState>,
+    pub(crate) rng: Option<randomness::RandomnessState>,
     pub(crate) postponed: postponed::Postponed,
     pub(crate) wasi: WasiCtx,
     pub(crate) table: ResourceTable,
@@ -55,7 +55,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     files::add_to_linker(linker)?;
     components::add_to_linker(linker)?;
     kubeconfigs::add_to_linker(linker)?;
-    chance::add_to_linker(linker)
+    randomness::add_to_linker(linker)
 }
 
 /// Interfaces that hold types only.

@@ -10,11 +10,11 @@ use wasmtime::{
 
 use crate::{
     bindings::{
-        condition::exports::orangery::condition::condition,
         deployer::{
             exports::orangery::deployer::{deploy, tests, uninstall},
             orangery::deployer::{plan::Proposal, types::Fault},
         },
+        gate::exports::orangery::gate::gate,
         template::exports::orangery::template::{check, template},
     },
     capability::Guest,
@@ -27,7 +27,7 @@ const UNINSTALL: &str = "orangery:deployer/uninstall";
 const TESTS: &str = "orangery:deployer/tests";
 const TEMPLATE: &str = "orangery:template/template";
 const CHECK: &str = "orangery:template/check";
-const CONDITION: &str = "orangery:condition/condition";
+const GATE: &str = "orangery:gate/gate";
 
 /// A component that can be called.
 pub struct Component {
@@ -38,7 +38,7 @@ pub struct Component {
     pub(crate) tests: Option<tests::GuestIndices>,
     pub(crate) template: Option<template::GuestIndices>,
     pub(crate) check: Option<check::GuestIndices>,
-    pub(crate) condition: Option<condition::GuestIndices>,
+    pub(crate) gate: Option<gate::GuestIndices>,
     /// Bytes of its machine code.
     code: usize,
 }
@@ -75,7 +75,7 @@ impl Component {
             tests: None,
             template: None,
             check: None,
-            condition: None,
+            gate: None,
             code: size,
         };
         if component.inspection.exports_interface(DEPLOY) {
@@ -100,9 +100,9 @@ impl Component {
             component.check::<(&template::Request,), (Option<check::Findings>,)>(CHECK, "check")?;
             component.check = Some(check::GuestIndices::new(&component.pre).map_err(misfit)?);
         }
-        if component.inspection.exports_interface(CONDITION) {
-            component.check::<(&condition::Question,), (condition::Answer,)>(CONDITION, "evaluate")?;
-            component.condition = Some(condition::GuestIndices::new(&component.pre).map_err(misfit)?);
+        if component.inspection.exports_interface(GATE) {
+            component.check::<(&gate::GateQuestion,), (gate::Answer,)>(GATE, "evaluate")?;
+            component.gate = Some(gate::GuestIndices::new(&component.pre).map_err(misfit)?);
         }
         Ok(component)
     }

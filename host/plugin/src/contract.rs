@@ -33,9 +33,9 @@ pub const WIT: &[(&str, &str)] = texts![
     "template/files.wit",
     "template/components.wit",
     "template/kubeconfigs.wit",
-    "template/chance.wit",
-    "condition/world.wit",
-    "condition/condition.wit",
+    "template/randomness.wit",
+    "gate/world.wit",
+    "gate/gate.wit",
 ];
 
 /// One interface that a component may import.
@@ -62,7 +62,7 @@ pub(crate) const CAPABILITIES: &[Offered] = &[
     ours("orangery:template/files"),
     ours("orangery:template/components"),
     ours("orangery:template/kubeconfigs"),
-    ours("orangery:template/chance"),
+    ours("orangery:template/randomness"),
 ];
 
 /// The interfaces that make a component something that this host calls.
@@ -73,7 +73,7 @@ pub(crate) const EXPORTS: &[Offered] = &[
     ours("orangery:deployer/validate"),
     ours("orangery:template/template"),
     ours("orangery:template/check"),
-    ours("orangery:condition/condition"),
+    ours("orangery:gate/gate"),
 ];
 
 /// An interface name as a component writes it: `namespace:package/interface@version`.
@@ -111,7 +111,7 @@ mod tests {
     fn every_contract_file_is_printed() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         let mut found = BTreeSet::new();
-        for package in ["deployer", "template", "condition"] {
+        for package in ["deployer", "template", "gate"] {
             for entry in fs::read_dir(root.join(package)).unwrap() {
                 found.insert(format!("{package}/{}", entry.unwrap().file_name().to_string_lossy()));
             }

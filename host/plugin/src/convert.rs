@@ -6,12 +6,12 @@ mod place;
 mod test_case;
 
 use orangery_blueprint::{
-    plugins::Question,
+    plugins::GateQuestion,
     rendering::{ExecutionKind, RenderRequest},
 };
 use orangery_core::{
     error::{Fault, Problem},
-    workflow::Point,
+    workflow::GateKind,
 };
 use orangery_proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure};
 use serde_json::Value;
@@ -21,8 +21,8 @@ pub(crate) use failure::{findings, render_failure};
 pub(crate) use test_case::test_cases;
 
 use crate::bindings::{
-    condition::exports::orangery::condition::condition,
     deployer::{exports::orangery::deployer::deploy, orangery::deployer::types as wire},
+    gate::exports::orangery::gate::gate,
     template::exports::orangery::template::template,
 };
 
@@ -82,14 +82,14 @@ pub(crate) fn request(of: &RenderRequest) -> template::Request {
 
 /// A fault that a guest answers.
 /// What a condition asks.
-pub(crate) fn question(of: &Question) -> condition::Question {
-    condition::Question {
+pub(crate) fn question(of: &GateQuestion) -> gate::GateQuestion {
+    gate::GateQuestion {
         item: of.item.clone(),
-        point: match of.point {
-            Point::Activate => condition::Point::ActivateWhen,
-            Point::When => condition::Point::When,
-            Point::Ready => condition::Point::ReadyWhen,
-            Point::Deleted => condition::Point::DeletedWhen,
+        gate: match of.gate {
+            GateKind::Activate => gate::GateKind::ActivateWhen,
+            GateKind::When => gate::GateKind::When,
+            GateKind::Ready => gate::GateKind::ReadyWhen,
+            GateKind::Deleted => gate::GateKind::DeletedWhen,
         },
         config: of.config.to_string(),
         inputs: Value::Object(of.inputs.clone()).to_string(),

@@ -41,7 +41,7 @@ pub enum World {
     /// Renders template executions.
     Templater,
     /// Answers conditions.
-    Condition,
+    Gate,
 }
 
 impl fmt::Display for World {
@@ -49,7 +49,7 @@ impl fmt::Display for World {
         f.write_str(match self {
             World::Deployer => "deployer",
             World::Templater => "templater",
-            World::Condition => "condition",
+            World::Gate => "gate",
         })
     }
 }
@@ -114,8 +114,8 @@ impl Inspection {
         if self.exports_interface("orangery:template/template") {
             worlds.push(World::Templater);
         }
-        if self.exports_interface("orangery:condition/condition") {
-            worlds.push(World::Condition);
+        if self.exports_interface("orangery:gate/gate") {
+            worlds.push(World::Gate);
         }
         worlds
     }
@@ -148,7 +148,7 @@ impl Inspection {
         }
         match self.worlds().is_empty() {
             true => Err(Error::Export {
-                interface: "orangery:deployer/deploy, orangery:template/template or orangery:condition/condition",
+                interface: "orangery:deployer/deploy, orangery:template/template or orangery:gate/gate",
             }),
             false => Ok(()),
         }
@@ -262,7 +262,7 @@ mod tests {
             &[],
             &["run"],
             None,
-            "the component does not export orangery:deployer/deploy, orangery:template/template or orangery:condition/condition; build it against the world of `orangery wit` that has it",
+            "the component does not export orangery:deployer/deploy, orangery:template/template or orangery:gate/gate; build it against the world of `orangery wit` that has it",
         );
         check(
             &[],

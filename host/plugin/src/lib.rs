@@ -6,6 +6,7 @@
 
 mod bindings;
 mod budget;
+mod bundled;
 mod cache;
 mod call;
 mod capability;
@@ -18,7 +19,6 @@ mod error;
 mod held_artifact;
 mod inspect;
 mod meter;
-mod own;
 mod plugin;
 mod plugin_set;
 mod registration;

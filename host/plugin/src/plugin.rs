@@ -9,10 +9,10 @@ use std::{
 
 use jiff::Timestamp;
 use orangery_blueprint::{
-    gate::Answered,
-    plugins::{Evaluator, Question},
+    gate::GateResult,
+    plugins::{GateEngine, GateQuestion},
     rendering::{Findings, RenderFailure, RenderRequest, Rendered},
-    template_engine::{Renderer, TemplateContext},
+    template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_core::{error::Fault, port::BoxFuture};
 use orangery_proposal::{
@@ -24,12 +24,12 @@ use orangery_proposal::{
 use crate::{
     bindings::template::exports::orangery::template::template,
     budget::Budget,
+    bundled::BundledTerms,
     call::{self, CallImports, ComponentCall},
-    capability::{chance::ChanceState, locked, postponed::Postponed},
+    capability::{locked, postponed::Postponed, randomness::RandomnessState},
     component::{Component, Slot},
     convert,
     error::Error,
-    own::OwnTerms,
     registration::{ComponentBytes, Registered},
     sandbox::{ComponentOrigin, LARGE_COMPONENT, Sandbox},
     transcript::Transcript,
@@ -74,7 +74,7 @@ impl Plugin {
     }
 
     /// The engine that a blueprint brings along. `name` is its file or its reference.
-    pub(crate) fn of_blueprint(name: &str, bytes: Vec<u8>, terms: &OwnTerms, sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn of_blueprint(name: &str, bytes: Vec<u8>, terms: &BundledTerms, sandbox: Arc<Sandbox>) -> Self {
         let content = ComponentBytes::read(bytes);
         let digest = content.digest();
         Self {
@@ -159,13 +159,13 @@ impl Plugin {
     pub async fn render(
         &self,
         request: &RenderRequest,
-        surroundings: &TemplateContext,
+        context: &TemplateContext,
     ) -> Result<Result<Rendered, RenderFailure>, Arc<Error>> {
         let component = self.component().await?;
         let Some(indices) = component.template.clone() else {
             return Err(Arc::new(Error::Export { interface: "orangery:template/template" }));
         };
-        let call = self.renderer_call(request, surroundings);
+        let call = self.renderer_call(request, context);
         let (postponed, transcript) = (call.postponed.clone(), call.transcript.clone());
         let wire: template::Request = convert::request(request);
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {
@@ -201,11 +201,11 @@ impl Plugin {
     pub async fn check(
         &self,
         request: &RenderRequest,
-        surroundings: &TemplateContext,
+        context: &TemplateContext,
     ) -> Result<Option<Findings>, Arc<Error>> {
         let component = self.component().await?;
         let Some(indices) = component.check.clone() else { return Ok(None) };
-        let call = self.renderer_call(request, surroundings);
+        let call = self.renderer_call(request, context);
         let transcript = call.transcript.clone();
         let wire: template::Request = convert::request(request);
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {
@@ -221,25 +221,25 @@ impl Plugin {
     /// # Errors
     ///
     /// The host's reason why there is no answer.
-    pub async fn evaluate(&self, question: &Question) -> Result<Answered, Arc<Error>> {
+    pub async fn evaluate(&self, question: &GateQuestion) -> Result<GateResult, Arc<Error>> {
         let component = self.component().await?;
-        let Some(condition) = component.condition.clone() else {
-            return Err(Arc::new(Error::Export { interface: "orangery:condition/condition" }));
+        let Some(gate) = component.gate.clone() else {
+            return Err(Arc::new(Error::Export { interface: "orangery:gate/gate" }));
         };
         // Same question, same answer: nothing is random, and the time is that of the question.
-        let call = self.call(CallImports::Condition(0), since_epoch(question.now));
+        let call = self.call(CallImports::Gate(0), since_epoch(question.now));
         let transcript = call.transcript.clone();
         let wire = convert::question(question);
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {
-            Box::pin(async move { condition.load(&mut *store, &instance)?.call_evaluate(store, &wire).await })
+            Box::pin(async move { gate.load(&mut *store, &instance)?.call_evaluate(store, &wire).await })
         });
         let answer = answer.await?;
         Ok(convert::answered(answer, &self.budget, &locked(&transcript))?)
     }
 
-    fn renderer_call(&self, request: &RenderRequest, surroundings: &TemplateContext) -> ComponentCall<'_> {
-        let reach = CallImports::Template(surroundings.clone(), ChanceState::new(&surroundings.chance, request));
-        self.call(reach, since_epoch(surroundings.chance.now))
+    fn renderer_call(&self, request: &RenderRequest, context: &TemplateContext) -> ComponentCall<'_> {
+        let reach = CallImports::Template(context.clone(), RandomnessState::new(&context.rng, request));
+        self.call(reach, since_epoch(context.rng.now))
     }
 
     fn deployer_call(&self, item: &Item, reads: Reads) -> ComponentCall<'_> {
@@ -325,17 +325,17 @@ impl Deployer for Plugin {
     }
 }
 
-impl Evaluator for Plugin {
+impl GateEngine for Plugin {
     fn identity(&self) -> &PluginIdentity {
         &self.identity
     }
 
-    fn evaluate<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Result<Answered, Fault>> {
+    fn evaluate<'a>(&'a self, question: &'a GateQuestion) -> BoxFuture<'a, Result<GateResult, Fault>> {
         Box::pin(async move { Plugin::evaluate(self, question).await.map_err(|error| self.fault(&error)) })
     }
 }
 
-impl Renderer for Plugin {
+impl TemplateEngine for Plugin {
     fn identity(&self) -> &PluginIdentity {
         &self.identity
     }
@@ -343,10 +343,10 @@ impl Renderer for Plugin {
     fn render<'a>(
         &'a self,
         request: &'a RenderRequest,
-        surroundings: &'a TemplateContext,
+        context: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         Box::pin(async move {
-            let answer = Plugin::render(self, request, surroundings).await;
+            let answer = Plugin::render(self, request, context).await;
             answer.map_err(|error| self.render_failure(request, &error))?
         })
     }
@@ -354,10 +354,10 @@ impl Renderer for Plugin {
     fn check<'a>(
         &'a self,
         request: &'a RenderRequest,
-        surroundings: &'a TemplateContext,
+        context: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Option<Findings>, RenderFailure>> {
         Box::pin(async move {
-            let answer = Plugin::check(self, request, surroundings).await;
+            let answer = Plugin::check(self, request, context).await;
             answer.map_err(|error| self.render_failure(request, &error))
         })
     }

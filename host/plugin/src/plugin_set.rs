@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_blueprint::{
-    OWN_ENGINE,
-    plugins::{Evaluator, Plugins},
-    template_engine::Renderer,
+    BUNDLED_ENGINE,
+    plugins::{GateEngine, Plugins},
+    template_engine::TemplateEngine,
 };
 use orangery_proposal::deployer::Deployer;
 
 use crate::{
-    own::OwnTerms,
+    bundled::BundledTerms,
     plugin::Plugin,
     registration::Registered,
     sandbox::{Occupancy, Sandbox},
@@ -21,8 +21,8 @@ pub struct PluginSet {
     plugins: Vec<Arc<Plugin>>,
     deployers: BTreeMap<String, Arc<Plugin>>,
     renderers: BTreeMap<String, Arc<Plugin>>,
-    evaluators: BTreeMap<String, Arc<Plugin>>,
-    own: OwnTerms,
+    gate_engines: BTreeMap<String, Arc<Plugin>>,
+    own: BundledTerms,
     sandbox: Arc<Sandbox>,
 }
 
@@ -42,7 +42,7 @@ pub enum PluginSetError {
     /// Two registrations claim one type.
     #[error("the type {claimed} is claimed by two plugins, {first} and {second}; remove it from one of them")]
     Type {
-        /// The deploy item type, template type or condition type.
+        /// The deploy item type, template type or gate type.
         claimed: String,
         /// The name of the first.
         first: String,
@@ -62,8 +62,8 @@ impl PluginSet {
             plugins: Vec::new(),
             deployers: BTreeMap::new(),
             renderers: BTreeMap::new(),
-            evaluators: BTreeMap::new(),
-            own: OwnTerms::default(),
+            gate_engines: BTreeMap::new(),
+            own: BundledTerms::default(),
             sandbox: sandbox.clone(),
         };
         let mut origins: BTreeMap<String, String> = BTreeMap::new();
@@ -75,9 +75,9 @@ impl PluginSet {
             }
             if one.registration.is_for_own() {
                 if let Some(first) = set.own.registration {
-                    return Err(PluginSetError::Type { claimed: OWN_ENGINE.to_owned(), first, second: name });
+                    return Err(PluginSetError::Type { claimed: BUNDLED_ENGINE.to_owned(), first, second: name });
                 }
-                set.own = OwnTerms::of(one.registration);
+                set.own = BundledTerms::of(one.registration);
                 continue;
             }
             let spec = one.registration.spec.clone();
@@ -88,8 +88,8 @@ impl PluginSet {
             for template_type in spec.template.map(|claim| claim.types).unwrap_or_default() {
                 claim(&mut set.renderers, template_type, &plugin)?;
             }
-            for condition_type in spec.condition.map(|claim| claim.types).unwrap_or_default() {
-                claim(&mut set.evaluators, condition_type, &plugin)?;
+            for gate_type in spec.gate.map(|claim| claim.types).unwrap_or_default() {
+                claim(&mut set.gate_engines, gate_type, &plugin)?;
             }
             set.plugins.push(plugin);
         }
@@ -137,25 +137,25 @@ impl Plugins for PluginSet {
         self.deployers.get(item_type).map(|plugin| plugin.clone() as Arc<dyn Deployer>)
     }
 
-    fn renderer(&self, template_type: &str) -> Option<Arc<dyn Renderer>> {
-        self.renderers.get(template_type).map(|plugin| plugin.clone() as Arc<dyn Renderer>)
+    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>> {
+        self.renderers.get(template_type).map(|plugin| plugin.clone() as Arc<dyn TemplateEngine>)
     }
 
-    fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer> {
+    fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
         Arc::new(Plugin::of_blueprint(name, bytes, &self.own, self.sandbox.clone()))
     }
 
     fn template_types(&self) -> Vec<String> {
-        let mut types: Vec<String> = self.renderers.keys().cloned().chain([OWN_ENGINE.to_owned()]).collect();
+        let mut types: Vec<String> = self.renderers.keys().cloned().chain([BUNDLED_ENGINE.to_owned()]).collect();
         types.sort();
         types
     }
 
-    fn evaluator(&self, condition_type: &str) -> Option<Arc<dyn Evaluator>> {
-        self.evaluators.get(condition_type).map(|plugin| plugin.clone() as Arc<dyn Evaluator>)
+    fn gate_engine(&self, gate_type: &str) -> Option<Arc<dyn GateEngine>> {
+        self.gate_engines.get(gate_type).map(|plugin| plugin.clone() as Arc<dyn GateEngine>)
     }
 
-    fn condition_types(&self) -> Vec<String> {
-        self.evaluators.keys().cloned().collect()
+    fn gate_types(&self) -> Vec<String> {
+        self.gate_engines.keys().cloned().collect()
     }
 }

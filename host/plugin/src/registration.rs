@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use orangery_blueprint::OWN_ENGINE;
+use orangery_blueprint::BUNDLED_ENGINE;
 use orangery_core::{
     digest,
     yaml::{self, LocatedDocument},
@@ -75,7 +75,7 @@ pub struct RegistrationSpec {
     pub template: Option<TemplateClaim>,
     /// What conditions it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<ConditionClaim>,
+    pub gate: Option<GateClaim>,
     /// What it may reach; nothing unless it stands here.
     #[serde(default)]
     pub grants: Grants,
@@ -114,7 +114,7 @@ pub struct TemplateClaim {
 /// The conditions of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ConditionClaim {
+pub struct GateClaim {
     /// Condition types, such as `example.org/metric`.
     pub types: Vec<String>,
 }
@@ -181,7 +181,7 @@ pub enum RegistrationError {
     },
     /// The registration claims nothing, or types of two sorts.
     #[error(
-        "{origin}: plugin {name} must have exactly one of `deployer` with item types, `template` with types and `condition` with types"
+        "{origin}: plugin {name} must have exactly one of `deployer` with item types, `template` with types and `gate` with types"
     )]
     Claim {
         /// The file.
@@ -244,7 +244,7 @@ impl Registration {
     /// Whether it is the one of components that blueprints bring along.
     pub(crate) fn is_for_own(&self) -> bool {
         let types = self.spec.template.as_ref().map(|claim| claim.types.as_slice()).unwrap_or_default();
-        self.spec.component.is_none() && matches!(types, [one] if one == OWN_ENGINE)
+        self.spec.component.is_none() && matches!(types, [one] if one == BUNDLED_ENGINE)
     }
 
     fn check(&self, origin: &str) -> Result<(), RegistrationError> {
@@ -261,10 +261,10 @@ impl Registration {
         if spec.version.is_empty() {
             return Err(empty("spec.version"));
         }
-        let claim = match (&spec.deployer, &spec.template, &spec.condition) {
+        let claim = match (&spec.deployer, &spec.template, &spec.gate) {
             (Some(deployer), None, None) => Some(("spec.deployer.itemTypes", &deployer.item_types)),
             (None, Some(template), None) => Some(("spec.template.types", &template.types)),
-            (None, None, Some(condition)) => Some(("spec.condition.types", &condition.types)),
+            (None, None, Some(gate)) => Some(("spec.gate.types", &gate.types)),
             _ => None,
         };
         let Some((field, types)) = claim else {
@@ -273,7 +273,7 @@ impl Registration {
         if types.is_empty() || types.iter().any(String::is_empty) {
             return Err(empty(field));
         }
-        if types.iter().any(|one| one == OWN_ENGINE) && spec.template.is_some() && !self.is_for_own() {
+        if types.iter().any(|one| one == BUNDLED_ENGINE) && spec.template.is_some() && !self.is_for_own() {
             return Err(RegistrationError::Own { origin: origin.to_owned(), name: name.clone() });
         }
         if spec.component.is_none() && !self.is_for_own() {
@@ -389,7 +389,7 @@ mod tests {
                 component: Some(ComponentLocation { file: "a.wasm".into() }),
                 deployer: None,
                 template: Some(TemplateClaim { types: vec!["Mine".into()] }),
-                condition: None,
+                gate: None,
                 grants: Grants::default(),
                 limits: Budget { memory_mib: 8, ..Budget::default() },
             },
@@ -402,7 +402,7 @@ mod tests {
         let misspelt = format!("{HEAD}spec:\n  version: 1.0.0\n  component: {{file: a.wasm}}\n  deployr: {{}}\n");
         check(
             &misspelt,
-            "mine.yaml:7: unknown field `deployr`, expected one of `version`, `component`, `deployer`, `template`, `condition`, `grants`, `limits`",
+            "mine.yaml:7: unknown field `deployr`, expected one of `version`, `component`, `deployer`, `template`, `gate`, `grants`, `limits`",
         );
         check(&format!("{HEAD}spec:\n  version: [1]"), "mine.yaml:5: invalid type: sequence, expected a string");
         check(
@@ -413,7 +413,7 @@ mod tests {
         let spec = |rest: &str| format!("{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}{rest}}}");
         check(
             &spec(""),
-            "mine.yaml: plugin mine must have exactly one of `deployer` with item types, `template` with types and `condition` with types",
+            "mine.yaml: plugin mine must have exactly one of `deployer` with item types, `template` with types and `gate` with types",
         );
         check(&spec(", deployer: {itemTypes: []}"), "mine.yaml: `spec.deployer.itemTypes` is empty; give it a value");
         check(

@@ -20,6 +20,7 @@ pub(crate) use ticker::Ticking;
 
 use crate::{
     budget::Budget,
+    bundled::Recent,
     cache::CompilationCache,
     capability::{self, Guest},
     compile::{self, CompileCommand},
@@ -28,7 +29,6 @@ use crate::{
     error::{CacheError, Error},
     inspect,
     meter::SharedMemory,
-    own::Recent,
     wasi,
 };
 

@@ -32,7 +32,7 @@ use wasmtime_wasi::{
 };
 
 use crate::{
-    capability::{Guest, chance::ChanceState, locked},
+    capability::{Guest, locked, randomness::RandomnessState},
     contract::Offered,
     transcript::{Channel, Transcript},
 };
@@ -134,10 +134,10 @@ impl Randomness {
     }
 
     /// Of a template: passwords and keys are drawn from it.
-    pub(crate) fn of_chance(chance: &ChanceState) -> Self {
-        let mut insecure = ChaCha20Rng::from_seed(chance.stream("insecure"));
+    pub(crate) fn of_chance(rng: &RandomnessState) -> Self {
+        let mut insecure = ChaCha20Rng::from_seed(rng.stream("insecure"));
         Self {
-            secure: Box::new(ChaCha20Rng::from_seed(chance.stream("secure"))),
+            secure: Box::new(ChaCha20Rng::from_seed(rng.stream("secure"))),
             insecure_seed: u128::from(insecure.next_u64()) << 64 | u128::from(insecure.next_u64()),
             insecure: Box::new(insecure),
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{ClusterRef, Item, ObjectKey, Proposal, Selection, grant::Grants};
 use orangery_core::{error::Fault, port::BoxFuture};
-use orangery_ocm::{Artifacts, Nothing, Resources};
+use orangery_ocm::{Artifacts, Resources, Unavailable};
 
 /// One kind that a cluster serves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ pub struct Reads {
 impl Reads {
     /// Clusters, and no content anywhere.
     pub fn of_clusters(clusters: Arc<dyn Clusters>) -> Self {
-        Self { clusters, artifacts: Arc::new(Nothing), resources: Arc::new(Nothing) }
+        Self { clusters, artifacts: Arc::new(Unavailable), resources: Arc::new(Unavailable) }
     }
 }
 

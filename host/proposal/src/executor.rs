@@ -91,7 +91,7 @@ pub enum ExecutionEvent {
     /// What lives for the job only is deleted.
     Tidied,
     /// The component has been called again and has answered this proposal.
-    Answered,
+    GateResult,
     /// The time of the item is up.
     TimedOut(Problem),
     /// The inventory is deleted.
@@ -124,7 +124,7 @@ pub fn next(proposal: &Proposal, step: &Step, event: Event) -> ExecutionTransiti
         (Step::Pruning, Event::Pruned) => Continue(Step::Exporting),
         (Step::Exporting, Event::Exported) => Continue(Step::Afterwards(Position::default())),
         (Step::Tidying, Event::Tidied) | (Step::Deleting, Event::Deleted) => Finish,
-        (Step::Calling { .. } | Step::Recovering(_), Event::Answered) => Continue(Step::Stage(Position::default())),
+        (Step::Calling { .. } | Step::Recovering(_), Event::GateResult) => Continue(Step::Stage(Position::default())),
         (_, Event::TimedOut(_)) => Unrecovered,
         (
             Step::Pruning

@@ -21,7 +21,7 @@ pub struct Grants {
     pub artifacts: Vec<String>,
     /// Hosts of URLs, such as `charts.example.org`.
     pub hosts: Vec<String>,
-    /// Kinds of credentials that a template may have minted, such as `serviceAccount` and `shootAdmin`, or `*`.
+    /// Kinds of credentials that a template may have issued, such as `serviceAccount` and `shootAdmin`, or `*`.
     pub kubeconfigs: Vec<String>,
 }
 
@@ -115,13 +115,13 @@ impl Grants {
         )))
     }
 
-    /// May a credential of this kind be minted?
+    /// May a credential of this kind be issued?
     pub fn kubeconfig(&self, kind: &str) -> Result<(), Refusal> {
         if matches(&self.kubeconfigs, kind) {
             return Ok(());
         }
         Err(Refusal(format!(
-            "minting a credential of kind {kind:?} is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
+            "issuing a credential of kind {kind:?} is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
         )))
     }
 
@@ -298,7 +298,7 @@ mod tests {
         assert!(some.kubeconfig("serviceAccount").is_ok());
         assert_eq!(
             some.kubeconfig("shootAdmin\n").unwrap_err().to_string(),
-            "minting a credential of kind \"shootAdmin\\n\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
+            "issuing a credential of kind \"shootAdmin\\n\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
         );
         assert!(Grants::default().kubeconfig("serviceAccount").is_err());
         assert!(grants(serde_json::json!({"kubeconfigs": ["*"]})).kubeconfig("shootAdmin").is_ok());

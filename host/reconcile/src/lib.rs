@@ -5,7 +5,7 @@
 //! - [`watch`]: keeps a store current; one malformed object never stops a kind.
 //! - [`Writer`]: writes under the resource version that was read, and tells the store what the server answered.
 //! - [`Queue`]: who is to be called; no key twice at once, none forgotten.
-//! - [`Term`]: until when this process may write.
+//! - [`LeaseDeadline`]: until when this process may write.
 //! - [`run`]: calls a [`Controller`], event-driven; time is only the pace of failures (C-12) and the net below the watches:
 //!   what waits and hears nothing for long looks again (C-11).
 //!
@@ -13,21 +13,21 @@
 
 mod difference;
 mod key;
-mod net;
+mod lease_deadline;
 mod queue;
 mod run;
+mod stale_watch;
 mod store;
-mod term;
 mod watch;
 mod watched_object;
 mod write;
 
 pub use crate::{
     key::{Key, Watched},
+    lease_deadline::{LeaseDeadline, Moment},
     queue::{Queue, Tally},
     run::{Controller, NextCall, Pace, Panicked, run},
     store::{ObjectChange, Store},
-    term::{Moment, Term},
     watch::{watch, watch_labelled},
     write::{CONFLICT, WriteError, Writer},
 };

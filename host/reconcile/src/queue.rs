@@ -56,7 +56,7 @@ pub struct Tally {
     /// Calls that a timer made: of a failure, a poll or a deadline.
     pub by_time: u64,
     /// Calls of objects that waited and heard nothing for long (C-11).
-    pub by_silence: u64,
+    pub by_stale_watch: u64,
     /// Time spent in calls, all together.
     pub busy: Duration,
     /// Time that keys waited for their call, all together.
@@ -180,7 +180,7 @@ impl Queue {
     pub(crate) fn count(&self, cause: CallCause, silence: bool) {
         let tally = &mut self.plan().tally;
         *match (cause, silence) {
-            (_, true) => &mut tally.by_silence,
+            (_, true) => &mut tally.by_stale_watch,
             (CallCause::Time, false) => &mut tally.by_time,
             (CallCause::Event, false) => &mut tally.by_event,
         } += 1;

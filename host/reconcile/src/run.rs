@@ -3,12 +3,12 @@
 use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use orangery_core::{port::Chance, step::Halt};
+use orangery_core::{port::Rng, step::Halt};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::{CONFLICT, Key, Queue, Store, Watched, net::Net, queue::Ended};
+use crate::{CONFLICT, Key, Queue, Store, Watched, queue::Ended, stale_watch::StaleWatchTimer};
 
 /// When a controller wants to be called again after a call that ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub trait Controller: Send + Sync + 'static {
     ///
     /// # Errors
     /// As of `reconcile`, which is not called then.
-    fn look_again(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<(), Halt>> + Send;
+    fn refresh(&self, object: Arc<Self::Object>) -> impl Future<Output = Result<(), Halt>> + Send;
 }
 
 /// A call that panicked. A panic is a mistake of the program: whoever reads of it can report it.
@@ -65,7 +65,7 @@ pub struct Pace {
     /// Objects that are worked on at the same time; at least one is.
     pub concurrency: usize,
     /// Spreads what is tried again.
-    pub chance: Arc<dyn Chance>,
+    pub rng: Arc<dyn Rng>,
     /// Told of each call that panicked; must not block.
     pub panicked: Arc<dyn Fn(&Panicked) + Send + Sync>,
 }
@@ -86,29 +86,29 @@ pub async fn run<C: Controller>(
     if stop.run_until_cancelled(store.synced()).await.is_none() {
         return;
     }
-    let Pace { concurrency, chance, panicked } = pace;
+    let Pace { concurrency, rng, panicked } = pace;
     wake_on_change(&store, &queue);
     let mut calls = JoinSet::new();
     let mut failures = BTreeMap::<Key, u32>::new();
-    let mut net = Net::default();
+    let mut stale_watch = StaleWatchTimer::default();
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
             Some(ended) = calls.join_next() => {
                 tell(&ended, panicked.as_ref());
-                settle(ended, &queue, &mut failures, &mut net, chance.as_ref());
+                settle(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
             }
             (key, cause) = queue.next(), if calls.len() < concurrency.max(1) => match store.get(&key) {
                 Some(object) => {
-                    let silence = net.catches(&key, cause, Instant::now());
+                    let silence = stale_watch.is_stale(&key, cause, Instant::now());
                     queue.count(cause, silence);
                     let again = silence.then(|| store.clone());
                     calls.spawn(call(Arc::clone(&controller), key, object, again));
                 }
                 None => {
                     failures.remove(&key);
-                    net.release(&key);
+                    stale_watch.release(&key);
                     queue.finish(&key, Ended::Settled);
                     queue.forget(&key);
                 }
@@ -117,7 +117,7 @@ pub async fn run<C: Controller>(
     }
     while let Some(ended) = calls.join_next().await {
         tell(&ended, panicked.as_ref());
-        settle(ended, &queue, &mut failures, &mut net, chance.as_ref());
+        settle(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
     }
 }
 
@@ -148,7 +148,7 @@ async fn call<C: Controller>(
     let work = async {
         let Some(store) = again else { return controller.reconcile(object).await };
         tracing::debug!("it waits and heard nothing for long: what it waits for is read again");
-        controller.look_again(object).await?;
+        controller.refresh(object).await?;
         match store.get(&key) {
             Some(object) => controller.reconcile(object).await,
             None => Ok(NextCall::Settled),
@@ -194,26 +194,26 @@ fn settle(
     ended: Result<EndedCall, tokio::task::JoinError>,
     queue: &Queue,
     failures: &mut BTreeMap<Key, u32>,
-    net: &mut Net,
-    chance: &dyn Chance,
+    stale_watch: &mut StaleWatchTimer,
+    rng: &dyn Rng,
 ) {
     // A task that is cancelled belongs to a runtime that is shutting down; panics are caught within the task.
     let Ok((key, result)) = ended else { return };
     let (how, again) = match judge(result) {
         (how, Again::After(again)) => {
             failures.remove(&key);
-            net.release(&key);
+            stale_watch.release(&key);
             (how, again)
         }
         (how, Again::OnEvent(timer)) => {
             failures.remove(&key);
-            let silence = net.hold(&key, Instant::now(), chance.fraction());
+            let silence = stale_watch.wait(&key, Instant::now(), rng.fraction());
             (how, Some(timer.map_or(silence, |timer| timer.min(silence))))
         }
         (how, Again::Backoff) => {
             let failed = failures.entry(key.clone()).or_default();
             *failed = failed.saturating_add(1);
-            (how, Some(backoff(*failed, chance.fraction())))
+            (how, Some(backoff(*failed, rng.fraction())))
         }
     };
     queue.finish(&key, how);

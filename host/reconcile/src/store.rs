@@ -17,10 +17,10 @@ use self::{
 };
 use crate::{Key, Watched, watched_object::WatchedObject};
 
+mod deleted_uids;
 mod held;
 mod index;
 mod known;
-mod tombs;
 
 /// One change of a store. At least one side is there.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl<K: Watched> Store<K> {
 
     /// The same store with the objects of which `folds` holds kept as text: they need a third of the memory, and are read
     /// from it each time they are asked for. For those that lie there, which are most of a large store.
-    pub fn folding(self, folds: fn(&K) -> bool) -> Self {
+    pub fn compacting(self, folds: fn(&K) -> bool) -> Self {
         self.write().fold(folds);
         self
     }
@@ -145,9 +145,9 @@ impl<K: Watched> Store<K> {
 
     /// Takes in what a write answered: the higher resource version of the same uid wins, and what is known to be gone
     /// stays gone. An answer that is being deleted and has no finalizer left is gone. Returns the newest version.
-    pub fn absorb(&self, mut object: K) -> Arc<K> {
+    pub fn upsert(&self, mut object: K) -> Arc<K> {
         strip(&mut object);
-        let outcome = self.write().absorb(object);
+        let outcome = self.write().upsert(object);
         self.settle(outcome)
     }
 
@@ -186,7 +186,7 @@ impl<K: Watched> Store<K> {
         }
         let mut object = told.decode()?;
         strip(&mut object);
-        let outcome = self.write().absorb(object);
+        let outcome = self.write().upsert(object);
         self.settle(outcome);
         Ok(())
     }

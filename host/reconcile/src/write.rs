@@ -58,7 +58,7 @@ impl<K: Watched> Writer<K> {
     pub async fn create(&self, object: &K) -> Result<Arc<K>, WriteError> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match self.api(object).create(&params, object).await {
-            Ok(answer) => Ok(self.store.absorb(answer)),
+            Ok(answer) => Ok(self.store.upsert(answer)),
             Err(error) => Err(self.refused(object, error).await),
         }
     }
@@ -96,7 +96,7 @@ impl<K: Watched> Writer<K> {
             Ok(answer) => {
                 match answer.left() {
                     Some(last) if last.meta().finalizers.as_ref().is_some_and(|held| !held.is_empty()) => {
-                        self.store.absorb(last);
+                        self.store.upsert(last);
                     }
                     Some(_) | None => self.store.forget(object),
                 }
@@ -134,7 +134,7 @@ impl<K: Watched> Writer<K> {
             WrittenPart::Status => api.patch_status(&name, &params, &Patch::Merge(patch)).await,
         };
         match answer {
-            Ok(answer) => Ok(self.store.absorb(answer)),
+            Ok(answer) => Ok(self.store.upsert(answer)),
             Err(error) => Err(self.refused(before, error).await),
         }
     }
@@ -146,7 +146,7 @@ impl<K: Watched> Writer<K> {
             WriteError::Conflict { .. } | WriteError::AlreadyExists { .. } => {
                 match self.api(object).get_opt(&Key::of(object).name).await {
                     Ok(Some(newest)) => {
-                        self.store.absorb(newest);
+                        self.store.upsert(newest);
                         error
                     }
                     Ok(None) => {

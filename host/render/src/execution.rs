@@ -42,7 +42,7 @@ impl ExecutionOutput {
 
 /// Renders one execution and keeps its state.
 pub(crate) async fn render(
-    (plugins, surroundings): (&dyn Plugins, &TemplateContext),
+    (plugins, context): (&dyn Plugins, &TemplateContext),
     list: ExecutionKind,
     execution: &TemplateExecution,
     inputs: Map<String, Value>,
@@ -50,19 +50,19 @@ pub(crate) async fn render(
 ) -> Result<ExecutionOutput, ExecutionError> {
     let error = |fault| ExecutionError::new(list, execution, fault);
     let engine = match execution.is_own() {
-        true => execution.own_renderer(plugins, surroundings).await.map_err(ExecutionFault::Component),
-        false => plugins.renderer(&execution.engine).ok_or_else(|| unknown(plugins, list, execution)),
+        true => execution.bundled_engine(plugins, context).await.map_err(ExecutionFault::Component),
+        false => plugins.template_engine(&execution.engine).ok_or_else(|| unknown(plugins, list, execution)),
     };
     let engine = engine.map_err(error)?;
     let request = RenderRequest {
         execution: list,
         name: execution.name.clone(),
         file: execution.file.clone(),
-        template: template(execution, surroundings).map_err(error)?,
+        template: template(execution, context).map_err(error)?,
         inputs: Value::Object(inputs),
         state: states.of(list, &execution.name),
     };
-    let rendered = engine.render(&request, surroundings).await;
+    let rendered = engine.render(&request, context).await;
     let Rendered { output, state, warnings } = rendered.map_err(|failure| {
         let values = shown::values(&failure.reads, &request.inputs);
         ExecutionError { values, ..error(ExecutionFault::Failed(failure)) }
@@ -95,12 +95,12 @@ fn unknown(plugins: &dyn Plugins, list: ExecutionKind, execution: &TemplateExecu
     }
 }
 
-fn template(execution: &TemplateExecution, surroundings: &TemplateContext) -> Result<String, ExecutionFault> {
+fn template(execution: &TemplateExecution, context: &TemplateContext) -> Result<String, ExecutionFault> {
     if execution.is_own() {
         // Such a component is its own template.
         return Ok(String::new());
     }
     let Some(file) = &execution.file else { return Ok(execution.template.clone()) };
-    let bytes = surroundings.files.read(file).map_err(ExecutionFault::Template)?;
+    let bytes = context.files.read(file).map_err(ExecutionFault::Template)?;
     String::from_utf8(bytes).map_err(|_| ExecutionFault::NotText(file.clone()))
 }

@@ -7,11 +7,11 @@ use orangery_blueprint::{
     Blueprint, BlueprintError, FileSystem, FileSystemError,
     plugins::Plugins,
     record::RecordWriter,
-    template_engine::{JobChance, Kubeconfigs, TemplateContext},
+    template_engine::{JobRandomness, Kubeconfigs, TemplateContext},
 };
 use orangery_core::error::{Code, Failure, Fault};
 use orangery_ocm::{
-    Artifacts, ComponentVersion, Components, DescriptorSchema, Files, Nothing, ResourceReference, list,
+    Artifacts, ComponentVersion, Components, DescriptorSchema, Files, ResourceReference, Unavailable, list,
 };
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ pub struct TemplateAccess {
     /// Credentials.
     pub kubeconfigs: Arc<dyn Kubeconfigs>,
     /// Time and randomness of the job.
-    pub chance: JobChance,
+    pub rng: JobRandomness,
 }
 
 /// A blueprint, and what its templates see and may reach.
@@ -58,7 +58,7 @@ pub struct LoadedBlueprint {
     /// The blueprint.
     pub blueprint: Blueprint,
     /// What its templates may reach.
-    pub surroundings: TemplateContext,
+    pub context: TemplateContext,
     /// What they see of the installation.
     pub definitions: InputDefinitions,
     /// The component version that it belongs to.
@@ -160,14 +160,14 @@ impl LoadedBlueprint {
         let definitions = definitions(spec, &blueprint, opened.as_ref())?;
         let (component, overwritten) = opened.map(|opened| (opened.version, opened.overwritten)).unzip();
         let components = component.clone().map(ComponentVersion::templates);
-        let surroundings = TemplateContext {
-            components: components.unwrap_or_else(|| Arc::new(Nothing) as Arc<dyn Components>),
+        let context = TemplateContext {
+            components: components.unwrap_or_else(|| Arc::new(Unavailable) as Arc<dyn Components>),
             artifacts: reach.artifacts,
             kubeconfigs: reach.kubeconfigs,
-            chance: reach.chance,
+            rng: reach.rng,
             ..TemplateContext::of_files(files)
         };
-        Ok(Self { blueprint, surroundings, definitions, component, overwritten: overwritten.flatten() })
+        Ok(Self { blueprint, context, definitions, component, overwritten: overwritten.flatten() })
     }
 
     /// What is rendered of it in one job.
@@ -176,7 +176,7 @@ impl LoadedBlueprint {
             blueprint: &self.blueprint,
             scope,
             plugins,
-            surroundings: &self.surroundings,
+            context: &self.context,
             definitions: &self.definitions,
             component: self.component.as_deref(),
         }

@@ -33,7 +33,7 @@ pub struct RenderedSubject<'a> {
     /// The engines.
     pub plugins: &'a dyn Plugins,
     /// What templates may reach.
-    pub surroundings: &'a TemplateContext,
+    pub context: &'a TemplateContext,
     /// What templates see of the installation.
     pub definitions: &'a InputDefinitions,
     /// The component version that the blueprint belongs to.
@@ -261,7 +261,7 @@ impl<'a> Rendering<'a> {
         execution: &TemplateExecution,
         inputs: Map<String, Value>,
     ) -> Result<ExecutionOutput, RenderError> {
-        let with = (self.subject.plugins, self.subject.surroundings);
+        let with = (self.subject.plugins, self.subject.context);
         let mut rendered = execution::render(with, list, execution, inputs, &mut self.states).await?;
         let file = execution.file.as_deref();
         let place = ExecutionError::place(list, &execution.name, &execution.engine, file);
@@ -271,8 +271,8 @@ impl<'a> Rendering<'a> {
     }
 
     fn schemas(&self) -> Schemas<'_> {
-        let RenderedSubject { blueprint, surroundings, .. } = self.subject;
-        Schemas { local_types: &blueprint.local_types, files: surroundings.files.as_ref(), resources: &self.schemas }
+        let RenderedSubject { blueprint, context, .. } = self.subject;
+        Schemas { local_types: &blueprint.local_types, files: context.files.as_ref(), resources: &self.schemas }
     }
 
     /// Fetches the schema that a check missed, so that it can be tried again; without one the error stands.

@@ -12,7 +12,7 @@ use orangery_blueprint::{
     plugins::Plugins,
     record::RecordWriter,
     rendering::{ExecutionKind, InputStep, Output, RenderFailure, RenderRequest, Rendered},
-    template_engine::{Renderer, TemplateContext},
+    template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_core::{
     error::{Code, Failure},
@@ -36,7 +36,7 @@ struct Echo {
     own: Option<String>,
 }
 
-impl Renderer for Echo {
+impl TemplateEngine for Echo {
     fn identity(&self) -> &PluginIdentity {
         &self.identity
     }
@@ -91,7 +91,7 @@ impl Plugins for Engines {
         None
     }
 
-    fn renderer(&self, template_type: &str) -> Option<Arc<dyn Renderer>> {
+    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>> {
         if !self.template_types().contains(&template_type.to_owned()) {
             return None;
         }
@@ -100,7 +100,7 @@ impl Plugins for Engines {
         Some(Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: None }))
     }
 
-    fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer> {
+    fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
         let identity = PluginIdentity { name: name.to_owned(), version: "1".to_owned(), digest: String::new() };
         Arc::new(Echo { identity, asked: Arc::clone(&self.asked), own: Some(String::from_utf8(bytes).unwrap()) })
     }
@@ -116,7 +116,7 @@ const SCOPE: RecordWriter<'_> = RecordWriter { namespace: "ns", installation: "x
 /// A blueprint with its files, and what it is rendered with.
 struct World {
     blueprint: Blueprint,
-    surroundings: TemplateContext,
+    context: TemplateContext,
     engines: Engines,
     definitions: InputDefinitions,
     component: Option<Box<dyn ComponentVersion>>,
@@ -132,8 +132,8 @@ impl World {
             descriptor: json!({"cd": 1}),
             components: json!(["all"]),
         };
-        let surroundings = TemplateContext::of_files(Arc::new(files));
-        Self { blueprint, surroundings, engines: Engines::new(), definitions, component: None }
+        let context = TemplateContext::of_files(Arc::new(files));
+        Self { blueprint, context, engines: Engines::new(), definitions, component: None }
     }
 
     fn blueprint(text: &str) -> Self {
@@ -149,7 +149,7 @@ impl World {
             blueprint: &self.blueprint,
             scope: SCOPE,
             plugins: &self.engines,
-            surroundings: &self.surroundings,
+            context: &self.context,
             definitions: &self.definitions,
             component: self.component.as_deref(),
         };
@@ -341,7 +341,7 @@ fn an_error_says_list_execution_engine_file_line_and_whether_to_try_again() {
     assert_eq!(error("type: Brew, template: x", "").failure(), stalled("UnknownTemplateType", told));
     let mut gone =
         World::of(json!({"blueprint.yaml": format!("deployExecutions: [{{name: one, {in_file}}}]"), "t.txt": ""}));
-    gone.surroundings = TemplateContext::of_files(Arc::new(FileSystem::default()));
+    gone.context = TemplateContext::of_files(Arc::new(FileSystem::default()));
     let gone = block_on(gone.rendering().items(&serde_json::Map::new(), &BTreeMap::new())).unwrap_err();
     assert_eq!(gone.failure().reason, "TemplateNotFound");
     let no_yaml = error(in_file, "a: [").failure();

@@ -18,7 +18,7 @@ use kube::{
     runtime::{WatchStreamExt as _, watcher},
 };
 use orangery_core::port::Clock;
-use orangery_reconcile::Term;
+use orangery_reconcile::LeaseDeadline;
 use tokio::{
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at},
@@ -136,7 +136,7 @@ fn claimed(before: Option<&Lease>, config: &LeaseConfig, now: Timestamp) -> Leas
 struct LeaseRequest {
     config: LeaseConfig,
     api: Api<Lease>,
-    term: Term,
+    term: LeaseDeadline,
 }
 
 /// Waits until the Lease is free, and takes it; `wait` is told who has it, each time that this changes.
@@ -145,7 +145,7 @@ struct LeaseRequest {
 /// [`LeaseError::Unusable`]
 pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<HeldLease, LeaseError> {
     let api = Api::namespaced(config.client.clone(), &config.namespace);
-    let term = Term::new(Arc::clone(&config.clock));
+    let term = LeaseDeadline::new(Arc::clone(&config.clock));
     let lease = Arc::new(LeaseRequest { config, api, term });
     // A watch tries for ever where reading is not allowed; this says so.
     let mut seen = lease.api.get_opt(&lease.config.name).await.map_err(|error| lease.unusable(&error))?;
@@ -262,7 +262,7 @@ impl LeaseRequest {
 
 impl HeldLease {
     /// Until when this process may write.
-    pub fn term(&self) -> &Term {
+    pub fn term(&self) -> &LeaseDeadline {
         &self.lease.term
     }
 

@@ -3,7 +3,7 @@
 use std::{env, fs};
 
 use jiff::Timestamp;
-use orangery_core::port::{Chance, Clock};
+use orangery_core::port::{Clock, Rng};
 use uuid::Uuid;
 
 /// The machine's clock.
@@ -28,7 +28,7 @@ impl OsChance {
     }
 }
 
-impl Chance for OsChance {
+impl Rng for OsChance {
     fn job_id(&self) -> String {
         Self::uuid().to_string()
     }

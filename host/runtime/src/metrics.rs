@@ -189,7 +189,7 @@ fn write_reconciles(page: &mut MetricsText, tallies: &[(&str, Tally)]) -> fmt::R
     }
     page.family("orangery_reconcile_called_total", "counter", "Calls of a controller by what made them.")?;
     for (controller, tally) in tallies {
-        let causes = [("event", tally.by_event), ("timer", tally.by_time), ("silence", tally.by_silence)];
+        let causes = [("event", tally.by_event), ("timer", tally.by_time), ("silence", tally.by_stale_watch)];
         for (by, count) in causes {
             page.sample("orangery_reconcile_called_total", &[("controller", controller), ("by", by)], count)?;
         }

@@ -14,9 +14,9 @@ use orangery_controllers::{
     installation::InstallationController,
     stores, wire,
 };
-use orangery_core::port::{Chance, Clock};
-use orangery_ocm::{ComponentVersions, Nothing};
-use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Term, Watched, run, watch_labelled};
+use orangery_core::port::{Clock, Rng};
+use orangery_ocm::{ComponentVersions, Unavailable};
+use orangery_reconcile::{Controller, LeaseDeadline, Pace, Panicked, Queue, Store, Watched, run, watch_labelled};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -43,13 +43,13 @@ pub struct OperatorConfig {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The randomness.
-    pub chance: Arc<dyn Chance>,
+    pub rng: Arc<dyn Rng>,
     /// How long an item waits for a deployer elsewhere to begin; `None` for ever.
     pub pick_up_timeout: Option<Duration>,
     /// How the cluster is reached, for targets that mean it; `None` where only this process can.
     pub own_address: Option<OwnAddress>,
     /// Until when the operator may write, on any cluster; `None` where there cannot be another one.
-    pub term: Option<Term>,
+    pub term: Option<LeaseDeadline>,
     /// Whether what is in use is guarded against deletion.
     pub guards: bool,
     /// How many deploy items of components may be under way at once; `None` for any number.
@@ -64,12 +64,12 @@ impl OperatorConfig {
         Self {
             client,
             plugins,
-            components: Arc::new(Nothing),
+            components: Arc::new(Unavailable),
             namespaces: BTreeSet::new(),
             definitions: Definitions::Install,
             concurrency: 32,
             clock: Arc::new(SystemClock),
-            chance: Arc::new(OsChance),
+            rng: Arc::new(OsChance),
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
             own_address: None,
             term: None,
@@ -111,11 +111,11 @@ impl Operator {
     pub async fn start(config: OperatorConfig) -> Result<Self, OperatorError> {
         config.definitions.ensure(&config.client).await?;
         let namespace = config.client.default_namespace().to_owned();
-        let key = HostKey::ensure(&config.client, &namespace, config.chance.as_ref()).await?;
+        let key = HostKey::ensure(&config.client, &namespace, config.rng.as_ref()).await?;
         let (plugins, components) = (config.plugins, config.components);
         let (crashes, written) = Crashes::new(config.client.clone(), &config.pod, Arc::clone(&config.clock));
-        let chance = Arc::clone(&config.chance);
-        let mut host = ControllerContext::new(config.client, stores(), plugins, components, config.clock, chance, key);
+        let rng = Arc::clone(&config.rng);
+        let mut host = ControllerContext::new(config.client, stores(), plugins, components, config.clock, rng, key);
         host.pick_up_timeout = config.pick_up_timeout;
         host.own_address = config.own_address;
         host.term = config.term;
@@ -133,7 +133,7 @@ impl Operator {
         // Ends when the controllers have ended, so the panics of their last calls are written as well.
         operator.tasks.spawn(written);
         let panicked = Arc::new(move |panicked: &Panicked| crashes.tell(panicked));
-        operator.control_all(&host, &Pace { concurrency: config.concurrency, chance: config.chance, panicked });
+        operator.control_all(&host, &Pace { concurrency: config.concurrency, rng: config.rng, panicked });
         operator.spawn(async move {
             if namespaces.is_empty() {
                 keep_default_contexts(host, BTreeSet::new()).await;

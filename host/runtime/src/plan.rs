@@ -25,7 +25,7 @@ use orangery_controllers::{
     deploy_item::{ItemDryRun, dry_run},
     stores,
 };
-use orangery_core::{port::Chance as _, step::Halt, yaml};
+use orangery_core::{port::Rng as _, step::Halt, yaml};
 
 use crate::{
     components::ComponentsError,

@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use orangery_cli::{Exit, RunArguments, connection::ConnectionError, repositories::RepositoriesError};
 use orangery_controllers::OwnAddress;
-use orangery_core::port::Chance as _;
+use orangery_core::port::Rng as _;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 

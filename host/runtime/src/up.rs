@@ -105,7 +105,7 @@ impl Running {
     async fn deploy(&self, manifests: Vec<folder::FolderManifest>, terminal: &mut Terminal) -> Result<Exit, UpError> {
         let applies = !manifests.is_empty();
         let applied = apply(&self.client, &self.arguments.namespace, manifests).await?;
-        self.absorb(&applied);
+        self.upsert(&applied);
         let scope = if applies { ViewScope::of(&applied) } else { ViewScope::All };
         let mut view = LiveView::new(self.operator.stores().clone(), scope, &self.arguments.namespace);
         if self.arguments.once {
@@ -133,7 +133,7 @@ impl Running {
     }
 
     /// Makes what was applied known at once, so that nothing looks final before its watch has spoken.
-    fn absorb(&self, applied: &[DynamicObject]) {
+    fn upsert(&self, applied: &[DynamicObject]) {
         let stores = self.operator.stores();
         for object in applied {
             match object.types.as_ref().map(|types| types.kind.as_str()) {
@@ -149,6 +149,6 @@ impl Running {
 fn absorb_into<K: orangery_reconcile::Watched>(store: &orangery_reconcile::Store<K>, object: &DynamicObject) {
     // What does not decode is told by the watch, which hears of it as well.
     if let Ok(object) = object.clone().try_parse::<K>() {
-        store.absorb(object);
+        store.upsert(object);
     }
 }

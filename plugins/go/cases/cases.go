@@ -173,8 +173,8 @@ func (f Files) ResourceKey(string) (string, error) { return "", errNothing }
 // ResourceContent has none.
 func (f Files) ResourceContent(string) ([]byte, error) { return nil, errNothing }
 
-// Mint has none.
-func (f Files) Mint(kind string, _ json.RawMessage) (json.RawMessage, error) {
+// IssueCredential has none.
+func (f Files) IssueCredential(kind string, _ json.RawMessage) (json.RawMessage, error) {
 	return nil, fmt.Errorf("no credentials of kind %q can be had here", kind)
 }
 
@@ -245,7 +245,7 @@ func (a *Answers) text(question, reference string) (string, error) {
 	return text, json.Unmarshal(told, &text)
 }
 
-// Mint answers `mint <kind> <arguments>`.
-func (a *Answers) Mint(kind string, arguments json.RawMessage) (json.RawMessage, error) {
-	return a.tell("mint", kind, arguments)
+// IssueCredential answers `issue-credential <kind> <arguments>`.
+func (a *Answers) IssueCredential(kind string, arguments json.RawMessage) (json.RawMessage, error) {
+	return a.tell("issue-credential", kind, arguments)
 }

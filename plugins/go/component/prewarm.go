@@ -54,7 +54,7 @@ func (nowhere) ReadFile(string) ([]byte, error)                       { return n
 func (nowhere) List(string) ([]string, error)                         { return nil, errNowhere }
 func (nowhere) ResourceKey(string) (string, error)                    { return "", errNowhere }
 func (nowhere) ResourceContent(string) ([]byte, error)                { return nil, errNowhere }
-func (nowhere) Mint(string, json.RawMessage) (json.RawMessage, error) { return nil, errNowhere }
+func (nowhere) IssueCredential(string, json.RawMessage) (json.RawMessage, error) { return nil, errNowhere }
 func (nowhere) Component(json.RawMessage, []host.Pair) (json.RawMessage, error) {
 	return nil, errNowhere
 }

@@ -58,8 +58,8 @@ func TestWordsOfTheTemplateAreShown(t *testing.T) {
 
 func TestMintedCredentialsAreHidden(t *testing.T) {
 	mask := diagnosis.NewMask(host.Request{}, nil)
-	answers := &cases.Answers{Told: map[string]any{`mint "serviceAccount" {}`: map[string]any{"kubeconfig": "dG9rZW4="}}}
-	told, err := diagnosis.Minting{Host: answers, Mask: mask}.Mint(host.ServiceAccount, []byte(`{}`))
+	answers := &cases.Answers{Told: map[string]any{`issue-credential "serviceAccount" {}`: map[string]any{"kubeconfig": "dG9rZW4="}}}
+	told, err := diagnosis.Issuing{Host: answers, Mask: mask}.IssueCredential(host.ServiceAccount, []byte(`{}`))
 	if err != nil || string(told) != `{"kubeconfig":"dG9rZW4="}` {
 		t.Errorf("%v: %s", err, told)
 	}

@@ -137,16 +137,16 @@ func (m *Mask) isShown(value string) bool {
 	return slices.ContainsFunc(m.shown, func(text string) bool { return strings.Contains(text, value) })
 }
 
-// Minting is a host whose credentials are hidden from all messages.
-type Minting struct {
+// Issuing is a host whose credentials are hidden from all messages.
+type Issuing struct {
 	host.Host
 	// Mask hides them.
 	Mask *Mask
 }
 
-// Mint asks the host.
-func (m Minting) Mint(kind string, arguments json.RawMessage) (json.RawMessage, error) {
-	answer, err := m.Host.Mint(kind, arguments)
+// IssueCredential asks the host.
+func (m Issuing) IssueCredential(kind string, arguments json.RawMessage) (json.RawMessage, error) {
+	answer, err := m.Host.IssueCredential(kind, arguments)
 	m.Mask.HideDocument(answer)
 	return answer, err
 }

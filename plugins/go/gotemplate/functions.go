@@ -65,20 +65,20 @@ func asked[T any](h host.Host, ask question[T]) func(args ...any) (T, error) {
 	return func(args ...any) (T, error) { return ask(h, args) }
 }
 
-func text(mint question[landscaper.Minted]) question[string] {
+func text(issueCredential question[landscaper.IssuedCredential]) question[string] {
 	return func(h host.Host, args []any) (string, error) {
-		minted, err := mint(h, args)
-		return minted.Kubeconfig, err
+		issued, err := issueCredential(h, args)
+		return issued.Kubeconfig, err
 	}
 }
 
-func expiring(mint question[landscaper.Minted]) question[map[string]any] {
+func expiring(issueCredential question[landscaper.IssuedCredential]) question[map[string]any] {
 	return func(h host.Host, args []any) (map[string]any, error) {
-		minted, err := mint(h, args)
+		issued, err := issueCredential(h, args)
 		if err != nil {
 			return nil, err
 		}
-		return minted.WithExpiration(), nil
+		return issued.WithExpiration(), nil
 	}
 }
 

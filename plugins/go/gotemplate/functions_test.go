@@ -12,7 +12,7 @@ import (
 )
 
 func component() *cases.Answers {
-	minted := map[string]any{"kubeconfig": "a3ViZQ==", "expirationTimestamp": "2026-11-21T12:00:00Z"}
+	issued := map[string]any{"kubeconfig": "a3ViZQ==", "expirationTimestamp": "2026-11-21T12:00:00Z"}
 	arguments := `{"expirationSeconds":600,"name":"n","namespace":"ns","target":{"kind":"Target"}}`
 	return &cases.Answers{Told: map[string]any{
 		`resources null [{"Name":"name","Value":"x"}]`:                    []any{map[string]any{"name": "x", "version": "1"}, map[string]any{"name": "x", "version": "2"}},
@@ -21,8 +21,8 @@ func component() *cases.Answers {
 		`key "cd://resources/x"`:                                          "a2V5",
 		`content "resource: {name: x}"`:                                   "the content",
 		`content "gone"`:                                                  errors.New("the component has no resource gone"),
-		`mint "serviceAccount" ` + arguments:                              minted,
-		`mint "shootAdmin" ` + arguments:                                  minted,
+		`issue-credential "serviceAccount" ` + arguments:                              issued,
+		`issue-credential "shootAdmin" ` + arguments:                                  issued,
 	}}
 }
 

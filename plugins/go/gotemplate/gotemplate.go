@@ -32,7 +32,7 @@ func Render(h host.Host, request host.Request) (host.Rendered, *host.Failure) {
 		return host.Rendered{}, &host.Failure{Message: err.Error(), File: request.File}
 	}
 	mask := diagnosis.NewMask(request, inputs)
-	e := &execution{host: diagnosis.Minting{Host: h, Mask: mask}, inputs: inputs, included: map[string]int{}}
+	e := &execution{host: diagnosis.Issuing{Host: h, Mask: mask}, inputs: inputs, included: map[string]int{}}
 	text, err := e.run(request.File, request.Template, inputs)
 	if err != nil {
 		return host.Rendered{}, failure(err, mask)

@@ -2,7 +2,7 @@
 //
 // An engine is a function from a Request to a Rendered or a Failure. All that it reads on the way it asks of a Host.
 // Time and randomness are not asked here: the engines' libraries take them from package time and crypto/rand, which
-// the sandbox answers by the job (wit/template/chance.wit says how), so that rendering twice gives the same.
+// the sandbox answers by the job (wit/template/randomness.wit says how), so that rendering twice gives the same.
 package host
 
 import (
@@ -157,7 +157,7 @@ type Pair struct {
 	Value string
 }
 
-// The kinds of credentials that Mint knows. Each needs a grant of its own.
+// The kinds of credentials that IssueCredential knows. Each needs a grant of its own.
 const (
 	// ServiceAccount is a kubeconfig with a token of a service account of the target cluster, by TokenRequest.
 	// Arguments: name, namespace, expirationSeconds, target. Answer: kubeconfig (base64), expirationTimestamp (RFC 3339).
@@ -185,8 +185,8 @@ type Host interface {
 	ResourceKey(reference string) (string, error)
 	// ResourceContent is the content of a resource as templates see it: base64 where it is an octet stream.
 	ResourceContent(reference string) ([]byte, error)
-	// Mint is a credential of a kind for a target. The answer is a secret.
-	Mint(kind string, arguments json.RawMessage) (json.RawMessage, error)
+	// IssueCredential is a credential of a kind for a target. The answer is a secret.
+	IssueCredential(kind string, arguments json.RawMessage) (json.RawMessage, error)
 }
 
 // Path is a path of a template as ReadFile and List take it. The blueprint is the root: no path leads out of it.

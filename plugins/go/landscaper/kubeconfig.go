@@ -8,8 +8,8 @@ import (
 	"orangery.dev/plugins/host"
 )
 
-// Minted is a kubeconfig with a credential that ends.
-type Minted struct {
+// IssuedCredential is a kubeconfig with a credential that ends.
+type IssuedCredential struct {
 	// Kubeconfig is base64.
 	Kubeconfig string
 	// Expires is when the credential ends.
@@ -17,7 +17,7 @@ type Minted struct {
 }
 
 // WithExpiration is the answer of the functions called …WithExpirationTimestamp.
-func (m Minted) WithExpiration() map[string]any {
+func (m IssuedCredential) WithExpiration() map[string]any {
 	return map[string]any{
 		"kubeconfig":                  m.Kubeconfig,
 		"expirationTimestamp":         m.Expires.Unix(),
@@ -36,34 +36,34 @@ var (
 )
 
 // ShootAdminKubeconfig reads (shoot, namespace, seconds, garden target).
-func ShootAdminKubeconfig(h host.Host, args []any) (Minted, error) {
-	return shootAdmin.mint(h, args)
+func ShootAdminKubeconfig(h host.Host, args []any) (IssuedCredential, error) {
+	return shootAdmin.issueCredential(h, args)
 }
 
 // ServiceAccountKubeconfig reads (service account, namespace, seconds, target).
-func ServiceAccountKubeconfig(h host.Host, args []any) (Minted, error) {
-	return serviceAccount.mint(h, args)
+func ServiceAccountKubeconfig(h host.Host, args []any) (IssuedCredential, error) {
+	return serviceAccount.issueCredential(h, args)
 }
 
-func (f form) mint(h host.Host, args []any) (Minted, error) {
+func (f form) issueCredential(h host.Host, args []any) (IssuedCredential, error) {
 	if len(args) != 4 {
-		return Minted{}, fmt.Errorf("templating function %s expects 4 arguments: %s name, %s namespace, expiration seconds, and %s",
+		return IssuedCredential{}, fmt.Errorf("templating function %s expects 4 arguments: %s name, %s namespace, expiration seconds, and %s",
 			f.function, f.subject, f.subject, f.target)
 	}
 	name, err := text(f.function, args, 0, f.subject+" name")
 	if err != nil {
-		return Minted{}, err
+		return IssuedCredential{}, err
 	}
 	namespace, err := text(f.function, args, 1, f.subject+" namespace")
 	if err != nil {
-		return Minted{}, err
+		return IssuedCredential{}, err
 	}
 	seconds, err := toInt64(args[2])
 	if err != nil {
-		return Minted{}, fmt.Errorf("templating function %s expects an integer as 3rd argument, namely the expiration seconds: %w", f.function, err)
+		return IssuedCredential{}, fmt.Errorf("templating function %s expects an integer as 3rd argument, namely the expiration seconds: %w", f.function, err)
 	}
 	if err := isObject(f.function, args, 3); err != nil {
-		return Minted{}, err
+		return IssuedCredential{}, err
 	}
 	var answer struct {
 		Kubeconfig          string    `json:"kubeconfig"`
@@ -71,9 +71,9 @@ func (f form) mint(h host.Host, args []any) (Minted, error) {
 	}
 	arguments := map[string]any{"name": name, "namespace": namespace, "expirationSeconds": seconds, "target": args[3]}
 	if err := ask(h, f.kind, arguments, &answer); err != nil {
-		return Minted{}, err
+		return IssuedCredential{}, err
 	}
-	return Minted{Kubeconfig: answer.Kubeconfig, Expires: answer.ExpirationTimestamp}, nil
+	return IssuedCredential{Kubeconfig: answer.Kubeconfig, Expires: answer.ExpirationTimestamp}, nil
 }
 
 func ask(h host.Host, kind string, arguments map[string]any, answer any) error {
@@ -81,11 +81,11 @@ func ask(h host.Host, kind string, arguments map[string]any, answer any) error {
 	if err != nil {
 		return fmt.Errorf("the arguments cannot be written as JSON: %w", err)
 	}
-	minted, err := h.Mint(kind, encoded)
+	issued, err := h.IssueCredential(kind, encoded)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(minted, answer); err != nil {
+	if err := json.Unmarshal(issued, answer); err != nil {
 		return fmt.Errorf("the host answered a credential of another form than %s has", kind)
 	}
 	return nil

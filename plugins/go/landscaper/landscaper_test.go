@@ -172,7 +172,7 @@ func TestAKubeconfigIsTheWholeConfigurationWhereItHasNoKeyOfItsOwn(t *testing.T)
 
 func TestATargetWithASecretIsAskedOfTheHost(t *testing.T) {
 	secret := withSpec(map[string]any{"secretRef": map[string]any{"name": "s"}})
-	question := `mint "cluster" {"target":{"kind":"Target","spec":{"secretRef":{"name":"s"}}}}`
+	question := `issue-credential "cluster" {"target":{"kind":"Target","spec":{"secretRef":{"name":"s"}}}}`
 	answers := &cases.Answers{Told: map[string]any{question: map[string]any{"kubeconfig": []byte(kubeconfig)}}}
 	told, err := landscaper.OIDCKubeconfig(answers, []any{"https://issuer", "id", secret})
 	if actual := decoded(t, told); err != nil || actual != login {
@@ -201,10 +201,10 @@ func TestAWrongTargetOfAnOIDCKubeconfigIsRefused(t *testing.T) {
 
 func TestKubeconfigsAreMintedByTheHost(t *testing.T) {
 	arguments := `{"expirationSeconds":600,"name":"n","namespace":"ns","target":{"kind":"Target"}}`
-	minted := map[string]any{"kubeconfig": "a3ViZQ==", "expirationTimestamp": "2026-11-21T12:00:00+01:00"}
+	issued := map[string]any{"kubeconfig": "a3ViZQ==", "expirationTimestamp": "2026-11-21T12:00:00+01:00"}
 	answers := &cases.Answers{Told: map[string]any{
-		`mint "shootAdmin" ` + arguments:     minted,
-		`mint "serviceAccount" ` + arguments: minted,
+		`issue-credential "shootAdmin" ` + arguments:     issued,
+		`issue-credential "serviceAccount" ` + arguments: issued,
 	}}
 	expected := map[string]any{
 		"kubeconfig": "a3ViZQ==", "expirationTimestamp": int64(1795258800), "expirationTimestampReadable": "2026-11-21T11:00:00Z",

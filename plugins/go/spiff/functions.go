@@ -88,20 +88,20 @@ func asAny[T any](call func(host.Host, []any) (T, error)) function {
 	return func(h host.Host, args []any) (any, error) { return call(h, args) }
 }
 
-func text(mint func(host.Host, []any) (landscaper.Minted, error)) function {
+func text(issueCredential func(host.Host, []any) (landscaper.IssuedCredential, error)) function {
 	return func(h host.Host, args []any) (any, error) {
-		minted, err := mint(h, args)
-		return minted.Kubeconfig, err
+		issued, err := issueCredential(h, args)
+		return issued.Kubeconfig, err
 	}
 }
 
-func expiring(mint func(host.Host, []any) (landscaper.Minted, error)) function {
+func expiring(issueCredential func(host.Host, []any) (landscaper.IssuedCredential, error)) function {
 	return func(h host.Host, args []any) (any, error) {
-		minted, err := mint(h, args)
+		issued, err := issueCredential(h, args)
 		if err != nil {
 			return nil, err
 		}
-		return minted.WithExpiration(), nil
+		return issued.WithExpiration(), nil
 	}
 }
 

@@ -66,7 +66,7 @@ func prepare(h host.Host, request host.Request) (*execution, error) {
 	}
 	// Plain reads no setting from the environment. Another file system than the machine's switches commands off.
 	context, err := spiffing.Plain().
-		WithFunctions(functions(diagnosis.Minting{Host: h, Mask: mask}, request.Execution)).
+		WithFunctions(functions(diagnosis.Issuing{Host: h, Mask: mask}, request.Execution)).
 		WithFileSystem(blueprint{host: h}).
 		WithValues(values)
 	if err != nil {

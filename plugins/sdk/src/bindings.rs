@@ -4,8 +4,8 @@
 //! are written in; a document that the contract carries as text stands there as the document itself.
 
 #[expect(missing_docs, reason = "generated: the WIT has the words")]
-pub mod condition;
-#[expect(missing_docs, reason = "generated: the WIT has the words")]
 pub mod deployer;
+#[expect(missing_docs, reason = "generated: the WIT has the words")]
+pub mod gate;
 #[expect(missing_docs, reason = "generated: the WIT has the words")]
 pub mod template;

@@ -26,8 +26,8 @@
 pub mod bindings;
 #[cfg(not(target_family = "wasm"))]
 pub mod cases;
-mod condition;
 mod deployer;
+mod gate;
 mod json;
 pub mod lenient;
 mod proposal;
@@ -36,7 +36,6 @@ pub mod recorded;
 mod template;
 
 pub use bindings::{
-    condition::exports::orangery::condition::condition::{Answer, Point, Question, Verdict},
     deployer::{
         exports::orangery::deployer::deploy::{Failure as StageFailure, Item},
         orangery::deployer::{
@@ -50,6 +49,7 @@ pub use bindings::{
             types::{ClusterRef, Fault, ObjectKey, Problem, Selection},
         },
     },
+    gate::exports::orangery::gate::gate::{Answer, GateKind, GateQuestion, Verdict},
     template::exports::orangery::template::{
         check::{Findings, Reference as InputReference},
         template::{
@@ -57,10 +57,10 @@ pub use bindings::{
         },
     },
 };
-pub use condition::Condition;
 pub use deployer::{Artifact, Artifacts, Cluster, Deployer, Host, Log};
+pub use gate::GateEngine;
 pub use proposal::{CONFIGURATION_PROBLEM, INTERNAL_PROBLEM};
-pub use template::{Chance, Components, Engine, Files, Kubeconfigs, TemplateHost};
+pub use template::{Components, Engine, Files, Kubeconfigs, Rng, TemplateHost};
 
 /// Makes a component of a [`Deployer`]: `export_deployer!(Mine);` once per crate, whose type is `cdylib`.
 ///
@@ -74,15 +74,15 @@ macro_rules! export_deployer {
     };
 }
 
-/// Makes a component of a [`Condition`]: `export_condition!(Mine);` once per crate, whose type is `cdylib`.
+/// Makes a component of a [`GateEngine`]: `export_condition!(Mine);` once per crate, whose type is `cdylib`.
 ///
 /// On the build machine it expands to nothing, so that the crate links and tests like any other.
 #[macro_export]
-macro_rules! export_condition {
+macro_rules! export_gate {
     ($condition:ident) => {
         $crate::contract_level!();
         #[cfg(target_family = "wasm")]
-        $crate::bindings::condition::export_evaluate!($condition with_types_in $crate::bindings::condition);
+        $crate::bindings::gate::export_evaluate!($condition with_types_in $crate::bindings::gate);
     };
 }
 

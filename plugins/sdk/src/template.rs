@@ -8,7 +8,7 @@ use crate::bindings::template::{
         check,
         template::{Failure, Guest, InputPath, InputStep, Output, Rendered, Request},
     },
-    orangery::template::{chance, components, files, kubeconfigs},
+    orangery::template::{components, files, kubeconfigs, randomness},
 };
 
 /// How many paths a failure may have.
@@ -143,16 +143,16 @@ pub trait Components {
 
 /// Credentials for the clusters behind targets; each kind needs a grant.
 pub trait Kubeconfigs {
-    /// Mints a credential. The answer is a secret: the host blots it out of messages and logs, not out of the output.
+    /// Issues a credential. The answer is a secret: the host blots it out of messages and logs, not out of the output.
     ///
     /// # Errors
     ///
     /// One sentence, such as the grant that is missing.
-    fn mint(&self, kind: &str, arguments: &Value) -> Result<Value, String>;
+    fn issue_credential(&self, kind: &str, arguments: &Value) -> Result<Value, String>;
 }
 
 /// Time and randomness: the same whenever the same job renders the same execution again, unknown to anybody else.
-pub trait Chance {
+pub trait Rng {
     /// When the job began, RFC 3339.
     fn now(&self) -> String;
     /// Random bytes: the same for the same key and length.
@@ -160,9 +160,9 @@ pub trait Chance {
 }
 
 /// All that a template engine can ask.
-pub trait TemplateHost: Files + Components + Kubeconfigs + Chance {}
+pub trait TemplateHost: Files + Components + Kubeconfigs + Rng {}
 
-impl<T: Files + Components + Kubeconfigs + Chance> TemplateHost for T {}
+impl<T: Files + Components + Kubeconfigs + Rng> TemplateHost for T {}
 
 /// The host behind the component's imports.
 struct Imports;
@@ -197,18 +197,18 @@ impl Components for Imports {
 }
 
 impl Kubeconfigs for Imports {
-    fn mint(&self, kind: &str, arguments: &Value) -> Result<Value, String> {
-        kubeconfigs::mint(kind, &arguments.to_string()).and_then(|text| document(&text))
+    fn issue_credential(&self, kind: &str, arguments: &Value) -> Result<Value, String> {
+        kubeconfigs::issue_credential(kind, &arguments.to_string()).and_then(|text| document(&text))
     }
 }
 
-impl Chance for Imports {
+impl Rng for Imports {
     fn now(&self) -> String {
-        chance::now()
+        randomness::now()
     }
 
     fn bytes(&self, key: &str, length: u32) -> Vec<u8> {
-        chance::bytes(key, length)
+        randomness::bytes(key, length)
     }
 }
 

@@ -35,7 +35,7 @@ fn tree(name: &str) -> Value {
 }
 
 /// Waits until an object says what it waits for: the last that the operator writes before something else happens.
-async fn rests(objects: &Objects, kind: &str, name: &str, reason: &str) {
+async fn is_settled(objects: &Objects, kind: &str, name: &str, reason: &str) {
     let says = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
         object["metadata"]["name"] == name && conditions.into_iter().any(|condition| condition["reason"] == reason)
@@ -57,8 +57,8 @@ async fn c_34_c_24_an_operator_that_was_frozen_writes_nothing_more_when_it_wakes
     let second = server.operator(&binary, second_user, &QUICK);
 
     // A request that is half sent is sent when it wakes up, and the server refuses what is outdated: none is under way here.
-    rests(&objects, "Execution", "before", "WaitingForDeployItem").await;
-    rests(&objects, "Installation", "before", "WaitingForExecution").await;
+    is_settled(&objects, "Execution", "before", "WaitingForDeployItem").await;
+    is_settled(&objects, "Installation", "before", "WaitingForExecution").await;
     signal(&first, "-STOP");
     // Both will see these when they are awake: as they were made, and not yet as the other one has gone on with them.
     objects.annotate(&any("Installation", "before"), asks()).await;

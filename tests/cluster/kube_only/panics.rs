@@ -9,7 +9,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use orangery_blueprint::{plugins::Plugins, template_engine::Renderer};
+use orangery_blueprint::{plugins::Plugins, template_engine::TemplateEngine};
 use orangery_proposal::deployer::Deployer;
 use orangery_runtime::{Definitions, Operator, OperatorConfig};
 use orangery_tests::{
@@ -30,11 +30,11 @@ impl Plugins for Panicking {
         None
     }
 
-    fn renderer(&self, _: &str) -> Option<Arc<dyn Renderer>> {
+    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
         None
     }
 
-    fn own_renderer(&self, name: &str, _: Vec<u8>) -> Arc<dyn Renderer> {
+    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
         unreachable!("{name}: no blueprint is rendered here")
     }
 

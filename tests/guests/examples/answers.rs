@@ -14,9 +14,9 @@ fn plan(of: Item) -> Result<Proposal, Fault> {
         of.name, of.namespace
     );
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let chance = RandomState::new().hash_one(0);
+    let rng = RandomState::new().hash_one(0);
     let variables = std::env::vars().count();
-    let status = format!(r#"{{"time":{time},"chance":{chance},"variables":{variables}}}"#);
+    let status = format!(r#"{{"time":{time},"chance":{rng},"variables":{variables}}}"#);
     Ok(Proposal { status: Some(status), ..writing(vec![object]) })
 }
 

@@ -2,21 +2,21 @@
 
 mod bindings {
     wit_bindgen::generate!({
-        world: "condition-answerer",
-        path: "../../wit/condition",
+        world: "gate-engine",
+        path: "../../wit/gate",
     });
 }
 
-use bindings::exports::orangery::condition::condition::{Answer, Guest as Condition, Question, Verdict};
+use bindings::exports::orangery::gate::gate::{Answer, Guest as GateEngine, GateQuestion, Verdict};
 
 struct Guest;
 
-impl Condition for Guest {
-    fn evaluate(of: Question) -> Answer {
+impl GateEngine for Guest {
+    fn evaluate(of: GateQuestion) -> Answer {
         let says = |verdict| Answer {
             verdict,
             reason: "AsConfigured".to_owned(),
-            message: format!("{:?} of {} sees {}", of.point, of.item, of.inputs),
+            message: format!("{:?} of {} sees {}", of.gate, of.item, of.inputs),
             details: Some(r#"{"level":3}"#.to_owned()),
         };
         match of.config.trim_matches('"') {

@@ -15,7 +15,7 @@ use std::{
 
 use bindings::{
     exports::orangery::template::template::{Failure, Guest as Engine, InputStep, Output, Rendered, Request},
-    orangery::template::{chance, components, files, kubeconfigs},
+    orangery::template::{randomness, components, files, kubeconfigs},
 };
 
 struct Guest;
@@ -24,9 +24,9 @@ fn ask(what: &str, of: &Request) -> Result<String, String> {
     let identity = vec![("name".to_owned(), "shop".to_owned())];
     match what {
         "nothing" => Ok(String::new()),
-        "chance" => Ok(format!("{:?}", chance::bytes("password", 8))),
-        "much-chance" => Ok(chance::bytes("password", u32::MAX).len().to_string()),
-        "time" => Ok(chance::now()),
+        "chance" => Ok(format!("{:?}", randomness::bytes("password", 8))),
+        "much-chance" => Ok(randomness::bytes("password", u32::MAX).len().to_string()),
+        "time" => Ok(randomness::now()),
         "clock" => Ok(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).to_string()),
         "hashes" => Ok(RandomState::new().hash_one(0).to_string()),
         "file" => files::read("greeting.txt").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
@@ -38,8 +38,8 @@ fn ask(what: &str, of: &Request) -> Result<String, String> {
         "content" => {
             components::resource_content("reference").map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         }
-        "credential" => kubeconfigs::mint("serviceAccount", r#"{"target":"garden"}"#),
-        "credential-for-nonsense" => kubeconfigs::mint("serviceAccount", "[]"),
+        "credential" => kubeconfigs::issue_credential("serviceAccount", r#"{"target":"garden"}"#),
+        "credential-for-nonsense" => kubeconfigs::issue_credential("serviceAccount", "[]"),
         other => Err(format!("{other} is not known")),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use k8s_openapi::ByteString;
 use orangery_blueprint::gate::GateExpressions;
-use orangery_core::workflow::Point;
+use orangery_core::workflow::GateKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::{
     duration::Duration,
     execution::{
         ExecutionSpec,
-        conditions::{ConditionSpec, condition_schema},
+        gates::{ConditionSpec, condition_schema},
     },
     reference::ObjectReference,
     schema,
@@ -99,15 +99,15 @@ impl DeployItemTemplate {
     /// Its conditions.
     pub fn conditions(&self) -> GateExpressions {
         GateExpressions::of([
-            (Point::Activate, self.activate_when.clone()),
-            (Point::When, self.when.clone()),
-            (Point::Ready, self.ready_when.clone()),
-            (Point::Deleted, self.deleted_when.clone()),
+            (GateKind::Activate, self.activate_when.clone()),
+            (GateKind::When, self.when.clone()),
+            (GateKind::Ready, self.ready_when.clone()),
+            (GateKind::Deleted, self.deleted_when.clone()),
         ])
     }
 
     /// The Targets that its conditions look at, its own where they name none.
-    pub fn condition_targets(&self) -> impl Iterator<Item = &String> {
+    pub fn gate_targets(&self) -> impl Iterator<Item = &String> {
         // Deleting the Target of an item that may skip is how a user says that the cluster is gone.
         let skips = self.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
         let own = self.target.as_ref().filter(|_| !skips).map(|target| &target.name);
@@ -121,11 +121,11 @@ impl DeployItemTemplate {
 
     /// The same item with these conditions.
     pub fn with_conditions(mut self, conditions: &GateExpressions) -> Self {
-        let of = |point| conditions.get(point).cloned();
-        self.activate_when = of(Point::Activate);
-        self.when = of(Point::When);
-        self.ready_when = of(Point::Ready);
-        self.deleted_when = of(Point::Deleted);
+        let of = |gate| conditions.get(gate).cloned();
+        self.activate_when = of(GateKind::Activate);
+        self.when = of(GateKind::When);
+        self.ready_when = of(GateKind::Ready);
+        self.deleted_when = of(GateKind::Deleted);
         self
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use orangery_blueprint::gate::GateExpressions;
-use orangery_core::workflow::Point;
+use orangery_core::workflow::GateKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub struct SubinstallationWorkflow {
     pub imports: BTreeMap<String, Value>,
     /// The names of the Targets that the conditions look at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub condition_targets: Vec<String>,
+    pub gate_targets: Vec<String>,
     /// All sub-installations of the blueprint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subinstallations: Vec<SubinstallationStatus>,
@@ -58,13 +58,13 @@ pub struct SubinstallationStatus {
 impl SubinstallationStatus {
     /// Its conditions.
     pub fn asked(&self) -> GateExpressions {
-        let of = |point: Point| (point, self.asks.get(point.name()).cloned());
-        GateExpressions::of(Point::ALL.map(of))
+        let of = |gate: GateKind| (gate, self.asks.get(gate.name()).cloned());
+        GateExpressions::of(GateKind::ALL.map(of))
     }
 
     /// Conditions as they stand here.
     pub fn asks_of(conditions: &GateExpressions) -> BTreeMap<String, ConditionSpec> {
-        conditions.iter().map(|(point, condition)| (point.name().to_owned(), condition.clone())).collect()
+        conditions.iter().map(|(gate, condition)| (gate.name().to_owned(), condition.clone())).collect()
     }
 }
 
@@ -89,7 +89,7 @@ fn asks_schema(generator: &mut SchemaGenerator) -> Schema {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use orangery_blueprint::gate::{Answered, GateRecord};
+    use orangery_blueprint::gate::{GateRecord, GateResult};
     use orangery_core::workflow::Answer;
     use serde_json::json;
 
@@ -104,13 +104,13 @@ mod tests {
         ]}))
         .unwrap();
         let conditions = workflow.subinstallations[0].asked();
-        let points: Vec<Point> = conditions.iter().map(|(point, _)| point).collect();
-        assert_eq!(points, [Point::When, Point::Deleted]);
+        let gates: Vec<GateKind> = conditions.iter().map(|(gate, _)| gate).collect();
+        assert_eq!(gates, [GateKind::When, GateKind::Deleted]);
         assert_eq!(serde_json::to_value(SubinstallationStatus::asks_of(&conditions)).unwrap(), asks);
         let at = Timestamp::from_second(7).unwrap();
-        let record = GateRecord { answered: Answered::new(Answer::NotMet, "R", "m"), since: at, asked: at };
+        let record = GateRecord { answered: GateResult::new(Answer::NotMet, "R", "m"), since: at, asked: at };
         let records: Records =
-            [("db".to_owned(), [(Point::When, record)].into()), ("web".to_owned(), BTreeMap::new())].into();
+            [("db".to_owned(), [(GateKind::When, record)].into()), ("web".to_owned(), BTreeMap::new())].into();
         workflow.write_records(&records);
         assert_eq!(workflow.records(), records);
         workflow.write_records(&Records::new());

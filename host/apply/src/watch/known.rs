@@ -86,7 +86,7 @@ impl Known {
     }
 
     /// The answer of a write of ours: wakes nobody, as whoever wrote looks at it himself, and the watch tells the rest.
-    pub(crate) fn absorb(&mut self, object: &Value) {
+    pub(crate) fn upsert(&mut self, object: &Value) {
         let place = place_of(object);
         if self.namespace.is_none() || self.namespace == place.namespace {
             self.put(place, object.clone());

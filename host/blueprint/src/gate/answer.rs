@@ -7,7 +7,7 @@ use orangery_core::workflow::Answer;
 
 /// What came of asking a condition.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
+pub struct GateResult {
     /// The answer.
     pub answer: Answer,
     /// Why, as one word.
@@ -18,7 +18,7 @@ pub struct Answered {
     pub details: Option<Value>,
 }
 
-impl Answered {
+impl GateResult {
     /// An answer with its reason.
     pub fn new(answer: Answer, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { answer, reason: reason.into(), message: message.into(), details: None }
@@ -36,17 +36,17 @@ pub fn reads_imports_alone<T>(condition: &GateExpression<T>, expression: &Expres
 }
 
 /// What an expression says of a document. An evaluation that fails answers nothing (C-07).
-pub fn evaluate(expression: &Expression, document: &Map<String, Value>) -> Answered {
+pub fn evaluate(expression: &Expression, document: &Map<String, Value>) -> GateResult {
     let source = shown(expression.source());
     match expression.holds_of(document) {
-        Ok(true) => Answered::new(Answer::Met, "ExpressionHolds", format!("`{source}` holds")),
-        Ok(false) => Answered::new(Answer::NotMet, "ExpressionDoesNotHold", format!("`{source}` does not hold")),
-        Err(why) => Answered::unknown("EvaluationFailed", format!("`{source}` cannot be evaluated: {why}")),
+        Ok(true) => GateResult::new(Answer::Met, "ExpressionHolds", format!("`{source}` holds")),
+        Ok(false) => GateResult::new(Answer::NotMet, "ExpressionDoesNotHold", format!("`{source}` does not hold")),
+        Err(why) => GateResult::unknown("EvaluationFailed", format!("`{source}` cannot be evaluated: {why}")),
     }
 }
 
 /// Whether a CustomResourceDefinition among these defines a kind.
-pub fn is_defined<'a, T>(definition: &Definition<T>, known: impl IntoIterator<Item = &'a Value>) -> Answered {
+pub fn is_defined<'a, T>(definition: &Definition<T>, known: impl IntoIterator<Item = &'a Value>) -> GateResult {
     let Definition { group, kind, version, .. } = definition;
     let shown = if version.is_empty() { format!("{kind}.{group}") } else { format!("{kind}.{version}.{group}") };
     fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
@@ -54,13 +54,13 @@ pub fn is_defined<'a, T>(definition: &Definition<T>, known: impl IntoIterator<It
     }
     let of_kind = |crd: &&Value| text(crd, "/spec/group") == group && text(crd, "/spec/names/kind") == kind;
     let Some(crd) = known.into_iter().find(of_kind) else {
-        return Answered::new(Answer::NotMet, "CrdAbsent", format!("no CustomResourceDefinition defines {shown}"));
+        return GateResult::new(Answer::NotMet, "CrdAbsent", format!("no CustomResourceDefinition defines {shown}"));
     };
     let list = |pointer: &str| crd.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
     let serves = |one: &Value| one.get("served") != Some(&Value::Bool(false));
     let wanted = |one: &Value| version.is_empty() || one.get("name").and_then(Value::as_str) == Some(version);
     if !list("/spec/versions").any(|one| serves(one) && wanted(one)) {
-        return Answered::new(
+        return GateResult::new(
             Answer::NotMet,
             "CrdVersionAbsent",
             format!("the definition of {kind}.{group} does not serve {version}"),
@@ -71,8 +71,8 @@ pub fn is_defined<'a, T>(definition: &Definition<T>, known: impl IntoIterator<It
             && one.get("status").and_then(Value::as_str) == Some("True")
     };
     if list("/status/conditions").any(established) {
-        Answered::new(Answer::Met, "CrdPresent", format!("{shown} is defined"))
+        GateResult::new(Answer::Met, "CrdPresent", format!("{shown} is defined"))
     } else {
-        Answered::unknown("CrdNotEstablished", format!("{shown} is defined, but not served yet"))
+        GateResult::unknown("CrdNotEstablished", format!("{shown} is defined, but not served yet"))
     }
 }

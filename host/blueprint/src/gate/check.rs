@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use orangery_expression::operators;
 
 use super::{Expression, GateExpression, GateExpressions, IMPORTS, ITEM, ITEMS, NamedObject, OBJECTS, Test, Type};
-use orangery_core::workflow::Point;
+use orangery_core::workflow::GateKind;
 
 /// What can be said of the values that conditions of one item read, before there are any.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ pub fn compile(source: &str) -> Result<Expression, String> {
 }
 
 /// What is wrong with a condition whatever the values are: a part of a sentence.
-pub fn check<T>(condition: &GateExpression<T>, point: Point, around: &ConditionScope<'_>) -> Result<(), String> {
+pub fn check<T>(condition: &GateExpression<T>, gate: GateKind, around: &ConditionScope<'_>) -> Result<(), String> {
     for (key, NamedObject { api_version, kind, name, .. }) in &condition.objects {
         let missing = [("apiVersion", api_version), ("kind", kind), ("name", name)];
         if let Some((field, _)) = missing.iter().find(|(_, value)| value.is_empty()) {
@@ -58,14 +58,14 @@ pub fn check<T>(condition: &GateExpression<T>, point: Point, around: &ConditionS
         Test::Component(_) => Ok(()),
         Test::Expression(source) => {
             let expression = compile(source).map_err(|why| told(source, &why))?;
-            expression.check(&variables(condition, point, around)).map_err(|why| told(source, &why))
+            expression.check(&variables(condition, gate, around)).map_err(|why| told(source, &why))
         }
     }
 }
 
 /// The first condition of an item that cannot be asked, and why.
-pub fn check_all<T>(conditions: &GateExpressions<T>, around: &ConditionScope<'_>) -> Result<(), (Point, String)> {
-    conditions.iter().try_for_each(|(point, condition)| check(condition, point, around).map_err(|why| (point, why)))
+pub fn check_all<T>(conditions: &GateExpressions<T>, around: &ConditionScope<'_>) -> Result<(), (GateKind, String)> {
+    conditions.iter().try_for_each(|(gate, condition)| check(condition, gate, around).map_err(|why| (gate, why)))
 }
 
 fn told(source: &str, why: &str) -> String {
@@ -82,19 +82,23 @@ pub(super) fn shown(source: &str) -> String {
     }
 }
 
-fn variables<T>(condition: &GateExpression<T>, point: Point, around: &ConditionScope<'_>) -> Vec<(&'static str, Type)> {
+fn variables<T>(
+    condition: &GateExpression<T>,
+    gate: GateKind,
+    around: &ConditionScope<'_>,
+) -> Vec<(&'static str, Type)> {
     let any = |name: &str| (name.to_owned(), Type::Any);
     let results = || Type::Members([any("exports"), any("status")].into());
     let imports = around.imports.clone().map_or(Type::Map, Type::Members);
     let mut variables = vec![(IMPORTS, imports)];
     // In a deletion nobody's exports are known any more.
-    if point != Point::Deleted {
+    if gate != GateKind::Deleted {
         let items = around.predecessors.as_ref().map_or(Type::Map, |names| {
             Type::Members(names.iter().map(|name| ((*name).to_owned(), results())).collect())
         });
         variables.push((ITEMS, items));
     }
-    if point == Point::Ready {
+    if gate == GateKind::Ready {
         variables.push((ITEM, results()));
     }
     variables.push((OBJECTS, Type::Members(condition.objects.keys().map(|name| any(name)).collect())));

@@ -4,18 +4,18 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 
-use super::{Answered, GateExpressions};
+use super::{GateExpressions, GateResult};
 use orangery_core::{
     duration::{self, deadline},
     error::{Code, Failure},
-    workflow::{Answer, Answers, Point},
+    workflow::{Answer, Answers, GateKind},
 };
 
 /// What is remembered of a condition during a job, and shown (WF-09).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateRecord {
     /// What it answered last.
-    pub answered: Answered,
+    pub answered: GateResult,
     /// Since when it has answered so.
     pub since: Timestamp,
     /// When it was asked first in this job: the time that it is waited for counts from here.
@@ -24,7 +24,7 @@ pub struct GateRecord {
 
 impl GateRecord {
     /// The record after another answer.
-    pub fn following(before: Option<&GateRecord>, answered: Answered, now: Timestamp) -> Self {
+    pub fn following(before: Option<&GateRecord>, answered: GateResult, now: Timestamp) -> Self {
         match before {
             Some(before) if before.answered.answer == answered.answer => {
                 Self { answered, since: before.since, asked: before.asked }
@@ -42,27 +42,27 @@ fn whole_second(time: Timestamp) -> Timestamp {
 }
 
 /// What an item's conditions say in this job: those that are set and were not asked are unknown.
-pub fn answers<T>(conditions: &GateExpressions<T>, records: &BTreeMap<Point, GateRecord>) -> Answers {
-    let of = |point: Point| match (conditions.get(point), records.get(&point)) {
+pub fn answers<T>(conditions: &GateExpressions<T>, records: &BTreeMap<GateKind, GateRecord>) -> Answers {
+    let of = |gate: GateKind| match (conditions.get(gate), records.get(&gate)) {
         (None, _) => Answer::Met,
         (Some(_), None) => Answer::Unknown,
         (Some(_), Some(record)) => record.answered.answer,
     };
     Answers {
-        activate: of(Point::Activate),
-        when: of(Point::When),
-        ready: of(Point::Ready),
-        deleted: of(Point::Deleted),
+        activate: of(GateKind::Activate),
+        when: of(GateKind::When),
+        ready: of(GateKind::Ready),
+        deleted: of(GateKind::Deleted),
     }
 }
 
 /// Whether a condition is not asked again in this job: an item that was decided upon stays with it, one that was ready or
 /// gone is not waited for again, however often what the condition looks at changes.
-pub fn is_settled(point: Point, record: &GateRecord) -> bool {
-    match (point, record.answered.answer) {
-        (Point::Activate | Point::When, Answer::Met | Answer::NotMet) => true,
-        (Point::Ready | Point::Deleted, Answer::Met) => true,
-        (_, Answer::Unknown) | (Point::Ready | Point::Deleted, Answer::NotMet) => false,
+pub fn is_settled(gate: GateKind, record: &GateRecord) -> bool {
+    match (gate, record.answered.answer) {
+        (GateKind::Activate | GateKind::When, Answer::Met | Answer::NotMet) => true,
+        (GateKind::Ready | GateKind::Deleted, Answer::Met) => true,
+        (_, Answer::Unknown) | (GateKind::Ready | GateKind::Deleted, Answer::NotMet) => false,
     }
 }
 
@@ -71,18 +71,18 @@ pub fn is_settled(point: Point, record: &GateRecord) -> bool {
 /// is its timeout.
 pub fn given_up(
     item: &str,
-    point: Point,
+    gate: GateKind,
     record: &GateRecord,
     may_change: bool,
     limit: Option<Duration>,
     now: Timestamp,
 ) -> Option<Failure> {
-    if is_settled(point, record) {
+    if is_settled(gate, record) {
         return None;
     }
     let said = &record.answered.message;
     let failure =
-        |reason: &str, why: String| Failure::new("Progressing", reason, format!("{point} of {item} {why}: {said}"));
+        |reason: &str, why: String| Failure::new("Progressing", reason, format!("{gate} of {item} {why}: {said}"));
     if !may_change {
         let why = match record.answered.answer {
             Answer::Unknown => "cannot be told, and it looks at nothing that could change",

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{ImportDefinition, ImportKind};
-use orangery_core::workflow::{Answer, Answers, Point};
+use orangery_core::workflow::{Answer, Answers, GateKind};
 
 fn condition(written: Value) -> GateExpression {
     serde_json::from_value(written).unwrap()
@@ -28,75 +28,75 @@ fn document(json: Value) -> Map<String, Value> {
 
 #[test]
 fn what_can_be_asked_passes() {
-    for (point, written) in [
-        (Point::When, json!({"expression": "imports.enabled && items.db.exports.url != ''"})),
-        (Point::Ready, json!({"expression": "item.exports.ready == true && item.status.phase == 'Succeeded'"})),
+    for (gate, written) in [
+        (GateKind::When, json!({"expression": "imports.enabled && items.db.exports.url != ''"})),
+        (GateKind::Ready, json!({"expression": "item.exports.ready == true && item.status.phase == 'Succeeded'"})),
         (
-            Point::Deleted,
+            GateKind::Deleted,
             json!({"expression": "objects.data == null", "objects": {"data": {"apiVersion": "v1", "kind": "Secret", "name": "d"}}}),
         ),
-        (Point::Activate, json!({"crdPresent": {"group": "example.org", "kind": "Widget"}})),
-        (Point::Ready, json!({"component": {"type": "example.org/metric", "config": {"over": 3}}})),
+        (GateKind::Activate, json!({"crdPresent": {"group": "example.org", "kind": "Widget"}})),
+        (GateKind::Ready, json!({"component": {"type": "example.org/metric", "config": {"over": 3}}})),
     ] {
-        assert_eq!(check(&condition(written.clone()), point, &around()), Ok(()), "{written}");
+        assert_eq!(check(&condition(written.clone()), gate, &around()), Ok(()), "{written}");
     }
 }
 
 #[test]
 fn what_cannot_be_asked_is_told_before_anything_runs() {
     let crd = |group: &str, kind: &str| json!({"crdPresent": {"group": group, "kind": kind}});
-    for (point, written, told) in [
-        (Point::When, json!({}), "it needs exactly one of expression, component and crdPresent"),
+    for (gate, written, told) in [
+        (GateKind::When, json!({}), "it needs exactly one of expression, component and crdPresent"),
         (
-            Point::When,
+            GateKind::When,
             json!({"expression": "true", "component": {"type": "x"}}),
             "it needs exactly one of expression, component and crdPresent",
         ),
-        (Point::When, json!({"component": {}}), "component has no type; set it"),
-        (Point::Activate, crd("", "Widget"), "crdPresent has no group; set it"),
-        (Point::Activate, crd("example.org", ""), "crdPresent has no kind; set it"),
+        (GateKind::When, json!({"component": {}}), "component has no type; set it"),
+        (GateKind::Activate, crd("", "Widget"), "crdPresent has no group; set it"),
+        (GateKind::Activate, crd("example.org", ""), "crdPresent has no kind; set it"),
         (
-            Point::When,
+            GateKind::When,
             json!({"expression": "true", "objects": {"a": {"kind": "Secret", "name": "d"}}}),
             "objects.a has no apiVersion; set it",
         ),
         (
-            Point::When,
+            GateKind::When,
             json!({"expression": "imports.enabled &&"}),
             "the expression `imports.enabled &&` cannot be used: line 1, column 19: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}",
         ),
         (
-            Point::When,
+            GateKind::When,
             json!({"expression": "imports.replicas == 'many'"}),
             "the expression `imports.replicas == 'many'` cannot be used: == stands between a number and a string",
         ),
         (
-            Point::When,
+            GateKind::When,
             json!({"expression": "items.web.exports.x == 1"}),
             "the expression `items.web.exports.x == 1` cannot be used: there is no web in items; known are: db",
         ),
         (
-            Point::When,
+            GateKind::When,
             json!({"expression": "item.exports.x == 1"}),
             "the expression `item.exports.x == 1` cannot be used: there is no item; known are: imports, items, objects",
         ),
         (
-            Point::Deleted,
+            GateKind::Deleted,
             json!({"expression": "items.db.exports.x == 1"}),
             "the expression `items.db.exports.x == 1` cannot be used: there is no items; known are: imports, objects",
         ),
     ] {
-        assert_eq!(check(&condition(written.clone()), point, &around()), Err(told.to_owned()), "{written}");
+        assert_eq!(check(&condition(written.clone()), gate, &around()), Err(told.to_owned()), "{written}");
     }
 }
 
 #[test]
 fn wf_08_an_answer_has_a_reason_and_a_sentence() {
     let ask = |source: &str| evaluate(&compile(source).unwrap(), &document(json!({"imports": {"n": 3}})));
-    assert_eq!(ask("imports.n > 2"), Answered::new(Answer::Met, "ExpressionHolds", "`imports.n > 2` holds"),);
+    assert_eq!(ask("imports.n > 2"), GateResult::new(Answer::Met, "ExpressionHolds", "`imports.n > 2` holds"),);
     assert_eq!(
         ask("imports.n > 3"),
-        Answered::new(Answer::NotMet, "ExpressionDoesNotHold", "`imports.n > 3` does not hold"),
+        GateResult::new(Answer::NotMet, "ExpressionDoesNotHold", "`imports.n > 3` does not hold"),
     );
 }
 
@@ -149,7 +149,7 @@ fn wf_06_a_kind_is_present_when_it_is_defined_served_and_established() {
 #[test]
 fn wf_09_a_record_keeps_when_it_was_asked_first_and_since_when_it_says_so() {
     let say = |before: Option<&GateRecord>, answer, second: i64| {
-        GateRecord::following(before, Answered::new(answer, "R", second.to_string()), at(second))
+        GateRecord::following(before, GateResult::new(answer, "R", second.to_string()), at(second))
     };
     let first = say(None, Answer::NotMet, 1);
     let same = say(Some(&first), Answer::NotMet, 2);
@@ -159,19 +159,19 @@ fn wf_09_a_record_keeps_when_it_was_asked_first_and_since_when_it_says_so() {
     assert_eq!(times(&same), (at(1), at(1), "2".to_owned()));
     assert_eq!(times(&other), (at(3), at(1), "3".to_owned()));
     let between = Timestamp::from_millisecond(1001).unwrap();
-    let answered = Answered::unknown("R", "m");
+    let answered = GateResult::unknown("R", "m");
     assert_eq!(GateRecord::following(None, answered, between).asked, at(2), "the status has whole seconds");
 }
 
 #[test]
 fn a_condition_that_is_not_set_is_met_and_one_that_was_not_asked_is_unknown() {
     let conditions = GateExpressions::of([
-        (Point::When, Some(GateExpression::<String>::expression("true"))),
-        (Point::Ready, Some(GateExpression::expression("true"))),
-        (Point::Deleted, None),
+        (GateKind::When, Some(GateExpression::<String>::expression("true"))),
+        (GateKind::Ready, Some(GateExpression::expression("true"))),
+        (GateKind::Deleted, None),
     ]);
-    let record = GateRecord::following(None, Answered::new(Answer::NotMet, "R", "m"), at(1));
-    let records = [(Point::Ready, record)].into();
+    let record = GateRecord::following(None, GateResult::new(Answer::NotMet, "R", "m"), at(1));
+    let records = [(GateKind::Ready, record)].into();
     let expected =
         Answers { activate: Answer::Met, when: Answer::Unknown, ready: Answer::NotMet, deleted: Answer::Met };
     assert_eq!(answers(&conditions, &records), expected);
@@ -181,20 +181,20 @@ fn a_condition_that_is_not_set_is_met_and_one_that_was_not_asked_is_unknown() {
 #[test]
 fn what_decided_in_a_job_is_not_asked_again() {
     let settled =
-        |point, answer| is_settled(point, &GateRecord::following(None, Answered::new(answer, "R", "m"), at(1)));
-    for point in [Point::Activate, Point::When] {
-        assert!(settled(point, Answer::Met) && settled(point, Answer::NotMet) && !settled(point, Answer::Unknown));
+        |gate, answer| is_settled(gate, &GateRecord::following(None, GateResult::new(answer, "R", "m"), at(1)));
+    for gate in [GateKind::Activate, GateKind::When] {
+        assert!(settled(gate, Answer::Met) && settled(gate, Answer::NotMet) && !settled(gate, Answer::Unknown));
     }
-    for point in [Point::Ready, Point::Deleted] {
-        assert!(settled(point, Answer::Met) && !settled(point, Answer::NotMet) && !settled(point, Answer::Unknown));
+    for gate in [GateKind::Ready, GateKind::Deleted] {
+        assert!(settled(gate, Answer::Met) && !settled(gate, Answer::NotMet) && !settled(gate, Answer::Unknown));
     }
 }
 
 #[test]
 fn c_03_a_condition_is_given_up_when_the_time_of_its_item_is_up_and_not_before() {
-    let record = |answer| GateRecord::following(None, Answered::new(answer, "R", "nobody knows"), at(10));
+    let record = |answer| GateRecord::following(None, GateResult::new(answer, "R", "nobody knows"), at(10));
     let give_up = |answer, limit, second| {
-        given_up("deploy item db", Point::Ready, &record(answer), true, limit, at(second))
+        given_up("deploy item db", GateKind::Ready, &record(answer), true, limit, at(second))
             .map(|failure| failure.message)
     };
     let limit = Some(Duration::from_secs(60));
@@ -208,15 +208,15 @@ fn c_03_a_condition_is_given_up_when_the_time_of_its_item_is_up_and_not_before()
 
 #[test]
 fn a_condition_that_cannot_change_is_not_waited_for() {
-    let of = |point, answer| {
-        let record = GateRecord::following(None, Answered::new(answer, "R", "so it is"), at(1));
-        given_up("deploy item db", point, &record, false, None, at(1)).map(|failure| failure.message)
+    let of = |gate, answer| {
+        let record = GateRecord::following(None, GateResult::new(answer, "R", "so it is"), at(1));
+        given_up("deploy item db", gate, &record, false, None, at(1)).map(|failure| failure.message)
     };
     let told = "when of deploy item db cannot be told, and it looks at nothing that could change: so it is";
-    assert_eq!(of(Point::When, Answer::Unknown), Some(told.to_owned()));
+    assert_eq!(of(GateKind::When, Answer::Unknown), Some(told.to_owned()));
     let told = "readyWhen of deploy item db is not met, and it looks at nothing that could change: so it is";
-    assert_eq!(of(Point::Ready, Answer::NotMet), Some(told.to_owned()));
-    assert_eq!(of(Point::When, Answer::NotMet), None);
+    assert_eq!(of(GateKind::Ready, Answer::NotMet), Some(told.to_owned()));
+    assert_eq!(of(GateKind::When, Answer::NotMet), None);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn c_26_conditions_keep_only_what_they_read_of_imports_and_nothing_by_which_a_cl
         definition("m", ImportKind::TargetMap { target_type: "t".to_owned() }),
     ];
     let read = |written: Value| {
-        let conditions = GateExpressions::of([(Point::When, Some(condition(written)))]);
+        let conditions = GateExpressions::of([(GateKind::When, Some(condition(written)))]);
         json!(read_imports([&conditions], &given, &definitions))
     };
     let expression = |source: &str| read(json!({"expression": source}));
@@ -290,15 +290,15 @@ fn imports_that_an_installation_does_not_give_may_be_asked_for() {
     let source = "has(imports.db) && imports.db.enabled";
     let told =
         format!("the expression `{source}` cannot be used: there is no db in imports; known are: enabled, replicas");
-    assert_eq!(check(&when, Point::When, &around()), Err(told));
-    assert_eq!(check(&when, Point::When, &ConditionScope { imports: None, ..around() }), Ok(()));
+    assert_eq!(check(&when, GateKind::When, &around()), Err(told));
+    assert_eq!(check(&when, GateKind::When, &ConditionScope { imports: None, ..around() }), Ok(()));
 }
 
 #[test]
 fn a_point_is_found_by_its_field_and_by_no_other_word() {
-    assert_eq!(Point::ALL.map(|point| Point::named(point.name())), Point::ALL.map(Some));
-    assert_eq!(Point::ALL.map(Point::name), ["activateWhen", "when", "readyWhen", "deletedWhen"]);
-    assert_eq!(Point::named("whenever"), None);
+    assert_eq!(GateKind::ALL.map(|gate| GateKind::named(gate.name())), GateKind::ALL.map(Some));
+    assert_eq!(GateKind::ALL.map(GateKind::name), ["activateWhen", "when", "readyWhen", "deletedWhen"]);
+    assert_eq!(GateKind::named("whenever"), None);
 }
 
 #[test]
@@ -308,16 +308,16 @@ fn conditions_say_where_they_look_and_what_they_decide() {
     let objects = condition(json!({"expression": "true", "objects": {"c": object}}));
     let defined = condition(json!({"crdPresent": {"target": "two", "group": "g", "kind": "K"}}));
     assert_eq!([&expression, &objects, &defined].map(GateExpression::looks_at_clusters), [false, true, true]);
-    let conditions = |set: &[(Point, &GateExpression)]| {
-        GateExpressions::of(set.iter().map(|(point, condition)| (*point, Some((*condition).clone()))))
+    let conditions = |set: &[(GateKind, &GateExpression)]| {
+        GateExpressions::of(set.iter().map(|(gate, condition)| (*gate, Some((*condition).clone()))))
     };
     let none = conditions(&[]);
-    let later = conditions(&[(Point::Ready, &objects), (Point::Deleted, &defined)]);
+    let later = conditions(&[(GateKind::Ready, &objects), (GateKind::Deleted, &defined)]);
     assert_eq!((none.is_empty(), none.decide(), none.targets().count()), (true, false, 0));
     assert_eq!((later.is_empty(), later.decide()), (false, false));
     assert_eq!(later.targets().collect::<Vec<_>>(), ["one", "two"]);
-    for point in [Point::Activate, Point::When] {
-        let decides = conditions(&[(point, &expression)]);
+    for gate in [GateKind::Activate, GateKind::When] {
+        let decides = conditions(&[(gate, &expression)]);
         assert!(decides.decide() && !decides.is_empty());
     }
 }

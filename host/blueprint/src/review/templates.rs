@@ -16,7 +16,7 @@ use crate::{
 };
 use orangery_core::{
     digest,
-    workflow::Point,
+    workflow::GateKind,
     yaml::{self, Embedded, LocatedDocument, SourcePosition, SourcePositions},
 };
 use orangery_ocm::Files;
@@ -171,16 +171,16 @@ impl ToCheck {
         let mut findings = Vec::new();
         for (number, item) in items.iter().enumerate() {
             let Some(name) = item.get("name").and_then(literal) else { continue };
-            for point in Point::ALL {
-                let Some(written) = item.get(point.name()).filter(|written| is_literal(&written.to_string())) else {
+            for gate in GateKind::ALL {
+                let Some(written) = item.get(gate.name()).filter(|written| is_literal(&written.to_string())) else {
                     continue;
                 };
                 let imports = self.imports.is_some().then(|| self.types.clone());
                 let around = gate::ConditionScope { imports, predecessors: before.all(&name) };
-                if let Err(why) = check_condition(written, point, &around) {
-                    let SourcePosition { line, column } = places.find(&format!("{list}[{number}].{}", point.name()));
+                if let Err(why) = check_condition(written, gate, &around) {
+                    let SourcePosition { line, column } = places.find(&format!("{list}[{number}].{}", gate.name()));
                     let at = |number: usize| u32::try_from(number).ok();
-                    let told = format!("{noun} {name:?}: {point}: {why}");
+                    let told = format!("{noun} {name:?}: {gate}: {why}");
                     findings.push(self.at(Severity::Error, None, (at(line), at(column)), told));
                 }
             }

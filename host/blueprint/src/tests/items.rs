@@ -150,7 +150,7 @@ fn conditions_of_items_are_read_and_their_targets_found() {
     let one = Imported::Target(TargetObject { name: "t-1".to_owned(), ..TargetObject::default() });
     let conditions = items[1].resolve_conditions(&BTreeMap::from([("one".to_owned(), one)])).unwrap();
     let written: BTreeMap<&str, Value> =
-        conditions.iter().map(|(point, condition)| (point.name(), serde_json::to_value(condition).unwrap())).collect();
+        conditions.iter().map(|(gate, condition)| (gate.name(), serde_json::to_value(condition).unwrap())).collect();
     let expected = BTreeMap::from([
         ("when", json!({"expression": "imports.web"})),
         ("activateWhen", json!({"crdPresent": {"group": "example.org", "kind": "Widget", "target": "t-1"}})),

@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use orangery_api::installation::{
     BlueprintReference, BlueprintSource, ComponentDescriptorSource, InlineBlueprint, Installation, InstallationSpec,
 };
-use orangery_blueprint::template_engine::JobChance;
+use orangery_blueprint::template_engine::JobRandomness;
 use orangery_core::{digest, yaml};
 use orangery_ocm::Files;
 use serde::Serialize;
@@ -138,7 +138,7 @@ impl Render {
         let mut offline = Offline {
             plugins: plugins.as_ref(),
             versions,
-            chance: JobChance { now: self.now, seed: seed(&self.seed) },
+            rng: JobRandomness { now: self.now, seed: seed(&self.seed) },
             namespace: self.namespace,
             world,
             imports: given,

@@ -8,9 +8,11 @@ use orangery_api::{
     convert::{ContextInputs, ContextNames},
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
-use orangery_blueprint::template_engine::JobChance;
+use orangery_blueprint::template_engine::JobRandomness;
 use orangery_core::{error::Fault, port::BoxFuture};
-use orangery_ocm::{ArtifactFuture, Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Nothing};
+use orangery_ocm::{
+    ArtifactFuture, Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Unavailable,
+};
 use orangery_render::{BlueprintSource, LoadError, LoadedBlueprint, OpenedComponent, TemplateAccess};
 use serde_json::Value;
 
@@ -41,7 +43,7 @@ impl OfflineVersions {
         world: &NamespaceObjects,
         namespace: &str,
         wanted: Wanted<'_>,
-        chance: JobChance,
+        rng: JobRandomness,
     ) -> Result<LoadedBlueprint, OfflineFault> {
         let spec = wanted.spec;
         let context = self.context(world, &spec.context)?;
@@ -57,7 +59,7 @@ impl OfflineVersions {
             }
         };
         let artifacts = self.artifacts(world, namespace, &context);
-        let reach = TemplateAccess { artifacts, kubeconfigs: Arc::new(Nothing), chance };
+        let reach = TemplateAccess { artifacts, kubeconfigs: Arc::new(Unavailable), rng };
         let blueprint = serde_json::to_value(&spec.blueprint).unwrap_or_default();
         Ok(LoadedBlueprint::new(files, blueprint, opened, reach)?)
     }

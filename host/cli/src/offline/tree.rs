@@ -20,11 +20,11 @@ use orangery_blueprint::{
     record::{Record, RecordWriter},
     rendering::ExecutionKind,
     sibling::{self, Sibling},
-    template_engine::JobChance,
+    template_engine::JobRandomness,
 };
 use orangery_core::{
     dag::Direction,
-    workflow::{Aim, Answers, Facts, Point, Workflow, WorkflowItemState, WorkflowPolicy},
+    workflow::{Aim, Answers, Facts, GateKind, Workflow, WorkflowItemState, WorkflowPolicy},
 };
 use orangery_ocm::Files;
 use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
@@ -101,7 +101,7 @@ pub struct Offline<'a> {
     /// Where component versions come from.
     pub versions: OfflineVersions,
     /// The time and the randomness that templates are given.
-    pub chance: JobChance,
+    pub rng: JobRandomness,
     /// The namespace of everything.
     pub namespace: String,
     /// The objects that there are.
@@ -221,7 +221,7 @@ impl Offline<'_> {
         self.world.add_installation(&object);
         let above = parent.and_then(|parent| parent.above);
         let wanted = Wanted { spec, above, files: subject.files.clone() };
-        let loaded = self.versions.load(&self.world, &namespace, wanted, self.chance.clone()).await?;
+        let loaded = self.versions.load(&self.world, &namespace, wanted, self.rng.clone()).await?;
         let imported = self.imported(&subject, &loaded.blueprint, &scope)?;
         let mut rendering = Rendering::new(loaded.subject(scope, plugins), states(&subject.given, &loaded.blueprint)?);
         let values = rendering.imports(&imported, &spec.import_data_mappings).await?;
@@ -424,8 +424,8 @@ fn graph_node(item: &DeployItem) -> (&str, Vec<&str>, &GateExpressions) {
 /// read more than imports may hold. Each item has what it depends on, and its conditions.
 fn not_wanted(items: &[(&str, Vec<&str>, &GateExpressions)], imports: &Map<String, Value>) -> Vec<String> {
     let document = Map::from_iter([(gate::IMPORTS.to_owned(), Value::Object(imports.clone()))]);
-    let says = |conditions: &GateExpressions, point: Point| {
-        let condition = conditions.get(point)?;
+    let says = |conditions: &GateExpressions, gate: GateKind| {
+        let condition = conditions.get(gate)?;
         let expression = gate::compile(condition.expression.as_ref()?).ok()?;
         let alone = gate::reads_imports_alone(condition, &expression);
         alone.then(|| gate::evaluate(&expression, &document).answer)
@@ -435,8 +435,8 @@ fn not_wanted(items: &[(&str, Vec<&str>, &GateExpressions)], imports: &Map<Strin
     let by_name: BTreeMap<&str, &GateExpressions> =
         items.iter().map(|(name, _, conditions)| (*name, *conditions)).collect();
     let look = workflow.look(Direction::Forward, WorkflowPolicy::default(), |name| {
-        let says = |point| by_name.get(name).and_then(|conditions| says(conditions, point)).unwrap_or_default();
-        let answers = Answers { activate: says(Point::Activate), when: says(Point::When), ..Answers::default() };
+        let says = |gate| by_name.get(name).and_then(|conditions| says(conditions, gate)).unwrap_or_default();
+        let answers = Answers { activate: says(GateKind::Activate), when: says(GateKind::When), ..Answers::default() };
         Facts { answers, ..Facts::of(WorkflowItemState::Absent) }
     });
     let left = look.items().iter().filter(|item| matches!(item.aim, Aim::Delete | Aim::Leave));

@@ -47,7 +47,7 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
         refresh::read(host, &host.stores.installations, &installation).await?;
     }
     let limit = limit(&item).map_err(Halt::Stall)?;
-    let job = ItemJob { id: host.chance.job_id(), begun: host.clock.now(), limit };
+    let job = ItemJob { id: host.rng.job_id(), begun: host.clock.now(), limit };
     let pool = Arc::new(ClusterPool::new(|_| {}));
     let gathered = Gathered::new(host, &pool, Arc::new(item), deployer, job);
     let mut run = ItemDryRun {

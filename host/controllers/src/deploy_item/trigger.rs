@@ -73,7 +73,7 @@ async fn start_test(host: &ControllerContext, item: &DeployItem, now: &Time) -> 
     let mut triggered = item.clone();
     let status = triggered.status.get_or_insert_default();
     let first = if item.is_deleting() { Phase::INIT_DELETE } else { Phase::INIT };
-    status.trigger(&host.chance.job_id(), first, item.metadata.generation.unwrap_or(0), now);
+    status.trigger(&host.rng.job_id(), first, item.metadata.generation.unwrap_or(0), now);
     status.job_id_generation_time = Some(now.clone());
     // An unchanged item is processed as well: no phase of an earlier job stands for this one.
     status.phase.clear();

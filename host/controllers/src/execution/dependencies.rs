@@ -21,7 +21,7 @@ static MANAGED_BY: Index<DeployItem> =
 
 /// Executions by the Targets that their conditions look at.
 static CONDITION_TARGETS: Index<Execution> =
-    Index { name: "target", values: |execution| execution.spec.condition_targets.clone() };
+    Index { name: "target", values: |execution| execution.spec.gate_targets.clone() };
 
 /// An Execution waits for its deploy items.
 pub(crate) static DEPLOY_ITEMS: Dependency<Execution, DeployItem> = Dependency {

@@ -21,7 +21,7 @@ use super::{
     reconciliation::Reconciliation,
 };
 use crate::{
-    conditions::{Item, Items},
+    gates::{Item, Items},
     job::failure_of,
     object_access::get,
     timeout::{USUAL_TIMEOUT, limit_of},

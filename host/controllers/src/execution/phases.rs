@@ -22,7 +22,7 @@ use orangery_core::{
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict},
     walk::beside_children,
-    workflow::{Point, WorkflowPolicy},
+    workflow::{GateKind, WorkflowPolicy},
 };
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ impl Reconciliation<'_> {
         let asks = |item: &&ItemState<'_>| {
             let of_spec = self.workflow.items.find(item.name);
             let removed = of_spec.is_some_and(|item| self.is_cluster_removed(&item.template));
-            of_spec.is_some_and(|item| item.conditions.get(Point::Deleted).is_some()) && !item.keep && !removed
+            of_spec.is_some_and(|item| item.conditions.get(GateKind::Deleted).is_some()) && !item.keep && !removed
         };
         let gone: Vec<ItemState<'_>> =
             of_spec.into_iter().filter(|item| asks(&item) && !there.contains(item.name)).collect();

@@ -12,8 +12,8 @@ use orangery_core::phase::execution::Execution as Phase;
 use orangery_reconcile::Key;
 
 use crate::{
-    conditions::Expressions,
     controller_context::{ControllerContext, waiter},
+    gates::Expressions,
     job::{JobStatus, standing_phase},
     object::generation_of,
     stores::Kind,

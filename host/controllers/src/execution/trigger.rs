@@ -67,7 +67,7 @@ pub(super) fn observing_root_of_answers(stores: &Stores, execution: &Execution) 
 pub(super) async fn start_deletion(host: &ControllerContext, before: &Execution) -> Result<NextCall, Halt> {
     let mut after = before.clone();
     let status = after.status.get_or_insert_default();
-    status.trigger(&host.chance.job_id(), Phase::InitDelete, generation_of(before), &host.now());
+    status.trigger(&host.rng.job_id(), Phase::InitDelete, generation_of(before), &host.now());
     let writer = host.writer(&host.stores.executions);
     writer.update_status(before, &after).await.map_err(|error| error.halt("StartJob"))?;
     Ok(NextCall::Again)

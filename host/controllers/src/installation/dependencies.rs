@@ -65,7 +65,7 @@ static CONDITION_TARGETS: Index<Installation> = Index {
     name: "target",
     values: |installation| {
         let workflow = installation.status.as_ref().and_then(|status| status.workflow.as_ref());
-        workflow.map_or_else(Vec::new, |workflow| workflow.condition_targets.clone())
+        workflow.map_or_else(Vec::new, |workflow| workflow.gate_targets.clone())
     },
 };
 /// Data objects by the context they live in.

@@ -7,10 +7,10 @@ use orangery_api::{
     installation::{SubinstallationStatus, SubinstallationWorkflow},
 };
 use orangery_blueprint::gate::{GateExpression, GateRecord};
-use orangery_core::workflow::{Answer, Point};
+use orangery_core::workflow::{Answer, GateKind};
 
 use crate::{
-    conditions::{Expressions, Item, Items},
+    gates::{Expressions, Item, Items},
     timeout::{USUAL_TIMEOUT, limit_of},
 };
 
@@ -27,16 +27,16 @@ pub(super) fn items(workflow: Option<&SubinstallationWorkflow>, records: &Record
         late: false,
     };
     let list: Vec<Item<()>> = of.iter().map(item).collect();
-    let waited_for = list.iter().filter(|item| item.conditions.get(Point::Ready).is_some());
+    let waited_for = list.iter().filter(|item| item.conditions.get(GateKind::Ready).is_some());
     let waited_for: BTreeSet<String> = waited_for.map(|item| item.name.clone()).collect();
     Items::of(list, |item| {
-        let met = |point, condition: &GateExpression| {
-            let record: Option<&GateRecord> = records.get(&item.name).and_then(|records| records.get(&point));
+        let met = |gate, condition: &GateExpression| {
+            let record: Option<&GateRecord> = records.get(&item.name).and_then(|records| records.get(&gate));
             with.reads_imports_alone(condition) && record.is_some_and(|record| record.answered.answer == Answer::Met)
         };
-        let is_open = |point| item.conditions.get(point).is_some_and(|condition| !met(point, condition));
-        is_open(Point::Activate)
-            || is_open(Point::When)
+        let is_open = |gate| item.conditions.get(gate).is_some_and(|condition| !met(gate, condition));
+        is_open(GateKind::Activate)
+            || is_open(GateKind::When)
             || item.depends_on.iter().any(|before| waited_for.contains(before))
     })
 }

@@ -12,8 +12,8 @@ use orangery_reconcile::Key;
 
 use super::{gather::blueprints::Blueprints, items::items, trigger::changes::ImportWatches};
 use crate::{
-    conditions::Expressions,
     controller_context::{ControllerContext, waiter},
+    gates::Expressions,
     job::JobStatus,
     object::generation_of,
     stores::Kind,

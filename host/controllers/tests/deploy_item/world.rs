@@ -21,14 +21,14 @@ use kube::{
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use orangery_api::{deploy_item::DeployItem, job::Job, target::Target};
-use orangery_blueprint::{plugins::Plugins, template_engine::Renderer};
+use orangery_blueprint::{plugins::Plugins, template_engine::TemplateEngine};
 use orangery_controllers::{ControllerContext, HostKey, Queues, clusters, deploy_item::DeployItemController, stores};
 use orangery_core::{
     error::{Code, Fault},
-    port::{BoxFuture, Chance, Clock},
+    port::{BoxFuture, Clock, Rng},
 };
 use orangery_embedded::{Options, Server, Storage, start};
-use orangery_ocm::Nothing;
+use orangery_ocm::Unavailable;
 use orangery_proposal::{
     Item, Proposal,
     deployer::{Deployer, PluginIdentity, Reads},
@@ -63,7 +63,7 @@ impl Clock for Machine {
     }
 }
 
-impl Chance for Machine {
+impl Rng for Machine {
     fn job_id(&self) -> String {
         format!("job-{}", self.jobs.fetch_add(1, Ordering::SeqCst))
     }
@@ -165,11 +165,11 @@ impl Plugins for OnlyScripted {
         (item_type == TYPE).then(|| Arc::clone(&self.0) as Arc<dyn Deployer>)
     }
 
-    fn renderer(&self, _: &str) -> Option<Arc<dyn Renderer>> {
+    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
         None
     }
 
-    fn own_renderer(&self, name: &str, _: Vec<u8>) -> Arc<dyn Renderer> {
+    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
         unreachable!("{name}: no blueprint is rendered here")
     }
 
@@ -273,9 +273,9 @@ impl World {
             self.client.clone(),
             stores(),
             plugins,
-            Arc::new(Nothing),
+            Arc::new(Unavailable),
             Arc::clone(&machine) as Arc<dyn Clock>,
-            Arc::clone(&machine) as Arc<dyn Chance>,
+            Arc::clone(&machine) as Arc<dyn Rng>,
             HostKey::new(&[0; 32]),
         );
         // Nobody here would take a guard away.
@@ -299,7 +299,7 @@ impl World {
         let queues = Queues { deploy_items: queue.clone(), ..Queues::default() };
         let controller = Arc::new(DeployItemController::new(host, clusters(&queues), queue.clone()));
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
-        let pace = Pace { concurrency: 4, chance: machine, panicked };
+        let pace = Pace { concurrency: 4, rng: machine, panicked };
         tokio::spawn(run(controller, items, queue, pace, self.stop.clone()));
     }
 

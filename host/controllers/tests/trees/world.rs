@@ -21,15 +21,15 @@ use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_blueprint::{
     plugins::Plugins,
     rendering::{Output, RenderFailure, RenderRequest, Rendered},
-    template_engine::{Renderer, TemplateContext},
+    template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_controllers::{
     ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, Queues, SecretMeta, Stores, clusters,
     context::keep_default_contexts, execution::ExecutionController, installation::InstallationController, stores, wire,
 };
-use orangery_core::port::{BoxFuture, Chance, Clock};
+use orangery_core::port::{BoxFuture, Clock, Rng};
 use orangery_embedded::{Options, Server, Storage, start};
-use orangery_ocm::Nothing;
+use orangery_ocm::Unavailable;
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Watched, run, watch_labelled};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ impl Clock for Machine {
     }
 }
 
-impl Chance for Machine {
+impl Rng for Machine {
     fn job_id(&self) -> String {
         format!("job-{}", self.jobs.fetch_add(1, Ordering::SeqCst))
     }
@@ -92,7 +92,7 @@ fn filled(value: &Value, inputs: &Value) -> Value {
     }
 }
 
-impl Renderer for Renders {
+impl TemplateEngine for Renders {
     fn identity(&self) -> &PluginIdentity {
         &self.identity
     }
@@ -129,11 +129,11 @@ impl Plugins for OneEngine {
         None
     }
 
-    fn renderer(&self, template_type: &str) -> Option<Arc<dyn Renderer>> {
-        (template_type == ENGINE).then(|| Arc::clone(&self.0) as Arc<dyn Renderer>)
+    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>> {
+        (template_type == ENGINE).then(|| Arc::clone(&self.0) as Arc<dyn TemplateEngine>)
     }
 
-    fn own_renderer(&self, name: &str, _: Vec<u8>) -> Arc<dyn Renderer> {
+    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
         unreachable!("{name}: no blueprint brings an engine along")
     }
 
@@ -211,9 +211,9 @@ impl World {
             self.client.clone(),
             stores(),
             Arc::new(OneEngine(Arc::new(Renders { identity }))),
-            Arc::new(Nothing),
+            Arc::new(Unavailable),
             Arc::clone(&machine) as Arc<dyn Clock>,
-            Arc::clone(&machine) as Arc<dyn Chance>,
+            Arc::clone(&machine) as Arc<dyn Rng>,
             HostKey::new(&[0; 32]),
         );
         host.guards = self.guards;
@@ -222,7 +222,7 @@ impl World {
         wire(&host.stores, &queues);
         self.watch_all(&host.stores);
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
-        let pace = Pace { concurrency: 8, chance: machine, panicked };
+        let pace = Pace { concurrency: 8, rng: machine, panicked };
         let pool = clusters(&queues);
         let (installations, executions) = (queues.installations.clone(), queues.executions.clone());
         let controller = InstallationController::new(Arc::clone(&host), Arc::clone(&pool), installations.clone());

@@ -10,7 +10,7 @@ use crate::{
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
     workflow::{
-        Aim, Answers, Class, Ending, Facts, Point, Workflow, WorkflowDecision, WorkflowItem, WorkflowItemState,
+        Aim, Answers, Class, Ending, Facts, GateKind, Workflow, WorkflowDecision, WorkflowItem, WorkflowItemState,
         WorkflowPolicy,
     },
 };
@@ -78,7 +78,7 @@ pub struct ItemState<'a> {
     /// What its conditions answer.
     pub answers: Answers,
     /// The condition that is not waited for any longer, and why ([`orangery_blueprint::gate::given_up`]).
-    pub given_up: Option<(Point, Failure)>,
+    pub given_up: Option<(GateKind, Failure)>,
 }
 
 impl<'a> ItemState<'a> {
@@ -106,8 +106,8 @@ impl<'a> ItemState<'a> {
     /// `goes`: whether a job that reconciles has to delete it.
     fn facts(&self, job: &str, direction: Direction, goes: bool) -> Facts {
         let state = match &self.given_up {
-            Some((Point::Deleted, _)) => WorkflowItemState::DeleteFailed,
-            Some((Point::Activate | Point::When | Point::Ready, _)) => WorkflowItemState::ReconcileFailed,
+            Some((GateKind::Deleted, _)) => WorkflowItemState::DeleteFailed,
+            Some((GateKind::Activate | GateKind::When | GateKind::Ready, _)) => WorkflowItemState::ReconcileFailed,
             None if goes => self.state(self.going.as_ref().or(self.object.as_ref()), job, Direction::Backward),
             None => self.state(self.object.as_ref(), job, direction),
         };
@@ -232,7 +232,7 @@ pub fn asks<'a>(
     job: &str,
     direction: Direction,
     policy: WorkflowPolicy,
-) -> Vec<(&'a str, Point)> {
+) -> Vec<(&'a str, GateKind)> {
     let (by_name, workflow) = (unique(items), workflow(items));
     let look = look(&workflow, &by_name, job, direction, policy);
     let asks = look.items().iter().filter_map(|item| Some((by_name.get(item.name)?.name, item.awaits?)));
@@ -285,8 +285,8 @@ fn awaited(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>) 
     let is_awaited =
         |item: &&WorkflowItem<'_>| item.class == Class::Running || item.awaits.is_some() || starts.contains(item.name);
     let waits = look.items().iter().filter(is_awaited).map(|item| {
-        if let Some(point) = item.awaits {
-            return Waiting::nowhere("Condition", format!("{}/{point}", item.name), Until::Met);
+        if let Some(gate) = item.awaits {
+            return Waiting::nowhere("Condition", format!("{}/{gate}", item.name), Until::Met);
         }
         let object = items.get(item.name).and_then(|state| state.object.as_ref().or(state.going.as_ref()));
         let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.clone());

@@ -45,7 +45,7 @@ async fn answer(asked: &RoutedRequest, body: Body) -> Result<Response, Refusal> 
     {
         return answers::subresource(asked, subresource, body).await;
     }
-    if asked.served.resource.origin == ResourceOrigin::Answered {
+    if asked.served.resource.origin == ResourceOrigin::GateResult {
         return match asked.method {
             Method::POST => answers::review(asked, asked.body(body).await?),
             _ => Err(Refusal::method_not_allowed()),

@@ -8,8 +8,8 @@ mod course;
 mod jobs;
 mod pods;
 mod replicas;
+mod simulation_spec;
 mod supply;
-mod wish;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,7 +23,7 @@ use tokio_util::time::{DelayQueue, delay_queue};
 
 use self::{
     course::{Course, Scene},
-    wish::{Delay, Wish},
+    simulation_spec::{Delay, SimulationSpec},
 };
 use super::{AT_ONCE, call};
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
     object::{self, meta},
     operation::{ObjectPart, WriteRequest},
     refusal::{Refusal, RefusalReason},
-    store::{Happening, ObjectName, ObjectVersion, StoreKey},
+    store::{EventType, ObjectName, ObjectVersion, StoreKey},
 };
 
 /// How many changes are looked at together.
@@ -134,7 +134,7 @@ impl Actor {
         let mut news = BTreeMap::new();
         for change in changes {
             self.seen = change.entry.revision;
-            let entry = (change.happening != Happening::Deleted).then(|| Arc::clone(&change.entry));
+            let entry = (change.event_type != EventType::Deleted).then(|| Arc::clone(&change.entry));
             news.insert(change.name.clone(), entry);
         }
         news
@@ -162,8 +162,8 @@ impl Actor {
             self.forget(name);
             return None;
         };
-        let wish = Wish::read(&object);
-        let (begun, done, wish) = match self.course(&object, wish) {
+        let simulation = SimulationSpec::read(&object);
+        let (begun, done, simulation) = match self.course(&object, simulation) {
             Course::Rest => {
                 self.forget(name);
                 return None;
@@ -172,17 +172,17 @@ impl Actor {
                 self.forget(name);
                 return differing(object, status, None);
             }
-            Course::Work { begun, done, wish } => (begun, done, wish),
+            Course::Work { begun, done, simulation } => (begun, done, simulation),
         };
-        let settled = object.get("status") == Some(&done) && self.is_told(&object, wish.failure.as_deref());
-        match wish.delay {
+        let settled = object.get("status") == Some(&done) && self.is_told(&object, simulation.failure.as_deref());
+        match simulation.delay {
             _ if settled => {
                 self.forget(name);
                 None
             }
             Delay::For(Duration::ZERO) => {
                 self.forget(name);
-                Some(StatusChange { object, status: done, failure: wish.failure })
+                Some(StatusChange { object, status: done, failure: simulation.failure })
             }
             Delay::For(delay) => {
                 self.wait_for(name, &object, delay);
@@ -195,8 +195,8 @@ impl Actor {
         }
     }
 
-    fn course(&self, object: &Value, wish: Wish) -> Course {
-        (self.rule)(&Scene { object, wish, now: &self.cluster.stamp() })
+    fn course(&self, object: &Value, simulation: SimulationSpec) -> Course {
+        (self.rule)(&Scene { object, simulation, now: &self.cluster.stamp() })
     }
 
     fn wait_for(&mut self, name: &ObjectName, object: &Value, delay: Duration) {
@@ -236,8 +236,10 @@ impl Actor {
             if object::deleting(&object) || WorkloadGeneration::of(&object) != form {
                 return;
             }
-            let Course::Work { done, wish, .. } = self.course(&object, Wish::read(&object)) else { return };
-            if self.carry_out(StatusChange { object, status: done, failure: wish.failure }).await {
+            let Course::Work { done, simulation, .. } = self.course(&object, SimulationSpec::read(&object)) else {
+                return;
+            };
+            if self.carry_out(StatusChange { object, status: done, failure: simulation.failure }).await {
                 return;
             }
         }

@@ -17,7 +17,7 @@ use crate::{
     refusal::Refusal,
     resource::Served,
     selector::ListSelector,
-    store::{Happening, ObjectVersion, StoreChange},
+    store::{EventType, ObjectVersion, StoreChange},
 };
 
 /// After so many changes that it is not told, a watch is told where it stands, if it wants bookmarks.
@@ -186,9 +186,9 @@ impl Watching {
         }
         let selects = |entry: &Arc<ObjectVersion>| self.query.selector.matches(&change.name, entry);
         let before = change.previous.as_ref().is_some_and(selects);
-        match change.happening {
-            Happening::Deleted => before.then_some("DELETED"),
-            Happening::Added | Happening::Modified => match (before, selects(&change.entry)) {
+        match change.event_type {
+            EventType::Deleted => before.then_some("DELETED"),
+            EventType::Added | EventType::Modified => match (before, selects(&change.entry)) {
                 (true, true) => Some("MODIFIED"),
                 (false, true) => Some("ADDED"),
                 (true, false) => Some("DELETED"),

@@ -17,7 +17,7 @@ const FEWEST_CHANGES: usize = 64;
 
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happening {
+pub(crate) enum EventType {
     Added,
     Modified,
     Deleted,
@@ -26,7 +26,7 @@ pub(crate) enum Happening {
 /// One change, as watches tell it.
 #[derive(Debug)]
 pub(crate) struct StoreChange {
-    pub(crate) happening: Happening,
+    pub(crate) event_type: EventType,
     pub(crate) name: ObjectName,
     /// The object after the change; for a deletion its last form, under the deletion's revision.
     pub(crate) entry: Arc<ObjectVersion>,
@@ -54,11 +54,11 @@ impl ResourceObjects {
 
     /// Makes a change visible and remembers it.
     pub(crate) fn record(&mut self, change: Arc<StoreChange>) {
-        match change.happening {
-            Happening::Added | Happening::Modified => {
+        match change.event_type {
+            EventType::Added | EventType::Modified => {
                 self.objects.insert(change.name.clone(), Arc::clone(&change.entry));
             }
-            Happening::Deleted => {
+            EventType::Deleted => {
                 self.objects.remove(&change.name);
             }
         }

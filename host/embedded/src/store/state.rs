@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Expect, Happening, ObjectName, ObjectVersion, StoreChange, StoreKey, StoreWrite, StoreWriteError, disk::Line,
+    EventType, Expect, ObjectName, ObjectVersion, StoreChange, StoreKey, StoreWrite, StoreWriteError, disk::Line,
     resource_objects::ResourceObjects,
 };
 
@@ -192,10 +192,10 @@ impl StoreState {
         if let Some(previous) = &previous {
             self.unindex(&key, previous);
         }
-        let happening = match (&previous, deletes) {
-            (_, true) => Happening::Deleted,
-            (None, false) => Happening::Added,
-            (Some(_), false) => Happening::Modified,
+        let event_type = match (&previous, deletes) {
+            (_, true) => EventType::Deleted,
+            (None, false) => EventType::Added,
+            (Some(_), false) => EventType::Modified,
         };
         if deletes {
             self.note(Note::Gone { key: key.clone(), head: Box::new(entry.head.clone()) });
@@ -204,7 +204,7 @@ impl StoreState {
             self.note_change(&key, &entry, previous.as_deref());
         }
         self.shown = entry.revision;
-        let change = StoreChange { happening, name: key.name, entry, previous };
+        let change = StoreChange { event_type, name: key.name, entry, previous };
         self.collection_mut(&key.collection).record(Arc::new(change));
     }
 

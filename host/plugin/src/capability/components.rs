@@ -25,7 +25,7 @@ impl HasData for HasComponents {
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     components::add_to_linker::<Guest, HasComponents>(linker, |guest| ComponentsView {
-        port: guest.surroundings.as_ref().map(|surroundings| surroundings.components.as_ref()),
+        port: guest.context.as_ref().map(|context| context.components.as_ref()),
         postponed: &guest.postponed,
         meter: &mut guest.meter,
     })

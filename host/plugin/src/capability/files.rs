@@ -23,7 +23,7 @@ impl HasData for HasFiles {
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     files::add_to_linker::<Guest, HasFiles>(linker, |guest| FilesView {
-        port: guest.surroundings.as_ref().map(|surroundings| surroundings.files.as_ref()),
+        port: guest.context.as_ref().map(|context| context.files.as_ref()),
         meter: &mut guest.meter,
     })
 }

@@ -1,4 +1,4 @@
-//! `orangery:template/kubeconfigs`: credentials, each kind by a grant of its own. What is minted is hidden from all words.
+//! `orangery:template/kubeconfigs`: credentials, each kind by a grant of its own. What is issued is hidden from all words.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ impl HasData for HasKubeconfigs {
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     kubeconfigs::add_to_linker::<Guest, HasKubeconfigs>(linker, |guest| KubeconfigsView {
-        port: guest.surroundings.as_ref().map(|surroundings| surroundings.kubeconfigs.as_ref()),
+        port: guest.context.as_ref().map(|context| context.kubeconfigs.as_ref()),
         grants: &guest.grants,
         postponed: &guest.postponed,
         transcript: Arc::as_ref(&guest.transcript),
@@ -40,7 +40,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
 }
 
 impl Host for KubeconfigsView<'_> {
-    async fn mint(&mut self, kind: String, arguments: String) -> wasmtime::Result<Result<String, String>> {
+    async fn issue_credential(&mut self, kind: String, arguments: String) -> wasmtime::Result<Result<String, String>> {
         self.meter.host_call(kind.len() + arguments.len())?;
         if let Err(refusal) = self.grants.kubeconfig(&kind) {
             return Ok(Err(refusal.to_string()));
@@ -51,10 +51,10 @@ impl Host for KubeconfigsView<'_> {
             Ok(_) => return Ok(Err("`arguments` is not a JSON object".to_owned())),
             Err(error) => return Ok(Err(format!("`arguments` is not JSON: {error}"))),
         };
-        match self.meter.wait(port.mint(&kind, &arguments)).await {
-            Ok(minted) => {
-                locked(self.transcript).hide(&minted);
-                let text = minted.to_string();
+        match self.meter.wait(port.issue_credential(&kind, &arguments)).await {
+            Ok(issued) => {
+                locked(self.transcript).hide(&issued);
+                let text = issued.to_string();
                 self.meter.carry(text.len())?;
                 Ok(Ok(text))
             }

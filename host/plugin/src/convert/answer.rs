@@ -1,7 +1,7 @@
 //! What guests answer: a proposal, or rendered text. Nothing of it is believed before it is checked.
 
 use orangery_blueprint::{
-    gate::Answered,
+    gate::GateResult,
     rendering::{Output, Rendered},
 };
 use orangery_core::workflow::Answer;
@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
     bindings::{
-        condition::exports::orangery::condition::condition,
         deployer::orangery::deployer::{plan, types},
+        gate::exports::orangery::gate::gate,
         template::exports::orangery::template::template,
     },
     budget::Budget,
@@ -79,10 +79,10 @@ const MOST_MESSAGE: usize = 1 << 10;
 const MOST_DETAILS: usize = 4 << 10;
 
 /// A condition's answer, checked: it is shown in a status.
-pub(crate) fn answered(of: condition::Answer, budget: &Budget, transcript: &Transcript) -> Result<Answered, Error> {
+pub(crate) fn answered(of: gate::Answer, budget: &Budget, transcript: &Transcript) -> Result<GateResult, Error> {
     let allowance = Allowance::new(budget);
     let root = &AnswerPosition::root("", &allowance);
-    let condition::Answer { verdict, reason, message, details } = of;
+    let gate::Answer { verdict, reason, message, details } = of;
     let word = |c: char| c.is_ascii_alphanumeric();
     if reason.is_empty() || reason.len() > MOST_REASON || !reason.chars().all(word) {
         return Err(root.field("reason").nonsense(format!("is no CamelCase word of at most {MOST_REASON} letters")));
@@ -91,12 +91,12 @@ pub(crate) fn answered(of: condition::Answer, budget: &Budget, transcript: &Tran
         return Err(root.field("details").nonsense(format!("has more than {MOST_DETAILS} bytes")));
     }
     let answer = match verdict {
-        condition::Verdict::Met => Answer::Met,
-        condition::Verdict::NotMet => Answer::NotMet,
-        condition::Verdict::Unknown => Answer::Unknown,
+        gate::Verdict::Met => Answer::Met,
+        gate::Verdict::NotMet => Answer::NotMet,
+        gate::Verdict::Unknown => Answer::Unknown,
     };
     let details = root.field("details").optional_json(details.as_deref())?;
-    Ok(Answered { answer, reason, message: transcript.told(&message, MOST_MESSAGE), details })
+    Ok(GateResult { answer, reason, message: transcript.told(&message, MOST_MESSAGE), details })
 }
 
 fn stage(at: &AnswerPosition<'_>, of: plan::Stage) -> Result<Stage, Error> {

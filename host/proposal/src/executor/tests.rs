@@ -80,7 +80,7 @@ fn events() -> Vec<ExecutionEvent> {
         ExecutionEvent::Pruned,
         ExecutionEvent::Exported,
         ExecutionEvent::Tidied,
-        ExecutionEvent::Answered,
+        ExecutionEvent::GateResult,
         ExecutionEvent::TimedOut(problem("t")),
         ExecutionEvent::Deleted,
     ]
@@ -97,7 +97,7 @@ fn event_name(event: &ExecutionEvent) -> &'static str {
         ExecutionEvent::Pruned => "pruned",
         ExecutionEvent::Exported => "exported",
         ExecutionEvent::Tidied => "tidied",
-        ExecutionEvent::Answered => "answered",
+        ExecutionEvent::GateResult => "answered",
         ExecutionEvent::TimedOut(_) => "timed out",
         ExecutionEvent::Deleted => "deleted",
     }

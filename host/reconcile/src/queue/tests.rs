@@ -80,8 +80,8 @@ async fn a_call_knows_whether_an_event_or_a_timer_made_it() {
     for (cause, silence) in [(CallCause::Event, false), (CallCause::Time, false), (CallCause::Time, true)] {
         queue.count(cause, silence);
     }
-    let Tally { by_event, by_time, by_silence, .. } = queue.tally();
-    assert_eq!((by_event, by_time, by_silence), (1, 1, 1));
+    let Tally { by_event, by_time, by_stale_watch, .. } = queue.tally();
+    assert_eq!((by_event, by_time, by_stale_watch), (1, 1, 1));
 }
 
 #[tokio::test]

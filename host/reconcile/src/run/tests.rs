@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Half;
 
-impl Chance for Half {
+impl Rng for Half {
     fn job_id(&self) -> String {
         "00000000-0000-4000-8000-000000000000".to_owned()
     }
@@ -72,7 +72,7 @@ impl Controller for Scripted {
         }
     }
 
-    async fn look_again(&self, object: Arc<ConfigMap>) -> Result<(), Halt> {
+    async fn refresh(&self, object: Arc<ConfigMap>) -> Result<(), Halt> {
         self.calls.send(format!("{} again", object.metadata.name.as_ref().unwrap())).unwrap();
         Ok(())
     }
@@ -110,7 +110,7 @@ fn started(
     let panics = Arc::<Mutex<Vec<Panicked>>>::default();
     let told = Arc::clone(&panics);
     let panicked = Arc::new(move |panicked: &Panicked| told.lock().unwrap().push(panicked.clone()));
-    let pace = Pace { concurrency, chance: Arc::new(Half), panicked };
+    let pace = Pace { concurrency, rng: Arc::new(Half), panicked };
     let running = run(Arc::clone(&controller), store.clone(), queue.clone(), pace, stop.clone());
     Stage { controller, store, queue, stop, calls, panics, running: tokio::spawn(running) }
 }
@@ -119,7 +119,7 @@ fn started(
 fn stage(names: &[&str], concurrency: usize, passes: usize, script: Vec<Result<NextCall, Halt>>) -> Stage {
     let store = Store::new();
     for name in names {
-        store.absorb(object(name, 1));
+        store.upsert(object(name, 1));
     }
     store.mark_synced();
     let (controller, calls) = scripted(passes, script);
@@ -166,7 +166,7 @@ async fn tally_after(queue: &Queue, calls: u64) -> Tally {
 async fn every_object_is_called_at_the_start_and_again_only_by_an_event() {
     let mut stage = stage(&["a", "b"], 1, 1, vec![]);
     assert_eq!([stage.called().await, stage.called().await], ["a 1", "b 1"]);
-    stage.store.absorb(object("b", 2));
+    stage.store.upsert(object("b", 2));
     assert_eq!(stage.called().await, "b 2");
     tally_after(&stage.queue, 3).await;
     assert_eq!(stage.end().await, Vec::<String>::new());
@@ -176,12 +176,12 @@ async fn every_object_is_called_at_the_start_and_again_only_by_an_event() {
 async fn nothing_is_called_before_the_first_list() {
     let (controller, calls) = scripted(1, vec![]);
     let mut stage = started(controller, calls, 1, Store::new());
-    stage.store.absorb(object("a", 1));
+    stage.store.upsert(object("a", 1));
     stage.queue.wake(Key::new("ns", "a"));
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    stage.store.absorb(object("a", 2));
+    stage.store.upsert(object("a", 2));
     stage.store.mark_synced();
     assert_eq!(stage.called().await, "a 2");
     stage.end().await;
@@ -191,7 +191,7 @@ async fn nothing_is_called_before_the_first_list() {
 async fn one_object_is_never_called_twice_at_once() {
     let mut stage = stage(&["a"], 8, 0, vec![]);
     assert_eq!(stage.called().await, "a 1");
-    stage.store.absorb(object("a", 2));
+    stage.store.upsert(object("a", 2));
     stage.controller.gate.add_permits(1);
     assert_eq!(stage.called().await, "a 2");
     assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 1);
@@ -266,10 +266,10 @@ async fn c_11_what_waits_and_hears_nothing_looks_again_after_a_time_that_doubles
     ];
     assert_eq!(calls, expected);
     assert_eq!(stage.calls.recv().await.unwrap(), "a 1");
-    stage.store.absorb(object("a", 2));
+    stage.store.upsert(object("a", 2));
     assert_eq!(stage.calls.recv().await.unwrap(), "a 2");
-    let Tally { by_event, by_time, by_silence, .. } = stage.queue.tally();
-    assert_eq!((by_event, by_time, by_silence), (2, 1, 3));
+    let Tally { by_event, by_time, by_stale_watch, .. } = stage.queue.tally();
+    assert_eq!((by_event, by_time, by_stale_watch), (2, 1, 3));
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 
@@ -372,7 +372,7 @@ async fn orc_23_who_waits_holds_up_nobody_and_goes_on_as_soon_as_it_is_woken() {
     assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2);
     stage.controller.gate.add_permits(1);
     tally_after(&stage.queue, 2).await;
-    stage.store.absorb(object("b", 2));
+    stage.store.upsert(object("b", 2));
     let mut woken = [stage.called().await, stage.called().await];
     woken.sort_unstable();
     assert_eq!(woken, ["a 1", "b 2"]);

@@ -8,9 +8,9 @@ use std::{
 use kube::core::ObjectMeta;
 
 use super::{
+    deleted_uids::DeletedUids,
     held::{StoredForm, StoredObject, uid, version},
     index::NameIndex,
-    tombs::Tombs,
 };
 use crate::{Key, Watched};
 
@@ -29,7 +29,7 @@ pub(super) struct KnownVersions<K> {
     /// Which objects are held folded.
     folds: fn(&K) -> bool,
     indices: Vec<NameIndex<K>>,
-    tombs: Tombs,
+    deleted_uids: DeletedUids,
     /// The lists that are under way, by namespace or of all: what must not be forgotten when they end.
     listed: BTreeMap<Option<String>, BTreeSet<Key>>,
 }
@@ -40,7 +40,7 @@ impl<K> Default for KnownVersions<K> {
             objects: BTreeMap::new(),
             folds: |_| false,
             indices: Vec::new(),
-            tombs: Tombs::default(),
+            deleted_uids: DeletedUids::default(),
             listed: BTreeMap::new(),
         }
     }
@@ -94,7 +94,7 @@ impl<K: Watched> KnownVersions<K> {
 
     /// Whether a version would change what is known.
     pub(super) fn is_news(&self, key: &Key, meta: &ObjectMeta) -> bool {
-        if self.tombs.hold(uid(meta)) {
+        if self.deleted_uids.hold(uid(meta)) {
             return false;
         }
         let Some(before) = self.objects.get(key) else { return !is_gone(meta) };
@@ -105,7 +105,7 @@ impl<K: Watched> KnownVersions<K> {
         }
     }
 
-    pub(super) fn absorb(&mut self, object: K) -> UpsertOutcome<K> {
+    pub(super) fn upsert(&mut self, object: K) -> UpsertOutcome<K> {
         let key = Key::of(&object);
         let object = Arc::new(object);
         self.mark_listed(&key);
@@ -121,7 +121,7 @@ impl<K: Watched> KnownVersions<K> {
         if let Some(before) = &before
             && before.uid() != uid(object.meta())
         {
-            self.tombs.bury(before.uid());
+            self.deleted_uids.record(before.uid());
         }
         let before = before.and_then(|before| before.object());
         for index in &mut self.indices {
@@ -135,7 +135,7 @@ impl<K: Watched> KnownVersions<K> {
 
     /// Buries a uid. Returns the object if it was known under this uid.
     pub(super) fn forget(&mut self, meta: &ObjectMeta) -> Option<Arc<K>> {
-        self.tombs.bury(uid(meta));
+        self.deleted_uids.record(uid(meta));
         let key = Key::of_meta(meta);
         let same = self.objects.get(&key).is_some_and(|known| known.uid() == uid(meta));
         if same { self.remove(&key) } else { None }
@@ -162,7 +162,7 @@ impl<K: Watched> KnownVersions<K> {
             .iter()
             .filter_map(|key| {
                 let gone = self.remove(key)?;
-                self.tombs.bury(uid(gone.meta()));
+                self.deleted_uids.record(uid(gone.meta()));
                 Some(gone)
             })
             .collect()

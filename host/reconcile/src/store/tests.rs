@@ -45,7 +45,7 @@ fn journal(store: &Store<ConfigMap>) -> Arc<Mutex<Vec<String>>> {
 fn a_write_is_visible_at_once_and_its_echo_is_no_news() {
     let store = Store::new();
     let journal = journal(&store);
-    store.absorb(version("a", "u", 5));
+    store.upsert(version("a", "u", 5));
     store.hear(&told(&version("a", "u", 5))).unwrap();
     assert_eq!(known(&store), ["a u 5"]);
     assert_eq!(*journal.lock().unwrap(), ["- -> a u 5"]);
@@ -54,7 +54,7 @@ fn a_write_is_visible_at_once_and_its_echo_is_no_news() {
 #[test]
 fn a_stale_event_does_not_turn_an_object_back() {
     let store = Store::new();
-    store.absorb(version("a", "u", 10));
+    store.upsert(version("a", "u", 10));
     store.hear(&told(&version("a", "u", 9))).unwrap();
     assert_eq!(known(&store), ["a u 10"]);
     store.hear(&told(&version("a", "u", 11))).unwrap();
@@ -64,15 +64,15 @@ fn a_stale_event_does_not_turn_an_object_back() {
 #[test]
 fn a_stale_answer_returns_the_newest_version() {
     let store = Store::new();
-    store.absorb(version("a", "u", 10));
-    assert_eq!(line(&store.absorb(version("a", "u", 9))), "a u 10");
+    store.upsert(version("a", "u", 10));
+    assert_eq!(line(&store.upsert(version("a", "u", 9))), "a u 10");
 }
 
 #[test]
 fn versions_are_compared_as_numbers() {
     let store = Store::new();
-    store.absorb(version("a", "u", 9));
-    store.absorb(version("a", "u", 10));
+    store.upsert(version("a", "u", 9));
+    store.upsert(version("a", "u", 10));
     assert_eq!(known(&store), ["a u 10"]);
 }
 
@@ -80,9 +80,9 @@ fn versions_are_compared_as_numbers() {
 fn a_late_answer_does_not_resurrect_what_was_deleted() {
     let store = Store::new();
     let journal = journal(&store);
-    store.absorb(version("a", "u", 1));
+    store.upsert(version("a", "u", 1));
     store.forget_meta(&version("a", "u", 3).metadata);
-    store.absorb(version("a", "u", 2));
+    store.upsert(version("a", "u", 2));
     store.hear(&told(&version("a", "u", 4))).unwrap();
     assert_eq!(known(&store), Vec::<String>::new());
     assert_eq!(*journal.lock().unwrap(), ["- -> a u 1", "a u 1 -> -"]);
@@ -91,18 +91,18 @@ fn a_late_answer_does_not_resurrect_what_was_deleted() {
 #[test]
 fn a_new_object_of_an_old_name_replaces_the_old_one() {
     let store = Store::new();
-    store.absorb(version("a", "old", 1));
-    store.absorb(version("a", "new", 4));
+    store.upsert(version("a", "old", 1));
+    store.upsert(version("a", "new", 4));
     store.forget_meta(&version("a", "old", 3).metadata);
-    store.absorb(version("a", "old", 2));
+    store.upsert(version("a", "old", 2));
     assert_eq!(known(&store), ["a new 4"]);
 }
 
 #[test]
 fn an_older_object_of_the_same_name_is_not_believed() {
     let store = Store::new();
-    store.absorb(version("a", "new", 4));
-    assert_eq!(line(&store.absorb(version("a", "old", 2))), "a old 2");
+    store.upsert(version("a", "new", 4));
+    assert_eq!(line(&store.upsert(version("a", "old", 2))), "a old 2");
     assert_eq!(known(&store), ["a new 4"]);
 }
 
@@ -113,10 +113,10 @@ fn an_answer_without_finalizers_left_is_gone_and_one_with_them_stays() {
             "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers}))
     };
     let store = Store::new();
-    store.absorb(version("a", "u", 1));
-    store.absorb(deleted(2, json!(["f"])));
+    store.upsert(version("a", "u", 1));
+    store.upsert(deleted(2, json!(["f"])));
     assert_eq!(known(&store), ["a u 2"]);
-    store.absorb(deleted(3, json!([])));
+    store.upsert(deleted(3, json!([])));
     assert_eq!(known(&store), Vec::<String>::new());
 }
 
@@ -124,16 +124,16 @@ fn an_answer_without_finalizers_left_is_gone_and_one_with_them_stays() {
 fn a_list_forgets_what_it_does_not_name_but_not_what_was_written_meanwhile() {
     let store = Store::new();
     for name in ["named", "unnamed"] {
-        store.absorb(version(name, name, 1));
+        store.upsert(version(name, name, 1));
     }
     store.begin_list(None);
     store.hear(&told(&version("named", "named", 1))).unwrap();
-    store.absorb(version("written", "written", 7));
+    store.upsert(version("written", "written", 7));
     let journal = journal(&store);
     store.end_list(None);
     assert_eq!(known(&store), ["named named 1", "written written 7"]);
     assert_eq!(*journal.lock().unwrap(), ["unnamed unnamed 1 -> -"]);
-    store.absorb(version("unnamed", "unnamed", 2));
+    store.upsert(version("unnamed", "unnamed", 2));
     assert_eq!(known(&store), ["named named 1", "written written 7"]);
 }
 
@@ -143,7 +143,7 @@ fn a_list_of_one_namespace_says_nothing_about_others() {
     for namespace in ["listed", "other"] {
         let mut object = version("a", namespace, 1);
         object.metadata.namespace = Some(namespace.to_owned());
-        store.absorb(object);
+        store.upsert(object);
     }
     store.begin_list(Some("listed"));
     store.end_list(Some("listed"));
@@ -153,7 +153,7 @@ fn a_list_of_one_namespace_says_nothing_about_others() {
 #[test]
 fn a_malformed_object_is_an_error_and_stays_as_it_was_known_even_through_a_list() {
     let store = Store::new();
-    store.absorb(version("a", "u", 1));
+    store.upsert(version("a", "u", 1));
     let malformed =
         json!({"metadata": {"namespace": "ns", "name": "a", "uid": "u", "resourceVersion": "2"}, "data": 7});
     store.begin_list(None);
@@ -165,7 +165,7 @@ fn a_malformed_object_is_an_error_and_stays_as_it_was_known_even_through_a_list(
 #[test]
 fn what_nobody_reads_is_not_kept() {
     let store = Store::new();
-    let kept = store.absorb(object(json!({"name": "a", "uid": "u", "resourceVersion": "1",
+    let kept = store.upsert(object(json!({"name": "a", "uid": "u", "resourceVersion": "1",
         "managedFields": [{"manager": "kubectl"}], "annotations": {LAST_APPLIED: "{}"}})));
     assert_eq!(*kept, version("a", "u", 1));
 }
@@ -176,7 +176,7 @@ fn lists_are_of_one_namespace_and_sorted() {
     for (namespace, name) in [("b", "x"), ("a-b", "x"), ("a", "y"), ("a", "x")] {
         let mut object = version(name, &format!("{namespace}{name}"), 1);
         object.metadata.namespace = Some(namespace.to_owned());
-        store.absorb(object);
+        store.upsert(object);
     }
     let keys = |namespace| -> Vec<String> {
         let listed: Vec<String> =
@@ -196,7 +196,7 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
         )
     };
     let store = Store::new();
-    store.absorb(coloured("c", 1, "red"));
+    store.upsert(coloured("c", 1, "red"));
     let store = store.with_index("colour", |object: &ConfigMap| {
         let colours = object.metadata.labels.as_ref().and_then(|labels| labels.get("colours"));
         colours.map(|colours| colours.split('-').map(str::to_owned).collect()).unwrap_or_default()
@@ -209,10 +209,10 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
         );
         keys.into_iter().map(|key| key.name).collect()
     };
-    store.absorb(coloured("b", 1, "red-green"));
-    store.absorb(coloured("a", 1, "red"));
+    store.upsert(coloured("b", 1, "red-green"));
+    store.upsert(coloured("a", 1, "red"));
     assert_eq!((found("red"), found("green")), (vec!["a".into(), "b".into(), "c".into()], vec!["b".into()]));
-    store.absorb(coloured("b", 2, "blue"));
+    store.upsert(coloured("b", 2, "blue"));
     store.forget(&coloured("c", 1, "red"));
     assert_eq!((found("red"), found("green"), found("blue")), (vec!["a".into()], vec![], vec!["b".into()]));
     store.begin_list(None);
@@ -234,8 +234,8 @@ fn a_store_that_folds_tells_and_finds_the_same() {
         let journal = journal(&store);
         let mut found = Vec::new();
         for (version, label) in [(1, "idle"), (2, "busy"), (3, "idle"), (4, "idle")] {
-            store.absorb(of(version, label));
-            store.absorb(of(1, "stale"));
+            store.upsert(of(version, label));
+            store.upsert(of(1, "stale"));
             store.hear(&told(&of(version, "echo"))).unwrap();
             let key = Key::new("ns", "a");
             let mut each = Vec::new();
@@ -247,7 +247,7 @@ fn a_store_that_folds_tells_and_finds_the_same() {
         (found, changes, store.read().index_sizes())
     };
     let folds = |object: &ConfigMap| !marked(object).contains(&"busy".to_owned());
-    let (whole, folded) = (seen(Store::new()), seen(Store::new().folding(folds)));
+    let (whole, folded) = (seen(Store::new()), seen(Store::new().compacting(folds)));
     assert_eq!(folded.0[0].0.as_deref(), Some(&of(1, "idle")));
     assert_eq!(folded, whole);
 }

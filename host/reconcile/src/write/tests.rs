@@ -104,7 +104,7 @@ async fn a_status_and_the_rest_are_written_apart() {
 async fn after_a_conflict_the_store_knows_the_version_that_was_in_the_way() {
     let server = Server::new([refusal(409, "Conflict"), (200, json_of(7, &json!({"theirs": "1"})))]);
     let writer = server.writer();
-    let before = writer.store().absorb(object(1, json!({})));
+    let before = writer.store().upsert(object(1, json!({})));
     let refused = writer.update(&before, &object(1, json!({"mine": "1"}))).await;
     assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
     assert_eq!(known(&writer), [object(7, json!({"theirs": "1"}))]);
@@ -131,7 +131,7 @@ async fn creating_what_exists_makes_it_known() {
 async fn writing_what_is_gone_forgets_it() {
     let server = Server::new([refusal(404, "NotFound")]);
     let writer = server.writer();
-    let before = writer.store().absorb(object(1, json!({})));
+    let before = writer.store().upsert(object(1, json!({})));
     let refused = writer.update(&before, &object(1, json!({"mine": "1"}))).await;
     assert!(matches!(refused, Err(WriteError::NotFound { .. })), "{refused:?}");
     assert_eq!(known(&writer), Vec::<ConfigMap>::new());
@@ -141,7 +141,7 @@ async fn writing_what_is_gone_forgets_it() {
 async fn a_delete_names_the_uid_and_forgets_at_once() {
     let server = Server::new([(200, json!({"kind": "Status", "status": "Success"}))]);
     let writer = server.writer();
-    let object = writer.store().absorb(object(1, json!({})));
+    let object = writer.store().upsert(object(1, json!({})));
     writer.delete(&object).await.unwrap();
     assert_eq!(known(&writer), Vec::<ConfigMap>::new());
     let options = json!({"propagationPolicy": "Background", "preconditions": {"uid": "u"}});
@@ -157,7 +157,7 @@ async fn a_delete_that_finalizers_hold_back_is_absorbed() {
     held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let server = Server::new([(200, held.clone())]);
     let writer = server.writer();
-    let object = writer.store().absorb(object(1, json!({})));
+    let object = writer.store().upsert(object(1, json!({})));
     writer.delete(&object).await.unwrap();
     assert_eq!(known(&writer), [serde_json::from_value::<ConfigMap>(held).unwrap()]);
 }
@@ -172,7 +172,7 @@ async fn deleting_what_is_gone_or_replaced_is_a_success() {
     ] {
         let server = Server::new(answers);
         let writer = server.writer();
-        let object = writer.store().absorb(object(1, json!({})));
+        let object = writer.store().upsert(object(1, json!({})));
         writer.delete(&object).await.unwrap();
         assert_eq!(known(&writer), left);
     }
@@ -182,7 +182,7 @@ async fn deleting_what_is_gone_or_replaced_is_a_success() {
 async fn a_delete_that_meets_a_conflict_with_the_object_itself_is_tried_again() {
     let server = Server::new([refusal(409, "Conflict"), (200, json_of(9, &json!({})))]);
     let writer = server.writer();
-    let before = writer.store().absorb(object(1, json!({})));
+    let before = writer.store().upsert(object(1, json!({})));
     let refused = writer.delete(&before).await;
     assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
     assert_eq!(known(&writer), [object(9, json!({}))]);

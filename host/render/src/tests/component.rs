@@ -71,7 +71,7 @@ impl ComponentVersion for Version {
     }
 
     fn templates(self: Arc<Self>) -> Arc<dyn Components> {
-        Arc::new(orangery_ocm::Nothing)
+        Arc::new(orangery_ocm::Unavailable)
     }
 }
 

@@ -1,14 +1,14 @@
 //! What a blueprint is loaded of.
 
-use orangery_blueprint::template_engine::JobChance;
+use orangery_blueprint::template_engine::JobRandomness;
 use orangery_core::error::Fault;
-use orangery_ocm::Nothing;
+use orangery_ocm::Unavailable;
 
 use super::{component::Version, *};
 
 fn reach() -> TemplateAccess {
-    let chance = JobChance { now: "2026-01-01T00:00:00Z".parse().unwrap(), seed: [7; 32] };
-    TemplateAccess { artifacts: Arc::new(Nothing), kubeconfigs: Arc::new(Nothing), chance }
+    let rng = JobRandomness { now: "2026-01-01T00:00:00Z".parse().unwrap(), seed: [7; 32] };
+    TemplateAccess { artifacts: Arc::new(Unavailable), kubeconfigs: Arc::new(Unavailable), rng }
 }
 
 fn opened() -> OpenedComponent {
@@ -31,7 +31,7 @@ fn without_a_component_version_templates_see_none() {
         components: Value::Null,
     };
     assert_eq!((loaded.definitions, loaded.component.is_none(), loaded.overwritten), (expected, true, None));
-    assert_eq!((loaded.surroundings.chance.now, loaded.surroundings.chance.seed), (reach().chance.now, [7; 32]));
+    assert_eq!((loaded.context.rng.now, loaded.context.rng.seed), (reach().rng.now, [7; 32]));
 }
 
 #[test]

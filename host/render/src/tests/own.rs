@@ -53,13 +53,13 @@ fn a_file_of_the_blueprint_renders_without_a_template() {
 fn a_component_of_a_registry_is_read_by_its_reference() {
     let blueprint = format!("importExecutions: [{{name: one, type: Wasm, template: '{}'}}]", reference());
     let mut world = World::blueprint(&blueprint);
-    world.surroundings.artifacts = Arc::new(Registry(Some("bindings: {a: 1}")));
+    world.context.artifacts = Arc::new(Registry(Some("bindings: {a: 1}")));
     let bound = block_on(world.rendering().imports(&BTreeMap::new(), &BTreeMap::new()));
     assert_eq!(bound.map(Value::Object), Ok(json!({"a": 1})));
     let asked = world.engines.asked();
     assert_eq!(asked.iter().map(|request| request.template.as_str()).collect::<Vec<_>>(), [""]);
 
-    world.surroundings.artifacts = Arc::new(Registry(None));
+    world.context.artifacts = Arc::new(Registry(None));
     let error = block_on(world.rendering().imports(&BTreeMap::new(), &BTreeMap::new())).unwrap_err();
     let told = "importExecutions \"one\" (Wasm): ghcr.io is slow";
     assert_eq!(error.failure(), Failure::new("RenderTemplate", "ComponentNotRead", told));

@@ -5,18 +5,18 @@ use std::task::{Context, Poll};
 use futures::future::{Either, Ready, ready};
 use http::{Method, Request, Response};
 use kube::client::Body;
-use orangery_reconcile::Term;
+use orangery_reconcile::LeaseDeadline;
 use tower::{BoxError, Layer, Service};
 
 /// Refuses requests that write once the term is over. The last thing that a request passes before it is sent.
 #[derive(Clone, Debug)]
-pub struct Fence(pub Term);
+pub struct Fence(pub LeaseDeadline);
 
 /// A service behind a [`Fence`].
 #[derive(Clone, Debug)]
 pub struct Fenced<S> {
     service: S,
-    term: Term,
+    term: LeaseDeadline,
 }
 
 /// Why a request was not sent.

@@ -131,7 +131,7 @@ async fn c_34_a_host_that_may_not_use_leases_says_what_it_needs() {
 #[tokio::test]
 async fn c_24_after_the_term_reads_pass_and_nothing_is_written() {
     let (server, free) = server().await;
-    let term = Term::new(Arc::new(SystemClock));
+    let term = LeaseDeadline::new(Arc::new(SystemClock));
     let fenced = Client::new(
         tower::Layer::layer(
             &Fence(term.clone()),

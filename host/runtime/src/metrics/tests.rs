@@ -40,10 +40,10 @@ fn samples(text: &str, name: &str) -> Vec<String> {
 #[test]
 fn objects_are_counted_by_kind_and_condition_at_the_moment_of_asking() {
     let figures = figures();
-    active(&figures).stores.installations.absorb(object::<Installation>("a", "True"));
-    active(&figures).stores.installations.absorb(object::<Installation>("b", "True"));
-    active(&figures).stores.executions.absorb(object::<Execution>("a", "False"));
-    active(&figures).stores.deploy_items.absorb(object::<DeployItem>("a", "Unknown"));
+    active(&figures).stores.installations.upsert(object::<Installation>("a", "True"));
+    active(&figures).stores.installations.upsert(object::<Installation>("b", "True"));
+    active(&figures).stores.executions.upsert(object::<Execution>("a", "False"));
+    active(&figures).stores.deploy_items.upsert(object::<DeployItem>("a", "Unknown"));
     assert_eq!(
         samples(&figures.text(), "orangery_resource_condition"),
         [

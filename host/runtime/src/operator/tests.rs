@@ -14,7 +14,7 @@ use orangery_api::{
     deploy_item::DeployItem,
     health::{CRITICAL_PROBLEMS, CriticalProblem, CriticalProblems},
 };
-use orangery_blueprint::template_engine::Renderer;
+use orangery_blueprint::template_engine::TemplateEngine;
 use orangery_proposal::deployer::Deployer;
 use orangery_reconcile::Key;
 use serde_json::json;
@@ -32,11 +32,11 @@ impl Plugins for Bare {
         None
     }
 
-    fn renderer(&self, _: &str) -> Option<Arc<dyn Renderer>> {
+    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
         None
     }
 
-    fn own_renderer(&self, name: &str, _: Vec<u8>) -> Arc<dyn Renderer> {
+    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
         unreachable!("{name}: no blueprint is rendered here")
     }
 
@@ -56,12 +56,12 @@ impl Plugins for Panicking {
         None
     }
 
-    fn renderer(&self, name: &str) -> Option<Arc<dyn Renderer>> {
-        Bare.renderer(name)
+    fn template_engine(&self, name: &str) -> Option<Arc<dyn TemplateEngine>> {
+        Bare.template_engine(name)
     }
 
-    fn own_renderer(&self, name: &str, component: Vec<u8>) -> Arc<dyn Renderer> {
-        Bare.own_renderer(name, component)
+    fn bundled_engine(&self, name: &str, component: Vec<u8>) -> Arc<dyn TemplateEngine> {
+        Bare.bundled_engine(name, component)
     }
 
     fn template_types(&self) -> Vec<String> {

@@ -90,8 +90,8 @@ func (Host) ResourceContent(reference string) ([]byte, error) {
 	})
 }
 
-func (Host) Mint(kind string, arguments json.RawMessage) (json.RawMessage, error) {
+func (Host) IssueCredential(kind string, arguments json.RawMessage) (json.RawMessage, error) {
 	return document(ask(func() wit_types.Result[string, string] {
-		return orangery_template_kubeconfigs.Mint(kind, string(arguments))
+		return orangery_template_kubeconfigs.IssueCredential(kind, string(arguments))
 	}))
 }

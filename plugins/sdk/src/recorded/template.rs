@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Chance, Components, Files, Kubeconfigs};
+use crate::{Components, Files, Kubeconfigs, Rng};
 
 /// The files of a blueprint by path, for engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,12 +145,12 @@ impl Components for RecordedHost {
 }
 
 impl Kubeconfigs for RecordedHost {
-    fn mint(&self, kind: &str, arguments: &Value) -> Result<Value, String> {
+    fn issue_credential(&self, kind: &str, arguments: &Value) -> Result<Value, String> {
         self.answer(&Ask::Mint { kind: kind.to_owned(), arguments: arguments.clone() })
     }
 }
 
-impl Chance for RecordedHost {
+impl Rng for RecordedHost {
     fn now(&self) -> String {
         self.given(&Ask::Now)
     }
@@ -182,7 +182,7 @@ mod tests {
             {"ask": {"resources": {"from": {"meta": {}}, "select": {}}}, "answer": [{"name": "image"}]},
             {"ask": {"resourceKey": "cd://resources/image"}, "answer": "key"},
             {"ask": {"resourceContent": "cd://resources/text"}, "answer": "content"},
-            {"ask": {"mint": {"kind": "serviceAccount", "arguments": {}}}, "error": "not granted"},
+            {"ask": {"issue_credential": {"kind": "serviceAccount", "arguments": {}}}, "error": "not granted"},
             {"ask": "now", "answer": "2026-11-21T02:10:49Z"},
             {"ask": {"bytes": {"key": "a", "length": 2}}, "answer": [1, 2]},
         ]);
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(host.resources(Some(&json!({"meta": {}})), &[]), Ok(vec![json!({"name": "image"})]));
         assert_eq!(host.resource_key("cd://resources/image"), Ok("key".to_owned()));
         assert_eq!(host.resource_content("cd://resources/text"), Ok(b"content".to_vec()));
-        assert_eq!(host.mint("serviceAccount", &json!({})), Err("not granted".to_owned()));
+        assert_eq!(host.issue_credential("serviceAccount", &json!({})), Err("not granted".to_owned()));
         assert_eq!((host.now().as_str(), host.bytes("a", 2)), ("2026-11-21T02:10:49Z", vec![1, 2]));
         assert_eq!(
             host.resource_key("cd://resources/other"),

@@ -12,7 +12,7 @@ fn judges() -> tempfile::TempDir {
     std::fs::copy(component, folder.path().join("judges.wasm")).expect("the guest was built");
     let registration = json!({
         "apiVersion": "orangery.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "judges"},
-        "spec": {"version": "1.0.0", "component": {"file": "judges.wasm"}, "condition": {"types": ["example.org/judges"]}},
+        "spec": {"version": "1.0.0", "component": {"file": "judges.wasm"}, "gate": {"types": ["example.org/judges"]}},
     });
     std::fs::write(folder.path().join("judges.yaml"), registration.to_string())
         .expect("the registration can be written");
@@ -57,7 +57,7 @@ async fn a_component_that_traps_or_is_not_there_fails_its_item_with_the_cause() 
     let begin = "when of deploy item db cannot be told: component judges 1.0.0: the component crashed: ";
     assert!(told.starts_with(begin) && told.contains("nobody knows trap"), "{told}");
     cluster.apply(&tree(&[item("db", &[], asks("example.org/nobody"))])).await;
-    let expected = "when of deploy item db cannot be told: no component serves the condition type \"example.org/nobody\"; known are: example.org/judges; register one or correct the type";
+    let expected = "when of deploy item db cannot be told: no component serves the gate type \"example.org/nobody\"; known are: example.org/judges; register one or correct the type";
     let is = |execution: &Value| execution.pointer("/status/lastError/message").is_some_and(|told| told == expected);
     let execution = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution"});
     cluster.expect_that(&execution, "the type was not told", is).await;

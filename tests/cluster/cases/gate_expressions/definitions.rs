@@ -120,7 +120,7 @@ fn jobs_in(seen: &[Version]) -> usize {
 }
 
 /// What was last seen of the object of the tree: all of its jobs have ended well.
-async fn rests(cluster: &Objects, deployer: &ExternalDeployer<'_>, name: &str) {
+async fn is_settled(cluster: &Objects, deployer: &ExternalDeployer<'_>, name: &str) {
     deployer.succeed(name).await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
 }
@@ -135,17 +135,17 @@ async fn orc_33_wf_26_a_definition_that_comes_or_goes_after_the_job_starts_one_e
     tree["spec"]["reconcilePolicy"] = json!("OnChange");
     cluster.apply(&tree).await;
     let history = History::begin(cluster.client()).await;
-    rests(&cluster, &deployer, "plain").await;
+    is_settled(&cluster, &deployer, "plain").await;
     settle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 1, "nothing has changed");
     let history = History::begin(cluster.client()).await;
     cluster.apply(&definition).await;
     deployer.succeed("plain").await;
-    rests(&cluster, &deployer, "gizmo").await;
+    is_settled(&cluster, &deployer, "gizmo").await;
     settle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 2, "one change, one job beside the last");
     cluster.delete(&definition).await;
-    rests(&cluster, &deployer, "plain").await;
+    is_settled(&cluster, &deployer, "plain").await;
     settle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 3);
     let mut manual = any("Installation", "tree");
@@ -169,11 +169,11 @@ async fn orc_33_wf_26_conditions_deep_in_a_tree_start_jobs_of_its_root() {
     let mut tree = tree_with(json!({"subinstallations": subs}));
     tree["spec"]["reconcilePolicy"] = json!("OnChange");
     cluster.apply(&tree).await;
-    rests(&cluster, &deployer, "plain").await;
+    is_settled(&cluster, &deployer, "plain").await;
     let history = History::begin(cluster.client()).await;
     cluster.apply(&definition).await;
     deployer.succeed("plain").await;
-    rests(&cluster, &deployer, "gear").await;
+    is_settled(&cluster, &deployer, "gear").await;
     settle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 2);
     // A job that fails before it asks is not started again by the same answer; the change of the spec started one as well.

@@ -267,7 +267,7 @@ async fn orc_33_ins_21_nothing_starts_before_those_that_are_imported_from_have_s
     deployer.succeed("a").await;
     deployer.succeed("b").await;
     let first = succeeded_after(&cluster, "b", &Value::Null).await;
-    let rests = async |since: &Value, why: &str| {
+    let is_settled = async |since: &Value, why: &str| {
         settle(&cluster).await;
         let resting = cluster.expect(&in_phase("Installation", "b", "Succeeded")).await;
         assert_eq!(resting["status"]["jobID"], *since, "{why}: {resting}");
@@ -276,7 +276,7 @@ async fn orc_33_ins_21_nothing_starts_before_those_that_are_imported_from_have_s
     cluster.annotate(&any("Installation", "a"), asks()).await;
     deployer.begin("a").await;
     cluster.apply(&own("two")).await;
-    rests(&first, "a works").await;
+    is_settled(&first, "a works").await;
     deployer.succeed("a").await;
     assert_eq!(deployer.triggered("b").await["spec"]["config"]["content"], "1two");
     deployer.succeed("b").await;
@@ -288,7 +288,7 @@ async fn orc_33_ins_21_nothing_starts_before_those_that_are_imported_from_have_s
     cluster.apply(&unreadable).await;
     cluster.expect(&in_phase("Installation", "a", "Failed")).await;
     cluster.apply(&own("three")).await;
-    rests(&second, "a has failed").await;
+    is_settled(&second, "a has failed").await;
     cluster.apply(&before).await;
     deployer.succeed("a").await;
     assert_eq!(deployer.triggered("b").await["spec"]["config"]["content"], "1three");

@@ -316,8 +316,8 @@ async fn ins_36_ins_39_ins_52_ins_55_a_spec_changed_during_a_job_fails_it_and_th
     assert!(told.contains("changed"), "{told}");
     // The change alone starts nothing.
     settle(&cluster).await;
-    let rests = cluster.expect(&any("Installation", "a")).await;
-    assert_eq!(rests["status"]["jobID"], failed["status"]["jobID"]);
+    let is_settled = cluster.expect(&any("Installation", "a")).await;
+    assert_eq!(is_settled["status"]["jobID"], failed["status"]["jobID"]);
     cluster.annotate(&any("Installation", "a"), asks()).await;
     assert_eq!(deployer.triggered("a").await["spec"]["config"]["content"], "2");
     deployer.succeed("a").await;

@@ -127,7 +127,7 @@ async fn offline_signatures_are_held_to_the_same_policy() {
     let components = folder.to_string_lossy();
     let key = fs::read_to_string(folder.join("blobs/public.pem")).expect("a key");
     let reference = json!({"publicKeySecretReference": {"name": "keys", "key": "key"}});
-    let surroundings = [
+    let context = [
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"key": key}}),
         json!({
             "apiVersion": API, "kind": "Context", "metadata": {"name": "signed"},
@@ -135,7 +135,7 @@ async fn offline_signatures_are_held_to_the_same_policy() {
         }),
     ];
     let render = async |component: &str, signature: Option<&str>, policy: &str| {
-        let manifests = surroundings.iter().cloned().chain([installation("app", "signed", component, signature)]);
+        let manifests = context.iter().cloned().chain([installation("app", "signed", component, signature)]);
         for (index, object) in manifests.enumerate() {
             write(&binary, &format!("manifests/{index}.json"), object.to_string());
         }

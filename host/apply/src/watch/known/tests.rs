@@ -68,7 +68,7 @@ fn a_waiter_that_holds_twice_leaves_twice() {
 #[test]
 fn an_older_word_never_hides_what_a_write_has_answered() {
     let mut known = synced();
-    known.absorb(&object("x", "9"));
+    known.upsert(&object("x", "9"));
     known.changed(object("x", "5"));
     assert_eq!(known.observed(&place("x")), present("x", "9"));
     known.begin_list();
@@ -81,9 +81,9 @@ fn an_older_word_never_hides_what_a_write_has_answered() {
 fn a_late_answer_resurrects_nothing() {
     let mut known = synced();
     known.removed(&object("x", "7"));
-    known.absorb(&object("x", "6"));
+    known.upsert(&object("x", "6"));
     assert_eq!(known.observed(&place("x")), Observed::Absent);
-    known.absorb(&object("x", "8"));
+    known.upsert(&object("x", "8"));
     assert_eq!(known.observed(&place("x")), present("x", "8"));
 }
 
@@ -100,7 +100,7 @@ fn a_new_list_removes_what_it_does_not_name() {
 #[test]
 fn answers_of_other_namespaces_are_not_taken_in() {
     let mut known = Known::of(Some("b".into()));
-    known.absorb(&object("x", "1"));
+    known.upsert(&object("x", "1"));
     known.begin_list();
     known.end_list();
     assert_eq!(known.observed(&place("x")), Observed::Absent);
@@ -109,7 +109,7 @@ fn answers_of_other_namespaces_are_not_taken_in() {
 #[test]
 fn managed_fields_are_not_kept() {
     let mut known = synced();
-    known.absorb(&json!({"metadata": {"namespace": "a", "name": "x", "resourceVersion": "1", "managedFields": [1]}}));
+    known.upsert(&json!({"metadata": {"namespace": "a", "name": "x", "resourceVersion": "1", "managedFields": [1]}}));
     assert_eq!(known.observed(&place("x")), present("x", "1"));
 }
 

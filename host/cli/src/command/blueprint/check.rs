@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orangery_blueprint::{
-    OWN_ENGINE, TemplateExecution,
+    BUNDLED_ENGINE, TemplateExecution,
     plugins::Plugins,
     rendering::RenderRequest,
     review::{Finding, Review, Severity, ToCheck, judge},
-    template_engine::{Renderer, TemplateContext},
+    template_engine::{TemplateContext, TemplateEngine},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -141,11 +141,11 @@ async fn findings(found: &[FoundBlueprint], plugins: &dyn Plugins) -> Vec<Findin
 /// What the engine of a template says of it.
 async fn of_template(of: &ToCheck, plugins: &dyn Plugins) -> Vec<Finding> {
     let TemplateExecution { name, engine: engine_type, file, template } = &of.execution;
-    if engine_type == OWN_ENGINE {
+    if engine_type == BUNDLED_ENGINE {
         let told = "the component comes with the blueprint, so it is not looked at; try it with: orangery render";
         return vec![of.finding(Severity::Note, told)];
     }
-    let Some(engine) = plugins.renderer(engine_type) else {
+    let Some(engine) = plugins.template_engine(engine_type) else {
         let known = plugins.template_types().join(", ");
         let told = format!(
             "no component renders the type {engine_type:?}; correct `type` or register a component for it; known types are: {known}"
@@ -172,8 +172,8 @@ async fn of_template(of: &ToCheck, plugins: &dyn Plugins) -> Vec<Finding> {
         inputs: Value::Object(serde_json::Map::new()),
         state: None,
     };
-    let surroundings = TemplateContext::of_files(of.files.clone());
-    match Renderer::check(engine.as_ref(), &request, &surroundings).await {
+    let context = TemplateContext::of_files(of.files.clone());
+    match TemplateEngine::check(engine.as_ref(), &request, &context).await {
         Ok(Some(found)) => judge(of, found).findings,
         Ok(None) => vec![of.finding(
             Severity::Note,

@@ -36,7 +36,7 @@ impl Reconciliation<'_> {
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
         // Nobody but conditions reads imports there, so nothing else of them is written.
         let imports = gate::read_imports(items.iter().map(|item| &item.conditions), imports, &blueprint.imports);
-        let targets: BTreeSet<&String> = templates.iter().flat_map(DeployItemTemplate::condition_targets).collect();
+        let targets: BTreeSet<&String> = templates.iter().flat_map(DeployItemTemplate::gate_targets).collect();
         let targets: Vec<String> = targets.into_iter().cloned().collect();
         let present = self.execution();
         if templates.is_empty() {
@@ -103,7 +103,7 @@ impl Reconciliation<'_> {
         execution.failure_policy = asked.failure_policy.or(blueprint.failure_policy.map(Into::into));
         execution.max_parallel = asked.max_parallel.or(blueprint.max_parallel);
         execution.imports = imports;
-        execution.condition_targets = targets;
+        execution.gate_targets = targets;
     }
 
     /// The original writes the operation on every Execution, and clients may look for it; nothing here reads it.

@@ -74,7 +74,7 @@ async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &str) -> St
     let reach = TemplateAccess {
         artifacts: Arc::new(ContextArtifacts::new(host, context)),
         kubeconfigs: Arc::new(TargetKubeconfigs::new(host, namespace, &name)),
-        chance: host.key.of_job(of, job),
+        rng: host.key.of_job(of, job),
     };
     let spec = serde_json::to_value(&of.spec.blueprint).unwrap_or_default();
     LoadedBlueprint::new(files, spec, opened, reach).map_err(|error| load_halt(&error))
@@ -84,9 +84,9 @@ async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &str) -> St
 mod tests {
     use jiff::Timestamp;
     use kube::{Client, Config};
-    use orangery_blueprint::{plugins::Plugins, template_engine::Renderer};
-    use orangery_core::port::{Chance, Clock};
-    use orangery_ocm::Nothing;
+    use orangery_blueprint::{plugins::Plugins, template_engine::TemplateEngine};
+    use orangery_core::port::{Clock, Rng};
+    use orangery_ocm::Unavailable;
     use orangery_proposal::deployer::Deployer;
     use serde_json::json;
 
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    impl Chance for Still {
+    impl Rng for Still {
         fn job_id(&self) -> String {
             "job".to_owned()
         }
@@ -120,11 +120,11 @@ mod tests {
             None
         }
 
-        fn renderer(&self, _: &str) -> Option<Arc<dyn Renderer>> {
+        fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
             None
         }
 
-        fn own_renderer(&self, name: &str, _: Vec<u8>) -> Arc<dyn Renderer> {
+        fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
             unreachable!("{name}: no template is rendered here")
         }
 
@@ -141,7 +141,7 @@ mod tests {
             client,
             crate::stores(),
             Arc::new(Still),
-            Arc::new(Nothing),
+            Arc::new(Unavailable),
             Arc::new(Still),
             Arc::new(Still),
             key,

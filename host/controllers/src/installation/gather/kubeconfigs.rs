@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_apply::{Credential, Minted, Subject, mint};
+use orangery_apply::{Credential, IssuedCredential, Subject, issue_credential};
 use orangery_blueprint::template_engine::Kubeconfigs;
 use orangery_core::{
     error::{Code, Fault},
@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 
 use crate::{controller_context::ControllerContext, target_access::Targets};
 
-/// Mints credentials for the templates of one job; the same is minted once.
+/// Issues credentials for the templates of one job; the same is issued once.
 pub(in crate::installation) struct TargetKubeconfigs {
     host: Arc<ControllerContext>,
     namespace: String,
     /// Who asks, in messages.
     whose: String,
-    /// What was minted in this job, by target and credential. Held for one look-up or one change.
-    minted: Mutex<BTreeMap<(String, Credential), Minted>>,
+    /// What was issued in this job, by target and credential. Held for one look-up or one change.
+    issued: Mutex<BTreeMap<(String, Credential), IssuedCredential>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -57,20 +57,20 @@ impl TargetKubeconfigs {
     /// For the Installation of this name.
     pub(in crate::installation) fn new(host: &Arc<ControllerContext>, namespace: String, installation: &str) -> Self {
         let whose = format!("a template of Installation {installation}");
-        Self { host: Arc::clone(host), namespace, whose, minted: Mutex::default() }
+        Self { host: Arc::clone(host), namespace, whose, issued: Mutex::default() }
     }
 
-    async fn minted(&self, kind: &str, arguments: &Value) -> Result<Minted, Fault> {
+    async fn issued(&self, kind: &str, arguments: &Value) -> Result<IssuedCredential, Fault> {
         let (target, wanted) = wanted(kind, arguments, &self.namespace)?;
         let key = (target, wanted);
-        if let Some(minted) = self.minted.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(minted.clone());
+        if let Some(issued) = self.issued.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(issued.clone());
         }
         let targets = Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose };
         let kubeconfig = targets.kubeconfig(&key.0).await.map_err(fault)?;
-        let minted = mint(&kubeconfig, &key.1).await?;
-        self.minted.lock().unwrap_or_else(PoisonError::into_inner).insert(key, minted.clone());
-        Ok(minted)
+        let issued = issue_credential(&kubeconfig, &key.1).await?;
+        self.issued.lock().unwrap_or_else(PoisonError::into_inner).insert(key, issued.clone());
+        Ok(issued)
     }
 }
 
@@ -114,9 +114,9 @@ fn fault(halt: Halt) -> Fault {
 }
 
 impl Kubeconfigs for TargetKubeconfigs {
-    fn mint<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
+    fn issue_credential<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move {
-            let Minted { kubeconfig, expires } = self.minted(kind, arguments).await?;
+            let IssuedCredential { kubeconfig, expires } = self.issued(kind, arguments).await?;
             Ok(json!({"kubeconfig": kubeconfig, "expirationTimestamp": expires}))
         })
     }

@@ -7,7 +7,7 @@ use orangery_core::{
     plan::installation as plan,
     step::{Step, Until, Verdict, Waiting},
     walk::{Transition, advance},
-    workflow::Point,
+    workflow::GateKind,
 };
 
 use super::super::{
@@ -90,7 +90,7 @@ impl Reconciliation<'_> {
 
     /// Whether the deletion has to wait for more than objects that are gone.
     fn is_deletion_conditional(&self) -> bool {
-        let asks = self.workflow.items.list.iter().any(|item| item.conditions.get(Point::Deleted).is_some());
+        let asks = self.workflow.items.list.iter().any(|item| item.conditions.get(GateKind::Deleted).is_some());
         asks && !self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL)
     }
 }

@@ -71,7 +71,7 @@ fn workflow(
     Some(SubinstallationWorkflow {
         failure_policy,
         imports: gate::read_imports(wanted.iter().map(|sub| &sub.conditions), imports, &blueprint.imports),
-        condition_targets: targets.into_iter().collect(),
+        gate_targets: targets.into_iter().collect(),
         subinstallations: wanted.iter().map(subinstallation).collect(),
     })
 }

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::wish::Wish;
+use super::simulation_spec::SimulationSpec;
 use crate::object;
 
 /// An object, and what there is to know besides.
 pub(super) struct Scene<'a> {
     pub(super) object: &'a Value,
-    pub(super) wish: Wish,
+    pub(super) simulation: SimulationSpec,
     /// RFC 3339, whole seconds.
     pub(super) now: &'a str,
 }
@@ -27,7 +27,7 @@ pub(super) enum Course {
         /// Its status at the end.
         done: Value,
         /// The time that the work takes, and whether it fails.
-        wish: Wish,
+        simulation: SimulationSpec,
     },
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     course::{Course, Scene, sparse},
-    wish::{Delay, Wish},
+    simulation_spec::{Delay, SimulationSpec},
 };
 use crate::object;
 
@@ -33,29 +33,29 @@ pub(super) fn job(scene: &Scene<'_>) -> Course {
     }
     let runs = scene.status("startTime").is_some() && !scene.holds(SUSPENDED);
     let begun = (!runs).then(|| running(scene));
-    let mut wish = scene.wish.clone();
+    let mut simulation = scene.simulation.clone();
     // Without pods nothing is ever completed.
     if scene.wanted("parallelism") == Some(0) && scene.wanted("completions") != Some(0) {
-        wish.delay = Delay::Forever;
+        simulation.delay = Delay::Forever;
     }
-    let done = match exceeded(scene, &wish) {
+    let done = match exceeded(scene, &simulation) {
         Some(deadline) => {
             let (reason, message) = ("DeadlineExceeded", "Job was active longer than specified deadline");
-            wish = Wish { delay: Delay::For(deadline), failure: Some(message.to_owned()) };
+            simulation = SimulationSpec { delay: Delay::For(deadline), failure: Some(message.to_owned()) };
             ended(scene, &JobEnd::Badly(reason, message))
         }
-        None => match &wish.failure {
+        None => match &simulation.failure {
             Some(failure) => ended(scene, &JobEnd::Badly("BackoffLimitExceeded", failure)),
             None => ended(scene, &JobEnd::Well),
         },
     };
-    Course::Work { begun, done, wish }
+    Course::Work { begun, done, simulation }
 }
 
 /// The deadline of the Job, where its work would take longer.
-fn exceeded(scene: &Scene<'_>, wish: &Wish) -> Option<Duration> {
+fn exceeded(scene: &Scene<'_>, simulation: &SimulationSpec) -> Option<Duration> {
     let deadline = Duration::from_secs(u64::try_from(scene.wanted("activeDeadlineSeconds")?).ok()?);
-    match wish.delay {
+    match simulation.delay {
         Delay::For(delay) if delay <= deadline => None,
         Delay::For(_) | Delay::Forever => Some(deadline),
     }

@@ -25,12 +25,12 @@ pub(super) fn pod(scene: &Scene<'_>) -> Course {
     }
     let ends = matches!(scene.spec("restartPolicy").and_then(Value::as_str), Some("Never" | "OnFailure"));
     let begun = || status(scene, Containers::Running { ready: ends });
-    let done = match &scene.wish.failure {
+    let done = match &scene.simulation.failure {
         None if !ends => status(scene, Containers::Running { ready: true }),
         failure => status(scene, Containers::Ended { failure: failure.as_deref() }),
     };
     let begun = scene.status("startTime").is_none().then(begun);
-    Course::Work { begun, done, wish: scene.wish.clone() }
+    Course::Work { begun, done, simulation: scene.simulation.clone() }
 }
 
 fn status(scene: &Scene<'_>, containers: Containers<'_>) -> Value {

@@ -36,14 +36,14 @@ pub(super) fn deployment(scene: &Scene<'_>) -> Course {
         let message = format!("The roll-out of generation {generation} is simulated.");
         rolled_out(scene, &counts, ("True", "ReplicaSetUpdated", &message))
     };
-    let done = match &scene.wish.failure {
+    let done = match &scene.simulation.failure {
         Some(failure) => rolled_out(scene, &rolling(), ("False", "ProgressDeadlineExceeded", failure)),
         None => {
             let message = "The roll-out was simulated; no container runs.";
             rolled_out(scene, &Counts::full(wanted), ("True", "NewReplicaSetAvailable", message))
         }
     };
-    Course::Work { begun: (!scene.is_observed()).then(begun), done, wish: scene.wish.clone() }
+    Course::Work { begun: (!scene.is_observed()).then(begun), done, simulation: scene.simulation.clone() }
 }
 
 fn rolled_out(scene: &Scene<'_>, counts: &Counts, progressing: (&str, &str, &str)) -> Value {
@@ -108,11 +108,11 @@ pub(super) fn replica_set(scene: &Scene<'_>) -> Course {
     };
     let before = scene.counted("readyReplicas").min(wanted);
     let begun = (!scene.is_observed()).then(|| status(before, None));
-    let done = match &scene.wish.failure {
+    let done = match &scene.simulation.failure {
         Some(failure) => status(before, Some(failure)),
         None => status(wanted, None),
     };
-    Course::Work { begun, done, wish: scene.wish.clone() }
+    Course::Work { begun, done, simulation: scene.simulation.clone() }
 }
 
 /// As the controller of StatefulSets leaves it. It has no word for failure: the set does not become ready.
@@ -141,11 +141,11 @@ pub(super) fn stateful_set(scene: &Scene<'_>) -> Course {
         rolling.updated = rolling.all;
     }
     let begun = || status(&rolling, before);
-    let done = match &scene.wish.failure {
+    let done = match &scene.simulation.failure {
         Some(_) => begun(),
         None => status(&Counts::full(wanted), &update),
     };
-    Course::Work { begun: (!scene.is_observed()).then(begun), done, wish: scene.wish.clone() }
+    Course::Work { begun: (!scene.is_observed()).then(begun), done, simulation: scene.simulation.clone() }
 }
 
 /// As the controller of DaemonSets leaves it where there is one node. It has no word for failure either.
@@ -168,6 +168,6 @@ pub(super) fn daemon_set(scene: &Scene<'_>) -> Course {
         status
     };
     let begun = || status(&Counts::rolling(1, 1, scene.counted("numberReady")));
-    let done = if scene.wish.failure.is_some() { begun() } else { status(&Counts::full(1)) };
-    Course::Work { begun: (!scene.is_observed()).then(begun), done, wish: scene.wish.clone() }
+    let done = if scene.simulation.failure.is_some() { begun() } else { status(&Counts::full(1)) };
+    Course::Work { begun: (!scene.is_observed()).then(begun), done, simulation: scene.simulation.clone() }
 }

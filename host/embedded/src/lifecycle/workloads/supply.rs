@@ -37,11 +37,11 @@ pub(super) fn service(scene: &Scene<'_>) -> Course {
 }
 
 fn work(scene: &Scene<'_>, done: impl FnOnce() -> Value) -> Course {
-    let done = match scene.wish.failure {
+    let done = match scene.simulation.failure {
         Some(_) => scene.object.get("status").cloned().unwrap_or_else(|| json!({})),
         None => done(),
     };
-    Course::Work { begun: None, done, wish: scene.wish.clone() }
+    Course::Work { begun: None, done, simulation: scene.simulation.clone() }
 }
 
 /// The address that the Service asks for, else one out of 198.18.0.0/15 that follows from its cluster address. Those are

@@ -50,13 +50,13 @@ fn applied(name: &str) -> ViewScope {
 #[tokio::test]
 async fn a_view_is_final_when_the_job_is_and_judges_only_what_was_applied() {
     let stores = Stores::new();
-    stores.installations.absorb(installation("other", 1, finished("Failed")));
-    stores.installations.absorb(installation("mine", 2, json!({"phase": "Progressing", "jobID": "1"})));
+    stores.installations.upsert(installation("other", 1, finished("Failed")));
+    stores.installations.upsert(installation("mine", 2, json!({"phase": "Progressing", "jobID": "1"})));
     let mut view = LiveView::new(stores.clone(), applied("mine"), "ns");
     let (mut terminal, err) = terminal();
     let ending = async {
         tokio::task::yield_now().await;
-        stores.installations.absorb(installation("mine", 3, finished("Succeeded")));
+        stores.installations.upsert(installation("mine", 3, finished("Succeeded")));
     };
     let (drawn, ()) = tokio::join!(view.until_final(&mut terminal), ending);
     drawn.unwrap();
@@ -71,7 +71,7 @@ async fn a_view_is_final_when_the_job_is_and_judges_only_what_was_applied() {
 #[tokio::test]
 async fn what_failed_is_exit_code_1() {
     let stores = Stores::new();
-    stores.installations.absorb(installation("mine", 1, finished("Failed")));
+    stores.installations.upsert(installation("mine", 1, finished("Failed")));
     let mut view = LiveView::new(stores, ViewScope::All, "ns");
     let (mut terminal, _) = terminal();
     view.until_final(&mut terminal).await.unwrap();
@@ -81,7 +81,7 @@ async fn what_failed_is_exit_code_1() {
 #[tokio::test]
 async fn what_nothing_triggers_is_told_with_the_way_to_start_it() {
     let stores = Stores::new();
-    stores.installations.absorb(installation("mine", 1, json!({})));
+    stores.installations.upsert(installation("mine", 1, json!({})));
     let mut view = LiveView::new(stores, ViewScope::All, "ns");
     let (mut terminal, err) = terminal();
     view.until_final(&mut terminal).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
         .unwrap()
     };
     let stores = Stores::new();
-    stores.deploy_items.absorb(item(1, json!({})));
+    stores.deploy_items.upsert(item(1, json!({})));
     let mut view = LiveView::new(stores.clone(), ViewScope::All, "ns");
     let (mut terminal, err) = terminal();
     view.until_final(&mut terminal).await.unwrap();
@@ -116,7 +116,7 @@ async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
     );
 
     // An installation that has been asked to start is not done.
-    stores.deploy_items.absorb(item(2, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})));
+    stores.deploy_items.upsert(item(2, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})));
     let mut view = LiveView::new(stores, ViewScope::All, "ns");
     assert!(view.until_final(&mut terminal).now_or_never().is_none());
 }

@@ -24,7 +24,7 @@ const UNASKED: Answers = Answers { when: Answer::Unknown, ready: Answer::Unknown
 fn shown(items: &[ItemState<'_>]) -> String {
     let plan = progressing(items, "new", WorkflowPolicy::default());
     let asks = asks(items, "new", Direction::Forward, WorkflowPolicy::default());
-    let asks: Vec<String> = asks.into_iter().map(|(name, point)| format!("{name}/{point}")).collect();
+    let asks: Vec<String> = asks.into_iter().map(|(name, gate)| format!("{name}/{gate}")).collect();
     format!("{}; delete [{}]; ask [{}]", show(&plan), plan.delete.join(" "), asks.join(" "))
 }
 
@@ -92,7 +92,7 @@ fn c_03_an_item_that_is_not_ready_is_under_way_until_its_time_is_up() {
     assert_eq!(classes(unready()), Some(Class::Running));
     let failure =
         Failure::new("Progressing", "ConditionTimeout", "readyWhen of a was not met").with_code(Code::Timeout);
-    let overdue = ItemState { given_up: Some((Point::Ready, failure.clone())), ..unready() };
+    let overdue = ItemState { given_up: Some((GateKind::Ready, failure.clone())), ..unready() };
     assert_eq!(classes(overdue.clone()), Some(Class::Failed));
     let plan = progressing(&[overdue], "new", WorkflowPolicy::default());
     let Ok(Verdict::Failed(told)) = plan.outcome else { panic!("{plan:?}") };
@@ -132,7 +132,7 @@ fn nothing_is_asked_about_items_that_a_failure_keeps_from_starting() {
     let failed = [plain("a", &[], "failed"), late("b", &[], "gone", UNASKED)];
     assert_eq!(asks(&failed, "new", Direction::Forward, WorkflowPolicy::default()), []);
     let goes_on = WorkflowPolicy { failure: crate::workflow::FailurePolicy::ContinueIndependent, max_parallel: None };
-    assert_eq!(asks(&failed, "new", Direction::Forward, goes_on), [("b", Point::When)]);
+    assert_eq!(asks(&failed, "new", Direction::Forward, goes_on), [("b", GateKind::When)]);
 }
 
 #[test]

@@ -7,13 +7,13 @@ const KEPT: usize = 1024;
 
 /// The last uids buried, so that a late word about them is known to be late.
 #[derive(Default)]
-pub(super) struct Tombs {
+pub(super) struct DeletedUids {
     uids: BTreeSet<Box<str>>,
     order: VecDeque<Box<str>>,
 }
 
-impl Tombs {
-    pub(super) fn bury(&mut self, uid: &str) {
+impl DeletedUids {
+    pub(super) fn record(&mut self, uid: &str) {
         if uid.is_empty() || !self.uids.insert(uid.into()) {
             return;
         }
@@ -36,12 +36,18 @@ mod tests {
 
     #[test]
     fn the_oldest_tomb_makes_room_for_the_newest() {
-        let mut tombs = Tombs::default();
+        let mut deleted_uids = DeletedUids::default();
         for number in 0..=KEPT {
-            tombs.bury(&number.to_string());
+            deleted_uids.record(&number.to_string());
         }
         assert_eq!(
-            (tombs.hold("0"), tombs.hold("1"), tombs.hold("1024"), tombs.uids.len(), tombs.order.len()),
+            (
+                deleted_uids.hold("0"),
+                deleted_uids.hold("1"),
+                deleted_uids.hold("1024"),
+                deleted_uids.uids.len(),
+                deleted_uids.order.len()
+            ),
             (false, true, true, KEPT, KEPT)
         );
     }

@@ -5,14 +5,14 @@ use std::{path::Path, sync::Arc};
 use orangery_blueprint::{
     plugins::Plugins,
     rendering::{RenderFailure, Rendered},
-    template_engine::{Renderer, TemplateContext},
+    template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_plugin::{CompileCommand, PluginSet, Registered, Registration, RegistrationError, Sandbox, SandboxConfig};
 use serde_json::{Value, json};
 
 use crate::{
     fixtures::{bytes, sandbox, sandbox_with, section, with_module},
-    surroundings::{request, surroundings, text},
+    template_context::{context, request, text},
 };
 
 /// The registration of such engines.
@@ -35,7 +35,7 @@ fn set(registered: Vec<Registered>) -> PluginSet {
 }
 
 async fn render(set: &PluginSet, bytes: Vec<u8>, template: &str) -> Result<Rendered, RenderFailure> {
-    set.own_renderer("render.wasm", bytes).render(&request(template), &surroundings(None)).await
+    set.bundled_engine("render.wasm", bytes).render(&request(template), &context(None)).await
 }
 
 /// What is told of bytes that render nothing.
@@ -56,7 +56,7 @@ async fn a_component_of_the_blueprint_renders_with_the_blueprint_around_it() {
         assert_eq!(text(render(&set, bytes("renders"), template).await), expected, "{template}");
     }
     assert_eq!(set.template_types(), ["Wasm"]);
-    assert!(set.renderer("Wasm").is_none(), "there is no engine without a blueprint");
+    assert!(set.template_engine("Wasm").is_none(), "there is no engine without a blueprint");
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn the_operator_registers_what_such_components_may_reach_and_spend() {
     let refused = render(&set(vec![]), bytes("renders"), "credential answer").await.unwrap_err();
     assert_eq!(
         refused.message,
-        "minting a credential of kind \"serviceAccount\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
+        "issuing a credential of kind \"serviceAccount\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
     );
     let terms = terms("own", json!({"grants": {"kubeconfigs": ["*"]}, "limits": {"memoryMiB": 16}}));
     let set = set(vec![terms]);
@@ -148,8 +148,8 @@ async fn a_component_is_compiled_once_for_all_blueprints_and_for_the_next_start(
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
     let render = async |set: &PluginSet, name: &str| {
-        let around: TemplateContext = surroundings(None);
-        set.own_renderer(name, bytes("renders")).render(&request("file answer"), &around).await
+        let around: TemplateContext = context(None);
+        set.bundled_engine(name, bytes("renders")).render(&request("file answer"), &around).await
     };
     let first = PluginSet::load(vec![], &sandbox_with(cache.clone())).unwrap();
     assert_eq!(text(render(&first, "a.wasm").await), "Bonjour");
@@ -172,8 +172,8 @@ async fn a_component_is_compiled_once_for_all_blueprints_and_for_the_next_start(
 
 #[tokio::test]
 async fn a_component_is_called_by_its_name_and_digest() {
-    let engine = set(vec![]).own_renderer("templates/render.wasm", bytes("renders"));
-    let identity = Renderer::identity(engine.as_ref());
+    let engine = set(vec![]).bundled_engine("templates/render.wasm", bytes("renders"));
+    let identity = TemplateEngine::identity(engine.as_ref());
     assert_eq!(identity.digest, orangery_core::digest::sha256(&bytes("renders")));
     assert_eq!(identity.to_string(), format!("templates/render.wasm {}", &identity.digest[..19]));
 }

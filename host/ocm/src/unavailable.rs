@@ -14,9 +14,9 @@ use orangery_core::{
 };
 
 /// No component version, no registry and no credentials.
-pub struct Nothing;
+pub struct Unavailable;
 
-impl Nothing {
+impl Unavailable {
     fn component<T>() -> Result<T, Fault> {
         Err(Fault::invalid(
             Code::ConfigurationProblem,
@@ -30,7 +30,7 @@ impl Nothing {
     }
 }
 
-impl Components for Nothing {
+impl Components for Unavailable {
     fn component<'a>(&'a self, _: Option<&'a Value>, _: &'a Identity) -> BoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async { Self::component() })
     }
@@ -48,7 +48,7 @@ impl Components for Nothing {
     }
 }
 
-impl Artifacts for Nothing {
+impl Artifacts for Unavailable {
     fn component<'a>(&'a self, reference: &'a ComponentReference) -> BoxFuture<'a, Result<Vec<u8>, Fault>> {
         Box::pin(async move {
             Err(Fault::invalid(
@@ -73,14 +73,14 @@ impl Artifacts for Nothing {
     }
 }
 
-impl ComponentVersions for Nothing {
+impl ComponentVersions for Unavailable {
     fn open<'a>(&'a self, _: &'a ComponentRequest) -> BoxFuture<'a, Result<Arc<dyn ComponentVersion>, Fault>> {
         let message = "this host reaches no repositories of component versions";
         Box::pin(async move { Err(Fault::invalid(Code::ConfigurationProblem, message)) })
     }
 
     fn artifacts(&self, _: &Credentials) -> Result<Arc<dyn Artifacts>, Fault> {
-        Ok(Arc::new(Nothing))
+        Ok(Arc::new(Unavailable))
     }
 
     fn signature_policy(&self) -> SignaturePolicy {
@@ -88,7 +88,7 @@ impl ComponentVersions for Nothing {
     }
 }
 
-impl Resources for Nothing {
+impl Resources for Unavailable {
     fn resource<'a>(&'a self, key: &'a ResourceKey) -> ArtifactFuture<'a> {
         Self::content(key.to_string())
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     plugins::Plugins,
     rendering::{RenderFailure, RenderRequest, Rendered},
-    template_engine::{Renderer, TemplateContext},
+    template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_core::{
     error::{Code, Fault as Told},
@@ -123,7 +123,7 @@ fn an_execution_without_a_component_is_refused_where_it_stands() {
 /// Engines that are called what they were made of.
 struct Named(PluginIdentity);
 
-impl Renderer for Named {
+impl TemplateEngine for Named {
     fn identity(&self) -> &PluginIdentity {
         &self.0
     }
@@ -144,11 +144,11 @@ impl Plugins for Maker {
         None
     }
 
-    fn renderer(&self, _: &str) -> Option<Arc<dyn Renderer>> {
+    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
         None
     }
 
-    fn own_renderer(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn Renderer> {
+    fn bundled_engine(&self, name: &str, bytes: Vec<u8>) -> Arc<dyn TemplateEngine> {
         let digest = String::from_utf8(bytes).unwrap();
         Arc::new(Named(PluginIdentity { name: name.to_owned(), version: String::new(), digest }))
     }
@@ -159,8 +159,8 @@ impl Plugins for Maker {
 }
 
 async fn made(execution: &TemplateExecution) -> Result<(String, String), Told> {
-    let surroundings = TemplateContext::of_files(Arc::new(files(json!({"render.wasm": "bytes"}))));
-    let engine = execution.own_renderer(&Maker, &surroundings).await?;
+    let context = TemplateContext::of_files(Arc::new(files(json!({"render.wasm": "bytes"}))));
+    let engine = execution.bundled_engine(&Maker, &context).await?;
     Ok((engine.identity().name.clone(), engine.identity().digest.clone()))
 }
 

@@ -26,30 +26,30 @@ pub(super) enum Delay {
 
 /// What is wished for a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct SimulationSpec {
     pub(super) delay: Delay,
     /// Why the work ends badly; none if it ends well.
     pub(super) failure: Option<String>,
 }
 
-impl Wish {
+impl SimulationSpec {
     /// Reads the annotations of an object, and those of its pod template where it has none of its own. What cannot be
     /// read makes the work fail at once, with a sentence that says so.
     pub(super) fn read(object: &Value) -> Self {
         match read(object) {
-            Ok(wish) => wish,
+            Ok(simulation) => simulation,
             Err(why) => Self { delay: Delay::For(Duration::ZERO), failure: Some(why) },
         }
     }
 }
 
-fn read(object: &Value) -> Result<Wish, String> {
-    let mut wish = Wish { delay: Delay::For(Duration::ZERO), failure: None };
+fn read(object: &Value) -> Result<SimulationSpec, String> {
+    let mut simulation = SimulationSpec { delay: Delay::For(Duration::ZERO), failure: None };
     for (name, text) in annotations(object) {
         match name {
-            DELAY => wish.delay = delay(text)?,
-            FAIL if text.is_empty() => wish.failure = Some(format!("the annotation {PREFIX}{FAIL} wishes it so")),
-            FAIL => wish.failure = Some(shown(text)),
+            DELAY => simulation.delay = delay(text)?,
+            FAIL if text.is_empty() => simulation.failure = Some(format!("the annotation {PREFIX}{FAIL} wishes it so")),
+            FAIL => simulation.failure = Some(shown(text)),
             other => {
                 let other = shown(other);
                 return Err(format!(
@@ -58,7 +58,7 @@ fn read(object: &Value) -> Result<Wish, String> {
             }
         }
     }
-    Ok(wish)
+    Ok(simulation)
 }
 
 /// The annotations for the simulation, without their prefix.
@@ -97,8 +97,8 @@ mod tests {
 
     #[track_caller]
     fn check(annotations: Value, delay: Delay, failure: Option<&str>) {
-        let wish = Wish::read(&json!({"metadata": {"annotations": annotations}}));
-        assert_eq!(wish, Wish { delay, failure: failure.map(str::to_owned) });
+        let simulation = SimulationSpec::read(&json!({"metadata": {"annotations": annotations}}));
+        assert_eq!(simulation, SimulationSpec { delay, failure: failure.map(str::to_owned) });
     }
 
     const AT_ONCE: Delay = Delay::For(Duration::ZERO);
@@ -143,8 +143,8 @@ mod tests {
     fn the_workload_has_the_word_before_its_pod_template() {
         let delays = |delay: &str| json!({"annotations": {"simulate.orangery.dev/delay": delay}});
         let of_template = json!({"spec": {"template": {"metadata": delays("5s")}}});
-        assert_eq!(Wish::read(&of_template).delay, Delay::For(Duration::from_secs(5)));
+        assert_eq!(SimulationSpec::read(&of_template).delay, Delay::For(Duration::from_secs(5)));
         let of_both = json!({"metadata": delays("1s"), "spec": {"template": {"metadata": delays("5s")}}});
-        assert_eq!(Wish::read(&of_both).delay, Delay::For(Duration::from_secs(1)));
+        assert_eq!(SimulationSpec::read(&of_both).delay, Delay::For(Duration::from_secs(1)));
     }
 }

@@ -37,7 +37,7 @@ pub enum Subject {
 
 /// A kubeconfig with a credential that ends. A secret: it has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Minted {
+pub struct IssuedCredential {
     /// The kubeconfig, in base64.
     pub kubeconfig: String,
     /// When the credential ends, RFC 3339.
@@ -63,11 +63,11 @@ impl Subject {
     }
 }
 
-/// Mints a credential on the cluster of a kubeconfig.
+/// Issues a credential on the cluster of a kubeconfig.
 ///
 /// # Errors
 /// A fault of the kubeconfig, of the cluster, or of what is asked for: one sentence without any secret.
-pub async fn mint(text: &str, wanted: &Credential) -> Result<Minted, Fault> {
+pub async fn issue_credential(text: &str, wanted: &Credential) -> Result<IssuedCredential, Fault> {
     let (client, address) = kubeconfig::client(text).await.map_err(|refused| error::fault(Halt::from(refused)))?;
     let cluster = Cluster::new(client, address, std::sync::Arc::new(|_| {}));
     let (resource, below, mut body) = wanted.subject.request();
@@ -106,7 +106,7 @@ pub async fn mint(text: &str, wanted: &Credential) -> Result<Minted, Fault> {
         Subject::ShootAdmin => status("kubeconfig")?,
         Subject::ServiceAccount => BASE64.encode(with_token(text, name, &status("token")?)?.as_bytes()),
     };
-    Ok(Minted { kubeconfig, expires: status("expirationTimestamp")? })
+    Ok(IssuedCredential { kubeconfig, expires: status("expirationTimestamp")? })
 }
 
 /// What does not exist does not come by itself: rendering fails, as in the original.
@@ -131,7 +131,7 @@ fn with_token(text: &str, user: &str, token: &str) -> Result<String, Fault> {
     config.clusters.retain(|named| named.name == context.cluster);
     let context = Context { user: Some(user.to_owned()), ..context };
     let secret = AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() };
-    let minted = Kubeconfig {
+    let issued = Kubeconfig {
         contexts: vec![NamedContext { name: current, context: Some(context), ..NamedContext::default() }],
         auth_infos: vec![NamedAuthInfo { name: user.to_owned(), auth_info: Some(secret), ..NamedAuthInfo::default() }],
         preferences: None,
@@ -141,7 +141,7 @@ fn with_token(text: &str, user: &str, token: &str) -> Result<String, Fault> {
         ..config
     };
     // JSON is YAML: every reader of kubeconfigs takes it.
-    serde_json::to_string(&minted).map_err(|_| incomplete())
+    serde_json::to_string(&issued).map_err(|_| incomplete())
 }
 
 #[cfg(test)]
@@ -165,14 +165,14 @@ users:
 
     #[test]
     fn a_minted_kubeconfig_has_the_cluster_and_the_token_and_nothing_of_who_minted_it() {
-        let minted: Value = serde_json::from_str(&with_token(TEXT, "robot", "t").unwrap()).unwrap();
+        let issued: Value = serde_json::from_str(&with_token(TEXT, "robot", "t").unwrap()).unwrap();
         let expected = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "k", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": "YQ=="}}],
             "contexts": [{"name": "c", "context": {"cluster": "k", "user": "robot", "namespace": "n"}}],
             "users": [{"name": "robot", "user": {"token": "t"}}],
         });
-        assert_eq!(minted, expected);
+        assert_eq!(issued, expected);
     }
 
     #[test]
@@ -189,7 +189,7 @@ users:
             namespace: "ns".to_owned(),
             seconds: 600,
         };
-        let fault = mint(TEXT, &wanted).await.err().unwrap();
+        let fault = issue_credential(TEXT, &wanted).await.err().unwrap();
         assert_eq!(fault.to_string(), "\"../secrets/x\" is no name of a ServiceAccount; correct the template");
     }
 }

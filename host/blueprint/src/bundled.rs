@@ -5,13 +5,13 @@ use std::{fmt, sync::Arc};
 use super::TemplateExecution;
 use crate::{
     plugins::Plugins,
-    template_engine::{Renderer, TemplateContext},
+    template_engine::{TemplateContext, TemplateEngine},
 };
 use orangery_core::error::{Code, Fault};
 use orangery_ocm::{ComponentReference, ComponentReferenceError};
 
 /// The type of such executions.
-pub const OWN_ENGINE: &str = "Wasm";
+pub const BUNDLED_ENGINE: &str = "Wasm";
 
 /// Where the component of an execution is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl fmt::Display for OwnComponent {
 impl TemplateExecution {
     /// Whether the blueprint brings the engine along.
     pub fn is_own(&self) -> bool {
-        self.engine == OWN_ENGINE
+        self.engine == BUNDLED_ENGINE
     }
 
     /// Where the engine of an execution of type `Wasm` is. Reading a blueprint has checked it.
@@ -54,17 +54,17 @@ impl TemplateExecution {
     /// # Errors
     ///
     /// Why there are no bytes; whether they are an engine is found out when it renders.
-    pub async fn own_renderer(
+    pub async fn bundled_engine(
         &self,
         plugins: &dyn Plugins,
-        surroundings: &TemplateContext,
-    ) -> Result<Arc<dyn Renderer>, Fault> {
+        context: &TemplateContext,
+    ) -> Result<Arc<dyn TemplateEngine>, Fault> {
         let invalid = |message: String| Fault::invalid(Code::ConfigurationProblem, message);
         let place = self.own_component().map_err(|error| invalid(error.to_string()))?;
         let bytes = match &place {
-            OwnComponent::File(path) => surroundings.files.read(path).map_err(invalid)?,
-            OwnComponent::Artifact(reference) => surroundings.artifacts.component(reference).await?,
+            OwnComponent::File(path) => context.files.read(path).map_err(invalid)?,
+            OwnComponent::Artifact(reference) => context.artifacts.component(reference).await?,
         };
-        Ok(plugins.own_renderer(&place.to_string(), bytes))
+        Ok(plugins.bundled_engine(&place.to_string(), bytes))
     }
 }

@@ -1,22 +1,22 @@
 //! Components that answer conditions: what they say is taken over or refused, and what they do costs themselves only.
 
-use orangery_blueprint::{gate::Answered, plugins::Question};
-use orangery_core::workflow::{Answer, Point};
+use orangery_blueprint::{gate::GateResult, plugins::GateQuestion};
+use orangery_core::workflow::{Answer, GateKind};
 use orangery_plugin::{Error, Plugin};
 use serde_json::{Value, json};
 
 use crate::fixtures::{bytes, deployer, ended, registered, sandbox};
 
 fn judges(limits: Value) -> Plugin {
-    let claim = json!({"condition": {"types": ["example.org/judges"]}});
+    let claim = json!({"gate": {"types": ["example.org/judges"]}});
     Plugin::new(registered("judges", bytes("judges"), claim, limits), sandbox())
 }
 
-fn question(config: &str) -> Question {
+fn question(config: &str) -> GateQuestion {
     let inputs = json!({"imports": {"a": 1}, "items": {}, "objects": {}});
-    Question {
+    GateQuestion {
         item: "db".to_owned(),
-        point: Point::Ready,
+        gate: GateKind::Ready,
         config: json!(config),
         inputs: inputs.as_object().unwrap().clone(),
         now: "2026-11-21T02:10:49Z".parse().unwrap(),
@@ -27,7 +27,7 @@ fn question(config: &str) -> Question {
 async fn wf_08_a_component_answers_with_reason_message_and_details() {
     let judges = judges(json!({}));
     for (config, answer) in [("met", Answer::Met), ("not-met", Answer::NotMet), ("unknown", Answer::Unknown)] {
-        let expected = Answered {
+        let expected = GateResult {
             answer,
             reason: "AsConfigured".to_owned(),
             message: r#"Point::ReadyWhen of db sees {"imports":{"a":1},"items":{},"objects":{}}"#.to_owned(),
@@ -69,5 +69,5 @@ async fn a_condition_that_misbehaves_costs_itself_only() {
 #[tokio::test]
 async fn a_component_of_another_world_answers_no_condition() {
     let error = deployer("answers", json!({})).evaluate(&question("met")).await.unwrap_err();
-    assert!(matches!(error.as_ref(), Error::Export { interface: "orangery:condition/condition" }), "{error}");
+    assert!(matches!(error.as_ref(), Error::Export { interface: "orangery:gate/gate" }), "{error}");
 }

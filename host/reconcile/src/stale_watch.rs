@@ -13,8 +13,8 @@ const LAST_CEILING: Duration = Duration::from_secs(600);
 
 /// The keys that wait, and until when they may wait without an event.
 #[derive(Default)]
-pub(crate) struct Net {
-    silences: BTreeMap<Key, QuietPeriod>,
+pub(crate) struct StaleWatchTimer {
+    spans: BTreeMap<Key, QuietPeriod>,
 }
 
 struct QuietPeriod {
@@ -23,32 +23,32 @@ struct QuietPeriod {
     ends: Instant,
 }
 
-impl Net {
+impl StaleWatchTimer {
     /// A call begins: whether because its object has heard nothing for too long.
-    pub(crate) fn catches(&mut self, key: &Key, cause: CallCause, now: Instant) -> bool {
+    pub(crate) fn is_stale(&mut self, key: &Key, cause: CallCause, now: Instant) -> bool {
         if cause == CallCause::Event {
-            self.silences.remove(key);
+            self.spans.remove(key);
         }
-        self.silences.get(key).is_some_and(|silence| silence.ends <= now)
+        self.spans.get(key).is_some_and(|span| span.ends <= now)
     }
 
     /// The call ended with a wait: how long it may hear nothing from now on. `fraction` of 0 to 1 spreads those who began
     /// together.
-    pub(crate) fn hold(&mut self, key: &Key, now: Instant, fraction: f64) -> Duration {
-        let before = match self.silences.get(key) {
+    pub(crate) fn wait(&mut self, key: &Key, now: Instant, fraction: f64) -> Duration {
+        let before = match self.spans.get(key) {
             None => 0,
-            Some(silence) if silence.ends <= now => silence.before.saturating_add(1),
+            Some(span) if span.ends <= now => span.before.saturating_add(1),
             // A call that a timer of its own made: the silence goes on.
-            Some(silence) => return silence.ends.saturating_duration_since(now),
+            Some(span) => return span.ends.saturating_duration_since(now),
         };
         let longest = longest(before, fraction);
-        self.silences.insert(key.clone(), QuietPeriod { before, ends: now + longest });
+        self.spans.insert(key.clone(), QuietPeriod { before, ends: now + longest });
         longest
     }
 
     /// The object waits no more.
     pub(crate) fn release(&mut self, key: &Key) {
-        self.silences.remove(key);
+        self.spans.remove(key);
     }
 }
 
@@ -70,19 +70,19 @@ mod tests {
 
     #[test]
     fn c_11_only_a_silence_that_was_waited_through_is_caught_and_an_event_ends_the_row() {
-        let (mut net, key, start) = (Net::default(), Key::new("a", "x"), Instant::now());
+        let (mut stale_watch, key, start) = (StaleWatchTimer::default(), Key::new("a", "x"), Instant::now());
         let after = |seconds: u64| start + Duration::from_secs(seconds);
-        assert!(!net.catches(&key, CallCause::Time, start));
-        assert_eq!(net.hold(&key, start, 1.0).as_secs(), 30);
+        assert!(!stale_watch.is_stale(&key, CallCause::Time, start));
+        assert_eq!(stale_watch.wait(&key, start, 1.0).as_secs(), 30);
         // A timer of the object's own, before: the silence goes on.
-        assert!(!net.catches(&key, CallCause::Time, after(10)));
-        assert_eq!(net.hold(&key, after(10), 1.0).as_secs(), 20);
-        assert!(net.catches(&key, CallCause::Time, after(30)));
-        assert_eq!(net.hold(&key, after(30), 1.0).as_secs(), 60);
-        assert!(net.catches(&key, CallCause::Time, after(90)));
-        assert!(!net.catches(&key, CallCause::Event, after(91)));
-        assert_eq!(net.hold(&key, after(91), 1.0).as_secs(), 30);
-        net.release(&key);
-        assert!(!net.catches(&key, CallCause::Time, after(1000)));
+        assert!(!stale_watch.is_stale(&key, CallCause::Time, after(10)));
+        assert_eq!(stale_watch.wait(&key, after(10), 1.0).as_secs(), 20);
+        assert!(stale_watch.is_stale(&key, CallCause::Time, after(30)));
+        assert_eq!(stale_watch.wait(&key, after(30), 1.0).as_secs(), 60);
+        assert!(stale_watch.is_stale(&key, CallCause::Time, after(90)));
+        assert!(!stale_watch.is_stale(&key, CallCause::Event, after(91)));
+        assert_eq!(stale_watch.wait(&key, after(91), 1.0).as_secs(), 30);
+        stale_watch.release(&key);
+        assert!(!stale_watch.is_stale(&key, CallCause::Time, after(1000)));
     }
 }

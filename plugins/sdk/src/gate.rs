@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::bindings::condition::exports::orangery::condition::condition::{Answer, Guest, Question, Verdict};
+use crate::bindings::gate::exports::orangery::gate::gate::{Answer, GateQuestion, Guest, Verdict};
 
 /// A condition: one function from a question to an answer.
 ///
@@ -11,11 +11,11 @@ use crate::bindings::condition::exports::orangery::condition::condition::{Answer
 /// question, which is asked again when a live object that the condition names has changed.
 ///
 /// ```
-/// use orangery_sdk::{Answer, Condition, Question};
+/// use orangery_sdk::{Answer, GateEngine, Question};
 ///
 /// struct Enough;
 ///
-/// impl Condition for Enough {
+/// impl GateEngine for Enough {
 ///     fn evaluate(question: Question) -> Answer {
 ///         let Ok(inputs) = question.inputs::<serde_json::Value>() else { return Answer::unknown("NoInputs", "") };
 ///         match inputs["objects"]["counter"]["data"]["count"].as_str().and_then(|count| count.parse::<u32>().ok()) {
@@ -28,12 +28,12 @@ use crate::bindings::condition::exports::orangery::condition::condition::{Answer
 ///
 /// orangery_sdk::export_condition!(Enough);
 /// ```
-pub trait Condition {
+pub trait GateEngine {
     /// Whether the condition holds.
-    fn evaluate(question: Question) -> Answer;
+    fn evaluate(question: GateQuestion) -> Answer;
 }
 
-impl Question {
+impl GateQuestion {
     /// What the condition tells the component.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Question {
     ///
     /// # Errors
     ///
-    /// As [`Question::config`].
+    /// As [`GateQuestion::config`].
     pub fn inputs<T: DeserializeOwned>(&self) -> Result<T, String> {
         read(&self.inputs)
     }
@@ -82,8 +82,8 @@ impl Answer {
     }
 }
 
-impl<T: Condition> Guest for T {
-    fn evaluate(of: Question) -> Answer {
+impl<T: GateEngine> Guest for T {
+    fn evaluate(of: GateQuestion) -> Answer {
         T::evaluate(of)
     }
 }
@@ -91,13 +91,13 @@ impl<T: Condition> Guest for T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Point;
+    use crate::GateKind;
 
     #[test]
     fn a_question_is_read_and_its_values_are_not_told() {
-        let of = |config: &str| Question {
+        let of = |config: &str| GateQuestion {
             item: "db".to_owned(),
-            point: Point::When,
+            gate: GateKind::When,
             config: config.to_owned(),
             inputs: "{}".to_owned(),
         };

@@ -14,7 +14,7 @@ use orangery_core::port::Clock;
 /// The end is kept on two clocks, and the one that is there first counts: the machine's own does not jump but may stand
 /// still while the machine sleeps; the other one goes on, but may be set back.
 #[derive(Clone)]
-pub struct Term {
+pub struct LeaseDeadline {
     clock: Arc<dyn Clock>,
     /// Held for one comparison or one change.
     end: Arc<Mutex<Option<Moment>>>,
@@ -27,7 +27,7 @@ pub struct Moment {
     everywhere: Timestamp,
 }
 
-impl Term {
+impl LeaseDeadline {
     /// One that has not begun: nothing may be written.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, end: Arc::default() }
@@ -61,7 +61,7 @@ impl Term {
     }
 }
 
-impl fmt::Debug for Term {
+impl fmt::Debug for LeaseDeadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Term").field("end", &*self.lock()).finish()
     }
@@ -81,9 +81,9 @@ mod tests {
         }
     }
 
-    fn term() -> (Term, Arc<Set>) {
+    fn term() -> (LeaseDeadline, Arc<Set>) {
         let clock = Arc::new(Set(Mutex::new(Timestamp::UNIX_EPOCH)));
-        (Term::new(Arc::clone(&clock) as Arc<dyn Clock>), clock)
+        (LeaseDeadline::new(Arc::clone(&clock) as Arc<dyn Clock>), clock)
     }
 
     #[test]

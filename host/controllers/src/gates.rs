@@ -19,7 +19,7 @@ use orangery_core::{
     plan::execution::{self as plan, ItemKind},
     step::{Halt, Step},
     walk::Transition,
-    workflow::{Answer, Point},
+    workflow::{Answer, GateKind},
 };
 use orangery_reconcile::{Key, Queue};
 use serde_json::Value;
@@ -128,9 +128,9 @@ impl Expressions {
 /// What one reconciliation asked of conditions.
 #[derive(Default)]
 pub(crate) struct Evaluation {
-    points: BTreeSet<(String, Point)>,
+    gates: BTreeSet<(String, GateKind)>,
     /// Conditions that are not waited for any longer, by item.
-    pub(crate) given_up: BTreeMap<String, (Point, Failure)>,
+    pub(crate) given_up: BTreeMap<String, (GateKind, Failure)>,
     /// What kept a condition from being asked and may pass by itself.
     retry: Option<Failure>,
     /// The time until the first of those that are waited for is given up.
@@ -156,7 +156,7 @@ impl Evaluation {
 /// The items of one object, as their conditions see them.
 pub(crate) trait GateScope: Sync {
     /// The conditions that are to be asked now, each with its item.
-    fn asks(&self, records: &Records, evaluation: &Evaluation) -> Vec<(String, Point)>;
+    fn asks(&self, records: &Records, evaluation: &Evaluation) -> Vec<(String, GateKind)>;
 
     /// Exports and status of an item: `{exports, status}`, both null where it has no object.
     fn results(&self, item: &str) -> impl Future<Output = Step<Value>> + Send;
@@ -191,8 +191,8 @@ impl<T: Sync> Evaluator<'_, T> {
         let mut around = ConditionScope { imports: None, predecessors: None };
         for item in self.items.list.iter().filter(|item| !item.conditions.is_empty()) {
             around.predecessors = Some(dag.all_before(&item.name));
-            gate::check_all(&item.conditions, &around).map_err(|(point, why)| {
-                let message = format!("{} {:?}: {point}: {why}", self.kind.noun(), item.name);
+            gate::check_all(&item.conditions, &around).map_err(|(gate, why)| {
+                let message = format!("{} {:?}: {gate}: {why}", self.kind.noun(), item.name);
                 Halt::Stall(
                     Failure::new("CheckConditions", "InvalidCondition", message).with_code(Code::ConfigurationProblem),
                 )
@@ -209,23 +209,24 @@ impl<T: Sync> Evaluator<'_, T> {
         evaluation: &mut Evaluation,
     ) {
         for item in self.items.list.iter().filter(|item| item.conditions.decide()) {
-            for point in [Point::Activate, Point::When] {
-                let Some(condition) = item.conditions.get(point) else { continue };
+            for gate in [GateKind::Activate, GateKind::When] {
+                let Some(condition) = item.conditions.get(gate) else { continue };
                 // Whether it takes part comes first.
                 let answers = records.get(&item.name).map(|records| gate::answers(&item.conditions, records));
-                let takes_part = answers
-                    .map_or(item.conditions.get(Point::Activate).is_none(), |answers| answers.activate == Answer::Met);
-                if point == Point::When && !takes_part {
+                let takes_part = answers.map_or(item.conditions.get(GateKind::Activate).is_none(), |answers| {
+                    answers.activate == Answer::Met
+                });
+                if gate == GateKind::When && !takes_part {
                     continue;
                 }
                 if self.expressions.reads_imports_alone(condition) {
-                    self.ask(scope, item, point, records, evaluation).await;
+                    self.ask(scope, item, gate, records, evaluation).await;
                 }
             }
         }
         // What failed here fails its item when it alone holds it up: another condition may leave the item out before.
         evaluation.given_up.clear();
-        evaluation.points.clear();
+        evaluation.gates.clear();
     }
 
     /// Asks what holds items up, until nothing more is to be asked. What was settled in this job is not asked again.
@@ -244,9 +245,9 @@ impl<T: Sync> Evaluator<'_, T> {
         }
         loop {
             let mut progress = false;
-            for (name, point) in scope.asks(records, &evaluation) {
+            for (name, gate) in scope.asks(records, &evaluation) {
                 let Some(item) = self.items.find(&name) else { continue };
-                progress |= self.ask(scope, item, point, records, &mut evaluation).await;
+                progress |= self.ask(scope, item, gate, records, &mut evaluation).await;
             }
             if !progress {
                 break;
@@ -262,14 +263,14 @@ impl<T: Sync> Evaluator<'_, T> {
     pub(crate) async fn changed(&self, scope: &impl GateScope, records: &Records) -> Step<Vec<String>> {
         let (mut changed, mut evaluation) = (Vec::new(), Evaluation::default());
         for item in &self.items.list {
-            for point in [Point::Activate, Point::When] {
-                let condition = item.conditions.get(point).filter(|condition| condition.looks_at_clusters());
-                let before = records.get(&item.name).and_then(|records| records.get(&point));
+            for gate in [GateKind::Activate, GateKind::When] {
+                let condition = item.conditions.get(gate).filter(|condition| condition.looks_at_clusters());
+                let before = records.get(&item.name).and_then(|records| records.get(&gate));
                 let before = before.filter(|record| has_answered(record));
                 let (Some(condition), Some(before)) = (condition, before) else { continue };
-                match self.answer(scope, item, point, condition, &mut evaluation).await {
+                match self.answer(scope, item, gate, condition, &mut evaluation).await {
                     Ok(now) if answers_otherwise(before, &now) => {
-                        changed.push(format!("{}/{point} {} {:?}", item.name, before.asked, now.answer));
+                        changed.push(format!("{}/{gate} {} {:?}", item.name, before.asked, now.answer));
                     }
                     Ok(_) => {}
                     Err(Unanswered::Passing(failure)) => evaluation.retry = Some(failure),
@@ -291,36 +292,36 @@ impl<T: Sync> Evaluator<'_, T> {
         &self,
         scope: &impl GateScope,
         item: &Item<T>,
-        point: Point,
+        gate: GateKind,
         all: &mut Records,
         evaluation: &mut Evaluation,
     ) -> bool {
-        let Some(condition) = item.conditions.get(point) else { return false };
-        let before = all.get(&item.name).and_then(|records| records.get(&point));
-        if before.is_some_and(|record| gate::is_settled(point, record))
-            || !evaluation.points.insert((item.name.clone(), point))
+        let Some(condition) = item.conditions.get(gate) else { return false };
+        let before = all.get(&item.name).and_then(|records| records.get(&gate));
+        if before.is_some_and(|record| gate::is_settled(gate, record))
+            || !evaluation.gates.insert((item.name.clone(), gate))
         {
             return false;
         }
         if self.interrupted {
-            evaluation.given_up.insert(item.name.clone(), (point, interrupted()));
+            evaluation.given_up.insert(item.name.clone(), (gate, interrupted()));
             return true;
         }
-        let answer = self.answer(scope, item, point, condition, evaluation).await;
+        let answer = self.answer(scope, item, gate, condition, evaluation).await;
         let whose = self.whose(item);
         let looks_at_clusters = condition.looks_at_clusters();
-        let gate = Gate { item: &whose, point, limit: item.limit, looks_at_clusters };
+        let asked = Gate { item: &whose, kind: gate, limit: item.limit, looks_at_clusters };
         let records = all.entry(item.name.clone()).or_default();
         let Settled { record, given_up, retry, left } =
-            settle(gate, records.get(&point), answer, self.host.clock.now());
+            settle(asked, records.get(&gate), answer, self.host.clock.now());
         if let Some(failure) = retry {
             evaluation.retry.get_or_insert(failure);
         }
         if let Some(failure) = given_up {
-            evaluation.given_up.insert(item.name.clone(), (point, failure));
+            evaluation.given_up.insert(item.name.clone(), (gate, failure));
         }
         evaluation.left = [evaluation.left, left].into_iter().flatten().min();
-        records.insert(point, record);
+        records.insert(gate, record);
         true
     }
 }

@@ -15,21 +15,21 @@ const MOST_CODE: usize = 512 << 20;
 
 /// What components of blueprints may do and spend: the registration of the template type `Wasm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OwnTerms {
+pub(crate) struct BundledTerms {
     /// The name of the registration; `None` where the operator made none.
     pub(crate) registration: Option<String>,
     pub(crate) grants: Arc<Grants>,
     pub(crate) budget: Budget,
 }
 
-impl Default for OwnTerms {
+impl Default for BundledTerms {
     fn default() -> Self {
         let budget = Budget { memory_mib: MEMORY_MIB, ..Budget::default() };
         Self { registration: None, grants: Arc::default(), budget }
     }
 }
 
-impl OwnTerms {
+impl BundledTerms {
     /// The terms of a registration.
     pub(crate) fn of(registration: Registration) -> Self {
         Self {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use orangery_blueprint::{
     rendering::{ExecutionKind, InputStep, Output, RenderFailure, RenderRequest, Rendered},
-    template_engine::{JobChance, Kubeconfigs, Renderer, TemplateContext},
+    template_engine::{JobRandomness, Kubeconfigs, TemplateContext, TemplateEngine},
 };
 use orangery_core::{
     error::{Code, Fault},
     port::BoxFuture,
 };
-use orangery_ocm::{Components, Files, Identity, Nothing};
+use orangery_ocm::{Components, Files, Identity, Unavailable};
 use orangery_plugin::{BudgetLimit, Error, Plugin, Registered, Registration};
 use serde_json::{Value, json};
 
@@ -60,19 +60,19 @@ impl Components for Echo {
 const TOKEN: &str = "eyJhbGciOiJSUzI1NiIs.token";
 
 impl Kubeconfigs for Echo {
-    fn mint<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
+    fn issue_credential<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
         self.answer(json!({"kind": kind, "target": arguments["target"], "token": TOKEN}))
     }
 }
 
 /// Surroundings whose ports answer what they are asked, or this fault.
-pub(crate) fn surroundings(fault: Option<Fault>) -> TemplateContext {
+pub(crate) fn context(fault: Option<Fault>) -> TemplateContext {
     TemplateContext {
         files: Arc::new(OneFile("greeting.txt", b"Bonjour".to_vec())),
         components: Arc::new(Echo(fault.clone())),
-        artifacts: Arc::new(Nothing),
+        artifacts: Arc::new(Unavailable),
         kubeconfigs: Arc::new(Echo(fault)),
-        chance: JobChance { now: "2026-11-21T02:10:49Z".parse().unwrap(), seed: [7; 32] },
+        rng: JobRandomness { now: "2026-11-21T02:10:49Z".parse().unwrap(), seed: [7; 32] },
     }
 }
 
@@ -106,7 +106,7 @@ fn engine(grants: Value, limits: Value) -> Plugin {
 }
 
 async fn ask(template: &str, grants: Value, fault: Option<Fault>) -> Result<Rendered, RenderFailure> {
-    engine(grants, json!({})).render(&request(template), &surroundings(fault)).await.unwrap()
+    engine(grants, json!({})).render(&request(template), &context(fault)).await.unwrap()
 }
 
 pub(crate) fn text(of: Result<Rendered, RenderFailure>) -> String {
@@ -116,7 +116,7 @@ pub(crate) fn text(of: Result<Rendered, RenderFailure>) -> String {
     }
 }
 
-fn minting() -> Value {
+fn issuing() -> Value {
     json!({"kubeconfigs": ["serviceAccount"]})
 }
 
@@ -131,7 +131,7 @@ async fn component_versions_and_credentials_are_what_the_ports_answer() {
         ("credential", r#"{"kind":"serviceAccount","target":"garden","token":"eyJhbGciOiJSUzI1NiIs.token"}"#),
     ];
     for (what, expected) in cases {
-        assert_eq!(text(ask(&format!("{what} answer"), minting(), None).await), expected, "{what}");
+        assert_eq!(text(ask(&format!("{what} answer"), issuing(), None).await), expected, "{what}");
     }
 }
 
@@ -141,7 +141,7 @@ async fn nonsense_is_refused_before_a_port_is_asked() {
         ("component-of-nonsense", "`from` is not JSON: EOF while parsing an object at line 1 column 1"),
         ("credential-for-nonsense", "`arguments` is not a JSON object"),
     ] {
-        let failure = ask(&format!("{what} answer"), minting(), None).await.unwrap_err();
+        let failure = ask(&format!("{what} answer"), issuing(), None).await.unwrap_err();
         assert_eq!((failure.message.as_str(), failure.transient), (expected, false), "{what}");
     }
 }
@@ -150,7 +150,7 @@ async fn nonsense_is_refused_before_a_port_is_asked() {
 async fn a_credential_that_is_not_granted_is_denied_with_the_grant_that_is_missing() {
     let failure = ask("credential answer", json!({"kubeconfigs": ["shootAdmin"]}), None).await.unwrap_err();
     let expected = RenderFailure {
-        message: "minting a credential of kind \"serviceAccount\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration".into(),
+        message: "issuing a credential of kind \"serviceAccount\" is not granted to this component; add it to `kubeconfigs` in the grants of its registration".into(),
         file: None,
         line: Some(7),
         column: None,
@@ -185,18 +185,18 @@ async fn what_may_pass_by_itself_is_tried_again_whatever_the_engine_makes_of_it(
         ("credential loop", whole()),
     ];
     for (template, expected) in cases {
-        let engine = engine(minting(), json!({"cpuMilliseconds": 50}));
-        let answer = engine.render(&request(template), &surroundings(later())).await.unwrap();
+        let engine = engine(issuing(), json!({"cpuMilliseconds": 50}));
+        let answer = engine.render(&request(template), &context(later())).await.unwrap();
         assert_eq!(answer, Err(expected), "{template}");
     }
     let wrong = Some(Fault::invalid(Code::ConfigurationProblem, "there is no resource image"));
-    assert_eq!(text(ask("key swallow", minting(), wrong).await), "default");
+    assert_eq!(text(ask("key swallow", issuing(), wrong).await), "default");
 }
 
 #[tokio::test]
 async fn a_credential_stands_in_no_message() {
-    let engine = engine(minting(), json!({}));
-    let render = async |template: &str| engine.render(&request(template), &surroundings(None)).await;
+    let engine = engine(issuing(), json!({}));
+    let render = async |template: &str| engine.render(&request(template), &context(None)).await;
     let hidden = r#"{"kind":"[...]","target":"garden","token":"[...]"}"#;
     let failure = render("credential fail").await.unwrap().unwrap_err();
     assert_eq!(failure.message, format!("\\u{{1b}}[2Jcannot use {hidden}"));
@@ -227,9 +227,9 @@ async fn what_a_failure_reads_is_refused_above_its_limits_and_names_the_place() 
         ("nothing read-megabytes", nonsense("[0]", format!("{megabytes} bytes; at most 256 are taken"))),
     ] {
         let engine = engine(json!({}), json!({}));
-        let error = ended(engine.render(&request(template), &surroundings(None)).await);
+        let error = ended(engine.render(&request(template), &context(None)).await);
         assert_eq!(error.to_string(), expected);
-        let shown = Renderer::render(&engine, &request(template), &surroundings(None)).await.unwrap_err();
+        let shown = TemplateEngine::render(&engine, &request(template), &context(None)).await.unwrap_err();
         assert!(shown.message.contains(&expected), "{shown:?}");
         assert_eq!((shown.reads, shown.transient), (Vec::new(), false));
     }
@@ -248,17 +248,16 @@ async fn what_a_failure_reads_may_lead_nowhere_and_has_no_control_characters() {
 #[tokio::test]
 async fn time_and_chance_are_those_of_the_job_and_of_nothing_else() {
     let engine = engine(json!({}), json!({}));
-    let drawn = async |surroundings: &TemplateContext, request: &RenderRequest| {
-        text(engine.render(request, surroundings).await.unwrap())
-    };
-    let here = surroundings(None);
+    let drawn =
+        async |context: &TemplateContext, request: &RenderRequest| text(engine.render(request, context).await.unwrap());
+    let here = context(None);
     assert_eq!(drawn(&here, &request("time answer")).await, "2026-11-21T02:10:49Z");
     assert_eq!(drawn(&here, &request("clock answer")).await, "1795227049");
     for what in ["chance answer", "hashes answer"] {
         let first = drawn(&here, &request(what)).await;
         assert_eq!(drawn(&here, &request(what)).await, first, "{what}: rendering again draws the same");
-        let mut other_job = surroundings(None);
-        other_job.chance.seed = [8; 32];
+        let mut other_job = context(None);
+        other_job.rng.seed = [8; 32];
         let other_name = RenderRequest { name: "other".into(), ..request(what) };
         let other_list = RenderRequest { execution: ExecutionKind::Export, ..request(what) };
         let others =
@@ -270,6 +269,6 @@ async fn time_and_chance_are_those_of_the_job_and_of_nothing_else() {
 #[tokio::test]
 async fn chance_is_charged_before_it_is_drawn() {
     let engine = engine(json!({}), json!({}));
-    let error = ended(engine.render(&request("much-chance answer"), &surroundings(None)).await);
+    let error = ended(engine.render(&request("much-chance answer"), &context(None)).await);
     assert!(matches!(*error, Error::Limit { limit: BudgetLimit::HostCallBytes, .. }), "{error:?}");
 }

@@ -1,4 +1,4 @@
-//! Credentials are minted against servers: a Kubernetes API server for tokens, and one that answers as a garden does.
+//! Credentials are issued against servers: a Kubernetes API server for tokens, and one that answers as a garden does.
 
 #[cfg(test)]
 mod tests {
@@ -16,7 +16,7 @@ mod tests {
         api::PostParams,
         config::{KubeConfigOptions, Kubeconfig},
     };
-    use orangery_apply::{Credential, Subject, mint};
+    use orangery_apply::{Credential, Subject, issue_credential};
     use orangery_core::error::{Code, Fault};
     use orangery_embedded::{Options, Server, Storage, start};
     use serde_json::{Value, json};
@@ -52,9 +52,9 @@ mod tests {
         let accounts: Api<ServiceAccount> = Api::namespaced(client(&administrator).await, "default");
         let robot = serde_json::from_value(json!({"metadata": {"name": "robot"}})).unwrap();
         accounts.create(&PostParams::default(), &robot).await.unwrap();
-        let minted = mint(&administrator, &wanted(Subject::ServiceAccount, "robot")).await.ok().unwrap();
-        assert_eq!(minted.expires, "2027-01-15T09:00:00Z");
-        let kubeconfig = decoded(&minted.kubeconfig);
+        let issued = issue_credential(&administrator, &wanted(Subject::ServiceAccount, "robot")).await.ok().unwrap();
+        assert_eq!(issued.expires, "2027-01-15T09:00:00Z");
+        let kubeconfig = decoded(&issued.kubeconfig);
         assert_eq!(Kubeconfig::from_yaml(&kubeconfig).unwrap().auth_infos[0].name, "robot");
         // The server takes the token.
         let maps: Api<ConfigMap> = Api::namespaced(client(&kubeconfig).await, "default");
@@ -66,12 +66,13 @@ mod tests {
     #[tokio::test]
     async fn what_does_not_exist_or_is_too_short_fails_with_the_words_of_the_server() {
         let server = server().await;
-        let fault = mint(&server.kubeconfig(), &wanted(Subject::ServiceAccount, "nobody")).await.err().unwrap();
+        let fault =
+            issue_credential(&server.kubeconfig(), &wanted(Subject::ServiceAccount, "nobody")).await.err().unwrap();
         let told = fault.to_string();
         assert!(matches!(&fault, Fault::Invalid(problem) if problem.code == Code::ConfigurationProblem), "{fault:?}");
         assert!(told.contains("nobody") && told.ends_with("create it and reconcile again"), "{told}");
         let short = Credential { seconds: 1, ..wanted(Subject::ServiceAccount, "default") };
-        let fault = mint(&server.kubeconfig(), &short).await.err().unwrap();
+        let fault = issue_credential(&server.kubeconfig(), &short).await.err().unwrap();
         assert!(fault.to_string().contains("less than 10 minutes"), "{fault}");
         server.stop().await;
     }
@@ -105,19 +106,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_shoot_admin_kubeconfig_is_what_the_garden_answers() {
-        let minted = mint(&garden().await, &wanted(Subject::ShootAdmin, "red")).await.ok().unwrap();
+        let issued = issue_credential(&garden().await, &wanted(Subject::ShootAdmin, "red")).await.ok().unwrap();
         let asked = json!({
             "apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest",
             "metadata": {"name": "red", "namespace": "default"}, "spec": {"expirationSeconds": 3600},
         });
-        let told: Value = serde_json::from_str(&decoded(&minted.kubeconfig)).unwrap();
+        let told: Value = serde_json::from_str(&decoded(&issued.kubeconfig)).unwrap();
         assert_eq!(told, json!({"namespace": "default", "asked": asked}));
-        assert_eq!(minted.expires, "2027-01-01T00:00:00Z");
+        assert_eq!(issued.expires, "2027-01-01T00:00:00Z");
     }
 
     #[tokio::test]
     async fn a_garden_that_cannot_answer_now_is_asked_again_later() {
-        let fault = mint(&garden().await, &wanted(Subject::ShootAdmin, "blue")).await.err().unwrap();
+        let fault = issue_credential(&garden().await, &wanted(Subject::ShootAdmin, "blue")).await.err().unwrap();
         assert!(matches!(fault, Fault::Later(_)), "{fault:?}");
         assert!(fault.to_string().contains("etcd is down"), "{fault}");
     }

@@ -3,13 +3,13 @@
 use orangery_apply::Observed;
 use orangery_blueprint::plan::gate::{NOT_KNOWN_YET, Unanswered};
 use orangery_blueprint::{
-    gate::{self, Answered, ComponentTest, Definition, GateExpression, NamedObject, Test},
-    plugins::Question,
+    gate::{self, ComponentGate, Definition, GateExpression, GateResult, NamedObject, Test},
+    plugins::GateQuestion,
 };
 use orangery_core::{
     error::{Failure, Fault},
     step::Halt,
-    workflow::Point,
+    workflow::GateKind,
 };
 use orangery_proposal::{ClusterRef, ObjectKey};
 use serde_json::{Map, Value};
@@ -22,10 +22,10 @@ impl<T: Sync> Evaluator<'_, T> {
         &self,
         scope: &impl GateScope,
         item: &Item<T>,
-        point: Point,
+        gate: GateKind,
         condition: &GateExpression,
         evaluation: &mut Evaluation,
-    ) -> Result<Answered, Unanswered> {
+    ) -> Result<GateResult, Unanswered> {
         let own = item.target.as_deref();
         match condition.test() {
             Err(why) => Err(Unanswered::Lasting(Failure::new("AskCondition", "InvalidCondition", why))),
@@ -43,7 +43,7 @@ impl<T: Sync> Evaluator<'_, T> {
                 Ok(gate::evaluate(&expression, &document))
             }
             Ok(Test::Component(component)) => {
-                self.ask_component(scope, (item, point, condition), component, evaluation).await
+                self.ask_component(scope, (item, gate, condition), component, evaluation).await
             }
         }
     }
@@ -52,15 +52,15 @@ impl<T: Sync> Evaluator<'_, T> {
     async fn ask_component(
         &self,
         scope: &impl GateScope,
-        (item, point, condition): (&Item<T>, Point, &GateExpression),
-        component: &ComponentTest,
+        (item, gate, condition): (&Item<T>, GateKind, &GateExpression),
+        component: &ComponentGate,
         evaluation: &mut Evaluation,
-    ) -> Result<Answered, Unanswered> {
-        let Some(evaluator) = self.host.plugins.evaluator(&component.type_) else {
-            let known = self.host.plugins.condition_types();
+    ) -> Result<GateResult, Unanswered> {
+        let Some(evaluator) = self.host.plugins.gate_engine(&component.type_) else {
+            let known = self.host.plugins.gate_types();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let message = format!(
-                "no component serves the condition type {:?}; known are: {known}; register one or correct the type",
+                "no component serves the gate type {:?}; known are: {known}; register one or correct the type",
                 component.type_
             );
             return Err(Unanswered::Lasting(Failure::new("AskCondition", "UnknownConditionType", message)));
@@ -74,9 +74,9 @@ impl<T: Sync> Evaluator<'_, T> {
             Ok(document) => document,
             Err(unknown) => return Ok(unknown),
         };
-        let question = Question {
+        let question = GateQuestion {
             item: item.name.clone(),
-            point,
+            gate,
             config: component.config.clone(),
             inputs,
             now: self.host.clock.now(),
@@ -97,7 +97,7 @@ impl<T: Sync> Evaluator<'_, T> {
         condition: &GateExpression,
         reads: &[Vec<&str>],
         evaluation: &mut Evaluation,
-    ) -> Result<Result<Map<String, Value>, Answered>, Unanswered> {
+    ) -> Result<Result<Map<String, Value>, GateResult>, Unanswered> {
         let imports = self.imports.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut document = Map::new();
         document.insert(gate::IMPORTS.to_owned(), Value::Object(imports));
@@ -140,7 +140,7 @@ impl<T: Sync> Evaluator<'_, T> {
     }
 
     /// A live object; null where it does not exist.
-    async fn object(&self, object: &NamedObject, own: Option<&str>) -> Result<Result<Value, Answered>, Unanswered> {
+    async fn object(&self, object: &NamedObject, own: Option<&str>) -> Result<Result<Value, GateResult>, Unanswered> {
         let NamedObject { target, api_version, kind, namespace, name } = object;
         let on = cluster(target.as_deref(), own)?;
         let key = ObjectKey {
@@ -153,24 +153,24 @@ impl<T: Sync> Evaluator<'_, T> {
         Ok(match self.clusters.look(&on, &key).await.map_err(unanswered)? {
             Observed::Present(object) => Ok(without_secrets(&object)),
             Observed::Absent => Ok(Value::Null),
-            Observed::Unknown => Err(Answered::unknown(NOT_KNOWN_YET, format!("{kind} {shown} is not known yet"))),
+            Observed::Unknown => Err(GateResult::unknown(NOT_KNOWN_YET, format!("{kind} {shown} is not known yet"))),
             Observed::Forbidden(why) => {
                 let message = format!("{kind} {shown} cannot be watched on {on}: {why}", on = on_name(&on));
-                Err(Answered::unknown("ObjectNotVisible", message))
+                Err(GateResult::unknown("ObjectNotVisible", message))
             }
         })
     }
 
-    async fn is_defined(&self, definition: &Definition, own: Option<&str>) -> Result<Answered, Unanswered> {
+    async fn is_defined(&self, definition: &Definition, own: Option<&str>) -> Result<GateResult, Unanswered> {
         let on = cluster(definition.target.as_deref(), own)?;
         Ok(match self.clusters.definitions(&on).await.map_err(unanswered)? {
             Ok(known) => gate::is_defined(definition, known.iter().map(AsRef::as_ref)),
             Err(Observed::Forbidden(why)) => {
                 let message = format!("CustomResourceDefinitions cannot be watched on {on}: {why}", on = on_name(&on));
-                Answered::unknown("ObjectNotVisible", message)
+                GateResult::unknown("ObjectNotVisible", message)
             }
             Err(Observed::Unknown | Observed::Absent | Observed::Present(_)) => {
-                Answered::unknown(NOT_KNOWN_YET, "the definitions of the cluster are not known yet")
+                GateResult::unknown(NOT_KNOWN_YET, "the definitions of the cluster are not known yet")
             }
         })
     }

@@ -1,4 +1,4 @@
-//! `orangery:template/chance`, and the randomness of WASI: all of it follows from the job's seed and the execution.
+//! `orangery:template/randomness`, and the randomness of WASI: all of it follows from the job's seed and the execution.
 //!
 //! So nothing has to be kept: rendering again, also after a restart, draws the same. Without the seed nobody can
 //! tell what is drawn, however much of it was seen: the streams are ChaCha20, their keys HMAC-SHA-256 of the seed.
@@ -8,26 +8,26 @@ use chacha20::{
     rand_core::{Rng, SeedableRng},
 };
 use jiff::Timestamp;
-use orangery_blueprint::{rendering::RenderRequest, template_engine::JobChance};
+use orangery_blueprint::{rendering::RenderRequest, template_engine::JobRandomness};
 use orangery_core::digest;
 use wasmtime::component::{HasData, Linker};
 
 use super::Guest;
 use crate::{
-    bindings::template::orangery::template::chance::{self, Host},
+    bindings::template::orangery::template::randomness::{self, Host},
     meter::Meter,
 };
 
 /// The time and the randomness of one execution.
 #[derive(Clone)]
-pub(crate) struct ChanceState {
+pub(crate) struct RandomnessState {
     now: Timestamp,
     key: [u8; 32],
 }
 
-impl ChanceState {
+impl RandomnessState {
     /// What an execution of a job draws from: executions of one name in two lists are two executions.
-    pub(crate) fn new(of: &JobChance, request: &RenderRequest) -> Self {
+    pub(crate) fn new(of: &JobRandomness, request: &RenderRequest) -> Self {
         let parts = [b"execution", request.execution.list().as_bytes(), request.name.as_bytes()];
         Self { now: of.now, key: digest::derived(&of.seed, &parts) }
     }
@@ -45,33 +45,33 @@ impl ChanceState {
     }
 }
 
-/// What `chance` can see of a guest.
-pub(crate) struct ChanceView<'a> {
-    state: Option<&'a ChanceState>,
+/// What `rng` can see of a guest.
+pub(crate) struct RandomnessView<'a> {
+    state: Option<&'a RandomnessState>,
     meter: &'a mut Meter,
 }
 
 struct HasChance;
 
 impl HasData for HasChance {
-    type Data<'a> = ChanceView<'a>;
+    type Data<'a> = RandomnessView<'a>;
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    chance::add_to_linker::<Guest, HasChance>(linker, |guest| ChanceView {
-        state: guest.chance.as_ref(),
+    randomness::add_to_linker::<Guest, HasChance>(linker, |guest| RandomnessView {
+        state: guest.rng.as_ref(),
         meter: &mut guest.meter,
     })
 }
 
-impl ChanceView<'_> {
+impl RandomnessView<'_> {
     /// A deployer that imports this interface of templates gets what a job at the epoch would.
-    fn state(&self) -> ChanceState {
-        self.state.cloned().unwrap_or(ChanceState { now: Timestamp::UNIX_EPOCH, key: [0; 32] })
+    fn state(&self) -> RandomnessState {
+        self.state.cloned().unwrap_or(RandomnessState { now: Timestamp::UNIX_EPOCH, key: [0; 32] })
     }
 }
 
-impl Host for ChanceView<'_> {
+impl Host for RandomnessView<'_> {
     async fn now(&mut self) -> wasmtime::Result<String> {
         self.meter.host_call(0)?;
         Ok(self.state().now.to_string())
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn state(seed: u8, execution: ExecutionKind, name: &str) -> ChanceState {
+    fn state(seed: u8, execution: ExecutionKind, name: &str) -> RandomnessState {
         let request = RenderRequest {
             execution,
             name: name.to_owned(),
@@ -99,7 +99,7 @@ mod tests {
             inputs: serde_json::json!({}),
             state: None,
         };
-        ChanceState::new(&JobChance { now: Timestamp::UNIX_EPOCH, seed: [seed; 32] }, &request)
+        RandomnessState::new(&JobRandomness { now: Timestamp::UNIX_EPOCH, seed: [seed; 32] }, &request)
     }
 
     #[test]

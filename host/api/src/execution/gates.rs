@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use orangery_blueprint::gate::{Answered, GateExpression, GateRecord};
-use orangery_core::workflow::{Answer, Point};
+use orangery_blueprint::gate::{GateExpression, GateRecord, GateResult};
+use orangery_core::workflow::{Answer, GateKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -47,10 +47,10 @@ pub struct ItemCondition {
 }
 
 impl ItemCondition {
-    fn of(point: Point, record: &GateRecord) -> Self {
-        let Answered { answer, reason, message, details } = record.answered.clone();
+    fn of(gate: GateKind, record: &GateRecord) -> Self {
+        let GateResult { answer, reason, message, details } = record.answered.clone();
         Self {
-            type_: point.name().to_owned(),
+            type_: gate.name().to_owned(),
             status: status(answer).to_owned(),
             reason,
             message,
@@ -60,15 +60,15 @@ impl ItemCondition {
         }
     }
 
-    fn record(&self) -> Option<(Point, GateRecord)> {
-        let answered = Answered {
+    fn record(&self) -> Option<(GateKind, GateRecord)> {
+        let answered = GateResult {
             answer: answer(&self.status)?,
             reason: self.reason.clone(),
             message: self.message.clone(),
             details: self.details.clone(),
         };
         let record = GateRecord { answered, since: self.last_transition_time.0, asked: self.asked_time.0 };
-        Some((Point::named(&self.type_)?, record))
+        Some((GateKind::named(&self.type_)?, record))
     }
 }
 
@@ -86,7 +86,7 @@ fn answer(status: &str) -> Option<Answer> {
 }
 
 /// What is remembered of the conditions of each item, by its name.
-pub type Records = BTreeMap<String, BTreeMap<Point, GateRecord>>;
+pub type Records = BTreeMap<String, BTreeMap<GateKind, GateRecord>>;
 
 /// What is remembered, from the status.
 pub fn records(items: &[ItemStatus]) -> Records {
@@ -94,13 +94,13 @@ pub fn records(items: &[ItemStatus]) -> Records {
 }
 
 /// What is remembered of the conditions of one item.
-pub(crate) fn read_answers(conditions: &[ItemCondition]) -> BTreeMap<Point, GateRecord> {
+pub(crate) fn read_answers(conditions: &[ItemCondition]) -> BTreeMap<GateKind, GateRecord> {
     conditions.iter().filter_map(ItemCondition::record).collect()
 }
 
 /// What is remembered of the conditions of one item, for a status.
-pub(crate) fn write_answers(records: &BTreeMap<Point, GateRecord>) -> Vec<ItemCondition> {
-    records.iter().map(|(point, record)| ItemCondition::of(*point, record)).collect()
+pub(crate) fn write_answers(records: &BTreeMap<GateKind, GateRecord>) -> Vec<ItemCondition> {
+    records.iter().map(|(gate, record)| ItemCondition::of(*gate, record)).collect()
 }
 
 /// What is remembered, for the status.
@@ -122,7 +122,7 @@ pub(crate) fn condition_schema(_: &mut SchemaGenerator) -> Schema {
                 "type": "object",
                 "description": "Holds where a component says so.",
                 "properties": {
-                    "type": text("The condition type that a registration claims."),
+                    "type": text("The gate type that a registration claims."),
                     "config": {"description": "What the component is told.", "x-kubernetes-preserve-unknown-fields": true},
                 },
                 "required": ["type"],
@@ -168,14 +168,14 @@ mod tests {
     #[test]
     fn wf_09_what_was_answered_is_read_back_from_the_status() {
         let at = |second| jiff::Timestamp::from_second(second).unwrap();
-        let answered = Answered {
+        let answered = GateResult {
             details: Some(json!({"value": 3})),
-            ..Answered::new(Answer::Unknown, "TooEarly", "the metric has no value yet")
+            ..GateResult::new(Answer::Unknown, "TooEarly", "the metric has no value yet")
         };
         let record = GateRecord { answered, since: at(2), asked: at(1) };
-        let other = GateRecord { answered: Answered::new(Answer::Met, "R", "m"), since: at(3), asked: at(3) };
+        let other = GateRecord { answered: GateResult::new(Answer::Met, "R", "m"), since: at(3), asked: at(3) };
         let records: Records = [
-            ("db".to_owned(), [(Point::Ready, record), (Point::When, other)].into()),
+            ("db".to_owned(), [(GateKind::Ready, record), (GateKind::When, other)].into()),
             ("web".to_owned(), BTreeMap::new()),
         ]
         .into();
