@@ -16,7 +16,7 @@ use orangery_proposal::{Item, deployer::Reads};
 use orangery_tests::empty::Empty;
 use serde_json::{Value, json};
 
-use crate::figures::{Figures, Samples, shown};
+use crate::figures::{Figures, Samples, display};
 
 const WARM: usize = 2000;
 const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
@@ -28,13 +28,13 @@ pub(crate) async fn measure(figures: &mut Figures) {
     let begin = Instant::now();
     let plugins = load(cache.path());
     plan(&plugins, MANIFEST).await;
-    figures.add("first call of the manifest component, compiled for it", &shown(begin.elapsed()));
+    figures.add("first call of the manifest component, compiled for it", &display(begin.elapsed()));
     drop(plugins);
 
     let plugins = load(cache.path());
     let begin = Instant::now();
     plan(&plugins, MANIFEST).await;
-    figures.add("first call of the manifest component, from the cache", &shown(begin.elapsed()));
+    figures.add("first call of the manifest component, from the cache", &display(begin.elapsed()));
     let samples = Samples::new(repeat(async || plan(&plugins, MANIFEST).await).await);
     figures.add("warm call of the manifest component, one ConfigMap", &samples.text());
     plan(&plugins, MOCK).await;

@@ -15,7 +15,7 @@ use orangery_tests::{
 use serde_json::json;
 
 use crate::{
-    figures::{Figures, shown},
+    figures::{Figures, display},
     load::{Installations, resource},
     place::{self, CpuTime},
 };
@@ -71,6 +71,7 @@ pub(crate) async fn releases(figures: &mut Figures) {
     seen.until_succeeded("charts").await;
     let (took, cpu) = (begin.elapsed(), CpuTime::used(&cluster).since(before));
     let peak = place::peak(&cluster);
-    figures.add(&format!("{SIZE} Helm releases of one chart, workloads simulated"), &format!("{}, {cpu}", shown(took)));
+    figures
+        .add(&format!("{SIZE} Helm releases of one chart, workloads simulated"), &format!("{}, {cpu}", display(took)));
     figures.add(&format!("{SIZE} Helm releases of one chart: peak resident memory"), &peak);
 }

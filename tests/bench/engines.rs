@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     calls::{execute, load, repeat},
-    figures::{Figures, Samples, shown},
+    figures::{Figures, Samples, display},
 };
 
 /// Deploy items of the largest execution.
@@ -32,12 +32,12 @@ pub(crate) async fn measure(figures: &mut Figures) {
 async fn engine(plugins: &PluginSet, engine: &str, typical: &str, many: &str, figures: &mut Figures) {
     let begin = Instant::now();
     execute(plugins, engine, typical, inputs()).await;
-    figures.add(&format!("first render by {engine}, compiled for it"), &shown(begin.elapsed()));
+    figures.add(&format!("first render by {engine}, compiled for it"), &display(begin.elapsed()));
     let samples = repeat(async || execute(plugins, engine, typical, inputs()).await).await;
     figures.add(&format!("render of a typical execution by {engine}"), &Samples::new(samples).text());
     let begin = Instant::now();
     execute(plugins, engine, many, json!({"imports": {"count": MANY}})).await;
-    figures.add(&format!("render of {MANY} deploy items by {engine}"), &shown(begin.elapsed()));
+    figures.add(&format!("render of {MANY} deploy items by {engine}"), &display(begin.elapsed()));
 }
 
 /// As a process that finds the engine in its cache.
@@ -45,7 +45,7 @@ async fn in_another_process(cache: &Path, typical: &str, figures: &mut Figures) 
     let plugins = load(cache);
     let begin = Instant::now();
     execute(&plugins, "GoTemplate", typical, inputs()).await;
-    figures.add("first render by GoTemplate, from the cache", &shown(begin.elapsed()));
+    figures.add("first render by GoTemplate, from the cache", &display(begin.elapsed()));
 }
 
 /// What a typical blueprint imports.

@@ -48,13 +48,13 @@ impl Samples {
 
     /// `median 1.2 ms, p99 3.4 ms (n = 30)`.
     pub(crate) fn text(&self) -> String {
-        let (median, most) = (shown(self.quantile(0.5)), shown(self.quantile(0.99)));
+        let (median, most) = (display(self.quantile(0.5)), display(self.quantile(0.99)));
         format!("median {median}, p99 {most} (n = {})", self.0.len())
     }
 }
 
 /// A duration with three digits.
-pub(crate) fn shown(duration: Duration) -> String {
+pub(crate) fn display(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds >= 1.0 {
         format!("{seconds:.2} s")

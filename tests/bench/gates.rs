@@ -23,7 +23,7 @@ use orangery_tests::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    figures::{Figures, Samples, shown},
+    figures::{Figures, Samples, display},
     load::{self, Seen},
     place::Place,
 };
@@ -47,7 +47,7 @@ pub(crate) fn classify(figures: &mut Figures) {
         |number: usize| compiled(format!("item.status.phase == 'Succeeded' && item.exports.number == {number}"));
     let begin = Instant::now();
     let conditions: Vec<[Expression; 2]> = (0..ITEMS).map(|number| [wanted(number), ready(number)]).collect();
-    figures.add(&format!("compile {} expressions, once", 2 * ITEMS), &shown(begin.elapsed()));
+    figures.add(&format!("compile {} expressions, once", 2 * ITEMS), &display(begin.elapsed()));
     let documents: Vec<Map<String, Value>> = (0..ITEMS).map(document).collect();
     let mut samples = Vec::new();
     for _ in 0..20 {
@@ -169,5 +169,5 @@ pub(crate) async fn watches(place: &Place, figures: &mut Figures) {
     let begun = Requests::counted(cluster.client()).await - before;
     let watches: u64 = KINDS.iter().map(|(_, _, plural)| begun.watches(plural)).sum();
     let title = format!("{}: watches for {ITEMS} items whose conditions look at {} kinds", place.name(), KINDS.len());
-    figures.add(&title, &format!("{watches}, until Succeeded {}", shown(took)));
+    figures.add(&title, &format!("{watches}, until Succeeded {}", display(took)));
 }

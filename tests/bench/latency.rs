@@ -102,5 +102,5 @@ pub(crate) async fn wake_up(place: &Place, figures: &mut Figures) {
     let samples: Vec<Duration> = between.collect();
     let title = |what: &str| format!("{}: {what}", place.name());
     figures.add(&title("wake-up of the next item of a chain"), &Samples::new(samples).text());
-    figures.add(&title(&format!("chain of {CHAIN} items, whole")), &crate::figures::shown(whole));
+    figures.add(&title(&format!("chain of {CHAIN} items, whole")), &crate::figures::display(whole));
 }

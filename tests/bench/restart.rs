@@ -10,7 +10,7 @@ use orangery_tests::{binary::Binary, cluster::Cluster, requests::Requests, usage
 use tokio::time::timeout;
 
 use crate::{
-    figures::{Figures, Samples, shown},
+    figures::{Figures, Samples, display},
     load::{self, Installations, Run},
 };
 
@@ -26,11 +26,11 @@ pub(crate) async fn starts(figures: &mut Figures) {
     let binary = crate::binary_with(cache.path());
     let begin = Instant::now();
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;
-    figures.add("`up` from start to ready, first time", &shown(begin.elapsed()));
+    figures.add("`up` from start to ready, first time", &display(begin.elapsed()));
     let mut seen = Installations::watch(cluster.client()).await;
     Run::new("first", 1).create(cluster.client()).await;
     seen.until(1, |_, now| now.succeeded()).await;
-    figures.add("`up` from start to the first success, components compiled on the way", &shown(begin.elapsed()));
+    figures.add("`up` from start to the first success, components compiled on the way", &display(begin.elapsed()));
     cluster.kill().await;
     let mut samples = Vec::new();
     for _ in 0..STARTS {
@@ -55,11 +55,11 @@ pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
 
     let begin = Instant::now();
     let cluster = Cluster::start(&binary, &["--data", "state"]).await;
-    figures.add(&format!("restart with {size} finished triples: ready"), &shown(begin.elapsed()));
+    figures.add(&format!("restart with {size} finished triples: ready"), &display(begin.elapsed()));
     let mut seen = Installations::watch_one(cluster.client(), &load::name("new", 0)).await;
     Run::new("new", 1).create(cluster.client()).await;
     seen.until_succeeded(&load::name("new", 0)).await;
-    figures.add(&format!("restart with {size} finished triples: a new one succeeded"), &shown(begin.elapsed()));
+    figures.add(&format!("restart with {size} finished triples: a new one succeeded"), &display(begin.elapsed()));
     let all = Requests::counted(cluster.client()).await;
     let ours = OURS.map(|resource| all.writes_to(resource)).iter().sum::<u64>();
     let text = format!("{} in all, {ours} of them to {}", all.writes(), OURS.join(", "));
@@ -68,7 +68,7 @@ pub(crate) async fn with_finished_triples(size: usize, figures: &mut Figures) {
     let before = Requests::counted(cluster.client()).await;
     drop(timeout(IDLE, pending::<()>()).await);
     let idle = Requests::counted(cluster.client()).await - before;
-    let text = format!("{} reads and {} writes in {}", idle.reads(), idle.writes(), shown(IDLE));
+    let text = format!("{} reads and {} writes in {}", idle.reads(), idle.writes(), display(IDLE));
     figures.add(&format!("idle beside {size} finished triples"), &text);
     operator_alone(&binary, &cluster, size, figures).await;
     cluster.kill().await;
@@ -85,7 +85,7 @@ async fn operator_alone(binary: &Binary, cluster: &Cluster, size: usize, figures
     // It looks at all of them once.
     drop(timeout(IDLE, pending::<()>()).await);
     let peak = operator.id().and_then(peak_resident_mebibytes).unwrap_or_default();
-    let text = format!("ready after {}, peak resident memory {peak:.0} MiB", shown(ready));
+    let text = format!("ready after {}, peak resident memory {peak:.0} MiB", display(ready));
     figures.add(&format!("an operator alone beside {size} finished triples"), &text);
     operator.kill().await;
 }

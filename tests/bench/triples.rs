@@ -6,7 +6,7 @@ use orangery_tests::{cluster::Cluster, objects::NAMESPACE, requests::Requests};
 use serde_json::json;
 
 use crate::{
-    figures::{Figures, shown},
+    figures::{Figures, display},
     load::{Installations, Progress, Run},
     place::{self, CpuTime, Place},
 };
@@ -90,7 +90,7 @@ async fn report(title: &str, size: usize, before: Moment, cluster: &Cluster, fig
     let during = now.requests - before.requests;
     let each = |count: u64| count as f64 / size as f64;
     let (writes, reads) = (each(during.writes()), each(during.reads()));
-    figures.add(title, &format!("{}, {writes:.2} writes and {reads:.2} reads each, {cpu}", shown(wall)));
+    figures.add(title, &format!("{}, {writes:.2} writes and {reads:.2} reads each, {cpu}", display(wall)));
     wall
 }
 

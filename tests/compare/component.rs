@@ -103,10 +103,11 @@ impl Component {
             stdin.write_all(&crate::json(&json!({"config": item.config, "kinds": kinds})))?;
         }
         let done = child.wait_with_output()?;
-        let told = String::from_utf8_lossy(&done.stdout).trim().to_owned();
-        told.parse()
+        let message = String::from_utf8_lossy(&done.stdout).trim().to_owned();
+        message
+            .parse()
             .map(Duration::from_nanos)
-            .map_err(|_| io::Error::other(format!("{} says {told}", program.display())))
+            .map_err(|_| io::Error::other(format!("{} says {message}", program.display())))
     }
 }
 

@@ -240,8 +240,8 @@ fn first_difference(expected: &str, twice: &str, rendered: &str) -> Option<Strin
             (None, _, None) => return None,
             (Some(stock), again, Some(ours)) if stock == ours || again != Some(stock) => {}
             (stock, _, ours) => {
-                let shown = |line: Option<&str>| line.map_or("nothing".to_owned(), |line| format!("`{line}`"));
-                return Some(format!("line {number}: {} and not {}", shown(ours), shown(stock)));
+                let text = |line: Option<&str>| line.map_or("nothing".to_owned(), |line| format!("`{line}`"));
+                return Some(format!("line {number}: {} and not {}", text(ours), text(stock)));
             }
         }
     }

@@ -86,8 +86,8 @@ impl Stock {
         fs::write(probe.join("Chart.yaml"), "apiVersion: v2\nname: probe\nversion: 1.0.0\n")?;
         let template = "known: {{ .Capabilities.APIVersions | toJson }}\n";
         fs::write(probe.join("templates/known.yaml"), template)?;
-        let told = stock.template(&probe, &[], &Kinds::default())?;
-        let known = told.lines().find_map(|line| line.strip_prefix("known: ")).unwrap_or_default();
+        let message = stock.template(&probe, &[], &Kinds::default())?;
+        let known = message.lines().find_map(|line| line.strip_prefix("known: ")).unwrap_or_default();
         stock.known = serde_json::from_str(known).map_err(io::Error::other)?;
         Ok(stock)
     }
@@ -106,11 +106,11 @@ impl Stock {
     pub(crate) fn package(&self, chart: &Path) -> io::Result<(PathBuf, String)> {
         let folder = self.folder.join("packed");
         fs::create_dir_all(&folder)?;
-        let shown = |path: &Path| path.display().to_string();
-        let told = self.run(&["package".into(), shown(chart), "-d".into(), shown(&folder)])?;
-        let place = told.rsplit_once(": ").map(|(_, place)| PathBuf::from(place.trim()));
-        let place = place.ok_or_else(|| io::Error::other(format!("helm package says {told}")))?;
-        let version = self.run(&["show".into(), "chart".into(), shown(&place)])?;
+        let text = |path: &Path| path.display().to_string();
+        let message = self.run(&["package".into(), text(chart), "-d".into(), text(&folder)])?;
+        let place = message.rsplit_once(": ").map(|(_, place)| PathBuf::from(place.trim()));
+        let place = place.ok_or_else(|| io::Error::other(format!("helm package says {message}")))?;
+        let version = self.run(&["show".into(), "chart".into(), text(&place)])?;
         let version = version.lines().find_map(|line| line.strip_prefix("version: ")).unwrap_or_default().to_owned();
         Ok((place, version))
     }
@@ -133,8 +133,8 @@ impl Stock {
         fs::create_dir_all(probe.join("templates"))?;
         fs::write(probe.join("Chart.yaml"), "apiVersion: v2\nname: values\nversion: 1.0.0\n")?;
         fs::write(probe.join("templates/values.yaml"), GIVEN)?;
-        let told = self.template(&probe, files, &Kinds::default())?;
-        let values = told.lines().find_map(|line| line.strip_prefix("values: ")).unwrap_or("{}");
+        let message = self.template(&probe, files, &Kinds::default())?;
+        let values = message.lines().find_map(|line| line.strip_prefix("values: ")).unwrap_or("{}");
         serde_json::from_str(values).map_err(io::Error::other)
     }
 

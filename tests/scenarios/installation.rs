@@ -105,12 +105,12 @@ impl Installations {
             let before = self.clone();
             let names: Vec<String> = self.tree.installations.keys().cloned().collect();
             for name in names {
-                let (before, mut told) = (self.clone(), Report::default());
+                let (before, mut message) = (self.clone(), Report::default());
                 if self.tree.installations.contains_key(&name) {
-                    self.look(&name, &mut told);
+                    self.look(&name, &mut message);
                 }
                 if *self != before {
-                    report.append(&told);
+                    report.append(&message);
                 }
             }
             if *self == before {

@@ -71,8 +71,8 @@ impl Binary {
     pub async fn prepare(&self) {
         // Its output is read to the end: a command whose lines nobody reads stops at the first, and says nothing of it.
         let compiled = self.command(&["plugin", "compile"]).output().await.expect("the binary starts");
-        let told = String::from_utf8_lossy(&compiled.stdout);
-        let names: Vec<&str> = told.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let message = String::from_utf8_lossy(&compiled.stdout);
+        let names: Vec<&str> = message.lines().filter_map(|line| line.split_whitespace().next()).collect();
         let built = orangery_builtin::components().iter().filter(|builtin| builtin.component.is_ok());
         let expected: Vec<&str> = built.map(|builtin| builtin.name).collect();
         assert_eq!(names, expected, "the components do not compile: {}", String::from_utf8_lossy(&compiled.stderr));

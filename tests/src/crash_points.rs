@@ -178,7 +178,7 @@ async fn play(scenario: &Scenario, ground: &Ground, binary: Binary, point: Optio
     settle(&world.objects).await;
     let history = history.until_now().await;
     let broken = invariants::broken(history.versions());
-    assert!(broken.is_empty(), "{}\n{:#?}", broken.join("\n"), history.told());
+    assert!(broken.is_empty(), "{}\n{:#?}", broken.join("\n"), history.message_of());
     let effects = effects::by_name(&effects.until_now(&world.objects).await);
     let outcome = Outcome { objects: end_state(&world.objects).await, effects };
     world.end().await;

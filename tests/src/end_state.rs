@@ -33,13 +33,13 @@ pub async fn end_state(objects: &Objects) -> Vec<String> {
 
 fn normalised(objects: &[Value]) -> Vec<String> {
     let names = names(objects);
-    let told = |object: &Value| {
+    let message = |object: &Value| {
         let mut object = object.clone();
         strip(&mut object);
         let text = object.to_string();
         names.iter().fold(text, |text, (name, stable)| text.replace(name.as_str(), stable))
     };
-    let mut lines: Vec<String> = objects.iter().map(told).collect();
+    let mut lines: Vec<String> = objects.iter().map(message).collect();
     lines.sort();
     lines
 }

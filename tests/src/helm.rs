@@ -95,10 +95,10 @@ impl Helm {
     pub async fn history(&self, release: &str, namespace: &str) -> Vec<(u64, String)> {
         let history = self.tells(&["history", release, "-n", namespace]).await;
         let revisions = history.as_array().cloned().unwrap_or_default();
-        let told = |revision: &Value| {
+        let message = |revision: &Value| {
             let number = revision.get("revision").and_then(Value::as_u64).unwrap_or_default();
             (number, revision.get("status").and_then(Value::as_str).unwrap_or_default().to_owned())
         };
-        revisions.iter().map(told).collect()
+        revisions.iter().map(message).collect()
     }
 }

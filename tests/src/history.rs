@@ -131,7 +131,7 @@ impl History {
     pub async fn wait_until(&self, holds: impl Fn(&[Version]) -> bool) -> Vec<Version> {
         match self.wait_within(DEADLINE, holds).await {
             Ok(seen) => seen,
-            Err(seen) => fail(&format!("it was not seen in time: {:#?}", Seen(seen).told())),
+            Err(seen) => fail(&format!("it was not seen in time: {:#?}", Seen(seen).message_of())),
         }
     }
 
@@ -160,7 +160,7 @@ impl History {
             })
             .collect();
         if !untrue.is_empty() {
-            fail(&format!("versions that do not tell the truth:\n{}\n{:#?}", untrue.join("\n"), seen.told()));
+            fail(&format!("versions that do not tell the truth:\n{}\n{:#?}", untrue.join("\n"), seen.message_of()));
         }
     }
 }
@@ -207,8 +207,8 @@ impl Seen {
     }
 
     /// What was seen, a line for each version, for messages.
-    pub fn told(&self) -> Vec<String> {
-        let told = |version: &Version| {
+    pub fn message_of(&self) -> Vec<String> {
+        let message_of = |version: &Version| {
             let (job, finished) = version.jobs();
             format!(
                 "{} {} {}: {:?}, job {job:?}, finished {finished:?}",
@@ -218,7 +218,7 @@ impl Seen {
                 version.phase()
             )
         };
-        self.0.iter().map(told).collect()
+        self.0.iter().map(message_of).collect()
     }
 }
 

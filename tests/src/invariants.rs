@@ -15,7 +15,7 @@ pub fn broken(versions: &[Version]) -> Vec<String> {
         let before = now.0.get(uid(version)).copied();
         for (rule, is_broken) in RULES {
             if is_broken(&now, before, version) {
-                lines.push(format!("{rule}: {}", told(version)));
+                lines.push(format!("{rule}: {}", message_of(version)));
             }
         }
         if version.gone {
@@ -135,7 +135,7 @@ fn depends_on(version: &Version) -> impl Iterator<Item = &str> {
     annotation.and_then(Value::as_str).unwrap_or_default().split(',').filter(|name| !name.is_empty())
 }
 
-fn told(version: &Version) -> String {
+fn message_of(version: &Version) -> String {
     let (job, finished) = version.jobs();
     let Version { revision, kind, name, .. } = version;
     format!("{revision} {kind} {name} {:?}, job {job:?}, finished {finished:?}", version.phase())
@@ -171,8 +171,8 @@ mod tests {
         let versions: Vec<Version> = (1..).zip(lines.lines()).map(|(at, line)| version(at, line.trim())).collect();
         let broken = broken(&versions);
         let place = |line: &String| {
-            let (rule, told) = line.split_once(": ").unwrap();
-            format!("{} at {}", rule.split(' ').next().unwrap(), told.split(' ').next().unwrap())
+            let (rule, message_of) = line.split_once(": ").unwrap();
+            format!("{} at {}", rule.split(' ').next().unwrap(), message_of.split(' ').next().unwrap())
         };
         let found: Vec<String> = broken.iter().map(place).collect();
         assert_eq!(found, expected, "{broken:#?}");

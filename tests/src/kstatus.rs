@@ -59,7 +59,7 @@ pub fn wait_passes(object: &Value) -> bool {
 
 /// What phase, job and generation of an object say, in the words of kstatus (the table of `docs/rules.md`, Conditions).
 /// Two where a failure may be followed by another try.
-fn told(object: &Value) -> Vec<Status> {
+fn message_of(object: &Value) -> Vec<Status> {
     if is_deleting(object) {
         return vec![Status::Terminating];
     }
@@ -83,13 +83,13 @@ pub fn untruths(object: &Value) -> Vec<String> {
     if object.pointer("/spec/type").and_then(Value::as_str) == Some(external_deployer::TYPE) {
         return Vec::new();
     }
-    let (told, computed) = (told(object), compute(Some(object)));
+    let (message_of, computed) = (message_of(object), compute(Some(object)));
     let mut untruths = flux::broken(object);
-    if !told.contains(&computed) {
-        untruths.push(format!("kstatus computes {computed:?}, phase and job say {told:?}"));
+    if !message_of.contains(&computed) {
+        untruths.push(format!("kstatus computes {computed:?}, phase and job say {message_of:?}"));
     }
-    if wait_passes(object) && !(told.contains(&Status::Current) || is_deleting(object)) {
-        untruths.push(format!("kubectl wait --for=condition=Ready passes, phase and job say {told:?}"));
+    if wait_passes(object) && !(message_of.contains(&Status::Current) || is_deleting(object)) {
+        untruths.push(format!("kubectl wait --for=condition=Ready passes, phase and job say {message_of:?}"));
     }
     untruths
 }

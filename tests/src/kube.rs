@@ -175,11 +175,11 @@ impl Kube {
             event.pointer(pointer).map(|value| value.to_string().replace('"', "")).unwrap_or_default()
         };
         let of_user = events.filter(|event| text(event, "/user/username") == user);
-        let told = of_user.map(|event| {
+        let message = of_user.map(|event| {
             let of = ["/verb", "/objectRef/resource", "/objectRef/name", "/responseStatus/code"];
             of.map(|pointer| text(&event, pointer)).join(" ")
         });
-        told.collect()
+        message.collect()
     }
 
     /// `https://…`
@@ -233,8 +233,8 @@ impl Kube {
                 return objects;
             }
         }
-        let told = fs::read_to_string(self.folder.path().join("kube-apiserver.err")).unwrap_or_default();
-        let last: Vec<&str> = told.lines().rev().take(20).collect();
+        let message = fs::read_to_string(self.folder.path().join("kube-apiserver.err")).unwrap_or_default();
+        let last: Vec<&str> = message.lines().rev().take(20).collect();
         fail(&format!("kube-apiserver does not serve; the last lines first:\n{}", last.join("\n")))
     }
 

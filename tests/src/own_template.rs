@@ -18,11 +18,11 @@ fn example() -> PathBuf {
 
 /// Runs a command; the error is one sentence with what it said.
 fn run(command: &mut Command) -> Result<(), String> {
-    let shown = format!("{command:?}");
-    let done = command.output().map_err(|error| format!("{shown} did not start: {error}"))?;
+    let text = format!("{command:?}");
+    let done = command.output().map_err(|error| format!("{text} did not start: {error}"))?;
     match done.status.success() {
         true => Ok(()),
-        false => Err(format!("{shown} failed: {}", String::from_utf8_lossy(&done.stderr).trim())),
+        false => Err(format!("{text} failed: {}", String::from_utf8_lossy(&done.stderr).trim())),
     }
 }
 

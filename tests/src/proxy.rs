@@ -200,11 +200,11 @@ fn echoed(answer: Response<Body>, asked: Asked, fates: Arc<dyn Fates>) -> Answer
         return Response::from_parts(head, body.boxed_unsync());
     }
     head.headers.remove(header::CONTENT_LENGTH);
-    let told = lines(body).map(move |line| echo(line, &asked, fates.as_ref()));
-    let told = told
+    let message = lines(body).map(move |line| echo(line, &asked, fates.as_ref()));
+    let message = message
         .take_while(|echo| std::future::ready(echo.is_some()))
         .map(|echo| Ok(Frame::data(echo.unwrap_or_default())));
-    Response::from_parts(head, StreamBody::new(told).boxed_unsync())
+    Response::from_parts(head, StreamBody::new(message).boxed_unsync())
 }
 
 /// What is told instead of a line; `None` where the watch ends.

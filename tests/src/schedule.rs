@@ -244,12 +244,12 @@ async fn begin_again(objects: &Objects, history: &History, seed: u64) {
 /// Waits until what is there is as asked.
 async fn wait(history: &History, seed: u64, what: &str, holds: impl Fn(&[&Version]) -> bool) {
     if let Err(seen) = history.wait_within(PATIENCE, |seen| holds(&present(seen))).await {
-        let told: Vec<String> = present(&seen).into_iter().map(told).collect();
-        fail(&format!("seed {seed}: objects {what}:\n{}", told.join("\n")));
+        let message_of: Vec<String> = present(&seen).into_iter().map(message_of).collect();
+        fail(&format!("seed {seed}: objects {what}:\n{}", message_of.join("\n")));
     }
 }
 
-fn told(version: &Version) -> String {
+fn message_of(version: &Version) -> String {
     let (job, finished) = version.jobs();
     let ready = version.object.pointer("/status/conditions/0").cloned().unwrap_or_default();
     let of = |field: &str| ready.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -268,7 +268,7 @@ fn check(seed: u64, seen: &Seen, effects: &[Effect]) {
     let mut broken = invariants::broken(seen.versions());
     broken.extend(invariants::effects_at_rest(seen.versions(), effects));
     if !broken.is_empty() {
-        fail(&format!("seed {seed}:\n{}\nin\n{:#?}", broken.join("\n"), seen.told()));
+        fail(&format!("seed {seed}:\n{}\nin\n{:#?}", broken.join("\n"), seen.message_of()));
     }
 }
 
@@ -276,8 +276,8 @@ fn check(seed: u64, seen: &Seen, effects: &[Effect]) {
 async fn keep_silent(seed: u64, world: &World, seen: &Seen) {
     let events = world.objects.list(&json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"})).await;
     let statuses = seen.versions().iter().filter_map(|version| version.object.get("status"));
-    let mut told = events.iter().chain(statuses).map(Value::to_string).chain([world.log()]);
-    if let Some(text) = told.find(|text| text.contains(SECRET)) {
+    let mut message_of = events.iter().chain(statuses).map(Value::to_string).chain([world.log()]);
+    if let Some(text) = message_of.find(|text| text.contains(SECRET)) {
         fail(&format!("seed {seed}: a secret is told: {text}"));
     }
 }

@@ -4,7 +4,7 @@
 mod tests {
     use crate::{
         modules,
-        repository::{files_ending, none, shown, text},
+        repository::{display, files_ending, none, text},
     };
 
     const FILE_MEDIAN: usize = 120;
@@ -32,7 +32,7 @@ mod tests {
         let long = reached.values().filter_map(|file| {
             let (code, tests) = (file.source.code(), file.source.tests());
             let (lines, most) = if file.for_tests { (code + tests, SUITE_MOST) } else { (code, FILE_MOST) };
-            (lines > most).then(|| format!("{}: {lines}, allowed are {most}", shown(&file.source.path)))
+            (lines > most).then(|| format!("{}: {lines}, allowed are {most}", display(&file.source.path)))
         });
         none("files with too many lines of code: split by idea", long.collect());
     }
@@ -53,7 +53,7 @@ mod tests {
         let product = reached.values().filter(|file| !file.for_tests);
         let long = product.flat_map(|file| {
             let long = file.source.functions.iter().filter(|function| function.length > FUNCTION_MOST);
-            long.map(|f| format!("{}:{} {}: {}", shown(&file.source.path), f.line, f.name, f.length))
+            long.map(|f| format!("{}:{} {}: {}", display(&file.source.path), f.line, f.name, f.length))
         });
         none(&format!("functions of more than {FUNCTION_MOST} lines"), long.collect());
     }
@@ -70,7 +70,7 @@ mod tests {
     /// The scenarios are tests of the core that are written as texts.
     fn lines_of_scenarios() -> usize {
         let texts =
-            files_ending(&[".txt", ".out"]).into_iter().filter(|file| shown(file).starts_with("tests/scenarios/"));
+            files_ending(&[".txt", ".out"]).into_iter().filter(|file| display(file).starts_with("tests/scenarios/"));
         texts.map(|file| text(&file).lines().filter(|line| !line.is_empty()).count()).sum()
     }
 

@@ -4,7 +4,7 @@
 mod tests {
     use std::collections::BTreeSet;
 
-    use crate::repository::{files, files_ending, none, root, shown, text};
+    use crate::repository::{display, files, files_ending, none, root, text};
 
     /// The documents that number rules and decisions.
     const DOCUMENTS: [&str; 2] = ["docs/rules.md", "docs/wire.md"];
@@ -68,14 +68,14 @@ mod tests {
 
     #[test]
     fn every_cited_file_is_in_the_repository() {
-        let known: BTreeSet<String> = files().iter().map(|file| shown(file)).collect();
+        let known: BTreeSet<String> = files().iter().map(|file| display(file)).collect();
         let mut violations = Vec::new();
         for path in files_ending(&[".rs", ".go", ".wit"]) {
-            let shown = shown(&path);
-            let folder = shown.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let display = display(&path);
+            let folder = display.rsplit_once('/').map_or("", |(folder, _)| folder);
             for (number, comment) in comments(&text(&path)) {
                 let missing = cited_files(comment).into_iter().filter(|cited| !exists(cited, folder, &known));
-                violations.extend(missing.map(|cited| format!("{shown}:{number}: {cited}")));
+                violations.extend(missing.map(|cited| format!("{display}:{number}: {cited}")));
             }
         }
         none("cite what readers have: a path of this repository", violations);
@@ -93,7 +93,7 @@ mod tests {
         for path in files_ending(&[".rs", ".go", ".wit"]) {
             for (number, comment) in comments(&text(&path)) {
                 let missing = cited_rules(comment).into_iter().filter(|rule| !known.contains(rule));
-                violations.extend(missing.map(|rule| format!("{}:{number}: {rule}", shown(&path))));
+                violations.extend(missing.map(|rule| format!("{}:{number}: {rule}", display(&path))));
             }
         }
         none("no document of the repository has the rule", violations);

@@ -9,7 +9,7 @@ mod tests {
 
     use orangery_api::Admission;
 
-    use crate::repository::{files_ending, none, root, shown};
+    use crate::repository::{display, files_ending, none, root};
 
     /// The custom resource definitions as the chart carries them: path to text.
     fn definitions() -> BTreeMap<String, String> {
@@ -51,7 +51,7 @@ mod tests {
             }
         }
         let known: BTreeSet<_> = wanted.into_keys().collect();
-        let present = files_ending(&[".yaml"]).into_iter().map(|file| shown(&file));
+        let present = files_ending(&[".yaml"]).into_iter().map(|file| display(&file));
         let here = present.filter(|file| file.starts_with("charts/orangery/crds/"));
         violations.extend(here.filter(|file| !known.contains(file)).map(|file| format!("{file}: no such kind")));
         none("write the definitions anew with UPDATE=1", violations);

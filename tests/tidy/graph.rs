@@ -45,11 +45,11 @@ pub(crate) type Arrow = (ModulePath, ModulePath);
 pub(crate) fn crates(below: &str) -> BTreeMap<String, Crate> {
     let mut crates: BTreeMap<String, Crate> = BTreeMap::new();
     for (path, file) in modules::reached() {
-        let shown = repository::shown(path);
-        let Some((folder, module)) = shown.strip_suffix(".rs").and_then(|name| name.split_once("/src/")) else {
+        let display = repository::display(path);
+        let Some((folder, module)) = display.strip_suffix(".rs").and_then(|name| name.split_once("/src/")) else {
             continue;
         };
-        if shown.starts_with(below) && !file.for_tests {
+        if display.starts_with(below) && !file.for_tests {
             crates.entry(folder.to_owned()).or_default().add(module, &repository::text(path), path);
         }
     }
@@ -60,7 +60,7 @@ impl Crate {
     /// Adds the module of a file, named as in `installation/render`.
     fn add(&mut self, name: &str, text: &str, path: &Path) {
         let module = if name == "lib" { Vec::new() } else { name.split('/').map(str::to_owned).collect() };
-        let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{}: {error}", repository::shown(path)));
+        let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{}: {error}", repository::display(path)));
         let mut imports = Imports::default();
         imports.visit_file(&file);
         self.modules.insert(module, imports);

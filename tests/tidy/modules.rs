@@ -39,8 +39,8 @@ fn follow() -> BTreeMap<PathBuf, Reached> {
 
 /// Suites beside a crate, its examples and benches hold no product code.
 fn is_test_target(root: &Path) -> bool {
-    let shown = repository::shown(root);
-    shown.starts_with("tests/") || shown.contains("/tests/") || shown.contains("/benches/")
+    let text = repository::display(root);
+    text.starts_with("tests/") || text.contains("/tests/") || text.contains("/benches/")
 }
 
 fn reach(file: &Path, is_root: bool, for_tests: bool, package: &Package, found: &mut BTreeMap<PathBuf, Reached>) {
@@ -80,13 +80,13 @@ mod tests {
     fn every_rust_file_is_reached_by_a_mod() {
         let reached: BTreeSet<_> = reached().keys().collect();
         let orphans = repository::files_ending(&[".rs"]);
-        let orphans = orphans.iter().filter(|file| !reached.contains(file)).map(|file| repository::shown(file));
+        let orphans = orphans.iter().filter(|file| !reached.contains(file)).map(|file| repository::display(file));
         repository::none("no `mod` reaches these files: declare or delete them", orphans.collect());
     }
 
     #[test]
     fn no_module_is_called_mod_rs() {
         let files = repository::files_ending(&["/mod.rs"]);
-        repository::none("write `foo.rs` beside `foo/`", files.iter().map(|file| repository::shown(file)).collect());
+        repository::none("write `foo.rs` beside `foo/`", files.iter().map(|file| repository::display(file)).collect());
     }
 }

@@ -6,7 +6,7 @@ mod tests {
 
     use crate::{
         modules,
-        repository::{none, shown},
+        repository::{display, none},
     };
 
     /// The most type names that crates of the host may share: what is on the wire has the name of what it means.
@@ -37,9 +37,9 @@ mod tests {
     /// The types of the host's crates outside tests.
     fn of_the_host() -> TypePlaces<'static> {
         let files = modules::reached().iter().filter(|(_, file)| !file.for_tests);
-        let files = files.filter(|(path, _)| shown(path).starts_with("host/"));
+        let files = files.filter(|(path, _)| display(path).starts_with("host/"));
         by_name(files.flat_map(|(path, file)| {
-            let place = move |line: usize| format!("{}:{line}", shown(path));
+            let place = move |line: usize| format!("{}:{line}", display(path));
             file.source.types.iter().map(move |one| (file.package.as_str(), one.name.as_str(), place(one.line)))
         }))
     }

@@ -30,7 +30,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// A path as it is named in messages: relative to the root, with forward slashes.
-pub(crate) fn shown(path: &Path) -> String {
+pub(crate) fn display(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn files() -> BTreeSet<PathBuf> {
 
 /// The files whose name ends in one of these.
 pub(crate) fn files_ending(endings: &[&str]) -> BTreeSet<PathBuf> {
-    files().into_iter().filter(|file| endings.iter().any(|ending| shown(file).ends_with(ending))).collect()
+    files().into_iter().filter(|file| endings.iter().any(|ending| display(file).ends_with(ending))).collect()
 }
 
 fn collect(folder: &Path, found: &mut BTreeSet<PathBuf>) {
@@ -88,7 +88,7 @@ fn described(manifest: &Path) -> Vec<(PathBuf, Package)> {
         .arg(manifest)
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}: {}", shown(manifest), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {}", display(manifest), String::from_utf8_lossy(&output.stderr));
     let described: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata answers JSON");
     let packages = described["packages"].as_array().expect("a list of packages");
     packages.iter().map(|package| (PathBuf::from(word(package, "manifest_path")), read(package))).collect()

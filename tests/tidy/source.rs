@@ -62,10 +62,10 @@ impl Source {
     }
 
     fn parse(path: &Path, text: &str) -> Source {
-        let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{}: {error}", repository::shown(path)));
+        let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{}: {error}", repository::display(path)));
         let mut scan = Scan::default();
         scan.tokens(tokens);
-        let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{}: {error}", repository::shown(path)));
+        let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{}: {error}", repository::display(path)));
         let mut shape = Shape::new(&scan.lines);
         shape.visit_file(&file);
         let Shape { tests, functions, names, types, modules, .. } = shape;

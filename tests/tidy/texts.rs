@@ -7,7 +7,7 @@ mod tests {
         path::{Path, PathBuf},
     };
 
-    use crate::repository::{files, files_ending, none, root, shown, text};
+    use crate::repository::{display, files, files_ending, none, root, text};
 
     /// The folders below this one that directly hold a file with one of these endings.
     fn folders(below: &str, endings: &[&str]) -> BTreeSet<PathBuf> {
@@ -18,7 +18,7 @@ mod tests {
 
     /// The text of every Rust file of the suites below this prefix, joined.
     fn suites(prefix: &str) -> String {
-        let inside = files_ending(&[".rs"]).into_iter().filter(|file| shown(file).starts_with(prefix));
+        let inside = files_ending(&[".rs"]).into_iter().filter(|file| display(file).starts_with(prefix));
         inside.map(|file| text(&file)).collect()
     }
 
@@ -39,7 +39,7 @@ mod tests {
             let readme = folder.join("README.md");
             !readme.is_file() || text(&readme).split_whitespace().count() < 20
         });
-        missing.map(|folder| shown(folder)).collect()
+        missing.map(|folder| display(folder)).collect()
     }
 
     #[test]
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn every_example_is_run_by_a_test() {
         let suites = suites("tests/cluster");
-        let missing = examples().into_iter().map(|folder| shown(&folder)).filter(|folder| {
+        let missing = examples().into_iter().map(|folder| display(&folder)).filter(|folder| {
             let name = folder.trim_start_matches("examples/");
             !suites.contains(&format!("\"{name}\""))
         });
@@ -77,7 +77,7 @@ mod tests {
     fn every_hostile_guest_has_a_test() {
         let suite = suites("tests/wasm");
         let guests = files_ending(&[".rs"]).into_iter();
-        let guests = guests.filter(|file| shown(file).starts_with("tests/guests/examples/"));
+        let guests = guests.filter(|file| display(file).starts_with("tests/guests/examples/"));
         let names = guests.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned()));
         let missing = names.filter(|name| !suite.contains(&format!("\"{name}\"")));
         none("no test of tests/wasm calls the guest", missing.collect());
@@ -90,7 +90,7 @@ mod tests {
             let folder = document.parent().expect("a file lies in a folder");
             for link in links(&text(&document)) {
                 if !folder.join(&link).exists() {
-                    broken.push(format!("{}: {link}", shown(&document)));
+                    broken.push(format!("{}: {link}", display(&document)));
                 }
             }
         }
@@ -108,8 +108,8 @@ mod tests {
     fn no_file_is_large() {
         let large = files().into_iter().filter(|file| {
             let size = file.metadata().map(|metadata| metadata.len()).unwrap_or_default();
-            size > 200_000 && !shown(file).ends_with("Cargo.lock")
+            size > 200_000 && !display(file).ends_with("Cargo.lock")
         });
-        none("keep build output and recordings out of the repository", large.map(|file| shown(&file)).collect());
+        none("keep build output and recordings out of the repository", large.map(|file| display(&file)).collect());
     }
 }

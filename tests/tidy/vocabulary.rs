@@ -4,7 +4,7 @@
 mod tests {
     use crate::{
         modules,
-        repository::{files_ending, none, shown, text},
+        repository::{display, files_ending, none, text},
     };
 
     /// Names that nothing may have, each with the term that is used instead.
@@ -143,7 +143,7 @@ mod tests {
         for (path, file) in modules::reached() {
             for named in &file.source.names {
                 let term = term_for(&named.name);
-                violations.extend(term.map(|term| format!("{}:{} {}: {term}", shown(path), named.line, named.name)));
+                violations.extend(term.map(|term| format!("{}:{} {}: {term}", display(path), named.line, named.name)));
             }
         }
         none("use the standard term", violations);
@@ -154,11 +154,11 @@ mod tests {
         let mut violations = Vec::new();
         // The list itself has them.
         let files = files_ending(&[".rs", ".wit", ".go"]).into_iter();
-        for path in files.filter(|path| !shown(path).ends_with("tidy/vocabulary.rs")) {
+        for path in files.filter(|path| !display(path).ends_with("tidy/vocabulary.rs")) {
             for (number, line) in text(&path).lines().enumerate() {
                 let comment = comment(line);
                 let words = old_words(comment).into_iter().chain(begins_with_who(comment).then_some("Who …"));
-                violations.extend(words.map(|word| format!("{}:{}: {word}", shown(&path), number + 1)));
+                violations.extend(words.map(|word| format!("{}:{}: {word}", display(&path), number + 1)));
             }
         }
         none("write plain sentences in standard terms", violations);

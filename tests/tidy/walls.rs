@@ -6,7 +6,7 @@ mod tests {
 
     use crate::{
         modules,
-        repository::{none, packages, shown, text},
+        repository::{display, none, packages, text},
     };
 
     /// What a room may import.
@@ -136,13 +136,13 @@ mod tests {
     fn big_dependencies_are_named_in_one_place() {
         let mut violations = Vec::new();
         for (path, file) in modules::reached() {
-            let shown = shown(path);
-            if file.for_tests || shown.starts_with("tests/") {
+            let display = display(path);
+            if file.for_tests || display.starts_with("tests/") {
                 continue;
             }
             for (name, places) in NAMED_ONLY_IN {
-                if !places.iter().any(|place| shown.starts_with(place)) && names(&text(path), name) {
-                    violations.push(format!("{shown} names {name}, which belongs to {}", places.join(", ")));
+                if !places.iter().any(|place| display.starts_with(place)) && names(&text(path), name) {
+                    violations.push(format!("{display} names {name}, which belongs to {}", places.join(", ")));
                 }
             }
         }
@@ -153,12 +153,12 @@ mod tests {
     fn orc_07_flx_02_conditions_are_made_in_one_place() {
         let mut violations = Vec::new();
         for (path, file) in modules::reached() {
-            let shown = shown(path);
-            if file.for_tests || shown.starts_with("tests/") || shown == "host/core/src/condition.rs" {
+            let display = display(path);
+            if file.for_tests || display.starts_with("tests/") || display == "host/core/src/condition.rs" {
                 continue;
             }
             let named = ["\"Reconciling\"", "\"Stalled\""].into_iter().filter(|name| names(&text(path), name));
-            violations.extend(named.map(|name| format!("{shown} names {name}, which core::condition alone makes")));
+            violations.extend(named.map(|name| format!("{display} names {name}, which core::condition alone makes")));
         }
         none("a condition is made by hand", violations);
     }
@@ -181,7 +181,7 @@ mod tests {
             if file.package == "orangery-core" {
                 let text = text(path);
                 let named = KUBERNETES.iter().map(|name| name.replace('-', "_") + "::").filter(|n| names(&text, n));
-                violations.extend(named.map(|name| format!("{} names {name}", shown(path))));
+                violations.extend(named.map(|name| format!("{} names {name}", display(path))));
             }
         }
         none("core cannot name Kubernetes", violations);

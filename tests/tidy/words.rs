@@ -4,7 +4,7 @@
 mod tests {
     use crate::{
         modules,
-        repository::{files_ending, none, shown, text},
+        repository::{display, files_ending, none, text},
     };
 
     /// A name that ends in one of these says a role instead of a thing.
@@ -50,7 +50,7 @@ mod tests {
                 let role = words.last().is_some_and(|word| ROLES.contains(&word.as_str()));
                 let vague = words.iter().any(|word| VAGUE.contains(&word.as_str())) || named.name == "Data";
                 if (role || vague) && !is_a_term_of_the_field(&words) {
-                    violations.push(format!("{}:{} {}", shown(path), named.line, named.name));
+                    violations.push(format!("{}:{} {}", display(path), named.line, named.name));
                 }
             }
         }
@@ -66,7 +66,7 @@ mod tests {
                 let allows = text.starts_with("allow(") || text.contains(",allow(");
                 let expects = (text.starts_with("expect(") || text.contains(",expect(")) && !text.contains("reason=");
                 if allows || expects {
-                    violations.push(format!("{}:{} #[{text}]", shown(path), attribute.line));
+                    violations.push(format!("{}:{} #[{text}]", display(path), attribute.line));
                 }
             }
         }
@@ -78,7 +78,7 @@ mod tests {
         let mut violations = Vec::new();
         for (path, file) in modules::reached() {
             let ignored = file.source.attributes.iter().filter(|attribute| attribute.text.starts_with("ignore"));
-            violations.extend(ignored.map(|attribute| format!("{}:{}", shown(path), attribute.line)));
+            violations.extend(ignored.map(|attribute| format!("{}:{}", display(path), attribute.line)));
         }
         none("an ignored test is dead code", violations);
     }
@@ -88,11 +88,11 @@ mod tests {
         let mut violations = Vec::new();
         for (path, file) in modules::reached() {
             // A guest that waits is what a suite calls.
-            let is_guest = shown(path).starts_with("tests/guests/");
-            let is_suite = (file.for_tests || shown(path).starts_with("tests/")) && !is_guest;
+            let is_guest = display(path).starts_with("tests/guests/");
+            let is_suite = (file.for_tests || display(path).starts_with("tests/")) && !is_guest;
             for (index, line) in text(path).lines().enumerate() {
                 if (is_suite || file.source.is_test(index + 1)) && line.contains(concat!("sle", "ep(")) {
-                    violations.push(format!("{}:{}", shown(path), index + 1));
+                    violations.push(format!("{}:{}", display(path), index + 1));
                 }
             }
         }
@@ -107,7 +107,7 @@ mod tests {
         for path in files_ending(&endings) {
             for (number, line) in text(&path).lines().enumerate() {
                 if marks.iter().any(|mark| line.contains(mark)) {
-                    violations.push(format!("{}:{} {}", shown(&path), number + 1, line.trim()));
+                    violations.push(format!("{}:{} {}", display(&path), number + 1, line.trim()));
                 }
             }
         }
@@ -120,10 +120,10 @@ mod tests {
         for path in files_ending(&[".rs", ".wit", ".md", ".yaml", ".toml"]) {
             let text = text(&path);
             if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
-                violations.push(format!("{}: does not end in one newline", shown(&path)));
+                violations.push(format!("{}: does not end in one newline", display(&path)));
             }
             let blank = text.lines().enumerate().filter(|(_, line)| line.ends_with([' ', '\t', '\r']));
-            violations.extend(blank.map(|(number, _)| format!("{}:{}: ends in a blank", shown(&path), number + 1)));
+            violations.extend(blank.map(|(number, _)| format!("{}:{}: ends in a blank", display(&path), number + 1)));
         }
         none("clean up white space", violations);
     }

@@ -39,7 +39,7 @@ async fn render(set: &PluginSet, bytes: Vec<u8>, template: &str) -> Result<Rende
 }
 
 /// What is told of bytes that render nothing.
-async fn told(bytes: Vec<u8>, template: &str) -> String {
+async fn message_of(bytes: Vec<u8>, template: &str) -> String {
     let digest = orangery_core::digest::sha256(&bytes);
     let failure = render(&set(vec![]), bytes, template).await.unwrap_err();
     assert_eq!((failure.file.as_deref(), failure.transient), (Some("deploy.txt"), false));
@@ -62,28 +62,28 @@ async fn a_component_of_the_blueprint_renders_with_the_blueprint_around_it() {
 #[tokio::test]
 async fn bytes_that_are_no_engine_are_told_with_the_file_they_came_from() {
     assert_eq!(
-        told(b"#!/bin/sh\n".to_vec(), "").await,
+        message_of(b"#!/bin/sh\n".to_vec(), "").await,
         "the file is not a WebAssembly component: it does not begin as one; build it for the target wasm32-wasip2"
     );
     assert_eq!(
-        told(b"\0asm\x01\0\0\0".to_vec(), "").await,
+        message_of(b"\0asm\x01\0\0\0".to_vec(), "").await,
         "the file is not a WebAssembly component: it is a core module; build it for the target wasm32-wasip2"
     );
     assert_eq!(
-        told(bytes("answers"), "").await,
+        message_of(bytes("answers"), "").await,
         "the component does not export orangery:template/template; build it against the world of `orangery wit` that has it"
     );
     assert_eq!(
-        told(bytes("opens_a_door"), "").await,
+        message_of(bytes("opens_a_door"), "").await,
         "the component imports acme:door/backdoor@1.0.0, which is not offered to components; build it against the contracts that `orangery wit` prints"
     );
     // A function that leaves a number on a stack that ought to be empty.
     let sections = [section(1, &[1, 0x60, 0, 0]), section(3, &[1, 0]), section(10, &[1, 4, 0, 0x41, 0, 0x0b])];
-    let invalid = told(with_module(bytes("renders"), &sections), "").await;
+    let invalid = message_of(with_module(bytes("renders"), &sections), "").await;
     assert!(invalid.starts_with("the component does not compile: "), "{invalid}");
     let large = [b"\0asm\x0d\0\x01\0".to_vec(), vec![0; 64 << 20]].concat();
     assert_eq!(
-        told(large, "").await,
+        message_of(large, "").await,
         "the component has 67108872 bytes, and at most 67108864 are compiled; make it smaller"
     );
 }
@@ -99,11 +99,11 @@ async fn a_hostile_component_ends_with_its_limit_and_the_registration_that_sets_
         let expected = format!(
             "the call was stopped: it needs more than {limit} of its registration if that is meant to be; components of blueprints are registered as the template type Wasm"
         );
-        assert_eq!(told(bytes("renders"), template).await, expected, "{template}");
+        assert_eq!(message_of(bytes("renders"), template).await, expected, "{template}");
     }
-    let crash = told(bytes("renders"), "nothing panic").await;
+    let crash = message_of(bytes("renders"), "nothing panic").await;
     assert!(crash.starts_with("the component crashed: wasm trap: ") && crash.contains("cannot go on"), "{crash}");
-    let deep = told(bytes("renders"), "nothing recurse").await;
+    let deep = message_of(bytes("renders"), "nothing recurse").await;
     assert!(deep.starts_with("the component crashed: its calls are nested deeper than the stack"), "{deep}");
 }
 

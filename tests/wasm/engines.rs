@@ -320,8 +320,8 @@ async fn an_output_above_its_limit_is_one_error_that_names_the_limit() {
     let Some(gotemplate) = builtin_in(shared(), "gotemplate", &json!({"outputBytes": 1000})) else { return };
     let too_long = request("{{ repeat 1001 \"x\" }}", json!({}));
     let error = ended(gotemplate.render(&too_long, &context(&[])).await);
-    let told = "the call was stopped: it needs more than 1000 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be";
-    assert_eq!(error.to_string(), told);
+    let message = "the call was stopped: it needs more than 1000 bytes of output; raise `limits.outputBytes` of its registration if that is meant to be";
+    assert_eq!(error.to_string(), message);
     assert_eq!(came_of(&gotemplate, "{{ repeat 1000 \"x\" }}", json!({})).await, "x".repeat(1000));
 }
 

@@ -40,13 +40,13 @@ async fn wf_08_a_component_answers_with_reason_message_and_details() {
 #[tokio::test]
 async fn an_answer_that_makes_no_sense_is_refused_and_a_long_message_is_cut() {
     let judges = judges(json!({}));
-    for (config, told) in [
+    for (config, text) in [
         ("no-word", "the component's answer makes no sense: reason is no CamelCase word of at most 64 letters"),
         ("no-json", "the component's answer makes no sense: details is not JSON"),
         ("much", "the component's answer makes no sense: details has more than 4096 bytes"),
     ] {
         let error = judges.evaluate(&question(config)).await.unwrap_err();
-        assert!(error.to_string().starts_with(told), "{config}: {error}");
+        assert!(error.to_string().starts_with(text), "{config}: {error}");
     }
     let long = judges.evaluate(&question("long")).await.unwrap().message;
     assert!(long.len() < 1100 && long.lines().count() > 1, "{}", long.len());
@@ -55,13 +55,13 @@ async fn an_answer_that_makes_no_sense_is_refused_and_a_long_message_is_cut() {
 #[tokio::test]
 async fn a_condition_that_misbehaves_costs_itself_only() {
     let judges = judges(json!({"cpuMilliseconds": 50, "memoryMiB": 16}));
-    for (config, told) in [
+    for (config, message) in [
         ("something else", "nobody knows something else"),
         ("loop", "50 ms of processor time; raise `limits.cpuMilliseconds`"),
         ("allocate", "16 MiB of memory; raise `limits.memoryMiB`"),
     ] {
         let error = ended(judges.evaluate(&question(config)).await);
-        assert!(error.to_string().contains(told), "{config}: {error}");
+        assert!(error.to_string().contains(message), "{config}: {error}");
     }
     assert_eq!(judges.evaluate(&question("met")).await.unwrap().answer, Answer::Met);
 }

@@ -229,9 +229,9 @@ async fn what_a_failure_reads_is_refused_above_its_limits_and_names_the_place() 
         let engine = engine(json!({}), json!({}));
         let error = ended(engine.render(&request(template), &context(None)).await);
         assert_eq!(error.to_string(), expected);
-        let shown = TemplateEngine::render(&engine, &request(template), &context(None)).await.unwrap_err();
-        assert!(shown.message.contains(&expected), "{shown:?}");
-        assert_eq!((shown.reads, shown.transient), (Vec::new(), false));
+        let text = TemplateEngine::render(&engine, &request(template), &context(None)).await.unwrap_err();
+        assert!(text.message.contains(&expected), "{text:?}");
+        assert_eq!((text.reads, text.transient), (Vec::new(), false));
     }
 }
 

@@ -65,17 +65,17 @@ impl Site<'_> {
             return Ok(value.clone());
         }
         let spot = self.spot(located).await?;
-        let judged = |object: Option<Arc<Value>>| match object.as_deref().map(|object| parsed.one(object)) {
+        let classified = |object: Option<Arc<Value>>| match object.as_deref().map(|object| parsed.one(object)) {
             Some(Ok(value)) => Ok(value.clone()),
             Some(Err(error)) => Err(absent(&spot.key, export, &error)),
             None => Err(Halt::from(spot.key.waiting(Until::Exists)).into()),
         };
-        let before = match judged(self.newest(&spot).await?) {
+        let before = match classified(self.newest(&spot).await?) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         // From here on a change calls again; what has changed since the read is seen at once.
-        judged(or_before(self.watch(&spot), || before)?)
+        classified(or_before(self.watch(&spot), || before)?)
     }
 
     async fn newest(&self, spot: &Spot<'_>) -> Result<Option<Arc<Value>>, ApplyError> {

@@ -73,8 +73,9 @@ impl Site<'_> {
                     inventory.0.contains_key(&LocatedObject { on: check.on.clone(), key: key.clone() })
                 };
                 // Foreign objects are none of ours to wait for; others without a rule exist, as they were accepted.
-                let judged = |key: &ObjectKey| check.rule != ReadinessRule::Usual || has_rule(key.group(), &key.kind);
-                keys.into_iter().filter(|key| ours(key) && judged(key)).collect()
+                let classified =
+                    |key: &ObjectKey| check.rule != ReadinessRule::Usual || has_rule(key.group(), &key.kind);
+                keys.into_iter().filter(|key| ours(key) && classified(key)).collect()
             }
         };
         let mut results = Vec::new();
@@ -147,7 +148,7 @@ fn classify(rule: &ReadinessRule, object: &Value) -> Result<Result<(), Unready>,
         ReadinessRule::Requirements(requirements) => {
             for requirement in requirements {
                 let demand = Demand::read(requirement).map_err(|error| unusable(error.to_string()))?;
-                if let Err(unready) = demand.judge(object) {
+                if let Err(unready) = demand.classify(object) {
                     return Ok(Err(unready));
                 }
             }
@@ -274,8 +275,8 @@ mod tests {
             pick(&objects, &selection).into_iter().map(|one| one["metadata"]["name"].clone()).collect::<Vec<_>>()
         };
         assert_eq!((picked(&[]), picked(&["b", "c"])), (vec!["a".into(), "b".into()], vec![Value::from("b")]));
-        let said = [selection(&[], None), selection(&[], Some("app=x")), selection(&["a", "b"], Some("app=x"))];
-        assert_eq!(said.map(|one| described(&one)), ["(any)", "with the labels app=x", "a, b"]);
+        let report = [selection(&[], None), selection(&[], Some("app=x")), selection(&["a", "b"], Some("app=x"))];
+        assert_eq!(report.map(|one| described(&one)), ["(any)", "with the labels app=x", "a, b"]);
     }
 
     #[test]

@@ -68,9 +68,9 @@ mod tests {
         let server = server().await;
         let fault =
             issue_credential(&server.kubeconfig(), &wanted(Subject::ServiceAccount, "nobody")).await.err().unwrap();
-        let told = fault.to_string();
+        let message = fault.to_string();
         assert!(matches!(&fault, Fault::Invalid(problem) if problem.code == Code::ConfigurationProblem), "{fault:?}");
-        assert!(told.contains("nobody") && told.ends_with("create it and reconcile again"), "{told}");
+        assert!(message.contains("nobody") && message.ends_with("create it and reconcile again"), "{message}");
         let short = Credential { seconds: 1, ..wanted(Subject::ServiceAccount, "default") };
         let fault = issue_credential(&server.kubeconfig(), &short).await.err().unwrap();
         assert!(fault.to_string().contains("less than 10 minutes"), "{fault}");
@@ -111,8 +111,8 @@ mod tests {
             "apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest",
             "metadata": {"name": "red", "namespace": "default"}, "spec": {"expirationSeconds": 3600},
         });
-        let told: Value = serde_json::from_str(&decoded(&issued.kubeconfig)).unwrap();
-        assert_eq!(told, json!({"namespace": "default", "asked": asked}));
+        let message: Value = serde_json::from_str(&decoded(&issued.kubeconfig)).unwrap();
+        assert_eq!(message, json!({"namespace": "default", "asked": asked}));
         assert_eq!(issued.expires, "2027-01-01T00:00:00Z");
     }
 

@@ -113,7 +113,7 @@ impl BlueprintError {
     }
 
     /// What is wrong, without the file.
-    pub fn told(&self) -> String {
+    pub fn message_of(&self) -> String {
         match self {
             BlueprintError::File { reason, .. } => reason.clone(),
             BlueprintError::NotText { .. } => "the file is not UTF-8 text; save it as such".to_owned(),

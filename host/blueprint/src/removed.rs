@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn c_28_a_doubt_is_told_and_the_flag_is_no_way_out() {
-        let told = |doubt: &str| {
+        let message = |doubt: &str| {
             format!(
                 "DeployItem i cannot be uninstalled: Target ns/t does not exist, and \
                  onDelete.skipUninstallIfClusterRemoved does not count because {doubt}; create it again, or, to leave \
@@ -132,9 +132,9 @@ mod tests {
             )
         };
         let copy = Doubt::CopyOf("ns/cluster".into());
-        fails(&Skip::Doubtful(copy), &told("it was a copy of Target ns/cluster, which exists"));
-        fails(&Skip::Doubtful(Doubt::ExportedBy("ns/up".into())), &told("Installation ns/up exports it"));
-        fails(&Skip::Doubtful(Doubt::Unknown), &told("what it was a copy of is not known"));
+        fails(&Skip::Doubtful(copy), &message("it was a copy of Target ns/cluster, which exists"));
+        fails(&Skip::Doubtful(Doubt::ExportedBy("ns/up".into())), &message("Installation ns/up exports it"));
+        fails(&Skip::Doubtful(Doubt::Unknown), &message("what it was a copy of is not known"));
     }
 
     #[test]

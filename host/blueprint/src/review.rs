@@ -16,7 +16,7 @@ pub use self::{
     blueprint::review,
     installation::{is_installation, review_installation},
     origin::{BlueprintOrigin, FilePosition, Text},
-    templates::{ToCheck, judge},
+    templates::{ToCheck, classify},
 };
 
 /// How grave a finding is.

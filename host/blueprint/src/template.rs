@@ -428,8 +428,8 @@ fn without_target(conditions: &GateExpressions<TargetChoice>) -> Option<(GateKin
 impl InstallationTemplate {
     /// Its conditions, with the Target objects that they look at.
     pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<GateExpressions, TemplateError> {
-        let told = |source| TemplateError::Target { name: self.name.clone(), source };
-        self.conditions.clone().try_map(|choice| choice.resolve(imports)).map_err(told)
+        let message = |source| TemplateError::Target { name: self.name.clone(), source };
+        self.conditions.clone().try_map(|choice| choice.resolve(imports)).map_err(message)
     }
 }
 

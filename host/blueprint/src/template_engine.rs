@@ -110,13 +110,13 @@ mod tests {
     fn a_blueprint_of_its_own_reaches_no_component_version_and_no_credential() {
         let around = TemplateContext::of_files(Arc::new(NoFiles));
         let none = "the blueprint belongs to no component version; give the installation a componentDescriptor";
-        let told = [
+        let message = [
             answer(around.components.component(None, &[])).unwrap_err().to_string(),
             answer(around.components.resources(None, &[])).unwrap_err().to_string(),
             answer(around.components.resource_key("r")).unwrap_err().to_string(),
             answer(around.components.resource_content("r")).unwrap_err().to_string(),
         ];
-        assert_eq!(told, [none; 4]);
+        assert_eq!(message, [none; 4]);
         assert_eq!(
             answer(around.kubeconfigs.issue_credential("serviceAccount", &Value::Null)).unwrap_err(),
             Fault::denied("no credentials of kind \"serviceAccount\" can be had here")

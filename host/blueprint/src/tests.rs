@@ -149,26 +149,26 @@ fn faults_of_a_blueprint_name_the_field() {
 
 #[test]
 fn errors_of_a_blueprint_are_one_sentence_with_the_fix() {
-    let told = |tree: Value| Blueprint::parse(&files(tree)).unwrap_err().to_string();
-    assert_eq!(told(json!({"other.yaml": ""})), "the blueprint has no file blueprint.yaml; it has other.yaml");
+    let message = |tree: Value| Blueprint::parse(&files(tree)).unwrap_err().to_string();
+    assert_eq!(message(json!({"other.yaml": ""})), "the blueprint has no file blueprint.yaml; it has other.yaml");
     assert_eq!(
-        told(json!({"blueprint.yaml": "imports:\n- {name: a"})),
+        message(json!({"blueprint.yaml": "imports:\n- {name: a"})),
         "the blueprint file blueprint.yaml is not YAML: line 2, column 3: unclosed bracket '{'"
     );
     assert_eq!(
-        told(json!({"blueprint.yaml": "imports: {a: 1}"})),
+        message(json!({"blueprint.yaml": "imports: {a: 1}"})),
         "the blueprint file blueprint.yaml has a wrong form: imports: expected a list, found an object"
     );
     assert_eq!(
-        told(json!({"blueprint.yaml": "kind: Installation"})),
+        message(json!({"blueprint.yaml": "kind: Installation"})),
         "the blueprint file blueprint.yaml has kind \"Installation\"; write kind: Blueprint"
     );
     assert_eq!(
-        told(json!({"blueprint.yaml": "imports: [{name: a}]"})),
+        message(json!({"blueprint.yaml": "imports: [{name: a}]"})),
         "the blueprint file blueprint.yaml is invalid: imports[0] has no type: set `schema` for data or `targetType` for targets, or write `type`"
     );
     assert_eq!(
-        told(json!({"blueprint.yaml": "deployExecutions: [{name: a, type: Jinja, file: gone.tpl}]"})),
+        message(json!({"blueprint.yaml": "deployExecutions: [{name: a, type: Jinja, file: gone.tpl}]"})),
         "the blueprint has no file gone.tpl; it has blueprint.yaml"
     );
 }

@@ -202,8 +202,8 @@ mod tests {
             })
             .collect();
         assert_eq!(kinds, ["folder", "installation", "installation", "broken", "folder", "installation"]);
-        let told = found[3].review().findings[0].to_string().replace(&path.display().to_string(), "DIR");
-        assert!(told.starts_with("DIR/m/two.yaml:") && told.ends_with("; correct the YAML"), "{told}");
+        let message = found[3].review().findings[0].to_string().replace(&path.display().to_string(), "DIR");
+        assert!(message.starts_with("DIR/m/two.yaml:") && message.ends_with("; correct the YAML"), "{message}");
         let error = find(&[path.join("n")]).err().unwrap().to_string();
         assert!(
             error.ends_with("name the folder or the archive of a blueprint, or manifests with Installations"),

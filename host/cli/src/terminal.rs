@@ -195,7 +195,7 @@ pub(crate) mod tests {
     }
 
     /// A terminal, its stdout and its stderr.
-    pub(crate) fn shown(appearance: Appearance) -> (Terminal, CapturedWriter, CapturedWriter) {
+    pub(crate) fn display(appearance: Appearance) -> (Terminal, CapturedWriter, CapturedWriter) {
         let (out, err) = (CapturedWriter::default(), CapturedWriter::default());
         (Terminal::new(Box::new(out.clone()), Box::new(err.clone()), appearance), out, err)
     }
@@ -209,7 +209,7 @@ pub(crate) mod tests {
 
     #[test]
     fn errors_go_to_stderr_only() {
-        let (mut terminal, out, err) = shown(Appearance::PLAIN);
+        let (mut terminal, out, err) = display(Appearance::PLAIN);
         terminal.error("x does not exist; make it");
         terminal.line("hello").unwrap();
         assert_eq!((out.text().as_str(), err.text().as_str()), ("hello\n", "error: x does not exist; make it\n"));

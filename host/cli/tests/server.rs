@@ -44,12 +44,12 @@ impl Write for Shown {
 
 /// Carries a command line out as the binary does: the exit code, and all that was written.
 fn command(line: &[String]) -> (ExitCode, String) {
-    let shown = Shown::default();
-    let mut terminal = Terminal::new(Box::new(shown.clone()), Box::new(shown.clone()), Appearance::PLAIN);
+    let text = Shown::default();
+    let mut terminal = Terminal::new(Box::new(text.clone()), Box::new(text.clone()), Appearance::PLAIN);
     let cli = Cli::try_parse_from(line).unwrap();
     let Command::Tool(tool) = cli.command else { panic!("runtime carries this out: {line:?}") };
     let code = tool.execute(&mut terminal);
-    (code, String::from_utf8(shown.0.lock().unwrap().clone()).unwrap())
+    (code, String::from_utf8(text.0.lock().unwrap().clone()).unwrap())
 }
 
 /// A server, and a folder with its kubeconfig.

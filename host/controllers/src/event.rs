@@ -10,14 +10,9 @@ use orangery_reconcile::Watched;
 const LONGEST_NOTE: usize = 1024;
 
 /// Publishes the failure of an object, unless its status showed the same one before; see [`warn`].
-pub(crate) fn failed<K: Watched>(
-    recorder: &Recorder,
-    object: &K,
-    shown: Option<&LastError>,
-    failure: Option<&Failure>,
-) {
+pub(crate) fn failed<K: Watched>(recorder: &Recorder, object: &K, text: Option<&LastError>, failure: Option<&Failure>) {
     let Some(failure) = failure else { return };
-    if shown.map(LastError::failure).as_ref() == Some(failure) {
+    if text.map(LastError::failure).as_ref() == Some(failure) {
         return;
     }
     let reason = if failure.reason.is_empty() { "Failed" } else { &failure.reason };

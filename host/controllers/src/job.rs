@@ -367,8 +367,8 @@ mod tests {
         let mut run = Scripted { script: script.into_iter().collect(), phases: Vec::new() };
         let (phase, transition) = walk(&mut run, Phase::Init).await;
         status.rest(&Rest::after(phase, &transition).unwrap(), 1, &at(2));
-        let told = |one: &Condition| format!("{}={} {} {}", one.type_, one.status, one.reason, one.message);
-        (run.phases, status.conditions.iter().map(told).collect(), next(transition, None))
+        let text = |one: &Condition| format!("{}={} {} {}", one.type_, one.status, one.reason, one.message);
+        (run.phases, status.conditions.iter().map(text).collect(), next(transition, None))
     }
 
     #[tokio::test]

@@ -35,7 +35,7 @@ pub(crate) async fn look(host: &ControllerContext, item: &DeployItem) -> Step<Op
             None => Skip::Certain,
         }
     };
-    Ok(Some(without_target(&item.name_any(), &search.shown(&target.name), &skip)))
+    Ok(Some(without_target(&item.name_any(), &search.display(&target.name), &skip)))
 }
 
 /// Whether an item says `onDelete.skipUninstallIfClusterRemoved`.
@@ -55,7 +55,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn shown(&self, name: &str) -> String {
+    fn display(&self, name: &str) -> String {
         format!("{}/{name}", self.namespace)
     }
 
@@ -81,7 +81,7 @@ impl Search<'_> {
         let mut target = target.to_owned();
         for _ in 0..DEEPEST {
             if let Some(exporter) = self.exporter(&outer, &target) {
-                return Ok(Some(Doubt::ExportedBy(self.shown(&exporter))));
+                return Ok(Some(Doubt::ExportedBy(self.display(&exporter))));
             }
             if outer.is_empty() {
                 return Ok(None);
@@ -91,7 +91,7 @@ impl Search<'_> {
             let imports = ImportBindings::from(&keeper.spec.imports);
             let Some(name) = original(&target, &imports, &context(&outer), &context(&above)) else { break };
             if self.exists(&name).await? {
-                return Ok(Some(Doubt::CopyOf(self.shown(&name))));
+                return Ok(Some(Doubt::CopyOf(self.display(&name))));
             }
             (outer, target) = (above, name);
         }

@@ -374,12 +374,12 @@ mod tests {
         let owned = conditions(&failed, 1, &[], at(1));
         let lines = |list: &[Condition]| list.iter().map(line).collect::<Vec<_>>();
         let with = |report, previous: &[Condition], second| with_overwrite(report, 1, previous, at(second));
-        let told = with(Some(Ok("a -> b")), &owned, 2);
-        assert_eq!(told[..owned.len()], owned);
-        assert_eq!(lines(&told[owned.len()..]), ["ComponentReferenceOverwrite=True FoundOverwrite \"a -> b\" "]);
+        let message = with(Some(Ok("a -> b")), &owned, 2);
+        assert_eq!(message[..owned.len()], owned);
+        assert_eq!(lines(&message[owned.len()..]), ["ComponentReferenceOverwrite=True FoundOverwrite \"a -> b\" "]);
         // A job that ends keeps it, and the same again does not move its times.
-        let ended = conditions(&ConditionInput::Succeeded, 1, &told, at(3));
-        assert_eq!(ended.last(), told.last());
+        let ended = conditions(&ConditionInput::Succeeded, 1, &message, at(3));
+        assert_eq!(ended.last(), message.last());
         assert_eq!(with(Some(Ok("a -> b")), &ended, 4), ended);
         let not = with(Some(Err("no rule matches")), &ended, 5);
         let last = not.last().unwrap();
@@ -390,15 +390,15 @@ mod tests {
 
     #[test]
     fn a_message_of_more_than_8_kib_is_cut_at_a_character() {
-        let told = |message: String| {
+        let text = |message: String| {
             let failure = Failure::new("O", "R", message);
             let conditions = conditions(&ConditionInput::DeleteFailed { failure }, 1, &[], at(0));
             conditions.into_iter().map(|condition| condition.message).collect::<Vec<_>>()
         };
         let same = |message: String| vec![message; 3];
-        assert_eq!(told("a".repeat(8192)), same("a".repeat(8192)));
-        assert_eq!(told("a".repeat(8193)), same(format!("{} […]", "a".repeat(8192))));
+        assert_eq!(text("a".repeat(8192)), same("a".repeat(8192)));
+        assert_eq!(text("a".repeat(8193)), same(format!("{} […]", "a".repeat(8192))));
         let two_bytes_each = format!("a{}", "ä".repeat(4096));
-        assert_eq!(told(two_bytes_each), same(format!("a{} […]", "ä".repeat(4095))));
+        assert_eq!(text(two_bytes_each), same(format!("a{} […]", "ä".repeat(4095))));
     }
 }

@@ -48,7 +48,7 @@ pub fn limit(text: &str) -> Result<TimeLimit, InvalidDuration> {
 }
 
 /// A length of time as a person writes it.
-pub fn shown(limit: Duration) -> String {
+pub fn display(limit: Duration) -> String {
     match limit.as_secs() {
         0 => format!("{}ms", limit.as_millis()),
         seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),

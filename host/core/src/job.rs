@@ -84,8 +84,8 @@ pub fn work(situation: Situation<'_>) -> Work {
 /// What an interrupted job ends with where it has not begun with its subobjects (C-32).
 pub fn interrupted() -> Failure {
     const OPERATION: &str = "InterruptOperation";
-    let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
-    Failure::new(OPERATION, OPERATION, told)
+    let message = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+    Failure::new(OPERATION, OPERATION, message)
 }
 
 #[cfg(test)]
@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn c_32_who_is_interrupted_is_told_by_what() {
-        let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
-        assert_eq!(interrupted(), Failure::new("InterruptOperation", "InterruptOperation", told));
+        let message = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+        assert_eq!(interrupted(), Failure::new("InterruptOperation", "InterruptOperation", message));
     }
 
     #[test]

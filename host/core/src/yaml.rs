@@ -80,15 +80,15 @@ impl YamlError {
 pub fn snippet(text: &str, line: usize, column: usize) -> String {
     let first = line.saturating_sub(2).max(1);
     let width = (line + 2).to_string().len();
-    let mut shown = String::new();
+    let mut display = String::new();
     for (index, content) in text.lines().enumerate().skip(first - 1).take(line + 3 - first) {
         let number = index + 1;
-        shown.push_str(&format!("{number:>width$} | {content}\n"));
+        display.push_str(&format!("{number:>width$} | {content}\n"));
         if number == line {
-            shown.push_str(&format!("{:>width$} | {:>column$}\n", "", "^"));
+            display.push_str(&format!("{:>width$} | {:>column$}\n", "", "^"));
         }
     }
-    shown
+    display
 }
 
 /// One document of a stream.

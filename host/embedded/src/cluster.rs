@@ -82,7 +82,7 @@ impl EmbeddedCluster {
 
     /// Holds a write against the policies; answers their warnings.
     pub(crate) fn admit(&self, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
-        self.policies.judge(&self.store, attempt)
+        self.policies.classify(&self.store, attempt)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -91,7 +91,7 @@ impl Policies {
     }
 
     /// Refuses what a policy denies, and answers the warnings of the others.
-    pub(crate) fn judge(&self, store: &ObjectStore, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
+    pub(crate) fn classify(&self, store: &ObjectStore, attempt: &Attempt<'_>) -> Result<Vec<String>, Refusal> {
         let mut warnings = Vec::new();
         for bound in self.current(store).iter().filter(|bound| bound.selects(attempt)) {
             for objection in bound.objections(attempt) {
@@ -201,11 +201,12 @@ impl Validation {
         match self.expression.holds(scope) {
             Ok(true) => None,
             Ok(false) => {
-                let said = self.message_expression.as_ref().and_then(|message| message.text(scope).ok());
+                let report = self.message_expression.as_ref().and_then(|message| message.text(scope).ok());
                 // As in a cluster, a message of several lines is none.
-                let said =
-                    said.map(|said| said.trim().to_owned()).filter(|said| !said.is_empty() && !said.contains('\n'));
-                Some(said.unwrap_or_else(|| self.message.clone()))
+                let report = report
+                    .map(|report| report.trim().to_owned())
+                    .filter(|report| !report.is_empty() && !report.contains('\n'));
+                Some(report.unwrap_or_else(|| self.message.clone()))
             }
             Err(_) if lenient => None,
             Err(why) => Some(format!("expression '{}' resulted in error: {why}", self.expression.source())),

@@ -76,7 +76,7 @@ impl StatusCause {
     }
 
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, more: &str) -> Self {
-        let message = format!("Invalid value: {}: {more}", shown(value));
+        let message = format!("Invalid value: {}: {more}", display(value));
         Self { reason: "FieldValueInvalid", message, field: field.into() }
     }
 
@@ -97,7 +97,7 @@ impl StatusCause {
 }
 
 /// A value as the messages of the real server show it: scalars plain, structure by its type alone.
-fn shown(value: &Value) -> String {
+fn display(value: &Value) -> String {
     match value {
         Value::Object(_) => "\"object\"".to_owned(),
         Value::Array(_) => "\"array\"".to_owned(),

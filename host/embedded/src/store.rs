@@ -122,7 +122,7 @@ impl ObjectStore {
 
     /// The revision of the visible state.
     pub(crate) fn revision(&self) -> u64 {
-        self.state().shown()
+        self.state().display()
     }
 
     /// The visible form of an object.
@@ -151,7 +151,7 @@ impl ObjectStore {
         let entries = state.collection(collection).map(|collection| {
             collection.range(namespace, after).map(|(name, entry)| (name.clone(), Arc::clone(entry))).collect()
         });
-        ListPage { revision: state.shown(), entries: entries.unwrap_or_default() }
+        ListPage { revision: state.display(), entries: entries.unwrap_or_default() }
     }
 
     /// What lies in a namespace, on all collections.
@@ -177,8 +177,8 @@ impl ObjectStore {
         most: usize,
     ) -> Result<Vec<Arc<StoreChange>>, u64> {
         let mut state = self.state();
-        if revision > state.shown() {
-            return Err(state.shown());
+        if revision > state.display() {
+            return Err(state.display());
         }
         state.collection_mut(collection).changes_after(revision, most)
     }

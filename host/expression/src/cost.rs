@@ -306,8 +306,11 @@ mod tests {
             "imports.list.all(a, imports.list.all(b, [imports.text].all(x, true)))",
             "imports.list.map(x, string(1e308)).join('').replace('0', imports.list.map(x, string(1e308)).join('')) != ''",
         ] {
-            let told = holds(source).unwrap_err();
-            assert!(told.starts_with("it could cost ") && told.contains("1000000 are allowed"), "{source}: {told}");
+            let message = holds(source).unwrap_err();
+            assert!(
+                message.starts_with("it could cost ") && message.contains("1000000 are allowed"),
+                "{source}: {message}"
+            );
         }
     }
 }

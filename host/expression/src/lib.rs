@@ -293,8 +293,8 @@ mod tests {
             (format!("size([{}1]) == 301", "1,".repeat(300)), Ok(true)),
             (format!("{}a{}", "list.all(x, ".repeat(15), ")".repeat(15)), Ok(true)),
         ] {
-            let shown: String = source.chars().take(40).collect();
-            assert_eq!(on_a_worker(source), expected, "{shown}");
+            let text: String = source.chars().take(40).collect();
+            assert_eq!(on_a_worker(source), expected, "{text}");
         }
     }
 
@@ -324,8 +324,8 @@ mod tests {
             "1 / items.zero == 1",
             "items.password < 3",
         ] {
-            let told = Expression::compile(source).unwrap().holds_of(document.as_object().unwrap()).unwrap_err();
-            assert!(!told.contains("hunter2") && told.len() < 100, "{source}: {told}");
+            let message = Expression::compile(source).unwrap().holds_of(document.as_object().unwrap()).unwrap_err();
+            assert!(!message.contains("hunter2") && message.len() < 100, "{source}: {message}");
         }
     }
 

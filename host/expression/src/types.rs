@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn what_can_never_work_is_told() {
-        for (source, told) in [
+        for (source, message) in [
             ("inputs.zone == 'x'", "there is no inputs; known are: imports, objects"),
             ("imports.zoan == 'x'", "there is no zoan in imports; known are: enabled, free, replicas, zone, zones"),
             ("imports['zoan'] == 'x'", "there is no zoan in imports; known are: enabled, free, replicas, zone, zones"),
@@ -386,7 +386,7 @@ mod tests {
                 "imports is a variable already; give that of the comprehension another name",
             ),
         ] {
-            assert_eq!(check(source), Err(told.to_owned()), "{source}");
+            assert_eq!(check(source), Err(message.to_owned()), "{source}");
         }
         assert!(check("imports.(").unwrap_err().starts_with("compilation failed: "));
         assert_eq!(check(&"(".repeat(20_000)), Err("it has 20000 bytes, 16384 are allowed".to_owned()));
@@ -414,8 +414,8 @@ mod tests {
                 }
                 member => format!("(null).{member}(null, null, null, null)"),
             };
-            let told = Expression::compile(&call).unwrap().holds(&crate::ExpressionScope::new());
-            assert!(!told.clone().is_err_and(|told| told.contains("ndeclared")), "{call}: {told:?}");
+            let message = Expression::compile(&call).unwrap().holds(&crate::ExpressionScope::new());
+            assert!(!message.clone().is_err_and(|message| message.contains("ndeclared")), "{call}: {message:?}");
         }
     }
 }

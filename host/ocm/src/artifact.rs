@@ -124,14 +124,17 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_told() {
-        let told = |text: &str| ResourceKey::read(text).unwrap_err();
+        let message = |text: &str| ResourceKey::read(text).unwrap_err();
         let end = "; write what the template function getResourceKey gives";
-        assert_eq!(told("%"), format!("the resource key \"%\" cannot be used: it is no base64{end}"));
+        assert_eq!(message("%"), format!("the resource key \"%\" cannot be used: it is no base64{end}"));
         let of = |text: &str| BASE64.encode(text.as_bytes());
         let no_name = of("component: {name: a, version: '1'}\nresource: {}");
-        assert_eq!(told(&no_name), format!("the resource key {no_name:?} cannot be used: it names no resource{end}"));
+        assert_eq!(
+            message(&no_name),
+            format!("the resource key {no_name:?} cannot be used: it names no resource{end}")
+        );
         for text in [of("a: ["), of("resource: {name: a}"), BASE64.encode(b"\xff"), "A".repeat(LONGEST + 4)] {
-            assert!(told(&text).ends_with(end), "{text}");
+            assert!(message(&text).ends_with(end), "{text}");
         }
     }
 }

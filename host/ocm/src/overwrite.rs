@@ -69,23 +69,27 @@ impl Replaced {
         if !self.matched {
             return Err("component reference has not been overwritten".to_owned());
         }
-        let told = |what: &str, before: &str, after: &str| match before == after {
+        let message_of = |what: &str, before: &str, after: &str| match before == after {
             true => format!("{what} has not been overwritten"),
             false => format!("{before} -> {after}"),
         };
-        let shown = |context: &Option<Value>| context.as_ref().map(shown).unwrap_or_default();
+        let display = |context: &Option<Value>| context.as_ref().map(display).unwrap_or_default();
         let lines = [
             "Component reference has been overwritten:".to_owned(),
-            told("RepositoryContext", &shown(&original.repository_context), &shown(&self.reference.repository_context)),
-            told("ComponentName", &original.name, &self.reference.name),
-            told("Version", &original.version, &self.reference.version),
+            message_of(
+                "RepositoryContext",
+                &display(&original.repository_context),
+                &display(&self.reference.repository_context),
+            ),
+            message_of("ComponentName", &original.name, &self.reference.name),
+            message_of("Version", &original.version, &self.reference.version),
         ];
         Ok(lines.join("\n"))
     }
 }
 
 /// A registry by address and mapping; anything else as it is written.
-fn shown(context: &Value) -> String {
+fn display(context: &Value) -> String {
     match Repository::parse(context) {
         Ok(Repository::Oci { base_url, mapping: NameMapping::UrlPath }) => format!("{base_url} (urlPath)"),
         Ok(Repository::Oci { base_url, mapping: NameMapping::Sha256Digest }) => format!("{base_url} (sha256-digest)"),
@@ -133,7 +137,7 @@ mod tests {
     }
 
     /// What is told where one rule, for all references, gives this.
-    fn told(original: &VersionReference, substitution: Value) -> Result<String, String> {
+    fn message_of(original: &VersionReference, substitution: Value) -> Result<String, String> {
         let rule =
             Overwrite { source: OverwriteSide::default(), substitution: serde_json::from_value(substitution).unwrap() };
         replace(&[rule], original).report(original)
@@ -150,12 +154,12 @@ mod tests {
     #[test]
     fn a_report_tells_each_part_before_and_after() {
         let original = reference(Some(json!({ "type": "OCIRegistry", "baseUrl": "one.example" })));
-        let name = told(&original, json!({ "componentName": "example.com/b" }));
+        let name = message_of(&original, json!({ "componentName": "example.com/b" }));
         assert_eq!(name, lines(CONTEXT, "example.com/a -> example.com/b", VERSION));
-        let version = told(&original, json!({ "version": "2" }));
+        let version = message_of(&original, json!({ "version": "2" }));
         assert_eq!(version, lines(CONTEXT, NAME, "1 -> 2"));
         let other = json!({ "type": "OCIRegistry", "baseUrl": "two.example", "componentNameMapping": "sha256-digest" });
-        let context = told(&original, json!({ "repositoryContext": other }));
+        let context = message_of(&original, json!({ "repositoryContext": other }));
         let moved = "one.example (urlPath) -> two.example (sha256-digest)";
         assert_eq!(context, lines(moved, NAME, VERSION));
     }
@@ -164,14 +168,14 @@ mod tests {
     fn a_report_shows_what_is_no_registry_as_it_is_written() {
         let local = json!({ "type": "local", "filePath": "a" });
         let unknown = json!({ "type": "s3" });
-        let told = told(&reference(Some(local)), json!({ "repositoryContext": unknown }));
+        let message_of = message_of(&reference(Some(local)), json!({ "repositoryContext": unknown }));
         let moved = r#"{"filePath":"a","type":"local"} -> {"type":"s3"}"#;
-        assert_eq!(told, lines(moved, NAME, VERSION));
+        assert_eq!(message_of, lines(moved, NAME, VERSION));
     }
 
     #[test]
     fn a_report_of_a_rule_that_gives_what_was_there_tells_that_nothing_changed() {
-        let same = told(&reference(None), json!({ "version": "1" }));
+        let same = message_of(&reference(None), json!({ "version": "1" }));
         assert_eq!(same, lines(CONTEXT, NAME, VERSION));
     }
 

@@ -51,13 +51,13 @@ impl FromStr for ComponentReference {
     type Err = ComponentReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ComponentReferenceError> {
-        let shown = || text.chars().take(300).collect::<String>();
-        let form = || ComponentReferenceError::Form(shown());
+        let display = || text.chars().take(300).collect::<String>();
+        let form = || ComponentReferenceError::Form(display());
         let rest = text.trim().strip_prefix(SCHEME).ok_or_else(form)?;
-        let (place, digest) = rest.split_once('@').ok_or_else(|| ComponentReferenceError::NoDigest(shown()))?;
+        let (place, digest) = rest.split_once('@').ok_or_else(|| ComponentReferenceError::NoDigest(display()))?;
         let hex = digest.strip_prefix(DIGEST).unwrap_or_default();
         if hex.len() != 64 || !hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(ComponentReferenceError::Digest(shown()));
+            return Err(ComponentReferenceError::Digest(display()));
         }
         let (registry, path) = place.split_once('/').ok_or_else(form)?;
         let (repository, tag) = match path.split_once(':') {

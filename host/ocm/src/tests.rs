@@ -128,17 +128,17 @@ fn fields_of_descriptors_match_whatever_their_case() {
 
 #[test]
 fn what_is_no_descriptor_is_told_in_one_sentence() {
-    let told = |document: Value| Descriptor::parse(&document).unwrap_err().to_string();
+    let message = |document: Value| Descriptor::parse(&document).unwrap_err().to_string();
     let cases = [
-        told(json!({})),
-        told(json!({ "meta": { "schemaVersion": "v1" } })),
-        told(json!({ "meta": { "schemaVersion": "v2" }, "component": { "name": "c" } })),
-        told(json!({ "meta": { "schemaVersion": "v2" }, "component": { "resources": 3 } })),
-        told(json!({
+        message(json!({})),
+        message(json!({ "meta": { "schemaVersion": "v1" } })),
+        message(json!({ "meta": { "schemaVersion": "v2" }, "component": { "name": "c" } })),
+        message(json!({ "meta": { "schemaVersion": "v2" }, "component": { "resources": 3 } })),
+        message(json!({
             "apiVersion": "ocm.software/v3alpha1", "metadata": { "name": "c", "version": "1" },
             "spec": { "references": [{ "name": "r", "version": "1" }] },
         })),
-        told(json!("text")),
+        message(json!("text")),
     ];
     assert_eq!(
         cases,
@@ -210,7 +210,7 @@ fn references_to_resources_are_paths_or_yaml() {
 
 #[test]
 fn references_to_anything_else_are_refused() {
-    let told = |text: &str| ResourceReference::parse(text).unwrap_err().to_string();
+    let message = |text: &str| ResourceReference::parse(text).unwrap_err().to_string();
     let end = "write cd://resources/<name> or cd://componentReferences/<reference>/resources/<name>";
     let cases = [
         (
@@ -222,10 +222,10 @@ fn references_to_anything_else_are_refused() {
         ("cd://sources/r", format!("\"cd://sources/r\" has an unknown keyword \"sources\"; {end}")),
     ];
     for (text, expected) in cases {
-        assert_eq!(told(text), format!("the resource reference {expected}"));
+        assert_eq!(message(text), format!("the resource reference {expected}"));
     }
-    assert_eq!(told("resource: {arch: x}"), "the resource reference has no resource.name; set it");
-    assert_eq!(told(&format!("cd://{}", "x".repeat(2083))), told(&"cd://componentReferences/a/".repeat(100)));
+    assert_eq!(message("resource: {arch: x}"), "the resource reference has no resource.name; set it");
+    assert_eq!(message(&format!("cd://{}", "x".repeat(2083))), message(&"cd://componentReferences/a/".repeat(100)));
 }
 
 #[test]
@@ -250,13 +250,13 @@ fn repository_contexts_of_all_kinds_are_read() {
         Repository::ComponentArchive { path: "d".to_owned() }
     );
     assert_eq!(read(json!({ "type": "local", "filePath": "d" })).unwrap(), Repository::Local { path: "d".to_owned() });
-    let told = |context: Value| read(context).unwrap_err().to_string();
+    let message = |context: Value| read(context).unwrap_err().to_string();
     assert_eq!(
-        told(json!({ "type": "OCIRegistry" })),
+        message(json!({ "type": "OCIRegistry" })),
         "the repository context of type OCIRegistry has no baseUrl; set it"
     );
     assert_eq!(
-        told(json!({ "type": "s3" })),
+        message(json!({ "type": "s3" })),
         "the repository context has the type \"s3\"; known are OCIRegistry, CommonTransportFormat, ComponentArchive and local"
     );
 }

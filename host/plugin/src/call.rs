@@ -91,7 +91,7 @@ pub(crate) async fn run<A>(
     };
     let ended = match timeout(Duration::from_millis(budget.wall_milliseconds), answer).await {
         Ok(Ok(answer)) => return Ok(answer),
-        Ok(Err(error)) => judge(&error, budget, &transcript),
+        Ok(Err(error)) => classify(&error, budget, &transcript),
         Err(_elapsed) => Error::limit(BudgetLimit::Wall, budget),
     };
     Err(ended.after(locked(&transcript).last_logged()))
@@ -118,7 +118,7 @@ fn store(sandbox: &Sandbox, guest: Guest, budget: &Budget) -> Store<Guest> {
 }
 
 /// What an error of the engine says about the call.
-fn judge(error: &wasmtime::Error, budget: &Budget, transcript: &Mutex<Transcript>) -> Error {
+fn classify(error: &wasmtime::Error, budget: &Budget, transcript: &Mutex<Transcript>) -> Error {
     let wrote = || locked(transcript).last_words();
     if let Some(stop) = error.downcast_ref::<CallStop>() {
         return stop.error(budget);

@@ -84,7 +84,7 @@ pub(crate) async fn compile(command: &CompileCommand, bytes: &[u8]) -> Result<Ve
     if status.success() {
         return Ok(code);
     }
-    Err(judge(status, &String::from_utf8_lossy(&words)))
+    Err(classify(status, &String::from_utf8_lossy(&words)))
 }
 
 async fn all_of(stream: Option<impl AsyncRead + Unpin>, most: u64) -> io::Result<Vec<u8>> {
@@ -99,7 +99,7 @@ async fn all_of(stream: Option<impl AsyncRead + Unpin>, most: u64) -> io::Result
 }
 
 /// Why the compiler ended without a result.
-fn judge(status: ExitStatus, words: &str) -> Error {
+fn classify(status: ExitStatus, words: &str) -> Error {
     const SIGXCPU: i32 = 24;
     const SIGKILL: i32 = 9;
     let words = escaped(words.trim(), MOST_WORDS as usize);

@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The call met one of its limits.
-    #[error("the call was stopped: it needs more than {allowed} {unit}; raise `limits.{limit}` of its registration if that is meant to be{}", said("had last logged", .logged), unit = limit.unit())]
+    #[error("the call was stopped: it needs more than {allowed} {unit}; raise `limits.{limit}` of its registration if that is meant to be{}", report("had last logged", .logged), unit = limit.unit())]
     Limit {
         /// Which.
         limit: BudgetLimit,
@@ -30,7 +30,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The component trapped.
-    #[error("the component crashed: {reason}{}{}", said("wrote", .wrote), said("had last logged", .logged))]
+    #[error("the component crashed: {reason}{}{}", report("wrote", .wrote), report("had last logged", .logged))]
     Trap {
         /// The trap, such as `wasm trap: integer divide by zero`.
         reason: String,
@@ -40,7 +40,7 @@ pub enum Error {
         logged: Option<String>,
     },
     /// The component called itself too deep.
-    #[error("the component crashed: its calls are nested deeper than the stack of 2 MiB{}{}", said("wrote", .wrote), said("had last logged", .logged))]
+    #[error("the component crashed: its calls are nested deeper than the stack of 2 MiB{}{}", report("wrote", .wrote), report("had last logged", .logged))]
     StackOverflow {
         /// The end of what it wrote to its standard error; escaped.
         wrote: Option<String>,
@@ -48,7 +48,7 @@ pub enum Error {
         logged: Option<String>,
     },
     /// The component ended itself instead of answering.
-    #[error("the component ended itself with status {status} instead of answering{}{}", said("wrote", .wrote), said("had last logged", .logged))]
+    #[error("the component ended itself with status {status} instead of answering{}{}", report("wrote", .wrote), report("had last logged", .logged))]
     Exit {
         /// The exit status.
         status: i32,
@@ -178,7 +178,7 @@ pub struct CacheError {
 }
 
 /// What it said before its end, and how.
-fn said(how: &str, text: &Option<String>) -> String {
+fn report(how: &str, text: &Option<String>) -> String {
     text.as_ref().map(|text| format!("; it {how}: {text}")).unwrap_or_default()
 }
 

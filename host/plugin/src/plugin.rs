@@ -180,7 +180,7 @@ impl Plugin {
             }
             // Whatever came of it, a later call is told something else.
             (Ok(Ok(_)) | Err(_), Some(why)) => Ok(Err(RenderFailure {
-                message: words.told(why, why.len()),
+                message: words.message_of(why, why.len()),
                 file: request.file.clone(),
                 line: None,
                 column: None,
@@ -274,9 +274,9 @@ impl Plugin {
     fn fault(&self, error: &Error) -> Fault {
         let mut fault = error.fault(&self.identity);
         if let (ComponentOrigin::Blueprint, Error::Limit { .. }) = (self.origin, error)
-            && let Fault::Invalid(told) | Fault::Later(told) | Fault::Denied(told) = &mut fault
+            && let Fault::Invalid(text) | Fault::Later(text) | Fault::Denied(text) = &mut fault
         {
-            told.message.push_str("; components of blueprints are registered as the template type Wasm");
+            text.message.push_str("; components of blueprints are registered as the template type Wasm");
         }
         fault
     }

@@ -86,7 +86,7 @@ impl Transcript {
     }
 
     /// A text of the guest without secrets and control characters, at most `most` bytes long; lines stay lines.
-    pub(crate) fn told(&self, text: &str, most: usize) -> String {
+    pub(crate) fn message_of(&self, text: &str, most: usize) -> String {
         let clear = self.without_secrets(text).replace("\r\n", "\n");
         escaped_but(&clear, most, |character| matches!(character, '\n' | '\t'))
     }
@@ -257,7 +257,7 @@ mod tests {
             "expires": 3600,
         }));
         assert_eq!(
-            some.told(&format!("{token}.signature and \"{token}\" of users:"), 100),
+            some.message_of(&format!("{token}.signature and \"{token}\" of users:"), 100),
             "[...] and \"[...]\" of users:"
         );
         some.write(Channel::Err, format!("panicked at {token}\n").as_bytes()).unwrap();
@@ -269,9 +269,9 @@ mod tests {
     #[test]
     fn a_text_keeps_its_lines_and_nothing_else_that_moves_a_cursor() {
         let some = transcript(1, 1);
-        assert_eq!(some.told("a\tb\r\n  c\r\x1b[2J\r\n", 100), "a\tb\n  c\\r\\u{1b}[2J\n");
-        assert_eq!(some.told(&"x\n".repeat(9), 5), "x\nx\nx…");
-        assert_eq!(some.told(&"x".repeat(9), 5), "xxxxx…");
+        assert_eq!(some.message_of("a\tb\r\n  c\r\x1b[2J\r\n", 100), "a\tb\n  c\\r\\u{1b}[2J\n");
+        assert_eq!(some.message_of(&"x\n".repeat(9), 5), "x\nx\nx…");
+        assert_eq!(some.message_of(&"x".repeat(9), 5), "xxxxx…");
     }
 
     #[test]

@@ -144,8 +144,8 @@ fn check_rule(rule: &ReadinessRule, name: &str) -> Result<(), Fault> {
     match rule {
         ReadinessRule::Usual => Ok(()),
         ReadinessRule::Requirements(requirements) => requirements.iter().try_for_each(|requirement| {
-            let told = |error| invalid(format!("readiness check {name}: {error}"));
-            Demand::read(requirement).map(drop).map_err(told)
+            let message = |error| invalid(format!("readiness check {name}: {error}"));
+            Demand::read(requirement).map(drop).map_err(message)
         }),
         ReadinessRule::Expression(_) => Err(invalid(format!(
             "readiness check {name} is a CEL expression, which this version does not evaluate; write it as requirements"

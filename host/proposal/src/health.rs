@@ -242,7 +242,7 @@ impl<'a> Demand<'a> {
     ///
     /// # Errors
     /// [`Unready`] names path and operator, never a value of the object.
-    pub fn judge(&self, object: &Value) -> Result<(), Unready> {
+    pub fn classify(&self, object: &Value) -> Result<(), Unready> {
         let found = self.path.all(object);
         let listed = |value: &Value| self.requirement.values.iter().any(|wanted| same(wanted, value));
         let satisfied = match self.operator {
@@ -395,45 +395,45 @@ mod tests {
     }
 
     #[track_caller]
-    fn judge(path: &str, operator: &str, values: &[Value], expected: bool) {
+    fn classify(path: &str, operator: &str, values: &[Value], expected: bool) {
         let object = json!({"a": 1, "o": {"x": [1, 2]}, "list": [{"v": "p"}, {"v": "q"}]});
         let requirement = Requirement { path: path.into(), operator: operator.into(), values: values.to_vec() };
-        let judged = Demand::read(&requirement).unwrap().judge(&object);
-        assert_eq!(judged.is_ok(), expected, "{path} {operator} {values:?}: {judged:?}");
+        let classified = Demand::read(&requirement).unwrap().classify(&object);
+        assert_eq!(classified.is_ok(), expected, "{path} {operator} {values:?}: {classified:?}");
     }
 
     #[test]
     fn a_missing_field_satisfies_nothing_but_its_absence() {
-        judge(".absent", "!", &[], true);
-        judge(".absent", "exists", &[], false);
-        judge(".absent", "==", &[json!(1)], false);
-        judge(".absent", "!=", &[json!(1)], false);
-        judge(".absent", "notin", &[json!(1)], false);
-        judge(".a", "!", &[], false);
-        judge(".a", "exists", &[], true);
+        classify(".absent", "!", &[], true);
+        classify(".absent", "exists", &[], false);
+        classify(".absent", "==", &[json!(1)], false);
+        classify(".absent", "!=", &[json!(1)], false);
+        classify(".absent", "notin", &[json!(1)], false);
+        classify(".a", "!", &[], false);
+        classify(".a", "exists", &[], true);
     }
 
     #[test]
     fn all_matches_must_satisfy() {
-        judge(".list[*].v", "in", &[json!("p"), json!("q")], true);
-        judge(".list[*].v", "in", &[json!("p")], false);
-        judge(".list[*].v", "notin", &[json!("p")], false);
-        judge(".list[*].v", "notin", &[json!("r")], true);
+        classify(".list[*].v", "in", &[json!("p"), json!("q")], true);
+        classify(".list[*].v", "in", &[json!("p")], false);
+        classify(".list[*].v", "notin", &[json!("p")], false);
+        classify(".list[*].v", "notin", &[json!("r")], true);
     }
 
     #[test]
     fn values_are_compared_as_generic_json() {
-        judge(".a", "=", &[json!(1.0)], true);
-        judge(".o", "==", &[json!({"x": [1.0, 2]})], true);
-        judge(".o", "!=", &[json!({"x": [2, 1]})], true);
-        judge(".a", "==", &[json!("1")], false);
+        classify(".a", "=", &[json!(1.0)], true);
+        classify(".o", "==", &[json!({"x": [1.0, 2]})], true);
+        classify(".o", "!=", &[json!({"x": [2, 1]})], true);
+        classify(".a", "==", &[json!("1")], false);
     }
 
     #[test]
     fn what_does_not_hold_is_named_without_the_live_value() {
         let requirement = Requirement { path: ".a".into(), operator: "==".into(), values: vec![json!("x")] };
-        let judged = Demand::read(&requirement).unwrap().judge(&json!({"a": "secret"}));
-        assert_eq!(judged, Err(Unready(".a == \"x\" does not hold".into())));
+        let classified = Demand::read(&requirement).unwrap().classify(&json!({"a": "secret"}));
+        assert_eq!(classified, Err(Unready(".a == \"x\" does not hold".into())));
     }
 
     #[test]

@@ -174,7 +174,7 @@ pub fn timed_out(limit: Duration, halt: &Halt) -> Failure {
             (format!("the last problem was: {}", failure.message), failure.codes.clone())
         }
     };
-    let limit = duration::shown(limit);
+    let limit = duration::display(limit);
     let message = format!("the item did not finish within its timeout of {limit}; {last}");
     let mut failure = Failure::new("Progressing", "ProgressingTimeout", message).with_code(Code::Timeout);
     failure.codes.extend(codes);
@@ -299,13 +299,13 @@ mod tests {
         let limit = Duration::from_secs(60);
         let failure = timed_out(limit, &Halt::wait("Job", "a/x", Until::Finished));
         let overdue = begun.timed_out(&waiting, &failure, at(100), limit).unwrap();
-        let told = StageFailure {
+        let text = StageFailure {
             stage: "s".into(),
             key: None,
             problem: Problem { code: Code::Timeout, message: failure.message.clone(), at: None },
         };
         let expected = Progress {
-            step: ExecutionStep::Recovering(told),
+            step: ExecutionStep::Recovering(text),
             since: at(100),
             recovers_until: Some(at(160)),
             ..begun.clone()

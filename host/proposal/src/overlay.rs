@@ -7,7 +7,7 @@ use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
 
 use crate::health::same;
-pub use difference::{Difference, difference, shown};
+pub use difference::{Difference, difference, display};
 pub use three_way::three_way;
 
 mod difference;

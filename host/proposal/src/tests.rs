@@ -62,9 +62,9 @@ fn clusters_are_named_in_messages_and_on_the_wire() {
     check(ClusterRef::Target, json!("target"));
     check(ClusterRef::Host, json!("host"));
     check(ClusterRef::Named("n".into()), json!({"named": "n"}));
-    let shown: Vec<String> =
+    let text: Vec<String> =
         [ClusterRef::Target, ClusterRef::Host, ClusterRef::Named("n".into())].iter().map(ToString::to_string).collect();
-    assert_eq!(shown, ["the target cluster", "the host cluster", "the cluster of target n"]);
+    assert_eq!(text, ["the target cluster", "the host cluster", "the cluster of target n"]);
 }
 
 #[test]

@@ -156,7 +156,7 @@ async fn call<C: Controller>(
     };
     let ended = AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await;
     let ended =
-        ended.map_err(|panic| Panicked { controller: C::NAME, key: key.clone(), message: said(panic.as_ref()) });
+        ended.map_err(|panic| Panicked { controller: C::NAME, key: key.clone(), message: report(panic.as_ref()) });
     span.in_scope(|| log(&ended));
     (key, ended)
 }
@@ -178,7 +178,7 @@ fn log(ended: &Result<Result<NextCall, Halt>, Panicked>) {
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn report(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
@@ -199,7 +199,7 @@ fn settle(
 ) {
     // A task that is cancelled belongs to a runtime that is shutting down; panics are caught within the task.
     let Ok((key, result)) = ended else { return };
-    let (how, again) = match judge(result) {
+    let (how, again) = match classify(result) {
         (how, Again::After(again)) => {
             failures.remove(&key);
             stale_watch.release(&key);
@@ -232,7 +232,7 @@ enum Again {
     Backoff,
 }
 
-fn judge(result: Result<Result<NextCall, Halt>, Panicked>) -> (Ended, Again) {
+fn classify(result: Result<Result<NextCall, Halt>, Panicked>) -> (Ended, Again) {
     match result {
         Ok(Ok(NextCall::Settled)) => (Ended::Settled, Again::After(None)),
         Ok(Ok(NextCall::Again)) => (Ended::Settled, Again::After(Some(Duration::ZERO))),

@@ -175,16 +175,16 @@ impl<K: Watched> Store<K> {
     }
 
     /// Takes in an event of the watch, decoding it only if it is news. `Err` is the object's own fault.
-    pub(crate) fn hear(&self, told: &WatchedObject<K>) -> Result<(), serde_json::Error> {
-        let key = Key::of_meta(&told.meta);
+    pub(crate) fn hear(&self, message: &WatchedObject<K>) -> Result<(), serde_json::Error> {
+        let key = Key::of_meta(&message.meta);
         {
             let mut known = self.write();
             known.mark_listed(&key);
-            if !known.is_news(&key, &told.meta) {
+            if !known.is_news(&key, &message.meta) {
                 return Ok(());
             }
         }
-        let mut object = told.decode()?;
+        let mut object = message.decode()?;
         strip(&mut object);
         let outcome = self.write().upsert(object);
         self.settle(outcome);

@@ -71,9 +71,9 @@ enum WatchProgress {
 fn follow<K: Watched>(store: &Store<K>, namespace: Option<&str>, event: Event<WatchedObject<K>>) -> WatchProgress {
     match event {
         Event::Init => store.begin_list(namespace),
-        Event::InitApply(told) | Event::Apply(told) => {
-            if let Err(error) = store.hear(&told) {
-                let key = Key::of_meta(&told.meta);
+        Event::InitApply(message) | Event::Apply(message) => {
+            if let Err(error) = store.hear(&message) {
+                let key = Key::of_meta(&message.meta);
                 tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object does not decode and is ignored");
             }
         }
@@ -81,7 +81,7 @@ fn follow<K: Watched>(store: &Store<K>, namespace: Option<&str>, event: Event<Wa
             store.end_list(namespace);
             return WatchProgress::Listed;
         }
-        Event::Delete(told) => store.forget_meta(&told.meta),
+        Event::Delete(message) => store.forget_meta(&message.meta),
     }
     WatchProgress::Following
 }

@@ -141,7 +141,7 @@ impl<K: Watched> Writer<K> {
 
     /// Judges an error and brings the store up to date where the error says that it is not.
     async fn refused(&self, object: &K, error: kube::Error) -> WriteError {
-        let error = WriteError::judge(describe(object), error);
+        let error = WriteError::classify(describe(object), error);
         match &error {
             WriteError::Conflict { .. } | WriteError::AlreadyExists { .. } => {
                 match self.api(object).get_opt(&Key::of(object).name).await {
@@ -153,7 +153,7 @@ impl<K: Watched> Writer<K> {
                         self.store.forget(object);
                         error
                     }
-                    Err(unread) => WriteError::judge(describe(object), unread),
+                    Err(unread) => WriteError::classify(describe(object), unread),
                 }
             }
             WriteError::NotFound { .. } => {

@@ -56,8 +56,10 @@ struct Access {
 impl ResourceAccess {
     /// The content of a resource, or the manifest of the artifact that it is.
     pub(crate) async fn fetch(&self, node: &GraphNode, resource: &Resource) -> Result<Fetched, Fault> {
-        let fetched =
-            self.fetch_unchecked(node, resource).await.map_err(|fault| crate::within(fault, &shown(node, resource)))?;
+        let fetched = self
+            .fetch_unchecked(node, resource)
+            .await
+            .map_err(|fault| crate::within(fault, &display(node, resource)))?;
         match &fetched {
             Fetched::Blob(content) => check_blob(node, resource, content)?,
             Fetched::Artifact { manifest, .. } => check_manifest(node, resource, &manifest.artifact)?,
@@ -163,7 +165,7 @@ impl ResourceAccess {
 }
 
 /// A resource, for messages.
-pub(crate) fn shown(node: &GraphNode, resource: &Resource) -> String {
+pub(crate) fn display(node: &GraphNode, resource: &Resource) -> String {
     format!("resource {} of {}", resource.element.name, node.descriptor)
 }
 
@@ -196,7 +198,7 @@ fn check_blob(node: &GraphNode, resource: &Resource, content: &ResourceContent) 
         }
         ("ociArtifactDigest/v1", Some(_)) if image::is_archive(&content.media_type) => {
             let main = image::main_digest(&content.bytes).map_err(|why| {
-                Fault::invalid(Code::ConfigurationProblem, format!("{}: {why}", shown(node, resource)))
+                Fault::invalid(Code::ConfigurationProblem, format!("{}: {why}", display(node, resource)))
             })?;
             compare(node, resource, main.hex(), &digest.value)
         }
@@ -221,7 +223,7 @@ fn compare(node: &GraphNode, resource: &Resource, found: &str, expected: &str) -
     let message = format!(
         "{} has another content than its component says: its digest is {found}, the component descriptor says {expected}; \
          push the component again",
-        shown(node, resource)
+        display(node, resource)
     );
     Err(Fault::invalid(Code::ConfigurationProblem, message))
 }

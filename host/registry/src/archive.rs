@@ -78,7 +78,7 @@ pub fn files(bytes: &[u8], limits: ArchiveLimits) -> Result<Vec<(String, Vec<u8>
     let mut files = Vec::new();
     walk(bytes, limits, &mut |name, size, content| {
         let mut bytes = Vec::new();
-        content.read_to_end(&mut bytes).map_err(|error| told(error, limits))?;
+        content.read_to_end(&mut bytes).map_err(|error| message_of(error, limits))?;
         if bytes.len() as u64 != size {
             return Err(cut_off());
         }
@@ -113,8 +113,8 @@ pub fn walk(mut source: impl Read, limits: ArchiveLimits, visit: &mut Visit<'_>)
 fn entries(source: impl Read, limits: ArchiveLimits, visit: &mut Visit<'_>) -> Result<(), ArchiveError> {
     let mut archive = tar::Archive::new(source);
     let (mut count, mut files) = (0, 0);
-    for entry in archive.entries().map_err(|error| told(error, limits))? {
-        let mut entry = entry.map_err(|error| told(error, limits))?;
+    for entry in archive.entries().map_err(|error| message_of(error, limits))? {
+        let mut entry = entry.map_err(|error| message_of(error, limits))?;
         count += 1;
         if count > limits.entries {
             return Err(ArchiveError::Limit { limit: format!("{} entries", limits.entries) });
@@ -144,7 +144,7 @@ fn entries(source: impl Read, limits: ArchiveLimits, visit: &mut Visit<'_>) -> R
         return Err(ArchiveError::Empty);
     }
     // The check sum of a compressed archive stands at its end.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| told(error, limits))?;
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| message_of(error, limits))?;
     Ok(())
 }
 
@@ -163,8 +163,8 @@ const LONGEST_NAME: usize = 1024;
 
 /// The name without `.`; what leads out of the archive is refused.
 fn name(bytes: &[u8]) -> Result<String, ArchiveError> {
-    let shown = || String::from_utf8_lossy(bytes.get(..bytes.len().min(200)).unwrap_or_default()).into_owned();
-    let bad = |fault| Err(ArchiveError::Name { name: shown(), fault });
+    let display = || String::from_utf8_lossy(bytes.get(..bytes.len().min(200)).unwrap_or_default()).into_owned();
+    let bad = |fault| Err(ArchiveError::Name { name: display(), fault });
     let Ok(text) = std::str::from_utf8(bytes) else { return bad("is no UTF-8") };
     if text.len() > LONGEST_NAME {
         return bad("has a name of more than 1024 bytes");
@@ -189,7 +189,7 @@ fn cut_off() -> ArchiveError {
 }
 
 /// An error of reading: one of ours, or a broken archive.
-fn told(error: io::Error, limits: ArchiveLimits) -> ArchiveError {
+fn message_of(error: io::Error, limits: ArchiveLimits) -> ArchiveError {
     match error.get_ref().and_then(|error| error.downcast_ref::<Exceeded>()) {
         Some(Exceeded::Total) => ArchiveError::Limit { limit: format!("{} bytes, unpacked", limits.total) },
         Some(Exceeded::Ratio) => ArchiveError::Limit { limit: format!("{} times its compressed size", limits.ratio) },

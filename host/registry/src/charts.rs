@@ -45,9 +45,9 @@ pub(crate) fn find(index: &Value, chart: &str, version: &str) -> Result<ChartLoc
         let digest = digest.map_err(|error| format!("has an unusable digest for {chart}:{version}: {error}"))?;
         return Ok(ChartLocation { url, digest });
     }
-    let shown = known.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let text = known.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
     Err(format!(
-        "has no version {version} of the chart {chart}; it has {shown}{}",
+        "has no version {version} of the chart {chart}; it has {text}{}",
         if known.len() > 5 { ", …" } else { "" }
     ))
 }
@@ -80,11 +80,11 @@ entries:
         );
         let elsewhere = ChartLocation { url: "https://elsewhere.example/shop.tgz".to_owned(), digest: None };
         assert_eq!(found("shop", "1.0.0"), Ok(elsewhere));
-        let told = |chart, version| found(chart, version).unwrap_err();
-        assert_eq!(told("other", "1"), "has no chart other; check its name");
-        assert_eq!(told("shop", "2"), "has no version 2 of the chart shop; it has 1.1.0, 1.0.0, 0.9.0, 0.8.0");
-        assert_eq!(told("shop", "0.9.0"), "has no address for shop:0.9.0");
-        assert!(told("shop", "0.8.0").starts_with("has an unusable digest for shop:0.8.0: "));
+        let message = |chart, version| found(chart, version).unwrap_err();
+        assert_eq!(message("other", "1"), "has no chart other; check its name");
+        assert_eq!(message("shop", "2"), "has no version 2 of the chart shop; it has 1.1.0, 1.0.0, 0.9.0, 0.8.0");
+        assert_eq!(message("shop", "0.9.0"), "has no address for shop:0.9.0");
+        assert!(message("shop", "0.8.0").starts_with("has an unusable digest for shop:0.8.0: "));
         assert_eq!(read(b"\xff"), Err("is no UTF-8".to_owned()));
         assert!(read(b"a: [").unwrap_err().starts_with("is no YAML: line 1"));
     }

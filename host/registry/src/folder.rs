@@ -47,7 +47,7 @@ impl VersionSource for Local {
 /// The component version of one file, where it is the one wanted.
 fn one(store: &BlobStore, file: &str, text: Vec<u8>, name: &str, version: &str) -> Result<Option<FoundVersion>, Fault> {
     let text = String::from_utf8(text).map_err(|_| store.fault(&format!("its file {file} is no UTF-8")))?;
-    let descriptor = source::parse(&text, &format!("{}/{file}", store.shown()))?;
+    let descriptor = source::parse(&text, &format!("{}/{file}", store.display()))?;
     let found =
         || FoundVersion { descriptor: Arc::new(descriptor.clone()), blobs: Arc::new(FolderBlobs(store.clone())) };
     Ok((descriptor.name == name && descriptor.version == version).then(found))
@@ -61,9 +61,9 @@ async fn blocking(
     search: impl FnOnce(&BlobStore, &str, &str) -> Result<Option<FoundVersion>, Fault> + Send + 'static,
 ) -> Result<Option<FoundVersion>, Fault> {
     let (name, version) = (name.to_owned(), version.to_owned());
-    let shown = store.shown();
+    let text = store.display();
     let searched = tokio::task::spawn_blocking(move || search(&store, &name, &version)).await;
-    searched.map_err(|error| crate::interrupted(&shown, &error))?
+    searched.map_err(|error| crate::interrupted(&text, &error))?
 }
 
 /// Blobs by file name, below `blobs`.
@@ -77,15 +77,15 @@ impl Blobs for FolderBlobs {
                 // Tools write the colon of a digest as a dot.
                 for name in [reference.clone(), reference.replacen(':', ".", 1)] {
                     let Some(bytes) = store.read(&format!("blobs/{name}"), MOST_OF_A_BLOB)? else { continue };
-                    let told: Option<ContentDigest> = reference.replacen("sha256.", "sha256:", 1).parse().ok();
-                    if told.is_some_and(|digest| ContentDigest::of(digest.algorithm(), &bytes) != digest) {
+                    let message: Option<ContentDigest> = reference.replacen("sha256.", "sha256:", 1).parse().ok();
+                    if message.is_some_and(|digest| ContentDigest::of(digest.algorithm(), &bytes) != digest) {
                         return Err(store.fault(&format!("its blob {reference} has another content")));
                     }
                     return Ok(Bytes::from(bytes));
                 }
                 Err(store.fault(&format!("it has no blob {reference:?}")))
             });
-            read.await.map_err(|error| crate::interrupted(&self.0.shown(), &error))?
+            read.await.map_err(|error| crate::interrupted(&self.0.display(), &error))?
         })
     }
 

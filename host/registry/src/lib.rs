@@ -35,11 +35,11 @@ pub use self::{
 
 /// The same fault, with what it happened to before it.
 fn within(fault: Fault, place: &str) -> Fault {
-    let told = |problem: Problem| Problem { message: format!("{place}: {}", problem.message), ..problem };
+    let text = |problem: Problem| Problem { message: format!("{place}: {}", problem.message), ..problem };
     match fault {
-        Fault::Invalid(problem) => Fault::Invalid(told(problem)),
-        Fault::Later(problem) => Fault::Later(told(problem)),
-        Fault::Denied(problem) => Fault::Denied(told(problem)),
+        Fault::Invalid(problem) => Fault::Invalid(text(problem)),
+        Fault::Later(problem) => Fault::Later(text(problem)),
+        Fault::Denied(problem) => Fault::Denied(text(problem)),
     }
 }
 

@@ -33,8 +33,8 @@ const MOST_OF_AN_INDEX: u64 = 64 << 20;
 const INDEX_COUNTS: Duration = Duration::from_secs(5 * 60);
 
 /// The error of what an index says.
-fn told(index: &FileRequest, why: &str) -> Fault {
-    Fault::invalid(Code::ConfigurationProblem, format!("the index {} {why}", index.shown()))
+fn message_of(index: &FileRequest, why: &str) -> Fault {
+    Fault::invalid(Code::ConfigurationProblem, format!("the index {} {why}", index.display()))
 }
 
 /// All registries.
@@ -117,11 +117,11 @@ impl Registries {
         let read = || async {
             let got = self.client.file(&index.clone().at_most(MOST_OF_AN_INDEX), keyring).await?;
             let read = tokio::task::spawn_blocking(move || charts::read(&got.bytes)).await;
-            let read = read.map_err(|error| crate::interrupted(&index.shown(), &error))?;
-            read.map(Arc::new).map_err(|why| told(index, &why))
+            let read = read.map_err(|error| crate::interrupted(&index.display(), &error))?;
+            read.map(Arc::new).map_err(|why| message_of(index, &why))
         };
         let found = self.indexes.join((index.identity(), asker), read).await?;
-        let place = charts::find(&found, chart, version).map_err(|why| told(index, &why))?;
+        let place = charts::find(&found, chart, version).map_err(|why| message_of(index, &why))?;
         self.charts.put(key, (Instant::now(), place.clone()));
         Ok(place)
     }

@@ -112,8 +112,8 @@ impl Repositories {
                 original.repository_context =
                     original.repository_context.or_else(|| request.repository_context.clone());
                 let replaced = replace(&request.overwrites, &original);
-                let shown = replaced.matched.then(|| replaced.reference.clone());
-                (search, replaced.reference, shown)
+                let text = replaced.matched.then(|| replaced.reference.clone());
+                (search, replaced.reference, text)
             }
             ComponentSource::Inline(document) => {
                 let descriptor = Descriptor::parse(document)

@@ -62,12 +62,12 @@ mod tests {
         assert_eq!(roots.find(real.join("shop").to_str().unwrap()).unwrap(), real.join("shop"));
         let secret = outside.path().join("secret");
         for path in ["../secret", "link/secret", "/etc/passwd", secret.to_str().unwrap(), "missing"] {
-            let told = roots.find(path).unwrap_err().to_string();
+            let message = roots.find(path).unwrap_err().to_string();
             let expected = format!(
                 "the repository context names the path {path:?}, which is not in the folder of components {}",
                 real.display()
             );
-            assert_eq!(told, expected);
+            assert_eq!(message, expected);
         }
         assert_eq!(
             Roots::default().find("shop").unwrap_err().to_string(),

@@ -146,14 +146,14 @@ impl SharedRepositories {
     /// A transport archive, read again where it has changed.
     fn archive(&self, store: BlobStore) -> Result<TransportArchive, Fault> {
         let stamp = store.stamp(TransportArchive::INDEX)?;
-        if let Some((known, archive)) = self.archives.get(&store.shown())
+        if let Some((known, archive)) = self.archives.get(&store.display())
             && known == stamp
         {
             return Ok(archive);
         }
-        let shown = store.shown();
+        let text = store.display();
         let archive = TransportArchive::open(store, Arc::clone(&self.cache))?;
-        self.archives.put(shown, (stamp, archive.clone()));
+        self.archives.put(text, (stamp, archive.clone()));
         Ok(archive)
     }
 }

@@ -38,7 +38,7 @@ impl BlobStore {
     }
 
     /// The path, for messages.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn display(&self) -> String {
         self.path.display().to_string()
     }
 
@@ -113,7 +113,7 @@ impl BlobStore {
     /// A fault that names the archive.
     pub(crate) fn fault(&self, why: &str) -> Fault {
         let what = if self.is_folder { "folder" } else { "archive" };
-        Fault::invalid(Code::ConfigurationProblem, format!("the {what} {}: {why}", self.shown()))
+        Fault::invalid(Code::ConfigurationProblem, format!("the {what} {}: {why}", self.display()))
     }
 }
 

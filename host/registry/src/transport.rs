@@ -75,13 +75,13 @@ impl TransportContent {
         let fetch = || {
             let (content, digest) = (Arc::clone(self), digest.clone());
             async move {
-                let shown = content.store.shown();
+                let text = content.store.display();
                 let read = tokio::task::spawn_blocking(move || {
                     let name = format!("blobs/{}", digest.to_string().replacen(':', ".", 1));
                     let found = content.store.read(&name, most)?;
                     found.ok_or_else(|| content.store.fault(&format!("it has no blob {digest}")))
                 });
-                read.await.map_err(|error| crate::interrupted(&shown, &error))?
+                read.await.map_err(|error| crate::interrupted(&text, &error))?
             }
         };
         if self.store.is_folder() {
@@ -92,7 +92,7 @@ impl TransportContent {
             return Ok(Bytes::from(bytes));
         }
         // Whoever may name the archive may read all of it.
-        let place = self.store.shown();
+        let place = self.store.display();
         self.cache.blob(&Blob { place: &place, digest, asker: &ContentDigest::of(Algorithm::Sha256, b"") }, fetch).await
     }
 
@@ -130,7 +130,7 @@ impl VersionSource for TransportArchive {
             let layer = DescriptorLayer::of_descriptor(&manifest, &config).map_err(unusable)?;
             let bytes = content.blob(&layer.blob.digest, MOST_OF_A_DESCRIPTOR).await?;
             let text = layer.text(bytes.to_vec()).map_err(unusable)?;
-            let descriptor = source::read(&text, name, version, &content.store.shown())?;
+            let descriptor = source::read(&text, name, version, &content.store.display())?;
             Ok(Some(FoundVersion { descriptor, blobs: Arc::new(LocalBlobs { content: Arc::clone(content) }) }))
         })
     }

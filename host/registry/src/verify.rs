@@ -13,7 +13,7 @@ use orangery_core::{
 use orangery_ocm::{Descriptor, Digest, Normalisation, Resource, Signature, Verification};
 
 use crate::{
-    access::{ResourceAccess, algorithm, is_told_by_access, shown},
+    access::{ResourceAccess, algorithm, display, is_told_by_access},
     graph::{Graph, GraphNode},
 };
 
@@ -138,7 +138,7 @@ async fn check_resource(node: &GraphNode, resource: &Resource, reach: &ResourceA
         return Ok(());
     }
     if !matches!(digest.normalisation_algorithm.as_str(), "genericBlobDigest/v1" | "ociArtifactDigest/v1") {
-        let why = format!("{} has a digest of kind {:?}", shown(node, resource), digest.normalisation_algorithm);
+        let why = format!("{} has a digest of kind {:?}", display(node, resource), digest.normalisation_algorithm);
         return Err(refused(&node.descriptor, &why));
     }
     reach.fetch(node, resource).await.map(|_| ())

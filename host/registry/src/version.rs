@@ -18,7 +18,7 @@ use orangery_ocm::{
 use serde_json::Value;
 
 use crate::{
-    access::{Fetched, ResourceAccess, is_binary, shown},
+    access::{Fetched, ResourceAccess, display, is_binary},
     artifacts::{held, held_chart},
     blueprint::blueprint_layer,
     cache::Bytes,
@@ -74,19 +74,19 @@ impl OpenedVersion {
             Fetched::Blob(content) if image::is_archive(&content.media_type) => {
                 let layer =
                     Packed::open(&content.bytes).and_then(|packed| packed.layer(|media_type| media_type == CHART));
-                let layer = layer.map_err(|why| unknown(&format!("{}: {why}", shown(node, resource))))?;
+                let layer = layer.map_err(|why| unknown(&format!("{}: {why}", display(node, resource))))?;
                 Ok(held_chart(layer))
             }
             Fetched::Blob(content) => Ok(held(content)),
             Fetched::Artifact { reference, manifest } => {
                 let layer = self.reach.layer_of(&reference, manifest);
-                layer.map_err(|fault| crate::within(fault, &shown(node, resource)))
+                layer.map_err(|fault| crate::within(fault, &display(node, resource)))
             }
         }
     }
 
     async fn unpacked(&self, node: &GraphNode, resource: &Resource) -> Result<Arc<FileSystem>, Fault> {
-        let place = || shown(node, resource);
+        let place = || display(node, resource);
         let invalid =
             |why: String| Fault::invalid(Code::ConfigurationProblem, format!("the blueprint in {}: {why}", place()));
         let (bytes, is_packed) = match self.reach.fetch(node, resource).await? {
@@ -115,7 +115,7 @@ impl OpenedVersion {
             Fetched::Blob(content) => Ok(content),
             Fetched::Artifact { reference, manifest } => {
                 let packed = self.reach.packed(&reference, &manifest).await;
-                packed.map_err(|fault| crate::within(fault, &shown(node, resource)))
+                packed.map_err(|fault| crate::within(fault, &display(node, resource)))
             }
         }
     }
@@ -125,7 +125,8 @@ impl OpenedVersion {
         match self.reach.fetch(node, resource).await? {
             Fetched::Blob(content) if image::is_archive(&content.media_type) => {
                 let layer = Packed::open(&content.bytes).and_then(|packed| packed.layer(is_schema));
-                let layer = layer.map_err(|why| unknown(&format!("the schema in {}: {why}", shown(node, resource))))?;
+                let layer =
+                    layer.map_err(|why| unknown(&format!("the schema in {}: {why}", display(node, resource))))?;
                 Ok(Bytes::from(layer))
             }
             Fetched::Blob(content) => Ok(content.bytes),
@@ -166,7 +167,7 @@ impl ComponentVersion for OpenedVersion {
             if !media::BLUEPRINT_TYPES.contains(&resource.type_.as_str()) {
                 let message = format!(
                     "{} has the type {:?}, but a blueprint has the type {}",
-                    shown(node, resource),
+                    display(node, resource),
                     resource.type_,
                     media::BLUEPRINT_TYPES.join(" or ")
                 );
@@ -180,7 +181,7 @@ impl ComponentVersion for OpenedVersion {
         Box::pin(async move {
             let (node, resource) = self.find(resource)?;
             let bytes = self.schema_bytes(node, resource).await?;
-            let unusable = |why: String| unknown(&format!("the schema in {}: {why}", shown(node, resource)));
+            let unusable = |why: String| unknown(&format!("the schema in {}: {why}", display(node, resource)));
             let bytes = plain(&bytes).map_err(unusable)?;
             serde_json::from_slice(&bytes).map_err(|error| unusable(format!("it is no JSON: {error}")))
         })

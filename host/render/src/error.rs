@@ -13,7 +13,7 @@ use orangery_core::{
     yaml::YamlError,
 };
 
-use crate::shown::RenderedPlace;
+use crate::display::RenderedPlace;
 
 /// Why a blueprint cannot be rendered. Never shows a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

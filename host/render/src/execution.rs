@@ -11,8 +11,8 @@ use orangery_core::yaml;
 use serde_json::{Map, Value};
 
 use crate::{
+    display::{self, RenderedPlace},
     error::{ExecutionError, ExecutionFault},
-    shown::{self, RenderedPlace},
     state::{StateOutput, States},
 };
 
@@ -64,7 +64,7 @@ pub(crate) async fn render(
     };
     let rendered = engine.render(&request, context).await;
     let Rendered { output, state, warnings } = rendered.map_err(|failure| {
-        let values = shown::values(&failure.reads, &request.inputs);
+        let values = display::values(&failure.reads, &request.inputs);
         ExecutionError { values, ..error(ExecutionFault::Failed(failure)) }
     })?;
     let (document, text) = match output {

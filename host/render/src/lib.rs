@@ -7,20 +7,20 @@
 //! One [`Rendering`] serves one job. Its steps are called in the order of the phases, with the writes between them
 //! that the caller wants; after each of them, failed or not, [`Rendering::states`] has what executions want kept.
 
+mod display;
 mod error;
 mod execution;
 mod inputs;
 mod loaded;
 mod rendering;
-mod shown;
 mod state;
 
 pub use self::{
+    display::RenderedPlace,
     error::{ExecutionError, ExecutionFault, RenderError},
     inputs::{ExportValues, InputDefinitions},
     loaded::{BlueprintSource, LoadError, LoadedBlueprint, OpenedComponent, TemplateAccess, files},
     rendering::{DeployItem, RenderedSubject, Rendering, Subinstallation, Warning},
-    shown::RenderedPlace,
     state::{StateKey, States},
 };
 

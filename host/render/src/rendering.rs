@@ -265,8 +265,8 @@ impl<'a> Rendering<'a> {
         let mut rendered = execution::render(with, list, execution, inputs, &mut self.states).await?;
         let file = execution.file.as_deref();
         let place = ExecutionError::place(list, &execution.name, &execution.engine, file);
-        let told = std::mem::take(&mut rendered.warnings);
-        self.warnings.extend(told.into_iter().map(|text| Warning { place: place.clone(), text }));
+        let message = std::mem::take(&mut rendered.warnings);
+        self.warnings.extend(message.into_iter().map(|text| Warning { place: place.clone(), text }));
         Ok(rendered)
     }
 

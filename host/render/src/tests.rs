@@ -48,7 +48,7 @@ impl TemplateEngine for Echo {
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         self.asked.lock().unwrap().push(request.clone());
         let text = self.own.clone().unwrap_or_else(|| request.template.clone());
-        let told = |warnings: &[&str]| warnings.iter().map(|text| (*text).to_owned()).collect();
+        let reported = |warnings: &[&str]| warnings.iter().map(|text| (*text).to_owned()).collect();
         Box::pin(async move {
             if let Some(message) = text.strip_prefix("fail: ") {
                 let transient = message == "later";
@@ -65,7 +65,7 @@ impl TemplateEngine for Echo {
                 let state = document.get("state").cloned();
                 return Ok(Rendered { output: Output::Document(document), state, warnings: Vec::new() });
             }
-            Ok(Rendered { output: Output::Text(text), state: None, warnings: told(&["careful"]) })
+            Ok(Rendered { output: Output::Text(text), state: None, warnings: reported(&["careful"]) })
         })
     }
 }
@@ -226,8 +226,8 @@ fn the_first_list_of_errors_ends_the_job_with_its_sentences() {
         "importExecutions:\n- {name: check, type: Echo, template: 'errors: [first, second]'}\n- {name: never, type: Echo, template: x}",
     );
     let error = block_on(world.rendering().imports(&BTreeMap::new(), &BTreeMap::new())).unwrap_err();
-    let told = "import execution \"check\" refuses the imports: first; second";
-    let failure = Failure::new("RunImportExecutions", "ImportsRefused", told).with_code(Code::ConfigurationProblem);
+    let message = "import execution \"check\" refuses the imports: first; second";
+    let failure = Failure::new("RunImportExecutions", "ImportsRefused", message).with_code(Code::ConfigurationProblem);
     assert_eq!(error.failure(), failure);
     assert_eq!(world.engines.asked().len(), 1);
 }
@@ -328,17 +328,17 @@ fn an_error_says_list_execution_engine_file_line_and_whether_to_try_again() {
         block_on(world.rendering().items(&serde_json::Map::new(), &BTreeMap::new())).unwrap_err()
     };
     let stalled =
-        |reason: &str, told: &str| Failure::new("RenderTemplate", reason, told).with_code(Code::ConfigurationProblem);
+        |reason: &str, text: &str| Failure::new("RenderTemplate", reason, text).with_code(Code::ConfigurationProblem);
     let in_file = "type: Echo, file: t.txt";
     let failed = error(in_file, "fail: boom");
-    let told = "deployExecutions \"one\" (Echo, file t.txt) at t.txt:3:7: boom\n3 | x";
-    let expected = Failure::new("RenderTemplate", "TemplateFailed", told).with_code(Code::ForInfoOnly);
+    let text = "deployExecutions \"one\" (Echo, file t.txt) at t.txt:3:7: boom\n3 | x";
+    let expected = Failure::new("RenderTemplate", "TemplateFailed", text).with_code(Code::ForInfoOnly);
     assert_eq!((failed.failure(), failed.is_transient()), (expected, false));
     let later = error("type: Echo, template: 'fail: later'", "");
-    let told = "deployExecutions \"one\" (Echo) at 3:7: later\n3 | x";
-    assert_eq!((later.failure(), later.is_transient()), (Failure::new("RenderTemplate", "TemplateFailed", told), true));
-    let told = "deployExecutions \"one\" (Brew): no component renders the type \"Brew\"; known types are: Echo, Spiff; correct `type` or register a component for it";
-    assert_eq!(error("type: Brew, template: x", "").failure(), stalled("UnknownTemplateType", told));
+    let text = "deployExecutions \"one\" (Echo) at 3:7: later\n3 | x";
+    assert_eq!((later.failure(), later.is_transient()), (Failure::new("RenderTemplate", "TemplateFailed", text), true));
+    let text = "deployExecutions \"one\" (Brew): no component renders the type \"Brew\"; known types are: Echo, Spiff; correct `type` or register a component for it";
+    assert_eq!(error("type: Brew, template: x", "").failure(), stalled("UnknownTemplateType", text));
     let mut gone =
         World::of(json!({"blueprint.yaml": format!("deployExecutions: [{{name: one, {in_file}}}]"), "t.txt": ""}));
     gone.context = TemplateContext::of_files(Arc::new(FileSystem::default()));
@@ -353,8 +353,8 @@ fn an_error_says_list_execution_engine_file_line_and_whether_to_try_again() {
     assert_eq!(no_yaml.reason, "InvalidTemplateOutput");
     let no_items = error(in_file, "deployItems: [{name: x}]").failure();
     assert_eq!(no_items.reason, "InvalidTemplateOutput");
-    let told = "deployExecutions \"one\" (Echo, file t.txt): deploy item \"x\" (number 1) has no type; set it; it is in line 1 of the rendered text:\n> 1 | deployItems: [{name: x}]";
-    assert_eq!(no_items.message, told);
+    let text = "deployExecutions \"one\" (Echo, file t.txt): deploy item \"x\" (number 1) has no type; set it; it is in line 1 of the rendered text:\n> 1 | deployItems: [{name: x}]";
+    assert_eq!(no_items.message, text);
 }
 
 #[test]
@@ -387,10 +387,11 @@ fn an_error_of_a_template_shows_what_its_engine_says_that_it_reads_by_path_and_t
         World::of(json!({"blueprint.yaml": "deployExecutions: [{name: one, type: Echo, file: t.txt}]", "t.txt": text}));
     let imports = json!({"password": "canary"}).as_object().unwrap().clone();
     let error = block_on(world.rendering().items(&imports, &BTreeMap::new())).unwrap_err();
-    let told = error.to_string();
+    let message = error.to_string();
     assert!(
-        told.ends_with("\n3 | x\nimports.password: [...] (string)\nimports has no pasword; it has password (string)"),
-        "{told}"
+        message
+            .ends_with("\n3 | x\nimports.password: [...] (string)\nimports has no pasword; it has password (string)"),
+        "{message}"
     );
-    assert!(!told.contains("canary"), "{told}");
+    assert!(!message.contains("canary"), "{message}");
 }

@@ -155,8 +155,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_definition_that_is_refused_is_named() {
-        let told = sentence(Definitions::Install, 403).await;
-        assert!(told.starts_with("the definition "), "{told}");
-        assert!(told.contains(".landscaper.gardener.cloud cannot be installed in the cluster: "), "{told}");
+        let message = sentence(Definitions::Install, 403).await;
+        assert!(message.starts_with("the definition "), "{message}");
+        assert!(message.contains(".landscaper.gardener.cloud cannot be installed in the cluster: "), "{message}");
     }
 }

@@ -151,7 +151,7 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
     let mut seen = lease.api.get_opt(&lease.config.name).await.map_err(|error| lease.unusable(&error))?;
     let mut since = Instant::now();
     let mut events = watcher::watch_object(lease.api.clone(), &lease.config.name).default_backoff().boxed();
-    let mut told = String::new();
+    let mut message = String::new();
     loop {
         let until = match claim(seen.as_ref().and_then(|lease| lease.spec.as_ref()), since.elapsed()) {
             Claim::Take => match lease.take(seen.as_ref()).await? {
@@ -166,9 +166,9 @@ pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<
             Claim::Wait(left) => Instant::now() + left,
         };
         let holder = seen.as_ref().and_then(|lease| lease.spec.as_ref()?.holder_identity.clone()).unwrap_or_default();
-        if !holder.is_empty() && holder != told {
+        if !holder.is_empty() && holder != message {
             wait(&holder);
-            told = holder;
+            message = holder;
         }
         match timeout_at(until, events.try_next()).await {
             Ok(Ok(Some(now))) if now != seen => (seen, since) = (now, Instant::now()),

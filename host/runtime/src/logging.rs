@@ -106,13 +106,13 @@ mod tests {
     #[test]
     fn a_filter_that_cannot_be_read_is_told_with_the_form() {
         let error = filter(Some("a=b=c"), LevelFilter::INFO).unwrap_err();
-        let told = error.to_string();
-        assert!(told.starts_with("the log filter \"a=b=c\" cannot be read: "), "{told}");
+        let message = error.to_string();
+        assert!(message.starts_with("the log filter \"a=b=c\" cannot be read: "), "{message}");
         assert!(
-            told.ends_with(
+            message.ends_with(
                 "; write a level (error, warn, info, debug, trace) or directives such as info,orangery_apply=debug"
             ),
-            "{told}"
+            "{message}"
         );
     }
 }

@@ -45,7 +45,7 @@ pub enum PlanError {
     #[error(transparent)]
     Connection(#[from] ConnectionError),
     /// The file cannot be read.
-    #[error("{} cannot be read: {cause}", shown(path))]
+    #[error("{} cannot be read: {cause}", display(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum PlanError {
         cause: io::Error,
     },
     /// The file has something else.
-    #[error("{} is no deploy item: {why}", shown(path))]
+    #[error("{} is no deploy item: {why}", display(path))]
     NotAnItem {
         /// The file.
         path: PathBuf,
@@ -85,7 +85,7 @@ impl PlanError {
     }
 }
 
-fn shown(path: &Path) -> String {
+fn display(path: &Path) -> String {
     if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 

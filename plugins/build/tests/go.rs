@@ -30,7 +30,7 @@ fn run(program: &Path, name: &str, arguments: &[&str]) -> Output {
     command.output().expect("a program of Go starts")
 }
 
-fn said(output: &Output) -> String {
+fn report(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -57,12 +57,12 @@ fn passes(name: &str) {
     let go = programs.join("go");
     let modules = run(&go, name, &["mod", "download"]);
     if !modules.status.success() {
-        return skipped(&format!("their modules cannot be downloaded: {}", said(&modules).trim()));
+        return skipped(&format!("their modules cannot be downloaded: {}", report(&modules).trim()));
     }
     let unformatted = run(&programs.join("gofmt"), name, &["-l", "."]);
-    assert!(unformatted.status.success() && unformatted.stdout.is_empty(), "run gofmt -w on: {}", said(&unformatted));
+    assert!(unformatted.status.success() && unformatted.stdout.is_empty(), "run gofmt -w on: {}", report(&unformatted));
     for arguments in [["vet", "./..."], ["test", "./..."]] {
         let done = run(&go, name, &arguments);
-        assert!(done.status.success(), "go {} in plugins/{name}:\n{}", arguments.join(" "), said(&done));
+        assert!(done.status.success(), "go {} in plugins/{name}:\n{}", arguments.join(" "), report(&done));
     }
 }

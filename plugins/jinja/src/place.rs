@@ -119,9 +119,9 @@ fn snippet(error: &Error) -> Option<String> {
             continue;
         }
         let mark = if number == failing_line { '>' } else { ' ' };
-        let shown: String = line.chars().take(WIDTH).collect();
+        let text: String = line.chars().take(WIDTH).collect();
         // Writing to a string cannot fail.
-        let _ = writeln!(snippet, "{mark} {number:>4} | {}", shown.trim_end());
+        let _ = writeln!(snippet, "{mark} {number:>4} | {}", text.trim_end());
         if number == failing_line
             && let Some(columns) = underlined(error, line)
         {

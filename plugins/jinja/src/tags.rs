@@ -229,9 +229,9 @@ mod tests {
     }
 
     fn asked(source: &str) -> Vec<String> {
-        let told =
+        let message =
             |of: Asked<'_>| format!("{}:{} {} {}", of.line, of.column, if of.is_test { "is" } else { "|" }, of.name);
-        tags(source).iter().flat_map(|tag| tag.asked().into_iter().map(told).collect::<Vec<_>>()).collect()
+        tags(source).iter().flat_map(|tag| tag.asked().into_iter().map(message).collect::<Vec<_>>()).collect()
     }
 
     #[test]

@@ -160,10 +160,10 @@ fn check_case(folder: &Path, run: impl Fn(&Path, &str) -> Result<Value, String>)
     if expected.as_ref() == Some(&actual) {
         return Ok(());
     }
-    let shown = format!("{actual:#}\n");
+    let rendered = format!("{actual:#}\n");
     if env::var_os("UPDATE").is_some() {
-        return fs::write(&path, shown).map_err(|error| named(error.to_string()));
+        return fs::write(&path, rendered).map_err(|error| named(error.to_string()));
     }
     let expected = expected.map_or_else(|| "nothing that is JSON".to_owned(), |expected| format!("{expected:#}"));
-    Err(named(format!("response.json is\n{expected}\nbut the answer is\n{shown}")))
+    Err(named(format!("response.json is\n{expected}\nbut the answer is\n{rendered}")))
 }

@@ -102,8 +102,8 @@ mod tests {
             inputs: "{}".to_owned(),
         };
         assert_eq!(of("3").config::<u32>(), Ok(3));
-        let told = of("\"secret\"").config::<u32>();
-        assert_eq!(told, Err("has another form than this component reads (column 8)".to_owned()));
+        let message = of("\"secret\"").config::<u32>();
+        assert_eq!(message, Err("has another form than this component reads (column 8)".to_owned()));
         assert!(of("3 3").config::<u32>().unwrap_err().starts_with("is no JSON"));
     }
 

@@ -257,10 +257,11 @@ mod tests {
         let inputs: Value = request(r#"{"imports":{"a":1}}"#).inputs().unwrap();
         assert_eq!(inputs, json!({"imports": {"a": 1}}));
         let failure = request(r#"{"password":"secret"}"#).inputs::<std::collections::BTreeMap<String, u64>>();
-        let told = "the inputs have another form than this component reads (column 20); check the blueprint's imports";
-        assert_eq!(failure, Err(Failure::new(told)));
-        let told = "the inputs are not JSON (column 1); check the blueprint's imports";
-        assert_eq!(request("{").inputs::<Value>(), Err(Failure::new(told)));
+        let message =
+            "the inputs have another form than this component reads (column 20); check the blueprint's imports";
+        assert_eq!(failure, Err(Failure::new(message)));
+        let message = "the inputs are not JSON (column 1); check the blueprint's imports";
+        assert_eq!(request("{").inputs::<Value>(), Err(Failure::new(message)));
     }
 
     #[test]

@@ -41,9 +41,9 @@ async fn the_root_names_the_leaf_that_failed_with_its_cause_code_and_template_li
     cluster.apply(&nested(broken)).await;
     let root = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
     let error = &root["status"]["lastError"];
-    let told = error["message"].as_str().unwrap_or_default();
+    let message = error["message"].as_str().unwrap_or_default();
     for part in ["installation mid-", "installation leaf-", "broken", "at 3:12", "nowhere"] {
-        assert!(told.contains(part), "{part} is missing in: {told}");
+        assert!(message.contains(part), "{part} is missing in: {message}");
     }
     assert!(error["codes"].as_array().is_some_and(|codes| !codes.is_empty()), "{error}");
     let chain = why(&binary, "root").await;
@@ -67,8 +67,8 @@ async fn why_leads_to_the_item_that_is_waited_for_or_failed() {
     assert!(chain.contains("because deploy item s (") && chain.contains(end) && chain.contains("fix:"), "{chain}");
     ExternalDeployer(&cluster).fail("s", "the disk is full").await;
     let root = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
-    let told = root["status"]["lastError"]["message"].as_str().unwrap_or_default();
-    assert!(told.ends_with("deploy item s failed: the disk is full"), "{told}");
+    let message = root["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.ends_with("deploy item s failed: the disk is full"), "{message}");
     let chain = why(&binary, "inst/root").await;
     assert!(chain.contains("error:  the disk is full") && chain.contains("reason: Broken (in Deploy)"), "{chain}");
     let absent = binary.run(&["why", "di/absent", "--kubeconfig", "kubeconfig"]).await;

@@ -50,8 +50,8 @@ async fn a_deployment_is_waited_for_where_they_are_not() {
 async fn up_says_that_no_container_runs() {
     let binary = crate::binary().await;
     let ended = binary.run(&["up", "--ephemeral", "--port", "0", "--once", "--simulate-workloads"]).await;
-    let said = "Workloads are simulated: they are marked ready or complete, and no container runs.";
-    assert!(ended.stdout.lines().any(|line| line == said), "{}", ended.stdout);
+    let report = "Workloads are simulated: they are marked ready or complete, and no container runs.";
+    assert!(ended.stdout.lines().any(|line| line == report), "{}", ended.stdout);
     let ended = binary.run(&["up", "--ephemeral", "--port", "0", "--once"]).await;
     assert!(!ended.stdout.contains("simulated"), "{}", ended.stdout);
 }

@@ -70,8 +70,8 @@ async fn a_target_with_oidc_is_reached_with_a_token_that_the_other_cluster_trust
 
     objects.apply(&tree("elsewhere")).await;
     let failed = objects.expect(&in_phase("Installation", "tree", "Failed")).await;
-    let told = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
-    assert!(told.contains("names ServiceAccount default/deployer, which does not exist; create it"), "{told}");
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("names ServiceAccount default/deployer, which does not exist; create it"), "{message}");
 
     objects.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer"}})).await;
     let there = Objects::of(there.kubeconfig()).await;

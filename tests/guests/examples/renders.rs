@@ -59,14 +59,14 @@ fn recurse(depth: u64) -> u64 {
 impl Engine for Guest {
     fn render(of: Request) -> Result<Rendered, Failure> {
         let (what, then) = of.template.split_once(' ').unwrap_or((&of.name, "answer"));
-        let told = ask(what, &of);
-        let text = told.clone().unwrap_or_else(|sentence| sentence);
+        let reported = ask(what, &of);
+        let text = reported.clone().unwrap_or_else(|sentence| sentence);
         let output = Output::Text(text.clone());
         let reads = Vec::new();
         let failure =
             |message: String, snippet| Failure { message, file: None, line: Some(7), column: None, snippet, reads };
         match then {
-            "answer" => match told {
+            "answer" => match reported {
                 Ok(_) => Ok(Rendered { output, state: None, warnings: vec![] }),
                 Err(sentence) => Err(failure(sentence, None)),
             },

@@ -52,7 +52,7 @@ const ALWAYS: &[Rule] = &[
         says: "Ready says what Reconciling or Stalled says",
         broken: |object| {
             let message = |kind: &str| condition(object, kind).map(|one| text(one, "message"));
-            message("Reconciling").or(message("Stalled")).is_some_and(|said| message("Ready") != Some(said))
+            message("Reconciling").or(message("Stalled")).is_some_and(|report| message("Ready") != Some(report))
         },
     },
     Rule {
@@ -163,11 +163,11 @@ mod tests {
 
     #[test]
     fn ready_tells_what_is_told_of_the_reconcile() {
-        let mut told = running("Ready=Unknown/2 Reconciling=True/2");
-        told["status"]["conditions"][1]["message"] = json!("waiting for x");
-        check(&told, &["WARN0002"]);
-        told["status"]["conditions"][0]["message"] = json!("waiting for x");
-        check(&told, &[]);
+        let mut message = running("Ready=Unknown/2 Reconciling=True/2");
+        message["status"]["conditions"][1]["message"] = json!("waiting for x");
+        check(&message, &["WARN0002"]);
+        message["status"]["conditions"][0]["message"] = json!("waiting for x");
+        check(&message, &[]);
     }
 
     #[test]

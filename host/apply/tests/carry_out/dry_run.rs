@@ -10,11 +10,11 @@ use crate::world::{World, config_map, key, proposal, stage, write};
 /// Each object's name, what would become of it, and the fields that change.
 async fn effects(world: &World, plan: &Proposal) -> Vec<(String, Action, Vec<String>)> {
     let found = world.dry_run(plan).await.unwrap().effects;
-    let told = found.into_iter().map(|effect| {
+    let message = found.into_iter().map(|effect| {
         let differences = effect.before.iter().zip(&effect.after).flat_map(|(before, after)| difference(before, after));
         (effect.located.key.name, effect.action, differences.map(|one| one.path).collect())
     });
-    told.collect()
+    message.collect()
 }
 
 fn one(name: &str, action: Action, changes: &[&str]) -> (String, Action, Vec<String>) {

@@ -98,27 +98,27 @@ fn the_same_export_name_may_stand_for_data_and_a_target() {
 
 #[test]
 fn every_fault_is_one_sentence_with_the_fix() {
-    let told = |fault: BindingFault| BindingError { path: "imports.data[0]".to_owned(), fault }.to_string();
+    let message = |fault: BindingFault| BindingError { path: "imports.data[0]".to_owned(), fault }.to_string();
     let text = str::to_owned;
-    assert_eq!(told(BindingFault::Empty), "imports.data[0]: is empty; set it");
+    assert_eq!(message(BindingFault::Empty), "imports.data[0]: is empty; set it");
     assert_eq!(
-        told(BindingFault::Duplicate(text("a"))),
+        message(BindingFault::Duplicate(text("a"))),
         "imports.data[0]: \"a\" stands twice; give every entry its own name"
     );
     assert_eq!(
-        told(BindingFault::NotOne(DATA_SOURCES)),
+        message(BindingFault::NotOne(DATA_SOURCES)),
         "imports.data[0]: set exactly one of dataRef, secretRef, configMapRef"
     );
     assert_eq!(
-        told(BindingFault::NotOne(TARGET_SOURCES)),
+        message(BindingFault::NotOne(TARGET_SOURCES)),
         "imports.data[0]: set exactly one of target, targets, targetListRef, targetMap, targetMapRef"
     );
     assert_eq!(
-        told(BindingFault::MapKey(text("Red"))),
+        message(BindingFault::MapKey(text("Red"))),
         "imports.data[0]: \"Red\" cannot be a key; use at most 63 lower-case letters, digits, `-` and `.`, with a letter or digit at both ends"
     );
     assert_eq!(
-        told(BindingFault::RootsOnly),
+        message(BindingFault::RootsOnly),
         "imports.data[0]: installation templates import by dataRef only; import the Secret or ConfigMap in the root installation"
     );
 }

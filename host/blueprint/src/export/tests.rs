@@ -121,12 +121,12 @@ fn exported_targets_are_made_from_their_templates() {
 
 #[test]
 fn a_listed_export_without_value_fails() {
-    let told = |exports: Value| records(&listed(exports), &Map::new(), &SCOPE).unwrap_err().to_string();
+    let message = |exports: Value| records(&listed(exports), &Map::new(), &SCOPE).unwrap_err().to_string();
     assert_eq!(
-        told(json!({"data": [{"name": "e", "dataRef": "x"}]})),
+        message(json!({"data": [{"name": "e", "dataRef": "x"}]})),
         "data export \"e\" of installation ns/m has no value; let an exportExecution of the blueprint answer it under `exports`, or remove it from spec.exports"
     );
-    assert!(told(json!({"targets": [{"name": "t", "target": "x"}]})).starts_with("target export \"t\""));
+    assert!(message(json!({"targets": [{"name": "t", "target": "x"}]})).starts_with("target export \"t\""));
 }
 
 /// Recorded in `tests/golden/export-conflict-roots`.
@@ -194,14 +194,14 @@ fn children_export_into_the_context_of_their_parent() {
         listed(json!({"targets": [{"name": "t", "target": "out"}], "data": [{"name": "e", "dataRef": "#global"}]}));
     let values = map(json!({"t": {"type": "x/c", "config": {}}, "e": 1}));
     let scope = RecordWriter { parent: Some("up"), ..SCOPE };
-    let shown: Vec<(String, String, String)> = records(&exports, &values, &scope)
+    let display: Vec<(String, String, String)> = records(&exports, &values, &scope)
         .unwrap()
         .into_iter()
         .map(|record| (record.name, record.context, record.key))
         .collect();
     let text = str::to_owned;
     assert_eq!(
-        shown,
+        display,
         [
             (text("global"), text("Inst.up"), text("global")),
             (orangery_core::name::object_name("Inst.up", "out"), text("Inst.up"), text("out")),

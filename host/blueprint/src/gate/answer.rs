@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Definition, Expression, GateExpression, IMPORTS, check::shown};
+use super::{Definition, Expression, GateExpression, IMPORTS, check::display};
 use orangery_core::workflow::Answer;
 
 /// What came of asking a condition.
@@ -37,7 +37,7 @@ pub fn reads_imports_alone<T>(condition: &GateExpression<T>, expression: &Expres
 
 /// What an expression says of a document. An evaluation that fails answers nothing (C-07).
 pub fn evaluate(expression: &Expression, document: &Map<String, Value>) -> GateResult {
-    let source = shown(expression.source());
+    let source = display(expression.source());
     match expression.holds_of(document) {
         Ok(true) => GateResult::new(Answer::Met, "ExpressionHolds", format!("`{source}` holds")),
         Ok(false) => GateResult::new(Answer::NotMet, "ExpressionDoesNotHold", format!("`{source}` does not hold")),
@@ -48,13 +48,13 @@ pub fn evaluate(expression: &Expression, document: &Map<String, Value>) -> GateR
 /// Whether a CustomResourceDefinition among these defines a kind.
 pub fn is_defined<'a, T>(definition: &Definition<T>, known: impl IntoIterator<Item = &'a Value>) -> GateResult {
     let Definition { group, kind, version, .. } = definition;
-    let shown = if version.is_empty() { format!("{kind}.{group}") } else { format!("{kind}.{version}.{group}") };
+    let display = if version.is_empty() { format!("{kind}.{group}") } else { format!("{kind}.{version}.{group}") };
     fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
         value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
     let of_kind = |crd: &&Value| text(crd, "/spec/group") == group && text(crd, "/spec/names/kind") == kind;
     let Some(crd) = known.into_iter().find(of_kind) else {
-        return GateResult::new(Answer::NotMet, "CrdAbsent", format!("no CustomResourceDefinition defines {shown}"));
+        return GateResult::new(Answer::NotMet, "CrdAbsent", format!("no CustomResourceDefinition defines {display}"));
     };
     let list = |pointer: &str| crd.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
     let serves = |one: &Value| one.get("served") != Some(&Value::Bool(false));
@@ -71,8 +71,8 @@ pub fn is_defined<'a, T>(definition: &Definition<T>, known: impl IntoIterator<It
             && one.get("status").and_then(Value::as_str) == Some("True")
     };
     if list("/status/conditions").any(established) {
-        GateResult::new(Answer::Met, "CrdPresent", format!("{shown} is defined"))
+        GateResult::new(Answer::Met, "CrdPresent", format!("{display} is defined"))
     } else {
-        GateResult::unknown("CrdNotEstablished", format!("{shown} is defined, but not served yet"))
+        GateResult::unknown("CrdNotEstablished", format!("{display} is defined, but not served yet"))
     }
 }

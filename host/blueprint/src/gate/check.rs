@@ -25,9 +25,9 @@ pub fn compile(source: &str) -> Result<Expression, String> {
     if operators > MOST_OPERATORS {
         return Err(format!("it has {operators} operators, {MOST_OPERATORS} are allowed"));
     }
-    Expression::compile(source).map_err(|told| {
+    Expression::compile(source).map_err(|message_of| {
         // Of several errors the first; `ERROR: <input>:1:5: …`
-        let first = told.lines().next().unwrap_or_default();
+        let first = message_of.lines().next().unwrap_or_default();
         let first = first.strip_prefix("compilation failed: ").unwrap_or(first);
         match first.strip_prefix("ERROR: <input>:").and_then(|rest| {
             let (line, rest) = rest.split_once(':')?;
@@ -57,8 +57,8 @@ pub fn check<T>(condition: &GateExpression<T>, gate: GateKind, around: &Conditio
         Test::Component(component) if component.type_.is_empty() => Err("component has no type; set it".to_owned()),
         Test::Component(_) => Ok(()),
         Test::Expression(source) => {
-            let expression = compile(source).map_err(|why| told(source, &why))?;
-            expression.check(&variables(condition, gate, around)).map_err(|why| told(source, &why))
+            let expression = compile(source).map_err(|why| message_of(source, &why))?;
+            expression.check(&variables(condition, gate, around)).map_err(|why| message_of(source, &why))
         }
     }
 }
@@ -68,12 +68,12 @@ pub fn check_all<T>(conditions: &GateExpressions<T>, around: &ConditionScope<'_>
     conditions.iter().try_for_each(|(gate, condition)| check(condition, gate, around).map_err(|why| (gate, why)))
 }
 
-fn told(source: &str, why: &str) -> String {
-    format!("the expression `{}` cannot be used: {why}", shown(source))
+fn message_of(source: &str, why: &str) -> String {
+    format!("the expression `{}` cannot be used: {why}", display(source))
 }
 
 /// As much of an expression as a message has room for.
-pub(super) fn shown(source: &str) -> String {
+pub(super) fn display(source: &str) -> String {
     const LONGEST: usize = 120;
     let line = source.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {

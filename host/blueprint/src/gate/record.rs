@@ -80,9 +80,9 @@ pub fn given_up(
     if is_settled(gate, record) {
         return None;
     }
-    let said = &record.answered.message;
+    let report = &record.answered.message;
     let failure =
-        |reason: &str, why: String| Failure::new("Progressing", reason, format!("{gate} of {item} {why}: {said}"));
+        |reason: &str, why: String| Failure::new("Progressing", reason, format!("{gate} of {item} {why}: {report}"));
     if !may_change {
         let why = match record.answered.answer {
             Answer::Unknown => "cannot be told, and it looks at nothing that could change",
@@ -94,6 +94,6 @@ pub fn given_up(
     if now < deadline(record.asked, Some(limit))? {
         return None;
     }
-    let why = format!("was not met within its timeout of {}", duration::shown(limit));
+    let why = format!("was not met within its timeout of {}", duration::display(limit));
     Some(failure("ConditionTimeout", why).with_code(Code::Timeout))
 }

@@ -45,7 +45,7 @@ fn what_can_be_asked_passes() {
 #[test]
 fn what_cannot_be_asked_is_told_before_anything_runs() {
     let crd = |group: &str, kind: &str| json!({"crdPresent": {"group": group, "kind": kind}});
-    for (gate, written, told) in [
+    for (gate, written, message) in [
         (GateKind::When, json!({}), "it needs exactly one of expression, component and crdPresent"),
         (
             GateKind::When,
@@ -86,7 +86,7 @@ fn what_cannot_be_asked_is_told_before_anything_runs() {
             "the expression `items.db.exports.x == 1` cannot be used: there is no items; known are: imports, objects",
         ),
     ] {
-        assert_eq!(check(&condition(written.clone()), gate, &around()), Err(told.to_owned()), "{written}");
+        assert_eq!(check(&condition(written.clone()), gate, &around()), Err(message.to_owned()), "{written}");
     }
 }
 
@@ -104,7 +104,7 @@ fn wf_08_an_answer_has_a_reason_and_a_sentence() {
 fn c_07_an_evaluation_that_fails_answers_neither_yes_nor_no() {
     let list: Vec<u32> = (0..2000).collect();
     let values = document(json!({"imports": {"zero": 0, "list": list}}));
-    for (source, told) in [
+    for (source, text) in [
         ("imports.nothing > 1", "`imports.nothing > 1` cannot be evaluated: no such key: nothing"),
         ("1 / imports.zero == 1", "`1 / imports.zero == 1` cannot be evaluated: "),
         ("imports.zero", "`imports.zero` cannot be evaluated: it is of type int and not bool"),
@@ -112,7 +112,7 @@ fn c_07_an_evaluation_that_fails_answers_neither_yes_nor_no() {
     ] {
         let answered = evaluate(&compile(source).unwrap(), &values);
         assert_eq!((answered.answer, answered.reason.as_str()), (Answer::Unknown, "EvaluationFailed"), "{source}");
-        assert!(answered.message.contains(told), "{}", answered.message);
+        assert!(answered.message.contains(text), "{}", answered.message);
     }
 }
 
@@ -134,14 +134,14 @@ fn wf_06_a_kind_is_present_when_it_is_defined_served_and_established() {
         let answered = is_defined(definition, known);
         (answered.answer, answered.reason, answered.message)
     };
-    let told = |answer, reason: &str, message: &str| (answer, reason.to_owned(), message.to_owned());
-    let absent = told(Answer::NotMet, "CrdAbsent", "no CustomResourceDefinition defines Widget.example.org");
+    let text = |answer, reason: &str, message: &str| (answer, reason.to_owned(), message.to_owned());
+    let absent = text(Answer::NotMet, "CrdAbsent", "no CustomResourceDefinition defines Widget.example.org");
     assert_eq!(ask(&of(""), &[]), absent);
     assert_eq!(ask(&Definition { kind: "Other".to_owned(), ..of("") }, &[crd(true, "True")]).0, Answer::NotMet);
-    assert_eq!(ask(&of(""), &[crd(true, "True")]), told(Answer::Met, "CrdPresent", "Widget.example.org is defined"));
+    assert_eq!(ask(&of(""), &[crd(true, "True")]), text(Answer::Met, "CrdPresent", "Widget.example.org is defined"));
     assert_eq!(ask(&of("v1"), &[crd(true, "True")]).0, Answer::Met);
     let unserved = "the definition of Widget.example.org does not serve v2";
-    assert_eq!(ask(&of("v2"), &[crd(true, "True")]), told(Answer::NotMet, "CrdVersionAbsent", unserved));
+    assert_eq!(ask(&of("v2"), &[crd(true, "True")]), text(Answer::NotMet, "CrdVersionAbsent", unserved));
     assert_eq!(ask(&of(""), &[crd(false, "True")]).0, Answer::NotMet);
     assert_eq!(ask(&of(""), &[crd(true, "False")]).0, Answer::Unknown);
 }
@@ -199,9 +199,9 @@ fn c_03_a_condition_is_given_up_when_the_time_of_its_item_is_up_and_not_before()
     };
     let limit = Some(Duration::from_secs(60));
     assert_eq!(give_up(Answer::NotMet, limit, 69), None);
-    let told = "readyWhen of deploy item db was not met within its timeout of 1m: nobody knows".to_owned();
-    assert_eq!(give_up(Answer::NotMet, limit, 70), Some(told.clone()));
-    assert_eq!(give_up(Answer::Unknown, limit, 70), Some(told));
+    let text = "readyWhen of deploy item db was not met within its timeout of 1m: nobody knows".to_owned();
+    assert_eq!(give_up(Answer::NotMet, limit, 70), Some(text.clone()));
+    assert_eq!(give_up(Answer::Unknown, limit, 70), Some(text));
     assert_eq!(give_up(Answer::Met, limit, 70), None);
     assert_eq!(give_up(Answer::NotMet, None, 1_000_000), None);
 }
@@ -212,10 +212,10 @@ fn a_condition_that_cannot_change_is_not_waited_for() {
         let record = GateRecord::following(None, GateResult::new(answer, "R", "so it is"), at(1));
         given_up("deploy item db", gate, &record, false, None, at(1)).map(|failure| failure.message)
     };
-    let told = "when of deploy item db cannot be told, and it looks at nothing that could change: so it is";
-    assert_eq!(of(GateKind::When, Answer::Unknown), Some(told.to_owned()));
-    let told = "readyWhen of deploy item db is not met, and it looks at nothing that could change: so it is";
-    assert_eq!(of(GateKind::Ready, Answer::NotMet), Some(told.to_owned()));
+    let text = "when of deploy item db cannot be told, and it looks at nothing that could change: so it is";
+    assert_eq!(of(GateKind::When, Answer::Unknown), Some(text.to_owned()));
+    let text = "readyWhen of deploy item db is not met, and it looks at nothing that could change: so it is";
+    assert_eq!(of(GateKind::Ready, Answer::NotMet), Some(text.to_owned()));
     assert_eq!(of(GateKind::When, Answer::NotMet), None);
 }
 
@@ -288,9 +288,9 @@ fn an_expression_with_more_operators_than_the_stack_bears_is_refused() {
 fn imports_that_an_installation_does_not_give_may_be_asked_for() {
     let when = condition(json!({"expression": "has(imports.db) && imports.db.enabled"}));
     let source = "has(imports.db) && imports.db.enabled";
-    let told =
+    let message =
         format!("the expression `{source}` cannot be used: there is no db in imports; known are: enabled, replicas");
-    assert_eq!(check(&when, GateKind::When, &around()), Err(told));
+    assert_eq!(check(&when, GateKind::When, &around()), Err(message));
     assert_eq!(check(&when, GateKind::When, &ConditionScope { imports: None, ..around() }), Ok(()));
 }
 

@@ -109,11 +109,11 @@ fn reads(of: Value, scope: &RecordWriter<'_>, expected: Imported) {
 }
 
 #[track_caller]
-fn fails(of: Value, scope: &RecordWriter<'_>, fault: ImportFault, told: &str) {
+fn fails(of: Value, scope: &RecordWriter<'_>, fault: ImportFault, message: &str) {
     let error = read(&imports(of), scope, &gathered()).unwrap_err();
     let installation = format!("ns/{}", scope.installation);
     assert_eq!(error, ImportError { import: "i".to_owned(), installation, fault: Box::new(fault) });
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), message);
 }
 
 fn data_import(source: Value) -> Value {
@@ -177,10 +177,10 @@ fn ins_22_what_does_not_exist_is_named_with_the_fix() {
         "import \"i\" of installation ns/x: DataObject nothere does not exist; create it, or let another installation export it",
     );
     let hashed = orangery_core::name::object_name("Inst.x", "t-a");
-    let told = format!(
+    let message = format!(
         "import \"i\" of installation ns/sub: Target {hashed}, which stands for the key \"t-a\", does not exist; let the parent import \"t-a\" or a sibling export it"
     );
-    fails(target_import(json!({"targets": ["t-a", "gone"]})), &CHILD, not_found("Target", &hashed, "t-a"), &told);
+    fails(target_import(json!({"targets": ["t-a", "gone"]})), &CHILD, not_found("Target", &hashed, "t-a"), &message);
     fails(
         data_import(json!({"secretRef": {"name": "s", "key": "zzz"}})),
         &ROOT,

@@ -68,18 +68,18 @@ impl BoundNames<'_> {
             match (find(&blueprint.imports, name), given) {
                 (Some(definition), Some(given)) if asked(&definition.kind) != given => {
                     let asked = asked(&definition.kind);
-                    let told = format!(
+                    let message = format!(
                         "the blueprint asks for {asked} as import {name:?}, and {given} is given; correct one of them"
                     );
-                    review.say(Severity::Error, spot(&field), told);
+                    review.say(Severity::Error, spot(&field), message);
                 }
                 // It may be there for the mappings.
                 (None, _) if self.import_mappings.is_empty() => {
                     let known = listed(blueprint.imports.iter().map(|import| import.name.as_str()));
-                    let told = format!(
+                    let message = format!(
                         "the blueprint has no import {name:?}, so it is ignored; correct the name, or remove it; known are: {known}"
                     );
-                    review.say(Severity::Warning, spot(&field), told);
+                    review.say(Severity::Warning, spot(&field), message);
                 }
                 (Some(_) | None, _) => {}
             }
@@ -90,12 +90,12 @@ impl BoundNames<'_> {
                 || self.imports.targets.iter().any(|import| import.name == name)
         };
         for definition in blueprint.imports.iter().filter(|of| of.required && !is_given(&of.name)) {
-            let told = format!(
+            let message = format!(
                 "the blueprint asks for {} as import {:?}, and nothing is given; add it to the imports, or make it optional by required: false",
                 asked(&definition.kind),
                 definition.name
             );
-            review.say(Severity::Error, spot("imports"), told);
+            review.say(Severity::Error, spot("imports"), message);
         }
         self.exports(review, blueprint, spot);
     }
@@ -113,10 +113,10 @@ impl BoundNames<'_> {
             }
             let sort = if data { "data" } else { "target" };
             let known = listed(names(data).map(|export| export.name.as_str()));
-            let told = format!(
+            let message = format!(
                 "the blueprint has no {sort} export {name:?}; correct the name, or define it in the blueprint; known are: {known}"
             );
-            review.say(Severity::Error, spot(&field), told);
+            review.say(Severity::Error, spot(&field), message);
         }
     }
 

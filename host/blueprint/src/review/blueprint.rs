@@ -25,7 +25,7 @@ impl Review {
                 }
                 fault => source.spot(fault.file(), &fault.field()),
             };
-            self.say(Severity::Error, spot, fault.told());
+            self.say(Severity::Error, spot, fault.message_of());
         }
         for (file, field) in unknown {
             let spot = source.spot(file, field);
@@ -44,10 +44,10 @@ impl Review {
         self.templates.extend(templates::of(&mut source, files, &reading));
         if reading.blueprint.export_executions.is_empty() {
             for (name, field) in &reading.exports {
-                let told = format!(
+                let message = format!(
                     "nothing in the blueprint gives the export {name:?}; add an exportExecution that does, or remove it"
                 );
-                self.say(Severity::Warning, source.spot(FILE, field), told);
+                self.say(Severity::Warning, source.spot(FILE, field), message);
             }
         }
         self.subinstallations(&mut source, &reading.blueprint, subinstallations);

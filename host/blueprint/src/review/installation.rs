@@ -53,12 +53,12 @@ pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
     let (form, unknown) = lenient::decode_noting::<InstallationFields>(&located.value);
     for field in unknown.iter().filter(|field| field.starts_with("spec.imports.") || field.starts_with("spec.exports."))
     {
-        let told = format!("nobody knows the field {field}, so it is ignored; correct its name or remove it");
-        review.say(Severity::Warning, spot(field), told);
+        let message = format!("nobody knows the field {field}, so it is ignored; correct its name or remove it");
+        review.say(Severity::Warning, spot(field), message);
     }
     for (field, place) in places.duplicates() {
-        let told = format!("{field} stands twice in its object, and only the last one counts; remove the other");
-        review.say(Severity::Warning, text.spot(*place), told);
+        let message = format!("{field} stands twice in its object, and only the last one counts; remove the other");
+        review.say(Severity::Warning, text.spot(*place), message);
     }
     let spec = match form {
         Ok(form) => form.spec,
@@ -76,7 +76,7 @@ pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
     bound.rules(&mut review, |field| spot(&format!("spec.{field}")));
     bound.mappings(&mut review, (text, &places), |field| format!("spec.{field}"));
     let Some(tree) = &spec.blueprint.inline.filesystem else {
-        let (severity, told) = match spec.blueprint.reference {
+        let (severity, message) = match spec.blueprint.reference {
             Some(_) => (
                 Severity::Note,
                 "the blueprint comes from a component version, so it is not checked; check its own folder",
@@ -86,7 +86,7 @@ pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
                 "the installation has no blueprint; set spec.blueprint.ref or spec.blueprint.inline.filesystem",
             ),
         };
-        review.say(severity, spot("spec.blueprint"), told);
+        review.say(severity, spot("spec.blueprint"), message);
         return review;
     };
     let field = "spec.blueprint.inline.filesystem".to_owned();

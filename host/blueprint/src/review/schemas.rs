@@ -48,11 +48,11 @@ impl SchemaReview<'_, '_> {
                     && let Err(error) = self.schemas.check(schema, default)
                 {
                     let spot = self.source.spot(FILE, &format!("{path}.default.value"));
-                    let told = format!(
+                    let message = format!(
                         "the default of the import {:?}: {error}; correct the default or the schema",
                         import.name
                     );
-                    self.review.say(Severity::Error, spot, told);
+                    self.review.say(Severity::Error, spot, message);
                 }
             }
             self.imports(&import.conditional);

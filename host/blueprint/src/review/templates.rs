@@ -180,8 +180,8 @@ impl ToCheck {
                 if let Err(why) = check_condition(written, gate, &around) {
                     let SourcePosition { line, column } = places.find(&format!("{list}[{number}].{}", gate.name()));
                     let at = |number: usize| u32::try_from(number).ok();
-                    let told = format!("{noun} {name:?}: {gate}: {why}");
-                    findings.push(self.at(Severity::Error, None, (at(line), at(column)), told));
+                    let message = format!("{noun} {name:?}: {gate}: {why}");
+                    findings.push(self.at(Severity::Error, None, (at(line), at(column)), message));
                 }
             }
         }
@@ -257,18 +257,18 @@ fn is_literal(text: &str) -> bool {
 }
 
 /// What the findings of an engine say to the author of the blueprint.
-pub fn judge(of: &ToCheck, findings: Findings) -> Review {
+pub fn classify(of: &ToCheck, findings: Findings) -> Review {
     let mut review = Review::default();
     for failure in findings.failures {
         let place = (failure.line, failure.column);
         let fix = if failure.message.contains("; ") { "" } else { "; correct the template" };
-        let told = format!("{}{fix}", failure.message);
-        review.findings.push(of.at(Severity::Error, failure.file.as_deref(), place, told));
+        let text = format!("{}{fix}", failure.message);
+        review.findings.push(of.at(Severity::Error, failure.file.as_deref(), place, text));
     }
     for reference in findings.references {
-        if let Some(told) = of.unknown(&reference) {
+        if let Some(text) = of.unknown(&reference) {
             let place = (reference.line, reference.column);
-            review.findings.push(of.at(Severity::Warning, reference.file.as_deref(), place, told));
+            review.findings.push(of.at(Severity::Warning, reference.file.as_deref(), place, text));
         }
     }
     review

@@ -15,12 +15,12 @@ fn reviewed(files: serde_json::Value) -> Review {
     review(&files, &BlueprintOrigin::Files("b/".to_owned()))
 }
 
-fn told(review: &Review) -> Vec<String> {
+fn message_of(review: &Review) -> Vec<String> {
     review.findings.iter().map(ToString::to_string).collect()
 }
 
 fn blueprint(text: &str) -> Vec<String> {
-    told(&reviewed(json!({ "blueprint.yaml": text })))
+    message_of(&reviewed(json!({ "blueprint.yaml": text })))
 }
 
 #[test]
@@ -88,7 +88,7 @@ deployExecutions:
 
 #[test]
 fn sub_installations_are_held_against_each_other_and_against_their_blueprints() {
-    let found = told(&reviewed(json!({
+    let found = message_of(&reviewed(json!({
         "blueprint.yaml": "\
 imports: [{name: host, schema: {}}]
 subinstallations:
@@ -186,7 +186,7 @@ fn installation(text: &str) -> Review {
 #[test]
 fn an_installation_is_held_against_the_blueprint_in_it() {
     assert_eq!(
-        told(&installation(INSTALLATION)),
+        message_of(&installation(INSTALLATION)),
         [
             "i.yaml:7:29: warning: nobody knows the field spec.imports.data[0].secret, so it is ignored; correct its name or remove it",
             "i.yaml:11:5: warning: spec.exports.data stands twice in its object, and only the last one counts; remove the other",
@@ -196,7 +196,7 @@ fn an_installation_is_held_against_the_blueprint_in_it() {
     );
     let without = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nspec: {imports: {}}\n";
     assert_eq!(
-        told(&installation(without)),
+        message_of(&installation(without)),
         [
             "i.yaml:3:1: error: the installation has no blueprint; set spec.blueprint.ref or spec.blueprint.inline.filesystem"
         ]
@@ -225,14 +225,14 @@ fn what_an_engine_finds_is_placed_in_the_file_of_the_user() {
     let findings =
         Findings { failures: vec![], references: vec![reference(&["unheard"], 2), reference(&["imports", "a"], 2)] };
     assert_eq!(
-        told(&judge(here, findings)),
+        message_of(&classify(here, findings)),
         [
             "i.yaml:26:18: warning: there is no input \"unheard\"; correct the name; inputs are: imports, cd, components, blueprint, blueprintDef, componentDescriptorDef, state"
         ]
     );
     let findings = Findings { failures: vec![failure], references: vec![reference(&["imports", "c", "d"], 2)] };
     assert_eq!(
-        told(&judge(there, findings)),
+        message_of(&classify(there, findings)),
         [
             "i.yaml:18:13: error: syntax; correct the template",
             "i.yaml:18:16: warning: the blueprint has no import \"c\", so `imports.c` never has a value; correct the name, or add it to the imports; known are: a",
@@ -294,7 +294,7 @@ fn data_mappings_are_templates_of_spiff_at_the_place_of_their_name() {
     };
     let findings = Findings { failures: vec![failure("bad"), failure("worse; mend it")], references: vec![] };
     assert_eq!(
-        told(&judge(&review.templates[1], findings)),
+        message_of(&classify(&review.templates[1], findings)),
         [
             "i.yaml:7:5: error: exportDataMappings \"c\" (Spiff): bad; correct the template",
             "i.yaml:7:5: error: exportDataMappings \"c\" (Spiff): worse; mend it",
@@ -315,8 +315,9 @@ exportExecutions: [{name: e, type: Jinja, template: x}]
             .map(|path| InputReference { path: path.map(str::to_owned).to_vec(), file: None, line: None, column: None })
             .to_vec(),
     };
-    let told: Vec<usize> = review.templates.iter().map(|template| judge(template, findings()).findings.len()).collect();
-    assert_eq!(told, [2, 1, 0]);
+    let message_of: Vec<usize> =
+        review.templates.iter().map(|template| classify(template, findings()).findings.len()).collect();
+    assert_eq!(message_of, [2, 1, 0]);
 }
 
 #[test]
@@ -340,10 +341,10 @@ deployExecutions:
       activateWhen: imports.{{ imports.size }}
 - {name: loop, type: Jinja, template: '{% for x in [] %}'}
 "}));
-    let told: Vec<String> =
+    let message_of: Vec<String> =
         review.templates.iter().flat_map(ToCheck::conditions).map(|finding| finding.to_string()).collect();
     assert_eq!(
-        told,
+        message_of,
         [
             "b/blueprint.yaml:11:7: error: deploy item \"app\": when: the expression `imports.size == 'large'` cannot be used: == stands between a number and a string",
             "b/blueprint.yaml:12:7: error: deploy item \"app\": readyWhen: the expression `items.other.exports.x == 1` cannot be used: there is no other in items; known are: db",
@@ -367,9 +368,9 @@ subinstallations:
   blueprint: {filesystem: {blueprint.yaml: 'deployExecutions: []'}}
   readyWhen: {expression: objects.one != null, objects: {one: {apiVersion: v1, kind: Secret, name: one}}}
 "}));
-    let told: Vec<String> = review.findings.iter().map(ToString::to_string).collect();
+    let message_of: Vec<String> = review.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        message_of,
         [
             "b/blueprint.yaml:7:3: error: the sub-installation \"db\": when: the expression `imports.size == 'large'` cannot be used: == stands between a number and a string",
             "b/blueprint.yaml:12:3: error: the sub-installation \"app\": readyWhen: objects.one names no target, and a sub-installation has none of its own; set target",
@@ -391,10 +392,10 @@ subinstallationExecutions:
     - name: app
       when: items.db.exports.x == 1 && items.other.exports.x == 1
 "}));
-    let told: Vec<String> =
+    let message_of: Vec<String> =
         review.templates.iter().flat_map(ToCheck::conditions).map(|finding| finding.to_string()).collect();
     assert_eq!(
-        told,
+        message_of,
         [
             "b/blueprint.yaml:8:7: error: the sub-installation \"db\": when: the expression `imports.big` cannot be used: there is no big in imports; known are: size",
         ]
@@ -408,7 +409,7 @@ fn bound(spec: &str, blueprint: &str) -> Vec<String> {
     let text = format!(
         "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nspec:\n{spec}  blueprint:\n    inline:\n      filesystem:\n        blueprint.yaml: |\n{indented}"
     );
-    told(&installation(&text))
+    message_of(&installation(&text))
 }
 
 #[test]
@@ -500,14 +501,14 @@ fn a_document_that_cannot_be_read_ends_with_one_error() {
     assert!(broken[0].starts_with("i.yaml:8:") && broken[0].ends_with("; correct the YAML"), "{broken:?}");
     let listed = INSTALLATION
         .replace("sub:\n          deploy.yaml: |-\n            first\n            {{ imports.c }}", "sub: [1]");
-    let found = told(&installation(&listed));
+    let found = message_of(&installation(&listed));
     assert!(
-        found.iter().any(|told| told.starts_with("i.yaml:14:7: error: the blueprint file sub is a list")),
+        found.iter().any(|message_of| message_of.starts_with("i.yaml:14:7: error: the blueprint file sub is a list")),
         "{found:?}"
     );
     let reference = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nspec: {blueprint: {ref: {resourceName: x}}}\n";
     assert_eq!(
-        told(&installation(reference)),
+        message_of(&installation(reference)),
         ["i.yaml:3:8: note: the blueprint comes from a component version, so it is not checked; check its own folder"]
     );
 }

@@ -18,7 +18,7 @@ fn check(schema: Value, value: Value) -> Result<(), SchemaError> {
 }
 
 #[track_caller]
-fn told(schema: Value, value: Value, expected: &str) {
+fn message_of(schema: Value, value: Value, expected: &str) {
     assert_eq!(check(schema, value).unwrap_err().to_string(), expected);
 }
 
@@ -32,13 +32,13 @@ fn values_that_follow_the_schema_pass() {
 
 #[test]
 fn faults_name_the_place_and_the_sort_and_never_the_value() {
-    told(
+    message_of(
         json!({"type": "string"}),
         json!(5),
         "the value does not follow the schema: at /: value is not of type \"string\", found number",
     );
     let schema = json!({"type": "object", "required": ["a"], "properties": {"b": {"type": "array", "items": {"type": "integer"}}, "c": {"enum": ["x"]}}});
-    told(
+    message_of(
         schema,
         json!({"b": [1, "secret-1"], "c": "secret-2"}),
         "the value does not follow the schema: at /: \"a\" is a required property; at /b/1: value is not of type \"integer\", found string; at /c: value is not one of \"x\"",
@@ -65,7 +65,7 @@ fn an_invalid_schema_is_the_blueprint_s_fault() {
 fn references_of_our_schemes_are_put_in_place() {
     let server = json!({"$ref": "local://server", "dropped": true});
     assert_eq!(check(server.clone(), json!({"port": 80})), Ok(()));
-    told(
+    message_of(
         server,
         json!({"port": "http"}),
         "the value does not follow the schema: at /port: value is not of type \"integer\", found string",
@@ -82,7 +82,8 @@ fn references_of_our_schemes_are_put_in_place() {
 
 #[test]
 fn references_that_lead_nowhere_are_told_apart() {
-    let refused = |reference: &str, told_as: &str| told(json!({"items": {"$ref": reference}}), json!([]), told_as);
+    let refused =
+        |reference: &str, told_as: &str| message_of(json!({"items": {"$ref": reference}}), json!([]), told_as);
     refused(
         "local://gone",
         "the schema refers to local://gone, but localTypes of the blueprint has no \"gone\"; known are: loop, parts, port, server",

@@ -42,8 +42,8 @@ fn every_way_to_import_counts_target_maps_included() {
             {"name": "g", "targetMapRef": "m"},
         ],
     }));
-    let shown: Vec<String> = imported(&of).iter().map(SiblingReference::to_string).collect();
-    assert_eq!(shown, ["data d", "target t1", "target t2", "target t3", "target t4"]);
+    let text: Vec<String> = imported(&of).iter().map(SiblingReference::to_string).collect();
+    assert_eq!(text, ["data d", "target t1", "target t2", "target t3", "target t4"]);
     let of = exports(json!({"data": [{"name": "a", "dataRef": "d"}], "targets": [{"name": "b", "target": "t"}]}));
     assert_eq!(
         exported(&of),
@@ -112,8 +112,8 @@ fn what_a_blueprint_imports_is_there_for_its_children_conditional_imports_too() 
         definition("b", ImportKind::Target { target_type: target_type() }, Vec::new()),
         definition("c", ImportKind::TargetList { target_type: target_type() }, Vec::new()),
     ];
-    let shown: Vec<String> = defined(&definitions).iter().map(SiblingReference::to_string).collect();
-    assert_eq!(shown, ["data a", "target b", "target list c", "target map inner"]);
+    let text: Vec<String> = defined(&definitions).iter().map(SiblingReference::to_string).collect();
+    assert_eq!(text, ["data a", "target b", "target list c", "target map inner"]);
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn c_17_a_circle_of_roots_is_found_by_each_of_its_members_and_by_nobody_else() {
         names.iter().map(|&name| name.to_owned()).collect()
     };
     let circle = |of: &str| circle(of, &ancestors(of, before)).map(|error| error.to_string());
-    let told =
+    let message =
         |members: &str| Some(format!("{members} depend on each other in a circle; remove one of these dependencies"));
-    assert_eq!(circle("a"), told("a -> b -> c -> a"));
-    assert_eq!(circle("c"), told("c -> a -> b -> c"));
+    assert_eq!(circle("a"), message("a -> b -> c -> a"));
+    assert_eq!(circle("c"), message("c -> a -> b -> c"));
     assert_eq!((circle("outside"), circle("x")), (None, None));
     let names: Vec<String> = ancestors("outside", before).into_keys().collect();
     assert_eq!(names, ["a", "b", "c", "x"]);

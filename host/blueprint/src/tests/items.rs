@@ -60,17 +60,17 @@ fn a_target_is_chosen_by_index_then_key_then_import_then_name() {
 
 #[test]
 fn faults_of_deploy_items_name_the_item() {
-    let told = |item: Value| items(json!([item])).unwrap_err().to_string();
-    assert_eq!(told(json!({"type": "t", "config": {}})), "deploy item \"\" (number 1) has no name; set it");
-    assert_eq!(told(json!({"name": "a", "config": {}})), "deploy item \"a\" (number 1) has no type; set it");
-    assert_eq!(told(json!({"name": "a", "type": "t"})), "deploy item \"a\" (number 1) has no config; set it");
+    let message = |item: Value| items(json!([item])).unwrap_err().to_string();
+    assert_eq!(message(json!({"type": "t", "config": {}})), "deploy item \"\" (number 1) has no name; set it");
+    assert_eq!(message(json!({"name": "a", "config": {}})), "deploy item \"a\" (number 1) has no type; set it");
+    assert_eq!(message(json!({"name": "a", "type": "t"})), "deploy item \"a\" (number 1) has no config; set it");
     // Recorded in `tests/golden/timeout-invalid`.
     assert_eq!(
-        told(json!({"name": "a", "type": "t", "config": {}, "timeout": "abc"})),
+        message(json!({"name": "a", "type": "t", "config": {}, "timeout": "abc"})),
         "deploy item \"a\": timeout \"abc\" is no length of time; write a number with a unit (ns, us, ms, s, m, h) such as 90s or 1h30m, or none"
     );
     assert_eq!(
-        told(json!({"name": "a", "labels": {"x": 1}})),
+        message(json!({"name": "a", "labels": {"x": 1}})),
         "the rendered deploy items have a wrong form: deployItems[0].labels.x: expected a text; write it in quotes, found a number"
     );
 }
@@ -104,29 +104,29 @@ fn targets_of_items_are_the_imported_objects_themselves() {
     assert_eq!(resolve(Some(TargetChoice::Import(text("one")))), name("t-1"));
     assert_eq!(resolve(Some(TargetChoice::Element(text("list"), 1))), name("t-a"));
     assert_eq!(resolve(Some(TargetChoice::Entry(text("map"), text("red")))), name("t-r"));
-    let told = |choice| resolve(Some(choice)).unwrap_err();
+    let message = |choice| resolve(Some(choice)).unwrap_err();
     assert_eq!(
-        told(TargetChoice::Import(text("list"))),
+        message(TargetChoice::Import(text("list"))),
         "deploy item \"i\": there is no target import \"list\"; known are: one"
     );
     assert_eq!(
-        told(TargetChoice::Element(text("one"), 0)),
+        message(TargetChoice::Element(text("one"), 0)),
         "deploy item \"i\": there is no target list import \"one\"; known are: list"
     );
     assert_eq!(
-        told(TargetChoice::Entry(text("x"), text("k"))),
+        message(TargetChoice::Entry(text("x"), text("k"))),
         "deploy item \"i\": there is no target map import \"x\"; known are: map"
     );
     for index in [2, -1] {
         assert_eq!(
-            told(TargetChoice::Element(text("list"), index)),
+            message(TargetChoice::Element(text("list"), index)),
             format!(
                 "deploy item \"i\": index {index} is out of bounds; the target list \"list\" has 2 elements, counted from 0"
             )
         );
     }
     assert_eq!(
-        told(TargetChoice::Entry(text("map"), text("blue"))),
+        message(TargetChoice::Entry(text("map"), text("blue"))),
         "deploy item \"i\": the target map \"map\" has no key \"blue\"; its keys are: red"
     );
 }
@@ -171,21 +171,21 @@ fn conditions_of_items_are_read_and_their_targets_found() {
 
 #[test]
 fn conditions_that_cannot_be_asked_are_refused_with_item_and_field() {
-    let told = |condition: Value| {
+    let message = |condition: Value| {
         let list = json!([{"name": "web", "type": "t", "config": {}, "when": condition}]);
         let read = items(list).map_err(|error| error.to_string());
         read.and_then(|items| check_items(&items, &BTreeMap::new()).map_err(|error| error.to_string())).unwrap_err()
     };
     assert_eq!(
-        told(json!("imports.nothing")),
+        message(json!("imports.nothing")),
         "deploy item \"web\": when: the expression `imports.nothing` cannot be used: there is no nothing in imports; there are none"
     );
     assert_eq!(
-        told(json!({})),
+        message(json!({})),
         "deploy item \"web\": when: it needs exactly one of expression, component and crdPresent"
     );
     assert_eq!(
-        told(json!({"expression": 3})),
+        message(json!({"expression": 3})),
         "deploy item \"web\": when: it has a wrong form: expression: expected a text; write it in quotes, found a number"
     );
 }

@@ -18,8 +18,8 @@ use orangery_core::{
 
 #[track_caller]
 fn check<E: Display>(cases: Vec<(E, &str)>) {
-    for (error, told) in cases {
-        assert_eq!(error.to_string(), told);
+    for (error, message) in cases {
+        assert_eq!(error.to_string(), message);
     }
 }
 
@@ -108,7 +108,7 @@ fn faults_of_blueprints() {
         ),
     ]
     .iter()
-    .map(|(error, told)| (error, told.as_str()))
+    .map(|(error, message)| (error, message.as_str()))
     .collect());
 }
 
@@ -182,14 +182,14 @@ fn faults_of_deploy_items() {
 fn no_message_shows_a_value() {
     const CANARY: &str = "canary-4711";
     let wrong = json!([CANARY, {"name": CANARY}, 4711]);
-    let told = [
+    let text = [
         decode_items(&json!({"deployItems": [{"name": "a", "type": wrong, "config": {}}]})).unwrap_err().to_string(),
         decode_items(&json!({"deployItems": CANARY})).unwrap_err().to_string(),
         decode_imports(&json!({"errors": [4711]})).unwrap_err().to_string(),
         decode_exports(&json!({"exports": CANARY})).unwrap_err().to_string(),
         decode_subinstallations(&json!({"subinstallations": [{"name": wrong}]})).unwrap_err().to_string(),
     ];
-    for message in told {
+    for message in text {
         assert!(!message.contains("4711"), "{message}");
     }
 }

@@ -7,7 +7,7 @@ use super::{files, parse, *};
 use orangery_ocm::Files;
 
 #[track_caller]
-fn told(tree: Value, expected: &str) {
+fn message_of(tree: Value, expected: &str) {
     assert_eq!(Blueprint::parse(&files(tree)).unwrap_err().to_string(), expected);
 }
 
@@ -63,21 +63,21 @@ fn each_list_of_executions_is_read_into_its_own_place() {
 #[test]
 fn faults_of_files_are_told_with_the_file() {
     let binary = "---Start Binary---\n/w==\n---End Binary---\n";
-    told(json!({"blueprint.yaml": binary}), "the blueprint file blueprint.yaml is not UTF-8 text");
-    told(json!({"blueprint.yaml": {}}), "blueprint.yaml is a folder of the blueprint, not a file");
-    told(json!({}), "the blueprint has no file blueprint.yaml; it has none");
+    message_of(json!({"blueprint.yaml": binary}), "the blueprint file blueprint.yaml is not UTF-8 text");
+    message_of(json!({"blueprint.yaml": {}}), "blueprint.yaml is a folder of the blueprint, not a file");
+    message_of(json!({}), "the blueprint has no file blueprint.yaml; it has none");
     let with = |subinstallation: &str, content: Value| json!({"blueprint.yaml": format!("subinstallations: [{subinstallation}]"), "s.yaml": content});
-    told(with("{file: t.yaml}", json!("")), "the blueprint has no file t.yaml; it has blueprint.yaml, s.yaml");
-    told(with("{file: s.yaml}", json!(binary)), "the blueprint file s.yaml is not UTF-8 text");
-    told(
+    message_of(with("{file: t.yaml}", json!("")), "the blueprint has no file t.yaml; it has blueprint.yaml, s.yaml");
+    message_of(with("{file: s.yaml}", json!(binary)), "the blueprint file s.yaml is not UTF-8 text");
+    message_of(
         with("{file: s.yaml}", json!("{a: 1}: b")),
         "the blueprint file s.yaml is not YAML: line 1, column 1: a list or an object cannot be a key; write a text",
     );
-    told(
+    message_of(
         with("{file: 5}", json!("")),
         "the blueprint file blueprint.yaml has a wrong form: subinstallations[0].file: expected a text; write it in quotes, found a number",
     );
-    told(
+    message_of(
         with("x", json!("")),
         "the blueprint file blueprint.yaml has a wrong form: subinstallations[0]: expected an object, found a text",
     );
@@ -218,14 +218,14 @@ fn everything_that_is_wrong_is_found_at_once_and_the_rest_is_read() {
 
 #[test]
 fn a_fault_is_told_without_its_file_where_the_place_says_it() {
-    let told = |text: &str| BlueprintReading::of(&files(json!({"blueprint.yaml": text}))).faults[0].told();
+    let message_of = |text: &str| BlueprintReading::of(&files(json!({"blueprint.yaml": text}))).faults[0].message_of();
     assert_eq!(
-        told("exports: [{name: e}]"),
+        message_of("exports: [{name: e}]"),
         "exports[0] has no type: set `schema` for data or `targetType` for targets, or write `type`"
     );
-    assert_eq!(told("kind: Pod"), "the file has kind \"Pod\"; write kind: Blueprint");
-    assert_eq!(told("null: 1"), "an empty value cannot be a key; write the key in quotes; correct the YAML");
-    assert_eq!(told("imports: 1"), "imports: expected a list, found a number");
+    assert_eq!(message_of("kind: Pod"), "the file has kind \"Pod\"; write kind: Blueprint");
+    assert_eq!(message_of("null: 1"), "an empty value cannot be a key; write the key in quotes; correct the YAML");
+    assert_eq!(message_of("imports: 1"), "imports: expected a list, found a number");
 }
 
 /// As the original, for which only a written `value` is a default, also where it is null.

@@ -40,25 +40,25 @@ fn installation_templates_are_read_from_the_blueprint_and_from_files() {
 
 #[test]
 fn an_installation_template_follows_its_rules() {
-    let told = |json: Value| InstallationTemplate::parse(&json, "subinstallations[1]").unwrap_err().to_string();
+    let message = |json: Value| InstallationTemplate::parse(&json, "subinstallations[1]").unwrap_err().to_string();
     assert_eq!(
-        told(json!({"name": 5})),
+        message(json!({"name": 5})),
         "a sub-installation has a wrong form: subinstallations[1].name: expected a text; write it in quotes, found a number"
     );
     assert_eq!(
-        told(json!({"name": "A"})),
+        message(json!({"name": "A"})),
         "the name \"A\" of a sub-installation is not one of at most 52 lower-case letters, digits and `-`"
     );
     assert_eq!(
-        told(json!({"name": "a"})),
+        message(json!({"name": "a"})),
         "the sub-installation \"a\" needs exactly one of blueprint.ref and blueprint.filesystem"
     );
     assert_eq!(
-        told(json!({"name": "a", "kind": "Installation"})),
+        message(json!({"name": "a", "kind": "Installation"})),
         "the sub-installation \"a\" has kind \"Installation\"; write apiVersion: landscaper.gardener.cloud/v1alpha1 and kind: InstallationTemplate"
     );
     assert_eq!(
-        told(
+        message(
             json!({"name": "a", "blueprint": {"filesystem": {}}, "imports": {"data": [{"name": "x", "secretRef": {"name": "s"}}]}})
         ),
         "the sub-installation \"a\": imports.data[0]: installation templates import by dataRef only; import the Secret or ConfigMap in the root installation"

@@ -87,12 +87,12 @@ fn names(folder: &Path) -> Result<Vec<String>, std::io::Error> {
 impl Files for FolderFiles {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let found = self.find(path)?;
-        let told = |error: std::io::Error| format!("the blueprint file {path} cannot be read: {error}");
+        let message = |error: std::io::Error| format!("the blueprint file {path} cannot be read: {error}");
         if found.is_dir() {
             return Err(format!("{path} is a folder of the blueprint, not a file"));
         }
         let mut content = Vec::new();
-        fs::File::open(&found).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut content)).map_err(told)?;
+        fs::File::open(&found).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut content)).map_err(message)?;
         if u64::try_from(content.len()).unwrap_or(u64::MAX) > LONGEST {
             return Err(format!("the blueprint file {path} has more than {} MiB", LONGEST >> 20));
         }
@@ -126,11 +126,14 @@ mod tests {
         }
         assert_eq!(files.list("sub"), Ok(vec!["a.yaml".to_owned()]));
         assert_eq!(files.list(""), Ok(vec!["link".to_owned(), "sub".to_owned()]));
-        let told = |path: &str| files.read(path).unwrap_err();
-        assert_eq!(told("../secret"), "the blueprint has no file ../secret; it has link, sub");
-        assert_eq!(told("link"), "link leads out of the folder of the blueprint; keep its files below blueprint.yaml");
-        assert_eq!(told("sub/b.yaml"), "the blueprint has no file sub/b.yaml; sub/ has a.yaml");
-        assert_eq!(told("sub"), "sub is a folder of the blueprint, not a file");
+        let message = |path: &str| files.read(path).unwrap_err();
+        assert_eq!(message("../secret"), "the blueprint has no file ../secret; it has link, sub");
+        assert_eq!(
+            message("link"),
+            "link leads out of the folder of the blueprint; keep its files below blueprint.yaml"
+        );
+        assert_eq!(message("sub/b.yaml"), "the blueprint has no file sub/b.yaml; sub/ has a.yaml");
+        assert_eq!(message("sub"), "sub is a folder of the blueprint, not a file");
         assert_eq!(files.list("sub/a.yaml").unwrap_err(), "sub/a.yaml is a file of the blueprint, not a folder");
     }
 

@@ -49,13 +49,13 @@ impl Interrupt {
         let subject = CallSubject { kind: "Installation", group: GROUP, namespace: &namespace, name: &self.name };
         let refused = |error| CallError::of(subject, error);
         let before = api.get(&self.name).await.map_err(refused)?;
-        let told = if before.job_finished() {
+        let message = if before.job_finished() {
             "no job runs, so nothing is interrupted"
         } else {
             api.patch(&self.name, &PatchParams::default(), &Patch::Merge(&mark)).await.map_err(refused)?;
             "interrupt requested"
         };
-        terminal.line(format_args!("installation {namespace}/{}: {told}", self.name))?;
+        terminal.line(format_args!("installation {namespace}/{}: {message}", self.name))?;
         Ok(Exit::Ok)
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use orangery_proposal::{
     Action, ClusterRef, ObjectKey,
-    overlay::{Difference, difference, shown},
+    overlay::{Difference, difference, display},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -122,7 +122,7 @@ impl PlannedObject {
             stage: String::new(),
             ephemeral: false,
             changes,
-            object: after.filter(|_| action == Action::Create).map(shown),
+            object: after.filter(|_| action == Action::Create).map(display),
         }
     }
 
@@ -224,11 +224,11 @@ impl PlanDocument {
             (Action::None, "as they should be"),
         ];
         let counts = counts.map(|(fate, words)| (self.objects.iter().filter(|one| one.action == fate).count(), words));
-        let told: Vec<String> =
+        let message: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
-        let told = if told.is_empty() { "nothing to do".to_owned() } else { told.join(", ") };
+        let message = if message.is_empty() { "nothing to do".to_owned() } else { message.join(", ") };
         let ItemName { namespace, name } = &self.item;
-        let mut summary = format!("deploy item {namespace}/{name}, by {}: {told}", self.plugin);
+        let mut summary = format!("deploy item {namespace}/{name}, by {}: {message}", self.plugin);
         if self.unfinished {
             summary.push_str("; the component is called again afterwards, and may ask for more");
         }

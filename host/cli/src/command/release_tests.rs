@@ -170,7 +170,7 @@ async fn delete(api: &Api<DynamicObject>, name: &str) -> kube::Result<()> {
 async fn settled(api: &Api<DynamicObject>, name: &str, types: &TypeMeta) -> Result<WorkloadState, CommandError> {
     let of = types.clone();
     // What a watch answers does not say its kind.
-    let judged = move |object: &DynamicObject| {
+    let classified = move |object: &DynamicObject| {
         let object = DynamicObject { types: Some(of.clone()), ..object.clone() };
         run(&serde_json::to_value(object).unwrap_or_default())
     };
@@ -179,8 +179,8 @@ async fn settled(api: &Api<DynamicObject>, name: &str, types: &TypeMeta) -> Resu
         return Ok(WorkloadState::Succeeded);
     }
     let ended =
-        |object: Option<&DynamicObject>| object.is_some_and(|object| judged(object) != WorkloadState::Unfinished);
+        |object: Option<&DynamicObject>| object.is_some_and(|object| classified(object) != WorkloadState::Unfinished);
     let object = await_condition(api.clone(), name, ended).await;
     let object = object.map_err(|error| CallError::Unreachable { cause: error.to_string() })?;
-    Ok(object.as_ref().map_or(WorkloadState::Unfinished, judged))
+    Ok(object.as_ref().map_or(WorkloadState::Unfinished, classified))
 }

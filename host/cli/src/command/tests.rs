@@ -12,7 +12,7 @@ use crate::{
     arguments::{Cli, Command, Tool},
     command_error::CommandError,
     exit::Exit,
-    terminal::{Appearance, tests::shown},
+    terminal::{Appearance, tests::display},
 };
 
 /// Requests in the order sent: method, path with query, body.
@@ -59,7 +59,7 @@ fn installation(version: &str, metadata: Value, status: Value) -> Value {
 /// How a command ends, and what it wrote: to stdout, then to stderr.
 async fn run(client: &Client, line: &str) -> (Result<Exit, CommandError>, String) {
     use clap::Parser as _;
-    let (mut terminal, out, err) = shown(Appearance::PLAIN);
+    let (mut terminal, out, err) = display(Appearance::PLAIN);
     let cli = Cli::try_parse_from(std::iter::once("orangery").chain(line.split(' '))).unwrap();
     let Command::Tool(tool) = cli.command else { panic!("not a tool: {line}") };
     let end = match tool {

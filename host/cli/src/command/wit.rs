@@ -42,12 +42,12 @@ impl Wit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::{Appearance, tests::shown};
+    use crate::terminal::{Appearance, tests::display};
 
     #[test]
     fn the_contracts_are_written_as_they_are_printed() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut terminal, listed, _) = shown(Appearance::PLAIN);
+        let (mut terminal, listed, _) = display(Appearance::PLAIN);
         Wit { out: Some(folder.path().to_owned()) }.execute(&mut terminal).unwrap();
         let written: String = listed
             .text()
@@ -57,7 +57,7 @@ mod tests {
                 format!("// wit/{name}\n{}\n", fs::read_to_string(path).unwrap())
             })
             .collect();
-        let (mut terminal, printed, _) = shown(Appearance::PLAIN);
+        let (mut terminal, printed, _) = display(Appearance::PLAIN);
         Wit { out: None }.execute(&mut terminal).unwrap();
         assert_eq!(written, printed.text());
         assert!(written.contains("package orangery:deployer@"), "{written}");
@@ -68,7 +68,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        let (mut terminal, ..) = shown(Appearance::PLAIN);
+        let (mut terminal, ..) = display(Appearance::PLAIN);
         let error = Wit { out: Some(file.clone()) }.execute(&mut terminal).unwrap_err();
         assert!(error.to_string().starts_with(&format!("{}/", file.display())), "{error}");
         assert_eq!(error.exit(), Exit::Failed);

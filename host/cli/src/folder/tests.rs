@@ -16,14 +16,14 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 /// Reads the folder: what stands where, or the error, with the folder's own path as `DIR`.
-fn told(folder: &Path) -> Result<Vec<String>, String> {
-    let shown = |text: String| text.replace(&folder.display().to_string(), "DIR");
+fn message_of(folder: &Path) -> Result<Vec<String>, String> {
+    let rendered = |text: String| text.replace(&folder.display().to_string(), "DIR");
     match read(&[folder.to_owned()]) {
         Ok(manifests) => Ok(manifests
             .into_iter()
-            .map(|manifest| shown(format!("{} {} {}", manifest.origin, manifest.kind, manifest.name)))
+            .map(|manifest| rendered(format!("{} {} {}", manifest.origin, manifest.kind, manifest.name)))
             .collect()),
-        Err(error) => Err(shown(error.to_string())),
+        Err(error) => Err(rendered(error.to_string())),
     }
 }
 
@@ -31,7 +31,7 @@ fn told(folder: &Path) -> Result<Vec<String>, String> {
 fn check(files: &[(&str, &str)], expected: Result<&[&str], &str>) {
     let folder = folder(files);
     let expected = expected.map(|lines| lines.iter().map(ToString::to_string).collect()).map_err(str::to_owned);
-    assert_eq!(told(folder.path()), expected);
+    assert_eq!(message_of(folder.path()), expected);
 }
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n";
@@ -92,7 +92,7 @@ fn a_manifest_holds_the_object_whole() {
 #[test]
 fn a_folder_that_does_not_exist_is_named() {
     assert_eq!(
-        told(Path::new("/no/such/folder")).unwrap_err(),
+        message_of(Path::new("/no/such/folder")).unwrap_err(),
         "DIR does not exist; name a folder or file with Kubernetes objects, such as examples/hello-world"
     );
 }
@@ -136,7 +136,7 @@ fn what_names_an_object_must_be_there() {
 #[test]
 fn yaml_that_does_not_parse_is_shown_at_its_place() {
     let broken = format!("{MAP}---\nkind: Pod\nmetadata: {{name: x\nspec: 1\n");
-    let error = told(folder(&[("x.yaml", &broken)]).path()).unwrap_err();
+    let error = message_of(folder(&[("x.yaml", &broken)]).path()).unwrap_err();
     let (first, snippet) = error.split_once('\n').unwrap();
     assert!(first.starts_with("DIR/x.yaml:8:") && first.ends_with("; correct the YAML"), "{error}");
     assert!(snippet.contains("spec: 1") && snippet.contains('^'), "{error}");
@@ -145,7 +145,7 @@ fn yaml_that_does_not_parse_is_shown_at_its_place() {
 #[test]
 fn what_stands_near_a_mistake_in_a_secret_is_not_shown() {
     let broken = "kind: Secret\nstringData: {password: hunter2\nx: 1\n";
-    let error = told(folder(&[("x.yaml", broken)]).path()).unwrap_err();
+    let error = message_of(folder(&[("x.yaml", broken)]).path()).unwrap_err();
     assert!(error.ends_with("; correct the YAML") && !error.contains("hunter2"), "{error}");
 }
 

@@ -183,12 +183,12 @@ mod tests {
 
     #[test]
     fn a_field_that_is_spelled_wrong_is_told_with_its_place() {
-        let told = |value: Value| Given::form(&value).unwrap_err().to_string();
+        let message = |value: Value| Given::form(&value).unwrap_err().to_string();
         let fields = "fields are: objectName, deployItems, state, subinstallations";
-        assert_eq!(told(json!({"values": {}})), format!("there is no field \"values\"; {fields}"));
+        assert_eq!(message(json!({"values": {}})), format!("there is no field \"values\"; {fields}"));
         let deep = json!({"subinstallations": {"a": {"subinstallations": {"b": {"States": 1}}}}});
         let place = "subinstallations.a.subinstallations.b";
-        assert_eq!(told(deep), format!("{place}: there is no field \"States\"; {fields}"));
+        assert_eq!(message(deep), format!("{place}: there is no field \"States\"; {fields}"));
         assert_eq!(Given::form(&json!({"deployItems": {"any": {}}, "state": null})), Ok(()));
     }
 

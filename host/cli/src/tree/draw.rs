@@ -138,8 +138,8 @@ impl TreeRow {
         let mut line = String::new();
         let last = self.cells.iter().rposition(|(_, text)| !text.is_empty()).unwrap_or_default();
         for (column, ((paint, text), width)) in self.cells.iter().zip(widths).enumerate().take(last + 1) {
-            let (shown, rest) = cut(text, left);
-            line.push_str(&view.ink.paint(*paint, &shown));
+            let (display, rest) = cut(text, left);
+            line.push_str(&view.ink.paint(*paint, &display));
             left = rest;
             let gap = (width.saturating_sub(text.chars().count()) + GAP).min(left);
             if column < last && *width > 0 {

@@ -34,14 +34,14 @@ pub struct Live {
     /// Lines on the terminal that the next drawing replaces.
     drawn: usize,
     /// What was said of each node, where nothing can be redrawn.
-    said: BTreeMap<LiveObjectId, String>,
+    report: BTreeMap<LiveObjectId, String>,
     timings: BTreeMap<LiveObjectId, Timing>,
 }
 
 impl Live {
     /// Nothing drawn yet.
     pub fn new(home: impl Into<String>) -> Self {
-        Self { home: home.into(), drawn: 0, said: BTreeMap::new(), timings: BTreeMap::new() }
+        Self { home: home.into(), drawn: 0, report: BTreeMap::new(), timings: BTreeMap::new() }
     }
 
     /// Draws the tree as it is `at` this time.
@@ -106,35 +106,35 @@ impl Live {
     }
 
     fn append(&mut self, terminal: &mut Terminal, tree: &Tree, at: Duration) -> io::Result<()> {
-        let mut said = BTreeMap::new();
+        let mut report = BTreeMap::new();
         let mut lines = Vec::new();
         for root in &tree.roots {
             let home = if root.namespace == self.home { String::new() } else { format!("{}/", root.namespace) };
-            self.tell(root, &home, &mut said, &mut lines);
+            self.tell(root, &home, &mut report, &mut lines);
         }
         let mut titles = BTreeSet::new();
         tree.roots.iter().for_each(|root| collect_titles(root, &mut titles));
         // An item that had no object is no other one when it gets it.
-        let gone = self.said.iter().filter(|(id, _)| !said.contains_key(*id) && !titles.contains(id.2.as_str()));
+        let gone = self.report.iter().filter(|(id, _)| !report.contains_key(*id) && !titles.contains(id.2.as_str()));
         for ((kind, _, name), _) in gone {
             lines.push(format!("{:<12}  {name}  gone", kind.as_str()));
         }
-        self.said = said;
+        self.report = report;
         lines.into_iter().try_for_each(|line| terminal.line(format_args!("{:>8.3}s  {line}", at.as_secs_f64())))
     }
 
-    fn tell(&self, node: &TreeNode, above: &str, said: &mut BTreeMap<LiveObjectId, String>, lines: &mut Vec<String>) {
+    fn tell(&self, node: &TreeNode, above: &str, report: &mut BTreeMap<LiveObjectId, String>, lines: &mut Vec<String>) {
         let path = format!("{above}{}", node.title);
         let (_, phase) = draw::phase(node);
-        if self.said.get(&id(node)) != Some(&phase) {
+        if self.report.get(&id(node)) != Some(&phase) {
             let line = format!("{:<12}  {path}  {phase}  {}", node.kind.as_str(), draw::note(node));
             lines.push(line.trim_end().to_owned());
         }
-        said.insert(id(node), phase);
+        report.insert(id(node), phase);
         let below = format!("{path}/");
         for child in &node.children {
             let above = if child.kind == NodeKind::Execution { above } else { below.as_str() };
-            self.tell(child, above, said, lines);
+            self.tell(child, above, report, lines);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
-    terminal::{Appearance, Ink, Size, tests::shown},
+    terminal::{Appearance, Ink, Size, tests::display},
     tree::{
         Objects, Tree,
         draw::{self, TreeView, lines},
@@ -99,7 +99,7 @@ fn hello() -> Given {
 }
 
 fn failing() -> Given {
-    let told = "could not apply ConfigMap x\nadmission said no";
+    let message = "could not apply ConfigMap x\nadmission said no";
     Given::default()
         .installation(
             "hello",
@@ -116,7 +116,7 @@ fn failing() -> Given {
             "hello",
             "b",
             json!({}),
-            status("Failed", true, error("ApplyFailed", told, &["ERR_CONFIGURATION_PROBLEM"])),
+            status("Failed", true, error("ApplyFailed", message, &["ERR_CONFIGURATION_PROBLEM"])),
         )
         .installation("quiet", json!({}), status("Succeeded", true, json!({})))
 }
@@ -370,11 +370,11 @@ top                                              Installation  Succeeded
 
 #[test]
 fn lengths_of_time_are_as_long_as_they_tell() {
-    let shown = [0, 4, 50, 2_500, 12_000, 12_340, 187_000, 3_723_000]
+    let display = [0, 4, 50, 2_500, 12_000, 12_340, 187_000, 3_723_000]
         .map(|milliseconds| draw::length(Duration::from_millis(milliseconds)));
     let expected =
         [None, Some("4ms"), Some("0.05s"), Some("2.50s"), Some("12s"), Some("12.3s"), Some("3m07s"), Some("1h02m")];
-    assert_eq!(shown, expected.map(|text| text.map(str::to_owned)));
+    assert_eq!(display, expected.map(|text| text.map(str::to_owned)));
 }
 
 fn running() -> Tree {
@@ -387,7 +387,7 @@ fn succeeded() -> Tree {
 
 #[test]
 fn where_nothing_can_be_redrawn_each_change_is_one_line() {
-    let (mut terminal, out, _) = shown(Appearance::PLAIN);
+    let (mut terminal, out, _) = display(Appearance::PLAIN);
     Live::new("").show(&mut terminal, hello().tree(), Duration::ZERO).unwrap();
     assert_eq!(
         out.text(),
@@ -396,7 +396,7 @@ fn where_nothing_can_be_redrawn_each_change_is_one_line() {
    0.000s  DeployItem    default/hello/item  Succeeded
 "
     );
-    let (mut terminal, out, _) = shown(Appearance::PLAIN);
+    let (mut terminal, out, _) = display(Appearance::PLAIN);
     let mut live = Live::new("default");
     live.show(&mut terminal, running(), Duration::from_millis(10)).unwrap();
     live.show(&mut terminal, running(), Duration::from_millis(20)).unwrap();
@@ -417,7 +417,7 @@ fn size(columns: usize, rows: usize) -> Option<Size> {
 
 #[test]
 fn on_a_terminal_the_drawing_is_replaced() {
-    let (mut terminal, out, _) = shown(Appearance { size: || size(80, 24), ..Appearance::PLAIN });
+    let (mut terminal, out, _) = display(Appearance { size: || size(80, 24), ..Appearance::PLAIN });
     let mut live = Live::new("default");
     live.show(&mut terminal, running(), Duration::ZERO).unwrap();
     live.show(&mut terminal, succeeded(), Duration::from_millis(50)).unwrap();
@@ -429,7 +429,7 @@ fn on_a_terminal_the_drawing_is_replaced() {
 
 #[test]
 fn a_tree_higher_than_the_terminal_counts_what_succeeded_and_is_cut() {
-    let (mut terminal, out, _) = shown(Appearance { size: || size(80, 4), ..Appearance::PLAIN });
+    let (mut terminal, out, _) = display(Appearance { size: || size(80, 4), ..Appearance::PLAIN });
     let mut given = Given::default();
     for name in ["a", "b", "c", "d"] {
         given = given.installation(name, json!({}), status("Progressing", false, json!({})));

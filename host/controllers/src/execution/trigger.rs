@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn ins_73_an_interrupt_is_told_and_does_not_hide_what_failed_before() {
-        let told = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
-        assert_eq!(failure(None).message, told);
+        let text = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+        assert_eq!(failure(None).message, text);
         let after = failure(Some(Failure::new("Apply", "Unreachable", "no answer").with_code(Code::Unfinished)));
-        assert_eq!(after.message, format!("{told}; the last problem was: no answer"));
+        assert_eq!(after.message, format!("{text}; the last problem was: no answer"));
         assert_eq!((after.reason.as_str(), after.codes), ("InterruptOperation", [Code::Unfinished].into()));
     }
 }

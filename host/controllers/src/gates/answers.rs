@@ -149,13 +149,13 @@ impl<T: Sync> Evaluator<'_, T> {
             namespace: (!namespace.is_empty()).then(|| namespace.clone()),
             name: name.clone(),
         };
-        let shown = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+        let text = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
         Ok(match self.clusters.look(&on, &key).await.map_err(unanswered)? {
             Observed::Present(object) => Ok(without_secrets(&object)),
             Observed::Absent => Ok(Value::Null),
-            Observed::Unknown => Err(GateResult::unknown(NOT_KNOWN_YET, format!("{kind} {shown} is not known yet"))),
+            Observed::Unknown => Err(GateResult::unknown(NOT_KNOWN_YET, format!("{kind} {text} is not known yet"))),
             Observed::Forbidden(why) => {
-                let message = format!("{kind} {shown} cannot be watched on {on}: {why}", on = on_name(&on));
+                let message = format!("{kind} {text} cannot be watched on {on}: {why}", on = on_name(&on));
                 Err(GateResult::unknown("ObjectNotVisible", message))
             }
         })

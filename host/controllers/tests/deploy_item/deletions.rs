@@ -50,8 +50,8 @@ async fn a_component_that_fails_a_deletion_leaves_all_in_its_place_and_may_be_as
     let world = installed(&[fails]).await;
     delete(&world).await;
     let status = world.finished("item", "two").await;
-    let told = (&status["phase"], &status["lastError"]["reason"], &status["lastError"]["message"]);
-    assert_eq!(told, (&json!("DeleteFailed"), &json!("PluginFailedItem"), &json!("plugin scripted: not yet")));
+    let message = (&status["phase"], &status["lastError"]["reason"], &status["lastError"]["message"]);
+    assert_eq!(message, (&json!("DeleteFailed"), &json!("PluginFailedItem"), &json!("plugin scripted: not yet")));
     assert!(world.value("a").await.is_some());
     world.patch("item", json!({"spec": {"config": {"uninstalls": null}}})).await;
     world.trigger("item", "three").await;

@@ -127,11 +127,11 @@ async fn a_dry_run_fails_as_the_job_would() {
     world.create("absent", &[proposal("a", json!({}))], absent).await;
     world.create("invalid", &[], json!({})).await;
     for name in ["absent", "invalid"] {
-        let told = refused(name).await;
+        let text = refused(name).await;
         let status = world.job(name, "one").await;
-        assert_eq!(status["lastError"]["message"], json!(told));
+        assert_eq!(status["lastError"]["message"], json!(text));
     }
     world.create("unclaimed", &[], json!({"type": "example.org/nobody"})).await;
-    let told = refused("unclaimed").await;
-    assert!(told.starts_with("no component of this host claims the type \"example.org/nobody\""), "{told}");
+    let text = refused("unclaimed").await;
+    assert!(text.starts_with("no component of this host claims the type \"example.org/nobody\""), "{text}");
 }

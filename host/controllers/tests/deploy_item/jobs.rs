@@ -202,12 +202,12 @@ async fn c_08_a_clock_that_jumps_back_ends_nothing_and_one_that_jumps_on_ends_wh
     world.waiting("item", wait).await;
     world.jump(2 * 86_400);
     world.patch("item", json!({"metadata": {"annotations": {"look": "again"}}})).await;
-    let told = failed(&world.finished("item", "two").await, "ProgressingTimeout", "ERR_TIMEOUT");
+    let message = failed(&world.finished("item", "two").await, "ProgressingTimeout", "ERR_TIMEOUT");
     // The cause is the object that it waits for, whether its watch has shown it by then or not.
     let cause =
-        told.strip_prefix("the item did not finish within its timeout of 60m; waiting for ConfigMap default/a ");
+        message.strip_prefix("the item did not finish within its timeout of 60m; waiting for ConfigMap default/a ");
     let causes = ["(.data.k == \"ready\" does not hold) to become ready", "(not seen yet) to become ready"];
-    assert!(cause.is_some_and(|cause| causes.contains(&cause)), "{told}");
+    assert!(cause.is_some_and(|cause| causes.contains(&cause)), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

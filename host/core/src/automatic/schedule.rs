@@ -172,16 +172,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told() {
-        let told = |cron| Schedule::parse(cron, None, Schedule::AFTER_FAILURE).unwrap_err().to_string();
+        let message = |cron| Schedule::parse(cron, None, Schedule::AFTER_FAILURE).unwrap_err().to_string();
         assert_eq!(
-            told("* * * *"),
+            message("* * * *"),
             "the cron expression \"* * * *\" has 4 fields and needs five: minute, hour, day of month, month, day of week; or \
              write @hourly, @daily, @weekly, @monthly, @yearly or @every 1h30m"
         );
-        let field = told("61 * * * *");
+        let field = message("61 * * * *");
         assert!(field.starts_with("the cron expression \"61 * * * *\" cannot be read: "), "{field}");
         assert_eq!(field.lines().count(), 1);
-        assert!(told("@every day").contains("\"day\" is no length of time"));
-        assert!(told("TZ=Nowhere/City @daily").contains("cannot be read"));
+        assert!(message("@every day").contains("\"day\" is no length of time"));
+        assert!(message("TZ=Nowhere/City @daily").contains("cannot be read"));
     }
 }

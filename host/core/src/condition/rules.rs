@@ -56,7 +56,7 @@ fn after(phase: Phase, result: Step<Verdict>) -> Vec<Condition> {
 }
 
 /// Status, reason and message of a condition.
-fn told(conditions: &[Condition], kind: &str) -> Option<(Status, String, String)> {
+fn message_of(conditions: &[Condition], kind: &str) -> Option<(Status, String, String)> {
     of(conditions, kind).map(|found| (found.status, found.reason.clone(), found.message.clone()))
 }
 
@@ -82,8 +82,8 @@ fn orc_18_flx_11_flx_12_flx_19_a_transient_error_is_told_and_the_work_goes_on() 
     let conditions = after(Phase::Init, Err(Halt::Retry(failure())));
     let message = "the disk is full".to_owned();
     let transient = Some((Status::True, "TransientError".to_owned(), message.clone()));
-    assert_eq!(told(&conditions, "Progressing"), transient);
-    assert_eq!(told(&conditions, "Reconciling"), Some((Status::True, "Init".to_owned(), message)));
+    assert_eq!(message_of(&conditions, "Progressing"), transient);
+    assert_eq!(message_of(&conditions, "Reconciling"), Some((Status::True, "Init".to_owned(), message)));
     assert_eq!(is(&conditions, "Stalled"), None);
 }
 
@@ -91,9 +91,9 @@ fn orc_18_flx_11_flx_12_flx_19_a_transient_error_is_told_and_the_work_goes_on() 
 fn orc_20_flx_13_flx_14_flx_16_a_stall_says_that_somebody_has_to_act() {
     let conditions = after(Phase::Init, Err(Halt::Stall(failure())));
     let stalled = |status| Some((status, "Broken".to_owned(), "the disk is full".to_owned()));
-    assert_eq!(told(&conditions, "Stalled"), stalled(Status::True));
-    assert_eq!(told(&conditions, "Progressing"), stalled(Status::False));
-    assert_eq!(told(&conditions, "Ready"), stalled(Status::False));
+    assert_eq!(message_of(&conditions, "Stalled"), stalled(Status::True));
+    assert_eq!(message_of(&conditions, "Progressing"), stalled(Status::False));
+    assert_eq!(message_of(&conditions, "Ready"), stalled(Status::False));
     assert_eq!(is(&conditions, "Reconciling"), None);
     assert_eq!(of(&conditions, "Stalled").and_then(|stalled| stalled.observed_generation), Some(1));
 }
@@ -102,7 +102,7 @@ fn orc_20_flx_13_flx_14_flx_16_a_stall_says_that_somebody_has_to_act() {
 fn orc_25_orc_28_flx_17_who_waits_says_for_what_and_is_not_stalled() {
     let conditions = after(Phase::Init, Err(Halt::wait("Target", "a", Until::Exists)));
     let waits = (Status::True, "WaitingForTarget".to_owned(), "waiting for Target a to exist".to_owned());
-    assert_eq!(told(&conditions, "Progressing"), Some(waits));
+    assert_eq!(message_of(&conditions, "Progressing"), Some(waits));
     assert_eq!(is(&conditions, "Reconciling"), Some(Status::True));
     assert_eq!(is(&conditions, "Stalled"), None);
 }
@@ -173,7 +173,7 @@ fn flx_27_of_several_reasons_ready_tells_the_gravest_whatever_their_order() {
     let ready = |one: Halt, other: Halt| {
         let [forth, back] = [[one.clone(), other.clone()], [other, one]].map(|halts| {
             let result = all(halts.map(Err::<(), _>)).map(|_| Verdict::Done);
-            told(&after(Phase::Init, result), "Ready")
+            message_of(&after(Phase::Init, result), "Ready")
         });
         assert_eq!(forth, back);
         forth

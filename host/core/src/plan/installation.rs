@@ -536,13 +536,13 @@ mod tests {
         let missing = ["execution x".to_owned()];
         let lost =
             "execution x is missing: its object was deleted during the job; reconcile the root installation again";
-        let told = |children: &str| match progressing(&peers(children), &missing, "new") {
+        let text = |children: &str| match progressing(&peers(children), &missing, "new") {
             Ok(Verdict::Failed(failure)) => (failure.reason, failure.message),
             other => (String::new(), show(other)),
         };
-        assert_eq!(told("a=succeeded/new"), ("SubobjectsFailed".to_owned(), lost.to_owned()));
-        assert_eq!(told("a=failed/new").1, format!("installation a failed: boom; {lost}"));
-        assert_eq!(told("a=working/old").1, "waiting for Installation a to finish");
+        assert_eq!(text("a=succeeded/new"), ("SubobjectsFailed".to_owned(), lost.to_owned()));
+        assert_eq!(text("a=failed/new").1, format!("installation a failed: boom; {lost}"));
+        assert_eq!(text("a=working/old").1, "waiting for Installation a to finish");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
-    duration::{deadline, shown},
+    duration::{deadline, display},
     error::{Code, Failure},
 };
 
@@ -46,7 +46,7 @@ pub fn too_late(item_type: &str, limit: Duration, missing_target: Option<&str>) 
         Some(target) => format!("the target {target} does not exist; create it"),
         None => format!("register a component that claims {item_type}, or start a deployer for it"),
     };
-    let message = format!("no deployer has begun within {} of the trigger: {hint}", shown(limit));
+    let message = format!("no deployer has begun within {} of the trigger: {hint}", display(limit));
     Failure::new("WaitingForPickup", "PickupTimeout", message).with_code(Code::Timeout)
 }
 

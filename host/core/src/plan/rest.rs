@@ -128,7 +128,7 @@ mod tests {
 
     #[track_caller]
     fn check(facts: RestFacts, expected: &str) {
-        let shown = match root_at_rest(facts, at(10)) {
+        let text = match root_at_rest(facts, at(10)) {
             RootAtRest::Start(record) => format!("start {}", record.map_or(0, |record| record.jobs)),
             RootAtRest::Rest { record, state, until, refused } => {
                 let state = match state {
@@ -141,7 +141,7 @@ mod tests {
                 format!("rest {} {state} {until} {}", record.is_some(), refused.is_some())
             }
         };
-        assert_eq!(shown, expected);
+        assert_eq!(text, expected);
     }
 
     #[test]

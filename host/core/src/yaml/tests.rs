@@ -64,8 +64,8 @@ fn reasons_are_sentences_with_the_fix() {
         (YamlFault::TooManyNodes, "the aliases of the document unfold to too many values"),
         (YamlFault::RecursiveAlias, "an alias cannot stand inside what it names"),
     ];
-    for (reason, told) in cases {
+    for (reason, message) in cases {
         let error = YamlError { line: 7, column: 2, reason };
-        assert_eq!(error.to_string(), format!("line 7, column 2: {told}"));
+        assert_eq!(error.to_string(), format!("line 7, column 2: {message}"));
     }
 }

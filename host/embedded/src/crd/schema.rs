@@ -183,8 +183,8 @@ mod tests {
     #[track_caller]
     fn check(spec: Value, expected: &[&str]) {
         let causes = schema().validate(&json!({"spec": spec}));
-        let said: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-        assert_eq!(said, expected);
+        let report: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        assert_eq!(report, expected);
     }
 
     #[test]

@@ -150,14 +150,14 @@ impl Actor {
 
     async fn follow(&mut self, news: BTreeMap<ObjectName, Option<Arc<ObjectVersion>>>) {
         let verdicts: Vec<StatusChange> =
-            news.into_iter().filter_map(|(name, entry)| self.judge(&name, entry.as_deref())).collect();
+            news.into_iter().filter_map(|(name, entry)| self.classify(&name, entry.as_deref())).collect();
         // What somebody else changed meanwhile is heard of again, and judged then.
         let written = futures::stream::iter(verdicts).map(|verdict| self.carry_out(verdict));
         written.buffer_unordered(AT_ONCE).for_each(|_| std::future::ready(())).await;
     }
 
     /// What is to be said of an object now. Begins to wait for what takes its time.
-    fn judge(&mut self, name: &ObjectName, entry: Option<&ObjectVersion>) -> Option<StatusChange> {
+    fn classify(&mut self, name: &ObjectName, entry: Option<&ObjectVersion>) -> Option<StatusChange> {
         let Some(object) = entry.map(ObjectVersion::value).filter(|object| !object::deleting(object)) else {
             self.forget(name);
             return None;

@@ -51,16 +51,16 @@ pub(crate) fn listing(
     if query.limit == 0 {
         return Ok(ListPages { meta, entries: selected.map(|(_, entry)| entry).collect() });
     }
-    let shown: Vec<(ObjectName, Arc<ObjectVersion>)> = selected.by_ref().take(query.limit).collect();
+    let text: Vec<(ObjectName, Arc<ObjectVersion>)> = selected.by_ref().take(query.limit).collect();
     let left = selected.count();
-    if let Some((last, _)) = shown.last().filter(|_| left > 0) {
+    if let Some((last, _)) = text.last().filter(|_| left > 0) {
         crate::object::set(&mut meta, &["continue"], json!(write_token(revision, last)));
         // With a selector the real server does not say how many are left.
         if query.selector.is_empty() {
             crate::object::set(&mut meta, &["remainingItemCount"], json!(left));
         }
     }
-    Ok(ListPages { meta, entries: shown.into_iter().map(|(_, entry)| entry).collect() })
+    Ok(ListPages { meta, entries: text.into_iter().map(|(_, entry)| entry).collect() })
 }
 
 fn check_version(query: &ListQuery, revision: u64) -> Result<(), Refusal> {

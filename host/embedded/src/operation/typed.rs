@@ -31,12 +31,12 @@ pub(super) fn check(call: &WriteRequest, wanted: &Value) -> Result<(), Refusal> 
             format!("{}: expected {wanted}, got {}", place(&misfit.path), misfit.found)
         }));
     }
-    let told = match complaints.as_slice() {
+    let message = match complaints.as_slice() {
         [] => return Ok(()),
         [only] => only.clone(),
         many => format!("errors:\n  {}", many.join("\n  ")),
     };
     let (namespace, name) = (meta(wanted, "namespace"), meta(wanted, "name"));
     let of = format!("{namespace}/{name}; {}, Kind={}", call.served.api_version(), call.served.kind());
-    Err(Refusal::new(RefusalReason::InternalError, format!("failed to create typed patch object ({of}): {told}")))
+    Err(Refusal::new(RefusalReason::InternalError, format!("failed to create typed patch object ({of}): {message}")))
 }

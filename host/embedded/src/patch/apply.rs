@@ -92,13 +92,13 @@ fn settle_conflicts(
 
 fn refused(conflicts: &[(String, Vec<String>)]) -> Refusal {
     let count: usize = conflicts.iter().map(|(_, paths)| paths.len()).sum();
-    let told = |(title, paths): &(String, Vec<String>)| match paths.as_slice() {
+    let text = |(title, paths): &(String, Vec<String>)| match paths.as_slice() {
         [only] => format!("conflict with {title}: {only}"),
         many => format!("conflicts with {title}:\n- {}", many.join("\n- ")),
     };
-    let told: Vec<String> = conflicts.iter().map(told).collect();
+    let text: Vec<String> = conflicts.iter().map(text).collect();
     let plural = if count == 1 { "" } else { "s" };
-    let message = format!("Apply failed with {count} conflict{plural}: {}", told.join("\n"));
+    let message = format!("Apply failed with {count} conflict{plural}: {}", text.join("\n"));
     let causes = conflicts.iter().flat_map(|(title, paths)| {
         let message = format!("conflict with {title}");
         paths.iter().map(move |path| StatusCause {

@@ -117,7 +117,7 @@ impl FieldSet {
             paths.push(at.to_owned());
         }
         for (key, below) in &self.below {
-            let step = shown(key);
+            let step = display(key);
             below.collect_paths(&format!("{at}{step}"), paths);
         }
     }
@@ -142,7 +142,7 @@ impl FieldSet {
 }
 
 /// A step as field paths have it.
-fn shown(key: &str) -> String {
+fn display(key: &str) -> String {
     match key.split_once(':') {
         Some(("f", name)) => format!(".{name}"),
         Some(("k", keys)) => format!("[{}]", key_pairs(keys)),
@@ -161,7 +161,7 @@ pub(crate) fn doubled<'a>(value: &'a Value, shape: Shape<'a>, at: &str) -> Vec<(
             let mut seen = BTreeSet::new();
             let entries = keyed(entries, shape).into_iter();
             let found = entries.flat_map(|(key, entry)| {
-                let step = shown(&key);
+                let step = display(&key);
                 let below = doubled(entry, shape.entry(), &format!("{at}{step}"));
                 let again = (!seen.insert(key)).then(|| (at.to_owned(), step));
                 again.into_iter().chain(below)
@@ -185,7 +185,7 @@ pub(crate) fn by_keys<'a>(path: &'a str, value: &'a Value, shape: Shape<'a>) -> 
         for place in places.split('[').filter(|place| !place.is_empty()) {
             let number: usize = place.trim_end_matches(']').parse().ok()?;
             value = value.get(number)?;
-            at += &step(value, shape).map_or_else(|| format!("[{number}]"), |key| shown(&key));
+            at += &step(value, shape).map_or_else(|| format!("[{number}]"), |key| display(&key));
             shape = shape.entry();
         }
     }

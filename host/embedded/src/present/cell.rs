@@ -234,8 +234,8 @@ mod tests {
 
     #[test]
     fn a_span_is_told_in_the_steps_of_kubectl() {
-        let shown: Vec<String> =
+        let text: Vec<String> =
             [0, 119, 120, 599, 600, 10_799, 10_800, 28_800, 172_800, 691_200, 63_072_000].map(span).into();
-        assert_eq!(shown, ["0s", "119s", "2m", "9m59s", "10m", "179m", "3h", "8h", "2d", "8d", "2y"]);
+        assert_eq!(text, ["0s", "119s", "2m", "9m59s", "10m", "179m", "3h", "8h", "2d", "8d", "2y"]);
     }
 }

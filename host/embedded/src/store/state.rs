@@ -51,7 +51,7 @@ pub(super) struct StoreState {
     /// The last revision given out.
     revision: u64,
     /// The last revision that is visible.
-    shown: u64,
+    display: u64,
     /// What was there before this process: no history reaches further back.
     loaded: u64,
     collections: HashMap<Arc<str>, ResourceObjects>,
@@ -72,7 +72,7 @@ impl StoreState {
     pub(super) fn new(revision: u64, notes: mpsc::UnboundedSender<Note>, queue: Option<Vec<Queued>>) -> Self {
         Self {
             revision,
-            shown: revision,
+            display: revision,
             loaded: revision,
             collections: HashMap::new(),
             by_uid: HashMap::new(),
@@ -94,8 +94,8 @@ impl StoreState {
         self.collection_mut(&key.collection).objects.insert(name, entry);
     }
 
-    pub(super) fn shown(&self) -> u64 {
-        self.shown
+    pub(super) fn display(&self) -> u64 {
+        self.display
     }
 
     pub(super) fn collection(&self, collection: &str) -> Option<&ResourceObjects> {
@@ -154,7 +154,7 @@ impl StoreState {
             return Err(StoreWriteError::Disk("the store was closed".to_owned()));
         }
         let StoreWrite { key, expect, object, deletes } = write;
-        self.judge(&key, expect)?;
+        self.classify(&key, expect)?;
         self.revision += 1;
         let entry = Arc::new(ObjectVersion::encode(object, self.revision));
         let Some(queue) = &mut self.queue else {
@@ -168,7 +168,7 @@ impl StoreState {
         Ok((entry, Some(durable)))
     }
 
-    fn judge(&self, key: &StoreKey, expect: Expect) -> Result<(), StoreWriteError> {
+    fn classify(&self, key: &StoreKey, expect: Expect) -> Result<(), StoreWriteError> {
         match (expect, self.latest(key)) {
             (Expect::Absent, Some(_)) => Err(StoreWriteError::Exists),
             (Expect::Absent, None) if key.name.namespace.is_empty() => Ok(()),
@@ -203,7 +203,7 @@ impl StoreState {
             self.index(&key, &entry);
             self.note_change(&key, &entry, previous.as_deref());
         }
-        self.shown = entry.revision;
+        self.display = entry.revision;
         let change = StoreChange { event_type, name: key.name, entry, previous };
         self.collection_mut(&key.collection).record(Arc::new(change));
     }

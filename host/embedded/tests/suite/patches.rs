@@ -112,7 +112,7 @@ async fn who_owns_what_can_be_said_and_forgotten() {
     let version = maps.get("one").await.unwrap().metadata.resource_version;
     let entry = json!({"manager": "applier", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
         "time": "2026-01-01T00:00:00Z", "fieldsV1": data(&["a", "b"])});
-    let said: Patch<()> = Patch::Json(
+    let report: Patch<()> = Patch::Json(
         serde_json::from_value(json!([
             {"op": "replace", "path": "/metadata/managedFields", "value": [entry]},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
@@ -120,7 +120,7 @@ async fn who_owns_what_can_be_said_and_forgotten() {
         ]))
         .unwrap(),
     );
-    let taken = maps.patch("one", &by, &said).await.unwrap();
+    let taken = maps.patch("one", &by, &report).await.unwrap();
     let expected = json!([["applier", "Apply", data(&["a", "b"])], ["updater", "Update", data(&["c"])]]);
     assert_eq!(owners(&taken), expected);
     assert_ne!(taken.metadata.resource_version, made.metadata.resource_version);

@@ -95,9 +95,9 @@ async fn row(server: &orangery_embedded::Server, path: &str) -> Vec<Value> {
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
     let table = get(&server.router(), path, accept).await;
     let titles = table["columnDefinitions"].as_array().unwrap().iter();
-    let shown = titles.zip(table["rows"][0]["cells"].as_array().unwrap());
-    let shown = shown.filter(|(title, _)| title["priority"] == 0 && title["name"] != "Age");
-    shown.map(|(_, cell)| cell.clone()).collect()
+    let text = titles.zip(table["rows"][0]["cells"].as_array().unwrap());
+    let text = text.filter(|(title, _)| title["priority"] == 0 && title["name"] != "Age");
+    text.map(|(_, cell)| cell.clone()).collect()
 }
 
 #[tokio::test]
@@ -131,8 +131,8 @@ async fn the_tables_of_workloads_say_what_has_become_of_them() {
         .await
         .unwrap();
     becomes(&services, "w", |service| service["status"].is_object()).await;
-    let shown = ["w", "LoadBalancer", "10.96.3.4", "198.18.3.4", "80/TCP"].map(|cell| json!(cell));
-    assert_eq!(row(&server, "/api/v1/namespaces/default/services").await, shown);
+    let text = ["w", "LoadBalancer", "10.96.3.4", "198.18.3.4", "80/TCP"].map(|cell| json!(cell));
+    assert_eq!(row(&server, "/api/v1/namespaces/default/services").await, text);
     server.stop().await;
 }
 

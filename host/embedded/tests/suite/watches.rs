@@ -12,7 +12,7 @@ use crate::scaffold::*;
 
 type Event = WatchEvent<DynamicObject>;
 
-fn shown(event: &Event) -> String {
+fn display(event: &Event) -> String {
     match event {
         WatchEvent::Added(object) => format!("added {}", object.name_any()),
         WatchEvent::Modified(object) => format!("modified {}", object.name_any()),
@@ -24,7 +24,7 @@ fn shown(event: &Event) -> String {
 
 async fn next(events: &mut (impl Stream<Item = kube::Result<Event>> + Unpin)) -> Option<String> {
     let next = tokio::time::timeout(PATIENCE, events.next()).await.expect("no event came");
-    next.map(|event| shown(&event.unwrap()))
+    next.map(|event| display(&event.unwrap()))
 }
 
 async fn version(api: &Api<DynamicObject>) -> String {
@@ -42,11 +42,11 @@ async fn changes_are_told_in_order_from_a_version_on() {
     create(&config_maps(&client, "kube-public"), config_map("elsewhere", json!({}))).await.unwrap();
     maps.delete("one", &DeleteParams::default()).await.unwrap();
     let mut events = maps.watch(&WatchParams::default(), &from).await.unwrap().boxed();
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for _ in 0..3 {
-        told.push(next(&mut events).await.unwrap());
+        message.push(next(&mut events).await.unwrap());
     }
-    assert_eq!(told, ["added one", "modified one", "deleted one"]);
+    assert_eq!(message, ["added one", "modified one", "deleted one"]);
     create(&maps, config_map("two", json!({}))).await.unwrap();
     assert_eq!(next(&mut events).await.as_deref(), Some("added two"));
     server.stop().await;
@@ -64,8 +64,9 @@ async fn an_object_that_stops_to_match_is_deleted_for_the_watch() {
         maps.patch("one", &PatchParams::default(), &label(value)).await.unwrap();
     }
     let mut events = maps.watch(&WatchParams::default().labels("l=x"), &from).await.unwrap().boxed();
-    let told = [next(&mut events).await.unwrap(), next(&mut events).await.unwrap(), next(&mut events).await.unwrap()];
-    assert_eq!(told, ["added one", "deleted one", "added one"]);
+    let message =
+        [next(&mut events).await.unwrap(), next(&mut events).await.unwrap(), next(&mut events).await.unwrap()];
+    assert_eq!(message, ["added one", "deleted one", "added one"]);
     server.stop().await;
 }
 

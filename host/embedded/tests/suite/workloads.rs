@@ -67,17 +67,17 @@ async fn status_of(client: &Client, object: Value, holds: impl Fn(&Value) -> boo
 async fn statuses(api: &Api<DynamicObject>, from: &DynamicObject, holds: impl Fn(&Value) -> bool) -> Vec<Value> {
     let from = from.metadata.resource_version.as_deref().unwrap();
     let mut events = api.watch(&WatchParams::default(), from).await.unwrap().boxed();
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     while let Some(event) = tokio::time::timeout(PATIENCE, events.try_next()).await.expect("no event came").unwrap() {
         let WatchEvent::Modified(object) = event else { panic!("a change was expected: {event:?}") };
         let status = object.data["status"].clone();
         let last = holds(&status);
-        told.push(status);
+        message.push(status);
         if last {
             break;
         }
     }
-    told
+    message
 }
 
 fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
@@ -257,14 +257,14 @@ async fn a_job_fails_after_its_delay() {
     let job = job(json!({DELAY: SHORTLY, FAIL: "no disk"}), json!({"backoffLimit": 2}));
     let jobs = api(&client, &job);
     let made = create(&jobs, job).await.unwrap();
-    let told = statuses(&jobs, &made, |status| status["failed"].is_number()).await;
+    let message = statuses(&jobs, &made, |status| status["failed"].is_number()).await;
     let failed = |kind| condition(kind, "True", "BackoffLimitExceeded", "no disk");
     let running = json!({"startTime": NOW, "active": 1, "ready": 1, "uncountedTerminatedPods": {}});
     let ended = json!({
         "startTime": NOW, "failed": 3, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {},
         "conditions": [failed("FailureTarget"), failed("Failed")],
     });
-    assert_eq!(told, [running, ended]);
+    assert_eq!(message, [running, ended]);
     server.stop().await;
 }
 
@@ -330,7 +330,7 @@ async fn a_delay_is_waited_for_and_begins_anew_with_a_change() {
             status["observedGeneration"] == generation && status["updatedReplicas"] == status["readyReplicas"]
         }
     };
-    let told = statuses(&deployments, &made, is_done(1)).await;
+    let message = statuses(&deployments, &made, is_done(1)).await;
     let first = json!({
         "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "unavailableReplicas": 2,
         "conditions": rollout(false, "True", "ReplicaSetUpdated", "The roll-out of generation 1 is simulated."),
@@ -341,15 +341,15 @@ async fn a_delay_is_waited_for_and_begins_anew_with_a_change() {
             "readyReplicas": replicas, "availableReplicas": replicas, "conditions": rolled_out(),
         })
     };
-    assert_eq!(told, [first, full(1, 2)]);
+    assert_eq!(message, [first, full(1, 2)]);
     let more = Patch::Merge(json!({"spec": {"replicas": 3}}));
     let changed = deployments.patch("w", &PatchParams::default(), &more).await.unwrap();
-    let told = statuses(&deployments, &changed, is_done(2)).await;
+    let message = statuses(&deployments, &changed, is_done(2)).await;
     let rolling = json!({
         "observedGeneration": 2, "replicas": 2, "readyReplicas": 2, "availableReplicas": 2,
         "conditions": rollout(true, "True", "ReplicaSetUpdated", "The roll-out of generation 2 is simulated."),
     });
-    assert_eq!(told, [rolling, full(2, 3)]);
+    assert_eq!(message, [rolling, full(2, 3)]);
     server.stop().await;
 }
 

@@ -69,7 +69,7 @@ impl Host for ComponentsView<'_> {
     async fn component(&mut self, from: Option<String>, select: Identity) -> ComponentCallResult<String> {
         let (port, from) = match self.chosen(from, &select)? {
             Ok(chosen) => chosen,
-            Err(told) => return Ok(Err(told)),
+            Err(message) => return Ok(Err(message)),
         };
         match self.meter.wait(port.component(from.as_ref(), &select)).await {
             Ok(descriptor) => self.carry(descriptor.to_string(), String::len),
@@ -80,7 +80,7 @@ impl Host for ComponentsView<'_> {
     async fn resources(&mut self, from: Option<String>, select: Identity) -> ComponentCallResult<Vec<String>> {
         let (port, from) = match self.chosen(from, &select)? {
             Ok(chosen) => chosen,
-            Err(told) => return Ok(Err(told)),
+            Err(message) => return Ok(Err(message)),
         };
         match self.meter.wait(port.resources(from.as_ref(), &select)).await {
             Ok(found) => {

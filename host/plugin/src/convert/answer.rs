@@ -64,7 +64,7 @@ pub(crate) fn rendered(of: template::Rendered, budget: &Budget, transcript: &Tra
         state: root.field("state").optional_json(state.as_deref())?,
         warnings: root.each("warnings", warnings, |at, warning| {
             at.spend(warning.len())?;
-            Ok(transcript.told(&warning, MOST_WARNING))
+            Ok(transcript.message_of(&warning, MOST_WARNING))
         })?,
     })
 }
@@ -96,7 +96,7 @@ pub(crate) fn answered(of: gate::Answer, budget: &Budget, transcript: &Transcrip
         gate::Verdict::Unknown => Answer::Unknown,
     };
     let details = root.field("details").optional_json(details.as_deref())?;
-    Ok(GateResult { answer, reason, message: transcript.told(&message, MOST_MESSAGE), details })
+    Ok(GateResult { answer, reason, message: transcript.message_of(&message, MOST_MESSAGE), details })
 }
 
 fn stage(at: &AnswerPosition<'_>, of: plan::Stage) -> Result<Stage, Error> {

@@ -36,8 +36,8 @@ pub(crate) fn findings(of: check::Findings, budget: &Budget, transcript: &Transc
     let root = AnswerPosition::root("", &allowance);
     let check::Findings { failures, references } = of;
     let reference = |check::Reference { path, file, line, column }| InputReference {
-        path: path.iter().map(|name| transcript.told(name, MOST_PATH)).collect(),
-        file: file.map(|file| transcript.told(&file, MOST_PATH)),
+        path: path.iter().map(|name| transcript.message_of(name, MOST_PATH)).collect(),
+        file: file.map(|file| transcript.message_of(&file, MOST_PATH)),
         line,
         column,
     };
@@ -53,11 +53,11 @@ fn failure(at: &AnswerPosition<'_>, of: template::Failure, transcript: &Transcri
         return Err(at.field("reads").nonsense(format!("has {} paths; at most {MOST_READS} are taken", reads.len())));
     }
     Ok(RenderFailure {
-        message: transcript.told(&message, MOST_WORDS),
-        file: file.map(|file| transcript.told(&file, MOST_PATH)),
+        message: transcript.message_of(&message, MOST_WORDS),
+        file: file.map(|file| transcript.message_of(&file, MOST_PATH)),
         line,
         column,
-        snippet: snippet.map(|snippet| transcript.told(&snippet, MOST_WORDS)),
+        snippet: snippet.map(|snippet| transcript.message_of(&snippet, MOST_WORDS)),
         reads: at.each("reads", reads, |at, path| input_path(at, path, transcript))?,
         transient: false,
     })
@@ -77,7 +77,7 @@ fn input_path(
         return Err(at.nonsense(format!("has {bytes} bytes; at most {MOST_READ} are taken")));
     }
     let step = |step| match step {
-        template::InputStep::Field(name) => InputStep::Field(transcript.told(&name, MOST_READ)),
+        template::InputStep::Field(name) => InputStep::Field(transcript.message_of(&name, MOST_READ)),
         template::InputStep::Items => InputStep::Items,
         template::InputStep::Entries => InputStep::Entries,
     };

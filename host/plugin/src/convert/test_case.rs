@@ -25,7 +25,7 @@ pub(crate) fn test_cases(
         let object = place.json(&object)?;
         check_object(&place, &object)?;
         at.spend(source.len())?;
-        let source = transcript.told(&source, MOST_SOURCE);
+        let source = transcript.message_of(&source, MOST_SOURCE);
         Ok(TestCase { source, object, delete_before, delete_after_success, delete_after_failure })
     })
 }

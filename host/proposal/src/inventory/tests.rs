@@ -134,7 +134,7 @@ fn all() -> BTreeSet<LocatedObject> {
     ])
 }
 
-fn shown(groups: &[Group]) -> Vec<String> {
+fn display(groups: &[Group]) -> Vec<String> {
     let names =
         |group: &Group| group.members.iter().map(|member| member.key.name.clone()).collect::<Vec<_>>().join(" ");
     groups.iter().map(|group| format!("{}: {}", group.on, names(group))).collect()
@@ -145,7 +145,7 @@ fn the_default_order_is_namespaced_cluster_scoped_definitions_on_every_cluster()
     let mut leaving = all();
     leaving.insert(LocatedObject { on: ClusterRef::Host, ..config_map("h") });
     assert_eq!(
-        shown(&groups(&[], &leaving)),
+        display(&groups(&[], &leaving)),
         ["the target cluster: a b", "the target cluster: n", "the target cluster: c", "the host cluster: h"]
     );
     assert_eq!(groups(&[], &BTreeSet::new()), []);
@@ -168,7 +168,7 @@ fn the_first_group_that_takes_an_object_in_has_it_and_what_none_takes_stays() {
         group(DeletionScope::Matching(selection(&["z"]))),
     ];
     let groups = groups(&order, &all());
-    assert_eq!(shown(&groups), ["the target cluster: b", "the target cluster: a", "the target cluster: "]);
+    assert_eq!(display(&groups), ["the target cluster: b", "the target cluster: a", "the target cluster: "]);
     assert_eq!(groups.last().unwrap().matching, [selection(&["z"])]);
     assert!(groups.iter().all(|group| group.force));
 }

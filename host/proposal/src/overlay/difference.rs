@@ -28,7 +28,7 @@ pub struct Difference {
 }
 
 /// An object as it is shown: without what only the server writes, and with `(hidden)` for what a Secret keeps.
-pub fn shown(object: &Value) -> Value {
+pub fn display(object: &Value) -> Value {
     let mut object = plain(object);
     if is_secret(&object) {
         for field in SECRET_FIELDS {
@@ -172,7 +172,7 @@ mod tests {
         let whole = difference(&json!({"apiVersion": "v1", "kind": "Secret"}), &secret("aHVudGVy"));
         assert_eq!(whole, [one("data", None, Some(json!("(hidden)")))]);
         assert_eq!(
-            shown(&secret("aHVudGVy")),
+            display(&secret("aHVudGVy")),
             json!({"apiVersion": "v1", "kind": "Secret", "data": {"user": "(hidden)", "password": "(hidden)"}})
         );
     }

@@ -108,8 +108,8 @@ fn started(
 ) -> Stage {
     let (queue, stop) = (Queue::new(), CancellationToken::new());
     let panics = Arc::<Mutex<Vec<Panicked>>>::default();
-    let told = Arc::clone(&panics);
-    let panicked = Arc::new(move |panicked: &Panicked| told.lock().unwrap().push(panicked.clone()));
+    let message = Arc::clone(&panics);
+    let panicked = Arc::new(move |panicked: &Panicked| message.lock().unwrap().push(panicked.clone()));
     let pace = Pace { concurrency, rng: Arc::new(Half), panicked };
     let running = run(Arc::clone(&controller), store.clone(), queue.clone(), pace, stop.clone());
     Stage { controller, store, queue, stop, calls, panics, running: tokio::spawn(running) }
@@ -289,7 +289,7 @@ async fn c_11_what_is_where_it_should_be_is_never_looked_at_again() {
 #[test]
 fn flx_03_flx_06_flx_07_the_result_of_a_call_says_when_the_next_one_is() {
     let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    let timed = |result| match judge(Ok(result)).1 {
+    let timed = |result| match classify(Ok(result)).1 {
         Again::After(after) => ("after", after),
         Again::OnEvent(at_last) => ("on event", at_last),
         Again::Backoff => ("backoff", None),

@@ -99,7 +99,7 @@ impl<K: Watched> KnownVersions<K> {
         }
         let Some(before) = self.objects.get(key) else { return !is_gone(meta) };
         match (before.version(), version(meta)) {
-            (Some(known), Some(told)) => told > known,
+            (Some(known), Some(message)) => message > known,
             // Without comparable versions, the last word is believed.
             (None, _) | (_, None) => true,
         }

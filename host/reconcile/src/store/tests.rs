@@ -15,7 +15,7 @@ fn version(name: &str, uid: &str, version: u64) -> ConfigMap {
     object(json!({"name": name, "uid": uid, "resourceVersion": version.to_string()}))
 }
 
-fn told(object: &ConfigMap) -> WatchedObject<ConfigMap> {
+fn message_of(object: &ConfigMap) -> WatchedObject<ConfigMap> {
     serde_json::from_str(&serde_json::to_string(object).unwrap()).unwrap()
 }
 
@@ -46,7 +46,7 @@ fn a_write_is_visible_at_once_and_its_echo_is_no_news() {
     let store = Store::new();
     let journal = journal(&store);
     store.upsert(version("a", "u", 5));
-    store.hear(&told(&version("a", "u", 5))).unwrap();
+    store.hear(&message_of(&version("a", "u", 5))).unwrap();
     assert_eq!(known(&store), ["a u 5"]);
     assert_eq!(*journal.lock().unwrap(), ["- -> a u 5"]);
 }
@@ -55,9 +55,9 @@ fn a_write_is_visible_at_once_and_its_echo_is_no_news() {
 fn a_stale_event_does_not_turn_an_object_back() {
     let store = Store::new();
     store.upsert(version("a", "u", 10));
-    store.hear(&told(&version("a", "u", 9))).unwrap();
+    store.hear(&message_of(&version("a", "u", 9))).unwrap();
     assert_eq!(known(&store), ["a u 10"]);
-    store.hear(&told(&version("a", "u", 11))).unwrap();
+    store.hear(&message_of(&version("a", "u", 11))).unwrap();
     assert_eq!(known(&store), ["a u 11"]);
 }
 
@@ -83,7 +83,7 @@ fn a_late_answer_does_not_resurrect_what_was_deleted() {
     store.upsert(version("a", "u", 1));
     store.forget_meta(&version("a", "u", 3).metadata);
     store.upsert(version("a", "u", 2));
-    store.hear(&told(&version("a", "u", 4))).unwrap();
+    store.hear(&message_of(&version("a", "u", 4))).unwrap();
     assert_eq!(known(&store), Vec::<String>::new());
     assert_eq!(*journal.lock().unwrap(), ["- -> a u 1", "a u 1 -> -"]);
 }
@@ -127,7 +127,7 @@ fn a_list_forgets_what_it_does_not_name_but_not_what_was_written_meanwhile() {
         store.upsert(version(name, name, 1));
     }
     store.begin_list(None);
-    store.hear(&told(&version("named", "named", 1))).unwrap();
+    store.hear(&message_of(&version("named", "named", 1))).unwrap();
     store.upsert(version("written", "written", 7));
     let journal = journal(&store);
     store.end_list(None);
@@ -236,7 +236,7 @@ fn a_store_that_folds_tells_and_finds_the_same() {
         for (version, label) in [(1, "idle"), (2, "busy"), (3, "idle"), (4, "idle")] {
             store.upsert(of(version, label));
             store.upsert(of(1, "stale"));
-            store.hear(&told(&of(version, "echo"))).unwrap();
+            store.hear(&message_of(&of(version, "echo"))).unwrap();
             let key = Key::new("ns", "a");
             let mut each = Vec::new();
             store.for_each(|object| each.push(object.clone()));

@@ -29,11 +29,11 @@ fn server(list: Vec<Value>, events: Vec<String>) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let texts = if watches { events.clone() } else { vec![list.to_string()] };
-        let told = stream::iter(texts).map(|text| Ok::<_, std::io::Error>(Frame::data(Bytes::from(text))));
+        let message = stream::iter(texts).map(|text| Ok::<_, std::io::Error>(Frame::data(Bytes::from(text))));
         let body: UnsyncBoxBody<Bytes, std::io::Error> = if watches {
-            StreamBody::new(told.chain(stream::pending())).boxed_unsync()
+            StreamBody::new(message.chain(stream::pending())).boxed_unsync()
         } else {
-            StreamBody::new(told).boxed_unsync()
+            StreamBody::new(message).boxed_unsync()
         };
         async move { Ok::<_, std::io::Error>(Response::new(body)) }
     });
@@ -62,13 +62,13 @@ async fn a_watch_lists_follows_and_steps_over_what_does_not_decode() {
         let (store, stop) = (store.clone(), stop.clone());
         async move { watch(server(list, events), &[], store, stop).await }
     });
-    let mut told = Vec::new();
+    let mut message = Vec::new();
     for _ in 0..4 {
         let change = tokio::time::timeout(std::time::Duration::from_secs(10), changes.recv()).await;
-        told.push(change.expect("a change is due").unwrap());
+        message.push(change.expect("a change is due").unwrap());
     }
     assert_eq!(
-        told,
+        message,
         [
             r#"ns/a None Some({"v": "1"})"#,
             r"ns/b None Some({})",
@@ -94,9 +94,9 @@ async fn a_store_of_several_namespaces_is_synced_when_all_are_listed() {
             let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
             let list = json!({"metadata": {"resourceVersion": "10"}, "items": []}).to_string();
             let texts = if watches { vec![] } else { vec![list] };
-            let told = stream::iter(texts).map(|text| Ok::<_, std::io::Error>(Frame::data(Bytes::from(text))));
+            let message = stream::iter(texts).map(|text| Ok::<_, std::io::Error>(Frame::data(Bytes::from(text))));
             let open = stream::pending().take(usize::from(watches));
-            Ok::<_, std::io::Error>(Response::new(StreamBody::new(told.chain(open)).boxed_unsync()))
+            Ok::<_, std::io::Error>(Response::new(StreamBody::new(message.chain(open)).boxed_unsync()))
         }
     });
     let (store, stop) = (Store::<ConfigMap>::new(), CancellationToken::new());
@@ -117,9 +117,9 @@ async fn a_store_of_several_namespaces_is_synced_when_all_are_listed() {
 
 #[test]
 fn the_text_of_an_object_is_decoded_only_when_asked() {
-    let told: WatchedObject<ConfigMap> = serde_json::from_value::<Value>(object("a", 1, &json!(7)))
+    let message: WatchedObject<ConfigMap> = serde_json::from_value::<Value>(object("a", 1, &json!(7)))
         .and_then(|object| serde_json::from_str(&object.to_string()))
         .unwrap();
-    assert_eq!(told.meta().name.as_deref(), Some("a"));
-    told.decode().unwrap_err();
+    assert_eq!(message.meta().name.as_deref(), Some("a"));
+    message.decode().unwrap_err();
 }

@@ -53,7 +53,7 @@ pub enum WriteError {
 
 impl WriteError {
     /// Judges what the client says about a write of `object`.
-    pub(super) fn judge(object: String, error: kube::Error) -> Self {
+    pub(super) fn classify(object: String, error: kube::Error) -> Self {
         let kube::Error::Api(status) = error else {
             return Self::Unreachable { object, source: Box::new(error) };
         };

@@ -199,16 +199,16 @@ async fn orc_12_to_17_only_an_invalid_write_stalls() {
     ] {
         let server = Server::new([answer]);
         let error = server.writer::<ConfigMap>().create(&object(0, json!({}))).await.unwrap_err();
-        let told = |sort: &str, failure: &Failure| {
+        let message = |sort: &str, failure: &Failure| {
             let codes: Vec<String> = failure.codes.iter().map(ToString::to_string).collect();
             format!("{sort} {} {}", failure.reason, codes.join(","))
         };
-        let judged = match error.halt("Create") {
+        let classified = match error.halt("Create") {
             Halt::Wait(wait) => format!("Wait {wait}"),
-            Halt::Retry(failure) => told("Retry", &failure),
-            Halt::Stall(failure) => told("Stall", &failure),
+            Halt::Retry(failure) => message("Retry", &failure),
+            Halt::Stall(failure) => message("Stall", &failure),
         };
-        assert_eq!(judged, halt);
+        assert_eq!(classified, halt);
     }
 }
 

@@ -65,7 +65,7 @@ impl ResourceAccess {
         let file = FileRequest::new(&access.url, Consumer::Files).map_err(|why| invalid(format!("its URL {why}")))?;
         let file = file.following(!access.no_redirect).with_headers(&access.header);
         let file = file.map_err(|why| invalid(format!("its header {why}")))?;
-        let media_type = Some(access.media_type).filter(|told| !told.is_empty());
+        let media_type = Some(access.media_type).filter(|message| !message.is_empty());
         self.file(file, digest, media_type.as_deref()).await
     }
 
@@ -127,7 +127,7 @@ impl ResourceAccess {
     async fn chart_at(&self, index: &FileRequest, chart: &str, place: &ChartLocation) -> Result<Vec<u8>, Fault> {
         let file = index.beside(&place.url).map_err(|why| {
             let message =
-                format!("the index {} has the address {:?} for {chart}, which {why}", index.shown(), place.url);
+                format!("the index {} has the address {:?} for {chart}, which {why}", index.display(), place.url);
             invalid(message)
         })?;
         Ok(self.registries.client().file(&file.with_digest(place.digest.clone()), &self.keyring).await?.bytes)
@@ -286,7 +286,7 @@ mod tests {
         let commit = "0123456789012345678901234567890123456789";
         let url = |repo_url: &str, api: &str, commit: &str| {
             let (repo_url, api_hostname, commit) = (repo_url.to_owned(), api.to_owned(), commit.to_owned());
-            GitHub { repo_url, api_hostname, commit }.archive().map(|file| file.shown())
+            GitHub { repo_url, api_hostname, commit }.archive().map(|file| file.display())
         };
         let cases = [
             ("github.com/a/b", "", "https://api.github.com/repos/a/b/tarball/"),

@@ -38,7 +38,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn told(bytes: &[u8]) -> String {
+fn message_of(bytes: &[u8]) -> String {
     files(bytes, SMALL).unwrap_err().to_string()
 }
 
@@ -65,9 +65,9 @@ fn names_that_lead_elsewhere_are_refused() {
         (".", "has no name"),
     ];
     for (name, fault) in cases {
-        let shown = if name == "." { "" } else { name };
-        let expected = format!("its entry {shown:?} {fault}; {end}");
-        assert_eq!(told(&archive(&[(name, EntryType::Regular, b"x")])), expected);
+        let text = if name == "." { "" } else { name };
+        let expected = format!("its entry {text:?} {fault}; {end}");
+        assert_eq!(message_of(&archive(&[(name, EntryType::Regular, b"x")])), expected);
     }
 }
 
@@ -82,7 +82,7 @@ fn links_and_devices_are_refused() {
     ];
     for (kind, name) in cases {
         let bytes = archive(&[("ok", EntryType::Regular, b""), ("x", kind, b"")]);
-        assert_eq!(told(&bytes), format!("its entry \"x\" is a {name}; only files and folders are unpacked"));
+        assert_eq!(message_of(&bytes), format!("its entry \"x\" is a {name}; only files and folders are unpacked"));
     }
 }
 
@@ -91,28 +91,31 @@ fn archives_that_are_cut_off_are_told() {
     let plain = archive(&[("a", EntryType::Regular, &[7; 3000])]);
     let whole = gzip(&plain);
     for cut in [&plain[..0], &plain[..1], &plain[..300], &plain[..700], &whole[..20], &whole[..whole.len() - 4]] {
-        let told = told(cut);
-        assert!(told.starts_with("it is no complete tar archive: "), "{told}");
+        let message_of = message_of(cut);
+        assert!(message_of.starts_with("it is no complete tar archive: "), "{message_of}");
     }
     let mut altered = whole.clone();
     let at = altered.len() - 6;
     altered[at] ^= 1;
-    assert!(told(&altered).starts_with("it is no complete tar archive: "), "the check sum is read");
-    assert!(told(b"no archive at all").starts_with("it is no complete tar archive: "));
-    assert_eq!(told(&archive(&[])), "it is empty");
+    assert!(message_of(&altered).starts_with("it is no complete tar archive: "), "the check sum is read");
+    assert!(message_of(b"no archive at all").starts_with("it is no complete tar archive: "));
+    assert_eq!(message_of(&archive(&[])), "it is empty");
 }
 
 #[test]
 fn a_bomb_is_stopped_by_its_ratio_by_its_size_and_by_its_entries() {
     let bomb = gzip(&archive(&[("a", EntryType::Regular, &vec![0; 2 << 20])]));
-    assert_eq!(told(&bomb), "it has more than 50 times its compressed size; that is no honest archive of its kind");
+    assert_eq!(
+        message_of(&bomb),
+        "it has more than 50 times its compressed size; that is no honest archive of its kind"
+    );
     let big = archive(&[("a", EntryType::Regular, &vec![0; (2 << 20) + 1])]);
-    assert_eq!(told(&big), "it has more than 2097152 bytes in one file; that is no honest archive of its kind");
+    assert_eq!(message_of(&big), "it has more than 2097152 bytes in one file; that is no honest archive of its kind");
     let part = vec![1; 2 << 20];
     let many = archive(&[("a", EntryType::Regular, &part), ("b", EntryType::Regular, &part)]);
-    assert_eq!(told(&many), "it has more than 4194304 bytes, unpacked; that is no honest archive of its kind");
+    assert_eq!(message_of(&many), "it has more than 4194304 bytes, unpacked; that is no honest archive of its kind");
     let entries: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| (name, EntryType::Regular, &b""[..])).to_vec();
-    assert_eq!(told(&archive(&entries)), "it has more than 4 entries; that is no honest archive of its kind");
+    assert_eq!(message_of(&archive(&entries)), "it has more than 4 entries; that is no honest archive of its kind");
 }
 
 /// A header may claim any size for a long name or for a file: nothing is allocated by what it claims.
@@ -123,7 +126,10 @@ fn a_size_that_is_a_lie_is_a_broken_archive() {
         header.set_entry_type(kind);
         header.set_size(2 << 20);
         header.set_cksum();
-        let told = told(header.as_bytes());
-        assert!(told.starts_with("it is no complete tar archive: ") || told.contains("has no name"), "{told}");
+        let message_of = message_of(header.as_bytes());
+        assert!(
+            message_of.starts_with("it is no complete tar archive: ") || message_of.contains("has no name"),
+            "{message_of}"
+        );
     }
 }

@@ -56,8 +56,8 @@ async fn a_blob_of_one_place_is_not_there_for_another() {
     assert!(fetched_from(&cache, "evil.example/app", b"private").await);
     let blob = Blob { place: "evil.example/b", digest: &digest(b"private"), asker: &digest(b"asker") };
     let nothing = Fault::invalid(Code::ConfigurationProblem, "there is none");
-    let told = cache.blob(&blob, || async { Err(nothing.clone()) }).await;
-    assert_eq!(told, Err(nothing.clone()));
+    let message = cache.blob(&blob, || async { Err(nothing.clone()) }).await;
+    assert_eq!(message, Err(nothing.clone()));
 }
 
 #[tokio::test]
@@ -76,8 +76,8 @@ async fn an_error_is_told_to_those_with_the_same_credentials() {
             cache.blob(&blob, fetch).await.unwrap_err().to_string()
         }
     };
-    let told = tokio::join!(ask(b"Secret ours"), ask(b"Secret theirs"), ask(b"Secret ours"));
-    assert_eq!(told, ("Secret ours".to_owned(), "Secret theirs".to_owned(), "Secret ours".to_owned()));
+    let message = tokio::join!(ask(b"Secret ours"), ask(b"Secret theirs"), ask(b"Secret ours"));
+    assert_eq!(message, ("Secret ours".to_owned(), "Secret theirs".to_owned(), "Secret ours".to_owned()));
 }
 
 #[tokio::test]
@@ -130,9 +130,9 @@ async fn another_content_than_its_digest_is_refused_and_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(&folder);
     let blob = Blob { place: PLACE, digest: &digest(b"abc"), asker: &digest(b"asker") };
-    let told = cache.blob(&blob, || async { Ok(b"evil".to_vec()) }).await.unwrap_err();
+    let message = cache.blob(&blob, || async { Ok(b"evil".to_vec()) }).await.unwrap_err();
     assert_eq!(
-        told.to_string(),
+        message.to_string(),
         format!("the blob {} has another content: its digest is {}; push it again", digest(b"abc"), digest(b"evil"))
     );
     assert!(fetched(&cache, b"abc").await);

@@ -220,7 +220,7 @@ impl Client {
         for key in attempts {
             let answer = self.attempt(repository, ask.clone(), key.map(|key| (&key.login, key)), until).await?;
             if let Some(key) = key {
-                tried.push(key.told());
+                tried.push(key.message_of());
             }
             match answer {
                 Some(answer) if !is_refused(answer.status) => return self.usable(answer, tried).await,

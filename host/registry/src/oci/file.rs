@@ -128,7 +128,7 @@ impl FileRequest {
     }
 
     /// Its address without what may be a password.
-    pub fn shown(&self) -> String {
+    pub fn display(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
         url.set_fragment(None);
@@ -154,7 +154,7 @@ impl Client {
     /// A file, its size bounded and its digest checked.
     pub async fn file(&self, file: &FileRequest, keyring: &Keyring) -> Result<Got, Fault> {
         let got = self.got(file, keyring).await;
-        got.map_err(|refusal| refusal.of_a_server(&file.shown()))
+        got.map_err(|refusal| refusal.of_a_server(&file.display()))
     }
 
     async fn got(&self, file: &FileRequest, keyring: &Keyring) -> Result<Got, ExchangeRefusal> {
@@ -197,7 +197,7 @@ impl Client {
                 Some(Login::Bearer(token) | Login::Identity(token)) => Some(auth::bearer(token)?),
                 Some(Login::Elsewhere(_) | Login::Anonymous) | None => None,
             };
-            tried.extend(key.filter(|key| !matches!(key.login, Login::Anonymous)).map(KeyringEntry::told));
+            tried.extend(key.filter(|key| !matches!(key.login, Login::Anonymous)).map(KeyringEntry::message_of));
             if matches!(key.map(|key| &key.login), Some(Login::Elsewhere(_))) {
                 continue;
             }

@@ -115,8 +115,8 @@ impl Keyring {
 
     /// Whether chart repositories can be asked: not where what is given for them cannot be used.
     pub(crate) fn can_ask_charts(&self) -> Result<(), Fault> {
-        let told = |why: &Arc<str>| Err(Fault::invalid(Code::ConfigurationProblem, why.to_string()));
-        self.unusable_charts.as_ref().map_or(Ok(()), told)
+        let message_of = |why: &Arc<str>| Err(Fault::invalid(Code::ConfigurationProblem, why.to_string()));
+        self.unusable_charts.as_ref().map_or(Ok(()), message_of)
     }
 
     /// The entries for a repository, the closest first; of equally close ones the first that was added, and in one file the first by name.
@@ -158,7 +158,7 @@ pub(super) fn fingerprint(keys: &[&KeyringEntry]) -> ContentDigest {
 
 impl KeyringEntry {
     /// Where it stands, for messages.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn message_of(&self) -> String {
         match &self.login {
             Login::Elsewhere(kind) => format!("{} (of type {kind}, which is not supported)", self.origin),
             _ => self.origin.to_string(),

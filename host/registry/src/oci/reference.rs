@@ -295,7 +295,7 @@ mod tests {
 
     const DIGEST: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-    fn shown(text: &str) -> String {
+    fn display(text: &str) -> String {
         match text.parse::<ArtifactReference>() {
             Ok(reference) => reference.to_string(),
             Err(error) => error.to_string(),
@@ -322,7 +322,7 @@ mod tests {
             }),
         ];
         for (text, expected) in cases {
-            assert_eq!(shown(text), expected);
+            assert_eq!(display(text), expected);
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
             "registry.example/a@sha256:12",
         ];
         for text in bad {
-            assert!(text.parse::<ArtifactReference>().is_err(), "{text} is {}", shown(text));
+            assert!(text.parse::<ArtifactReference>().is_err(), "{text} is {}", display(text));
         }
     }
 

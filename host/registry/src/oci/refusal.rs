@@ -52,7 +52,7 @@ pub(super) enum ExchangeRefusal {
     Slow(Duration),
     #[error("the connection ended after {got} bytes{}", of(expected))]
     Cut { got: u64, expected: Option<u64> },
-    #[error("it has more than {most} bytes, which is the limit{}", told(size))]
+    #[error("it has more than {most} bytes, which is the limit{}", message_of(size))]
     TooBig { most: u64, size: Option<u64> },
     #[error("it has {got} bytes and was announced with {expected}; push it again")]
     WrongSize { expected: u64, got: u64 },
@@ -107,6 +107,6 @@ fn of(expected: &Option<u64>) -> String {
     expected.map(|expected| format!(" of {expected}")).unwrap_or_default()
 }
 
-fn told(size: &Option<u64>) -> String {
+fn message_of(size: &Option<u64>) -> String {
     size.map(|size| format!(": it is announced with {size}")).unwrap_or_default()
 }

@@ -62,13 +62,13 @@ impl NestedWork<'_> {
     /// The digest of a completed descriptor: as the signed one has it, or by the algorithms of the signature.
     fn digest(&self, below: &Descriptor) -> Result<Digest, Fault> {
         let root = &self.graph.root().descriptor;
-        let told = root.nested_digests_of(below).and_then(|nested| nested.digest.as_ref());
-        let by = told.unwrap_or(self.signature);
+        let message = root.nested_digests_of(below).and_then(|nested| nested.digest.as_ref());
+        let by = message.unwrap_or(self.signature);
         let place = format!("its nestedDigests for {below}");
         let (found, _) = digest_of(below, by).map_err(|why| refused(root, &format!("{place} {why}")))?;
-        if let Some(told) = told.filter(|told| told.value != found.hex()) {
+        if let Some(message) = message.filter(|message| message.value != found.hex()) {
             let why =
-                format!("{place} are for another content: the digest is {}, signed is {}", found.hex(), told.value);
+                format!("{place} are for another content: the digest is {}, signed is {}", found.hex(), message.value);
             return Err(refused(root, &why));
         }
         Ok(Digest { value: found.hex().to_owned(), ..by.clone() })

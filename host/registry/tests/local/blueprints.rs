@@ -76,9 +76,9 @@ async fn an_artifact_of_another_kind_is_no_blueprint() {
     let blob = archive.blob(&image);
     let access = local_blob(&blob, "application/vnd.oci.image.manifest.v1+tar");
     let opened = opened(&host, resource("bp", BLUEPRINT_TYPE, access), &mut archive).await;
-    let told = opened.blueprint(&ResourceReference::named("bp")).await.err().unwrap().to_string();
+    let message = opened.blueprint(&ResourceReference::named("bp")).await.err().unwrap().to_string();
     assert_eq!(
-        told,
+        message,
         "the blueprint in resource bp of c:1: is an artifact of another kind: its config is \
          \"application/vnd.oci.image.config.v1+json\", its layers are application/vnd.oci.image.layer.v1.tar"
     );
@@ -117,8 +117,8 @@ async fn what_is_no_schema_is_told() {
         let mut archive = Transport::default();
         let blob = archive.blob(&bytes);
         let opened = opened(&host, resource("s", "jsonschema", local_blob(&blob, SCHEMA)), &mut archive).await;
-        let told = opened.json_schema(&ResourceReference::named("s")).await.unwrap_err().to_string();
-        assert_eq!(told, format!("the schema in resource s of c:1: {why}"));
+        let message = opened.json_schema(&ResourceReference::named("s")).await.unwrap_err().to_string();
+        assert_eq!(message, format!("the schema in resource s of c:1: {why}"));
     }
 }
 
@@ -130,7 +130,7 @@ fn an_archive_at_hand_is_read_as_one_of_a_repository() {
     for archive in [layer.clone(), packed(true), packed(false)] {
         assert_eq!(orangery_registry::blueprint(&archive), Ok(files.clone()));
     }
-    let told = orangery_registry::blueprint(&gzip(&artifact("other", "text/plain", b"x", true))).unwrap_err();
-    assert_eq!(told, "is an artifact of another kind: its config is \"other\", its layers are text/plain");
+    let message = orangery_registry::blueprint(&gzip(&artifact("other", "text/plain", b"x", true))).unwrap_err();
+    assert_eq!(message, "is an artifact of another kind: its config is \"other\", its layers are text/plain");
     assert_eq!(orangery_registry::blueprint(&tar(&[])).unwrap_err(), "it is empty");
 }

@@ -14,9 +14,12 @@ async fn paths_outside_of_the_folder_of_components_are_refused() {
     let outside = host.folder.path().join("other").display().to_string();
     for path in ["../other", "/etc", &outside, "missing"] {
         for type_ in ["CommonTransportFormat", "ComponentArchive", "local"] {
-            let told = host.refused(json!({ "type": type_, "filePath": path }), "a", "1").await;
+            let message = host.refused(json!({ "type": type_, "filePath": path }), "a", "1").await;
             let end = "which is not in the folder of components DIR/components";
-            assert!(told.starts_with("the repository context names the path ") && told.ends_with(end), "{told}");
+            assert!(
+                message.starts_with("the repository context names the path ") && message.ends_with(end),
+                "{message}"
+            );
         }
     }
 }
@@ -32,31 +35,31 @@ async fn a_repository_that_is_none_is_told() {
     let bytes = gzip(&archive.archive());
     fs::write(root.join("cut.tgz"), &bytes[..bytes.len() / 2]).unwrap();
     fs::write(root.join("bad.yaml"), "a: [").unwrap();
-    let told = |context: Value| host.refused(context, "a", "1");
+    let message = |context: Value| host.refused(context, "a", "1");
     assert_eq!(
-        told(transport("empty")).await,
+        message(transport("empty")).await,
         "the folder DIR/components/empty: its file artifact-index.json: cannot be read: No such file or directory (os error 2)"
             .replace("its file artifact-index.json: cannot be read", "DIR/components/empty/artifact-index.json")
     );
     assert_eq!(
-        told(json!({ "type": "ComponentArchive", "filePath": "empty" })).await,
+        message(json!({ "type": "ComponentArchive", "filePath": "empty" })).await,
         "the folder DIR/components/empty: it has no component-descriptor.yaml"
     );
-    let text = told(transport("text.tar")).await;
+    let text = message(transport("text.tar")).await;
     assert!(
         text.starts_with(
             "the archive DIR/components/text.tar: its file artifact-index.json: it is no complete tar archive: "
         ),
         "{text}"
     );
-    let cut = told(transport("cut.tgz")).await;
+    let cut = message(transport("cut.tgz")).await;
     assert!(
         cut.starts_with(
             "the archive DIR/components/cut.tgz: its file artifact-index.json: it is no complete tar archive: "
         ),
         "{cut}"
     );
-    let bad = told(json!({ "type": "local", "filePath": "." })).await;
+    let bad = message(json!({ "type": "local", "filePath": "." })).await;
     assert!(bad.starts_with("DIR/components/bad.yaml: the component descriptor is no YAML: "), "{bad}");
 }
 
@@ -138,8 +141,8 @@ async fn a_blob_that_was_altered_on_disk_is_refused() {
     fs::write(path.join(format!("blobs/sha256.{}", sha256(&bytes).hex())), tar(&[("blueprint.yaml", b"evil")]))
         .unwrap();
     let opened = host.open(transport("a"), "a", "1").await.unwrap();
-    let told = opened.blueprint(&ResourceReference::named("bp")).await.err().unwrap().to_string();
-    assert!(told.ends_with(&format!("its blob {blob} has another content")), "{told}");
+    let message = opened.blueprint(&ResourceReference::named("bp")).await.err().unwrap().to_string();
+    assert!(message.ends_with(&format!("its blob {blob} has another content")), "{message}");
 }
 
 #[tokio::test]

@@ -139,10 +139,10 @@ async fn a_sub_installation_gets_a_reference_or_the_descriptor_of_its_parent() {
         opened.child("cd://componentReferences/b/resources/bp").unwrap(),
         child(ComponentSource::Inline(documents[1].clone()))
     );
-    let told = |reference: &str| opened.child(reference).unwrap_err().to_string();
-    assert_eq!(told("cd://resources/x"), "the component a:1 has no resource with name=x; it has name=bp");
+    let message = |reference: &str| opened.child(reference).unwrap_err().to_string();
+    assert_eq!(message("cd://resources/x"), "the component a:1 has no resource with name=x; it has name=bp");
     assert_eq!(
-        told("cd://componentReferences/x/resources/bp"),
+        message("cd://componentReferences/x/resources/bp"),
         "the component a:1 has no component reference with name=x; it has name=b"
     );
 }

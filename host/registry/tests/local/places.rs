@@ -142,9 +142,9 @@ async fn the_context_gives_the_repository_that_the_reference_lacks() {
     shop(&mut archive);
     archive.write_folder(&host.components().join("a"));
     let mut request = request(Value::Null, "example.com/shop", "1.0.0+b1");
-    let told = host.repositories.open(&request).await.err().unwrap().to_string();
+    let message = host.repositories.open(&request).await.err().unwrap().to_string();
     assert!(
-        told.starts_with("RepositoryContextMissing: nothing says where the component example.com/shop:1.0.0+b1 is;")
+        message.starts_with("RepositoryContextMissing: nothing says where the component example.com/shop:1.0.0+b1 is;")
     );
     request.repository_context = Some(transport("a"));
     host.repositories.open(&request).await.unwrap();

@@ -77,11 +77,11 @@ const PLACE: &str = "the component example.com/shop:1.0.0 cannot be verified: ";
 
 #[tokio::test]
 async fn what_nobody_signed_is_refused() {
-    let told = |signature: &str, why: &str| Err(format!("{PLACE}the signature {signature:?} {why}"));
+    let message = |signature: &str, why: &str| Err(format!("{PLACE}the signature {signature:?} {why}"));
     let other_key = "was not made with the key of the Context (RSA of 2048 to 8192 bits); sign the component with it, or \
                      name the right key in verificationSignatures";
-    assert_eq!(verified(unchanged, by_key("v1", "other")).await, told("v1", other_key));
-    assert_eq!(verified(unchanged, by_key("pss", "public")).await, told("pss", other_key));
+    assert_eq!(verified(unchanged, by_key("v1", "other")).await, message("v1", other_key));
+    assert_eq!(verified(unchanged, by_key("pss", "public")).await, message("pss", other_key));
     assert_eq!(
         verified(unchanged, by_key("mine", "public")).await,
         Err(format!(
@@ -91,27 +91,27 @@ async fn what_nobody_signed_is_refused() {
     let nobody = Verification { public_key: None, ..by_key("v1", "public") };
     let missing =
         "has neither a public key nor a certificate authority in the Context; set verificationSignatures in it";
-    assert_eq!(verified(unchanged, nobody).await, told("v1", missing));
+    assert_eq!(verified(unchanged, nobody).await, message("v1", missing));
     assert_eq!(
         verified(unchanged, by_authority("v1", "ca")).await,
-        told("v1", "has no certificate beside it, but the Context has only an authority")
+        message("v1", "has no certificate beside it, but the Context has only an authority")
     );
     assert_eq!(
         verified(unchanged, by_authority("chain", "otherca")).await,
-        told("chain", "has a certificate that the certificate authority of the Context does not stand behind")
+        message("chain", "has a certificate that the certificate authority of the Context does not stand behind")
     );
     assert_eq!(
         verified(unchanged, by_authority("server", "ca")).await,
-        told("server", "has a certificate that is not for signing code")
+        message("server", "has a certificate that is not for signing code")
     );
 }
 
 #[tokio::test]
 async fn what_was_changed_after_it_was_signed_is_refused() {
     let wanted = || by_key("v3", "public");
-    let changed = |told: Result<(), String>, why: &str| {
-        let told = told.unwrap_err();
-        assert!(told.contains(why), "{told}");
+    let changed = |message: Result<(), String>, why: &str| {
+        let message = message.unwrap_err();
+        assert!(message.contains(why), "{message}");
     };
     let content = "its content is not what the signature \"v3\" is for";
     changed(verified(|all| all[0]["component"]["provider"] = json!("them"), wanted()).await, content);
@@ -136,26 +136,28 @@ async fn what_was_changed_after_it_was_signed_is_refused() {
 
 #[tokio::test]
 async fn algorithms_that_are_not_known_are_told() {
-    let told = |path: [&'static str; 2], value: &'static str| async move {
+    let message = |path: [&'static str; 2], value: &'static str| async move {
         let set = |all: &mut [Value; 2]| all[0]["signatures"][3][path[0]][path[1]] = json!(value);
         verified(set, by_key("v3", "public")).await.unwrap_err().replace(PLACE, "")
     };
     assert_eq!(
-        told(["signature", "algorithm"], "ECDSA").await,
+        message(["signature", "algorithm"], "ECDSA").await,
         "the signature \"v3\" is of the algorithm \"ECDSA\"; known are RSASSA-PKCS1-V1_5 and RSASSA-PSS"
     );
-    assert!(told(["signature", "algorithm"], "RSASSA-PSS").await.contains("was not made with the key of the Context"));
+    assert!(
+        message(["signature", "algorithm"], "RSASSA-PSS").await.contains("was not made with the key of the Context")
+    );
     assert_eq!(
-        told(["signature", "mediaType"], "x").await,
+        message(["signature", "mediaType"], "x").await,
         "the signature \"v3\" has the media type \"x\"; known are application/vnd.ocm.signature.rsa, \
          application/vnd.ocm.signature.rsa.pss and application/x-pem-file"
     );
     assert_eq!(
-        told(["digest", "hashAlgorithm"], "MD5").await,
+        message(["digest", "hashAlgorithm"], "MD5").await,
         "its signature \"v3\" uses the hash \"MD5\"; known are SHA-256 and SHA-512"
     );
     assert_eq!(
-        told(["digest", "normalisationAlgorithm"], "mine/v1").await,
+        message(["digest", "normalisationAlgorithm"], "mine/v1").await,
         "its signature \"v3\" uses \"mine/v1\"; known are jsonNormalisation/v1, v2 and v3"
     );
 }
@@ -191,17 +193,17 @@ async fn digests_that_stand_in_the_signed_descriptor_alone_count_for_those_below
         let digest = "/nestedDigests/0/resourceDigests/0/digest/value";
         *all[0].pointer_mut(digest).unwrap() = json!(sha256(b"evil").hex());
     };
-    let told = signed(evil).await.unwrap_err();
-    assert!(told.contains("are for another content: "), "{told}");
+    let message = signed(evil).await.unwrap_err();
+    assert!(message.contains("are for another content: "), "{message}");
     // What nobody gave a digest, and what was given another, is no part of what was signed.
     let gone = |all: &mut [Value; 2]| all[0]["nestedDigests"][0]["digest"] = Value::Null;
     assert_eq!(signed(gone).await, Ok(()), "then the algorithms of the signature count");
-    let told = signed(|all| {
+    let message = signed(|all| {
         all[0]["nestedDigests"][0]["digest"] = Value::Null;
         all[1]["component"]["provider"] = json!("them");
     });
     let content = format!("{PLACE}its content is not what the signature \"nested\" is for: ");
-    assert!(told.await.unwrap_err().starts_with(&content));
+    assert!(message.await.unwrap_err().starts_with(&content));
     let circle = |all: &mut [Value; 2]| {
         all[1]["component"]["componentReferences"] =
             json!([{ "name": "shop", "componentName": "example.com/shop", "version": "1.0.0" }]);
@@ -222,9 +224,9 @@ async fn the_content_of_a_resource_is_what_was_signed_from_above() {
     archive.write_folder(&host.components().join("a"));
     let mut request = request(transport("a"), "example.com/shop", "1.0.0");
     request.verification = Some(by_key("nested", "pss"));
-    let told = host.repositories.open(&request).await.err().unwrap().to_string();
+    let message = host.repositories.open(&request).await.err().unwrap().to_string();
     let expected = "resource text of example.com/db:2.0.0 has another content than its component says: its digest is ";
-    assert!(told.starts_with(expected), "{told}");
+    assert!(message.starts_with(expected), "{message}");
 }
 
 #[tokio::test]
@@ -260,9 +262,9 @@ async fn below_a_signed_component_version_is_what_it_refers_to_and_nothing_else(
     };
     assert_eq!(opened(db, shop, |db| db["component"]["provider"] = json!("them")).await, refused(db));
     assert_eq!(opened("example.com/stranger", shop, |_| ()).await, refused("example.com/stranger"));
-    let told = opened(db, "example.com/stranger", |_| ()).await.unwrap_err();
+    let message = opened(db, "example.com/stranger", |_| ()).await.unwrap_err();
     assert!(
-        told.contains("the component example.com/stranger:2.0.0 cannot be verified: it has no signature \"nested\""),
-        "{told}"
+        message.contains("the component example.com/stranger:2.0.0 cannot be verified: it has no signature \"nested\""),
+        "{message}"
     );
 }

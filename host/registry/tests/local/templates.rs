@@ -31,8 +31,8 @@ async fn templates_reach_components_resources_keys_and_contents() {
 
     let found = templates.resources(Some(&b), &named("text")).await.unwrap();
     assert_eq!(found, [resource("text", "plain", local_blob(&text, "text/plain"))]);
-    let told = templates.resources(None, &named("text")).await.unwrap_err().to_string();
-    assert_eq!(told, "the component a:1 has no resource with name=text; it has none");
+    let message = templates.resources(None, &named("text")).await.unwrap_err().to_string();
+    assert_eq!(message, "the component a:1 has no resource with name=text; it has none");
 
     let path = "cd://componentReferences/b/resources/";
     let key = templates.resource_key(&format!("{path}text")).await.unwrap();

@@ -57,8 +57,11 @@ async fn a_component_version_that_is_altered_or_cut_is_one_sentence() {
         filled.put(&path, StatusCode::OK, before.as_bytes());
     }
     filled.put(&format!("/v2/{REPOSITORY}/manifests/1.0.0"), StatusCode::OK, &manifest.as_bytes()[..50]);
-    let told = opened(&filled).await.expect_err("cut").to_string();
-    assert!(told.starts_with(&format!("cannot get the manifest of {place}:1.0.0: it is no manifest: ")), "{told}");
+    let message = opened(&filled).await.expect_err("cut").to_string();
+    assert!(
+        message.starts_with(&format!("cannot get the manifest of {place}:1.0.0: it is no manifest: ")),
+        "{message}"
+    );
     filled.put(&format!("/v2/{REPOSITORY}/manifests/1.0.0"), StatusCode::OK, manifest.as_bytes());
     assert_eq!(opened(&filled).await, Ok(()));
 }
@@ -70,22 +73,25 @@ async fn the_descriptor_of_another_component_and_a_blob_that_is_no_layer_are_tol
     filled.component("example.org/other", &json!([local("text", &missing)]), &[]);
     let other = "/v2/components/component-descriptors/example.org/other/";
     filled.copy(other, &format!("/v2/{REPOSITORY}/"));
-    let told = opened(&filled).await.expect_err("another").to_string();
+    let message = opened(&filled).await.expect_err("another").to_string();
     let host = filled.server.address;
     let expected = format!(
         "http://{host}/{REPOSITORY} has the descriptor of example.org/other:1.0.0 where {NAME}:1.0.0 should be; push it again"
     );
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
 
     let folder = tempfile::tempdir().expect("a folder");
     let version = start(&folder).open(&filled.request("example.org/other")).await.expect("a component");
-    let told = version.content(&ResourceReference::named("text")).await.expect_err("no layer").to_string();
+    let message = version.content(&ResourceReference::named("text")).await.expect_err("no layer").to_string();
     let expected = format!(
         "resource text of example.org/other:1.0.0: the local blob {:?} is not in \
          http://{host}/components/component-descriptors/example.org/other: no layer has this digest; push the component again",
         sha256(b"missing")
     );
-    assert_eq!(told, expected);
-    let told = version.content(&ResourceReference::named("image")).await.expect_err("no resource").to_string();
-    assert!(told.contains("example.org/other:1.0.0") && told.contains("image") && told.contains("text"), "{told}");
+    assert_eq!(message, expected);
+    let message = version.content(&ResourceReference::named("image")).await.expect_err("no resource").to_string();
+    assert!(
+        message.contains("example.org/other:1.0.0") && message.contains("image") && message.contains("text"),
+        "{message}"
+    );
 }

@@ -220,9 +220,9 @@ async fn what_one_context_may_read_another_may_not() {
     let ours = request(&registry, APP, &[("wrong", "x"), ("pull", PASSWORD)]);
     let version = repositories.open(&ours).await.expect("the application");
     assert_eq!(everything(&version).await.expect("all of it"), expected());
-    for (secrets, told) in [(&[][..], "without credentials"), (&[("other", "x")][..], "the Secret other")] {
+    for (secrets, message) in [(&[][..], "without credentials"), (&[("other", "x")][..], "the Secret other")] {
         let fault = repositories.open(&request(&registry, APP, secrets)).await.err().expect("refused");
-        assert!(fault.problem().code == Code::Unauthorized && fault.to_string().contains(told), "{fault}");
+        assert!(fault.problem().code == Code::Unauthorized && fault.to_string().contains(message), "{fault}");
     }
 }
 

@@ -38,8 +38,8 @@ async fn fetched(host: &Repositories, request: &ComponentRequest) -> Result<(Str
 
 /// The sentence of the fault, without its place.
 async fn refused(host: &Repositories, access: &Value) -> String {
-    let told = fetched(host, &inline(access)).await.expect_err("refused").to_string();
-    told.strip_prefix(PLACE).expect("the resource is named").to_owned()
+    let message = fetched(host, &inline(access)).await.expect_err("refused").to_string();
+    message.strip_prefix(PLACE).expect("the resource is named").to_owned()
 }
 
 /// The access with a digest of the content in its resource.
@@ -145,17 +145,20 @@ async fn a_file_that_cannot_be_had_is_one_sentence() {
         ),
     ];
     for (path, expected) in cases {
-        let told = refused(&host, &json!({"type": "wget", "url": url(path)})).await;
-        assert_eq!(told, format!("cannot get the file {}: {expected}", url(path)));
+        let message = refused(&host, &json!({"type": "wget", "url": url(path)})).await;
+        assert_eq!(message, format!("cannot get the file {}: {expected}", url(path)));
     }
-    let told = refused(&host, &json!({"type": "wget", "url": url("gone")})).await;
-    assert!(told.contains("the server does not have it (404 to a request without credentials"), "{told}");
+    let message = refused(&host, &json!({"type": "wget", "url": url("gone")})).await;
+    assert!(message.contains("the server does not have it (404 to a request without credentials"), "{message}");
     let stays = json!({"type": "wget", "url": url("moved"), "noRedirect": true});
-    let told = refused(&host, &stays).await;
-    assert!(told.ends_with("the server redirects to another address, and the access forbids to follow"), "{told}");
+    let message = refused(&host, &stays).await;
+    assert!(
+        message.ends_with("the server redirects to another address, and the access forbids to follow"),
+        "{message}"
+    );
     let wrong = with_digest(&json!({"type": "wget", "url": url("file"), "mediaType": "a/b"}), b"other");
-    let told = fetched(&host, &wrong).await.expect_err("another content").to_string();
-    assert!(told.contains("has another content: its digest is"), "{told}");
+    let message = fetched(&host, &wrong).await.expect_err("another content").to_string();
+    assert!(message.contains("has another content: its digest is"), "{message}");
 }
 
 #[tokio::test]
@@ -194,12 +197,12 @@ async fn an_access_that_asks_for_more_than_a_file_is_refused_before_anything_is_
     assert_eq!(server.seen().len(), 0);
     // This machine is a registry without TLS, but no file server: its services are not for components to ask.
     let folder = tempfile::tempdir().expect("a folder");
-    let told = refused(&start(&folder), &json!({"type": "wget", "url": url})).await;
+    let message = refused(&start(&folder), &json!({"type": "wget", "url": url})).await;
     let address = server.address;
     let expected = format!(
         "http:// is refused for {address}; use https://, or name the server with --plain-http-registry {address}"
     );
-    assert_eq!(told, format!("cannot get the file {url}: {expected}"));
+    assert_eq!(message, format!("cannot get the file {url}: {expected}"));
     assert_eq!(server.seen().len(), 0);
 }
 
@@ -226,18 +229,18 @@ async fn a_chart_comes_from_its_repository_by_name_and_version() {
         assert_eq!(fetched(&host, &known).await, Ok((kind.clone(), "a chart".to_owned())));
     }
     assert_eq!(filled.server.seen().len(), 2, "what the index names by a digest is fetched once");
-    let told = refused(&host, &access("shop:2.0.0")).await;
+    let message = refused(&host, &access("shop:2.0.0")).await;
     let expected = format!(
         "cannot get the file {repository}charts/shop.tgz: the content is not what its digest names: it is {} and not {}; \
          publish it again",
         sha256(b"a chart"),
         sha256(b"another")
     );
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
     let index = format!("the index {repository}index.yaml");
     assert_eq!(refused(&host, &access("other:1")).await, format!("{index} has no chart other; check its name"));
-    let told = refused(&host, &access("shop:3")).await;
-    assert_eq!(told, format!("{index} has no version 3 of the chart shop; it has 1.0.0, 2.0.0"));
+    let message = refused(&host, &access("shop:3")).await;
+    assert_eq!(message, format!("{index} has no version 3 of the chart shop; it has 1.0.0, 2.0.0"));
     let mut own = access("shop:1.0.0");
     own["caCert"] = json!("x");
     assert_eq!(

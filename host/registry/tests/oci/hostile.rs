@@ -22,7 +22,7 @@ enum Sort {
     Final,
 }
 
-fn told(fault: &Fault) -> (Sort, Code, String) {
+fn message_of(fault: &Fault) -> (Sort, Code, String) {
     let problem = fault.problem();
     let sort = if matches!(fault, Fault::Later(_)) { Sort::Later } else { Sort::Final };
     (sort, problem.code.clone(), problem.message.clone())
@@ -36,7 +36,7 @@ async fn refused(answer: Answer) -> (Sort, Code, String) {
     let began = Instant::now();
     let fault = manifest(&client(), &server).await.expect_err("nothing usable came");
     assert!(began.elapsed() < Duration::from_secs(5), "{fault} after {:?}", began.elapsed());
-    let (sort, code, message) = told(&fault);
+    let (sort, code, message) = message_of(&fault);
     let subject = format!("cannot get the manifest of http://{}/team/app:1: ", server.address);
     let why = message.strip_prefix(&subject).expect("the message says what was wanted");
     (sort, code, why.to_owned())
@@ -110,7 +110,7 @@ async fn hanging_ends_in_time() {
     use Sort::Later;
     let hung = Server::start(|_: Request| std::future::pending()).await;
     let fault = manifest(&client(), &hung).await.expect_err("no answer");
-    let (sort, code, message) = told(&fault);
+    let (sort, code, message) = message_of(&fault);
     assert_eq!((sort, code), (Later, Code::Timeout));
     assert!(message.ends_with("nothing came for 1 s while waiting for an answer"), "{message}");
 
@@ -130,7 +130,7 @@ async fn dripping_ends_in_time() {
     };
     let server = Server::start(move |_: Request| async move { drip() }).await;
     let fault = manifest(&client(), &server).await.expect_err("too slow");
-    let (sort, code, message) = told(&fault);
+    let (sort, code, message) = message_of(&fault);
     assert_eq!((sort, code), (Sort::Later, Code::Timeout));
     assert!(message.ends_with("it was not complete after 2 s"), "{message}");
 }
@@ -159,7 +159,7 @@ async fn a_manifest_must_have_the_digest_it_is_asked_by() {
     let wanted = orangery_core::digest::sha256(b"another");
     let reference = server.reference(&format!("@{wanted}"));
     let fault = client().manifest(&reference, &Default::default()).await.expect_err("another manifest");
-    let (sort, _, message) = told(&fault);
+    let (sort, _, message) = message_of(&fault);
     let got = orangery_core::digest::sha256(small_manifest().as_bytes());
     assert_eq!(sort, Sort::Final);
     assert!(message.ends_with(&format!("it is {got} and not {wanted}; push it again")), "{message}");
@@ -179,7 +179,7 @@ async fn redirects_are_followed_to_an_end() {
     let cases: [(&Server, &str); 2] = [(&circle, "in a circle"), (&long, "more than 3 times")];
     for (server, expected) in cases {
         let fault = manifest(&client(), server).await.expect_err("nowhere");
-        let (sort, _, message) = told(&fault);
+        let (sort, _, message) = message_of(&fault);
         assert_eq!(sort, Sort::Final);
         assert!(message.ends_with(&format!("the registry redirects {expected}")), "{message}");
     }
@@ -209,7 +209,7 @@ async fn a_blob_is_what_its_digest_and_size_say() {
         match blob(&client(), &server, CONTENT, size).await {
             Ok(bytes) => Ok(bytes),
             Err(fault) => {
-                let (sort, _, message) = told(&fault);
+                let (sort, _, message) = message_of(&fault);
                 let why = message.rsplit("/team/app: ").next().expect("what was wanted").to_owned();
                 Err((sort, why))
             }

@@ -48,7 +48,7 @@ async fn who_knows_a_digest_does_not_get_the_content() {
     let repository = |host: &str| format!("{host}/blobs/text");
     let ours = repository(&registry.host);
     let of_theirs = format!("http://{}", repository(&filled.server.address.to_string()));
-    for (place, told) in [(&ours, "answered 401 to a request without"), (&of_theirs, "404 to a request without")] {
+    for (place, message) in [(&ours, "answered 401 to a request without"), (&of_theirs, "404 to a request without")] {
         let access = json!({
             "type": "ociBlob", "ref": place, "mediaType": "text/plain", "digest": sha256(b"a blob of its own"), "size": 17,
         });
@@ -57,7 +57,7 @@ async fn who_knows_a_digest_does_not_get_the_content() {
             "resource far of example.org/inline:1.0.0: cannot get the blob {} of {place}: ",
             sha256(b"a blob of its own")
         );
-        assert!(fault.starts_with(&expected) && fault.contains(told), "{fault}");
+        assert!(fault.starts_with(&expected) && fault.contains(message), "{fault}");
     }
 }
 

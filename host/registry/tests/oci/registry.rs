@@ -132,7 +132,7 @@ impl RealRegistry {
 /// Configuration, password file, certificate and key; the answer is the authority's certificate.
 fn write_files(folder: &Path) -> String {
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("a file");
-    let shown = |name: &str| folder.join(name).display().to_string();
+    let rendered = |name: &str| folder.join(name).display().to_string();
     let authority_key = KeyPair::generate().expect("a key");
     let mut authority = CertificateParams::new(Vec::new()).expect("an authority");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -146,9 +146,9 @@ fn write_files(folder: &Path) -> String {
     let config = json!({
         "version": 0.1,
         "log": {"accesslog": {"disabled": true}},
-        "storage": {"filesystem": {"rootdirectory": shown("storage")}},
-        "http": {"addr": "127.0.0.1:0", "tls": {"certificate": shown("certificate.pem"), "key": shown("key.pem")}},
-        "auth": {"htpasswd": {"realm": "test", "path": shown("htpasswd")}},
+        "storage": {"filesystem": {"rootdirectory": rendered("storage")}},
+        "http": {"addr": "127.0.0.1:0", "tls": {"certificate": rendered("certificate.pem"), "key": rendered("key.pem")}},
+        "auth": {"htpasswd": {"realm": "test", "path": rendered("htpasswd")}},
     });
     write("config.yml", &config.to_string());
     certificate.pem()

@@ -105,7 +105,7 @@ fn schemas_of_the_component_version_are_fetched_and_count_from_where_they_lie() 
 
 #[test]
 fn schemas_of_component_versions_see_neither_local_types_nor_files_and_no_circle() {
-    let told = |schema: Value| {
+    let message = |schema: Value| {
         let mut world = world("{$ref: 'cd://resources/s'}");
         world.blueprint.local_types = BTreeMap::from([("t".to_owned(), json!({}))]);
         world.component = Version::of(&[("cd://resources/s", schema)]);
@@ -113,16 +113,16 @@ fn schemas_of_component_versions_see_neither_local_types_nor_files_and_no_circle
     };
     let begin = "import \"a\" of installation ns/x: the schema refers to";
     assert_eq!(
-        told(json!({"$ref": "local://t"})),
+        message(json!({"$ref": "local://t"})),
         format!("{begin} local://t, but localTypes of the blueprint has no \"t\"; known are: none")
     );
     assert_eq!(
-        told(json!({"$ref": "blueprint://blueprint.yaml"})),
+        message(json!({"$ref": "blueprint://blueprint.yaml"})),
         format!(
             "{begin} blueprint://blueprint.yaml: a schema of a component version has no blueprint, use cd:// or `#/…`"
         )
     );
-    let circle = told(json!({"items": {"$ref": "cd://resources/s"}}));
+    let circle = message(json!({"items": {"$ref": "cd://resources/s"}}));
     assert!(circle.starts_with(&format!("{begin} cd://resources/s from within itself")), "{circle}");
 }
 
@@ -136,8 +136,8 @@ fn a_repository_that_may_answer_another_time_is_tried_again() {
     assert_eq!((error.failure(), error.is_transient()), (failure, true));
     world.component = None;
     let error = bind(&world, json!(1)).unwrap_err();
-    let told = "import \"a\" of installation ns/x: the schema refers to cd://resources/s, but the blueprint belongs to no component version; give the installation a componentDescriptor";
-    assert_eq!((error.to_string().as_str(), error.is_transient()), (told, false));
+    let message = "import \"a\" of installation ns/x: the schema refers to cd://resources/s, but the blueprint belongs to no component version; give the installation a componentDescriptor";
+    assert_eq!((error.to_string().as_str(), error.is_transient()), (message, false));
 }
 
 #[test]
@@ -153,6 +153,6 @@ fn a_sub_installation_takes_its_blueprint_from_the_component_version() {
     let child = Child { component: ComponentSource::Inline(json!({"name": "child"})), resource: "r".to_owned() };
     assert_eq!(with("cd://r", Version::of(&[])), Ok(vec![Some(child), None]));
     assert_eq!(with("r", Version::of(&[])).unwrap_err().to_string(), "r is no reference");
-    let told = "the sub-installation \"one\" takes its blueprint from cd://r, but the blueprint belongs to no component version; give the installation a componentDescriptor, or write the blueprint's files into blueprint.filesystem";
-    assert_eq!(with("cd://r", None).unwrap_err().to_string(), told);
+    let message = "the sub-installation \"one\" takes its blueprint from cd://r, but the blueprint belongs to no component version; give the installation a componentDescriptor, or write the blueprint's files into blueprint.filesystem";
+    assert_eq!(with("cd://r", None).unwrap_err().to_string(), message);
 }

@@ -49,8 +49,8 @@ fn the_blueprint_chooses_the_schema_of_the_descriptors_that_templates_see() {
     let chosen = seen("annotations: {ocmSchemaVersion: ocm.software/v3alpha1}");
     assert_eq!(chosen, (Value::Null, json!("ocm.software/v3alpha1")));
     let error = loaded("annotations: {ocmSchemaVersion: v9}", None).err().unwrap();
-    let told = "the annotation ocmSchemaVersion of the blueprint is \"v9\"; known are v2 and ocm.software/v3alpha1";
-    assert_eq!(error.failure(), refused("InvalidBlueprint", told));
+    let message = "the annotation ocmSchemaVersion of the blueprint is \"v9\"; known are v2 and ocm.software/v3alpha1";
+    assert_eq!(error.failure(), refused("InvalidBlueprint", message));
 }
 
 fn refused(reason: &str, message: &str) -> Failure {
@@ -60,7 +60,7 @@ fn refused(reason: &str, message: &str) -> Failure {
 #[test]
 fn a_blueprint_has_its_files_from_one_place() {
     let version = Version::of(&[]).unwrap();
-    let told = |inline: Option<&Value>, resource: Option<&str>, component: Option<&dyn ComponentVersion>| {
+    let message = |inline: Option<&Value>, resource: Option<&str>, component: Option<&dyn ComponentVersion>| {
         let error = block_on(files(BlueprintSource { inline, resource }, component)).err().unwrap();
         (error.failure(), error.is_transient())
     };
@@ -68,14 +68,14 @@ fn a_blueprint_has_its_files_from_one_place() {
     let found = block_on(files(BlueprintSource { inline: Some(&tree), resource: None }, None)).unwrap();
     assert_eq!(found.read("a"), Ok(b"text".to_vec()));
     let both = "spec.blueprint needs exactly one of ref and inline";
-    assert_eq!(told(Some(&tree), Some("r"), None), (refused("InvalidBlueprint", both), false));
-    assert_eq!(told(None, None, Some(version.as_ref())), (refused("InvalidBlueprint", both), false));
+    assert_eq!(message(Some(&tree), Some("r"), None), (refused("InvalidBlueprint", both), false));
+    assert_eq!(message(None, None, Some(version.as_ref())), (refused("InvalidBlueprint", both), false));
     let nowhere = "spec.blueprint.ref names the resource \"r\", but the installation has no component version to find it in; set spec.componentDescriptor";
-    assert_eq!(told(None, Some("r"), None), (refused("NoComponentDescriptor", nowhere), false));
-    let broken = told(Some(&json!([])), None, None).0;
+    assert_eq!(message(None, Some("r"), None), (refused("NoComponentDescriptor", nowhere), false));
+    let broken = message(Some(&json!([])), None, None).0;
     assert_eq!(broken.reason, "InvalidBlueprint");
     let away = Failure::new("ReadComponent", "ComponentNotUsable", "the repository does not answer");
-    assert_eq!(told(None, Some("r"), Some(version.as_ref())), (away, true));
+    assert_eq!(message(None, Some("r"), Some(version.as_ref())), (away, true));
     let fault = LoadError::Component(Fault::denied("no"));
     let denied = Failure::new("ReadComponent", "ComponentNotUsable", "no").with_code(Code::Forbidden);
     assert_eq!((fault.failure(), fault.is_transient()), (denied, false));

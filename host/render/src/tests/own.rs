@@ -61,8 +61,8 @@ fn a_component_of_a_registry_is_read_by_its_reference() {
 
     world.context.artifacts = Arc::new(Registry(None));
     let error = block_on(world.rendering().imports(&BTreeMap::new(), &BTreeMap::new())).unwrap_err();
-    let told = "importExecutions \"one\" (Wasm): ghcr.io is slow";
-    assert_eq!(error.failure(), Failure::new("RenderTemplate", "ComponentNotRead", told));
+    let message = "importExecutions \"one\" (Wasm): ghcr.io is slow";
+    assert_eq!(error.failure(), Failure::new("RenderTemplate", "ComponentNotRead", message));
     assert!(error.is_transient());
 }
 
@@ -71,10 +71,10 @@ fn a_component_that_cannot_be_read_is_named_with_its_execution() {
     let blueprint = format!("deployExecutions: [{{name: one, type: Wasm, template: '{}'}}]", reference());
     let world = World::blueprint(&blueprint);
     let error = block_on(world.rendering().items(&serde_json::Map::new(), &BTreeMap::new())).unwrap_err();
-    let told = format!(
+    let message = format!(
         "deployExecutions \"one\" (Wasm): {} cannot be read: there is no registry here; put the component into the blueprint and name it with `file`",
         reference()
     );
-    let failure = Failure::new("RenderTemplate", "ComponentNotRead", told).with_code(Code::ConfigurationProblem);
+    let failure = Failure::new("RenderTemplate", "ComponentNotRead", message).with_code(Code::ConfigurationProblem);
     assert_eq!(error.failure(), failure);
 }

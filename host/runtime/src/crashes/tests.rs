@@ -73,12 +73,12 @@ async fn what_could_not_be_written_goes_with_the_next() {
     let (server, client) = server().await;
     Definitions::Install.ensure(&client).await.unwrap();
     let (theirs, refused) = (client.clone(), Arc::new(Notify::new()));
-    let (first, told) = (Arc::new(AtomicBool::new(true)), Arc::clone(&refused));
+    let (first, message) = (Arc::new(AtomicBool::new(true)), Arc::clone(&refused));
     let refusing = tower::service_fn(move |request: Request<Body>| {
-        let (theirs, first, told) = (theirs.clone(), Arc::clone(&first), Arc::clone(&told));
+        let (theirs, first, message) = (theirs.clone(), Arc::clone(&first), Arc::clone(&message));
         async move {
             if first.swap(false, Ordering::SeqCst) {
-                told.notify_one();
+                message.notify_one();
                 return Err(BoxError::from("there is no way"));
             }
             theirs.send(request).await.map_err(BoxError::from)

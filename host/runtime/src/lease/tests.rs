@@ -56,9 +56,9 @@ async fn c_34_a_lease_that_is_given_back_goes_to_who_waits_at_once() {
     let first = acquire(config(&client, "first", 3600 * SECOND), |_| {}).await.unwrap();
     assert_eq!(holder(&client).await, (Some("first".to_owned()), Some(0)));
 
-    let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
+    let (message, mut waits) = tokio::sync::mpsc::unbounded_channel();
     let asked = config(&client, "second", 3600 * SECOND);
-    let second = tokio::spawn(acquire(asked, move |holder: &str| told.send(holder.to_owned()).unwrap()));
+    let second = tokio::spawn(acquire(asked, move |holder: &str| message.send(holder.to_owned()).unwrap()));
     assert_eq!(waits.recv().await.as_deref(), Some("first"));
     let term = first.term().clone();
     first.release().await;

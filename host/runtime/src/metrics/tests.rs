@@ -119,7 +119,7 @@ async fn health_and_metrics_are_served_until_the_stop() {
 async fn an_address_in_use_is_told_with_the_fix() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let told = figures().serve(address, CancellationToken::new()).await.unwrap_err().to_string();
-    assert!(told.starts_with(&format!("metrics cannot be served at {address}: ")), "{told}");
-    assert!(told.ends_with("; choose another --metrics-address"), "{told}");
+    let message = figures().serve(address, CancellationToken::new()).await.unwrap_err().to_string();
+    assert!(message.starts_with(&format!("metrics cannot be served at {address}: ")), "{message}");
+    assert!(message.ends_with("; choose another --metrics-address"), "{message}");
 }

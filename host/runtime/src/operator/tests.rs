@@ -157,10 +157,10 @@ async fn panics_are_tried_again_and_the_last_ten_are_written_down_with_the_pod()
         panic(&client, name).await;
         let first = (last + 1).saturating_sub(10);
         let expected: Vec<CriticalProblem> = names[first..=last].iter().map(|name| problem(name)).collect();
-        let told = await_condition(kept.clone(), CRITICAL_PROBLEMS, |object: Option<&CriticalProblems>| {
+        let message = await_condition(kept.clone(), CRITICAL_PROBLEMS, |object: Option<&CriticalProblems>| {
             object.is_some_and(|object| object.spec.critical_problem == expected)
         });
-        if tokio::time::timeout(PATIENCE, told).await.is_err() {
+        if tokio::time::timeout(PATIENCE, message).await.is_err() {
             assert_eq!(kept.get(CRITICAL_PROBLEMS).await.unwrap().spec.critical_problem, expected);
         }
     }

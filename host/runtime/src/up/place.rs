@@ -144,12 +144,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        let told = private(&file.join("state")).unwrap_err();
+        let message = private(&file.join("state")).unwrap_err();
         let path = file.join("state");
         let expected = format!(
             "{} cannot be written: Not a directory (os error 20); choose another --data folder, or make room and permissions",
             path.display()
         );
-        assert_eq!((told.to_string(), told.exit()), (expected, orangery_cli::Exit::Usage));
+        assert_eq!((message.to_string(), message.exit()), (expected, orangery_cli::Exit::Usage));
     }
 }

@@ -39,8 +39,8 @@ impl Go {
         let done = command.current_dir(module).env("GOWORK", "off").args(["env", "GOVERSION", "GOROOT"]).output();
         let did_not_start = |source| Error::NoGo { reason: format!("{} did not start: {source}", program.display()) };
         let done = done.map_err(did_not_start)?;
-        let told = String::from_utf8_lossy(&done.stdout).into_owned();
-        let mut lines = told.lines().map(str::trim);
+        let message = String::from_utf8_lossy(&done.stdout).into_owned();
+        let mut lines = message.lines().map(str::trim);
         let version = lines.next().unwrap_or_default().to_owned();
         let library = Path::new(lines.next().unwrap_or_default()).join("src");
         match minor(&version) {

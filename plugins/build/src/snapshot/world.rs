@@ -35,8 +35,8 @@ impl World {
         match self.written.is_empty() {
             true => Cow::Borrowed(""),
             false => {
-                let shown = self.written.get(..MOST_SHOWN).unwrap_or(&self.written);
-                Cow::Owned(format!("; it wrote: {}", String::from_utf8_lossy(shown).trim()))
+                let text = self.written.get(..MOST_SHOWN).unwrap_or(&self.written);
+                Cow::Owned(format!("; it wrote: {}", String::from_utf8_lossy(text).trim()))
             }
         }
     }

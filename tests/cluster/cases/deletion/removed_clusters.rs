@@ -75,11 +75,11 @@ async fn expect_skipped(cluster: &Objects, object: &Value, target: &str) {
         name.as_str().unwrap_or_default()
     );
     let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
-    let told = |event: &Value| {
+    let message = |event: &Value| {
         (&event["reason"], &event["note"], &event["regarding"]["name"])
             == (&json!("UninstallSkipped"), &json!(note), name)
     };
-    cluster.expect_that(&event, &note, told).await;
+    cluster.expect_that(&event, &note, message).await;
 }
 
 #[tokio::test]
@@ -170,13 +170,13 @@ async fn c_28_a_missing_copy_of_a_target_does_not_count_as_a_removed_cluster_whi
     assert_ne!(copy, "cluster");
     lose_target(&cluster, &copy).await;
     cluster.delete(&any("Installation", "root")).await;
-    let told = deletion_failure(&cluster, "root").await;
+    let message = deletion_failure(&cluster, "root").await;
     let doubt = format!(
         "Target default/{copy} does not exist, and onDelete.skipUninstallIfClusterRemoved does not count because it was a \
          copy of Target default/cluster, which exists; create it again, or, to leave what was deployed where it is, annotate \
          the DeployItem landscaper.gardener.cloud/delete-without-uninstall=true; then reconcile again"
     );
-    assert!(told.contains(&doubt), "{told}");
+    assert!(message.contains(&doubt), "{message}");
     lose_target(&cluster, "cluster").await;
     ask(&cluster, "root").await;
     cluster.expect_absent(&json!({"apiVersion": API, "kind": "Installation"})).await;
@@ -207,10 +207,10 @@ async fn c_28_a_missing_exported_target_does_not_count_as_a_removed_cluster_whil
     cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
     lose_target(&cluster, "made").await;
     cluster.delete(&any("Installation", "root")).await;
-    let told = deletion_failure(&cluster, "root").await;
+    let message = deletion_failure(&cluster, "root").await;
     let doubt = "Target default/made does not exist, and onDelete.skipUninstallIfClusterRemoved does not count because \
                  Installation default/up exports it; create it again";
-    assert!(told.contains(doubt), "{told}");
+    assert!(message.contains(doubt), "{message}");
     ask(&cluster, "up").await;
     cluster.expect(&any("Target", "made")).await;
     cluster.expect(&in_phase("Installation", "up", "Succeeded")).await;

@@ -86,6 +86,6 @@ async fn an_item_that_no_deployer_begins_fails_at_the_pickup_timeout_and_names_t
          deployer for it"
     );
     let root = cluster.expect(&installation("Failed")).await;
-    let told = root["status"]["lastError"]["message"].as_str().unwrap_or_default();
-    assert!(told.contains("no deployer has begun"), "{told}");
+    let message = root["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("no deployer has begun"), "{message}");
 }

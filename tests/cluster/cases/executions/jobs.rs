@@ -29,7 +29,7 @@ fn job(version: &Version) -> String {
 fn in_order(history: &Seen, what: &str, steps: &[Option<u64>]) {
     let seen: Option<Vec<u64>> = steps.iter().copied().collect();
     let ordered = seen.is_some_and(|seen| seen.windows(2).all(|pair| matches!(pair, [a, b] if a < b)));
-    assert!(ordered, "{what}: {steps:?} in\n{:#?}", history.told());
+    assert!(ordered, "{what}: {steps:?} in\n{:#?}", history.message_of());
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn exe_03_exe_06_to_10_an_execution_is_made_in_init_and_begins_with_the_jo
     let first = history.of("Execution", "tree").next().expect("there is an Execution");
     assert_eq!((first.phase(), first.jobs()), ("", ("", "")), "fresh, it has neither phase nor job");
     let parent_left_init = history.first("Installation", "tree", |seen| !matches!(seen.phase(), "" | "Init"));
-    assert!(parent_left_init.is_none_or(|left| left > first.revision), "{:#?}", history.told());
+    assert!(parent_left_init.is_none_or(|left| left > first.revision), "{:#?}", history.message_of());
 
     let begun = history.first("Execution", "tree", Version::is_running);
     let made = history.first("DeployItem", "a", |_| true);
@@ -95,7 +95,7 @@ async fn exe_04_exe_16_exe_18_the_one_job_of_the_root_triggers_execution_and_ite
         jobs
     };
     let root = jobs_of("Installation", "tree");
-    assert_eq!(root.len(), 2, "{:#?}", history.told());
+    assert_eq!(root.len(), 2, "{:#?}", history.message_of());
     for (kind, name) in [("Execution", "tree"), ("DeployItem", "a"), ("DeployItem", "b")] {
         assert_eq!(jobs_of(kind, name), root, "{kind} {name}");
     }
@@ -151,7 +151,10 @@ async fn exe_25_to_27_a_failure_lets_the_running_ones_end_and_fails() {
     cluster.expect(&in_phase("Execution", "tree", "Progressing")).await;
     deployer.succeed("slow").await;
     let failed = cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
-    assert!(failed["status"]["lastError"]["message"].as_str().is_some_and(|told| told.contains("boom")), "{failed}");
+    assert!(
+        failed["status"]["lastError"]["message"].as_str().is_some_and(|message| message.contains("boom")),
+        "{failed}"
+    );
     let next = deployer.find("next").await.unwrap_or_default();
     assert_eq!(next["status"]["jobID"], Value::Null, "{next}");
 }
@@ -260,7 +263,10 @@ async fn exe_49_a_failed_deletion_stops_the_rest_and_is_tried_again_by_request()
     cluster.delete(&any("Installation", "tree")).await;
     deployer.fail("top", "in use").await;
     let failed = cluster.expect(&in_phase("Installation", "tree", "DeleteFailed")).await;
-    assert!(failed["status"]["lastError"]["message"].as_str().is_some_and(|told| told.contains("in use")), "{failed}");
+    assert!(
+        failed["status"]["lastError"]["message"].as_str().is_some_and(|message| message.contains("in use")),
+        "{failed}"
+    );
     cluster.expect(&in_phase("Execution", "tree", "DeleteFailed")).await;
     cluster.annotate(&any("Installation", "tree"), asks()).await;
     deployer.succeed("top").await;

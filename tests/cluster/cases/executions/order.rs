@@ -57,7 +57,7 @@ fn check_order(history: &Seen, phase: &str, pairs: &[(&str, &str)]) {
     for (first, second) in pairs {
         let places = [first, second].map(|name| history.place("DeployItem", name, phase));
         let in_order = matches!(places, [Some(first), Some(second)] if first < second);
-        assert!(in_order, "{first} is {phase} before {second}: {:#?}", history.told());
+        assert!(in_order, "{first} is {phase} before {second}: {:#?}", history.message_of());
     }
 }
 

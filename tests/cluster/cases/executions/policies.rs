@@ -90,13 +90,13 @@ async fn flx_33_a_failure_is_reported_in_an_event_and_the_handled_request_in_the
     let failed = cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
     let status = &failed["status"];
     assert_eq!(status["lastHandledTrigger"], "first");
-    let told = |event: &Value| {
+    let message = |event: &Value| {
         event["regarding"]["name"] == "tree"
             && event["reason"] == status["lastError"]["reason"]
             && event["note"] == status["lastError"]["message"]
     };
     let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
-    cluster.expect_that(&event, "does not tell of the failure", told).await;
+    cluster.expect_that(&event, "does not tell of the failure", message).await;
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn wf_15_no_more_items_are_under_way_than_are_allowed() {
     for [first, second] in [["a", "b"], ["b", "c"], ["c", "d"]] {
         let ended = seen.place("DeployItem", first, "Succeeded");
         let begun = seen.first("DeployItem", second, |version| !version.jobs().0.is_empty());
-        assert!(ended.is_some() && ended < begun, "{second} begins after {first}: {:#?}", seen.told());
+        assert!(ended.is_some() && ended < begun, "{second} begins after {first}: {:#?}", seen.message_of());
     }
 }
 

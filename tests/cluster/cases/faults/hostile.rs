@@ -95,10 +95,10 @@ async fn c_17_roots_that_import_each_other_fail_with_their_names_and_can_be_dele
     }
     for (name, circle) in [("a", "a -> c -> b -> a"), ("b", "b -> a -> c -> b")] {
         ask(&cluster, name).await;
-        let told = failure(&cluster, name).await;
+        let message = failure(&cluster, name).await;
         let expected =
             format!("installations {circle} depend on each other in a circle; remove one of these dependencies");
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
     }
     for name in ["a", "b", "c"] {
         cluster.delete(&any("Installation", name)).await;
@@ -132,8 +132,8 @@ async fn c_32_an_interrupt_ends_a_job_that_has_not_come_to_its_children() {
     cluster.expect(&in_phase("Installation", "second", "Init")).await;
     let interrupts = json!({"landscaper.gardener.cloud/operation": "interrupt"});
     cluster.annotate(&any("Installation", "second"), interrupts).await;
-    let told = failure(&cluster, "second").await;
-    assert!(told.starts_with("the operation was interrupted by the annotation"), "{told}");
+    let message = failure(&cluster, "second").await;
+    assert!(message.starts_with("the operation was interrupted by the annotation"), "{message}");
     assert_eq!(ExternalDeployer(&cluster).find("second").await, None, "it has made nothing");
     // Another job is another matter.
     ExternalDeployer(&cluster).succeed("first").await;
@@ -154,8 +154,8 @@ async fn a_circle_of_sub_installations_fails_before_anything_is_made() {
     };
     let root = blueprint(json!({"subinstallations": [part("x", "y"), part("y", "x")]}));
     cluster.apply(&installation("root", &root)).await;
-    let told = failure(&cluster, "root").await;
-    assert!(told.contains("x -> y -> x") || told.contains("y -> x -> y"), "{told}");
+    let message = failure(&cluster, "root").await;
+    assert!(message.contains("x -> y -> x") || message.contains("y -> x -> y"), "{message}");
     assert_eq!(cluster.list(&any("Installation", "root")).await.len(), 1);
 }
 
@@ -169,9 +169,9 @@ async fn c_30_children_deleted_by_force_during_a_job_fail_it_and_the_next_one_ma
     cluster.delete(&lost).await;
     release(&cluster, &lost).await;
     ExternalDeployer(&cluster).succeed("r").await;
-    let told = failure(&cluster, "root").await;
+    let message = failure(&cluster, "root").await;
     let fix = "s is missing: its object was deleted during the job; reconcile the root installation again";
-    assert!(told.contains(fix), "{told}");
+    assert!(message.contains(fix), "{message}");
     ask(&cluster, "root").await;
     succeed(&cluster, &["r", "s"]).await;
 }
@@ -187,9 +187,9 @@ async fn c_30_an_execution_deleted_by_force_during_a_job_fails_it() {
     let execution = any("Execution", "root");
     cluster.delete(&execution).await;
     release(&cluster, &execution).await;
-    let told = failure(&cluster, "root").await;
+    let message = failure(&cluster, "root").await;
     let fix = "execution root is missing: its object was deleted during the job; reconcile the root installation again";
-    assert_eq!(told, fix);
+    assert_eq!(message, fix);
     ask(&cluster, "root").await;
     // Where a garbage collector is quick, the item of the lost Execution is gone before it is triggered once more.
     let again = async |name: &str| loop {
@@ -365,8 +365,11 @@ async fn a_deleted_target_is_named_and_its_return_is_enough() {
     cluster.delete(&kept).await;
     cluster.expect_absent(&any("Target", "cluster")).await;
     ask(&cluster, "root").await;
-    let told = failure(&cluster, "root").await;
-    assert!(told.contains("Target") && told.contains("cluster") && told.contains("does not exist"), "{told}");
+    let message = failure(&cluster, "root").await;
+    assert!(
+        message.contains("Target") && message.contains("cluster") && message.contains("does not exist"),
+        "{message}"
+    );
     cluster
         .apply(&json!({"apiVersion": API, "kind": "Target", "metadata": {"name": "cluster"}, "spec": kept["spec"]}))
         .await;
@@ -426,8 +429,9 @@ async fn an_invalid_cron_expression_stops_no_job_and_is_reported_in_an_event() {
     cluster.apply(&root).await;
     succeed(&cluster, &["r"]).await;
     let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"});
-    let told = |event: &Value| event["reason"] == "InvalidSchedule" && event["note"].to_string().contains("whenever");
-    cluster.expect_that(&event, "does not tell of the cron expression", told).await;
+    let message =
+        |event: &Value| event["reason"] == "InvalidSchedule" && event["note"].to_string().contains("whenever");
+    cluster.expect_that(&event, "does not tell of the cron expression", message).await;
 }
 
 /// Those of the original's processes: ours write one object `critical-problems`, and lock nothing.

@@ -53,12 +53,13 @@ async fn a_component_that_traps_or_is_not_there_fails_its_item_with_the_cause() 
     want(&cluster, true).await;
     let asks = |type_: &str| json!({"when": {"component": {"type": type_, "config": "trap"}}});
     cluster.apply(&tree(&[item("db", &[], asks("example.org/judges"))])).await;
-    let told = failure(&cluster).await;
+    let message = failure(&cluster).await;
     let begin = "when of deploy item db cannot be told: component judges 1.0.0: the component crashed: ";
-    assert!(told.starts_with(begin) && told.contains("nobody knows trap"), "{told}");
+    assert!(message.starts_with(begin) && message.contains("nobody knows trap"), "{message}");
     cluster.apply(&tree(&[item("db", &[], asks("example.org/nobody"))])).await;
     let expected = "when of deploy item db cannot be told: no component serves the gate type \"example.org/nobody\"; known are: example.org/judges; register one or correct the type";
-    let is = |execution: &Value| execution.pointer("/status/lastError/message").is_some_and(|told| told == expected);
+    let is =
+        |execution: &Value| execution.pointer("/status/lastError/message").is_some_and(|message| message == expected);
     let execution = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution"});
     cluster.expect_that(&execution, "the type was not told", is).await;
 }

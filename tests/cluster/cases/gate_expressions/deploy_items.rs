@@ -197,8 +197,8 @@ async fn c_07_a_target_that_does_not_answer_deletes_nothing_and_is_named() {
     moved["spec"]["config"]["kubeconfig"] = json!(kubeconfig);
     cluster.apply(&moved).await;
     ask(&cluster, "tree").await;
-    let told = failure(&cluster).await;
-    assert!(told.starts_with("when of deploy item db was not met within its timeout of 2s: "), "{told}");
+    let message = failure(&cluster).await;
+    assert!(message.starts_with("when of deploy item db was not met within its timeout of 2s: "), "{message}");
     assert!(deployer.find("db").await.is_some_and(|db| db["metadata"]["deletionTimestamp"].is_null()));
     assert_eq!(results(&cluster, "db").await["when"][0], "Unknown");
 }
@@ -232,16 +232,16 @@ async fn conditions_that_cannot_be_evaluated_fail_their_item_with_the_cause() {
         .await;
     deployer.export("db", json!({"zero": 0, "list": list})).await;
     deployer.succeed("db").await;
-    let told = failure(&cluster).await;
+    let message = failure(&cluster).await;
     let begin = "when of deploy item zero cannot be told, and it looks at nothing that could change: `1 / items.db.exports.zero == 1` cannot be evaluated: ";
-    assert!(told.starts_with(begin), "{told}");
+    assert!(message.starts_with(begin), "{message}");
     let long = "items.db.exports.list.all(a, items.db.exports.list.all(b, items.db.exports.list.all(c, items.db.exports.list.all(d, true))))";
     cluster.apply(&tree(&[item("db", &[], json!({})), item("long", &["db"], json!({"when": long}))])).await;
     deployer.export("db", json!({"list": list})).await;
     deployer.succeed("db").await;
     let is = |execution: &Value| {
-        let told = execution.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
-        told.contains("long") && told.contains("it could cost ")
+        let message = execution.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
+        message.contains("long") && message.contains("it could cost ")
     };
     let execution = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Execution"});
     cluster.expect_that(&execution, "the cost was not told", is).await;

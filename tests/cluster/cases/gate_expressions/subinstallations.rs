@@ -208,10 +208,10 @@ async fn c_03_a_condition_that_is_never_met_ends_the_job_at_its_timeout() {
     want(&cluster, true).await;
     let never = json!({"when": over_its_metric("objects.metric.data.level == 'high'"), "timeout": "1s"});
     cluster.apply(&tree(&[sub("db", &[], never)])).await;
-    let told = failure(&cluster).await;
-    let told = told.as_str().unwrap_or_default();
+    let message = failure(&cluster).await;
+    let message = message.as_str().unwrap_or_default();
     let begin = "when of sub-installation db was not met within its timeout of 1s: `objects.metric.data.level == 'high'` cannot be evaluated: ";
-    assert!(told.starts_with(begin), "{told}");
+    assert!(message.starts_with(begin), "{message}");
     assert!(find(&cluster, "db").await.is_none());
 }
 
@@ -227,10 +227,10 @@ async fn a_failed_subinstallation_is_reported_with_those_not_started_for_that_re
     cluster.apply(&tree).await;
     deployer.succeed("other").await;
     deployer.fail("db", "no disk").await;
-    let told = failure(&cluster).await;
-    let told = told.as_str().unwrap_or_default();
-    assert!(told.starts_with("sub-installation db failed: ") && told.contains("no disk"), "{told}");
-    assert!(told.ends_with("; not started for that reason: app"), "{told}");
+    let message = failure(&cluster).await;
+    let message = message.as_str().unwrap_or_default();
+    assert!(message.starts_with("sub-installation db failed: ") && message.contains("no disk"), "{message}");
+    assert!(message.ends_with("; not started for that reason: app"), "{message}");
 }
 
 #[tokio::test]
@@ -253,9 +253,9 @@ async fn conditions_that_cannot_be_asked_are_refused_before_anything_is_made() {
     ];
     for (fields, expected) in refused {
         cluster.apply(&tree(&[sub("db", &[], fields)])).await;
-        let told =
+        let message =
             |tree: &Value| tree["status"]["phase"] == "Failed" && tree["status"]["lastError"]["message"] == expected;
-        cluster.expect_that(&any("Installation", "tree"), expected, told).await;
+        cluster.expect_that(&any("Installation", "tree"), expected, message).await;
     }
     assert!(find(&cluster, "db").await.is_none());
 }

@@ -85,8 +85,8 @@ async fn a_release_is_upgraded_by_either_way_and_rolled_back() {
     assert_eq!(helm.history("w", "shop").await, revisions(&states));
     assert_eq!(cluster.expect(&service).await["spec"]["clusterIP"], address, "what the server chose stays");
     let listed = helm.tells(&["list", "-A"]).await;
-    let told = ["name", "namespace", "revision", "status", "chart"].map(|field| listed[0][field].clone());
-    assert_eq!(told, ["w", "shop", "5", "deployed", "web-1.0.0"].map(|text| json!(text)));
+    let message = ["name", "namespace", "revision", "status", "chart"].map(|field| listed[0][field].clone());
+    assert_eq!(message, ["w", "shop", "5", "deployed", "web-1.0.0"].map(|text| json!(text)));
     helm.does(&["uninstall", "w", "-n", "shop", "--wait"]).await;
     cluster.expect_absent(&deployment).await;
     assert_eq!(helm.tells(&["list", "-A"]).await, json!([]));
@@ -97,14 +97,17 @@ async fn queries_about_a_release_are_answered() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
     let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
     helm.does(&["install", "w", "web", "-n", "shop", "--create-namespace", "--set", "replicas=3", "--wait"]).await;
-    let told = helm.does(&["test", "w", "-n", "shop", "--logs"]).await;
-    assert!(told.contains("TEST SUITE:     w-reachable") && told.contains("Phase:          Succeeded"), "{told}");
+    let message = helm.does(&["test", "w", "-n", "shop", "--logs"]).await;
+    assert!(
+        message.contains("TEST SUITE:     w-reachable") && message.contains("Phase:          Succeeded"),
+        "{message}"
+    );
     // The tables of the server, without ages.
     let status = helm.does(&["status", "w", "-n", "shop"]).await;
     for line in
         ["==> v1/Deployment", "NAME   READY   UP-TO-DATE   AVAILABLE   AGE", "w      3/3     3            3           "]
     {
-        assert!(status.lines().any(|told| told.starts_with(line)), "{line:?} in {status}");
+        assert!(status.lines().any(|message| message.starts_with(line)), "{line:?} in {status}");
     }
     assert_eq!(helm.does(&["get", "notes", "w", "-n", "shop"]).await, "NOTES:\nw has 3 replicas in shop.\n\n");
     assert_eq!(helm.tells(&["get", "values", "w", "-n", "shop"]).await, json!({"replicas": 3}));
@@ -121,10 +124,10 @@ async fn queries_about_a_release_are_answered() {
 async fn a_dry_run_asks_the_server_and_leaves_nothing() {
     let (cluster, _workloads) = crate::cluster_with_workloads().await;
     let Some(helm) = Helm::find(cluster.kubeconfig()) else { return };
-    let told = helm.does(&["install", "w", "web", "--dry-run=server"]).await;
-    assert!(told.contains("phase: \"Active\""), "lookup reads the server: {told}");
-    let told = helm.does(&["template", "w", "web", "--dry-run=server"]).await;
-    assert!(told.contains("phase: \"Active\""), "lookup reads the server: {told}");
+    let message = helm.does(&["install", "w", "web", "--dry-run=server"]).await;
+    assert!(message.contains("phase: \"Active\""), "lookup reads the server: {message}");
+    let message = helm.does(&["template", "w", "web", "--dry-run=server"]).await;
+    assert!(message.contains("phase: \"Active\""), "lookup reads the server: {message}");
     assert_eq!(helm.tells(&["list"]).await, json!([]));
     helm.does(&["install", "w", "web", "--wait"]).await;
     helm.does(&["upgrade", "w", "web", "--dry-run=server", "--set", "replicas=7"]).await;

@@ -32,9 +32,9 @@ async fn a_hook_that_fails_fails_the_release_and_the_next_job_goes_on() {
     let chart = packed("1.0.0", &[("config.yaml", CONFIG), ("migrate.yaml", &migrate)]);
     deploy(&cluster, &item(&chart, &values("one"))).await;
     end(&cluster, "migrate", "Failed").await;
-    let told = failure(&cluster).await;
+    let message = failure(&cluster).await;
     let expected = "plugin helm: pre-install hook Job migrate (app/templates/migrate.yaml): Job default/migrate has failed: Test: the test says so";
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
     cluster.expect(&revision(1, "failed")).await;
     cluster.expect_absent(&config_map("one")).await;
     let failed = cluster.expect(&job("migrate")).await;
@@ -63,8 +63,8 @@ async fn an_atomic_upgrade_that_fails_is_rolled_back() {
     deploy(&cluster, &item(&chart, &atomic)).await;
     cluster.expect(&config_map("two")).await;
     end(&cluster, "check", "Failed").await;
-    let told = failure(&cluster).await;
-    assert!(told.ends_with("; the release is atomic and was rolled back to revision 1"), "{told}");
+    let message = failure(&cluster).await;
+    assert!(message.ends_with("; the release is atomic and was rolled back to revision 1"), "{message}");
     cluster.expect(&config_map("one")).await;
     for (number, status) in [(1, "superseded"), (2, "failed"), (3, "deployed")] {
         cluster.expect(&revision(number, status)).await;
@@ -95,8 +95,8 @@ async fn an_object_of_another_owner_is_left_alone_and_named() {
     cluster.apply(&config_map("foreign")).await;
     let chart = packed("1.0.0", &[("config.yaml", CONFIG)]);
     deploy(&cluster, &item(&chart, &values("ours"))).await;
-    let told = failure(&cluster).await;
-    assert!(told.contains("ConfigMap default/config exists and does not belong to the release rel"), "{told}");
+    let message = failure(&cluster).await;
+    assert!(message.contains("ConfigMap default/config exists and does not belong to the release rel"), "{message}");
     cluster.expect(&config_map("foreign")).await;
     cluster.expect_absent(&json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1"})).await;
 }
@@ -111,11 +111,11 @@ async fn a_conflict_over_a_field_fails_a_server_side_apply() {
     cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
     cluster.apply(&config_map("foreign")).await;
     deploy(&cluster, &item(&chart, &values("ours again"))).await;
-    let told = failure(&cluster).await;
+    let message = failure(&cluster).await;
     assert!(
-        told.contains("ConfigMap default/config is not written, because others manage some of its fields")
-            && told.contains("suite"),
-        "{told}"
+        message.contains("ConfigMap default/config is not written, because others manage some of its fields")
+            && message.contains("suite"),
+        "{message}"
     );
     cluster.expect(&revision(2, "failed")).await;
     cluster.expect(&config_map("foreign")).await;

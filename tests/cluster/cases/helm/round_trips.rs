@@ -85,8 +85,8 @@ async fn helm_installs_we_upgrade_helm_rolls_back_we_uninstall() {
         trip.deploys(&cluster, 1).await;
         trip.is(&cluster, 1).await;
         trip.states(&cluster, &["superseded", "deployed"]).await;
-        let told = helm.tells(&["get", "values", "rel"]).await;
-        assert_eq!(told, json!({trip.value: trip.values[1]}));
+        let message = helm.tells(&["get", "values", "rel"]).await;
+        assert_eq!(message, json!({trip.value: trip.values[1]}));
         helm.does(&["rollback", "rel", "1", "--wait"]).await;
         trip.is(&cluster, 0).await;
         cluster.delete(&any("DeployItem", "item")).await;
@@ -107,8 +107,8 @@ async fn we_install_helm_upgrades_we_go_back_helm_uninstalls() {
         trip.deploys(&cluster, 0).await;
         trip.is(&cluster, 0).await;
         let listed = helm.tells(&["list"]).await;
-        let shown = ["name", "revision", "status"].map(|field| listed[0][field].clone());
-        assert_eq!(shown, ["rel", "1", "deployed"].map(|text| json!(text)));
+        let display = ["name", "revision", "status"].map(|field| listed[0][field].clone());
+        assert_eq!(display, ["rel", "1", "deployed"].map(|text| json!(text)));
         helm.does(&["upgrade", "rel", trip.chart, "--set", &trip.set(1), "--wait"]).await;
         trip.is(&cluster, 1).await;
         trip.deploys(&cluster, 0).await;

@@ -81,11 +81,11 @@ async fn a_target_that_becomes_unreachable_during_a_job_fails_the_item_and_the_n
     road.is_cut.store(true, Ordering::SeqCst);
     let failed = cluster.expect(&in_phase("DeployItem", "item", "Failed")).await;
     let error = &failed["status"]["lastError"];
-    let told = error["message"].as_str().unwrap_or_default();
+    let message = error["message"].as_str().unwrap_or_default();
     assert!(
-        told.starts_with("the item did not finish within its timeout of 8s; the last problem was: plugin helm: cluster http://127.0.0.1:")
-            && told.contains("does not answer as it should"),
-        "{told}"
+        message.starts_with("the item did not finish within its timeout of 8s; the last problem was: plugin helm: cluster http://127.0.0.1:")
+            && message.contains("does not answer as it should"),
+        "{message}"
     );
     // Nobody could write it.
     cluster.expect(&revision(1, "pending-install")).await;

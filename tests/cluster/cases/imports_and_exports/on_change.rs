@@ -108,13 +108,13 @@ async fn one_job_for_each_change(imports: Value, source: Value, same: Value, oth
     assert_eq!(resting["status"]["jobID"], first, "nothing has changed for it: {resting}");
 
     cluster.apply(&other).await;
-    let told = deployer.triggered("r").await["spec"]["config"]["content"].clone();
-    assert_eq!(told, content, "the job takes the change into account");
+    let message = deployer.triggered("r").await["spec"]["config"]["content"].clone();
+    assert_eq!(message, content, "the job takes the change into account");
     deployer.succeed("r").await;
     succeeded_after(&cluster, "r", &first).await;
     settle(&cluster).await;
     let seen = history.until_now().await;
-    assert_eq!(jobs(&seen, "r").len(), 2, "one at first, and one for the change: {:#?}", seen.told());
+    assert_eq!(jobs(&seen, "r").len(), 2, "one at first, and one for the change: {:#?}", seen.message_of());
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn orc_33_a_root_starts_once_all_that_it_lacks_is_there() {
     ExternalDeployer(&cluster).succeed("r").await;
     succeeded_after(&cluster, "r", &failed["status"]["jobID"]).await;
     let seen = history.until_now().await;
-    assert_eq!(jobs(&seen, "r").len(), 2, "{:#?}", seen.told());
+    assert_eq!(jobs(&seen, "r").len(), 2, "{:#?}", seen.message_of());
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn orc_33_a_failure_before_and_after_the_imports_are_read_starts_nothing()
     }
     let seen = history.until_now().await;
     for name in ["unreadable", "broken"] {
-        assert_eq!(jobs(&seen, name).len(), 2, "one at first, and one for the change: {:#?}", seen.told());
+        assert_eq!(jobs(&seen, name).len(), 2, "one at first, and one for the change: {:#?}", seen.message_of());
     }
 }
 
@@ -249,7 +249,7 @@ async fn orc_33_ins_43_a_chain_has_one_job_each_for_a_change() {
     }
     let seen = history.until_now().await;
     for name in ["a", "b"] {
-        assert_eq!(jobs(&seen, name).len(), 2, "one at first, and one for the change: {:#?}", seen.told());
+        assert_eq!(jobs(&seen, name).len(), 2, "one at first, and one for the change: {:#?}", seen.message_of());
     }
 }
 
@@ -296,7 +296,7 @@ async fn orc_33_ins_21_nothing_starts_before_those_that_are_imported_from_have_s
     succeeded_after(&cluster, "b", &second).await;
     settle(&cluster).await;
     let seen = history.until_now().await;
-    assert_eq!(jobs(&seen, "b").len(), 3, "one for each success of a: {:#?}", seen.told());
+    assert_eq!(jobs(&seen, "b").len(), 3, "one for each success of a: {:#?}", seen.message_of());
 }
 
 #[tokio::test]
@@ -398,7 +398,7 @@ async fn orc_33_ins_43_a_root_waits_for_the_job_that_its_predecessor_is_about_to
     assert_eq!(failing.0.load(Ordering::Relaxed), 0, "the job of the first one started late");
     let seen = history.until_now().await;
     for name in ["a", "b"] {
-        assert_eq!(jobs(&seen, name).len(), 2, "one at first, and one for the change: {:#?}", seen.told());
+        assert_eq!(jobs(&seen, name).len(), 2, "one at first, and one for the change: {:#?}", seen.message_of());
     }
     world.end().await;
 }

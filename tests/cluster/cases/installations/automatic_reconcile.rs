@@ -51,7 +51,7 @@ async fn c_27_a_failure_is_tried_again_so_often_and_says_that_it_will_be() {
     let mut jobs: Vec<&str> = history.of("Installation", "tree").map(|version| version.jobs().0).collect();
     jobs.dedup();
     jobs.retain(|job| !job.is_empty());
-    assert_eq!(jobs.len(), 3, "one that was asked for, and two: {:#?}", history.told());
+    assert_eq!(jobs.len(), 3, "one that was asked for, and two: {:#?}", history.message_of());
 }
 
 #[tokio::test]
@@ -70,8 +70,8 @@ async fn an_invalid_schedule_is_reported_in_an_event_and_starts_no_job() {
     let failed = fail(&cluster).await;
     let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "reason": "InvalidSchedule"});
     let event = cluster.expect(&event).await;
-    let told = event["note"].as_str().unwrap_or_default();
-    assert!(told.starts_with("spec.automaticReconcile: ") && told.contains("every now and then"), "{told}");
+    let message = event["note"].as_str().unwrap_or_default();
+    assert!(message.starts_with("spec.automaticReconcile: ") && message.contains("every now and then"), "{message}");
     let after = cluster.expect(&any("Installation", "tree")).await;
     assert_eq!(after["status"]["jobID"], failed["status"]["jobID"]);
 }

@@ -79,7 +79,7 @@ async fn ins_01_to_06_ins_08_ins_32_one_id_goes_from_the_root_to_every_leaf_and_
     let versions = history.versions();
     let began = versions.iter().find(|version| version.is_running());
     let (root, id) = (began.map(|version| version.name.as_str()), began.map(job).unwrap_or_default());
-    assert_eq!((root, id.len(), id.matches('-').count()), (Some("root"), 36, 4), "{:#?}", history.told());
+    assert_eq!((root, id.len(), id.matches('-').count()), (Some("root"), 36, 4), "{:#?}", history.message_of());
     let chain = [("Installation", "root"), ("Installation", "sub"), ("DeployItem", "s")];
     let triggered = chain.map(|(kind, name)| history.first(kind, name, |version| job(version) == id));
     assert!(triggered.is_sorted() && triggered.iter().all(Option::is_some), "{triggered:?}");
@@ -129,7 +129,7 @@ async fn ins_09_ins_15_ins_54_a_request_during_a_job_waits_for_its_end() {
     let history = history.until_now().await;
     let finished = history.first("Installation", "a", |version| version.jobs().1 == first);
     let second = history.first("Installation", "a", |version| version.is_running() && version.jobs().0 != first);
-    assert!(finished < second && finished.is_some(), "{:#?}", history.told());
+    assert!(finished < second && finished.is_some(), "{:#?}", history.message_of());
 }
 
 #[tokio::test]
@@ -146,7 +146,11 @@ async fn ins_11_to_14_ins_16_a_manifest_may_ask_for_its_first_job() {
     let stored = history.first("Installation", "asked", Version::is_running);
     let removed =
         history.first("Installation", "asked", |version| *annotation(&version.object, "operation") == Value::Null);
-    assert!(stored < removed && stored.is_some(), "the id is stored before the request goes: {:#?}", history.told());
+    assert!(
+        stored < removed && stored.is_some(),
+        "the id is stored before the request goes: {:#?}",
+        history.message_of()
+    );
     let tells = |object: &Value| {
         object["metadata"]["name"] == "silent"
             && object["status"]["conditions"].to_string().contains("\"AwaitingTrigger\"")
@@ -177,8 +181,8 @@ async fn ins_19_a_blueprint_that_cannot_be_read_fails_in_init() {
     broken["spec"]["blueprint"] = json!({"inline": {"filesystem": {"blueprint.yaml": "imports: {"}}});
     cluster.apply(&broken).await;
     let failed = cluster.expect(&in_phase("Installation", "a", "Failed")).await;
-    let told = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
-    assert!(told.contains("blueprint.yaml"), "{told}");
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("blueprint.yaml"), "{message}");
     assert_eq!(cluster.list(&json!({"apiVersion": API, "kind": "Execution"})).await, Vec::<Value>::new());
 }
 
@@ -193,8 +197,8 @@ async fn ins_20_to_22_ins_43_ins_44_ins_46_a_root_waits_for_all_it_imports_from_
     cluster.expect(&in_phase("Installation", "a", "Succeeded")).await;
     settle(&cluster).await;
     let waiting = cluster.expect(&in_phase("Installation", "c", "Init")).await;
-    let told = waiting["status"]["conditions"].to_string();
-    assert!(told.contains("Installation b"), "it says whom it waits for: {told}");
+    let message = waiting["status"]["conditions"].to_string();
+    assert!(message.contains("Installation b"), "it says whom it waits for: {message}");
     deployer.succeed("b").await;
     deployer.succeed("c").await;
     let first = cluster.expect(&in_phase("Installation", "c", "Succeeded")).await["status"]["jobID"].clone();
@@ -236,7 +240,7 @@ async fn ins_25_to_28_ins_31_orphans_are_marked_deleted_and_gone_before_the_rest
     cluster.expect(&in_phase("Installation", "root", "CleanupOrphaned")).await;
     let seen = history.until_now().await;
     let began = seen.first("Installation", "z", |version| !job(version).is_empty());
-    assert_eq!(began, None, "{:#?}", seen.told());
+    assert_eq!(began, None, "{:#?}", seen.message_of());
     deployer.succeed("x-item").await;
     deployer.succeed("y-item").await;
     deployer.succeed("z-item").await;
@@ -247,7 +251,7 @@ async fn ins_25_to_28_ins_31_orphans_are_marked_deleted_and_gone_before_the_rest
             *annotation(&version.object, "delete-ignore-successors") == "true"
         });
         let deleted = history.first("Installation", orphan, Version::is_deleting);
-        assert!(marked < deleted && marked.is_some(), "{orphan}: {:#?}", history.told());
+        assert!(marked < deleted && marked.is_some(), "{orphan}: {:#?}", history.message_of());
     }
 }
 
@@ -267,8 +271,8 @@ async fn ins_29_ins_30_orphans_that_all_failed_to_go_fail_the_job() {
     cluster.expect(&in_phase("Installation", "root", "CleanupOrphaned")).await;
     deployer.fail("y-item", "in use as well").await;
     let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
-    let told = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
-    assert!(told.contains("in use"), "the root names the leaf's cause: {told}");
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("in use"), "the root names the leaf's cause: {message}");
 }
 
 #[tokio::test]
@@ -312,8 +316,8 @@ async fn ins_36_ins_39_ins_52_ins_55_a_spec_changed_during_a_job_fails_it_and_th
     cluster.apply(&without_request(link("a", &[], "2"))).await;
     deployer.succeed("a").await;
     let failed = cluster.expect(&in_phase("Installation", "a", "Failed")).await;
-    let told = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
-    assert!(told.contains("changed"), "{told}");
+    let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("changed"), "{message}");
     // The change alone starts nothing.
     settle(&cluster).await;
     let is_settled = cluster.expect(&any("Installation", "a")).await;
@@ -446,8 +450,8 @@ async fn ins_70_to_76_an_interrupt_ends_what_is_unfinished_and_a_new_job_can_beg
         (&item["status"]["phase"], &item["status"]["jobIDFinished"]),
         (&json!("Failed"), &item["status"]["jobID"])
     );
-    let told = item["status"]["lastError"].to_string().to_lowercase();
-    assert!(told.contains("interrupt"), "{told}");
+    let message = item["status"]["lastError"].to_string().to_lowercase();
+    assert!(message.contains("interrupt"), "{message}");
     let well = deployer.find("r").await.unwrap_or_default();
     assert_eq!(well["status"]["phase"], "Succeeded", "what was finished stays");
 
@@ -471,6 +475,6 @@ async fn ins_77_to_79_ins_81_without_uninstall_no_deployer_is_asked_and_the_tree
         let marked =
             history.first(kind, name, |version| *annotation(&version.object, "delete-without-uninstall") == "true");
         let deleted = history.first(kind, name, Version::is_deleting);
-        assert!(marked.is_some() && marked <= deleted, "{kind} {name}: {:#?}", history.told());
+        assert!(marked.is_some() && marked <= deleted, "{kind} {name}: {:#?}", history.message_of());
     }
 }

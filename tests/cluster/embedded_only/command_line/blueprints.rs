@@ -102,10 +102,10 @@ async fn findings_are_one_document_for_programs() {
 async fn a_path_without_a_blueprint_is_bad_usage() {
     let binary = crate::binary().await;
     write(&binary, "m/objects.yaml", "kind: ConfigMap\n");
-    for (path, told) in [("m", "neither a blueprint.yaml nor an Installation"), ("nowhere", "does not exist")] {
+    for (path, message) in [("m", "neither a blueprint.yaml nor an Installation"), ("nowhere", "does not exist")] {
         let ended = binary.run(&["blueprint", "check", path]).await;
         assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-        assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(told), "{}", ended.stderr);
+        assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(message), "{}", ended.stderr);
     }
 }
 

@@ -87,8 +87,8 @@ async fn an_import_of_an_unknown_export_is_reported() {
     let ended = binary.run(&["render", &example("data-flow"), "-i", "imports.yaml", "-o", "json"]).await;
     let document = document(&ended);
     let application = &document["installations"][1];
-    let told = "the exports of database, which are not known; give them with --values";
-    assert_eq!(*application, json!({"name": "application", "waitsFor": told, "deployItems": []}));
+    let message = "the exports of database, which are not known; give them with --values";
+    assert_eq!(*application, json!({"name": "application", "waitsFor": message, "deployItems": []}));
 }
 
 /// A blueprint as a tar archive, with the entries that are added.
@@ -233,8 +233,8 @@ async fn a_broken_file_system_of_a_sub_installation_is_reported_with_its_path() 
     let target = "{apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Target, metadata: {name: c}, spec: {type: landscaper.gardener.cloud/kubernetes-cluster}}";
     write(&binary, "imports.yaml", format!("imports: {{cluster: {target}}}"));
     let ended = binary.run(&["render", "b", "-i", "imports.yaml"]).await;
-    let told = "error: installation blueprint/sub/below: the blueprint file blueprint.yaml is a list; write its content as text, with `|` after the name\n";
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), told), "{}", ended.stdout);
+    let message = "error: installation blueprint/sub/below: the blueprint file blueprint.yaml is a list; write its content as text, with `|` after the name\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), message), "{}", ended.stdout);
 }
 
 #[tokio::test]
@@ -291,18 +291,18 @@ async fn a_rendering_that_fails_is_reported_in_one_sentence_with_the_fix() {
         (and(&["--repository-context", "registry.example"]), 2),
         (and(&["--components", "nowhere"]), 2),
     ];
-    let mut told = String::new();
+    let mut message = String::new();
     for (arguments, code) in cases {
         let line = arguments.join(" ");
         let ended = binary.run(&[["render"].as_slice(), &arguments].concat()).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{line}: {}", ended.stderr);
-        told.push_str(&format!("$ orangery render {line}\n{}\n", ended.stderr));
+        message.push_str(&format!("$ orangery render {line}\n{}\n", ended.stderr));
     }
     let file = repository().join("tests/cluster/embedded_only/command_line/render-errors.txt");
     if std::env::var_os("UPDATE").is_some() {
-        fs::write(&file, &told).expect("the expected errors can be written");
+        fs::write(&file, &message).expect("the expected errors can be written");
     }
-    assert_eq!(told, fs::read_to_string(file).unwrap_or_default());
+    assert_eq!(message, fs::read_to_string(file).unwrap_or_default());
 }
 
 #[tokio::test]
@@ -329,8 +329,8 @@ async fn given_values_must_belong_to_the_rendered_installation() {
             "error: --component-descriptor cd.yaml is for a folder with blueprint.yaml or an archive of one; an Installation names its component version in spec.componentDescriptor\n",
         ),
     ];
-    for (arguments, code, told) in cases {
+    for (arguments, code, message) in cases {
         let ended = binary.run(&[&["render", &path], arguments].concat()).await;
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), told));
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), message));
     }
 }

@@ -232,9 +232,9 @@ async fn errors_of_component_versions_are_reported() {
             "the repository context names the path \"../..\", which is not in the folder of components ",
         ),
     ];
-    for (name, change, told) in cases {
+    for (name, change, message) in cases {
         let stderr = render(name, change).await;
-        assert!(stderr.starts_with(&format!("{spec}{told}")), "{stderr}");
+        assert!(stderr.starts_with(&format!("{spec}{message}")), "{stderr}");
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
 }

@@ -54,10 +54,10 @@ async fn a_chart_is_planned_before_it_is_installed_and_before_it_is_upgraded() {
     write(&stage.binary, "item.yaml", first.to_string());
     let created = ["create Secret sh.helm.release.v1.rel.v1", "create Secret login", "create ConfigMap config"];
     assert_eq!(stage.objects(&["-f", "item.yaml"]).await, created);
-    let told = stage.plan(&["-f", "item.yaml"]).await;
-    assert!(told.stdout.contains("\n+ ConfigMap default/config"), "{told:?}");
-    assert!(told.stdout.ends_with("deploy item default/item, by helm 0.1.0: 3 to create\n"), "{told:?}");
-    assert!(told.stdout.contains("\n      password: (hidden)"), "{told:?}");
+    let message = stage.plan(&["-f", "item.yaml"]).await;
+    assert!(message.stdout.contains("\n+ ConfigMap default/config"), "{message:?}");
+    assert!(message.stdout.ends_with("deploy item default/item, by helm 0.1.0: 3 to create\n"), "{message:?}");
+    assert!(message.stdout.contains("\n      password: (hidden)"), "{message:?}");
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}});
     stage.cluster.expect_absent(&config).await;
     stage.cluster.expect_absent(&any("DeployItem", "item")).await;
@@ -66,8 +66,8 @@ async fn a_chart_is_planned_before_it_is_installed_and_before_it_is_upgraded() {
     stage.cluster.expect(&in_phase("DeployItem", "item", "Succeeded")).await;
     let second = with("hunter3", &[("config.yaml", CONFIG), ("hook.yaml", HOOK)]);
     write(&stage.binary, "item.yaml", second.to_string());
-    let told = stage.plan(&["-f", "item.yaml", "--brief"]).await;
-    let mut lines: Vec<&str> = told.stdout.lines().collect();
+    let message = stage.plan(&["-f", "item.yaml", "--brief"]).await;
+    let mut lines: Vec<&str> = message.stdout.lines().collect();
     let last = lines.pop();
     lines.sort_unstable();
     let expected = [
@@ -78,11 +78,11 @@ async fn a_chart_is_planned_before_it_is_installed_and_before_it_is_upgraded() {
         "~ ConfigMap default/config  (write ConfigMap)",
         "~ Secret default/sh.helm.release.v1.rel.v1  (finish release)",
     ];
-    assert_eq!(lines, expected, "{told:?}");
+    assert_eq!(lines, expected, "{message:?}");
     let summary = "deploy item default/item, by helm 0.1.0: 2 to create, 2 to change, 1 to delete";
     assert_eq!(last, Some(summary));
-    let told = stage.plan(&["-f", "item.yaml"]).await.stdout;
-    assert!(told.contains("\n    data.text: \"hunter2\" → \"hunter3\"\n"), "{told}");
+    let message = stage.plan(&["-f", "item.yaml"]).await.stdout;
+    assert!(message.contains("\n    data.text: \"hunter2\" → \"hunter3\"\n"), "{message}");
     stage.cluster.expect(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}})).await;
 
     // As the item is now, only the release goes on.
@@ -124,22 +124,22 @@ async fn manifests_are_planned_with_what_left_them() {
 #[tokio::test]
 async fn a_plan_that_fails_is_reported_in_one_sentence() {
     let stage = Stage::start().await;
-    let told = async |arguments: &[&str]| {
+    let text = async |arguments: &[&str]| {
         let ended = stage.plan(arguments).await;
         (ended.code, ended.stderr.lines().last().unwrap_or_default().to_owned())
     };
     let none = "error: there is no deploy item nobody in namespace default; orangery inspect -A shows all there are";
-    assert_eq!(told(&["nobody"]).await, (Some(1), none.to_owned()));
+    assert_eq!(text(&["nobody"]).await, (Some(1), none.to_owned()));
     write(&stage.binary, "other.yaml", "apiVersion: v1\nkind: ConfigMap\n");
     let other = "error: other.yaml is no deploy item: it has the kind \"ConfigMap\"; name a file with one DeployItem";
-    assert_eq!(told(&["-f", "other.yaml"]).await, (Some(2), other.to_owned()));
+    assert_eq!(text(&["-f", "other.yaml"]).await, (Some(2), other.to_owned()));
     let mut unknown = with("a", &[]);
     unknown["spec"]["type"] = json!("example.com/nobody");
     write(&stage.binary, "unknown.yaml", unknown.to_string());
     let expected = "error: no component of this host claims the type \"example.com/nobody\" of DeployItem item; name the folder with its registration, with --plugins";
-    assert_eq!(told(&["-f", "unknown.yaml"]).await, (Some(1), expected.to_owned()));
+    assert_eq!(text(&["-f", "unknown.yaml"]).await, (Some(1), expected.to_owned()));
     let broken = with("a", &[("config.yaml", "{{ fail \"no\" }}")]);
     write(&stage.binary, "broken.yaml", broken.to_string());
-    let (code, message) = told(&["-f", "broken.yaml"]).await;
+    let (code, message) = text(&["-f", "broken.yaml"]).await;
     assert!(code == Some(1) && message.contains("app/templates/config.yaml"), "{message}");
 }

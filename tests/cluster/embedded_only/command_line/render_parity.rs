@@ -321,8 +321,8 @@ async fn recorded_cases_render_as_the_operator_renders_them() {
             check(&binary, &cluster, &documents, &[]).await;
             succeeded += 1;
         } else {
-            let told = check_failed(&binary, &cluster, &documents).await;
-            assert_ne!(told, FAILED_TO_DEPLOY.contains(&name.as_str()), "{name}");
+            let message = check_failed(&binary, &cluster, &documents).await;
+            assert_ne!(message, FAILED_TO_DEPLOY.contains(&name.as_str()), "{name}");
             failed += 1;
         }
     }

@@ -167,14 +167,14 @@ async fn a_chart_comes_from_a_registry_a_repository_a_web_server_and_a_component
     shelf.push("1.0.0", &chart("moved"));
     deploy(&cluster, &release("registry", &sources[0].1)).await;
     let failed = cluster.expect(&in_phase("DeployItem", "registry", "Failed")).await;
-    let told = failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
+    let message = failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
     let expected = format!(
         "plugin helm: the chart {address}/charts/app:1.0.0 has the digest {}, and chart.digest asks for {}; the chart was \
          replaced, or the digest is of another one",
         sha256(&chart("moved")),
         sha256(&chart("registry"))
     );
-    assert_eq!(told.split(" (at ").next(), Some(expected.as_str()), "{told}");
+    assert_eq!(message.split(" (at ").next(), Some(expected.as_str()), "{message}");
     deploy(&cluster, &release("registry", &json!({"ref": format!("{address}/charts/app:1.0.0")}))).await;
     cluster.expect(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "moved"}})).await;
 }
@@ -241,8 +241,8 @@ async fn a_chart_is_held_against_its_provenance_where_that_is_asked_for() {
     for (tag, expected) in [("other", "is not what its provenance file says: "), ("plain", "has no provenance file; ")]
     {
         let failed = cluster.expect(&in_phase("DeployItem", tag, "Failed")).await;
-        let told = failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
-        assert!(told.contains(expected), "{told}");
+        let message = failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default();
+        assert!(message.contains(expected), "{message}");
     }
 }
 
@@ -252,7 +252,7 @@ async fn an_unavailable_chart_is_reported_in_one_sentence_and_nothing_is_written
     let address = shelf.address;
     shelf.put("/open/large.tgz", &vec![0; (32 << 20) + 1]);
     shelf.put("/open/none.tgz", b"no archive");
-    let told = async |name: &str, chart: &Value| {
+    let message = async |name: &str, chart: &Value| {
         deploy(&cluster, &release(name, chart)).await;
         let failed = cluster.expect(&in_phase("DeployItem", name, "Failed")).await;
         failed.pointer("/status/lastError/message").and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -271,8 +271,8 @@ async fn an_unavailable_chart_is_reported_in_one_sentence_and_nothing_is_written
         ("key", json!({"resourceRef": "%"}), "the resource key \"%\" cannot be used: it is no base64"),
     ];
     for (name, chart, expected) in &cases {
-        let told = told(name, chart).await;
-        assert!(told.contains(expected) && !told.contains("hunter2"), "{name}: {told}");
+        let message = message(name, chart).await;
+        assert!(message.contains(expected) && !message.contains("hunter2"), "{name}: {message}");
     }
     let secrets = cluster.list(&json!({"apiVersion": "v1", "kind": "Secret"})).await;
     let releases: Vec<_> = secrets.iter().filter(|secret| secret["type"] == "helm.sh/release.v1").collect();

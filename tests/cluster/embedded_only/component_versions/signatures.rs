@@ -95,7 +95,7 @@ async fn where_signatures_are_enforced_sub_installations_stand_under_that_of_the
 #[tokio::test]
 async fn an_overwrite_is_reported_in_a_condition() {
     let cluster = start().await;
-    let told = |object: &Value| {
+    let message = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let found = conditions.into_iter().find(|one| one["type"] == "ComponentReferenceOverwrite");
         found.map(|one| ["status", "reason", "message"].map(|field| one[field].as_str().expect("text").to_owned()))
@@ -111,7 +111,7 @@ async fn an_overwrite_is_reported_in_a_condition() {
     for (name, context, component, expected) in cases {
         cluster.apply(&installation(name, context, component, Some("release"))).await;
         let done = cluster.expect(&in_phase(name, "Succeeded")).await;
-        assert_eq!(told(&done), expected.map(|texts| texts.map(str::to_owned)), "{name}");
+        assert_eq!(message(&done), expected.map(|texts| texts.map(str::to_owned)), "{name}");
         // What Flux and kstatus look at is as it is without overwrites.
         let ready =
             |one: &&Value| ["Ready", "Reconciling", "Stalled"].contains(&one["type"].as_str().unwrap_or_default());

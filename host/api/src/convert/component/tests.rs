@@ -114,7 +114,7 @@ fn a_request_has_all_that_the_context_says() {
 
 #[test]
 fn what_a_context_names_and_is_not_there_is_told() {
-    let told = |change: fn(&mut ContextObjects), wanted: &str| {
+    let message = |change: fn(&mut ContextObjects), wanted: &str| {
         let (context, mut objects) = (full(), objects());
         change(&mut objects);
         let inputs = ContextInputs { context: &context, namespace: "ns", objects: &objects };
@@ -123,20 +123,20 @@ fn what_a_context_names_and_is_not_there_is_told() {
     let missing =
         |what: &str| format!("{what}, which Context private names, does not exist; create it or correct the Context");
     let gone = |name: &'static str| missing(&format!("Secret {name}"));
-    assert_eq!(told(|of| drop(of.secrets.remove(&pair("ns", "pull"))), "ours"), gone("ns/pull"));
-    assert_eq!(told(|of| drop(of.secrets.remove(&pair("trust", "keys"))), "ours"), gone("trust/keys"));
-    assert_eq!(told(|of| of.ocm_config = None, "ours"), missing("ConfigMap ns/ocm"));
-    assert_eq!(told(|of| of.overwrites = None, "ours"), missing("ComponentVersionOverwrites ns/over"));
+    assert_eq!(message(|of| drop(of.secrets.remove(&pair("ns", "pull"))), "ours"), gone("ns/pull"));
+    assert_eq!(message(|of| drop(of.secrets.remove(&pair("trust", "keys"))), "ours"), gone("trust/keys"));
+    assert_eq!(message(|of| of.ocm_config = None, "ours"), missing("ConfigMap ns/ocm"));
+    assert_eq!(message(|of| of.overwrites = None, "ours"), missing("ComponentVersionOverwrites ns/over"));
     assert_eq!(
-        told(|of| of.ocm_config = Some(BTreeMap::new()), "ours"),
+        message(|of| of.ocm_config = Some(BTreeMap::new()), "ours"),
         "ConfigMap ns/ocm, which Context private names as ocmConfig, has no key .ocmconfig; add it"
     );
     assert_eq!(
-        told(|of| drop(of.secrets.insert(pair("trust", "keys"), BTreeMap::new())), "ours"),
+        message(|of| drop(of.secrets.insert(pair("trust", "keys"), BTreeMap::new())), "ours"),
         "Secret trust/keys, which Context private names for a signature, has no key \"pem\"; correct the Context"
     );
     assert_eq!(
-        told(|_| {}, "nobody"),
+        message(|_| {}, "nobody"),
         "spec.verification asks for the signature \"nobody\", but Context private has no verificationSignatures of that \
          name; known are: ours, theirs"
     );

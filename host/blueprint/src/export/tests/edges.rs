@@ -34,7 +34,7 @@ fn target_templates_are_read_whatever_the_case_of_their_fields() {
 #[test]
 fn wrong_forms_of_a_listed_target_are_told_with_the_place() {
     let exports = listed(json!({"targets": [{"name": "t", "target": "out"}]}));
-    let told = |target: Value| records(&exports, &map(json!({"t": target})), &SCOPE).unwrap_err().to_string();
+    let message = |target: Value| records(&exports, &map(json!({"t": target})), &SCOPE).unwrap_err().to_string();
     for (target, place) in [
         (json!(["secret"]), "expected an object, found a list"),
         (json!({"type": 5}), "type: expected a text; write it in quotes, found a number"),
@@ -44,7 +44,7 @@ fn wrong_forms_of_a_listed_target_are_told_with_the_place() {
         let expected = format!(
             "target export \"t\" of installation ns/m is no target: {place}; answer {{type, config}} or {{type, secretRef}}"
         );
-        assert_eq!(told(target), expected);
+        assert_eq!(message(target), expected);
     }
 }
 

@@ -59,10 +59,10 @@ fn every_fault_is_one_sentence_with_the_fix() {
             "the value does not follow the schema: at /: x; at /y: z",
         ),
     ];
-    for (fault, reason, told) in cases {
-        assert_eq!((fault.reason(), fault.to_string().as_str()), (reason, told));
+    for (fault, reason, message) in cases {
+        assert_eq!((fault.reason(), fault.to_string().as_str()), (reason, message));
         let error = ImportError { import: text("i"), installation: text("ns/x"), fault: Box::new(fault) };
-        assert_eq!(error.to_string(), format!("import \"i\" of installation ns/x: {told}"));
+        assert_eq!(error.to_string(), format!("import \"i\" of installation ns/x: {message}"));
     }
 }
 
@@ -86,10 +86,10 @@ fn no_message_shows_a_value() {
     for schema in schemas {
         let kind = ImportKind::Data { schema: schema.clone() };
         let fault = bind_all(&[definition("a", kind)], json!({"a": CANARY}), json!({})).unwrap_err();
-        let told = fault.to_string();
+        let message = fault.to_string();
         assert!(
-            !told.contains(CANARY) && told.starts_with("the value does not follow the schema: at /: "),
-            "{schema}: {told}"
+            !message.contains(CANARY) && message.starts_with("the value does not follow the schema: at /: "),
+            "{schema}: {message}"
         );
     }
 }

@@ -69,7 +69,7 @@ fn root(installation: &str) -> RecordWriter<'_> {
 }
 
 /// What the golden files show of a record: its name, its context and its hash.
-fn shown(records: &[Record]) -> Vec<(&str, &str, &str)> {
+fn display(records: &[Record]) -> Vec<(&str, &str, &str)> {
     records.iter().map(|record| (record.name.as_str(), record.context.as_str(), record.hash.as_str())).collect()
 }
 
@@ -117,7 +117,7 @@ fn data_mappings() {
     assert_eq!(imports_hash(&run.imported), "61b2c15b2557b5912ef42f7299d18d635ebd983d");
     assert_eq!(Value::Object(run.values), json!({"s": "pre-x", "o": {"sum": 7, "list": [1, 2]}}));
     assert_eq!(
-        shown(&run.kept),
+        display(&run.kept),
         [
             ("2vccf37whp2x3ez6dadfjqzcy4sz3zku", "Inst.m", "c9c6985bda49781ffc66d2f8766ca9ac75bc3019"),
             ("wop3adl3irj33a3mlo6zbhmsryinqbdp", "Inst.m", "398562065302b8b6b68b170efac3c816c2e335c4"),
@@ -133,7 +133,7 @@ fn data_mappings() {
     let listed = json!({"data": [{"name": "e", "dataRef": "e-out"}, {"name": "mapped", "dataRef": "m-out"}]});
     let exports: ExportBindings = serde_json::from_value(listed).unwrap();
     assert_eq!(
-        shown(&export::records(&exports, &answered, &scope).unwrap()),
+        display(&export::records(&exports, &answered, &scope).unwrap()),
         [
             ("e-out", "", "c9c6985bda49781ffc66d2f8766ca9ac75bc3019"),
             ("m-out", "", "feace104181cdfcd9617d9f4be1a35b2d66d8da0"),
@@ -212,7 +212,7 @@ fn import_executions() {
     assert_eq!(imports_hash(&run.imported), "dadedc77cef5ebf876a9ca2d489b3a8c2ba960ba");
     run.values.insert("b".to_owned(), json!("A-bound"));
     assert_eq!(
-        shown(&copies(&run.blueprint.imports, &run.values, &scope).unwrap()),
+        display(&copies(&run.blueprint.imports, &run.values, &scope).unwrap()),
         [("vlcnpy7vmctuz7ahk4pfa67sbunsn3d3", "Inst.ok", "094ab35edf662b17bd99d42e7eaf2b41ae82766e")]
     );
 }
@@ -255,5 +255,5 @@ fn sub_installation() {
     let values = json!({"res": "value"}).as_object().unwrap().clone();
     let records = export::records(&exports, &values, &scope).unwrap();
     let expected = orangery_core::name::object_name("Inst.root", "subres");
-    assert_eq!(shown(&records), [(expected.as_str(), "Inst.root", "efede6000ad4e1ff258a38866c71aa351d3c01f6")]);
+    assert_eq!(display(&records), [(expected.as_str(), "Inst.root", "efede6000ad4e1ff258a38866c71aa351d3c01f6")]);
 }

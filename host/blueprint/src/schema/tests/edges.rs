@@ -26,7 +26,7 @@ fn the_sort_found_is_told_for_every_sort() {
     ];
     for (value, sort) in cases {
         let wanted = if sort == "null" { "string" } else { "null" };
-        told(
+        message_of(
             json!({"type": wanted}),
             value,
             &format!("the value does not follow the schema: at /: value is not of type \"{wanted}\", found {sort}"),
@@ -55,7 +55,7 @@ fn references_are_followed_wherever_a_schema_stands() {
 fn one_type_may_be_referred_to_several_times() {
     let schema = json!({"properties": {"a": {"$ref": "local://port"}, "b": {"$ref": "local://port"}}});
     assert_eq!(check(schema.clone(), json!({"a": 1, "b": 2})), Ok(()));
-    told(
+    message_of(
         schema,
         json!({"a": 1, "b": 65536}),
         "the value does not follow the schema: at /b: value is greater than the maximum of 65535",

@@ -100,7 +100,7 @@ fn references_are_named_with_their_sort() {
         (SiblingReference::TargetList(key()), "target list k"),
         (SiblingReference::TargetMap(key()), "target map k"),
     ];
-    for (reference, told) in cases {
-        assert_eq!((reference.to_string().as_str(), reference.key()), (told, "k"));
+    for (reference, message) in cases {
+        assert_eq!((reference.to_string().as_str(), reference.key()), (message, "k"));
     }
 }

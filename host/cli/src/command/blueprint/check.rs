@@ -7,7 +7,7 @@ use orangery_blueprint::{
     BUNDLED_ENGINE, TemplateExecution,
     plugins::Plugins,
     rendering::RenderRequest,
-    review::{Finding, Review, Severity, ToCheck, judge},
+    review::{Finding, Review, Severity, ToCheck, classify},
     template_engine::{TemplateContext, TemplateEngine},
 };
 use serde::Serialize;
@@ -142,23 +142,23 @@ async fn findings(found: &[FoundBlueprint], plugins: &dyn Plugins) -> Vec<Findin
 async fn of_template(of: &ToCheck, plugins: &dyn Plugins) -> Vec<Finding> {
     let TemplateExecution { name, engine: engine_type, file, template } = &of.execution;
     if engine_type == BUNDLED_ENGINE {
-        let told = "the component comes with the blueprint, so it is not looked at; try it with: orangery render";
-        return vec![of.finding(Severity::Note, told)];
+        let reported = "the component comes with the blueprint, so it is not looked at; try it with: orangery render";
+        return vec![of.finding(Severity::Note, reported)];
     }
     let Some(engine) = plugins.template_engine(engine_type) else {
         let known = plugins.template_types().join(", ");
-        let told = format!(
+        let reported = format!(
             "no component renders the type {engine_type:?}; correct `type` or register a component for it; known types are: {known}"
         );
-        return vec![of.finding(Severity::Error, told)];
+        return vec![of.finding(Severity::Error, reported)];
     };
     let template = match file {
         None => template.clone(),
         Some(file) => match of.files.read(file).map(String::from_utf8) {
             Ok(Ok(text)) => text,
             Ok(Err(_)) => {
-                let told = format!("the file {file} is not UTF-8 text; save it as such");
-                return vec![of.finding(Severity::Error, told)];
+                let reported = format!("the file {file} is not UTF-8 text; save it as such");
+                return vec![of.finding(Severity::Error, reported)];
             }
             // Reading the blueprint has said so.
             Err(_) => return Vec::new(),
@@ -174,7 +174,7 @@ async fn of_template(of: &ToCheck, plugins: &dyn Plugins) -> Vec<Finding> {
     };
     let context = TemplateContext::of_files(of.files.clone());
     match TemplateEngine::check(engine.as_ref(), &request, &context).await {
-        Ok(Some(found)) => judge(of, found).findings,
+        Ok(Some(found)) => classify(of, found).findings,
         Ok(None) => vec![of.finding(
             Severity::Note,
             "the engine cannot tell without rendering, so the template is not looked at; try it with: orangery render",

@@ -182,7 +182,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::terminal::{Appearance, tests::shown};
+    use crate::terminal::{Appearance, tests::display};
 
     /// A component with nothing in it.
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -199,7 +199,7 @@ mod tests {
             fs::write(&path, content).unwrap();
             path
         };
-        let (mut terminal, out, _) = shown(Appearance::PLAIN);
+        let (mut terminal, out, _) = display(Appearance::PLAIN);
         let registration = registration.map(|text| write("mine.yaml", text.as_bytes()));
         let end = PluginInspect { file: write("mine.wasm", component), registration, output }.execute(&mut terminal);
         let hide = |text: String| text.replace(&folder.path().display().to_string(), "DIR");

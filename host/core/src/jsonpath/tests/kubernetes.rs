@@ -108,7 +108,7 @@ fn quotes_in_a_filter_keep_brackets_and_operators_together() {
 
 #[test]
 fn errors_are_sentences_that_quote_the_path_as_it_was_written() {
-    let told = |path: &str| ParsedPath::parse(path).unwrap_err().to_string();
+    let message = |path: &str| ParsedPath::parse(path).unwrap_err().to_string();
     let syntax = |path: &str, reason: &str| {
         format!("{path:?} is no JSONPath: {reason}; write it as in `kubectl -o jsonpath`, without braces")
     };
@@ -121,7 +121,7 @@ fn errors_are_sentences_that_quote_the_path_as_it_was_written() {
         (".a['b'c]", "\"'b'c\" in brackets is neither a number, a range, a star nor a name in quotes"),
         (".a[0]]", "\"]\" is not expected here"),
     ] {
-        assert_eq!(told(path), syntax(path, reason));
+        assert_eq!(message(path), syntax(path, reason));
     }
     let several = ParsedPath::parse(" .list[*]").unwrap().one(&document()).unwrap_err();
     assert_eq!(several.to_string(), "the JSONPath \" .list[*]\" has 4 results, but exactly one is needed");

@@ -139,9 +139,9 @@ fn every_wrong_shape_is_told_with_its_place() {
         (json!({"sort": 3}), "sort: expected a word, found a number"),
         (json!("x"), "expected an object, found a text"),
     ];
-    for (document, told) in cases {
+    for (document, message) in cases {
         let error = decode::<Shapes>(&document).unwrap_err();
-        let shown = error.to_string();
-        assert!(shown.starts_with(told), "{document}: {shown}");
+        let display = error.to_string();
+        assert!(display.starts_with(message), "{document}: {display}");
     }
 }

@@ -40,7 +40,7 @@ fn orc_08_each_place_gives_its_namespace_or_none() {
 
 #[test]
 fn the_message_names_namespaces_of_target_clusters_alone_and_says_why() {
-    let shown = [
+    let text = [
         Waiting::beside("Target", "a", Until::Exists),
         target(Some("there"), "a", Until::Ready).because("0 of 1"),
         target(None, "a", Until::Gone),
@@ -55,7 +55,7 @@ fn the_message_names_namespaces_of_target_clusters_alone_and_says_why() {
         "waiting for Pod with the labels a=b to exist",
         "waiting for Condition a/when to be met",
     ];
-    assert_eq!(shown, expected);
+    assert_eq!(text, expected);
 }
 
 #[test]

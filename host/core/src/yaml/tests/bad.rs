@@ -3,9 +3,9 @@
 use super::*;
 
 #[track_caller]
-fn refused(text: &str, line: usize, column: usize, told: &str) {
+fn refused(text: &str, line: usize, column: usize, message: &str) {
     let error = decode(text).unwrap_err();
-    assert_eq!((error.line, error.column, error.reason.to_string().as_str()), (line, column, told));
+    assert_eq!((error.line, error.column, error.reason.to_string().as_str()), (line, column, message));
     assert_eq!(locate(text).unwrap_err(), error, "it is the same with places");
     assert_eq!(locate_all(text).unwrap_err(), error, "and in a stream");
 }
@@ -59,10 +59,10 @@ fn an_anchor_within_itself_is_refused() {
 
 #[test]
 fn numbers_that_json_cannot_hold_are_refused_and_others_are_kept_as_near_as_can_be() {
-    let told = "infinite numbers and `.nan` cannot be written as JSON; use quotes for text";
-    refused("a: 1e999", 1, 4, told);
-    refused(&format!("a:\n- {}", "9".repeat(400)), 2, 3, told);
-    refused("a: .inf", 1, 4, told);
+    let message = "infinite numbers and `.nan` cannot be written as JSON; use quotes for text";
+    refused("a: 1e999", 1, 4, message);
+    refused(&format!("a:\n- {}", "9".repeat(400)), 2, 3, message);
+    refused("a: .inf", 1, 4, message);
     assert_eq!(decode(&"9".repeat(25)).unwrap(), serde_json::json!(1e25));
     assert_eq!(decode(&format!("'{}'", "9".repeat(25))).unwrap(), Value::String("9".repeat(25)));
 }

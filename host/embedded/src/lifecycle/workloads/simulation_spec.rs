@@ -49,9 +49,9 @@ fn read(object: &Value) -> Result<SimulationSpec, String> {
         match name {
             DELAY => simulation.delay = delay(text)?,
             FAIL if text.is_empty() => simulation.failure = Some(format!("the annotation {PREFIX}{FAIL} wishes it so")),
-            FAIL => simulation.failure = Some(shown(text)),
+            FAIL => simulation.failure = Some(display(text)),
             other => {
-                let other = shown(other);
+                let other = display(other);
                 return Err(format!(
                     "the annotation {PREFIX}{other} is not known; the simulation of workloads knows {DELAY} and {FAIL}"
                 ));
@@ -78,14 +78,14 @@ fn delay(text: &str) -> Result<Delay, String> {
     let parsed = text.parse::<SignedDuration>().ok().and_then(|parsed| Duration::try_from(parsed).ok());
     let parsed = parsed.filter(|parsed| *parsed <= LONGEST).map(Delay::For);
     parsed.ok_or_else(|| {
-        let text = shown(text);
+        let text = display(text);
         format!(
             "the annotation {PREFIX}{DELAY} is {text:?}; write a duration up to 168h, such as 500ms, 5s or 1m30s, or {FOREVER}"
         )
     })
 }
 
-fn shown(text: &str) -> String {
+fn display(text: &str) -> String {
     text.chars().take(SHOWN).collect()
 }
 

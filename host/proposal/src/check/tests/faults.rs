@@ -10,7 +10,7 @@ fn checked(fields: Value) -> Result<(), Fault> {
     check(&proposal(fields), &grants(), Bounds::default())
 }
 
-fn told(code: Code, message: &str) -> Result<(), Fault> {
+fn message_of(code: Code, message: &str) -> Result<(), Fault> {
     Err(Fault::invalid(code, message))
 }
 
@@ -59,7 +59,7 @@ fn empty_texts_count_as_missing() {
 
 #[test]
 fn what_is_invalid_is_told_in_one_whole_sentence() {
-    let problem = |message: &str| told(Code::ConfigurationProblem, message);
+    let problem = |message: &str| message_of(Code::ConfigurationProblem, message);
     assert_eq!(
         checked(ready(
             json!({"requirements": [{"path": ".a", "operator": "exists"}, {"path": ".a", "operator": "in"}]})
@@ -162,11 +162,14 @@ fn removals_and_later_stages_count_as_objects_and_the_bounds_are_met_exactly() {
     let bytes = 2 * write("a")["object"].to_string().len();
     let within = |objects, bytes| check(&proposal(fields.clone()), &grants(), Bounds { objects, bytes });
     assert_eq!(within(3, bytes), Ok(()));
-    assert_eq!(within(2, bytes), told(Code::LimitExceeded, "3 objects are proposed, but at most 2 are carried out"));
+    assert_eq!(
+        within(2, bytes),
+        message_of(Code::LimitExceeded, "3 objects are proposed, but at most 2 are carried out")
+    );
     let less = bytes - 1;
     assert_eq!(
         within(3, less),
-        told(
+        message_of(
             Code::LimitExceeded,
             &format!("{bytes} bytes of objects are proposed, but at most {less} are carried out")
         )

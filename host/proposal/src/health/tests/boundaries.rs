@@ -191,31 +191,31 @@ fn every_operator_takes_its_number_of_values_and_no_other() {
 
 #[test]
 fn what_is_demanded_is_told_in_the_words_of_the_configuration() {
-    let told = |operator: &str, values: &[Value]| {
+    let message = |operator: &str, values: &[Value]| {
         let requirement = Requirement { path: "a.b".into(), operator: operator.into(), values: values.to_vec() };
-        let judged = Demand::read(&requirement).unwrap().judge(&json!({"c": 1}));
-        judged.unwrap_err().to_string()
+        let classified = Demand::read(&requirement).unwrap().classify(&json!({"c": 1}));
+        classified.unwrap_err().to_string()
     };
-    assert_eq!(told("exists", &[]), "a.b exists does not hold");
+    assert_eq!(message("exists", &[]), "a.b exists does not hold");
     assert_eq!(
-        told("in", &[json!(1), json!("x"), json!({"k": [true]})]),
+        message("in", &[json!(1), json!("x"), json!({"k": [true]})]),
         r#"a.b in 1, "x", {"k":[true]} does not hold"#
     );
     let present = Requirement { path: ".c".into(), operator: "!".into(), values: vec![] };
-    let judged = Demand::read(&present).unwrap().judge(&json!({"c": "secret"}));
-    assert_eq!(judged, Err(Unready(".c ! does not hold".into())));
+    let classified = Demand::read(&present).unwrap().classify(&json!({"c": "secret"}));
+    assert_eq!(classified, Err(Unready(".c ! does not hold".into())));
 }
 
 #[test]
 fn a_null_is_a_value_and_an_empty_list_gives_no_match() {
-    let judged = |path: &str, operator: &str, values: &[Value]| {
+    let classified = |path: &str, operator: &str, values: &[Value]| {
         let requirement = Requirement { path: path.into(), operator: operator.into(), values: values.to_vec() };
-        Demand::read(&requirement).unwrap().judge(&json!({"null": null, "none": []})).is_ok()
+        Demand::read(&requirement).unwrap().classify(&json!({"null": null, "none": []})).is_ok()
     };
-    assert!(judged(".null", "exists", &[]) && !judged(".null", "!", &[]));
-    assert!(judged(".null", "=", &[Value::Null]) && !judged(".null", "!=", &[Value::Null]));
-    assert!(judged(".none[*].v", "!", &[]) && !judged(".none[*].v", "exists", &[]));
-    assert!(!judged(".none[*].v", "notin", &[json!(1)]));
+    assert!(classified(".null", "exists", &[]) && !classified(".null", "!", &[]));
+    assert!(classified(".null", "=", &[Value::Null]) && !classified(".null", "!=", &[Value::Null]));
+    assert!(classified(".none[*].v", "!", &[]) && !classified(".none[*].v", "exists", &[]));
+    assert!(!classified(".none[*].v", "notin", &[json!(1)]));
 }
 
 #[test]

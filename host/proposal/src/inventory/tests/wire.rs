@@ -72,14 +72,14 @@ fn annotations_before_deletion_become_a_patch() {
 
 #[test]
 fn an_unreadable_list_is_told_in_one_sentence_with_a_way_out() {
-    let told = |wire: Value| Inventory::read(Some(&wire)).unwrap_err().to_string();
+    let message = |wire: Value| Inventory::read(Some(&wire)).unwrap_err().to_string();
     assert_eq!(
-        told(json!([{"resource": {"apiVersion": "v1", "kind": "X"}}])),
+        message(json!([{"resource": {"apiVersion": "v1", "kind": "X"}}])),
         "status.providerStatus.managedResources cannot be read: missing field `name`; mend it, or delete the item \
          without uninstall"
     );
     for wire in [json!({}), json!("x"), json!([null]), json!([{"resource": {"apiVersion": 1}}])] {
-        assert!(told(wire.clone()).starts_with("status.providerStatus.managedResources cannot be read: "), "{wire}");
+        assert!(message(wire.clone()).starts_with("status.providerStatus.managedResources cannot be read: "), "{wire}");
     }
 }
 

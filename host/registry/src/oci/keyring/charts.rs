@@ -31,7 +31,7 @@ fn key(of: &ChartLogin) -> Result<KeyringEntry, String> {
         format!(
             "{} has an entry for {:?} in helmChartRepoCredentials that cannot be used: {why}",
             of.origin,
-            shown(&of.url)
+            display(&of.url)
         )
     };
     let scope =
@@ -48,7 +48,7 @@ fn key(of: &ChartLogin) -> Result<KeyringEntry, String> {
 }
 
 /// An address without what may be secret in it.
-fn shown(url: &str) -> String {
+fn display(url: &str) -> String {
     let (scheme, rest) =
         url.split_once("://").map_or((String::new(), url), |(scheme, rest)| (format!("{scheme}://"), rest));
     let rest = rest.split_once('@').map_or(rest, |(_, rest)| rest);
@@ -117,11 +117,11 @@ mod tests {
 
     fn users(keyring: &Keyring, url: &str) -> Vec<String> {
         let found = keyring.matching_file(Consumer::Charts, &Url::parse(url).expect("an address"));
-        let told = |key: &&KeyringEntry| match &key.login {
+        let message = |key: &&KeyringEntry| match &key.login {
             Login::Basic { user, .. } => user.clone(),
             other => format!("{other:?}"),
         };
-        found.iter().map(told).collect()
+        found.iter().map(message).collect()
     }
 
     #[test]
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_told_when_it_is_needed() {
-        let told = |login| read(vec![login]).can_ask_charts().expect_err("unusable").to_string();
+        let message = |login| read(vec![login]).can_ask_charts().expect_err("unusable").to_string();
         let begin = "the Context team/usual has an entry for ";
         for header in ["Basic %", "Basic aHVudGVy", "Digest x", "Bearer ", "hunter2"] {
-            let error = told(entry("https://u:hunter2@a.example/x?hunter2", Some(header)));
+            let error = message(entry("https://u:hunter2@a.example/x?hunter2", Some(header)));
             let expected = format!(
                 "{begin}\"https://a.example/x\" in helmChartRepoCredentials that cannot be used: its header is neither \
                  `Basic` with user and password in base64, nor `Bearer` with a token"
@@ -158,10 +158,11 @@ mod tests {
             assert_eq!(error, expected);
         }
         assert!(
-            told(entry("ftp://a.example", None)).ends_with("its url is no address, such as https://charts.example.org")
+            message(entry("ftp://a.example", None))
+                .ends_with("its url is no address, such as https://charts.example.org")
         );
         let broken = ChartLogin { certificates: Some("x".to_owned()), ..entry("a.example", None) };
-        assert!(told(broken).ends_with("it has to begin with -----BEGIN CERTIFICATE-----"));
+        assert!(message(broken).ends_with("it has to begin with -----BEGIN CERTIFICATE-----"));
         let given = ChartRepositories { logins: Vec::new(), unusable: Some("the Secret is gone".to_owned()) };
         let keyring = Keyring::default().with_chart_repositories(&given);
         assert_eq!(keyring.can_ask_charts().expect_err("unusable").to_string(), "the Secret is gone");

@@ -21,7 +21,7 @@ const UNWANTED: Answers = Answers { when: Answer::NotMet, ..WANTED };
 const UNASKED: Answers = Answers { when: Answer::Unknown, ready: Answer::Unknown, ..WANTED };
 
 /// The plan and what is to be asked.
-fn shown(items: &[ItemState<'_>]) -> String {
+fn display(items: &[ItemState<'_>]) -> String {
     let plan = progressing(items, "new", WorkflowPolicy::default());
     let asks = asks(items, "new", Direction::Forward, WorkflowPolicy::default());
     let asks: Vec<String> = asks.into_iter().map(|(name, gate)| format!("{name}/{gate}")).collect();
@@ -31,15 +31,15 @@ fn shown(items: &[ItemState<'_>]) -> String {
 #[test]
 fn wf_18_a_condition_is_asked_when_what_comes_before_its_item_is_ready() {
     assert_eq!(
-        shown(&[plain("a", &[], "running"), late("b", &["a"], "gone", UNASKED)]),
+        display(&[plain("a", &[], "running"), late("b", &["a"], "gone", UNASKED)]),
         "trigger []; waiting for DeployItem x-a to finish; delete []; ask []"
     );
     assert_eq!(
-        shown(&[plain("a", &[], "succeeded"), late("b", &["a"], "gone", UNASKED)]),
+        display(&[plain("a", &[], "succeeded"), late("b", &["a"], "gone", UNASKED)]),
         "trigger []; waiting for Condition b/when to be met; delete []; ask [b/when]"
     );
     assert_eq!(
-        shown(&[plain("a", &[], "succeeded"), late("b", &["a"], "gone", WANTED)]),
+        display(&[plain("a", &[], "succeeded"), late("b", &["a"], "gone", WANTED)]),
         "trigger [b]; waiting for DeployItem b to finish; delete []; ask []"
     );
 }
@@ -58,15 +58,15 @@ fn orc_08_a_gate_expression_that_is_waited_for_is_no_object_and_an_item_is_one()
 #[test]
 fn c_21_an_item_that_is_not_wanted_leaves_the_desired_set_and_so_do_its_dependents() {
     assert_eq!(
-        shown(&[late("a", &[], "old", UNWANTED), late("b", &["a"], "old", WANTED)]),
+        display(&[late("a", &[], "old", UNWANTED), late("b", &["a"], "old", WANTED)]),
         "trigger []; waiting for DeployItem x-b to be gone; delete [b]; ask []"
     );
     assert_eq!(
-        shown(&[late("a", &[], "old", UNWANTED), late("b", &["a"], "gone", WANTED)]),
+        display(&[late("a", &[], "old", UNWANTED), late("b", &["a"], "gone", WANTED)]),
         "trigger []; waiting for DeployItem x-a to be gone; delete [a]; ask []"
     );
     assert_eq!(
-        shown(&[late("a", &[], "gone", UNWANTED), late("b", &["a"], "gone", WANTED)]),
+        display(&[late("a", &[], "gone", UNWANTED), late("b", &["a"], "gone", WANTED)]),
         "trigger []; done; delete []; ask []"
     );
 }
@@ -75,11 +75,11 @@ fn c_21_an_item_that_is_not_wanted_leaves_the_desired_set_and_so_do_its_dependen
 fn c_02_an_item_is_satisfied_when_it_succeeded_and_is_ready() {
     let unready = answers(Answer::Met, Answer::NotMet);
     assert_eq!(
-        shown(&[late("a", &[], "succeeded", unready), late("b", &["a"], "gone", WANTED)]),
+        display(&[late("a", &[], "succeeded", unready), late("b", &["a"], "gone", WANTED)]),
         "trigger []; waiting for Condition a/readyWhen to be met; delete []; ask [a/readyWhen]"
     );
     assert_eq!(
-        shown(&[late("a", &[], "failed", WANTED), late("b", &["a"], "gone", WANTED)]),
+        display(&[late("a", &[], "failed", WANTED), late("b", &["a"], "gone", WANTED)]),
         "trigger []; failed: deploy item a failed: boom; delete []; ask []"
     );
 }
@@ -95,18 +95,18 @@ fn c_03_an_item_that_is_not_ready_is_under_way_until_its_time_is_up() {
     let overdue = ItemState { given_up: Some((GateKind::Ready, failure.clone())), ..unready() };
     assert_eq!(classes(overdue.clone()), Some(Class::Failed));
     let plan = progressing(&[overdue], "new", WorkflowPolicy::default());
-    let Ok(Verdict::Failed(told)) = plan.outcome else { panic!("{plan:?}") };
-    assert_eq!((told.message, told.codes), (failure.message, failure.codes));
+    let Ok(Verdict::Failed(text)) = plan.outcome else { panic!("{plan:?}") };
+    assert_eq!((text.message, text.codes), (failure.message, failure.codes));
 }
 
 #[test]
 fn an_item_that_goes_is_judged_by_its_object_that_goes() {
     let going = |state: &str| ItemState { going: object("a", state), ..late("a", &[], "gone", UNWANTED) };
-    let shown = |state: &str| shown(&[going(state)]);
-    assert_eq!(shown("old"), "trigger []; waiting for DeployItem x-a to be gone; delete [a]; ask []");
-    assert_eq!(shown("running"), "trigger []; waiting for DeployItem x-a to be gone; delete []; ask []");
+    let display = |state: &str| display(&[going(state)]);
+    assert_eq!(display("old"), "trigger []; waiting for DeployItem x-a to be gone; delete [a]; ask []");
+    assert_eq!(display("running"), "trigger []; waiting for DeployItem x-a to be gone; delete []; ask []");
     assert_eq!(
-        shown("delete-failed"),
+        display("delete-failed"),
         "trigger []; failed: deploy item a failed; see DeployItem x-a; delete []; ask []"
     );
     // What goes for another reason is a leftover: nobody concludes from it that the item is not wanted.
@@ -118,13 +118,13 @@ fn an_item_that_goes_is_judged_by_its_object_that_goes() {
 #[test]
 fn wf_04_wf_28_an_item_without_an_object_is_gone_when_its_condition_says_so() {
     let lingers = |deleted| ItemState { answers: Answers { deleted, ..WANTED }, ..plain("b", &["a"], "gone") };
-    let shown = |deleted| {
+    let display = |deleted| {
         let items = [plain("a", &[], "old"), lingers(deleted)];
         let asks = asks(&items, "new", Direction::Backward, WorkflowPolicy::default()).len();
         format!("{}; asks {asks}", show(&deleting(&items, "new", WorkflowPolicy::default())))
     };
-    assert_eq!(shown(Answer::NotMet), "trigger []; waiting for Condition b/deletedWhen to be met; asks 1");
-    assert_eq!(shown(Answer::Met), "trigger [a]; waiting for DeployItem x-a to be gone; asks 0");
+    assert_eq!(display(Answer::NotMet), "trigger []; waiting for Condition b/deletedWhen to be met; asks 1");
+    assert_eq!(display(Answer::Met), "trigger [a]; waiting for DeployItem x-a to be gone; asks 0");
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn sub_installations_are_told_in_words_of_their_own() {
         let of = |name, after: [&'static str; 1]| ItemState { kind, ..late(name, &after, "gone", WANTED) };
         outcome(progressing(&[of("a", ["b"]), of("b", ["a"])], "new", goes_on))
     };
-    let told = circle(ItemKind::Subinstallation);
-    assert!(told.starts_with("SubobjectsStuck: sub-installations a, b cannot be started: "), "{told}");
-    let told = circle(ItemKind::DeployItem);
-    assert!(told.starts_with("DeployItemsStuck: deploy items a, b cannot be started: "), "{told}");
+    let text = circle(ItemKind::Subinstallation);
+    assert!(text.starts_with("SubobjectsStuck: sub-installations a, b cannot be started: "), "{text}");
+    let text = circle(ItemKind::DeployItem);
+    assert!(text.starts_with("DeployItemsStuck: deploy items a, b cannot be started: "), "{text}");
 }

@@ -48,18 +48,18 @@ impl RenderedPlace {
 fn snippet(rendered: &str, line: usize, template: &str) -> String {
     let first = line.saturating_sub(AROUND).max(1);
     let width = (line + AROUND).to_string().len();
-    let shown = rendered.lines().enumerate().skip(first - 1).take(line + AROUND + 1 - first).map(|(index, text)| {
+    let display = rendered.lines().enumerate().skip(first - 1).take(line + AROUND + 1 - first).map(|(index, text)| {
         let mark = if index + 1 == line { '>' } else { ' ' };
         format!("{mark} {:>width$} | {}", index + 1, visible(text, template))
     });
-    shown.collect::<Vec<_>>().join("\n")
+    display.collect::<Vec<_>>().join("\n")
 }
 
 /// A rendered line as far as the template says it: all of it, or what stands before its value.
 fn visible(line: &str, template: &str) -> String {
     let text = line.trim();
     let indent = line.get(..line.len() - line.trim_start().len()).unwrap_or_default();
-    let shown = if text.is_empty() || template.contains(text) {
+    let display = if text.is_empty() || template.contains(text) {
         text.to_owned()
     } else {
         let key = text.find(": ").map(|end| end + 1).or_else(|| text.ends_with(':').then_some(text.len()));
@@ -68,7 +68,7 @@ fn visible(line: &str, template: &str) -> String {
             None => HIDDEN.to_owned(),
         }
     };
-    format!("{indent}{shown}").chars().take(WIDTH).collect()
+    format!("{indent}{display}").chars().take(WIDTH).collect()
 }
 
 /// The name of the entry of the outermost list that a line belongs to.
@@ -90,15 +90,15 @@ fn entry(rendered: &str, line: usize) -> Option<String> {
 /// The values at the ends of paths that an engine has named, each with its path and type: `imports.a: [...] (string)`.
 /// What is read of the items of a list is shown of the first item of each type.
 pub(crate) fn values(reads: &[Vec<InputStep>], inputs: &Value) -> Vec<String> {
-    let mut shown: Vec<String> = Vec::new();
+    let mut text: Vec<String> = Vec::new();
     for path in reads.iter().filter(|path| is_shown(path)) {
         for value in told_values(path, inputs) {
-            if !shown.contains(&value) && shown.len() < MOST_VALUES {
-                shown.push(value);
+            if !text.contains(&value) && text.len() < MOST_VALUES {
+                text.push(value);
             }
         }
     }
-    shown
+    text
 }
 
 fn is_shown(path: &[InputStep]) -> bool {
@@ -112,7 +112,7 @@ fn told_values(path: &[InputStep], inputs: &Value) -> Vec<String> {
     let mut seen = BTreeSet::new();
     ends.retain(|(_, end)| seen.insert(end.sort()));
     ends.sort_by_key(|(_, end)| matches!(end, End::Value(_)));
-    ends.into_iter().map(|(at, end)| end.told(&at)).collect()
+    ends.into_iter().map(|(at, end)| end.message_of(&at)).collect()
 }
 
 /// Where a path ends.
@@ -132,7 +132,7 @@ impl<'a> End<'a> {
         }
     }
 
-    fn told(&self, at: &str) -> String {
+    fn message_of(&self, at: &str) -> String {
         match self {
             End::Value(value) => format!("{at}: {HIDDEN} ({})", sort(value)),
             End::Lacks(name, map) => format!("{at} has no {name}; it has {}", names_of(map)),
