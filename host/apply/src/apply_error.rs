@@ -6,7 +6,7 @@ use orangery_core::{
 };
 use orangery_proposal::ObjectKey;
 
-use crate::{Error, error::NOT_SERVED};
+use orangery_cluster::{Error, NOT_SERVED};
 
 /// Why a step of a proposal does not go on.
 #[derive(Debug)]

@@ -14,15 +14,14 @@ use orangery_proposal::{
 use serde_json::{Value, json};
 
 use crate::{
-    Error, ItemState, Job,
+    ItemState, Job,
     apply_error::{ApplyError, all},
-    cluster::{Deletion, is_being_deleted},
     executor::AT_ONCE,
     site::Site,
-    watch::Observed,
     write::is_of_item,
     writer::{ObjectWriter, Spot},
 };
+use orangery_cluster::{Deletion, Error, Observed, is_being_deleted};
 
 /// Deletes the inventory of an item by its deletion order, as far as it goes without waiting. What is gone leaves the
 /// inventory of the state; what is kept, or in no group, stays in the cluster. Needs neither component nor configuration

@@ -141,7 +141,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Cluster, ClusterPool, Connections, Purpose, Waiter};
+    use crate::Purpose;
+    use orangery_cluster::{Cluster, ClusterPool, Connections, Waiter};
 
     fn config_map(name: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})

@@ -20,9 +20,9 @@ use orangery_proposal::{
 };
 
 use crate::{
-    ItemState, Job, Outcome, ProgressStore, Purpose, apply_error::ApplyError, error::code, site::Site,
-    writer::ObjectWriter,
+    ItemState, Job, Outcome, ProgressStore, Purpose, apply_error::ApplyError, site::Site, writer::ObjectWriter,
 };
+use orangery_cluster::code;
 
 mod begin;
 mod stage;

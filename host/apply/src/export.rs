@@ -15,9 +15,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     apply_error::{ApplyError, all},
     site::{Site, or_before},
-    watch::Observed,
     writer::Spot,
 };
+use orangery_cluster::Observed;
 
 impl Site<'_> {
     /// All exports, or a wait for what they come from.

@@ -12,7 +12,8 @@ use orangery_proposal::{
 };
 use serde_json::Value;
 
-use crate::{ClusterSet, apply_error::ApplyError};
+use crate::apply_error::ApplyError;
+use orangery_cluster::ClusterSet;
 
 /// What a proposal is carried out for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

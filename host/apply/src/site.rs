@@ -12,12 +12,11 @@ use orangery_proposal::{
 use serde_json::Value;
 
 use crate::{
-    Cluster, Job,
+    Job,
     apply_error::ApplyError,
-    set::unobserved,
-    watch::{Observed, Place},
     writer::{ObjectWriter, Spot},
 };
+use orangery_cluster::{Cluster, Observed, Place, unobserved};
 
 /// Group and version, and kind, on a cluster.
 type KindOn = (ClusterRef, String, String);

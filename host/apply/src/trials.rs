@@ -12,10 +12,7 @@ use orangery_proposal::{
 };
 use serde_json::Value;
 
-use crate::{
-    Cluster, Error,
-    cluster::{Deletion, is_being_deleted},
-};
+use orangery_cluster::{Cluster, Deletion, Error, is_being_deleted};
 
 /// An object that is tried to be written.
 pub(crate) struct Tried<'a> {

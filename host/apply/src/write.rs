@@ -11,7 +11,8 @@ use orangery_proposal::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{Error, Job, apply_error::ApplyError, cluster::is_being_deleted, site::Site, writer::Spot};
+use crate::{Job, apply_error::ApplyError, site::Site, writer::Spot};
+use orangery_cluster::{Error, is_being_deleted};
 
 /// How often a write is tried that meets changes of others.
 const ATTEMPTS: usize = 3;

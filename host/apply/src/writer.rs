@@ -6,12 +6,8 @@ use std::sync::Arc;
 use orangery_proposal::{ClusterRef, ObjectKey, deployer::ApiResource, inventory::LocatedObject};
 use serde_json::Value;
 
-use crate::{
-    Cluster, Error,
-    cluster::Deletion,
-    trials::{Trials, Tried},
-    watch::{Observed, Place},
-};
+use crate::trials::{Trials, Tried};
+use orangery_cluster::{Cluster, Deletion, Error, Observed, Place};
 
 /// Who writes.
 pub(crate) enum ObjectWriter {

@@ -7,8 +7,8 @@ use kube::{
     Client,
     runtime::events::{Recorder, Reporter},
 };
-use orangery_apply::Waiter;
 use orangery_blueprint::plugins::Plugins;
+use orangery_cluster::Waiter;
 use orangery_core::port::{Clock, Rng};
 use orangery_ocm::ComponentVersions;
 use orangery_reconcile::{Key, LeaseDeadline, Store, Watched, Writer};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use orangery_apply::ClusterPool;
+use orangery_cluster::ClusterPool;
 use orangery_reconcile::Key;
 
 use crate::{

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
-use orangery_apply::ClusterPool;
+use orangery_cluster::ClusterPool;
 use orangery_core::{
     step::Halt,
     walk::{Transition, advance},

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use orangery_api::{execution::Execution, label};
-use orangery_apply::ClusterPool;
+use orangery_cluster::ClusterPool;
 use orangery_core::{job::Work, step::Halt};
 use orangery_reconcile::{Controller, Key, NextCall, Queue};
 

@@ -9,9 +9,9 @@ use std::{
 };
 
 use orangery_api::execution::Records;
-use orangery_apply::{ClusterPool, ClusterSet};
 use orangery_blueprint::gate::{self, ConditionScope, Expression, GateExpression, GateExpressions};
 use orangery_blueprint::plan::gate::{Gate, Settled, Unanswered, answers_otherwise, has_answered, settle};
+use orangery_cluster::{ClusterPool, ClusterSet};
 use orangery_core::{
     dag::{Dag, Direction},
     error::{Code, Failure},

@@ -9,7 +9,7 @@ use orangery_api::{
     job::Job,
     marks::Marks,
 };
-use orangery_apply::ClusterPool;
+use orangery_cluster::ClusterPool;
 use orangery_core::{phase::installation::Installation as Phase, step::Halt};
 use orangery_reconcile::{Controller, Key, NextCall, Queue};
 

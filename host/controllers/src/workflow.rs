@@ -11,8 +11,8 @@ use std::{
 };
 
 use orangery_api::{execution::Records, job::Job, marks::Marks};
-use orangery_apply::ClusterSet;
 use orangery_blueprint::gate;
+use orangery_cluster::ClusterSet;
 use orangery_core::{
     dag::Direction,
     error::Failure,

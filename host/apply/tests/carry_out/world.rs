@@ -12,10 +12,8 @@ use std::{
 use axum::{Router, body::Body};
 use jiff::Timestamp;
 use kube::Client;
-use orangery_apply::{
-    Cluster, ClusterPool, ClusterSet, Connections, DryRun, ItemState, Job, Outcome, ProgressStore, Purpose, Waiter,
-    carry_out, delete, dry_run,
-};
+use orangery_apply::{DryRun, ItemState, Job, Outcome, ProgressStore, Purpose, carry_out, delete, dry_run};
+use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, Waiter};
 use orangery_core::{
     digest::sha256,
     port::{BoxFuture, Clock},

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
-use orangery_apply::{ClusterPool, DryRun, Effect, Outcome, Purpose, dry_run as try_out};
+use orangery_apply::{DryRun, Effect, Outcome, Purpose, dry_run as try_out};
+use orangery_cluster::ClusterPool;
 use orangery_core::{
     error::{Code, Failure, Problem},
     step::{Halt, Step},

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks};
-use orangery_apply::{ClusterPool, ClusterSet, ItemState, Job, Purpose};
+use orangery_apply::{ItemState, Job, Purpose};
+use orangery_cluster::{ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
     error::Failure,

@@ -7,7 +7,7 @@ use orangery_api::{
     job::Job,
     marks::Marks,
 };
-use orangery_apply::ClusterPool;
+use orangery_cluster::ClusterPool;
 use orangery_core::phase::execution::Execution as Phase;
 use orangery_reconcile::Key;
 

@@ -1,11 +1,11 @@
 //! Asking one condition: what it reads is gathered, and it is evaluated.
 
-use orangery_apply::Observed;
 use orangery_blueprint::plan::gate::{NOT_KNOWN_YET, Unanswered};
 use orangery_blueprint::{
     gate::{self, ComponentGate, Definition, GateExpression, GateResult, NamedObject, Test},
     plugins::GateQuestion,
 };
+use orangery_cluster::Observed;
 use orangery_core::{
     error::{Failure, Fault},
     step::Halt,

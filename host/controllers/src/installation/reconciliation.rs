@@ -6,8 +6,8 @@ use orangery_api::{
     installation::{Installation, SubinstallationWorkflow},
     marks::Marks,
 };
-use orangery_apply::ClusterPool;
 use orangery_blueprint::record::RecordWriter;
+use orangery_cluster::ClusterPool;
 use orangery_reconcile::Key;
 
 use super::{gather::blueprints::Blueprints, items::items, trigger::changes::ImportWatches};

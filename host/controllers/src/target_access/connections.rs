@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
-use orangery_apply::{Cluster, ClusterPool, Connections};
+use orangery_cluster::{Cluster, ClusterPool, Connections};
 use orangery_core::{
     port::BoxFuture,
     step::{Halt, Step},

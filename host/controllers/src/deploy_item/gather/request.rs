@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
-use orangery_apply::ClusterSet;
+use orangery_cluster::ClusterSet;
 use orangery_proposal::{
     Item,
     deployer::Reads,

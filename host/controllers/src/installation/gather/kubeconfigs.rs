@@ -8,8 +8,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_apply::{Credential, IssuedCredential, Subject, issue_credential};
 use orangery_blueprint::template_engine::Kubeconfigs;
+use orangery_cluster::{Credential, IssuedCredential, Subject, issue_credential};
 use orangery_core::{
     error::{Code, Fault},
     lenient,

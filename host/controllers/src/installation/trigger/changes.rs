@@ -12,8 +12,8 @@
 use std::sync::Arc;
 
 use orangery_api::installation::{Installation, InstallationStatus};
-use orangery_apply::{ObjectWatcher, Observed, Waiter};
 use orangery_blueprint::{binding::ImportBindings, import};
+use orangery_cluster::{ObjectWatcher, Observed, Waiter};
 use orangery_core::{
     error::{Code, Failure},
     plan::{

@@ -16,7 +16,7 @@ mod tests {
         api::PostParams,
         config::{KubeConfigOptions, Kubeconfig},
     };
-    use orangery_apply::{Credential, Subject, issue_credential};
+    use orangery_cluster::{Credential, Subject, issue_credential};
     use orangery_core::error::{Code, Fault};
     use orangery_embedded::{Options, Server, Storage, start};
     use serde_json::{Value, json};

@@ -39,7 +39,7 @@ pub struct Cluster {
 
 /// What a delete has answered.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Deletion {
+pub enum Deletion {
     /// The object is gone.
     Gone,
     /// It goes, but not yet: it has finalizers or time to stop.
@@ -62,16 +62,18 @@ impl Cluster {
         &self.address
     }
 
-    pub(crate) fn watches(&self) -> &Watches {
+    /// The watches that items share on it.
+    pub fn watches(&self) -> &Watches {
         &self.watches
     }
 
     /// How the server serves a kind: asked once for each group and version, and again for a kind that is not known.
-    pub(crate) async fn served(&self, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
+    pub async fn served(&self, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
         self.kinds.find(self, api_version, kind).await
     }
 
-    pub(crate) async fn get(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
+    /// One object; `None` where it does not exist.
+    pub async fn get(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
         let request = at(resource, key.namespace.as_deref()).get(&segment(&key.name), &GetParams::default());
         match self.ask(key, request).await {
             Ok(object) => Ok(Some(object)),
@@ -80,33 +82,29 @@ impl Cluster {
         }
     }
 
-    pub(crate) async fn create(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
+    /// Creates an object; the answer is what the server keeps.
+    pub async fn create(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
         let request = at(resource, key.namespace.as_deref()).create(&post(), object.to_string().into_bytes());
         self.written(resource, key, self.ask(key, request).await)
     }
 
     /// A PUT; the object carries the resource version that was read.
-    pub(crate) async fn replace(
-        &self,
-        resource: &ApiResource,
-        key: &ObjectKey,
-        object: &Value,
-    ) -> Result<Value, Error> {
+    pub async fn replace(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
         self.written(resource, key, self.put(&post(), resource, key, object).await)
     }
 
     /// A JSON merge patch.
-    pub(crate) async fn patch(&self, resource: &ApiResource, key: &ObjectKey, patch: &Value) -> Result<Value, Error> {
+    pub async fn patch(&self, resource: &ApiResource, key: &ObjectKey, patch: &Value) -> Result<Value, Error> {
         self.written(resource, key, self.patched(&merging(), resource, key, &Patch::Merge(patch)).await)
     }
 
     /// Server-side apply. Fields of others that the object names are taken over, as controllers do.
-    pub(crate) async fn apply(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
+    pub async fn apply(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
         self.written(resource, key, self.patched(&applying(None), resource, key, &Patch::Apply(object)).await)
     }
 
     /// Server-side apply in the name of another tool; fields of others stay theirs.
-    pub(crate) async fn apply_as(
+    pub async fn apply_as(
         &self,
         manager: &str,
         resource: &ApiResource,
@@ -117,7 +115,7 @@ impl Cluster {
     }
 
     /// What a server-side apply would answer, without one being done: of our own, or in the name of another tool.
-    pub(crate) async fn try_apply(
+    pub async fn try_apply(
         &self,
         manager: Option<&str>,
         resource: &ApiResource,
@@ -128,22 +126,12 @@ impl Cluster {
     }
 
     /// What a merge patch would answer, without one being done.
-    pub(crate) async fn try_merge(
-        &self,
-        resource: &ApiResource,
-        key: &ObjectKey,
-        patch: &Value,
-    ) -> Result<Value, Error> {
+    pub async fn try_merge(&self, resource: &ApiResource, key: &ObjectKey, patch: &Value) -> Result<Value, Error> {
         self.patched(&merging().dry_run(), resource, key, &Patch::Merge(patch)).await
     }
 
     /// What a replacement would answer, without one being done.
-    pub(crate) async fn try_replace(
-        &self,
-        resource: &ApiResource,
-        key: &ObjectKey,
-        object: &Value,
-    ) -> Result<Value, Error> {
+    pub async fn try_replace(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
         self.put(&PostParams { dry_run: true, ..post() }, resource, key, object).await
     }
 
@@ -169,7 +157,7 @@ impl Cluster {
     }
 
     /// Deletes an object, its dependents in the background. One that is not there is gone.
-    pub(crate) async fn delete(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Deletion, Error> {
+    pub async fn delete(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Deletion, Error> {
         let params =
             DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
         let request = at(resource, key.namespace.as_deref()).delete(&segment(&key.name), &params);
@@ -185,7 +173,8 @@ impl Cluster {
         Ok(Deletion::Pending(Box::new(answer)))
     }
 
-    pub(crate) async fn list(&self, resource: &ApiResource, what: &Selection) -> Result<Vec<Value>, Error> {
+    /// All objects of a selection.
+    pub async fn list(&self, resource: &ApiResource, what: &Selection) -> Result<Vec<Value>, Error> {
         let key = ObjectKey {
             api_version: what.api_version.clone(),
             kind: what.kind.clone(),
@@ -265,7 +254,7 @@ fn post() -> PostParams {
 }
 
 /// Whether an object is being deleted.
-pub(crate) fn is_being_deleted(object: &Value) -> bool {
+pub fn is_being_deleted(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 

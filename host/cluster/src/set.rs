@@ -45,7 +45,8 @@ impl ClusterSet {
         Ok(cluster)
     }
 
-    pub(crate) async fn content(&self, content: &SecretContent) -> Step<String> {
+    /// The text of a Secret that stands in for a value.
+    pub async fn content(&self, content: &SecretContent) -> Step<String> {
         self.connections.content(content).await
     }
 
@@ -88,7 +89,7 @@ impl ClusterSet {
     }
 
     /// Watches one object from now on, and says what is known of it.
-    pub(crate) fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &Place) -> Observed {
+    pub fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &Place) -> Observed {
         let scope =
             Scope { resource: resource.clone(), namespace: place.namespace.clone(), labels: None, fields: None };
         let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, Some(place.clone()));
@@ -98,12 +99,7 @@ impl ClusterSet {
     }
 
     /// Watches all objects of a selection, and says what is known of them; names are the caller's to pick.
-    pub(crate) fn watch_all(
-        &self,
-        cluster: &Cluster,
-        resource: &ApiResource,
-        what: &Selection,
-    ) -> Step<Vec<Arc<Value>>> {
+    pub fn watch_all(&self, cluster: &Cluster, resource: &ApiResource, what: &Selection) -> Step<Vec<Arc<Value>>> {
         let scope = Scope {
             resource: resource.clone(),
             namespace: what.namespace.clone(),
@@ -130,7 +126,7 @@ impl ClusterSet {
 }
 
 /// What it means that a watch does not know yet.
-pub(crate) fn unobserved(cluster: &Cluster, resource: &ApiResource, observed: Observed, waiting: Waiting) -> Halt {
+pub fn unobserved(cluster: &Cluster, resource: &ApiResource, observed: Observed, waiting: Waiting) -> Halt {
     match observed {
         Observed::Forbidden(message) => crate::Error::Unwatched {
             cluster: cluster.address().to_owned(),

@@ -38,14 +38,16 @@ pub type Wake = Arc<dyn Fn(&Waiter) + Send + Sync>;
 
 /// An object within one watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: String,
+pub struct Place {
+    /// Its namespace; `None` where its kind has none.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
 }
 
 impl Place {
     /// The place of an object; one that is not where its kind lives is refused.
-    pub(crate) fn of(resource: &ApiResource, key: &ObjectKey) -> Result<Self, Error> {
+    pub fn of(resource: &ApiResource, key: &ObjectKey) -> Result<Self, Error> {
         match (resource.namespaced, &key.namespace) {
             (true, None) => Err(Error::Unlocated { key: Box::new(key.clone()) }),
             (false, Some(_)) => Err(Error::Misplaced { key: Box::new(key.clone()) }),
@@ -64,7 +66,7 @@ pub(crate) struct Scope {
 }
 
 /// The watches of one cluster that live.
-pub(crate) struct Watches {
+pub struct Watches {
     wake: Wake,
     /// Protects the list of watches; a watch whose last holder is gone is removed by the next who looks.
     live: Mutex<BTreeMap<Scope, Weak<Watch>>>,
@@ -121,7 +123,7 @@ impl Watches {
     }
 
     /// What a synced watch knows of an object; `None` where nobody watches it.
-    pub(crate) fn observed(&self, resource: &ApiResource, place: &Place) -> Option<Observed> {
+    pub fn observed(&self, resource: &ApiResource, place: &Place) -> Option<Observed> {
         let scopes = [place.namespace.clone(), None].map(|namespace| Scope {
             resource: resource.clone(),
             namespace,
@@ -136,7 +138,7 @@ impl Watches {
     }
 
     /// Takes in what a write has answered.
-    pub(crate) fn upsert(&self, resource: &ApiResource, object: &Value) {
+    pub fn upsert(&self, resource: &ApiResource, object: &Value) {
         let watches: Vec<Arc<Watch>> = {
             let live = self.live();
             let concerned = live

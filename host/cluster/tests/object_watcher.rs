@@ -12,7 +12,7 @@ mod tests {
         Api, Client,
         api::{DeleteParams, PostParams},
     };
-    use orangery_apply::{ObjectWatcher, Observed, Waiter};
+    use orangery_cluster::{ObjectWatcher, Observed, Waiter};
     use orangery_embedded::{Options, Storage, start};
     use orangery_proposal::deployer::ApiResource;
     use serde_json::json;

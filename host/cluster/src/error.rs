@@ -7,7 +7,7 @@ use orangery_core::{
 use orangery_proposal::ObjectKey;
 
 /// The reason of a failure that names a kind which the cluster does not serve.
-pub(crate) const NOT_SERVED: &str = "KindNotServed";
+pub const NOT_SERVED: &str = "KindNotServed";
 
 /// Why a cluster did not do what it was asked for. Messages never hold content of Secrets.
 #[derive(Debug, thiserror::Error)]
@@ -206,7 +206,7 @@ pub(crate) fn fault(halt: Halt) -> Fault {
 }
 
 /// The code that stands for a failure where only one can be given.
-pub(crate) fn code(failure: &Failure) -> Code {
+pub fn code(failure: &Failure) -> Code {
     failure.codes.first().cloned().unwrap_or(Code::InternalProblem)
 }
 

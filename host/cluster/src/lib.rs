@@ -1,0 +1,30 @@
+//! Clients of clusters: pool, watches, credentials. Knows none of our kinds, and nothing of proposals but their words.
+//!
+//! - [`Cluster`]: one Kubernetes API server, its kinds, and the watches that items share on it.
+//! - [`ClusterPool`]: clusters by the digest of their kubeconfig; [`ClusterSet`]: those of one deploy item, also the
+//!   port through which its component reads.
+//! - [`ObjectWatcher`]: watches on single objects, for those that depend on them without deploying them.
+//! - [`issue_credential`]: credentials of a cluster for templates that ask for them.
+//!
+//! Nothing here sleeps or polls: a watch wakes the object that waits.
+
+mod cluster;
+mod connect;
+mod error;
+mod guest;
+mod issue;
+mod kubeconfig;
+mod object_watcher;
+mod set;
+mod watch;
+
+pub use crate::{
+    cluster::{Cluster, Deletion, is_being_deleted},
+    connect::{ClusterPool, Connections},
+    error::{Error, NOT_SERVED, code},
+    issue::{Credential, IssuedCredential, Subject, issue_credential},
+    kubeconfig::KubeconfigError,
+    object_watcher::ObjectWatcher,
+    set::{ClusterSet, unobserved},
+    watch::{Observed, Place, Waiter, Wake, Watches},
+};
