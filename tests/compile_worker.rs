@@ -1,4 +1,4 @@
-//! The compiler's process of `wasm.rs`, as `orangery plugin compile-worker` is that of the host.
+//! The compiler's process of the suite `wasm`, as `orangery plugin compile-worker` is that of the host.
 
 use std::process::ExitCode;
 

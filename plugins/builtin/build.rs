@@ -1,4 +1,4 @@
-//! Builds the components that this crate embeds, and writes `embedded.rs`, a constant for each.
+//! Builds the components that this crate embeds, and writes a constant for each.
 
 use std::{
     env,

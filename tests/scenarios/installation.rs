@@ -75,7 +75,7 @@ impl Player for Installations {
             ["automatic", name, "succeeded", "every", interval] => {
                 self.tree.get_mut(name).automatic.succeeded = Some((*interval).to_owned());
             }
-            ["look", name] => self.look(name, report),
+            ["look", name] => self.reconcile(name, report),
             ["settle"] => self.settle(report),
             ["execution", name, rest @ ..] => self.tree.execution(name, rest),
             ["lost", name] => self.tree.remove(name),
@@ -107,7 +107,7 @@ impl Installations {
             for name in names {
                 let (before, mut message) = (self.clone(), Report::default());
                 if self.tree.installations.contains_key(&name) {
-                    self.look(&name, &mut message);
+                    self.reconcile(&name, &mut message);
                 }
                 if *self != before {
                     report.append(&message);
@@ -121,7 +121,7 @@ impl Installations {
     }
 
     /// What the controller does when it is called for an Installation.
-    fn look(&mut self, name: &str, report: &mut Report) {
+    fn reconcile(&mut self, name: &str, report: &mut Report) {
         let of = self.tree.get(name).clone();
         if of.interrupt {
             return self.interrupt(name, report);

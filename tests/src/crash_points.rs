@@ -26,7 +26,7 @@ use crate::{
     history::History,
     invariants,
     objects::Objects,
-    proxy::{Asked, Fate, Fates},
+    proxy::{Fate, Fates, ProxyRequest},
     tree::{API, any, settle},
     world::{Ground, World},
 };
@@ -91,7 +91,7 @@ impl Cut {
 }
 
 impl Fates for Cut {
-    fn request(&self, asked: &Asked) -> Fate {
+    fn request(&self, asked: &ProxyRequest) -> Fate {
         if !asked.is_write() {
             return Fate::Pass;
         }
@@ -107,7 +107,7 @@ impl Fates for Cut {
         }
     }
 
-    fn answered(&self, _: &Asked) {
+    fn answered(&self, _: &ProxyRequest) {
         self.reached.send_replace(true);
     }
 }

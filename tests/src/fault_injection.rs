@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::{
     dice::Dice,
-    proxy::{Asked, Echo, Fate, Fates},
+    proxy::{Echo, Fate, Fates, ProxyRequest},
 };
 
 /// Faults by chance, between [`begin`](Self::begin) and [`end`](Self::end).
@@ -55,7 +55,7 @@ impl FaultInjection {
 }
 
 impl Fates for FaultInjection {
-    fn request(&self, asked: &Asked) -> Fate {
+    fn request(&self, asked: &ProxyRequest) -> Fate {
         if asked.is_write() {
             self.writes.send_modify(|writes| *writes += 1);
         }
@@ -78,7 +78,7 @@ impl Fates for FaultInjection {
         dice.pick(&any)
     }
 
-    fn event(&self, _: &Asked) -> Echo {
+    fn event(&self, _: &ProxyRequest) -> Echo {
         match self.fault(EVENTS) {
             None => Echo::Pass,
             Some(mut dice) => dice.pick(&[Echo::Double, Echo::Double, Echo::Break, Echo::Expire]),

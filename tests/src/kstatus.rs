@@ -78,7 +78,7 @@ fn message_of(object: &Value) -> Vec<Status> {
 
 /// Where an object of ours tells others something else than its phase and its job do.
 ///
-/// Items of deployers elsewhere are passed over: such a deployer writes status and conditions as it likes.
+/// Items of external deployers are passed over: such a deployer writes status and conditions as it likes.
 pub fn untruths(object: &Value) -> Vec<String> {
     if object.pointer("/spec/type").and_then(Value::as_str) == Some(external_deployer::TYPE) {
         return Vec::new();

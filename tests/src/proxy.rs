@@ -22,7 +22,7 @@ use tokio::{
 
 /// What is asked of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ProxyRequest {
     /// The verb of HTTP.
     pub method: Method,
     /// Where.
@@ -31,7 +31,7 @@ pub struct Asked {
     pub watches: bool,
 }
 
-impl Asked {
+impl ProxyRequest {
     /// Whether it changes an object of the work. Events are told beside it, and the Lease says who may do it.
     pub fn is_write(&self) -> bool {
         self.method != Method::GET && !self.path.contains("/events") && !self.is_lease()
@@ -78,15 +78,15 @@ pub enum Echo {
 /// Decides what goes wrong. Called for each request in the order of arrival.
 pub trait Fates: Send + Sync + 'static {
     /// What becomes of a request.
-    fn request(&self, asked: &Asked) -> Fate;
+    fn request(&self, asked: &ProxyRequest) -> Fate;
 
     /// What becomes of an event of a watch. Bookmarks are none.
-    fn event(&self, _watch: &Asked) -> Echo {
+    fn event(&self, _watch: &ProxyRequest) -> Echo {
         Echo::Pass
     }
 
     /// The server has done what [`Fate::HoldAnswer`] keeps the answer of.
-    fn answered(&self, _asked: &Asked) {}
+    fn answered(&self, _asked: &ProxyRequest) {}
 }
 
 /// A running proxy; ends when dropped.
@@ -146,7 +146,7 @@ async fn connection(stream: TcpStream, server: Client, fates: Arc<dyn Fates>) {
 
 async fn answer(request: Request<Incoming>, server: Client, fates: Arc<dyn Fates>) -> Result<Answer, io::Error> {
     let watches = request.uri().query().unwrap_or_default().split('&').any(|part| part == "watch=true");
-    let asked = Asked { method: request.method().clone(), path: request.uri().path().to_owned(), watches };
+    let asked = ProxyRequest { method: request.method().clone(), path: request.uri().path().to_owned(), watches };
     match fates.request(&asked) {
         Fate::Refuse(status) => Ok(refused(status)),
         Fate::Cut => Err(broken()),
@@ -194,7 +194,7 @@ fn refused(status: StatusCode) -> Answer {
 }
 
 /// The answer, with the echoes of its events where it is a watch.
-fn echoed(answer: Response<Body>, asked: Asked, fates: Arc<dyn Fates>) -> Answer {
+fn echoed(answer: Response<Body>, asked: ProxyRequest, fates: Arc<dyn Fates>) -> Answer {
     let (mut head, body) = answer.into_parts();
     if !asked.watches || !head.status.is_success() {
         return Response::from_parts(head, body.boxed_unsync());
@@ -208,7 +208,7 @@ fn echoed(answer: Response<Body>, asked: Asked, fates: Arc<dyn Fates>) -> Answer
 }
 
 /// What is told instead of a line; `None` where the watch ends.
-fn echo(line: Bytes, asked: &Asked, fates: &dyn Fates) -> Option<Bytes> {
+fn echo(line: Bytes, asked: &ProxyRequest, fates: &dyn Fates) -> Option<Bytes> {
     let kind = serde_json::from_slice::<Value>(&line).unwrap_or_default();
     if kind.get("type").is_none_or(|kind| kind == "BOOKMARK" || kind == "ERROR") {
         return Some(line);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::trials::{Trials, Tried};
 use orangery_cluster::{Cluster, Deletion, Error, Observed, Place};
 
-/// Who writes.
+/// What carries writes out.
 pub(crate) enum ObjectWriter {
     /// The server.
     Server,

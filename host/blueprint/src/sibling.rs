@@ -177,7 +177,7 @@ pub fn circle(of: &str, ancestors: &BTreeMap<String, String>) -> Option<DagError
     }
 }
 
-/// The graph of all siblings; a circle is told with its members (C-17).
+/// The graph of all siblings; a circle is reported with its members (C-17).
 pub fn order(siblings: &[Sibling<'_>]) -> Result<Dag, DagError> {
     let exporters = exporters(siblings);
     Dag::new(siblings.iter().map(|sibling| {

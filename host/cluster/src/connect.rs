@@ -6,30 +6,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use orangery_core::{digest::sha256, port::BoxFuture, step::Step};
-use orangery_proposal::{ClusterRef, SecretContent};
+use orangery_core::digest::sha256;
 
 use crate::{
-    Cluster, ClusterSet, KubeconfigError, kubeconfig,
-    watch::{Hold, Waiter, Wake},
+    Cluster, ClusterSet, KubeconfigError,
+    connections::{Connections, Holds},
+    kubeconfig,
+    watch::{Waiter, Wake},
 };
 
 /// Clusters that the pool keeps; the one that was not asked for longest leaves first.
 const KEPT: usize = 256;
-
-/// How the references of a proposal become clusters; given by whoever knows targets.
-pub trait Connections: Send + Sync {
-    /// The cluster behind a reference.
-    ///
-    /// # Errors
-    /// Why there is none, already classified.
-    fn connect<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>>;
-    /// Content that the host places into an object and the component never sees.
-    ///
-    /// # Errors
-    /// Why there is none, already classified.
-    fn content<'a>(&'a self, content: &'a SecretContent) -> BoxFuture<'a, Step<String>>;
-}
 
 /// All clusters in use.
 pub struct ClusterPool {
@@ -44,13 +31,6 @@ struct Clusters {
     /// Counts the look-ups, for the order of use.
     tick: u64,
     by_digest: BTreeMap<String, (u64, Arc<Cluster>)>,
-}
-
-/// The watches that items hold between two calls of the controller.
-#[derive(Default)]
-pub(crate) struct Holds {
-    /// Protects the holds by waiter. Held for one change or one look; what is replaced is dropped outside.
-    by_waiter: Mutex<BTreeMap<Waiter, Vec<Hold>>>,
 }
 
 impl ClusterPool {
@@ -115,25 +95,6 @@ impl ClusterPool {
             clusters.by_digest.remove(&oldest);
         }
         kept
-    }
-}
-
-impl Holds {
-    pub(crate) fn replace(&self, waiter: &Waiter, holds: Vec<Hold>) {
-        let before = {
-            let mut by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
-            if holds.is_empty() { by_waiter.remove(waiter) } else { by_waiter.insert(waiter.clone(), holds) }
-        };
-        drop(before);
-    }
-
-    fn renew(&self, waiter: &Waiter) {
-        let by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
-        by_waiter.get(waiter).into_iter().flatten().for_each(Hold::renew);
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 }
 

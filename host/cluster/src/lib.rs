@@ -10,6 +10,7 @@
 
 mod cluster;
 mod connect;
+mod connections;
 mod error;
 mod guest;
 mod issue;
@@ -20,7 +21,8 @@ mod watch;
 
 pub use crate::{
     cluster::{Cluster, Deletion, is_being_deleted},
-    connect::{ClusterPool, Connections},
+    connect::ClusterPool,
+    connections::Connections,
     error::{Error, NOT_SERVED, code},
     issue::{Credential, IssuedCredential, Subject, issue_credential},
     kubeconfig::KubeconfigError,

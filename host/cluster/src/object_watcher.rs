@@ -4,7 +4,7 @@ use kube::Client;
 use orangery_proposal::deployer::ApiResource;
 
 use crate::{
-    connect::Holds,
+    connections::Holds,
     watch::{Hold, Observed, Place, Scope, Waiter, Watches},
 };
 
@@ -33,7 +33,7 @@ impl ObjectWatcher {
             fields: Some(format!("metadata.name={name}")),
         };
         let hold = |(resource, name): &(ApiResource, String)| {
-            self.watches.hold(&self.client, scope(resource, name), waiter, None)
+            self.watches.watch(&self.client, scope(resource, name), waiter, None)
         };
         let holds: Vec<Hold> = objects.iter().map(hold).collect();
         let observed = |(hold, (_, name)): (&Hold, &(ApiResource, String))| {

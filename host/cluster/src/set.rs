@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     Cluster, Connections, Error,
-    connect::Holds,
+    connections::Holds,
     watch::{Hold, Observed, Place, Scope, Waiter},
 };
 
@@ -61,7 +61,7 @@ impl ClusterSet {
     ///
     /// # Errors
     /// The cluster cannot be asked, or the object cannot be where it is said to be.
-    pub async fn look(&self, on: &ClusterRef, key: &ObjectKey) -> Step<Observed> {
+    pub async fn observe(&self, on: &ClusterRef, key: &ObjectKey) -> Step<Observed> {
         let cluster = self.cluster(on).await?;
         let resource = match cluster.served(&key.api_version, &key.kind).await {
             Ok(resource) => resource,
@@ -92,7 +92,7 @@ impl ClusterSet {
     pub fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &Place) -> Observed {
         let scope =
             Scope { resource: resource.clone(), namespace: place.namespace.clone(), labels: None, fields: None };
-        let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, Some(place.clone()));
+        let hold = cluster.watches().watch(cluster.client(), scope, &self.waiter, Some(place.clone()));
         let observed = hold.observed(place);
         self.add(hold);
         observed
@@ -114,7 +114,7 @@ impl ClusterSet {
 
     /// Watches a scope from now on, and says what is known of its objects; `Err` says why that is nothing.
     fn watch_scope(&self, cluster: &Cluster, scope: Scope) -> Result<Vec<Arc<Value>>, Observed> {
-        let hold = cluster.watches().hold(cluster.client(), scope, &self.waiter, None);
+        let hold = cluster.watches().watch(cluster.client(), scope, &self.waiter, None);
         let all = hold.all();
         self.add(hold);
         all

@@ -16,13 +16,13 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 pub use self::known::Observed;
-use self::{follow::follow, known::Known};
+use self::{follow::follow, known::KnownObjects};
 use crate::Error;
 
 mod follow;
 mod known;
 
-/// Who waits.
+/// An object of the operator that waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiter {
     /// Its kind.
@@ -93,7 +93,7 @@ const YOUNG: Duration = Duration::from_secs(15);
 /// What the watch's task and its holders share.
 pub(crate) struct Shared {
     /// Protects what is known and who waits. Held for one step, never across an await or a wake.
-    known: Mutex<Known>,
+    known: Mutex<KnownObjects>,
     wake: Wake,
 }
 
@@ -110,7 +110,7 @@ impl Watches {
     }
 
     /// Holds the watch of a scope, starting it if nobody did: `waiter` is woken when `place`, or anything, changes.
-    pub(crate) fn hold(&self, client: &Client, scope: Scope, waiter: &Waiter, place: Option<Place>) -> Hold {
+    pub(crate) fn watch(&self, client: &Client, scope: Scope, waiter: &Waiter, place: Option<Place>) -> Hold {
         let mut live = self.live();
         live.retain(|_, watch| watch.strong_count() > 0);
         let watch = live.get(&scope).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -159,7 +159,7 @@ impl Watches {
 impl Watch {
     fn start(client: Client, scope: Scope, wake: Wake) -> Self {
         let namespace = scope.namespace.clone();
-        let known = Arc::new(Shared { known: Mutex::new(Known::of(namespace)), wake });
+        let known = Arc::new(Shared { known: Mutex::new(KnownObjects::of(namespace)), wake });
         let follower = Follower::start(&client, &scope, &known);
         Self { client, scope, known, follower: Mutex::new(follower) }
     }
@@ -187,12 +187,12 @@ impl Drop for Follower {
 }
 
 impl Shared {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Known> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, KnownObjects> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes what is known, then wakes those whom the change concerns.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Known) -> Vec<Waiter>) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut KnownObjects) -> Vec<Waiter>) {
         let woken = change(&mut self.lock());
         for waiter in &woken {
             (self.wake)(waiter);

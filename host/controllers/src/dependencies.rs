@@ -87,7 +87,7 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    /// Who is woken by what a test does with wired stores, by queue.
+    /// The keys that are woken by what a test does with wired stores, by queue.
     fn woken(act: impl FnOnce(&Stores)) -> BTreeSet<String> {
         let (stores, queues) = (stores(), Queues::default());
         wire(&stores, &queues);

@@ -23,9 +23,9 @@ use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
     apply::{Applied, apply},
-    gather::Reconciliation,
+    gather::ItemReconciliation,
     status::proposal_cache::ProposalCache,
-    trigger::{Trigger, concurrency::ConcurrencyLimiter, trigger},
+    trigger::{ItemTrigger, concurrency::ConcurrencyLimiter, trigger},
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
@@ -81,8 +81,8 @@ impl DeployItemController {
     }
 
     /// Where the job rests, in one write; and when the item is looked at again.
-    async fn finish(&self, reconciliation: Reconciliation, applied: Applied) -> Result<NextCall, Halt> {
-        let Reconciliation { gathered, phase, status, state, .. } = reconciliation;
+    async fn finish(&self, reconciliation: ItemReconciliation, applied: Applied) -> Result<NextCall, Halt> {
+        let ItemReconciliation { gathered, phase, status, state, .. } = reconciliation;
         let Applied { result, now, left } = applied;
         if !status.is_current() {
             return Ok(NextCall::Settled);
@@ -117,15 +117,15 @@ impl Controller for DeployItemController {
         let now = self.host.now();
         // Trigger: the job that is to be worked on.
         let job = match trigger(&self.host, &item, &now).await? {
-            Trigger::Job(job) => job,
-            Trigger::Done(next) => return Ok(next),
-            Trigger::None => {
+            ItemTrigger::Job(job) => job,
+            ItemTrigger::Done(next) => return Ok(next),
+            ItemTrigger::None => {
                 self.forget(&Key::of(item.as_ref()));
                 return Ok(NextCall::Settled);
             }
         };
         // Gather: the item, its component, its clusters, and where its job stands.
-        let mut reconciliation = Reconciliation::gather(&self.host, &self.pool, &self.cache, job, &now);
+        let mut reconciliation = ItemReconciliation::gather(&self.host, &self.pool, &self.cache, job, &now);
         // Decide: what this call does.
         let action = decide(reconciliation.facts(&self.limiter));
         // Apply: the component's proposal, as far as it goes without waiting.

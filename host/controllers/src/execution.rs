@@ -12,8 +12,8 @@ use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
     dependencies::deploy_items,
-    reconciliation::{Clusters, Reconciliation},
-    trigger::Trigger,
+    reconciliation::{Clusters, ExecutionReconciliation},
+    trigger::ExecutionTrigger,
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
@@ -51,7 +51,7 @@ impl ExecutionController {
 
     /// A job goes on: from the phase in which it rests as far as it goes without waiting, then one write.
     async fn go_on(&self, execution: &Execution, job: String) -> Result<NextCall, Halt> {
-        let mut run = Reconciliation::of(&self.host, &self.clusters, execution, job);
+        let mut run = ExecutionReconciliation::of(&self.host, &self.clusters, execution, job);
         // Trigger: a job that begins.
         let phase = run.begin();
         // Gather, decide, apply: phase by phase.
@@ -69,7 +69,8 @@ impl ExecutionController {
         let root = trigger::observing_root_of_answers(&host.stores, execution);
         let changed = match &root {
             Some(_) => {
-                let mut run = Reconciliation::of(host, &self.clusters, execution, trigger::last_job(execution));
+                let mut run =
+                    ExecutionReconciliation::of(host, &self.clusters, execution, trigger::last_job(execution));
                 run.load_items()?;
                 changed_answers(&run).await?
             }
@@ -93,10 +94,10 @@ impl Controller for ExecutionController {
 
     async fn reconcile(&self, execution: Arc<Execution>) -> Result<NextCall, Halt> {
         match trigger::gather(&self.host.stores, &execution) {
-            Trigger::Interrupt => trigger::interrupt(&self.host, &execution).await,
-            Trigger::Work(Work::None) => self.rest(&execution).await,
-            Trigger::Work(Work::Start) => trigger::start_deletion(&self.host, &execution).await,
-            Trigger::Work(Work::Continue { job }) => self.go_on(&execution, job).await,
+            ExecutionTrigger::Interrupt => trigger::interrupt(&self.host, &execution).await,
+            ExecutionTrigger::Work(Work::None) => self.rest(&execution).await,
+            ExecutionTrigger::Work(Work::Start) => trigger::start_deletion(&self.host, &execution).await,
+            ExecutionTrigger::Work(Work::Continue { job }) => self.go_on(&execution, job).await,
         }
     }
 

@@ -31,7 +31,7 @@ impl<K: Guarded> Controller for GuardController<K> {
     async fn reconcile(&self, object: Arc<K>) -> Result<NextCall, Halt> {
         let guard =
             Guard { held: object.has_finalizer(GUARD), deleting: object.is_deleting(), enabled: self.host.guards };
-        // Who refers to it is asked for last: most objects are not being deleted.
+        // Its referrers are looked for last: most objects are not being deleted.
         if lets_go(guard, || is_in_use(&self.host.stores, K::KIND, &Key::of(object.as_ref()))) {
             let mut free = K::clone(&object);
             free.meta_mut().finalizers.get_or_insert_default().retain(|name| name != GUARD);

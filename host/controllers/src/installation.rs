@@ -16,10 +16,10 @@ use orangery_reconcile::{Controller, Key, NextCall, Queue};
 use self::{
     apply::requests::carry_out,
     gather::{blueprints::Blueprints, siblings},
-    reconciliation::{Reconciliation, Shared},
+    reconciliation::{InstallationReconciliation, InstallationWorker},
     trigger::{
         changes::ImportWatches,
-        request::{self, Trigger},
+        request::{self, InstallationTrigger},
         schedule::{self, AtRest},
         start,
     },
@@ -45,7 +45,7 @@ mod trigger;
 
 /// Drives Installations.
 pub struct InstallationController {
-    shared: Shared,
+    shared: InstallationWorker,
     queue: Queue,
 }
 
@@ -55,7 +55,7 @@ impl InstallationController {
         release_when_gone::<Installation>(&host, &pool);
         let imports = ImportWatches::new(&host, queue.clone());
         let (blueprints, expressions) = (Blueprints::default(), Arc::new(Expressions::default()));
-        Self { shared: Shared { host, pool, blueprints, imports, expressions }, queue }
+        Self { shared: InstallationWorker { host, pool, blueprints, imports, expressions }, queue }
     }
 
     /// An Installation at rest. Where its root starts jobs by changes, what decided about its sub-installations is watched.
@@ -66,7 +66,7 @@ impl InstallationController {
         let changed = match &root {
             Some(_) => {
                 let job = installation.job_id().to_owned();
-                changed_answers(&Reconciliation::of(&self.shared, installation.clone(), job, false)).await
+                changed_answers(&InstallationReconciliation::of(&self.shared, installation.clone(), job, false)).await
             }
             None => {
                 self.shared.pool.release(&waiter(Kind::Installation, &key));
@@ -94,7 +94,7 @@ impl InstallationController {
             start::write(host, before, &draft).await?;
             return Ok(NextCall::Again);
         }
-        let mut run = Reconciliation::of(&self.shared, draft, job, true);
+        let mut run = InstallationReconciliation::of(&self.shared, draft, job, true);
         let (phase, transition) = run.begin_deletion().await;
         run.rest(before, phase, transition).await
     }
@@ -103,7 +103,7 @@ impl InstallationController {
     async fn go_on(&self, before: &Installation, job: String) -> Result<NextCall, Halt> {
         // Trigger: a job that begins.
         let (phase, fresh) = standing_phase(Phase::parse(before.phase()), before.is_deleting());
-        let mut run = Reconciliation::of(&self.shared, before.clone(), job, fresh);
+        let mut run = InstallationReconciliation::of(&self.shared, before.clone(), job, fresh);
         // Gather, decide, apply: phase by phase.
         let (phase, transition) = walk(&mut run, phase).await;
         // Status.
@@ -120,13 +120,13 @@ impl Controller for InstallationController {
     async fn reconcile(&self, installation: Arc<Installation>) -> Result<NextCall, Halt> {
         let host = self.shared.host.as_ref();
         match request::gather(&host.stores, &installation) {
-            Trigger::Before(before) => {
+            InstallationTrigger::Before(before) => {
                 carry_out(before, host, &installation).await?;
                 Ok(NextCall::Again)
             }
-            Trigger::Rest => self.rest(&installation).await,
-            Trigger::Start => self.start(&installation, None).await,
-            Trigger::GoOn { job, answers_request } => {
+            InstallationTrigger::Rest => self.rest(&installation).await,
+            InstallationTrigger::Start => self.start(&installation, None).await,
+            InstallationTrigger::GoOn { job, answers_request } => {
                 let installation = start::adopt(host, installation, answers_request).await?;
                 self.go_on(&installation, job).await
             }

@@ -25,7 +25,7 @@ use orangery_reconcile::{CONFLICT, NextCall, Store, Watched};
 use crate::{controller_context::ControllerContext, event};
 
 /// The fields that the statuses of all three kinds share, borrowed.
-pub(crate) struct Shared<'a> {
+pub(crate) struct SharedStatus<'a> {
     pub(crate) phase: &'a mut String,
     pub(crate) phase_transition_time: Option<&'a mut Option<Time>>,
     pub(crate) job_id: &'a mut String,
@@ -38,7 +38,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) transition_times: &'a mut Option<TransitionTimes>,
 }
 
-impl Shared<'_> {
+impl SharedStatus<'_> {
     /// Conditions and what is waited for, as they are in this state.
     fn show(&mut self, state: &ConditionInput, generation: i64, now: &Time) {
         let progress = condition::following(state, generation, self.conditions, now);
@@ -51,7 +51,7 @@ impl Shared<'_> {
 /// A status of the job protocol.
 pub(crate) trait JobStatus {
     /// Its shared fields.
-    fn shared(&mut self) -> Shared<'_>;
+    fn shared(&mut self) -> SharedStatus<'_>;
 
     /// Takes a job over: the trigger. `Ready` turns Unknown in the same write (`docs/rules.md`, Conditions).
     fn trigger(&mut self, job: &str, first: impl Phase, generation: i64, now: &Time) {
@@ -100,9 +100,9 @@ pub(crate) trait JobStatus {
 macro_rules! job_status {
     ($status:ty, |$this:ident| $phase_transition_time:expr) => {
         impl JobStatus for $status {
-            fn shared(&mut self) -> Shared<'_> {
+            fn shared(&mut self) -> SharedStatus<'_> {
                 let $this = self;
-                Shared {
+                SharedStatus {
                     phase: &mut $this.phase,
                     phase_transition_time: $phase_transition_time,
                     job_id: &mut $this.job_id,

@@ -50,7 +50,7 @@ pub(crate) fn before_deletion<K: Watched + Marks>(object: &K, without_uninstall:
     (after.meta() != object.meta()).then_some(after)
 }
 
-/// Whether an object is to go and the Installation that owns it is gone already: somebody took its finalizer away. Nobody
+/// Whether an object is being deleted and the Installation that owns it is gone already: somebody took its finalizer away. Nobody
 /// hands a job down to such an object, so it starts its own, as a root does.
 pub(crate) fn is_orphaned<K: Watched + Marks>(installations: &Store<Installation>, object: &K) -> bool {
     let Some(parent) = object.parent_installation().filter(|_| object.is_deleting()) else { return false };

@@ -1,4 +1,4 @@
-//! Whether the cluster of an item that is to go counts as removed: read here, decided in [`orangery_blueprint::removed`].
+//! Whether the cluster of an item that is being deleted counts as removed: read here, decided in [`orangery_blueprint::removed`].
 
 use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, installation::Installation, label, marks::Marks};
@@ -21,7 +21,7 @@ use crate::{
 ///
 /// # Errors
 /// Whether the Target exists could not be read.
-pub(crate) async fn look(host: &ControllerContext, item: &DeployItem) -> Step<Option<Result<String, Failure>>> {
+pub(crate) async fn check(host: &ControllerContext, item: &DeployItem) -> Step<Option<Result<String, Failure>>> {
     let Some(target) = &item.spec.target else { return Ok(None) };
     let search = Search { host, namespace: Key::of(item).namespace };
     if search.exists(&target.name).await? {

@@ -19,7 +19,7 @@ const CONTENT: &str = "seed";
 /// How many bytes it has.
 const LENGTH: usize = 32;
 
-/// What the randomness of all jobs is derived from. Who has it, and sees the id of a job, knows the passwords that its
+/// What the randomness of all jobs is derived from. With it and the id of a job one knows the passwords that its
 /// templates made.
 #[derive(Clone)]
 pub struct HostKey(hmac::Key);

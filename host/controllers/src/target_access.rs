@@ -26,7 +26,7 @@ use crate::{controller_context::ControllerContext, object_access::get};
 pub(crate) struct Targets<'a> {
     pub(crate) host: &'a ControllerContext,
     pub(crate) namespace: &'a str,
-    /// Who needs them, in messages: kind and name.
+    /// The object that needs them, in messages: kind and name.
     pub(crate) whose: &'a str,
 }
 

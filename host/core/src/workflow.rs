@@ -3,24 +3,24 @@
 //! The engine knows neither objects nor jobs nor time. It is given what became of each item so far and what its conditions
 //! answer, and says what to do next. It keeps nothing between two looks, so it may be asked as often as one likes (WF-52,
 //! WF-54). An Execution is such a workflow (WF-10); so is anything else that is built with [`Workflow::new`] and run by
-//! whoever calls [`Workflow::look`] (WF-11).
+//! whoever calls [`Workflow::evaluate`] (WF-11).
 //!
 //! ```
-//! use orangery_core::{dag::Direction, workflow::{Ending, Facts, Policy, State, Workflow}};
+//! use orangery_core::{dag::Direction, workflow::{Ending, Facts, Workflow, WorkflowItemState, WorkflowPolicy}};
 //!
 //! let workflow = Workflow::new([("database", vec![]), ("app", vec!["database"])])?;
 //! let facts = |name: &str| match name {
-//!     "database" => Facts::of(State::Reconciled),
-//!     _ => Facts::of(State::Idle),
+//!     "database" => Facts::of(WorkflowItemState::Reconciled),
+//!     _ => Facts::of(WorkflowItemState::Idle),
 //! };
-//! let look = workflow.look(Direction::Forward, Policy::default(), facts);
-//! assert_eq!(look.starts(), ["app"]);
-//! assert_eq!(look.ending(), None);
+//! let decision = workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), facts);
+//! assert_eq!(decision.starts(), ["app"]);
+//! assert_eq!(decision.ending(), None);
 //!
-//! let look = workflow.look(Direction::Forward, Policy::default(), |_| Facts::of(State::Reconciled));
-//! assert_eq!(look.ending(), Some(Ending::Done));
-//! assert!(look.all_ready());
-//! # Ok::<(), crate::dag::DagError>(())
+//! let decision = workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), |_| Facts::of(WorkflowItemState::Reconciled));
+//! assert_eq!(decision.ending(), Some(Ending::Done));
+//! assert!(decision.all_ready());
+//! # Ok::<(), orangery_core::dag::DagError>(())
 //! ```
 
 use std::{collections::BTreeMap, fmt, mem, num::NonZeroU32};
@@ -133,7 +133,7 @@ impl Facts {
 pub enum Aim {
     /// It is to be reconciled.
     Reconcile,
-    /// It is to go.
+    /// It has to be deleted.
     Delete,
     /// It takes no part, and is left as it is (WF-24).
     Leave,
@@ -144,7 +144,7 @@ pub enum Aim {
 /// The class of an item: A to E of the rules, and F. Every item is in exactly one (EXE-23, C-01).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// A: it is what it is to be (EXE-19); one that is to go is gone (EXE-46), one that takes no part is left alone.
+    /// A: it is what it is to be (EXE-19); one that is deleted is gone (EXE-46), one that takes no part is left alone.
     Succeeded,
     /// B: it failed (EXE-20, EXE-46).
     Failed,
@@ -246,7 +246,7 @@ impl Workflow {
     }
 
     /// What to do now. `facts` are asked for once for each item, in the order of declaration.
-    pub fn look(
+    pub fn evaluate(
         &self,
         direction: Direction,
         policy: WorkflowPolicy,

@@ -4,7 +4,7 @@
 //! dates and `12:30` stay text; `<<` merges; of equal keys the last counts. Keys become text, as JSON wants.
 
 mod build;
-mod places;
+mod positions;
 mod scalar;
 
 use std::fmt;
@@ -12,7 +12,7 @@ use std::fmt;
 use granit_parser::{Event, Marker, Parser};
 use serde_json::Value;
 
-pub use self::places::{Embedded, SourcePosition, SourcePositions};
+pub use self::positions::{Embedded, SourcePosition, SourcePositions};
 
 /// Why a text is no YAML, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +106,7 @@ pub struct LocatedDocument {
     /// The content.
     pub value: Value,
     /// Where its parts stand.
-    pub places: SourcePositions,
+    pub positions: SourcePositions,
 }
 
 impl LocatedDocument {
@@ -116,8 +116,8 @@ impl LocatedDocument {
         let items = self.value.get("items").and_then(Value::as_array).filter(|_| kind.ends_with("List"));
         let Some(items) = items else { return vec![self] };
         let item = |(index, value): (usize, &Value)| {
-            let places = self.places.below(&format!("items[{index}]"));
-            Self { value: value.clone(), places }.objects()
+            let positions = self.positions.below(&format!("items[{index}]"));
+            Self { value: value.clone(), positions }.objects()
         };
         items.iter().enumerate().flat_map(item).collect()
     }
@@ -131,9 +131,9 @@ pub fn decode(text: &str) -> Result<Value, YamlError> {
 
 /// As [`decode`], with the places of the parts.
 pub fn locate(text: &str) -> Result<LocatedDocument, YamlError> {
-    let mut tracker = places::Tracker::default();
+    let mut tracker = positions::Tracker::default();
     let document = Documents::new(text).next_document(Some(&mut tracker))?;
-    Ok(LocatedDocument { value: document.map_or(Value::Null, |document| document.value), places: tracker.finish() })
+    Ok(LocatedDocument { value: document.map_or(Value::Null, |document| document.value), positions: tracker.finish() })
 }
 
 /// All documents of a text that are not empty, with the places of their parts.
@@ -141,10 +141,10 @@ pub fn locate_all(text: &str) -> Result<Vec<LocatedDocument>, YamlError> {
     let mut documents = Documents::new(text);
     let mut all = Vec::new();
     loop {
-        let mut tracker = places::Tracker::default();
+        let mut tracker = positions::Tracker::default();
         let Some(document) = documents.next_document(Some(&mut tracker))? else { return Ok(all) };
         if !document.value.is_null() {
-            all.push(LocatedDocument { value: document.value, places: tracker.finish() });
+            all.push(LocatedDocument { value: document.value, positions: tracker.finish() });
         }
     }
 }
@@ -176,7 +176,10 @@ impl<'a> Documents<'a> {
         Self { parser: Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) }
     }
 
-    fn next_document(&mut self, mut tracker: Option<&mut places::Tracker>) -> Result<Option<YamlDocument>, YamlError> {
+    fn next_document(
+        &mut self,
+        mut tracker: Option<&mut positions::Tracker>,
+    ) -> Result<Option<YamlDocument>, YamlError> {
         let mut builder = build::Builder::default();
         let mut line = 0;
         while let Some(next) = self.parser.next_event() {

@@ -1,21 +1,19 @@
 //! Custom kinds: from the text of a CustomResourceDefinition to a resource that is served.
 
 mod names;
-pub(crate) mod schema;
-mod validate;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 pub(crate) use self::names::establish;
-use self::schema::OpenApiSchema;
 use crate::{
     builtin,
     object::{self, text},
     present::{Cell, Column, JsonPath},
     refusal::StatusCause,
     resource::{Generation, ResourceOrigin, Scale, ServedResource, ServedVersion, collection_of},
+    schema::OpenApiSchema,
 };
 
 /// The finalizer that keeps a CRD until its objects are gone.

@@ -30,6 +30,7 @@ mod policy;
 mod present;
 mod refusal;
 mod resource;
+mod schema;
 mod selector;
 mod server;
 mod store;

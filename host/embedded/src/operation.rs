@@ -111,7 +111,7 @@ impl WriteRequest {
 /// The shape of a kind, for merges.
 pub(crate) fn shape(served: &Served) -> Shape<'_> {
     if served.is_custom() {
-        Shape::Custom(served.version().schema.as_deref().map(crate::crd::schema::OpenApiSchema::root))
+        Shape::Custom(served.version().schema.as_deref().map(crate::schema::OpenApiSchema::root))
     } else {
         Shape::BUILTIN
     }

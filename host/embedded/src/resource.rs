@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{crd::schema::OpenApiSchema, present::Column};
+use crate::{present::Column, schema::OpenApiSchema};
 
 /// One resource of one API group, in all its versions.
 #[derive(Debug)]

@@ -60,15 +60,15 @@ fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 }
 
 fn index_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    Ok(CowVal::owned(CelInt::from(places(&args, "indexOf")?.first().copied().unwrap_or(-1))))
+    Ok(CowVal::owned(CelInt::from(occurrences(&args, "indexOf")?.first().copied().unwrap_or(-1))))
 }
 
 fn last_index_of<'b, 'v>(args: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    Ok(CowVal::owned(CelInt::from(places(&args, "lastIndexOf")?.last().copied().unwrap_or(-1))))
+    Ok(CowVal::owned(CelInt::from(occurrences(&args, "lastIndexOf")?.last().copied().unwrap_or(-1))))
 }
 
 /// Where the second argument stands in the first, which is a list.
-fn places(args: &[CowVal<'_, '_>], function: &str) -> Result<Vec<i64>, ExecutionError> {
+fn occurrences(args: &[CowVal<'_, '_>], function: &str) -> Result<Vec<i64>, ExecutionError> {
     let [list, wanted] = args else { return Err(ExecutionError::invalid_argument_count(2, args.len())) };
     let list = list.as_ref().as_iterable();
     let list = list.ok_or_else(|| ExecutionError::function_error(function, "it is asked of lists"))?;

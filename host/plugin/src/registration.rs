@@ -229,14 +229,14 @@ impl Registration {
     /// [`RegistrationError::Syntax`] with the line, and the errors of what the form cannot say.
     pub fn parse(text: &str, origin: &str) -> Result<Self, RegistrationError> {
         let syntax = |line, why| RegistrationError::Syntax { origin: origin.to_owned(), line, why };
-        let LocatedDocument { value, places } =
+        let LocatedDocument { value, positions } =
             yaml::locate(text).map_err(|error| syntax(error.line, error.reason.to_string()))?;
         // Of a grant that is given twice nobody knows which one was meant.
-        if let Some((path, place)) = places.duplicates().first() {
+        if let Some((path, place)) = positions.duplicates().first() {
             return Err(syntax(place.line, format!("`{path}` is given twice; remove one")));
         }
         let registration: Self = serde_path_to_error::deserialize(value)
-            .map_err(|error| syntax(places.find(&error.path().to_string()).line, error.into_inner().to_string()))?;
+            .map_err(|error| syntax(positions.find(&error.path().to_string()).line, error.into_inner().to_string()))?;
         registration.check(origin)?;
         Ok(registration)
     }

@@ -81,42 +81,42 @@ mod tests {
         }
     }
 
-    fn term() -> (LeaseDeadline, Arc<Set>) {
+    fn deadline() -> (LeaseDeadline, Arc<Set>) {
         let clock = Arc::new(Set(Mutex::new(Timestamp::UNIX_EPOCH)));
         (LeaseDeadline::new(Arc::clone(&clock) as Arc<dyn Clock>), clock)
     }
 
     #[test]
     fn c_34_nothing_is_written_before_the_lease_is_held_and_after_it_is_lost() {
-        let (term, _) = term();
-        assert!(!term.lasts());
-        term.extend(term.now(), LONG);
-        assert!(term.clone().lasts());
-        term.clone().end();
-        assert!(!term.lasts());
+        let (deadline, _) = deadline();
+        assert!(!deadline.lasts());
+        deadline.extend(deadline.now(), LONG);
+        assert!(deadline.clone().lasts());
+        deadline.clone().end();
+        assert!(!deadline.lasts());
     }
 
     #[test]
     fn c_34_a_term_ends_by_itself() {
-        let (term, _) = term();
-        term.extend(term.now(), Duration::ZERO);
-        assert!(!term.lasts());
+        let (deadline, _) = deadline();
+        deadline.extend(deadline.now(), Duration::ZERO);
+        assert!(!deadline.lasts());
     }
 
     #[test]
     fn c_34_a_term_ends_while_the_machine_sleeps() {
-        let (term, clock) = term();
-        term.extend(term.now(), LONG);
+        let (deadline, clock) = deadline();
+        deadline.extend(deadline.now(), LONG);
         *clock.0.lock().unwrap() += LONG;
-        assert!(!term.lasts());
+        assert!(!deadline.lasts());
     }
 
     #[test]
     fn c_34_a_clock_that_is_set_back_does_not_prolong_a_term() {
-        let (term, clock) = term();
+        let (deadline, clock) = deadline();
         *clock.0.lock().unwrap() += LONG;
-        term.extend(term.now(), Duration::ZERO);
+        deadline.extend(deadline.now(), Duration::ZERO);
         *clock.0.lock().unwrap() -= LONG;
-        assert!(!term.lasts());
+        assert!(!deadline.lasts());
     }
 }

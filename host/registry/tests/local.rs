@@ -14,8 +14,8 @@ mod broken;
 mod graph;
 #[path = "local/kit.rs"]
 mod kit;
-#[path = "local/places.rs"]
-mod places;
+#[path = "local/locations.rs"]
+mod locations;
 #[path = "local/signatures.rs"]
 mod signatures;
 #[path = "local/templates.rs"]

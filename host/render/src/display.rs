@@ -40,7 +40,7 @@ impl RenderedPlace {
 
     /// The place of a field such as `deployItems[0].name`.
     pub(crate) fn of_field(field: &str, rendered: &str, template: &str) -> Option<Self> {
-        let SourcePosition { line, .. } = yaml::locate(rendered).ok()?.places.find(field);
+        let SourcePosition { line, .. } = yaml::locate(rendered).ok()?.positions.find(field);
         Some(Self::of(line, rendered, template))
     }
 }

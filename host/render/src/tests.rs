@@ -24,9 +24,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod bundled;
 mod component;
 mod loaded;
-mod own;
 mod state;
 
 /// Answers the template as text, or what it was made of where a blueprint brought it along, or, under `Spiff`, the JSON of the template as a document; keeps what it was asked.

@@ -136,7 +136,7 @@ fn claimed(before: Option<&Lease>, config: &LeaseConfig, now: Timestamp) -> Leas
 struct LeaseRequest {
     config: LeaseConfig,
     api: Api<Lease>,
-    term: LeaseDeadline,
+    deadline: LeaseDeadline,
 }
 
 /// Waits until the Lease is free, and takes it; `wait` is told who has it, each time that this changes.
@@ -145,8 +145,8 @@ struct LeaseRequest {
 /// [`LeaseError::Unusable`]
 pub async fn acquire(config: LeaseConfig, mut wait: impl FnMut(&str)) -> Result<HeldLease, LeaseError> {
     let api = Api::namespaced(config.client.clone(), &config.namespace);
-    let term = LeaseDeadline::new(Arc::clone(&config.clock));
-    let lease = Arc::new(LeaseRequest { config, api, term });
+    let deadline = LeaseDeadline::new(Arc::clone(&config.clock));
+    let lease = Arc::new(LeaseRequest { config, api, deadline });
     // A watch tries for ever where reading is not allowed; this says so.
     let mut seen = lease.api.get_opt(&lease.config.name).await.map_err(|error| lease.unusable(&error))?;
     let mut since = Instant::now();
@@ -189,7 +189,7 @@ impl LeaseRequest {
 
     /// `None` where another was faster.
     async fn take(&self, seen: Option<&Lease>) -> Result<Option<Lease>, LeaseError> {
-        let began = self.term.now();
+        let began = self.deadline.now();
         let mine = claimed(seen, &self.config, self.config.clock.now());
         let parameters = PostParams::default();
         let taken = match seen {
@@ -198,7 +198,7 @@ impl LeaseRequest {
         };
         match taken {
             Ok(lease) => {
-                self.term.extend(began, self.writing());
+                self.deadline.extend(began, self.writing());
                 Ok(Some(lease))
             }
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
@@ -220,10 +220,10 @@ impl LeaseRequest {
             ticks.tick().await;
             while let Err(why) = self.renew_once(&mut held).await {
                 if let Some(by) = self.other(&held) {
-                    self.term.end();
+                    self.deadline.end();
                     return LeaseError::Taken { name, by };
                 }
-                if !self.term.lasts() {
+                if !self.deadline.lasts() {
                     return LeaseError::Expired { name, limit: self.writing(), why };
                 }
                 sleep(duration / 15).await;
@@ -232,14 +232,14 @@ impl LeaseRequest {
     }
 
     async fn renew_once(&self, held: &mut Lease) -> Result<(), String> {
-        let began = self.term.now();
+        let began = self.deadline.now();
         let mine = claimed(Some(held), &self.config, self.config.clock.now());
         let parameters = PostParams::default();
         let patience = self.config.duration / 6;
         match timeout(patience, self.api.replace(&self.config.name, &parameters, &mine)).await {
             Ok(Ok(lease)) => {
                 *held = lease;
-                self.term.extend(began, self.writing());
+                self.deadline.extend(began, self.writing());
                 Ok(())
             }
             Ok(Err(error)) => {
@@ -262,8 +262,8 @@ impl LeaseRequest {
 
 impl HeldLease {
     /// Until when this process may write.
-    pub fn term(&self) -> &LeaseDeadline {
-        &self.lease.term
+    pub fn deadline(&self) -> &LeaseDeadline {
+        &self.lease.deadline
     }
 
     /// Waits until it is lost.
@@ -271,7 +271,7 @@ impl HeldLease {
         match (&mut self.renewal).await {
             Ok(why) => why,
             Err(error) => {
-                self.lease.term.end();
+                self.lease.deadline.end();
                 let (name, limit) = (self.lease.config.name.clone(), self.lease.writing());
                 LeaseError::Expired { name, limit, why: error.to_string() }
             }
@@ -281,7 +281,7 @@ impl HeldLease {
     /// Gives it back, so that the next operator can begin at once. Where that fails, the next one waits.
     pub async fn release(self) {
         self.renewal.abort();
-        self.lease.term.end();
+        self.lease.deadline.end();
         let config = &self.lease.config;
         let given_back = async {
             let mut lease = self.lease.api.get(&config.name).await?;

@@ -95,7 +95,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         lease = lease::acquire(lease, waits) => lease?,
         () = stop.asked() => return Ok(Exit::Ok),
     };
-    let fence = Fence(lease.term().clone());
+    let fence = Fence(lease.deadline().clone());
     let client = remote(cluster, &requests, Some(fence)).map_err(ConnectionError::Client)?;
     let config = OperatorConfig {
         namespaces: arguments.namespaces.into_iter().collect(),
@@ -103,7 +103,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         components,
         pick_up_timeout: arguments.pickup_timeout.after(),
         own_address,
-        term: Some(lease.term().clone()),
+        term: Some(lease.deadline().clone()),
         guards: arguments.guards,
         max_parallel: arguments.max_parallel,
         ..OperatorConfig::new(client, plugins)

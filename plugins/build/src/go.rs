@@ -17,7 +17,7 @@ use wasi_preview1_component_adapter_provider::{
 };
 use wit_component::ComponentEncoder;
 
-use self::{bindings::Bindings, kept::Kept, toolchain::Go};
+use self::{bindings::Bindings, kept::CachedBuild, toolchain::Go};
 use crate::{Error, cargo, snapshot, variable};
 
 /// The flags that decide what the module is: small, a reactor, the same wherever it is built, and allowed to ask the
@@ -70,7 +70,7 @@ pub fn go_component_in(request: &GoComponent<'_>, folder: &Path) -> Result<PathB
     fs::create_dir_all(folder).map_err(|source| unwritten(folder, source))?;
     let go = Go::find(request.main)?;
     let bindings = Bindings::generate(request.wit, request.world)?;
-    let kept = Kept { folder, name: request.name };
+    let kept = CachedBuild { folder, name: request.name };
     let sources = sources(request)?;
     let tags = request.tags.join(",");
     let of: Vec<&[u8]> = sources.iter().map(Vec::as_slice).chain(bindings.parts()).collect();

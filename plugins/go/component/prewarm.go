@@ -50,11 +50,13 @@ type nowhere struct{}
 
 var errNowhere = errors.New("there is no host while the component is built")
 
-func (nowhere) ReadFile(string) ([]byte, error)                       { return nil, errNowhere }
-func (nowhere) List(string) ([]string, error)                         { return nil, errNowhere }
-func (nowhere) ResourceKey(string) (string, error)                    { return "", errNowhere }
-func (nowhere) ResourceContent(string) ([]byte, error)                { return nil, errNowhere }
-func (nowhere) IssueCredential(string, json.RawMessage) (json.RawMessage, error) { return nil, errNowhere }
+func (nowhere) ReadFile(string) ([]byte, error)        { return nil, errNowhere }
+func (nowhere) List(string) ([]string, error)          { return nil, errNowhere }
+func (nowhere) ResourceKey(string) (string, error)     { return "", errNowhere }
+func (nowhere) ResourceContent(string) ([]byte, error) { return nil, errNowhere }
+func (nowhere) IssueCredential(string, json.RawMessage) (json.RawMessage, error) {
+	return nil, errNowhere
+}
 func (nowhere) Component(json.RawMessage, []host.Pair) (json.RawMessage, error) {
 	return nil, errNowhere
 }

@@ -21,8 +21,8 @@ func component() *cases.Answers {
 		`key "cd://resources/x"`:                                          "a2V5",
 		`content "resource: {name: x}"`:                                   "the content",
 		`content "gone"`:                                                  errors.New("the component has no resource gone"),
-		`issue-credential "serviceAccount" ` + arguments:                              issued,
-		`issue-credential "shootAdmin" ` + arguments:                                  issued,
+		`issue-credential "serviceAccount" ` + arguments:                  issued,
+		`issue-credential "shootAdmin" ` + arguments:                      issued,
 	}}
 }
 

@@ -23,8 +23,8 @@ func component() *cases.Answers {
 		`content "cd://resources/x"`:                                                "a: {b: 1}",
 		`content "cd://resources/text"`:                                             "plain",
 		`content "gone"`:                                                            errors.New("the component has no resource gone"),
-		`issue-credential "serviceAccount" ` + arguments:                                        issued,
-		`issue-credential "shootAdmin" ` + arguments:                                            issued,
+		`issue-credential "serviceAccount" ` + arguments:                            issued,
+		`issue-credential "shootAdmin" ` + arguments:                                issued,
 	}}
 }
 

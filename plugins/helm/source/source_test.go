@@ -15,24 +15,24 @@ import (
 	"orangery.dev/helm/wire"
 )
 
-// shelf is a host that has one chart, its provenance file under the same name, and nothing else.
-type shelf struct {
+// fixedHost is a host that has one chart, its provenance file under the same name, and nothing else.
+type fixedHost struct {
 	wire.Host
 	packed, signed []byte
 }
 
-func (shelf) Trace(string) {}
+func (fixedHost) Trace(string) {}
 
-func (s shelf) OCI(string) (wire.Artifact, error) { return held(s), nil }
+func (s fixedHost) OCI(string) (wire.Artifact, error) { return held(s), nil }
 
-func (s shelf) URL(url string) (wire.Artifact, error) {
+func (s fixedHost) URL(url string) (wire.Artifact, error) {
 	if strings.HasSuffix(url, ".prov") {
 		return held{packed: s.signed}, nil
 	}
 	return held(s), nil
 }
 
-type held shelf
+type held fixedHost
 
 func (h held) Digest() string        { return "" }
 func (h held) Size() uint64          { return uint64(len(h.packed)) }
@@ -110,7 +110,7 @@ func TestAChartIsHeldAgainstItsProvenanceWhereThatIsAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := shelf{packed: of, signed: []byte(file)}
+	host := fixedHost{packed: of, signed: []byte(file)}
 	registry := config.Chart{Ref: "registry.example/app:1.2.3", Keyring: public}
 	server := config.Chart{URL: "https://charts.example/app-1.2.3.tgz", Keyring: public}
 	for _, from := range []config.Chart{registry, server} {
@@ -120,14 +120,14 @@ func TestAChartIsHeldAgainstItsProvenanceWhereThatIsAskedFor(t *testing.T) {
 	}
 	other := packed(t, map[string]string{"app/Chart.yaml": described, "app/more": "x"})
 	begin := "the chart registry.example/app:1.2.3 is not what its provenance file says: "
-	if told := refusal(t, registry, shelf{packed: other, signed: []byte(file)}); !strings.HasPrefix(told, begin+"sha256 sum does not match") {
+	if told := refusal(t, registry, fixedHost{packed: other, signed: []byte(file)}); !strings.HasPrefix(told, begin+"sha256 sum does not match") {
 		t.Error(told)
 	}
 	foreign := config.Chart{Ref: registry.Ref, Keyring: stranger}
 	if told := refusal(t, foreign, host); !strings.HasPrefix(told, begin+"openpgp: signature made by unknown entity") {
 		t.Error(told)
 	}
-	if told := refusal(t, registry, shelf{packed: of}); told != "the chart registry.example/app:1.2.3 has no provenance file; push it with one (helm package --sign)" {
+	if told := refusal(t, registry, fixedHost{packed: of}); told != "the chart registry.example/app:1.2.3 has no provenance file; push it with one (helm package --sign)" {
 		t.Error(told)
 	}
 	if told := refusal(t, config.Chart{Ref: registry.Ref, Keyring: "x"}, host); !strings.HasPrefix(told, "chart.provenance.keyring cannot be read: ") {
@@ -146,12 +146,12 @@ func TestWhatIsNoChartIsToldAndNotRead(t *testing.T) {
 			"app/Chart.yaml": described + "dependencies: [{name: other, version: 1.0.0}]\n",
 		},
 	} {
-		told := refusal(t, config.Chart{Archive: packed(t, files)}, shelf{})
+		told := refusal(t, config.Chart{Archive: packed(t, files)}, fixedHost{})
 		if !strings.HasPrefix(told, "the chart in chart.archive.raw cannot be ") || !strings.Contains(told, expected) {
 			t.Errorf("expected %q, it is %q", expected, told)
 		}
 	}
-	if told := refusal(t, config.Chart{Archive: []byte("no archive")}, shelf{}); !strings.Contains(told, "it is no archive; pack it with helm package") {
+	if told := refusal(t, config.Chart{Archive: []byte("no archive")}, fixedHost{}); !strings.Contains(told, "it is no archive; pack it with helm package") {
 		t.Error(told)
 	}
 }

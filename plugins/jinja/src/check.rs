@@ -9,13 +9,14 @@ use orangery_sdk::{Files, Findings, InputReference, RenderFailure, RenderRequest
 use crate::{
     engine::{environment, from_root},
     place::failure,
-    tags::{Asked, Tag, tags},
+    tags::{NamedFilter, Tag, tags},
 };
 
 /// Looks at a template and at all that it includes, imports and extends by a fixed name.
 pub(crate) fn check(request: &RenderRequest, files: impl Files) -> Findings {
     let environment = environment(files);
-    let mut look = Look { environment: &environment, request, seen: BTreeSet::new(), found: Findings::default() };
+    let mut look =
+        TemplateCheck { environment: &environment, request, seen: BTreeSet::new(), found: Findings::default() };
     let name = request.file.as_deref().unwrap_or(&request.name);
     match environment.template_from_named_str(name, &request.template) {
         Ok(template) => {
@@ -31,7 +32,7 @@ pub(crate) fn check(request: &RenderRequest, files: impl Files) -> Findings {
 const FILTERS: &str = "; there are those of Jinja, and toyaml, fromjson, b64encode, b64decode, quote, squote, nindent";
 
 /// The words of a rendering that comes upon it, and how to mend it.
-fn unknown(asked: &Asked<'_>, file: Option<&str>) -> RenderFailure {
+fn unknown(asked: &NamedFilter<'_>, file: Option<&str>) -> RenderFailure {
     let (sort, known) = match asked.is_test {
         true => ("test", "; there are those of Jinja"),
         false => ("filter", FILTERS),
@@ -46,7 +47,7 @@ fn unknown(asked: &Asked<'_>, file: Option<&str>) -> RenderFailure {
     }
 }
 
-struct Look<'a> {
+struct TemplateCheck<'a> {
     environment: &'a Environment<'a>,
     request: &'a RenderRequest,
     /// Files that were looked at.
@@ -54,7 +55,7 @@ struct Look<'a> {
     found: Findings,
 }
 
-impl Look<'_> {
+impl TemplateCheck<'_> {
     /// A template that compiles. A file that is included sees variables of whoever includes it, so only the fields of
     /// inputs count there.
     fn source(&mut self, text: &str, file: Option<&str>, variables: BTreeSet<String>) {
@@ -92,7 +93,7 @@ impl Look<'_> {
 
     /// Whether there is a filter or test of that name. The engine keeps no list for others: it is asked to apply it to
     /// nothing, which any other error answers.
-    fn is_known(&self, asked: &Asked<'_>) -> bool {
+    fn is_known(&self, asked: &NamedFilter<'_>) -> bool {
         let mut state = self.environment.empty_state();
         let (error, unknown) = match asked.is_test {
             false => (state.apply_filter(asked.name, &[]).err(), ErrorKind::UnknownFilter),

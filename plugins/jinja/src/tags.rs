@@ -13,7 +13,7 @@ pub(crate) struct Tag<'a> {
 
 /// A filter or a test that a tag names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct NamedFilter<'a> {
     /// Its name.
     pub(crate) name: &'a str,
     /// Whether it is a test.
@@ -123,7 +123,7 @@ impl Tag<'_> {
     }
 
     /// The filters and tests that it names, in their order.
-    pub(crate) fn asked(&self) -> Vec<Asked<'_>> {
+    pub(crate) fn asked(&self) -> Vec<NamedFilter<'_>> {
         let parts: Vec<(usize, &str)> = self.parts().collect();
         let mut asked = Vec::new();
         for (index, (_, part)) in parts.iter().enumerate() {
@@ -141,7 +141,7 @@ impl Tag<'_> {
             };
             let Some((at, name)) = named else { continue };
             let (line, column) = self.at(at);
-            asked.push(Asked { name, is_test, line, column });
+            asked.push(NamedFilter { name, is_test, line, column });
         }
         asked
     }
@@ -229,8 +229,9 @@ mod tests {
     }
 
     fn asked(source: &str) -> Vec<String> {
-        let message =
-            |of: Asked<'_>| format!("{}:{} {} {}", of.line, of.column, if of.is_test { "is" } else { "|" }, of.name);
+        let message = |of: NamedFilter<'_>| {
+            format!("{}:{} {} {}", of.line, of.column, if of.is_test { "is" } else { "|" }, of.name)
+        };
         tags(source).iter().flat_map(|tag| tag.asked().into_iter().map(message).collect::<Vec<_>>()).collect()
     }
 

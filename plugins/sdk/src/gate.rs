@@ -7,16 +7,16 @@ use crate::bindings::gate::exports::orangery::gate::gate::{Answer, GateQuestion,
 
 /// A condition: one function from a question to an answer.
 ///
-/// Exported with [`export_condition!`](crate::export_condition). Same question, same answer: what changes comes with the
+/// Exported with [`export_gate!`](crate::export_gate). Same question, same answer: what changes comes with the
 /// question, which is asked again when a live object that the condition names has changed.
 ///
 /// ```
-/// use orangery_sdk::{Answer, GateEngine, Question};
+/// use orangery_sdk::{Answer, GateEngine, GateQuestion};
 ///
 /// struct Enough;
 ///
 /// impl GateEngine for Enough {
-///     fn evaluate(question: Question) -> Answer {
+///     fn evaluate(question: GateQuestion) -> Answer {
 ///         let Ok(inputs) = question.inputs::<serde_json::Value>() else { return Answer::unknown("NoInputs", "") };
 ///         match inputs["objects"]["counter"]["data"]["count"].as_str().and_then(|count| count.parse::<u32>().ok()) {
 ///             Some(count) if count > 3 => Answer::met("Enough", format!("there are {count}")),
@@ -26,7 +26,7 @@ use crate::bindings::gate::exports::orangery::gate::gate::{Answer, GateQuestion,
 ///     }
 /// }
 ///
-/// orangery_sdk::export_condition!(Enough);
+/// orangery_sdk::export_gate!(Enough);
 /// ```
 pub trait GateEngine {
     /// Whether the condition holds.

@@ -74,7 +74,7 @@ macro_rules! export_deployer {
     };
 }
 
-/// Makes a component of a [`GateEngine`]: `export_condition!(Mine);` once per crate, whose type is `cdylib`.
+/// Makes a component of a [`GateEngine`]: `export_gate!(Mine);` once per crate, whose type is `cdylib`.
 ///
 /// On the build machine it expands to nothing, so that the crate links and tests like any other.
 #[macro_export]

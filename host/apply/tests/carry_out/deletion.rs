@@ -33,7 +33,7 @@ async fn an_object_that_a_failed_job_planned_is_not_forgotten() {
     let mut world = World::new().await;
     world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1")])]}))).await;
     let lost = json!({"object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad", "namespace": "absent"}}, "how": "replace"});
-    let partial = world.look("k", &proposal(json!({"stages": [stage(&[write("new", "1"), lost])]}))).await;
+    let partial = world.reconcile("k", &proposal(json!({"stages": [stage(&[write("new", "1"), lost])]}))).await;
     let Err(Halt::Retry(failure)) = partial else { panic!("{partial:?}") };
     assert!(failure.message.contains("namespaces \"absent\" not found"), "{failure}");
     assert_eq!(world.inventory(), ["bad", "a", "new"]);
@@ -48,7 +48,7 @@ async fn pruning_waits_for_a_group_before_it_begins_the_next() {
     world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1"), write("b", "1"), write("c", "1")])]}))).await;
     world.send("PATCH", &path("b"), &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
     let empty = proposal(json!({"pruningOrder": [group(&["b"], false), group(&["a"], false)]}));
-    let Err(Halt::Wait(wait)) = world.look("k", &empty).await else { panic!() };
+    let Err(Halt::Wait(wait)) = world.reconcile("k", &empty).await else { panic!() };
     assert_eq!(wait.to_string(), "waiting for ConfigMap default/b to be gone");
     assert_eq!(names(&world).await, ["a", "b", "c"], "the second group has not begun");
     world.send("PATCH", &path("b"), &json!({"metadata": {"finalizers": null}})).await;

@@ -44,8 +44,11 @@ async fn a_gate_is_woken_by_a_change_and_survives_a_restart() {
     let plan = gated(ready_when_data_is("2"));
     // The first look only starts the watch, and says the same as those that have it.
     for _ in 0..2 {
-        let look = world.look("j", &plan).await;
-        assert_eq!(waits(&look), "waiting for ConfigMap default/a (.data.k == \"2\" does not hold) to become ready");
+        let reconcile = world.reconcile("j", &plan).await;
+        assert_eq!(
+            waits(&reconcile),
+            "waiting for ConfigMap default/a (.data.k == \"2\" does not hold) to become ready"
+        );
         world.wait().await;
         world.send("PATCH", A, &json!({"metadata": {"labels": {"other": "change"}}})).await;
     }
@@ -68,10 +71,10 @@ async fn the_usual_rule_waits_for_a_deployment_and_not_for_a_config_map() {
     let usual = json!({"ready": [{"name": "default", "scope": "stage", "rule": "usual"}]});
     let plan = proposal(json!({"stages": [{"name": "s", "gate": usual,
         "writes": [write("a", "1"), {"object": deployment, "how": "replace"}]}]}));
-    let mut look = world.look("j", &plan).await;
-    while !waits(&look).contains("is not yet observed") && !waits(&look).contains("of 1") {
+    let mut reconcile = world.reconcile("j", &plan).await;
+    while !waits(&reconcile).contains("is not yet observed") && !waits(&reconcile).contains("of 1") {
         world.wait().await;
-        look = world.look("j", &plan).await;
+        reconcile = world.reconcile("j", &plan).await;
     }
     let status =
         json!({"status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}});
@@ -87,10 +90,10 @@ async fn a_failed_job_fails_its_stage() {
     let completed = json!({"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "x"});
     let plan = proposal(json!({"stages": [{"name": "hook", "gate": {"completed": [completed]},
         "writes": [{"object": job, "how": "replace", "owned": "ephemeral"}]}]}));
-    let mut look = world.look("j", &plan).await;
-    while waits(&look) != "waiting for Job default/x to finish" {
+    let mut reconcile = world.reconcile("j", &plan).await;
+    while waits(&reconcile) != "waiting for Job default/x to finish" {
         world.wait().await;
-        look = world.look("j", &plan).await;
+        reconcile = world.reconcile("j", &plan).await;
     }
     let failed =
         json!({"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}});
@@ -98,9 +101,9 @@ async fn a_failed_job_fails_its_stage() {
     // What was just written is known to exist before the watch tells of it, so more than one event may come.
     let failure = loop {
         world.wait().await;
-        match world.look("j", &plan).await {
+        match world.reconcile("j", &plan).await {
             Err(Halt::Stall(failure)) => break failure,
-            look => assert_eq!(waits(&look), "waiting for Job default/x to finish"),
+            reconcile => assert_eq!(waits(&reconcile), "waiting for Job default/x to finish"),
         }
     };
     assert_eq!(failure.message, "Job default/x has failed: BackoffLimitExceeded");
@@ -112,10 +115,10 @@ async fn a_selection_is_ready_when_something_matches_and_all_of_it_is_ready() {
     let gate = json!({"ready": [{"name": "mine", "rule": {"requirements": [{"path": ".data.k", "operator": "exists"}]},
         "scope": {"matching": {"apiVersion": "v1", "kind": "ConfigMap", "labels": "app=x"}}}]});
     let plan = gated(gate);
-    let mut look = world.look("j", &plan).await;
-    while waits(&look) != "waiting for ConfigMap with the labels app=x to exist" {
+    let mut reconcile = world.reconcile("j", &plan).await;
+    while waits(&reconcile) != "waiting for ConfigMap with the labels app=x to exist" {
         world.wait().await;
-        look = world.look("j", &plan).await;
+        reconcile = world.reconcile("j", &plan).await;
     }
     let mut other = config_map("other", "1");
     other["metadata"]["labels"] = json!({"app": "x"});
@@ -129,11 +132,11 @@ async fn a_stage_that_takes_too_long_fails() {
     let plan = proposal(
         json!({"stages": [{"name": "s", "writes": [write("a", "1")], "gate": ready_when_data_is("2"), "timeout": 5000}]}),
     );
-    let Err(Halt::Wait(wait)) = world.look("j", &plan).await else { panic!() };
+    let Err(Halt::Wait(wait)) = world.reconcile("j", &plan).await else { panic!() };
     assert_eq!(wait.again_in(), Some(Duration::from_secs(5)));
     world.wait().await;
     world.pass(Duration::from_secs(5));
-    let Err(Halt::Stall(failure)) = world.look("j", &plan).await else { panic!() };
+    let Err(Halt::Stall(failure)) = world.reconcile("j", &plan).await else { panic!() };
     assert!(
         failure.message.starts_with("stage s did not hold within 5 s: waiting for ConfigMap default/a"),
         "{failure}"
@@ -149,7 +152,7 @@ async fn exports_wait_for_their_values_and_follow_references() {
         {"key": "x.read", "source": {"path": {"key": key("a"), "path": ".data.later"}}},
         {"key": "followed", "source": {"path": {"key": key("a"), "path": ".metadata", "then": then}}},
     ]}}}));
-    waits(&world.look("j", &plan).await);
+    waits(&world.reconcile("j", &plan).await);
     world.send("PATCH", A, &json!({"data": {"later": "now"}})).await;
     assert_eq!(world.run("j", &plan).await, Outcome::Finished);
     assert_eq!(world.status.exports, Some(json!({"x": {"fixed": [1], "read": "now"}, "followed": "1"})));
@@ -175,7 +178,7 @@ async fn removed_objects_are_gone_before_they_are_written_again_and_ephemeral_on
     world.send("POST", "/api/v1/namespaces/default/configmaps", &blocked).await;
     let plan = proposal(json!({"stages": [{"name": "hook", "gate": "accepted", "removals": [{"key": key("hook")}],
         "writes": [{"object": config_map("hook", "new"), "how": "replace", "owned": "ephemeral"}]}, stage(&[write("a", "1")])]}));
-    assert_eq!(waits(&world.look("j", &plan).await), "waiting for ConfigMap default/hook to be gone");
+    assert_eq!(waits(&world.reconcile("j", &plan).await), "waiting for ConfigMap default/hook to be gone");
     world.send("PATCH", "/api/v1/namespaces/default/configmaps/hook", &json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(world.run("j", &plan).await, Outcome::Finished);
     assert_eq!(world.config_maps().await.keys().collect::<Vec<_>>(), ["a"]);
@@ -203,7 +206,7 @@ async fn an_object_on_its_way_out_is_created_anew_when_it_is_gone() {
     world.send("PATCH", A, &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
     world.send("DELETE", A, &json!({})).await;
     let plan = proposal(json!({"stages": [stage(&[write("a", "2")])]}));
-    assert_eq!(waits(&world.look("k", &plan).await), "waiting for ConfigMap default/a to be gone");
+    assert_eq!(waits(&world.reconcile("k", &plan).await), "waiting for ConfigMap default/a to be gone");
     world.send("PATCH", A, &json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(world.run("k", &plan).await, Outcome::Finished);
     assert_eq!(world.config_maps().await["a"], json!({"k": "2"}));
@@ -223,14 +226,14 @@ async fn exports_that_can_never_be_had_fail_the_job() {
     let exports =
         |rule: Value| proposal(json!({"stages": [stage(&[write("a", "1")])], "next": {"finish": {"exports": [rule]}}}));
     let at = |path: &str| json!({"key": "e", "source": {"path": {"key": key("a"), "path": path}}});
-    let (reason, _) = stalls(world.look("j", &exports(at(".data["))).await);
+    let (reason, _) = stalls(world.reconcile("j", &exports(at(".data["))).await);
     assert_eq!(reason, "InvalidPath");
     let root = json!({"key": "", "source": {"value": "no object"}});
     let message = "an export without a key must be an object, because it becomes all exports of the item";
-    assert_eq!(stalls(world.look("k", &exports(root)).await), ("InvalidExport".to_owned(), message.to_owned()));
+    assert_eq!(stalls(world.reconcile("k", &exports(root)).await), ("InvalidExport".to_owned(), message.to_owned()));
     let then = json!({"apiVersion": "v1", "kind": "ConfigMap", "path": ".data.k"});
     let follows = json!({"key": "e", "source": {"path": {"key": key("a"), "path": ".data.k", "then": then}}});
-    let Err(Halt::Retry(failure)) = world.look("l", &exports(follows)).await else { panic!() };
+    let Err(Halt::Retry(failure)) = world.reconcile("l", &exports(follows)).await else { panic!() };
     assert_eq!(failure.message, "the export e follows .data.k of ConfigMap default/a, which is no object with a name");
     assert_eq!(world.status.exports, None);
 }
@@ -240,7 +243,7 @@ async fn exports_wait_for_objects_that_nobody_has_made_yet() {
     let mut world = World::new().await;
     let rule = json!({"key": "e", "source": {"path": {"key": key("late"), "path": ".data.k"}}});
     let plan = proposal(json!({"next": {"finish": {"exports": [rule]}}}));
-    assert_eq!(waits(&world.look("j", &plan).await), "waiting for ConfigMap default/late to exist");
+    assert_eq!(waits(&world.reconcile("j", &plan).await), "waiting for ConfigMap default/late to exist");
     world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map("late", "1")).await;
     assert_eq!(world.run("j", &plan).await, Outcome::Finished);
     assert_eq!(world.status.exports, Some(json!({"e": "1"})));
@@ -252,11 +255,11 @@ async fn a_check_has_a_time_of_its_own_and_says_its_name() {
     let mut gate = ready_when_data_is("2");
     gate["ready"][0]["timeout"] = json!(2000);
     let plan = gated(gate);
-    let Err(Halt::Wait(wait)) = world.look("j", &plan).await else { panic!() };
+    let Err(Halt::Wait(wait)) = world.reconcile("j", &plan).await else { panic!() };
     assert_eq!(wait.again_in(), Some(Duration::from_secs(2)));
     world.wait().await;
     world.pass(Duration::from_secs(2));
-    let (reason, message) = stalls(world.look("j", &plan).await);
+    let (reason, message) = stalls(world.reconcile("j", &plan).await);
     assert_eq!(reason, "ProgressingTimeout");
     assert!(message.starts_with("check mine did not hold within 2 s: waiting for ConfigMap default/a"), "{message}");
 }
@@ -268,7 +271,7 @@ async fn a_gate_with_a_check_that_cannot_be_used_fails_the_stage() {
         json!({"ready": [{"name": "mine", "scope": {"keys": [key("a")]}, "rule": {"expression": "true"}}]});
     let message = "CEL expressions are not evaluated by this version";
     assert_eq!(
-        stalls(world.look("j", &gated(expression)).await),
+        stalls(world.reconcile("j", &gated(expression)).await),
         ("InvalidReadinessCheck".to_owned(), message.to_owned())
     );
 }
@@ -290,14 +293,14 @@ async fn a_job_of_another_is_waited_for_until_it_exists_and_has_finished() {
     let mut world = World::new().await;
     let completed = json!({"apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "theirs"});
     let plan = gated(json!({"completed": [completed]}));
-    let mut look = world.look("j", &plan).await;
-    assert_eq!(waits(&look), "waiting for Job default/theirs to exist");
+    let mut reconcile = world.reconcile("j", &plan).await;
+    assert_eq!(waits(&reconcile), "waiting for Job default/theirs to exist");
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "theirs", "namespace": "default"},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}});
     world.send("POST", "/apis/batch/v1/namespaces/default/jobs", &job).await;
-    while waits(&look) != "waiting for Job default/theirs to finish" {
+    while waits(&reconcile) != "waiting for Job default/theirs to finish" {
         world.wait().await;
-        look = world.look("j", &plan).await;
+        reconcile = world.reconcile("j", &plan).await;
     }
     let done = json!({"status": {"conditions": [{"type": "Complete", "status": "True"}]}});
     world.send("PATCH", "/apis/batch/v1/namespaces/default/jobs/theirs/status", &done).await;
@@ -312,7 +315,7 @@ async fn c_08_a_failure_that_may_pass_is_one_for_good_when_the_time_of_the_stage
     let plan = proposal(
         json!({"recover": [1], "stages": [{"name": "s", "writes": [lost], "gate": "accepted", "timeout": 5000}]}),
     );
-    assert!(matches!(world.look("j", &plan).await, Err(Halt::Retry(_))));
+    assert!(matches!(world.reconcile("j", &plan).await, Err(Halt::Retry(_))));
     world.pass(Duration::from_secs(5));
     // The state of a failed call is the caller's to write: the record before the write is what is left of it.
     assert_eq!(world.run("j", &plan).await, Outcome::Call);

@@ -35,7 +35,7 @@ async fn resumed(world: &mut World, step: ExecutionStep) -> (Step<Outcome>, Vec<
     }
     world.status.state = state;
     world.traffic.take();
-    let result = world.look("j", &plan).await;
+    let result = world.reconcile("j", &plan).await;
     (result, world.traffic.take())
 }
 
@@ -94,7 +94,7 @@ async fn inv_6_the_answer_of_a_next_call_is_begun_and_what_was_planned_before_is
         world.status.state.inventory.plan(planned.clone(), &serde_json::from_value(write("planned", "1")).unwrap());
         world.status.state.progress = Some(Progress { planned: [planned].into(), ..progress(step.clone()) });
         let answer = proposal(json!({"stages": [stage(&[write("a", "2")])]}));
-        assert_eq!(world.look("j", &answer).await, Ok(Outcome::Finished), "{step:?}");
+        assert_eq!(world.reconcile("j", &answer).await, Ok(Outcome::Finished), "{step:?}");
         assert_eq!(world.config_maps().await.into_keys().collect::<Vec<_>>(), ["a", "planned"], "{step:?}");
     }
 }
@@ -104,7 +104,7 @@ async fn inv_6_the_answer_of_a_next_call_is_stored_before_it_is_carried_out() {
     let mut world = World::new().await;
     world.status.state.progress = Some(progress(ExecutionStep::Calling { after: None }));
     let answer = proposal(json!({"stages": [stage(&[write("a", "1")])]}));
-    world.look("j", &answer).await.unwrap();
+    world.reconcile("j", &answer).await.unwrap();
     assert_eq!(world.traffic.take(), ["persist", "record", "POST default/configmaps", "record"]);
 }
 
@@ -114,7 +114,7 @@ async fn c_24_a_job_that_is_superseded_on_its_way_writes_no_more_and_leaves_its_
     let plan = proposal(json!({"stages": [stage(&[write("a", "1")]), stage(&[write("b", "1")])]}));
     // It is asked before the record, before a is prepared and before a is written.
     world.allow(3);
-    let result = world.look("j", &plan).await;
+    let result = world.reconcile("j", &plan).await;
     assert!(matches!(&result, Err(Halt::Retry(failure)) if failure.reason == "Superseded"), "{result:?}");
     assert_eq!(world.config_maps().await.into_keys().collect::<Vec<_>>(), ["a"]);
     assert_eq!(world.inventory(), ["a", "b"], "what may have been written is recorded");

@@ -258,7 +258,7 @@ impl World {
     }
 
     /// One look. What is to be done again is the kept proposal, if there is progress, else `proposal`.
-    pub(crate) async fn look(&mut self, job: &str, proposal: &Proposal) -> Step<Outcome> {
+    pub(crate) async fn reconcile(&mut self, job: &str, proposal: &Proposal) -> Step<Outcome> {
         let mut state = self.status.state.clone();
         state.progress = state.progress.filter(|progress| progress.job == job);
         let carried_on = state
@@ -298,7 +298,7 @@ impl World {
     /// Looks until the proposal is through, waiting where it waits.
     pub(crate) async fn run(&mut self, job: &str, proposal: &Proposal) -> Outcome {
         loop {
-            match self.look(job, proposal).await {
+            match self.reconcile(job, proposal).await {
                 Ok(outcome) => return outcome,
                 Err(_) if self.status.succeeded.as_deref() == Some(job) => return Outcome::Finished,
                 Err(Halt::Wait(_)) => self.wait().await,

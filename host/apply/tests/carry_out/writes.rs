@@ -137,7 +137,7 @@ async fn c_24_a_superseded_job_writes_nothing() {
     let mut world = World::new().await;
     world.is_current.store(false, Ordering::SeqCst);
     let plan = proposal(json!({"stages": [stage(&[write("a", "1")])]}));
-    assert!(matches!(world.look("j", &plan).await, Err(Halt::Retry(failure)) if failure.reason == "Superseded"));
+    assert!(matches!(world.reconcile("j", &plan).await, Err(Halt::Retry(failure)) if failure.reason == "Superseded"));
     assert_eq!(world.traffic.take(), [""; 0]);
     assert!(world.config_maps().await.is_empty());
 }
@@ -148,7 +148,7 @@ async fn objects_that_can_be_written_nowhere_fail_before_anything_is_recorded() 
     let mut homeless = config_map("a", "1");
     homeless["metadata"].as_object_mut().unwrap().remove("namespace");
     let plan = proposal(json!({"stages": [stage(&[write("b", "1"), json!({"object": homeless, "how": "replace"})])]}));
-    let Err(Halt::Stall(failure)) = world.look("j", &plan).await else { panic!() };
+    let Err(Halt::Stall(failure)) = world.reconcile("j", &plan).await else { panic!() };
     assert_eq!(failure.message, "ConfigMap a needs metadata.namespace, because its kind is namespaced");
     assert_eq!((world.config_maps().await.len(), world.inventory().len()), (0, 0));
 }
@@ -158,7 +158,7 @@ async fn an_unknown_kind_is_tried_again_because_its_definition_may_come() {
     let mut world = World::new().await;
     let object = json!({"apiVersion": "nope.example/v1", "kind": "Nope", "metadata": {"name": "x"}});
     let plan = proposal(json!({"stages": [stage(&[json!({"object": object, "how": "replace"})])]}));
-    let Err(Halt::Retry(failure)) = world.look("j", &plan).await else { panic!() };
+    let Err(Halt::Retry(failure)) = world.reconcile("j", &plan).await else { panic!() };
     assert_eq!(failure.reason, "KindNotServed");
 }
 
@@ -167,7 +167,7 @@ async fn a_failed_stage_calls_the_component_that_wants_to_recover() {
     let mut world = World::new().await;
     let invalid = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}, "data": "no map"});
     let stages = json!({"stages": [stage(&[json!({"object": invalid, "how": "replace"})])]});
-    let Err(Halt::Stall(_)) = world.look("j", &proposal(stages.clone())).await else { panic!() };
+    let Err(Halt::Stall(_)) = world.reconcile("j", &proposal(stages.clone())).await else { panic!() };
     let mut recovering = stages;
     recovering["recover"] = json!([7]);
     assert_eq!(world.run("k", &proposal(recovering)).await, Outcome::Call);

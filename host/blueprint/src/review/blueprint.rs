@@ -55,7 +55,7 @@ impl Review {
     }
 
     fn duplicates(&mut self, source: &mut BlueprintFiles<'_>, file: &str) {
-        for (field, place) in source.places(file).duplicates() {
+        for (field, place) in source.positions(file).duplicates() {
             let spot = source.text(file).spot(*place);
             self.say(
                 Severity::Warning,
@@ -102,11 +102,11 @@ impl Review {
             exports: &template.exports,
             export_mappings: &template.export_data_mappings,
         };
-        bound.mappings(self, (&source.text(file), &source.places(file)), below);
+        bound.mappings(self, (&source.text(file), &source.positions(file)), below);
         let TemplateBlueprint::Inline(tree) = &template.blueprint else { return };
         let origin = BlueprintOrigin::Inline {
             document: source.text(file),
-            places: source.places(file),
+            positions: source.positions(file),
             field: below("blueprint.filesystem"),
         };
         let Some(of) = self.inline_blueprint(tree, &origin) else { return };
@@ -121,8 +121,8 @@ impl Review {
                 Some(self.blueprint(&files, origin))
             }
             Err(error) => {
-                let BlueprintOrigin::Inline { document, places, field } = origin else { return None };
-                self.say(Severity::Error, document.spot(places.find(field)), error.to_string());
+                let BlueprintOrigin::Inline { document, positions, field } = origin else { return None };
+                self.say(Severity::Error, document.spot(positions.find(field)), error.to_string());
                 None
             }
         }

@@ -48,15 +48,15 @@ pub fn is_installation(document: &Value) -> bool {
 /// Looks at an Installation and at the blueprint in it. A blueprint of a component version is left to who has that.
 pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
     let mut review = Review::default();
-    let places = Arc::new(located.places.clone());
-    let spot = |field: &str| text.spot(places.find(field));
+    let positions = Arc::new(located.positions.clone());
+    let spot = |field: &str| text.spot(positions.find(field));
     let (form, unknown) = lenient::decode_noting::<InstallationFields>(&located.value);
     for field in unknown.iter().filter(|field| field.starts_with("spec.imports.") || field.starts_with("spec.exports."))
     {
         let message = format!("nobody knows the field {field}, so it is ignored; correct its name or remove it");
         review.say(Severity::Warning, spot(field), message);
     }
-    for (field, place) in places.duplicates() {
+    for (field, place) in positions.duplicates() {
         let message = format!("{field} stands twice in its object, and only the last one counts; remove the other");
         review.say(Severity::Warning, text.spot(*place), message);
     }
@@ -74,7 +74,7 @@ pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
         export_mappings: &spec.export_data_mappings,
     };
     bound.rules(&mut review, |field| spot(&format!("spec.{field}")));
-    bound.mappings(&mut review, (text, &places), |field| format!("spec.{field}"));
+    bound.mappings(&mut review, (text, &positions), |field| format!("spec.{field}"));
     let Some(tree) = &spec.blueprint.inline.filesystem else {
         let (severity, message) = match spec.blueprint.reference {
             Some(_) => (
@@ -90,7 +90,7 @@ pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
         return review;
     };
     let field = "spec.blueprint.inline.filesystem".to_owned();
-    let origin = BlueprintOrigin::Inline { document: text.clone(), places: Arc::clone(&places), field };
+    let origin = BlueprintOrigin::Inline { document: text.clone(), positions: Arc::clone(&positions), field };
     if let Some(blueprint) = review.inline_blueprint(tree, &origin) {
         bound.review(&mut review, &blueprint, |field| spot(&format!("spec.{field}")));
     }

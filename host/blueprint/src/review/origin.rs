@@ -52,7 +52,7 @@ pub enum BlueprintOrigin {
         /// The document.
         document: Text,
         /// Its places.
-        places: Arc<SourcePositions>,
+        positions: Arc<SourcePositions>,
         /// The field of the map.
         field: String,
     },
@@ -63,8 +63,8 @@ impl BlueprintOrigin {
     pub fn text(&self, file: &str) -> Text {
         match self {
             BlueprintOrigin::Files(prefix) => Text::file(format!("{prefix}{file}")),
-            BlueprintOrigin::Inline { document, places, field } => {
-                document.within(places.text(&format!("{field}.{}", file.replace('/', "."))))
+            BlueprintOrigin::Inline { document, positions, field } => {
+                document.within(positions.text(&format!("{field}.{}", file.replace('/', "."))))
             }
         }
     }
@@ -91,18 +91,18 @@ impl<'a> BlueprintFiles<'a> {
     }
 
     /// The places of a file; none of one that is no YAML.
-    pub(super) fn places(&mut self, file: &str) -> Arc<SourcePositions> {
+    pub(super) fn positions(&mut self, file: &str) -> Arc<SourcePositions> {
         let known = self.known.entry(file.to_owned());
         let read = || {
             let text = self.files.read(file).ok().and_then(|bytes| String::from_utf8(bytes).ok())?;
-            yaml::locate(&text).ok().map(|located| located.places)
+            yaml::locate(&text).ok().map(|located| located.positions)
         };
         Arc::clone(known.or_insert_with(|| Arc::new(read().unwrap_or_default())))
     }
 
     /// Where a field of a file stands.
     pub(super) fn spot(&mut self, file: &str, field: &str) -> FilePosition {
-        let place = self.places(file).find(field);
+        let place = self.positions(file).find(field);
         self.text(file).spot(place)
     }
 }

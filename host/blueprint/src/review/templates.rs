@@ -61,7 +61,7 @@ pub(super) fn of(
     ];
     let mut imports = BTreeSet::new();
     names(&blueprint.imports, &mut imports);
-    let places = source.places(FILE);
+    let positions = source.positions(FILE);
     let mut all = Vec::new();
     for (list, executions) in lists {
         let name = list.list();
@@ -72,8 +72,8 @@ pub(super) fn of(
                 list,
                 execution: execution.clone(),
                 files: Arc::clone(files),
-                execution_at: (source.text(FILE), places.find(field)),
-                template: source.text(FILE).within(places.text(&format!("{field}.template"))),
+                execution_at: (source.text(FILE), positions.find(field)),
+                template: source.text(FILE).within(positions.text(&format!("{field}.template"))),
                 texts: source.origin().clone(),
                 imports: (!may_be_bound).then(|| imports.clone()),
                 types: gate::import_types(&blueprint.imports, &Map::new()),
@@ -85,14 +85,14 @@ pub(super) fn of(
 
 /// The data mappings of an installation, in the order of their names. `field` is where such a list stands.
 pub(super) fn of_mappings<'a>(
-    (document, places): (&'a Text, &'a SourcePositions),
+    (document, positions): (&'a Text, &'a SourcePositions),
     lists: [(ExecutionKind, &'a BTreeMap<String, Value>); 2],
     field: impl Fn(&str) -> String,
 ) -> Vec<ToCheck> {
     let mut all = Vec::new();
     for (list, mappings) in lists {
         for (name, value) in mappings {
-            let place = places.find(&field(&format!("{}.{name}", list.list())));
+            let place = positions.find(&field(&format!("{}.{name}", list.list())));
             let execution = TemplateExecution {
                 name: name.clone(),
                 engine: MAPPING_ENGINE.to_owned(),
@@ -165,7 +165,7 @@ impl ToCheck {
             | ExecutionKind::ImportMapping
             | ExecutionKind::ExportMapping => return Vec::new(),
         };
-        let Some(LocatedDocument { value, places }) = self.document() else { return Vec::new() };
+        let Some(LocatedDocument { value, positions }) = self.document() else { return Vec::new() };
         let items = value.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let before = if list == "deployItems" { Before::of(items) } else { Before::default() };
         let mut findings = Vec::new();
@@ -178,7 +178,7 @@ impl ToCheck {
                 let imports = self.imports.is_some().then(|| self.types.clone());
                 let around = gate::ConditionScope { imports, predecessors: before.all(&name) };
                 if let Err(why) = check_condition(written, gate, &around) {
-                    let SourcePosition { line, column } = places.find(&format!("{list}[{number}].{}", gate.name()));
+                    let SourcePosition { line, column } = positions.find(&format!("{list}[{number}].{}", gate.name()));
                     let at = |number: usize| u32::try_from(number).ok();
                     let message = format!("{noun} {name:?}: {gate}: {why}");
                     findings.push(self.at(Severity::Error, None, (at(line), at(column)), message));

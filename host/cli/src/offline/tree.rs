@@ -434,11 +434,11 @@ fn not_wanted(items: &[(&str, Vec<&str>, &GateExpressions)], imports: &Map<Strin
     let Ok(workflow) = Workflow::new(edges) else { return Vec::new() };
     let by_name: BTreeMap<&str, &GateExpressions> =
         items.iter().map(|(name, _, conditions)| (*name, *conditions)).collect();
-    let look = workflow.look(Direction::Forward, WorkflowPolicy::default(), |name| {
+    let evaluation = workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), |name| {
         let says = |gate| by_name.get(name).and_then(|conditions| says(conditions, gate)).unwrap_or_default();
         let answers = Answers { activate: says(GateKind::Activate), when: says(GateKind::When), ..Answers::default() };
         Facts { answers, ..Facts::of(WorkflowItemState::Absent) }
     });
-    let left = look.items().iter().filter(|item| matches!(item.aim, Aim::Delete | Aim::Leave));
+    let left = evaluation.items().iter().filter(|item| matches!(item.aim, Aim::Delete | Aim::Leave));
     left.map(|item| item.name.to_owned()).collect()
 }

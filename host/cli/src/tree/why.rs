@@ -66,13 +66,13 @@ struct ChainStep<'a> {
 impl Tree {
     /// Why an object stands as it does; `None` where there is no such object.
     pub fn why(&self, kind: NodeKind, namespace: &str, name: &str) -> Option<CauseChain<'_>> {
-        let places = NodeIndex::of(self);
-        let (mut node, _) = places.nodes.get(&(kind, namespace, name)).copied()?;
+        let positions = NodeIndex::of(self);
+        let (mut node, _) = positions.nodes.get(&(kind, namespace, name)).copied()?;
         let mut seen = BTreeSet::new();
         let mut chain = Vec::new();
         loop {
             seen.insert(id(node));
-            let step = places.step(node);
+            let step = positions.step(node);
             chain.push(Link::of(node, &step));
             match step.next.filter(|next| !seen.contains(&id(next))) {
                 Some(next) => node = next,
@@ -148,11 +148,11 @@ fn kind(word: &str) -> Option<NodeKind> {
 
 impl<'a> NodeIndex<'a> {
     fn of(tree: &'a Tree) -> Self {
-        let mut places = Self { nodes: BTreeMap::new() };
+        let mut positions = Self { nodes: BTreeMap::new() };
         for root in &tree.roots {
-            places.add(root, None);
+            positions.add(root, None);
         }
-        places
+        positions
     }
 
     fn add(&mut self, node: &'a TreeNode, parent: Option<NodeId<'a>>) {

@@ -16,10 +16,10 @@ use crate::Error;
 #[derive(Default)]
 pub(crate) struct Kinds {
     /// Protects what is known. Held for one lookup or one change, never across an await.
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<BTreeMap<String, KnownKinds>>,
 }
 
-type Known = Arc<BTreeMap<String, Arc<ApiResource>>>;
+type KnownKinds = Arc<BTreeMap<String, Arc<ApiResource>>>;
 
 impl Kinds {
     pub(super) async fn find(
@@ -42,7 +42,7 @@ impl Kinds {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|api_version, _| !api_version.contains('/'));
     }
 
-    fn known(&self, api_version: &str) -> Option<Known> {
+    fn known(&self, api_version: &str) -> Option<KnownKinds> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(api_version).cloned()
     }
 }

@@ -15,7 +15,7 @@ use orangery_proposal::deployer::ApiResource;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Value, json};
 
-use super::{Scope, Shared, Waiter, known::Known};
+use super::{Scope, Shared, Waiter, known::KnownObjects};
 
 /// Follows a scope until it is aborted. Errors are backed off (0.8 s to 30 s) by the watcher.
 pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
@@ -41,7 +41,7 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
     }
 }
 
-fn take_in(known: &mut Known, event: Event<Watched>, resource: &ApiResource) -> Vec<Waiter> {
+fn take_in(known: &mut KnownObjects, event: Event<Watched>, resource: &ApiResource) -> Vec<Waiter> {
     match event {
         Event::Init => known.begin_list(),
         Event::InitApply(watched) => known.listed(watched.typed(resource)),

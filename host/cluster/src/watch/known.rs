@@ -23,7 +23,7 @@ pub enum Observed {
 }
 
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownObjects {
     /// The namespace that is watched; `None` for all.
     namespace: Option<String>,
     synced: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Known {
     listing: Option<Listing>,
     /// The version at which a place was last emptied: older words about it are ignored.
     emptied: BTreeMap<Place, u64>,
-    /// Who waits for a place, or for anything, and how many times.
+    /// The objects that wait for a place, or for anything, and how many times.
     waiters: BTreeMap<Option<Place>, BTreeMap<Waiter, usize>>,
 }
 
@@ -44,7 +44,7 @@ struct Listing {
     news: BTreeSet<Place>,
 }
 
-impl Known {
+impl KnownObjects {
     pub(crate) fn of(namespace: Option<String>) -> Self {
         Self { namespace, ..Self::default() }
     }
@@ -150,7 +150,7 @@ impl Known {
         woken
     }
 
-    /// The watch does not come about, or broke off. Who waits for the first list is watched.
+    /// The watch does not come about, or broke off. What waits for the first list is woken.
     pub(crate) fn failed(&mut self, trouble: String) -> Vec<Waiter> {
         if self.synced || self.trouble.as_ref() == Some(&trouble) {
             return Vec::new();

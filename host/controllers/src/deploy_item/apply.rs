@@ -17,7 +17,7 @@ use orangery_proposal::{
 };
 
 use super::dependencies;
-use super::{gather::Reconciliation, status::proposal_cache};
+use super::{gather::ItemReconciliation, status::proposal_cache};
 
 mod uninstall;
 
@@ -34,7 +34,7 @@ pub(super) struct Applied {
 ///
 /// # Errors
 /// What the item uses could not be guarded: nothing has been done, and the status is left as it is.
-pub(super) async fn apply(reconciliation: &mut Reconciliation, action: ItemAction) -> Step<Applied> {
+pub(super) async fn apply(reconciliation: &mut ItemReconciliation, action: ItemAction) -> Step<Applied> {
     if !matches!(action, ItemAction::Queue(_)) && !reconciliation.status.has_begun() {
         reconciliation.status.pick_up();
         if action != ItemAction::Skip && reconciliation.phase != Phase::Deleting {
@@ -51,7 +51,7 @@ pub(super) async fn apply(reconciliation: &mut Reconciliation, action: ItemActio
     Ok(Applied { result, now: reconciliation.gathered.host.clock.now(), left: None })
 }
 
-impl Reconciliation {
+impl ItemReconciliation {
     /// The work, and what becomes of it where the time of the item is up meanwhile.
     async fn in_time(&mut self, purpose: Purpose) -> Applied {
         let result = match purpose {

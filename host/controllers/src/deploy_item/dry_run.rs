@@ -15,7 +15,7 @@ use orangery_reconcile::Key;
 
 use super::{
     gather::{
-        Gathered,
+        GatheredItem,
         request::{ItemJob, context},
     },
     timeout::limit,
@@ -50,7 +50,7 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
     let limit = limit(&item).map_err(Halt::Stall)?;
     let job = ItemJob { id: host.rng.job_id(), begun: host.clock.now(), limit };
     let pool = Arc::new(ClusterPool::new(|_| {}));
-    let gathered = Gathered::new(host, &pool, Arc::new(item), deployer, job);
+    let gathered = GatheredItem::new(host, &pool, Arc::new(item), deployer, job);
     let mut run = ItemDryRun {
         plugin: gathered.deployer.identity().to_string(),
         effects: Vec::new(),

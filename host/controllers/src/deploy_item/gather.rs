@@ -38,7 +38,7 @@ pub(super) mod request;
 mod resources;
 
 /// What a job of an item works with, whether it writes or is a dry run.
-pub(super) struct Gathered {
+pub(super) struct GatheredItem {
     pub(super) host: Arc<ControllerContext>,
     pub(super) key: Key,
     pub(super) item: Arc<DeployItem>,
@@ -48,7 +48,7 @@ pub(super) struct Gathered {
     targets: Arc<TargetConnections>,
 }
 
-impl Gathered {
+impl GatheredItem {
     pub(super) fn new(
         host: &Arc<ControllerContext>,
         pool: &Arc<ClusterPool>,
@@ -113,8 +113,8 @@ impl Gathered {
 }
 
 /// One call of the controller for an item in its job.
-pub(super) struct Reconciliation {
-    pub(super) gathered: Gathered,
+pub(super) struct ItemReconciliation {
+    pub(super) gathered: GatheredItem,
     pub(super) cache: Arc<ProposalCache>,
     pub(super) status: StatusWriter,
     /// `Progressing` or `Deleting`.
@@ -127,7 +127,7 @@ pub(super) struct Reconciliation {
     pub(super) state: Option<ItemState>,
 }
 
-impl Reconciliation {
+impl ItemReconciliation {
     pub(super) fn gather(
         host: &Arc<ControllerContext>,
         pool: &Arc<ClusterPool>,
@@ -144,14 +144,14 @@ impl Reconciliation {
         };
         let status = StatusWriter::new(host, &item, (&id, phase, is_new), deployer.identity(), now);
         let begun = status.begun();
-        let gathered = Gathered::new(host, pool, item, deployer, ItemJob { id, begun, limit });
+        let gathered = GatheredItem::new(host, pool, item, deployer, ItemJob { id, begun, limit });
         let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
         Self { gathered, cache, status, phase, deadline, invalid_timeout, state: None }
     }
 
     /// What is decided from. An item that is to begin and changes something asks for a slot of the host.
     pub(super) fn facts(&self, limiter: &ConcurrencyLimiter) -> ItemFacts {
-        let Gathered { host, key, item, .. } = &self.gathered;
+        let GatheredItem { host, key, item, .. } = &self.gathered;
         let has_begun = self.status.has_begun();
         let is_unchanged = !has_begun && is_unchanged(item);
         ItemFacts {

@@ -24,7 +24,7 @@ pub(super) mod concurrency;
 mod pick_up;
 
 /// What an item is called for.
-pub(super) enum Trigger {
+pub(super) enum ItemTrigger {
     /// Nothing: no job is under way.
     None,
     /// All is done already.
@@ -44,12 +44,12 @@ pub(super) struct TriggeredJob {
 }
 
 /// What an item is called for at this time.
-pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, now: &Time) -> Step<Trigger> {
+pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, now: &Time) -> Step<ItemTrigger> {
     let Some(deployer) = host.plugins.deployer(&item.spec.type_) else {
-        return Ok(Trigger::Done(pick_up::await_deployer(host, item, now).await?));
+        return Ok(ItemTrigger::Done(pick_up::await_deployer(host, item, now).await?));
     };
     if item.operation() == Some(Operation::TestReconcile) && item.job_finished() {
-        return Ok(Trigger::Done(start_test(host, item, now).await?));
+        return Ok(ItemTrigger::Done(start_test(host, item, now).await?));
     }
     let ids = JobIds::new(item.job_id(), item.job_id_finished());
     let situation = Situation {
@@ -60,9 +60,9 @@ pub(super) async fn trigger(host: &ControllerContext, item: &Arc<DeployItem>, no
         in_deletion: Phase::parse(item.phase()).is_some_and(Phase::is_deletion),
     };
     Ok(match work(situation) {
-        Work::None | Work::Start => Trigger::None,
+        Work::None | Work::Start => ItemTrigger::None,
         Work::Continue { job } => {
-            Trigger::Job(TriggeredJob { id: job, item: add_finalizer(host, item).await?, deployer })
+            ItemTrigger::Job(TriggeredJob { id: job, item: add_finalizer(host, item).await?, deployer })
         }
     })
 }

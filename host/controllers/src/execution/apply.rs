@@ -22,7 +22,7 @@ use orangery_reconcile::{Key, WriteError};
 use super::{
     dependencies::DEPLOY_ITEMS,
     gather::{is_kept, item_name},
-    reconciliation::Reconciliation,
+    reconciliation::ExecutionReconciliation,
 };
 use crate::{
     job::{self, JobStatus},
@@ -34,7 +34,7 @@ use crate::{
 /// How many items of one Execution are written at the same time.
 const WRITES_AT_ONCE: usize = 16;
 
-impl Reconciliation<'_> {
+impl ExecutionReconciliation<'_> {
     /// Brings the objects of items to their templates: `present` has those that there are already. Where each is.
     pub(super) async fn ensure(
         &self,
@@ -217,7 +217,7 @@ impl Reconciliation<'_> {
         if !removed::may_skip(item) || self.host.plugins.deployer(&item.spec.type_).is_some() {
             return Ok(false);
         }
-        match removed::look(self.host, item).await? {
+        match removed::check(self.host, item).await? {
             Some(Ok(note)) => {
                 removed::tell(self.host, item, &note);
                 Ok(true)

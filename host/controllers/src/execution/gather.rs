@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::{
     dependencies::{TARGETS, deploy_items},
-    reconciliation::Reconciliation,
+    reconciliation::ExecutionReconciliation,
 };
 use crate::{
     gates::{Item, Items},
@@ -33,7 +33,7 @@ const CONFIG: &str = "config";
 /// How many exports of one Execution are read at the same time.
 const READS_AT_ONCE: usize = 16;
 
-impl Reconciliation<'_> {
+impl ExecutionReconciliation<'_> {
     /// The DeployItem objects of this Execution, sorted by name.
     pub(super) fn deploy_items(&self) -> Vec<Arc<DeployItem>> {
         deploy_items(&self.host.stores, &self.key)

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use super::{
     apply::named,
     gather::{by_item, item_name, state, states_of_objects},
-    reconciliation::Reconciliation,
+    reconciliation::ExecutionReconciliation,
 };
 use crate::{
     controller_context::ControllerContext,
@@ -39,7 +39,7 @@ use crate::{
     workflow::{RunsWorkflow, Starts, WorkflowState, check_conditions, deleting, progressing},
 };
 
-impl job::Run for Reconciliation<'_> {
+impl job::Run for ExecutionReconciliation<'_> {
     type Phase = Phase;
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {
@@ -56,7 +56,7 @@ impl job::Run for Reconciliation<'_> {
     }
 }
 
-impl Reconciliation<'_> {
+impl ExecutionReconciliation<'_> {
     /// `Init`: every definition has its object, the others are orphans and are deleted (EXE-11 … EXE-15). Items that
     /// conditions decide about are left as they are: `Progressing` makes what is wanted, and deletes what is not.
     async fn init(&mut self) -> Step<Verdict> {
@@ -135,7 +135,7 @@ impl Reconciliation<'_> {
     }
 }
 
-impl RunsWorkflow for Reconciliation<'_> {
+impl RunsWorkflow for ExecutionReconciliation<'_> {
     type Template = DeployItemTemplate;
     type Object = DeployItem;
     const ITEM_KIND: ItemKind = ItemKind::DeployItem;

@@ -28,7 +28,7 @@ pub(super) struct Clusters {
 }
 
 /// One reconciliation of an Execution.
-pub(super) struct Reconciliation<'a> {
+pub(super) struct ExecutionReconciliation<'a> {
     pub(super) host: &'a ControllerContext,
     pub(super) key: Key,
     /// The generation of the spec that was read.
@@ -39,7 +39,7 @@ pub(super) struct Reconciliation<'a> {
     pub(super) workflow: WorkflowState<DeployItemTemplate>,
 }
 
-impl<'a> Reconciliation<'a> {
+impl<'a> ExecutionReconciliation<'a> {
     /// Of an Execution in a job.
     pub(super) fn of(
         host: &'a Arc<ControllerContext>,

@@ -4,10 +4,10 @@ use orangery_api::execution::{Execution, write_records};
 use orangery_core::{phase::execution::Execution as Phase, step::Halt, walk::Transition};
 use orangery_reconcile::NextCall;
 
-use super::reconciliation::Reconciliation;
+use super::reconciliation::ExecutionReconciliation;
 use crate::job::{self, JobStatus};
 
-impl Reconciliation<'_> {
+impl ExecutionReconciliation<'_> {
     /// Writes where the walk through the phases rests.
     pub(super) async fn rest(
         mut self,

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// What an Execution is asked to do.
-pub(super) enum Trigger {
+pub(super) enum ExecutionTrigger {
     /// To end the job at once.
     Interrupt,
     /// What the job protocol asks for.
@@ -39,11 +39,11 @@ pub(super) enum Trigger {
 }
 
 /// What is asked for now.
-pub(super) fn gather(stores: &Stores, execution: &Execution) -> Trigger {
+pub(super) fn gather(stores: &Stores, execution: &Execution) -> ExecutionTrigger {
     if execution.operation() == Some(Operation::Interrupt) {
-        return Trigger::Interrupt;
+        return ExecutionTrigger::Interrupt;
     }
-    Trigger::Work(work(Situation {
+    ExecutionTrigger::Work(work(Situation {
         ids: &JobIds::new(execution.job_id(), execution.job_id_finished()),
         root: is_orphaned(&stores.installations, execution),
         requested: false,

@@ -150,7 +150,7 @@ impl<T: Sync> Evaluator<'_, T> {
             name: name.clone(),
         };
         let text = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-        Ok(match self.clusters.look(&on, &key).await.map_err(unanswered)? {
+        Ok(match self.clusters.observe(&on, &key).await.map_err(unanswered)? {
             Observed::Present(object) => Ok(without_secrets(&object)),
             Observed::Absent => Ok(Value::Null),
             Observed::Unknown => Err(GateResult::unknown(NOT_KNOWN_YET, format!("{kind} {text} is not known yet"))),

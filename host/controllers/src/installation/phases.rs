@@ -13,10 +13,10 @@ use orangery_core::{
     walk::beside_children,
 };
 
-use super::reconciliation::Reconciliation;
+use super::reconciliation::InstallationReconciliation;
 use crate::job;
 
-impl job::Run for Reconciliation<'_> {
+impl job::Run for InstallationReconciliation<'_> {
     type Phase = Phase;
 
     async fn phase(&mut self, phase: Phase) -> Step<Verdict> {

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// What all Installations are worked on with.
-pub(super) struct Shared {
+pub(super) struct InstallationWorker {
     pub(super) host: Arc<ControllerContext>,
     pub(super) pool: Arc<ClusterPool>,
     pub(super) blueprints: Blueprints,
@@ -31,9 +31,9 @@ pub(super) struct Shared {
 }
 
 /// One reconciliation of an Installation.
-pub(super) struct Reconciliation<'a> {
+pub(super) struct InstallationReconciliation<'a> {
     pub(super) host: &'a Arc<ControllerContext>,
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a InstallationWorker,
     pub(super) key: Key,
     /// The generation of the spec that was read.
     pub(super) generation: i64,
@@ -43,9 +43,9 @@ pub(super) struct Reconciliation<'a> {
     pub(super) workflow: WorkflowState<()>,
 }
 
-impl<'a> Reconciliation<'a> {
+impl<'a> InstallationReconciliation<'a> {
     /// Of an Installation in a job; `fresh` where the job begins.
-    pub(super) fn of(shared: &'a Shared, mut draft: Installation, job: String, fresh: bool) -> Self {
+    pub(super) fn of(shared: &'a InstallationWorker, mut draft: Installation, job: String, fresh: bool) -> Self {
         if fresh {
             draft.status.get_or_insert_default().begin(&shared.host.now());
         }

@@ -9,10 +9,10 @@ use orangery_core::{
 };
 use orangery_reconcile::NextCall;
 
-use super::{gather::siblings, reconciliation::Reconciliation, trigger::request};
+use super::{gather::siblings, reconciliation::InstallationReconciliation, trigger::request};
 use crate::job::{self, JobStatus};
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// Writes where the walk through the phases rests: one write, in which an ended job also names the siblings to be triggered
     /// next, so that a crash between cannot lose them (C-14, C-25).
     pub(super) async fn rest(

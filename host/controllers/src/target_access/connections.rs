@@ -21,7 +21,7 @@ pub(crate) struct TargetConnections {
     host: Arc<ControllerContext>,
     pool: Arc<ClusterPool>,
     namespace: String,
-    /// Who needs them, in messages.
+    /// The object that needs them, in messages.
     whose: String,
     own: Option<String>,
 }

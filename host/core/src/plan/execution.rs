@@ -183,12 +183,12 @@ pub fn classify<'a>(
     policy: WorkflowPolicy,
 ) -> Vec<(&'a str, Class)> {
     let (by_name, workflow) = (unique(items), workflow(items));
-    let look = look(&workflow, &by_name, job, direction, policy);
-    let classes = look.items().iter().filter_map(|item| Some((by_name.get(item.name)?.name, item.class)));
+    let evaluation = evaluate(&workflow, &by_name, job, direction, policy);
+    let classes = evaluation.items().iter().filter_map(|item| Some((by_name.get(item.name)?.name, item.class)));
     classes.collect()
 }
 
-fn look<'w>(
+fn evaluate<'w>(
     workflow: &'w Workflow,
     items: &BTreeMap<&str, &ItemState<'_>>,
     job: &str,
@@ -203,7 +203,7 @@ fn look<'w>(
         None => Facts::of(WorkflowItemState::Absent),
         Some(item) => item.facts(job, direction, going.contains(name)),
     };
-    workflow.look(direction, policy, facts)
+    workflow.evaluate(direction, policy, facts)
 }
 
 /// The names of the items that conditions make go in a job that reconciles, as far as is known.
@@ -215,8 +215,8 @@ fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, 
         None => Facts::of(WorkflowItemState::Absent),
         Some(item) => item.facts(job, Direction::Forward, false),
     };
-    let look = workflow.look(Direction::Forward, WorkflowPolicy::default(), facts);
-    look.items().iter().filter(|item| item.aim == Aim::Delete).map(|item| item.name).collect()
+    let evaluation = workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), facts);
+    evaluation.items().iter().filter(|item| item.aim == Aim::Delete).map(|item| item.name).collect()
 }
 
 /// The names of the items that conditions make go in this job, as far as is known: objects of theirs that are being deleted
@@ -234,8 +234,8 @@ pub fn asks<'a>(
     policy: WorkflowPolicy,
 ) -> Vec<(&'a str, GateKind)> {
     let (by_name, workflow) = (unique(items), workflow(items));
-    let look = look(&workflow, &by_name, job, direction, policy);
-    let asks = look.items().iter().filter_map(|item| Some((by_name.get(item.name)?.name, item.awaits?)));
+    let evaluation = evaluate(&workflow, &by_name, job, direction, policy);
+    let asks = evaluation.items().iter().filter_map(|item| Some((by_name.get(item.name)?.name, item.awaits?)));
     asks.collect()
 }
 
@@ -251,16 +251,16 @@ pub fn deleting(items: &[ItemState<'_>], job: &str, policy: WorkflowPolicy) -> E
 
 fn decide(items: &[ItemState<'_>], job: &str, direction: Direction, policy: WorkflowPolicy) -> ExecutionPlan {
     let (by_name, workflow) = (unique(items), workflow(items));
-    let look = look(&workflow, &by_name, job, direction, policy);
-    let outcome = match (look.ending(), awaited(&look, &by_name)) {
+    let evaluation = evaluate(&workflow, &by_name, job, direction, policy);
+    let outcome = match (evaluation.ending(), awaited(&evaluation, &by_name)) {
         (None, Some(wait)) => Err(Halt::Wait(wait)),
         // A look that goes on waits for something (ORC-08).
         (None, None) | (Some(Ending::Done), _) => Ok(Verdict::Done),
-        (Some(Ending::Failed), _) => Ok(Verdict::Failed(failures(&look, &by_name, direction))),
-        (Some(Ending::Stuck), _) => Ok(Verdict::Failed(stuck(items, &look, direction))),
+        (Some(Ending::Failed), _) => Ok(Verdict::Failed(failures(&evaluation, &by_name, direction))),
+        (Some(Ending::Stuck), _) => Ok(Verdict::Failed(stuck(items, &evaluation, direction))),
     };
     let mut plan = ExecutionPlan { trigger: Vec::new(), delete: Vec::new(), outcome };
-    for item in look.starting() {
+    for item in evaluation.starting() {
         let goes = item.aim == Aim::Delete && direction == Direction::Forward;
         let list = if goes { &mut plan.delete } else { &mut plan.trigger };
         list.push(item.name.to_owned());
@@ -280,11 +280,11 @@ fn kind_of(items: &BTreeMap<&str, &ItemState<'_>>) -> ItemKind {
 }
 
 /// What is under way and what starts now; `None` where nothing is waited for.
-fn awaited(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>) -> Option<Wait> {
-    let starts: BTreeSet<&str> = look.starts().into_iter().collect();
+fn awaited(evaluation: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>) -> Option<Wait> {
+    let starts: BTreeSet<&str> = evaluation.starts().into_iter().collect();
     let is_awaited =
         |item: &&WorkflowItem<'_>| item.class == Class::Running || item.awaits.is_some() || starts.contains(item.name);
-    let waits = look.items().iter().filter(is_awaited).map(|item| {
+    let waits = evaluation.items().iter().filter(is_awaited).map(|item| {
         if let Some(gate) = item.awaits {
             return Waiting::nowhere("Condition", format!("{}/{gate}", item.name), Until::Met);
         }
@@ -297,12 +297,16 @@ fn awaited(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>) 
 }
 
 /// Names every failed item with its own cause, and what they hold up; the codes of all of them (WF-44).
-fn failures(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>, direction: Direction) -> Failure {
+fn failures(
+    evaluation: &WorkflowDecision<'_>,
+    items: &BTreeMap<&str, &ItemState<'_>>,
+    direction: Direction,
+) -> Failure {
     let kind = kind_of(items);
     let noun = kind.noun();
     let mut codes = BTreeSet::new();
     let mut causes: Vec<String> = Vec::new();
-    for name in look.in_class(Class::Failed) {
+    for name in evaluation.in_class(Class::Failed) {
         let item = items.get(name);
         if let Some((_, failure)) = item.and_then(|item| item.given_up.as_ref()) {
             codes.extend(failure.codes.iter().cloned());
@@ -320,7 +324,7 @@ fn failures(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>,
             (Some(object), None) => format!("{noun} {name} failed; see {} {}", kind.object(), object.object_name),
         });
     }
-    let blocked: Vec<&str> = look.in_class(Class::Blocked).collect();
+    let blocked: Vec<&str> = evaluation.in_class(Class::Blocked).collect();
     if !blocked.is_empty() {
         let left = if direction == Direction::Forward { "started" } else { "deleted" };
         causes.push(format!("not {left} for that reason: {}", blocked.join(", ")));
@@ -334,13 +338,13 @@ fn failures(look: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<'_>>,
 }
 
 /// EXE-29, EXE-30: items that nothing can start any more.
-fn stuck(items: &[ItemState<'_>], look: &WorkflowDecision<'_>, direction: Direction) -> Failure {
+fn stuck(items: &[ItemState<'_>], evaluation: &WorkflowDecision<'_>, direction: Direction) -> Failure {
     let edges = items.iter().map(|item| (item.name, item.depends_on.clone()));
     let why = match Dag::new(edges) {
         Err(error) => error.to_string(),
         Ok(_) => "what they depend on does not exist".to_owned(),
     };
-    let pending: Vec<&str> = look.in_class(Class::Pending).collect();
+    let pending: Vec<&str> = evaluation.in_class(Class::Pending).collect();
     let kind = items.first().map(|item| item.kind).unwrap_or_default();
     Failure::new(
         operation(direction),

@@ -5,14 +5,14 @@
 pub struct Guard {
     /// Whether it has the guard's finalizer.
     pub held: bool,
-    /// Whether it is to go.
+    /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether this operator guards anything.
     pub enabled: bool,
 }
 
-/// Whether the guard is taken away: the object is to go, and nobody refers to it, or guards are off. As long as nobody wants
-/// it to go the guard stays, however often those who refer to it come and go: it costs one write.
+/// Whether the guard is taken away: the object is being deleted, and nobody refers to it, or guards are off. Until it is
+/// deleted the guard stays, however often those who refer to it come and go: it costs one write.
 pub fn lets_go(guard: Guard, is_in_use: impl FnOnce() -> bool) -> bool {
     guard.held && guard.deleting && (!guard.enabled || !is_in_use())
 }

@@ -54,7 +54,7 @@ pub struct Peer {
     pub failure: Option<Failure>,
     /// Whether a request to reconcile it is pending.
     pub requested: bool,
-    /// Whether it is to go.
+    /// Whether it is being deleted.
     pub deleting: bool,
 }
 
@@ -91,7 +91,7 @@ fn failed(operation: &str, reason: &str, peers: &[&Peer]) -> Failure {
 /// `Init`: may it begin, as far as its predecessors are concerned? (INS-21, `docs/wire.md` §5.7)
 ///
 /// A root waits until a predecessor has neither a running job nor a pending request, a child until its sibling has
-/// finished this very job. A predecessor that has not succeeded then fails the Installation; one that is to go fails it at
+/// finished this very job. A predecessor that has not succeeded then fails the Installation; one that is being deleted fails it at
 /// once, as it waits itself until nobody imports from it any more (INS-61).
 pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
     let leaving: Vec<&str> = peers.iter().filter(|peer| peer.deleting).map(|peer| peer.name.as_str()).collect();

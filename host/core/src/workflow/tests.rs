@@ -66,13 +66,13 @@ impl Play {
         let workflow = self.workflow();
         let mut steps = Vec::new();
         loop {
-            let look = workflow.look(direction, policy, |name| self.facts(name));
-            let aims = look.starts().into_iter().map(|name| {
-                (name.to_owned(), look.items().iter().find(|item| item.name == name).unwrap().aim == Aim::Delete)
+            let evaluation = workflow.evaluate(direction, policy, |name| self.facts(name));
+            let aims = evaluation.starts().into_iter().map(|name| {
+                (name.to_owned(), evaluation.items().iter().find(|item| item.name == name).unwrap().aim == Aim::Delete)
             });
             let started: Vec<(String, bool)> = aims.collect();
             if started.is_empty() {
-                let end = look.ending().map_or("waits".to_owned(), |ending| format!("{ending:?}").to_lowercase());
+                let end = evaluation.ending().map_or("waits".to_owned(), |ending| format!("{ending:?}").to_lowercase());
                 steps.push(end);
                 return steps.join(" | ");
             }

@@ -5,7 +5,7 @@ use super::*;
 
 mod bad;
 mod go;
-mod places;
+mod positions;
 mod words;
 
 /// JSON is YAML: what `serde_json` prints reads back the same, whole floats as whole numbers.
@@ -42,7 +42,7 @@ proptest! {
     #[test]
     fn no_text_makes_the_decoder_panic(text in "[ -~\n]{0,64}") {
         let read = decode(&text);
-        // What several documents say is read one by one, or told with a place inside the text.
+        // What several documents say is read one by one, or reported with a position inside the text.
         if let Err(error) = documents(&text) {
             prop_assert!(error.line >= 1 && error.line <= text.lines().count() + 1, "{error}");
             prop_assert!(error.column >= 1);

@@ -25,7 +25,7 @@ impl DeletedUids {
         }
     }
 
-    pub(super) fn hold(&self, uid: &str) -> bool {
+    pub(super) fn contains(&self, uid: &str) -> bool {
         self.uids.contains(uid)
     }
 }
@@ -42,9 +42,9 @@ mod tests {
         }
         assert_eq!(
             (
-                deleted_uids.hold("0"),
-                deleted_uids.hold("1"),
-                deleted_uids.hold("1024"),
+                deleted_uids.contains("0"),
+                deleted_uids.contains("1"),
+                deleted_uids.contains("1024"),
                 deleted_uids.uids.len(),
                 deleted_uids.order.len()
             ),

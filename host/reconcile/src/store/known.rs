@@ -94,7 +94,7 @@ impl<K: Watched> KnownVersions<K> {
 
     /// Whether a version would change what is known.
     pub(super) fn is_news(&self, key: &Key, meta: &ObjectMeta) -> bool {
-        if self.deleted_uids.hold(uid(meta)) {
+        if self.deleted_uids.contains(uid(meta)) {
             return false;
         }
         let Some(before) = self.objects.get(key) else { return !is_gone(meta) };

@@ -16,7 +16,7 @@ pub struct Fence(pub LeaseDeadline);
 #[derive(Clone, Debug)]
 pub struct Fenced<S> {
     service: S,
-    term: LeaseDeadline,
+    deadline: LeaseDeadline,
 }
 
 /// Why a request was not sent.
@@ -28,7 +28,7 @@ impl<S> Layer<S> for Fence {
     type Service = Fenced<S>;
 
     fn layer(&self, service: S) -> Fenced<S> {
-        Fenced { service, term: self.0.clone() }
+        Fenced { service, deadline: self.0.clone() }
     }
 }
 
@@ -46,7 +46,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        if reads || self.term.lasts() {
+        if reads || self.deadline.lasts() {
             Either::Left(self.service.call(request))
         } else {
             Either::Right(ready(Err(Over.into())))

@@ -60,11 +60,11 @@ async fn c_34_a_lease_that_is_given_back_goes_to_who_waits_at_once() {
     let asked = config(&client, "second", 3600 * SECOND);
     let second = tokio::spawn(acquire(asked, move |holder: &str| message.send(holder.to_owned()).unwrap()));
     assert_eq!(waits.recv().await.as_deref(), Some("first"));
-    let term = first.term().clone();
+    let deadline = first.deadline().clone();
     first.release().await;
-    assert!(!term.lasts());
+    assert!(!deadline.lasts());
     let second = timeout(PATIENCE, second).await.unwrap().unwrap().unwrap();
-    assert!(second.term().lasts());
+    assert!(second.deadline().lasts());
     assert_eq!(holder(&client).await, (Some("second".to_owned()), Some(1)));
 }
 
@@ -77,8 +77,8 @@ async fn c_34_a_lease_that_nobody_renews_is_taken_over() {
     let began = Instant::now();
     let second = acquire(config(&client, "second", 3600 * SECOND), |_| {}).await.unwrap();
     assert!(began.elapsed() >= SECOND, "not before its time");
-    assert!(!first.term().lasts(), "the first has stopped by itself");
-    assert!(second.term().lasts());
+    assert!(!first.deadline().lasts(), "the first has stopped by itself");
+    assert!(second.deadline().lasts());
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn c_34_who_lost_the_lease_is_told_who_has_it() {
         why.to_string(),
         "Lease orangery is held by thief now; this operator stops, what it has begun is done by the other"
     );
-    assert!(!first.term().lasts());
+    assert!(!first.deadline().lasts());
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn c_34_an_edited_lease_is_still_held() {
         events.any(is_renewed).await
     };
     assert!(timeout(PATIENCE, renewed).await.unwrap());
-    assert!(first.term().lasts());
+    assert!(first.deadline().lasts());
     assert!(first.lost().now_or_never().is_none());
 }
 
@@ -131,10 +131,10 @@ async fn c_34_a_host_that_may_not_use_leases_says_what_it_needs() {
 #[tokio::test]
 async fn c_24_after_the_term_reads_pass_and_nothing_is_written() {
     let (server, free) = server().await;
-    let term = LeaseDeadline::new(Arc::new(SystemClock));
+    let deadline = LeaseDeadline::new(Arc::new(SystemClock));
     let fenced = Client::new(
         tower::Layer::layer(
-            &Fence(term.clone()),
+            &Fence(deadline.clone()),
             tower::ServiceExt::map_err(
                 tower::service_fn({
                     let router = server.router();
@@ -155,9 +155,9 @@ async fn c_24_after_the_term_reads_pass_and_nothing_is_written() {
     assert!(refused.to_string().contains("does not hold the lease"), "{refused}");
     assert_eq!(maps.get_opt("a").await.unwrap(), None);
 
-    term.extend(term.now(), 3600 * SECOND);
+    deadline.extend(deadline.now(), 3600 * SECOND);
     maps.create(&PostParams::default(), &map).await.unwrap();
-    term.end();
+    deadline.end();
     assert!(maps.delete("a", &Default::default()).await.is_err());
     let maps: Api<ConfigMap> = Api::namespaced(free, "default");
     assert!(maps.get_opt("a").await.unwrap().is_some());

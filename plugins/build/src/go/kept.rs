@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 use crate::Error;
 
 /// The results of one component.
-pub(super) struct Kept<'a> {
+pub(super) struct CachedBuild<'a> {
     pub(super) folder: &'a Path,
     pub(super) name: &'a str,
 }
 
-impl Kept<'_> {
+impl CachedBuild<'_> {
     /// Where the result of a step lies.
     pub(super) fn place(&self, step: &str) -> PathBuf {
         self.folder.join(format!("{}.{step}.wasm", self.name))
@@ -68,7 +68,7 @@ mod tests {
     fn a_step_is_made_again_when_it_is_made_of_something_else() {
         let folder = std::env::temp_dir().join(format!("orangery-kept-{}", process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        let kept = Kept { folder: &folder, name: "a" };
+        let kept = CachedBuild { folder: &folder, name: "a" };
         let made = Cell::new(0);
         let step = |of: &[&[u8]]| {
             let result = kept.step("core", of, || {

@@ -54,7 +54,7 @@ pub enum Ask {
     /// The content of a resource by its reference; the answer is a string.
     ResourceContent(String),
     /// A credential; the answer is its document.
-    Mint {
+    IssueCredential {
         /// Its kind.
         kind: String,
         /// What this kind needs.
@@ -146,7 +146,7 @@ impl Components for RecordedHost {
 
 impl Kubeconfigs for RecordedHost {
     fn issue_credential(&self, kind: &str, arguments: &Value) -> Result<Value, String> {
-        self.answer(&Ask::Mint { kind: kind.to_owned(), arguments: arguments.clone() })
+        self.answer(&Ask::IssueCredential { kind: kind.to_owned(), arguments: arguments.clone() })
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
             {"ask": {"resources": {"from": {"meta": {}}, "select": {}}}, "answer": [{"name": "image"}]},
             {"ask": {"resourceKey": "cd://resources/image"}, "answer": "key"},
             {"ask": {"resourceContent": "cd://resources/text"}, "answer": "content"},
-            {"ask": {"issue_credential": {"kind": "serviceAccount", "arguments": {}}}, "error": "not granted"},
+            {"ask": {"issueCredential": {"kind": "serviceAccount", "arguments": {}}}, "error": "not granted"},
             {"ask": "now", "answer": "2026-11-21T02:10:49Z"},
             {"ask": {"bytes": {"key": "a", "length": 2}}, "answer": [1, 2]},
         ]);

@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use orangery_tests::{
     external_deployer::{ExternalDeployer, TYPE, item},
     objects::Objects,
-    proxy::{Asked, Fate, Fates},
+    proxy::{Fate, Fates, ProxyRequest},
     tree::{
         API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster,
         subinstallation,
@@ -224,7 +224,7 @@ async fn c_28_a_missing_exported_target_does_not_count_as_a_removed_cluster_whil
 struct Silent(AtomicBool);
 
 impl Fates for Silent {
-    fn request(&self, asked: &Asked) -> Fate {
+    fn request(&self, asked: &ProxyRequest) -> Fate {
         let is_asked = asked.method == Method::GET && asked.path.ends_with("/targets/cluster");
         if is_asked && self.0.load(Ordering::SeqCst) {
             Fate::Refuse(StatusCode::INTERNAL_SERVER_ERROR)

@@ -12,7 +12,7 @@ use http::StatusCode;
 use orangery_tests::{
     external_deployer::{ExternalDeployer, TYPE},
     history::{History, Version},
-    proxy::{Asked, Echo, Fate, Fates},
+    proxy::{Echo, Fate, Fates, ProxyRequest},
     tree::{
         any, asks, becomes_ready, blueprint, config, deploys, executions, imports_cluster, in_phase, installation,
         mocks, on_cluster, subinstallation,
@@ -29,11 +29,11 @@ const PATIENCE: Duration = Duration::from_secs(150);
 struct Deaf(AtomicBool);
 
 impl Fates for Deaf {
-    fn request(&self, _: &Asked) -> Fate {
+    fn request(&self, _: &ProxyRequest) -> Fate {
         Fate::Pass
     }
 
-    fn event(&self, _: &Asked) -> Echo {
+    fn event(&self, _: &ProxyRequest) -> Echo {
         if self.0.load(Ordering::SeqCst) { Echo::Drop } else { Echo::Pass }
     }
 }
@@ -169,7 +169,7 @@ async fn orc_10_c_11_with_timers_frozen_it_still_converges() {
 struct Mute;
 
 impl Fates for Mute {
-    fn request(&self, asked: &Asked) -> Fate {
+    fn request(&self, asked: &ProxyRequest) -> Fate {
         if asked.path.contains("/events") { Fate::Refuse(StatusCode::FORBIDDEN) } else { Fate::Pass }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 use orangery_tests::{
     chart::{deploy, end, hook, item, job, of_folder, packed, revision},
     cluster::{Cluster, own_target},
-    proxy::{Asked, Echo, Fate, Fates, Proxy},
+    proxy::{Echo, Fate, Fates, Proxy, ProxyRequest},
     tree::{any, in_phase},
     world::World,
 };
@@ -29,7 +29,7 @@ struct Road {
 }
 
 impl Fates for Road {
-    fn request(&self, asked: &Asked) -> Fate {
+    fn request(&self, asked: &ProxyRequest) -> Fate {
         let verb = if asked.watches { "WATCH" } else { asked.method.as_str() };
         *self.asked.lock().expect("a lock").entry(format!("{verb} {}", asked.path)).or_default() += 1;
         if !self.is_cut.load(Ordering::SeqCst) {
@@ -39,13 +39,13 @@ impl Fates for Road {
         Fate::Cut
     }
 
-    fn event(&self, _: &Asked) -> Echo {
+    fn event(&self, _: &ProxyRequest) -> Echo {
         if self.is_cut.load(Ordering::SeqCst) { Echo::Break } else { Echo::Pass }
     }
 }
 
 impl Road {
-    /// A Target `away` that leads along it to the server itself.
+    /// A Target `release_item` that leads along it to the server itself.
     async fn to(self: &Arc<Self>, cluster: &Cluster) -> Proxy {
         let proxy = Proxy::start(cluster.kubeconfig(), self.clone()).await;
         let mut target = own_target(&proxy.kubeconfig());
@@ -59,8 +59,8 @@ impl Road {
     }
 }
 
-/// The item on the Target `away`.
-fn away(packed: &str, more: &Value) -> Value {
+/// The item on the Target `release_item`.
+fn release_item(packed: &str, more: &Value) -> Value {
     let mut item = item(packed, more);
     item["spec"]["target"]["name"] = json!("away");
     item
@@ -76,7 +76,7 @@ async fn a_target_that_becomes_unreachable_during_a_job_fails_the_item_and_the_n
     let cluster = crate::cluster().await;
     let road = Arc::new(Road::default());
     let _proxy = road.to(&cluster).await;
-    deploy(&cluster, &away(&with_hook(), &json!({"timeout": "8s"}))).await;
+    deploy(&cluster, &release_item(&with_hook(), &json!({"timeout": "8s"}))).await;
     let first = cluster.expect(&job("migrate")).await;
     road.is_cut.store(true, Ordering::SeqCst);
     let failed = cluster.expect(&in_phase("DeployItem", "item", "Failed")).await;
@@ -91,7 +91,7 @@ async fn a_target_that_becomes_unreachable_during_a_job_fails_the_item_and_the_n
     cluster.expect(&revision(1, "pending-install")).await;
 
     road.is_cut.store(false, Ordering::SeqCst);
-    deploy(&cluster, &away(&with_hook(), &json!({"timeout": "60s"}))).await;
+    deploy(&cluster, &release_item(&with_hook(), &json!({"timeout": "60s"}))).await;
     // The hook begins anew.
     let uid = first.pointer("/metadata/uid").cloned();
     cluster.expect_that(&job("migrate"), "is the old one", |job| job.pointer("/metadata/uid") != uid.as_ref()).await;
@@ -106,7 +106,7 @@ async fn a_target_that_comes_back_in_time_costs_nothing() {
     let cluster = crate::cluster().await;
     let road = Arc::new(Road::default());
     let _proxy = road.to(&cluster).await;
-    deploy(&cluster, &away(&with_hook(), &json!({"timeout": "60s"}))).await;
+    deploy(&cluster, &release_item(&with_hook(), &json!({"timeout": "60s"}))).await;
     cluster.expect(&job("migrate")).await;
     road.is_cut.store(true, Ordering::SeqCst);
     end(&cluster, "migrate", "Complete").await;

@@ -11,7 +11,7 @@ use orangery_tests::{
     external_deployer::ExternalDeployer,
     history::{History, Seen},
     objects::Objects,
-    proxy::{Asked, Fate, Fates},
+    proxy::{Fate, Fates, ProxyRequest},
     tree::{API, any, asks, blueprint, in_phase, installation, items, settle},
     world::World,
 };
@@ -346,7 +346,7 @@ async fn orc_33_a_root_without_the_policy_or_being_deleted_starts_nothing() {
 struct Noted(Mutex<Vec<String>>);
 
 impl Fates for Noted {
-    fn request(&self, asked: &Asked) -> Fate {
+    fn request(&self, asked: &ProxyRequest) -> Fate {
         if asked.is_write() {
             self.0.lock().expect("nobody panics with it").push(format!("{} {}", asked.method, asked.path));
         }
@@ -359,7 +359,7 @@ impl Fates for Noted {
 struct Failing(AtomicUsize);
 
 impl Fates for Failing {
-    fn request(&self, asked: &Asked) -> Fate {
+    fn request(&self, asked: &ProxyRequest) -> Fate {
         let left = |left: usize| left.checked_sub(1);
         let is_that = asked.is_write() && asked.path.contains("/installations/a/status");
         if is_that && self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok() {

@@ -28,19 +28,19 @@ const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const USER: &str = "reader:hunter2";
 
 /// A web server, repository and registry that only the reader reads.
-struct Shelf {
+struct ChartServer {
     address: SocketAddr,
     answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Shelf {
+impl Drop for ChartServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Shelf {
+impl ChartServer {
     async fn start() -> Self {
         let answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
         let known = Arc::clone(&answers);
@@ -104,8 +104,8 @@ fn release(name: &str, chart: &Value) -> Value {
     item
 }
 
-async fn start() -> (Shelf, Cluster) {
-    let shelf = Shelf::start().await;
+async fn start() -> (ChartServer, Cluster) {
+    let shelf = ChartServer::start().await;
     let named = shelf.address.to_string();
     let flags = ["--ephemeral", "--plain-http-registry", &named];
     let cluster = Cluster::start(&crate::binary().await, &flags).await;

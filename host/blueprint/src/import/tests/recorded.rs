@@ -158,9 +158,9 @@ fn target_list() {
     );
     assert_eq!(imports_hash(&run.imported), "7ef2e8dca919f47ebd3b8b978844f4b67c1b824b");
     assert_eq!(run.values["none"], json!([]));
-    let places: Vec<_> = run.kept.iter().map(|record| (record.name.as_str(), record.place.clone())).collect();
+    let positions: Vec<_> = run.kept.iter().map(|record| (record.name.as_str(), record.place.clone())).collect();
     assert_eq!(
-        places,
+        positions,
         [
             ("nktqvqovojenu5rxkhlbsrgpeytkmqum", Some(TargetPosition::Index(0))),
             ("67v6j6wkfbqxtmnsjavaptwzonkkwo2q", Some(TargetPosition::Index(1))),

@@ -188,7 +188,7 @@ mod tests {
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     /// Looks into a component: the end, and the output with the folder's path as `DIR`.
-    fn look(
+    fn inspected(
         component: &[u8],
         registration: Option<&str>,
         output: Option<OutputFormat>,
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_component_is_shown_with_its_imports_held_against_the_grants() {
-        let (end, text) = look(manifest().component.unwrap().0, Some(manifest().registration), None);
+        let (end, text) = inspected(manifest().component.unwrap().0, Some(manifest().registration), None);
         assert_eq!(end, Ok(Exit::Ok));
         assert_eq!(line(&text, "world"), "world     deployer");
         assert_eq!(line(&text, "contract"), "contract  level 1");
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn without_a_registration_nothing_is_granted() {
-        let (_, text) = look(manifest().component.unwrap().0, None, Some(OutputFormat::Json));
+        let (_, text) = inspected(manifest().component.unwrap().0, None, Some(OutputFormat::Json));
         let document: Value = serde_json::from_str(&text).unwrap();
         let offers: Vec<&str> =
             document["imports"].as_array().unwrap().iter().map(|import| import["offer"].as_str().unwrap()).collect();
@@ -237,19 +237,19 @@ mod tests {
 
     #[test]
     fn a_component_that_this_host_would_not_load_is_shown_all_the_same() {
-        let (end, text) = look(EMPTY, None, None);
+        let (end, text) = inspected(EMPTY, None, None);
         assert_eq!(line(&text, "world"), "world     none that this host knows");
         assert_eq!(line(&text, "size"), "size      8 bytes in 0 functions");
         let error = end.unwrap_err();
         assert!(error.starts_with("DIR/mine.wasm: the component does not export "), "{error}");
-        assert_eq!(look(EMPTY, None, Some(OutputFormat::Json)).0, Ok(Exit::Failed));
+        assert_eq!(inspected(EMPTY, None, Some(OutputFormat::Json)).0, Ok(Exit::Failed));
     }
 
     #[test]
     fn what_is_no_component_and_what_is_no_registration_is_one_sentence() {
-        let error = look(b"hello", None, None).0.unwrap_err();
+        let error = inspected(b"hello", None, None).0.unwrap_err();
         assert!(error.starts_with("DIR/mine.wasm: the file is not a WebAssembly component"), "{error}");
-        let error = look(EMPTY, Some("kind: Pod\n"), None).0.unwrap_err();
+        let error = inspected(EMPTY, Some("kind: Pod\n"), None).0.unwrap_err();
         assert!(error.starts_with("DIR/mine.yaml"), "{error}");
     }
 

@@ -18,8 +18,8 @@ fn present(name: &str, version: &str) -> Observed {
     Observed::Present(Arc::new(object(name, version)))
 }
 
-fn synced() -> Known {
-    let mut known = Known::of(Some("a".into()));
+fn synced() -> KnownObjects {
+    let mut known = KnownObjects::of(Some("a".into()));
     known.begin_list();
     known.end_list();
     known
@@ -27,7 +27,7 @@ fn synced() -> Known {
 
 #[test]
 fn nothing_is_known_before_the_first_list() {
-    let mut known = Known::of(None);
+    let mut known = KnownObjects::of(None);
     known.wait(Some(place("x")), waiter("w"));
     assert_eq!(known.observed(&place("x")), Observed::Unknown);
     assert_eq!(known.failed("forbidden".into()), [waiter("w")]);
@@ -99,7 +99,7 @@ fn a_new_list_removes_what_it_does_not_name() {
 
 #[test]
 fn answers_of_other_namespaces_are_not_taken_in() {
-    let mut known = Known::of(Some("b".into()));
+    let mut known = KnownObjects::of(Some("b".into()));
     known.upsert(&object("x", "1"));
     known.begin_list();
     known.end_list();
@@ -115,7 +115,7 @@ fn managed_fields_are_not_kept() {
 
 #[test]
 fn a_later_list_wakes_those_only_whom_its_news_concern() {
-    let mut known = Known::of(Some("a".into()));
+    let mut known = KnownObjects::of(Some("a".into()));
     for name in ["same", "changed", "gone", "new"] {
         known.wait(Some(place(name)), waiter(name));
     }

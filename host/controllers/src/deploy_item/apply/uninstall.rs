@@ -9,9 +9,9 @@ use orangery_proposal::{
     item::{NextCall, Progress},
 };
 
-use crate::{deploy_item::gather::Reconciliation, removed};
+use crate::{deploy_item::gather::ItemReconciliation, removed};
 
-impl Reconciliation {
+impl ItemReconciliation {
     /// Takes the item away.
     pub(super) async fn uninstall(&mut self) -> Step<Verdict> {
         if self.gathered.item.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
@@ -29,7 +29,7 @@ impl Reconciliation {
         }
         // Asked at every call: the Target may be deleted while its cluster is asked in vain.
         let (host, item) = (&self.gathered.host, &self.gathered.item);
-        if let Some(without_target) = removed::look(host, item).await? {
+        if let Some(without_target) = removed::check(host, item).await? {
             let note = without_target.map_err(Halt::Stall)?;
             removed::tell(host, item, &note);
             return Ok(Verdict::Done);

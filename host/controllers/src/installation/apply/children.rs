@@ -9,10 +9,10 @@ use orangery_core::{
     step::Step,
 };
 
-use super::super::reconciliation::Reconciliation;
+use super::super::reconciliation::InstallationReconciliation;
 use crate::{job::JobStatus, object::generation_of};
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// The job goes to the Execution and so starts its deletion.
     pub(in crate::installation) async fn delete_by_execution(&self) -> Step<()> {
         match self.execution() {

@@ -4,10 +4,10 @@ use kube::ResourceExt;
 use orangery_api::{annotation, installation::Installation, marks::Marks};
 use orangery_core::step::Step;
 
-use super::super::reconciliation::Reconciliation;
+use super::super::reconciliation::InstallationReconciliation;
 use crate::object::{add_finalizer, before_deletion, mark};
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// The delete call for the sub-installations; their finalizers keep them.
     pub(in crate::installation) async fn delete_subinstallations(&self, without_uninstall: bool) -> Step<()> {
         for sub in self.subinstallations() {

@@ -18,10 +18,10 @@ use orangery_reconcile::WriteError;
 use orangery_render::DeployItem;
 use serde_json::{Map, Value};
 
-use super::super::{dependencies::EXECUTION, reconciliation::Reconciliation};
+use super::super::{dependencies::EXECUTION, reconciliation::InstallationReconciliation};
 use crate::object::{add_finalizer, controller_reference};
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// Brings the Execution to the rendered items. Without items there is none: one that exists is deleted, and its
     /// items with it (`tests/golden/zero-items-after-update`).
     pub(in crate::installation) async fn ensure_execution(

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::super::{
     dependencies::{DATA_OF_CONTEXT, DATA_OF_SOURCE, TARGETS_OF_CONTEXT, TARGETS_OF_SOURCE},
-    reconciliation::Reconciliation,
+    reconciliation::InstallationReconciliation,
 };
 use crate::{index::Index, object::owner_reference, record, stores::Stored};
 
@@ -26,7 +26,7 @@ pub(in crate::installation) fn export_failed(operation: &str, error: &ExportErro
     Halt::Stall(Failure::new(operation, error.reason(), error.to_string()).with_code(Code::ConfigurationProblem))
 }
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// Writes import copies or exports of this Installation.
     pub(in crate::installation) async fn write_records(&self, records: &[Record]) -> Step<()> {
         record::write(self.host, &self.key.namespace, &owner_reference(&self.draft), records).await

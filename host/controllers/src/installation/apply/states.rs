@@ -17,7 +17,7 @@ use orangery_core::{
 };
 use orangery_render::{StateKey, States};
 
-use super::super::reconciliation::Reconciliation;
+use super::super::reconciliation::InstallationReconciliation;
 use crate::{
     object::{controller_reference, message_of},
     object_access::get,
@@ -40,7 +40,7 @@ struct Home {
 
 /// The names that a state may be kept under.
 #[derive(Debug, PartialEq, Eq)]
-struct Names {
+struct StateNames {
     /// The name that the original knows.
     shared: String,
     /// The own name of a sub-installation execution.
@@ -49,7 +49,7 @@ struct Names {
     contested: bool,
 }
 
-impl Names {
+impl StateNames {
     fn of(installation: &str, key: &StateKey, blueprint: &Blueprint) -> Self {
         let name = |owner| state_secret(installation, owner, &key.execution);
         match key.list {
@@ -67,7 +67,7 @@ impl Names {
     }
 }
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// Reads the states of the executions in these lists.
     pub(in crate::installation) async fn read_states(
         &self,
@@ -96,7 +96,7 @@ impl Reconciliation<'_> {
 
     /// Where one state is kept, and what is there.
     async fn home(&self, key: StateKey, blueprint: &Blueprint) -> Step<(StateKey, Home, Option<Vec<u8>>)> {
-        let names = Names::of(&self.key.name, &key, blueprint);
+        let names = StateNames::of(&self.key.name, &key, blueprint);
         if let Some(own) = names.own {
             let present = self.state_secret(&own).await?;
             if present.is_some() {
@@ -191,11 +191,11 @@ mod tests {
 
     use super::*;
 
-    fn names(list: ExecutionKind, deploy_executions: &[&str]) -> Names {
+    fn names(list: ExecutionKind, deploy_executions: &[&str]) -> StateNames {
         let named = |name: &&str| TemplateExecution { name: (*name).to_owned(), ..TemplateExecution::default() };
         let blueprint =
             Blueprint { deploy_executions: deploy_executions.iter().map(named).collect(), ..Blueprint::default() };
-        Names::of("st", &StateKey { list, execution: "default".to_owned() }, &blueprint)
+        StateNames::of("st", &StateKey { list, execution: "default".to_owned() }, &blueprint)
     }
 
     /// The first name is recorded in `tests/golden/state`.
@@ -203,15 +203,15 @@ mod tests {
     fn a_sub_installation_execution_is_parted_from_the_deploy_execution_of_its_name_only() {
         let shared = || "ohp56oascnzo6ntsmtjn6dgfgwqd6ez2".to_owned();
         let own = Some(state_secret("st", StateOwner::Subinstallation, "default"));
-        let plain = |shared| Names { shared, own: None, contested: false };
+        let plain = |shared| StateNames { shared, own: None, contested: false };
         assert_eq!(names(ExecutionKind::Deploy, &["default"]), plain(shared()));
         assert_eq!(
             names(ExecutionKind::Export, &["default"]),
             plain(state_secret("st", StateOwner::Export, "default"))
         );
-        let alone = Names { shared: shared(), own: own.clone(), contested: false };
+        let alone = StateNames { shared: shared(), own: own.clone(), contested: false };
         assert_eq!(names(ExecutionKind::Subinstallation, &["other"]), alone);
-        assert_eq!(names(ExecutionKind::Subinstallation, &["default"]), Names { contested: true, ..alone });
+        assert_eq!(names(ExecutionKind::Subinstallation, &["default"]), StateNames { contested: true, ..alone });
         assert_ne!(own, Some(shared()));
     }
 }

@@ -19,10 +19,10 @@ use orangery_core::{
 use orangery_reconcile::WriteError;
 use orangery_render::Subinstallation;
 
-use super::super::reconciliation::Reconciliation;
+use super::super::reconciliation::InstallationReconciliation;
 use crate::object::{add_finalizer, controller_reference, uid_of};
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// Brings the sub-installation objects to their templates. Those that are made when they start are left as they are.
     pub(in crate::installation) async fn ensure_subinstallations(&mut self, wanted: &[Subinstallation]) -> Step<()> {
         let wanted: Vec<&Subinstallation> =

@@ -22,11 +22,11 @@ use crate::{
 #[derive(Default)]
 pub(in crate::installation) struct Blueprints {
     /// Protects the map; held for one look-up.
-    loaded: Mutex<BTreeMap<String, Kept>>,
+    loaded: Mutex<BTreeMap<String, CachedBlueprint>>,
 }
 
 /// A blueprint of one job, as the spec had it at a generation.
-struct Kept {
+struct CachedBlueprint {
     job: String,
     generation: i64,
     loaded: Arc<LoadedBlueprint>,
@@ -47,7 +47,8 @@ impl Blueprints {
             return Ok(Arc::clone(&kept.loaded));
         }
         let loaded = Arc::new(open(host, of, job).await?);
-        self.lock().insert(uid.to_owned(), Kept { job: job.to_owned(), generation, loaded: Arc::clone(&loaded) });
+        self.lock()
+            .insert(uid.to_owned(), CachedBlueprint { job: job.to_owned(), generation, loaded: Arc::clone(&loaded) });
         Ok(loaded)
     }
 
@@ -56,7 +57,7 @@ impl Blueprints {
         self.lock().remove(uid_of(of));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Kept>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, CachedBlueprint>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,7 +23,7 @@ use super::{
 use crate::{controller_context::ControllerContext, stores::Stores};
 
 /// The objects of one namespace, as far as imports go.
-pub(in crate::installation) struct Gathered<'a> {
+pub(in crate::installation) struct GatheredImports<'a> {
     stores: &'a Stores,
     namespace: String,
     plain: BTreeMap<PlainName, Content>,
@@ -36,13 +36,13 @@ pub(in crate::installation) fn plain_names(installation: &Installation) -> Vec<P
 }
 
 /// The names that a [`RecordWriter`] borrows.
-pub(in crate::installation) struct Names {
+pub(in crate::installation) struct ImportNames {
     key: Key,
     parent: Option<String>,
     job: String,
 }
 
-impl Names {
+impl ImportNames {
     pub(in crate::installation) fn of(installation: &Installation, job: &str) -> Self {
         Self {
             key: Key::of(installation),
@@ -64,8 +64,8 @@ pub(in crate::installation) async fn read_imports(
     job: &str,
 ) -> Step<BTreeMap<String, Imported>> {
     let imports = ImportBindings::from(&installation.spec.imports);
-    let names = Names::of(installation, job);
-    let gathered = Gathered::read(host, installation).await?;
+    let names = ImportNames::of(installation, job);
+    let gathered = GatheredImports::read(host, installation).await?;
     let mut asked = BTreeSet::new();
     loop {
         let error = match import::read(&imports, &names.scope(), &gathered) {
@@ -82,7 +82,7 @@ pub(in crate::installation) async fn read_imports(
     }
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> GatheredImports<'a> {
     /// Reads the Secrets and ConfigMaps that an Installation imports; everything else is known.
     async fn read(host: &'a ControllerContext, installation: &Installation) -> Step<Self> {
         let namespace = Key::of(installation).namespace;
@@ -119,7 +119,7 @@ impl<'a> Gathered<'a> {
     }
 }
 
-impl Sources for Gathered<'_> {
+impl Sources for GatheredImports<'_> {
     fn data_object(&self, name: &str) -> Option<DataValue> {
         self.stores.data_objects.get(&self.key(name)).map(|object| DataValue::from(object.as_ref()))
     }

@@ -25,7 +25,7 @@ use crate::{controller_context::ControllerContext, target_access::Targets};
 pub(in crate::installation) struct TargetKubeconfigs {
     host: Arc<ControllerContext>,
     namespace: String,
-    /// Who asks, in messages.
+    /// The object that asks, in messages.
     whose: String,
     /// What was issued in this job, by target and credential. Held for one look-up or one change.
     issued: Mutex<BTreeMap<(String, Credential), IssuedCredential>>,

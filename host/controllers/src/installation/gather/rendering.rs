@@ -7,8 +7,8 @@ use orangery_core::step::{Halt, Step};
 use orangery_render::{LoadedBlueprint, RenderError, Rendering, States};
 
 use super::{
-    super::{apply::states::StateSecrets, reconciliation::Reconciliation},
-    imports::{Names, read_imports},
+    super::{apply::states::StateSecrets, reconciliation::InstallationReconciliation},
+    imports::{ImportNames, read_imports},
 };
 
 /// How a failed rendering ends the walk.
@@ -17,7 +17,7 @@ pub(in crate::installation) fn halt(error: &RenderError) -> Halt {
     if error.is_transient() { Halt::Retry(failure) } else { Halt::Stall(failure) }
 }
 
-impl<'a> Reconciliation<'a> {
+impl<'a> InstallationReconciliation<'a> {
     /// Every import, by its name in the Installation. What may be waited for is watched before it is read.
     pub(in crate::installation) async fn read_imports(&self) -> Step<BTreeMap<String, Imported>> {
         self.shared.imports.watch(self.host, &self.draft);
@@ -25,15 +25,15 @@ impl<'a> Reconciliation<'a> {
     }
 
     /// The names that a rendering borrows.
-    pub(in crate::installation) fn names(&self) -> Names {
-        Names::of(&self.draft, &self.workflow.job)
+    pub(in crate::installation) fn names(&self) -> ImportNames {
+        ImportNames::of(&self.draft, &self.workflow.job)
     }
 
     /// A rendering of this Installation's blueprint in its job.
     pub(in crate::installation) fn rendering<'r>(
         &self,
         loaded: &'r LoadedBlueprint,
-        names: &'r Names,
+        names: &'r ImportNames,
         states: States,
     ) -> Rendering<'r>
     where

@@ -7,12 +7,12 @@ use orangery_api::{execution::Execution, installation::Installation};
 use orangery_core::plan::installation::Peer;
 
 use super::{
-    super::reconciliation::Reconciliation,
+    super::reconciliation::InstallationReconciliation,
     peers::{execution_peer, peer},
 };
 use crate::tree::children;
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// The sub-installations, sorted by name.
     pub(in crate::installation) fn subinstallations(&self) -> Vec<Arc<Installation>> {
         children(&self.host.stores, &self.key)

@@ -7,9 +7,9 @@ use orangery_core::{
 };
 use orangery_render::ExportValues;
 
-use super::super::{apply::records::export_failed, reconciliation::Reconciliation};
+use super::super::{apply::records::export_failed, reconciliation::InstallationReconciliation};
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// `Completing`.
     pub(super) async fn completing(&mut self) -> Step<Verdict> {
         self.delete_stale_objects().await?;

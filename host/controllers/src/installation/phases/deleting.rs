@@ -12,14 +12,14 @@ use orangery_core::{
 
 use super::super::{
     gather::{peers::peers, siblings},
-    reconciliation::Reconciliation,
+    reconciliation::InstallationReconciliation,
 };
 use crate::{job::Run as _, workflow::deleting};
 
 /// The finalizer by which Kubernetes frees what an object owns before the object goes.
 const ORPHAN: &str = "orphan";
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// The begin of a deletion. The delete calls for subobjects hand no job down, so they come before the id is written; the next
     /// reconciliation passes it to the subobjects.
     pub(in crate::installation) async fn begin_deletion(&mut self) -> (Phase, Transition<Phase>) {

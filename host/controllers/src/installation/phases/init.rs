@@ -20,7 +20,7 @@ use orangery_render::LoadedBlueprint;
 use super::super::{
     dependencies::{CONTEXT, GUARDED_CONFIG_MAPS},
     gather::{peers::peers, siblings},
-    reconciliation::Reconciliation,
+    reconciliation::InstallationReconciliation,
 };
 use crate::{object::owner_reference, record};
 
@@ -28,7 +28,7 @@ fn stall(operation: &str, reason: &str, message: impl Into<String>) -> Halt {
     Halt::Stall(Failure::new(operation, reason, message).with_code(Code::ConfigurationProblem))
 }
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// `Init`.
     pub(super) async fn init(&mut self) -> Step<Verdict> {
         // Gather.

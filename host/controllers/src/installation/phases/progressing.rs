@@ -12,11 +12,11 @@ use kube::ResourceExt;
 
 use super::super::{
     gather::peers::{execution_peer, peers},
-    reconciliation::Reconciliation,
+    reconciliation::InstallationReconciliation,
 };
 use crate::workflow::progressing;
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// `CleanupOrphaned`: orphans get the job and are waited for until they are gone.
     pub(super) async fn cleanup_orphaned(&mut self) -> Step<Verdict> {
         let mut subs = self.subinstallations();

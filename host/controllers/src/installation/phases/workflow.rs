@@ -40,7 +40,7 @@ use super::super::{
         rendering::halt as rendering_halt,
     },
     items::items,
-    reconciliation::Reconciliation,
+    reconciliation::InstallationReconciliation,
 };
 use crate::{
     controller_context::ControllerContext,
@@ -97,7 +97,7 @@ fn state(sub: &Installation) -> ObjectState {
     }
 }
 
-impl Reconciliation<'_> {
+impl InstallationReconciliation<'_> {
     /// Whether a sub-installation is made, and gets the job, when it starts and not before.
     pub(in crate::installation) fn is_late(&self, sub: &Installation) -> bool {
         self.is_made_late(template_of(sub))
@@ -179,7 +179,7 @@ impl Reconciliation<'_> {
     }
 }
 
-impl RunsWorkflow for Reconciliation<'_> {
+impl RunsWorkflow for InstallationReconciliation<'_> {
     type Template = ();
     type Object = Installation;
     const ITEM_KIND: ItemKind = ItemKind::Subinstallation;

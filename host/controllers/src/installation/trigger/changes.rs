@@ -26,7 +26,7 @@ use orangery_reconcile::{Key, Queue};
 use super::super::{
     dependencies::awaits_imports,
     gather::{
-        imports::{Gathered, Names, plain_names, read_imports},
+        imports::{GatheredImports, ImportNames, plain_names, read_imports},
         peers::peers,
         plain::PlainName,
         siblings,
@@ -150,9 +150,9 @@ impl ImportWatches {
                 }
             }
         }
-        let gathered = Gathered::seen(host, &namespace, seen);
+        let gathered = GatheredImports::seen(host, &namespace, seen);
         let imports = ImportBindings::from(&installation.spec.imports);
-        let imported = import::read(&imports, &Names::of(installation, "").scope(), &gathered);
+        let imported = import::read(&imports, &ImportNames::of(installation, "").scope(), &gathered);
         View::Known(imported.ok().map(|imported| import::content_hash(&imported)))
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What an Installation is asked to do.
-pub(in crate::installation) enum Trigger {
+pub(in crate::installation) enum InstallationTrigger {
     /// Something that comes before any job.
     Before(BeforeJob),
     /// Nothing: it is at rest.
@@ -35,13 +35,13 @@ pub(in crate::installation) enum Trigger {
 }
 
 /// What is asked for now.
-pub(in crate::installation) fn gather(stores: &Stores, installation: &Installation) -> Trigger {
+pub(in crate::installation) fn gather(stores: &Stores, installation: &Installation) -> InstallationTrigger {
     let facts = facts(installation);
     // Jobs begin where nobody is above, or nobody any more.
     let root = installation.is_root() || is_orphaned(&stores.installations, installation);
     let before = facts.before_job(root);
     if before != BeforeJob::Nothing {
-        return Trigger::Before(before);
+        return InstallationTrigger::Before(before);
     }
     let situation = Situation {
         ids: &JobIds::new(installation.job_id(), installation.job_id_finished()),
@@ -51,9 +51,9 @@ pub(in crate::installation) fn gather(stores: &Stores, installation: &Installati
         in_deletion: Phase::parse(installation.phase()).is_some_and(Phase::is_deletion),
     };
     match work(situation) {
-        Work::None => Trigger::Rest,
-        Work::Start => Trigger::Start,
-        Work::Continue { job } => Trigger::GoOn { job, answers_request: facts.is_of_running_job() },
+        Work::None => InstallationTrigger::Rest,
+        Work::Start => InstallationTrigger::Start,
+        Work::Continue { job } => InstallationTrigger::GoOn { job, answers_request: facts.is_of_running_job() },
     }
 }
 

@@ -74,8 +74,8 @@ impl<'a> Naive<'a> {
         !matches!(self.facts[item].state, WorkflowItemState::Absent | WorkflowItemState::Idle)
     }
 
-    /// `d` for what is to go by itself, `l` for what takes no part, `u` for doubt, `r` for what is to be reconciled.
-    fn own(&self, item: usize) -> char {
+    /// `d` for what is deleted by itself, `l` for what takes no part, `u` for doubt, `r` for what is to be reconciled.
+    fn aim_alone(&self, item: usize) -> char {
         let Facts { state, answers, .. } = self.facts[item];
         match (state, answers.activate, answers.when) {
             (WorkflowItemState::Deleting | WorkflowItemState::DeleteFailed, ..) => 'd',
@@ -97,9 +97,9 @@ impl<'a> Naive<'a> {
             return 'd';
         }
         let reach = self.reach(item);
-        let doomed = self.items().any(|other| reach & (1 << other) != 0 && "dl".contains(self.own(other)));
+        let doomed = self.items().any(|other| reach & (1 << other) != 0 && "dl".contains(self.aim_alone(other)));
         let takes_part = self.asked(item) || self.facts[item].answers.activate == Answer::Met;
-        if doomed && takes_part { 'd' } else { self.own(item) }
+        if doomed && takes_part { 'd' } else { self.aim_alone(item) }
     }
 
     fn gone(&self, item: usize) -> bool {
@@ -159,7 +159,7 @@ impl<'a> Naive<'a> {
     }
 
     /// The classes, what is started, and how it ends.
-    fn look(&self) -> (String, Vec<usize>, Option<Ending>) {
+    fn evaluate(&self) -> (String, Vec<usize>, Option<Ending>) {
         let mut letters: Vec<char> = self.items().map(|item| self.letter(item)).collect();
         for (item, _) in self.blocked(&letters).into_iter().enumerate().filter(|(_, blocked)| *blocked) {
             letters[item] = 'F';
@@ -197,13 +197,14 @@ fn compare(workflow: &Workflow, on: &[usize], cases: &[usize]) {
     for direction in [Direction::Forward, Direction::Backward] {
         for failure in [FailurePolicy::StopTriggering, FailurePolicy::ContinueIndependent] {
             let mut next = facts.iter();
-            let look =
-                workflow.look(direction, WorkflowPolicy { failure, max_parallel: None }, |_| *next.next().unwrap());
-            let starts = look.starts().into_iter().map(|name| NAMES.iter().position(|other| *other == name).unwrap());
-            let classes: String = look.items().iter().map(|item| letter(item.class)).collect();
-            let got = (classes, starts.collect::<Vec<_>>(), look.ending());
+            let evaluation =
+                workflow.evaluate(direction, WorkflowPolicy { failure, max_parallel: None }, |_| *next.next().unwrap());
+            let starts =
+                evaluation.starts().into_iter().map(|name| NAMES.iter().position(|other| *other == name).unwrap());
+            let classes: String = evaluation.items().iter().map(|item| letter(item.class)).collect();
+            let got = (classes, starts.collect::<Vec<_>>(), evaluation.ending());
             let naive = Naive::new(on, &facts, direction, failure);
-            assert_eq!(got, naive.look(), "{on:?} {facts:?} {direction:?} {failure:?}");
+            assert_eq!(got, naive.evaluate(), "{on:?} {facts:?} {direction:?} {failure:?}");
         }
     }
 }

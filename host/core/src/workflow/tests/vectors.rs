@@ -57,17 +57,17 @@ fn c_07_wf_25_doubt_waits_and_deletes_nothing() {
 #[test]
 fn wf_11_and_wf_52_a_workflow_is_run_by_whoever_looks_as_often_as_he_likes() {
     let workflow = Workflow::new([("1", vec![]), ("2", vec!["1"])]).unwrap();
-    let look =
-        || workflow.look(Direction::Forward, WorkflowPolicy::default(), |_| Facts::of(WorkflowItemState::Absent));
-    assert_eq!(look().starts(), ["1"]);
-    assert_eq!(look(), look());
+    let evaluation =
+        || workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), |_| Facts::of(WorkflowItemState::Absent));
+    assert_eq!(evaluation().starts(), ["1"]);
+    assert_eq!(evaluation(), evaluation());
 }
 
 #[test]
 fn wf_12_all_are_ready_or_not() {
     let ready = |text: &str| {
         let play = Play::new(text, WorkflowItemState::Reconciled);
-        play.workflow().look(Direction::Forward, CONTINUE, |name| play.facts(name)).all_ready()
+        play.workflow().evaluate(Direction::Forward, CONTINUE, |name| play.facts(name)).all_ready()
     };
     assert!(ready("1 2(1)"));
     assert!(ready("1 2=off,gone 3=inactive,there"));
@@ -92,9 +92,9 @@ fn c_01_what_is_blocked_by_a_failure_is_in_a_class_of_its_own() {
     let mut play = Play::new("1=fails 2(1) 3(2) 4 5(4)=doubtful 6(1)=doubtful", WorkflowItemState::Absent);
     play.play(Direction::Forward, CONTINUE);
     let workflow = play.workflow();
-    let look = workflow.look(Direction::Forward, CONTINUE, |name| play.facts(name));
+    let evaluation = workflow.evaluate(Direction::Forward, CONTINUE, |name| play.facts(name));
     let classes: Vec<(&str, Class, bool)> =
-        look.items().iter().map(|item| (item.name, item.class, item.awaits.is_some())).collect();
+        evaluation.items().iter().map(|item| (item.name, item.class, item.awaits.is_some())).collect();
     assert_eq!(
         classes,
         [
@@ -120,7 +120,7 @@ fn wf_15_as_many_are_under_way_as_are_allowed() {
     check_with(most(2), "1 2 3 4(1)", "+1 +2 | +3 +4 | done");
     let play = Play::new("1 2 3=unready 4=unready", WorkflowItemState::Absent);
     let workflow = play.workflow();
-    let look = workflow.look(Direction::Forward, most(3), |name| {
+    let evaluation = workflow.evaluate(Direction::Forward, most(3), |name| {
         let facts = play.facts(name);
         if facts.answers.ready == Answer::NotMet {
             Facts { state: WorkflowItemState::Reconciled, ..facts }
@@ -128,7 +128,7 @@ fn wf_15_as_many_are_under_way_as_are_allowed() {
             facts
         }
     });
-    assert_eq!((look.starts(), look.queued(), look.ending()), (vec!["1"], vec!["2"], None));
+    assert_eq!((evaluation.starts(), evaluation.queued(), evaluation.ending()), (vec!["1"], vec!["2"], None));
 }
 
 #[test]
@@ -207,10 +207,10 @@ fn what_was_asked_for_is_not_taken_back_when_a_condition_flips() {
         ..Facts::of(state)
     };
     let workflow = Workflow::new([("1", vec![])]).unwrap();
-    let aims = states.map(|state| workflow.look(Direction::Forward, CONTINUE, |_| facts(state)).items()[0].aim);
+    let aims = states.map(|state| workflow.evaluate(Direction::Forward, CONTINUE, |_| facts(state)).items()[0].aim);
     assert_eq!(aims, [Aim::Reconcile; 3]);
     let goes = Facts::of(WorkflowItemState::Deleting);
-    assert_eq!(workflow.look(Direction::Forward, CONTINUE, |_| goes).items()[0].aim, Aim::Delete);
+    assert_eq!(workflow.evaluate(Direction::Forward, CONTINUE, |_| goes).items()[0].aim, Aim::Delete);
 }
 
 /// A graph of up to five items without cycles, with the item that is switched off.

@@ -71,9 +71,13 @@ fn numbers_that_json_cannot_hold_are_refused_and_others_are_kept_as_near_as_can_
 fn of_equal_keys_the_last_counts_and_the_place_of_each_is_told() {
     let located = locate("a: {x: 1}\nb: 2\na: {z: 3}\n").unwrap();
     assert_eq!(located.value, serde_json::json!({"a": {"z": 3}, "b": 2}));
-    assert_eq!(located.places.duplicates(), [("a".to_owned(), SourcePosition { line: 3, column: 1 })]);
-    assert_eq!(located.places.find("a.z"), SourcePosition { line: 3, column: 5 });
-    assert_eq!(located.places.find("a.x"), SourcePosition { line: 3, column: 1 }, "what does not count has no place");
+    assert_eq!(located.positions.duplicates(), [("a".to_owned(), SourcePosition { line: 3, column: 1 })]);
+    assert_eq!(located.positions.find("a.z"), SourcePosition { line: 3, column: 5 });
+    assert_eq!(
+        located.positions.find("a.x"),
+        SourcePosition { line: 3, column: 1 },
+        "what does not count has no place"
+    );
 }
 
 #[test]
@@ -81,6 +85,6 @@ fn equal_keys_of_different_objects_are_no_duplicates() {
     for text in ["- {a: 1}\n- {a: 2}\n", "a: {k: 1}\nb: {k: 2}\n", "A: 1\na: 2\n", "a: {<<: {k: 1}, k: 2}\n"] {
         let located = locate(text).unwrap();
         let expected = usize::from(text.contains("<<"));
-        assert_eq!(located.places.duplicates().len(), expected, "{text}");
+        assert_eq!(located.positions.duplicates().len(), expected, "{text}");
     }
 }

@@ -1,10 +1,11 @@
 //! A structural schema: which fields an object keeps, which it is given, and whether it is valid.
 
+mod validate;
+
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 
-use super::validate;
 use crate::refusal::StatusCause;
 
 /// The `openAPIV3Schema` of one version.

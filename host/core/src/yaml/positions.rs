@@ -125,12 +125,12 @@ enum PositionFrame {
 #[derive(Default)]
 pub(super) struct Tracker {
     stack: Vec<PositionFrame>,
-    places: SourcePositions,
+    positions: SourcePositions,
 }
 
 impl Tracker {
     pub(super) fn finish(self) -> SourcePositions {
-        self.places
+        self.positions
     }
 
     pub(super) fn event(&mut self, event: &Event<'_>, span: Span) {
@@ -192,11 +192,11 @@ impl Tracker {
 
     fn key(&mut self, object: &str, name: &str, place: SourcePosition) -> String {
         let path = if object.is_empty() { name.to_owned() } else { format!("{object}.{name}") };
-        if self.places.parts.insert(path.clone(), DocumentPart { place, embedded: Embedded::At(place) }).is_some() {
-            self.places.duplicates.push((path.clone(), place));
+        if self.positions.parts.insert(path.clone(), DocumentPart { place, embedded: Embedded::At(place) }).is_some() {
+            self.positions.duplicates.push((path.clone(), place));
             // The earlier value does not count.
             let is_below = |part: &str| part.strip_prefix(&path).is_some_and(|rest| rest.starts_with(['.', '[']));
-            self.places.parts.retain(|part, _| !is_below(part));
+            self.positions.parts.retain(|part, _| !is_below(part));
         }
         path
     }
@@ -208,7 +208,7 @@ impl Tracker {
             Some(PositionFrame::List { path, index }) => format!("{path}[{index}]"),
             Some(PositionFrame::Object { path, entry }) => entry.clone().unwrap_or_else(|| path.clone()),
         };
-        self.places.parts.entry(path.clone()).or_insert(DocumentPart { place, embedded }).embedded = embedded;
+        self.positions.parts.entry(path.clone()).or_insert(DocumentPart { place, embedded }).embedded = embedded;
         path
     }
 

@@ -1,0 +1,54 @@
+//! How references become clusters, and the watches that are held on them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use orangery_core::{port::BoxFuture, step::Step};
+use orangery_proposal::{ClusterRef, SecretContent};
+
+use crate::{
+    Cluster,
+    watch::{Hold, Waiter},
+};
+
+/// How the references of a proposal become clusters; given by whoever knows targets.
+pub trait Connections: Send + Sync {
+    /// The cluster behind a reference.
+    ///
+    /// # Errors
+    /// Why there is none, already classified.
+    fn connect<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>>;
+    /// Content that the host places into an object and the component never sees.
+    ///
+    /// # Errors
+    /// Why there is none, already classified.
+    fn content<'a>(&'a self, content: &'a SecretContent) -> BoxFuture<'a, Step<String>>;
+}
+
+/// The watches that items hold between two calls of the controller.
+#[derive(Default)]
+pub(crate) struct Holds {
+    /// Protects the holds by waiter. Held for one change or one look; what is replaced is dropped outside.
+    by_waiter: Mutex<BTreeMap<Waiter, Vec<Hold>>>,
+}
+
+impl Holds {
+    pub(crate) fn replace(&self, waiter: &Waiter, holds: Vec<Hold>) {
+        let before = {
+            let mut by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
+            if holds.is_empty() { by_waiter.remove(waiter) } else { by_waiter.insert(waiter.clone(), holds) }
+        };
+        drop(before);
+    }
+
+    pub(crate) fn renew(&self, waiter: &Waiter) {
+        let by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
+        by_waiter.get(waiter).into_iter().flatten().for_each(Hold::renew);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
