@@ -87,13 +87,13 @@ impl Component {
             component.uninstall = Some(uninstall::GuestIndices::new(&component.pre).map_err(misfit)?);
         }
         if component.inspection.exports_interface(TESTS) {
-            type Answer = (Result<Option<Vec<tests::Test>>, Fault>,);
-            component.check::<(&tests::Subject,), Answer>(TESTS, "find")?;
+            type FoundTests = (Result<Option<Vec<tests::Test>>, Fault>,);
+            component.check::<(&tests::Subject,), FoundTests>(TESTS, "find")?;
             component.tests = Some(tests::GuestIndices::new(&component.pre).map_err(misfit)?);
         }
         if component.inspection.exports_interface(TEMPLATE) {
-            type Answer = (Result<template::Rendered, template::Failure>,);
-            component.check::<(&template::Request,), Answer>(TEMPLATE, "render")?;
+            type Rendering = (Result<template::Rendered, template::Failure>,);
+            component.check::<(&template::Request,), Rendering>(TEMPLATE, "render")?;
             component.template = Some(template::GuestIndices::new(&component.pre).map_err(misfit)?);
         }
         if component.inspection.exports_interface(CHECK) {
