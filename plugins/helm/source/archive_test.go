@@ -53,7 +53,7 @@ func TestFilesThatNoChartHasAreRefused(t *testing.T) {
 		"it has no files": "app/",
 	} {
 		text := map[string]string{"app/long": strings.Repeat("x", 6<<20)}[name]
-		told := refusal(t, config.Chart{Archive: packed(t, map[string]string{name: text})}, shelf{})
+		told := refusal(t, config.Chart{Archive: packed(t, map[string]string{name: text})}, fixedHost{})
 		if told != "the chart in chart.archive.raw cannot be used: "+expected {
 			t.Errorf("expected %q, it is %q", expected, told)
 		}

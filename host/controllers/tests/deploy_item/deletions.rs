@@ -112,10 +112,12 @@ async fn c_08_a_component_recovers_from_an_uninstall_whose_time_is_up_and_the_in
     world.jump(2 * 3_600);
     world.touch("item", "the time is up").await;
     world.gone("item").await;
-    let failed: Vec<Option<String>> = {
+    let mut failed: Vec<Option<String>> = {
         let calls = world.plugin.uninstalls.lock().unwrap();
         calls.iter().map(|item| item.failed.as_ref().map(|failed| failed.stage.clone())).collect()
     };
+    // The same call is made again where the write of its outcome met a newer version of the item.
+    failed.dedup();
     assert_eq!(failed, [None, Some("all".to_owned())]);
     assert_eq!(world.calls(), planned, "an item that is deleted is not planned again");
     let left = (world.value("a").await, world.value("hook").await, world.value("second").await);
