@@ -38,7 +38,7 @@ pub struct ControllerContext {
     pub key: HostKey,
     /// Publishes events.
     pub recorder: Recorder,
-    /// How long an item waits for a deployer elsewhere to begin; `None` for ever.
+    /// How long an item waits for an external deployer to begin; `None` for ever.
     pub pick_up_timeout: Option<Duration>,
     /// How many deploy items of components may be under way at once; `None` for any number (WF-15).
     pub max_parallel: Option<NonZeroU32>,
@@ -54,14 +54,13 @@ pub struct ControllerContext {
     pub(crate) changed_answers: ChangedAnswers,
 }
 
-/// How long an item waits for a deployer elsewhere unless told otherwise, as in the code of Landscaper.
+/// How long an item waits for an external deployer unless told otherwise, as in the code of Landscaper.
 pub const PICK_UP_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 impl ControllerContext {
-    /// A context over stores with the indexes of all kinds.
+    /// A context over a client and its stores, which have the indexes of all kinds.
     pub fn new(
-        client: Client,
-        stores: Stores,
+        (client, stores): (Client, Stores),
         plugins: Arc<dyn Plugins>,
         components: Arc<dyn ComponentVersions>,
         clock: Arc<dyn Clock>,

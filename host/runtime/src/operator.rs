@@ -115,7 +115,7 @@ impl Operator {
         let (plugins, components) = (config.plugins, config.components);
         let (crashes, written) = Crashes::new(config.client.clone(), &config.pod, Arc::clone(&config.clock));
         let rng = Arc::clone(&config.rng);
-        let mut host = ControllerContext::new(config.client, stores(), plugins, components, config.clock, rng, key);
+        let mut host = ControllerContext::new((config.client, stores()), plugins, components, config.clock, rng, key);
         host.pick_up_timeout = config.pick_up_timeout;
         host.own_address = config.own_address;
         host.term = config.term;

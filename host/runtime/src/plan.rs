@@ -108,7 +108,7 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     // Nothing is rendered here, so the key is nobody's.
     let key = HostKey::new(&OsChance.secret());
     let host =
-        ControllerContext::new(client, stores(), plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
+        ControllerContext::new((client, stores()), plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
     let run = dry_run(&Arc::new(host), item).await.map_err(|halt| PlanError::Refused(refusal(&halt)))?;
     document(name, run).write(&arguments, terminal)?;
     Ok(Exit::Ok)

@@ -270,8 +270,7 @@ impl World {
         let machine = Arc::new(Machine { jobs: AtomicU32::new(1), ahead: Arc::clone(&self.ahead) });
         let plugins = Arc::new(OnlyScripted(Arc::clone(&self.plugin)));
         let mut host = ControllerContext::new(
-            self.client.clone(),
-            stores(),
+            (self.client.clone(), stores()),
             plugins,
             Arc::new(Unavailable),
             Arc::clone(&machine) as Arc<dyn Clock>,

@@ -208,8 +208,7 @@ impl World {
         let machine = Arc::new(Machine { jobs: AtomicU32::new(self.jobs), ahead: Arc::clone(&self.ahead) });
         let identity = PluginIdentity { name: "paths".into(), version: "1.0".into(), digest: "sha256:0".into() };
         let mut host = ControllerContext::new(
-            self.client.clone(),
-            stores(),
+            (self.client.clone(), stores()),
             Arc::new(OneEngine(Arc::new(Renders { identity }))),
             Arc::new(Unavailable),
             Arc::clone(&machine) as Arc<dyn Clock>,

@@ -139,8 +139,7 @@ mod tests {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let key = HostKey::new(&[0; 32]);
         Arc::new(ControllerContext::new(
-            client,
-            crate::stores(),
+            (client, crate::stores()),
             Arc::new(Still),
             Arc::new(Unavailable),
             Arc::new(Still),
