@@ -155,7 +155,11 @@ impl Imports {
             }
             UseTree::Name(name) => {
                 let name = name.ident.to_string();
-                self.uses.push(Use { path: [before, std::slice::from_ref(&name)].concat(), name: Some(name), is_public });
+                self.uses.push(Use {
+                    path: [before, std::slice::from_ref(&name)].concat(),
+                    name: Some(name),
+                    is_public,
+                });
             }
             UseTree::Rename(rename) => {
                 let path = if rename.ident == "self" {

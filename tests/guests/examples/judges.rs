@@ -7,7 +7,7 @@ mod bindings {
     });
 }
 
-use bindings::exports::orangery::gate::gate::{Answer, Guest as GateEngine, GateQuestion, Verdict};
+use bindings::exports::orangery::gate::gate::{Answer, GateQuestion, Guest as GateEngine, Verdict};
 
 struct Guest;
 

@@ -15,7 +15,7 @@ use std::{
 
 use bindings::{
     exports::orangery::template::template::{Failure, Guest as Engine, InputStep, Output, Rendered, Request},
-    orangery::template::{randomness, components, files, kubeconfigs},
+    orangery::template::{components, files, kubeconfigs, randomness},
 };
 
 struct Guest;
