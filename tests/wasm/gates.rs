@@ -30,7 +30,7 @@ async fn wf_08_a_component_answers_with_reason_message_and_details() {
         let expected = GateResult {
             answer,
             reason: "AsConfigured".to_owned(),
-            message: r#"Point::ReadyWhen of db sees {"imports":{"a":1},"items":{},"objects":{}}"#.to_owned(),
+            message: r#"GateKind::ReadyWhen of db sees {"imports":{"a":1},"items":{},"objects":{}}"#.to_owned(),
             details: Some(json!({"level": 3})),
         };
         assert_eq!(judges.evaluate(&question(config)).await.unwrap(), expected);
