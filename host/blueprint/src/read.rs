@@ -178,8 +178,10 @@ pub struct BlueprintReading {
     pub imports: BTreeMap<String, String>,
     /// Where its exports stand.
     pub exports: BTreeMap<String, String>,
-    /// Where its executions stand, by list and name: the field of the blueprint's file.
-    pub executions: BTreeMap<(&'static str, String), String>,
+    /// Where its executions stand, by list, in the order in which the blueprint has them: the field of its file.
+    pub executions: BTreeMap<&'static str, Vec<String>>,
+    /// Executions that run and should be named otherwise: field, and what is wrong.
+    pub names: Vec<(String, BlueprintFault)>,
     /// Everything that is wrong.
     pub faults: Vec<BlueprintError>,
     /// File and field of what nobody knows, and so is ignored.
@@ -259,6 +261,8 @@ impl BlueprintReading {
         }
     }
 
+    /// The executions of a list. Names need neither be there nor differ: what needs a name of its own (state, randomness,
+    /// errors) takes the index, `[0]` or `name[2]` (`docs/wire.md` §4.1).
     fn executions(
         &mut self,
         files: &dyn Files,
@@ -267,11 +271,18 @@ impl BlueprintReading {
     ) -> Vec<TemplateExecution> {
         let mut names = BTreeSet::new();
         let mut all = Vec::new();
-        for (index, form) in forms.into_iter().enumerate() {
+        for (index, mut form) in forms.into_iter().enumerate() {
             let place = format!("{list}[{index}]");
-            match execution(files, &place, form, &mut names) {
+            if form.name.is_empty() {
+                self.names.push((place.clone(), BlueprintFault::Empty));
+                form.name = format!("[{index}]");
+            } else if !names.insert(form.name.clone()) {
+                self.names.push((format!("{place}.name"), BlueprintFault::Duplicate(form.name.clone())));
+                form.name = format!("{}[{index}]", form.name);
+            }
+            match execution(files, &place, form) {
                 Ok(execution) => {
-                    self.executions.insert((list, execution.name.clone()), place);
+                    self.executions.entry(list).or_default().push(place);
                     all.push(execution);
                 }
                 Err(fault) => self.faults.push(fault),
@@ -342,22 +353,11 @@ fn yaml(files: &dyn Files, path: &str, named_by: (&str, &str)) -> Result<Value, 
     yaml::decode(&text).map_err(|source| BlueprintError::Yaml { path: path.to_owned(), source })
 }
 
-fn execution(
-    files: &dyn Files,
-    place: &str,
-    form: ExecutionForm,
-    names: &mut BTreeSet<String>,
-) -> Result<TemplateExecution, BlueprintError> {
+fn execution(files: &dyn Files, place: &str, form: ExecutionForm) -> Result<TemplateExecution, BlueprintError> {
     let fault = |field: &str, fault| {
         let field = if field.is_empty() { place.to_owned() } else { format!("{place}.{field}") };
         Err(BlueprintError::Field { path: FILE.to_owned(), field, fault })
     };
-    if form.name.is_empty() {
-        return fault("name", BlueprintFault::Empty);
-    }
-    if !names.insert(form.name.clone()) {
-        return fault("name", BlueprintFault::Duplicate(form.name));
-    }
     if form.type_.is_empty() {
         return fault("type", BlueprintFault::Empty);
     }

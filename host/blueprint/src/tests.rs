@@ -137,13 +137,10 @@ fn faults_of_a_blueprint_name_the_field() {
     refuses(twice, "imports[0].imports[0].name", BlueprintFault::Duplicate("a".to_owned()));
     let unknown = BlueprintFault::UnknownType { found: "targetList".to_owned(), known: "data, target" };
     refuses("exports: [{name: a, type: targetList}]", "exports[0].type", unknown);
-    refuses("deployExecutions: [{type: Jinja, template: x}]", "deployExecutions[0].name", BlueprintFault::Empty);
     refuses("exportExecutions: [{name: a, template: x}]", "exportExecutions[0].type", BlueprintFault::Empty);
     refuses("importExecutions: [{name: a, type: Jinja}]", "importExecutions[0]", BlueprintFault::FileOrTemplate);
     let both = "deployExecutions: [{name: a, type: Jinja, file: deploy.tpl, template: x}]";
     refuses(both, "deployExecutions[0]", BlueprintFault::FileOrTemplate);
-    let twice = "deployExecutions: [{name: a, type: J, template: x}, {name: a, type: J, template: y}]";
-    refuses(twice, "deployExecutions[1].name", BlueprintFault::Duplicate("a".to_owned()));
     refuses("subinstallations: [{file: s.yaml, name: x}]", "subinstallations[0]", BlueprintFault::FileOrInline);
 }
 

@@ -62,7 +62,7 @@ pub fn merge_patch(from: &Value, to: &Value) -> Option<Value> {
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
-/// What counts as empty when an object is filled or overlaid: Go's zero values, as the original merges.
+/// What counts as empty when an object is filled: Go's zero values, as the original merges.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -87,8 +87,8 @@ pub fn fill(target: &mut Value, source: &Value) {
     }
 }
 
-/// Lays `source` over `target`: maps are merged, everything else that is not empty replaces what was there (update
-/// strategy `mergeOverwrite`, `patchAfterDeployment`, `patchBeforeDelete`).
+/// Lays `source` over `target`: maps are merged, everything else replaces what was there, also `false`, `0`, `""`, `[]`
+/// and `null` (update strategy `mergeOverwrite`, `patchAfterDeployment`, `patchBeforeDelete`; `docs/wire.md` §8.1).
 pub fn overlay(target: &mut Value, source: &Value) {
     match (target, source) {
         (Value::Object(target), Value::Object(source)) => {
@@ -96,8 +96,7 @@ pub fn overlay(target: &mut Value, source: &Value) {
                 overlay(target.entry(key).or_insert(Value::Null), value);
             }
         }
-        (target, source) if !is_empty(source) || target.is_null() => source.clone_into(target),
-        _ => {}
+        (target, source) => source.clone_into(target),
     }
 }
 

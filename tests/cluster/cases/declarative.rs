@@ -14,5 +14,7 @@ orangery_tests::cases! {
     mock_items_follow_their_configuration,
     policies_keep_and_ignore,
     states_are_kept_from_job_to_job,
+    executions_need_no_names,
+    a_patch_may_set_what_is_empty,
     sub_installations_follow_their_parent,
 }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{BlueprintOrigin, Review, Severity, binding::BoundNames, origin::BlueprintFiles, schemas, templates};
 use crate::{
-    Blueprint, BlueprintError, BlueprintReading, FILE, FileSystem, InstallationTemplate, TemplateBlueprint,
-    faults_of_conditions, faults_of_templates, gate,
+    Blueprint, BlueprintError, BlueprintFault, BlueprintReading, FILE, FileSystem, InstallationTemplate,
+    TemplateBlueprint, faults_of_conditions, faults_of_templates, gate,
 };
 use orangery_core::yaml::SourcePosition;
 use orangery_ocm::Files;
@@ -16,7 +16,7 @@ impl Review {
     /// Looks at a blueprint; what could be read of it.
     pub(super) fn blueprint(&mut self, files: &Arc<dyn Files>, origin: &BlueprintOrigin) -> Blueprint {
         let reading = BlueprintReading::of(files.as_ref());
-        let BlueprintReading { faults, unknown, subinstallations, .. } = &reading;
+        let BlueprintReading { faults, unknown, names, subinstallations, .. } = &reading;
         let mut source = BlueprintFiles::new(files.as_ref(), origin);
         for fault in faults {
             let spot = match fault {
@@ -34,6 +34,17 @@ impl Review {
                 spot,
                 format!("nobody knows the field {field}, so it is ignored; correct its name or remove it"),
             );
+        }
+        for (field, fault) in names {
+            let message = match fault {
+                BlueprintFault::Duplicate(name) => format!(
+                    "two executions of this list are named {name:?}, so what keeps state and errors apart is their index; rename one"
+                ),
+                _ => format!(
+                    "{field} has no name, so its state is kept by its index and is lost when the list changes; give it one"
+                ),
+            };
+            self.say(Severity::Warning, source.spot(FILE, field), message);
         }
         let mut documents = vec![FILE];
         documents.extend(subinstallations.iter().map(|(file, _)| file.as_str()).filter(|file| *file != FILE));

@@ -65,8 +65,7 @@ pub(super) fn of(
     let mut all = Vec::new();
     for (list, executions) in lists {
         let name = list.list();
-        for execution in executions {
-            let field = fields.get(&(name, execution.name.clone())).map_or(name, String::as_str);
+        for (execution, field) in executions.iter().zip(fields.get(name).into_iter().flatten()) {
             let may_be_bound = !all.is_empty() && !blueprint.import_executions.is_empty();
             all.push(ToCheck {
                 list,

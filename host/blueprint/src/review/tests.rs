@@ -87,6 +87,24 @@ deployExecutions:
 }
 
 #[test]
+fn executions_that_have_no_name_of_their_own_are_warned_of() {
+    let found = message_of(&reviewed(json!({"blueprint.yaml": "\
+deployExecutions:
+- type: Jinja
+  template: 'deployItems: []'
+- {name: a, type: Jinja, template: 'deployItems: []'}
+- {name: a, type: Jinja, template: 'deployItems: []'}
+"})));
+    assert_eq!(
+        found,
+        [
+            "b/blueprint.yaml:2:3: warning: deployExecutions[0] has no name, so its state is kept by its index and is lost when the list changes; give it one",
+            "b/blueprint.yaml:5:4: warning: two executions of this list are named \"a\", so what keeps state and errors apart is their index; rename one",
+        ]
+    );
+}
+
+#[test]
 fn sub_installations_are_held_against_each_other_and_against_their_blueprints() {
     let found = message_of(&reviewed(json!({
         "blueprint.yaml": "\

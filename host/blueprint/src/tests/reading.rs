@@ -54,10 +54,34 @@ fn each_list_of_executions_is_read_into_its_own_place() {
         assert_eq!(expected.deploys_nothing(), deploys_nothing, "{name}");
         assert_eq!(parse(&list(name)), Ok(expected), "{name}");
     }
-    // Names are unique in their list only.
+    // Each list has names of its own.
     let both = format!("{}\n{}\n", list("deployExecutions"), list("exportExecutions"));
     let expected = Blueprint { deploy_executions: one(), export_executions: one(), ..Blueprint::default() };
     assert_eq!(parse(&both), Ok(expected));
+}
+
+#[test]
+fn executions_without_a_name_or_with_equal_names_are_read_and_told() {
+    let file = "deployExecutions:\n- {type: J, template: x}\n- {name: a, type: J, template: v}\n- {name: a, type: J, template: w}\n";
+    let reading = BlueprintReading::of(&files(json!({"blueprint.yaml": file})));
+    let execution = |name: &str, template: &str| TemplateExecution {
+        name: name.to_owned(),
+        engine: "J".to_owned(),
+        file: None,
+        template: template.to_owned(),
+    };
+    let deploy_executions = vec![execution("[0]", "x"), execution("a", "v"), execution("a[2]", "w")];
+    let places = ["deployExecutions[0]", "deployExecutions[1]", "deployExecutions[2]"].map(str::to_owned).to_vec();
+    let expected = BlueprintReading {
+        blueprint: Blueprint { deploy_executions, ..Blueprint::default() },
+        executions: [("deployExecutions", places)].into(),
+        names: vec![
+            ("deployExecutions[0]".to_owned(), BlueprintFault::Empty),
+            ("deployExecutions[2].name".to_owned(), BlueprintFault::Duplicate("a".to_owned())),
+        ],
+        ..BlueprintReading::default()
+    };
+    assert_eq!(reading, expected);
 }
 
 #[test]
@@ -194,7 +218,7 @@ fn everything_that_is_wrong_is_found_at_once_and_the_rest_is_read() {
             ("blueprint.yaml", "imports[0].type"),
             ("blueprint.yaml", "imports[1].imports[0].name"),
             ("blueprint.yaml", "exports[0]"),
-            ("blueprint.yaml", "deployExecutions[1].name"),
+            ("blueprint.yaml", "deployExecutions[1]"),
             ("blueprint.yaml", "deployExecutions[2].file"),
             ("blueprint.yaml", "subinstallations[1].name"),
             ("blueprint.yaml", "subinstallations[2].blueprint"),

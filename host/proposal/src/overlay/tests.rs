@@ -33,10 +33,19 @@ fn merge_fills_only_what_is_empty() {
 }
 
 #[test]
-fn merge_overwrite_replaces_all_but_with_nothing_empty() {
-    let mut live = json!({"a": "live", "b": "live", "list": [1, 2], "map": {"x": "live", "k": 1}});
-    overlay(&mut live, &json!({"a": "new", "b": "", "list": [3], "map": {"x": "new"}, "z": 0}));
-    assert_eq!(live, json!({"a": "new", "b": "live", "list": [3], "map": {"x": "new", "k": 1}, "z": 0}));
+fn merge_overwrite_merges_maps_and_replaces_everything_else_also_with_what_is_empty() {
+    let mut live = json!({"a": "live", "b": "live", "list": [1, 2], "map": {"x": "live", "k": 1}, "kept": {"k": 1},
+        "suspend": true, "replicas": 3, "paused": null, "items": [1], "gone": "live", "text": "live", "deep": "live"});
+    overlay(
+        &mut live,
+        &json!({"a": "new", "b": "", "list": [3], "map": {"x": "new"}, "kept": {}, "z": 0,
+            "suspend": false, "replicas": 0, "paused": {}, "items": [], "gone": null, "text": {}, "deep": {"x": false}}),
+    );
+    assert_eq!(
+        live,
+        json!({"a": "new", "b": "", "list": [3], "map": {"x": "new", "k": 1}, "kept": {"k": 1}, "z": 0,
+            "suspend": false, "replicas": 0, "paused": {}, "items": [], "gone": null, "text": {}, "deep": {"x": false}})
+    );
 }
 
 #[test]
