@@ -98,7 +98,7 @@ fn item(item_type: &str) -> Item {
         generation: 1,
         context: "default".to_owned(),
         target: Some("cluster".to_owned()),
-        job: "65eb57ff-4f00-4844-95cb-61410f68fa59".to_owned(),
+        job: "65eb57ff-4f00-4844-95cb-61410f68fa59".into(),
         config,
         status: None,
         checkpoint: None,

@@ -69,7 +69,7 @@ impl Component {
             generation: 1,
             context: "default".to_owned(),
             target: Some("cluster".to_owned()),
-            job: "5d5ac0da-df31-4cb2-8a3c-003944f84db9".to_owned(),
+            job: "5d5ac0da-df31-4cb2-8a3c-003944f84db9".into(),
             config: json!({
                 "apiVersion": "helm.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
                 "name": "rel", "namespace": "demo", "values": values, "helmDeployment": release,

@@ -10,6 +10,7 @@ use orangery_core::{
     dag::Direction,
     error::Failure,
     job::JobIds,
+    name::JobId,
     phase::{Phase, execution::Execution, item::Item},
     plan::execution::{self as plan, ItemState, ObjectState},
     step::{Step, Verdict},
@@ -23,13 +24,13 @@ use crate::player::{Player, Report, check};
 #[derive(Default)]
 pub(crate) struct Job {
     /// Its id.
-    pub(crate) id: String,
+    pub(crate) id: JobId,
     phase: Option<Execution>,
 }
 
 impl Job {
     pub(crate) fn begin(&mut self, id: &str, phase: Execution) {
-        *self = Self { id: id.to_owned(), phase: Some(phase) };
+        *self = Self { id: id.into(), phase: Some(phase) };
     }
 
     /// Goes on with this phase.

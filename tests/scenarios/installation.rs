@@ -29,7 +29,7 @@ use orangery_core::{
     condition::{ConditionInput, observe},
     error::{Code, Failure},
     job::{Situation, Work, interrupted, work},
-    name::object_name,
+    name::{JobId, object_name},
     phase::{Phase as _, installation::Installation as Phase},
     plan::installation::{self as plan, Changes, Existing, Peer},
     step::{Halt, Step, Until, Verdict},
@@ -204,7 +204,7 @@ impl Installations {
 
     fn start(&mut self, name: &str, record: Option<automatic::AutomaticRecord>, report: &mut Report) {
         self.jobs += 1;
-        let job = format!("job-{}", self.jobs);
+        let job = JobId::from(format!("job-{}", self.jobs));
         report.line(&format!("  {name}: {job} begins"));
         let marked = self.tree.mark(name);
         let of = self.tree.get_mut(name);
@@ -214,7 +214,7 @@ impl Installations {
     }
 
     /// A job's walk over one Installation, until it rests.
-    fn run(&mut self, name: &str, job: &str, report: &mut Report) {
+    fn run(&mut self, name: &str, job: &JobId, report: &mut Report) {
         let of = self.tree.get(name);
         let mut phase = match of.phase {
             Some(phase) if !phase.is_final() => phase,
@@ -241,7 +241,7 @@ impl Installations {
         of.conditions = observe(&rest.state(), of.generation, &of.conditions, now).conditions;
         (of.phase, of.failure) = (Some(rest.phase), rest.failure.clone());
         if rest.ended {
-            of.ids.finished = Some(job.to_owned());
+            of.ids.finished = Some(job.clone());
             of.observed = of.generation;
             self.request_successors(name, rest.phase, report);
         }
@@ -266,7 +266,7 @@ impl Installations {
 
     /// Notes which job is interrupted and hands the interrupt down.
     fn interrupt(&mut self, name: &str, report: &mut Report) {
-        let job = self.tree.get(name).ids.running().map(str::to_owned);
+        let job = self.tree.get(name).ids.running().cloned();
         let of = self.tree.get_mut(name);
         of.interrupt = false;
         if job.is_none() {
@@ -291,10 +291,10 @@ impl Installations {
 
     fn has_working_children(&self, name: &str) -> bool {
         let job = self.tree.get(name).ids.job.clone();
-        self.tree.peers(name).iter().any(|peer| peer.ids.running() == job.as_deref())
+        self.tree.peers(name).iter().any(|peer| peer.ids.running() == job.as_ref())
     }
 
-    fn phase(&mut self, name: &str, job: &str, phase: Phase, report: &mut Report) -> Step<Verdict> {
+    fn phase(&mut self, name: &str, job: &JobId, phase: Phase, report: &mut Report) -> Step<Verdict> {
         match phase {
             Phase::Init => self.init(name, job, report),
             Phase::CleanupOrphaned => {
@@ -325,7 +325,7 @@ impl Installations {
         }
     }
 
-    fn init(&mut self, name: &str, job: &str, report: &mut Report) -> Step<Verdict> {
+    fn init(&mut self, name: &str, job: &JobId, report: &mut Report) -> Step<Verdict> {
         let of = self.tree.get(name).clone();
         if of.parent.is_none() {
             let all = ancestors(name, |name| self.tree.exporters(self.tree.get(name)));
@@ -387,7 +387,7 @@ impl Installations {
         Ok(Verdict::Done)
     }
 
-    fn init_delete(&mut self, name: &str, job: &str, report: &mut Report) -> Step<Verdict> {
+    fn init_delete(&mut self, name: &str, job: &JobId, report: &mut Report) -> Step<Verdict> {
         let of = self.tree.get(name).clone();
         if !of.ignores_successors {
             let all = ancestors(name, |name| self.tree.exporters(self.tree.get(name)));
@@ -412,7 +412,7 @@ impl Installations {
     }
 
     /// Passes the job to all subobjects that want it.
-    fn trigger_all(&mut self, name: &str, job: &str, first: Phase, report: &mut Report) {
+    fn trigger_all(&mut self, name: &str, job: &JobId, first: Phase, report: &mut Report) {
         for child in self.tree.children(name) {
             self.trigger(name, &child, job, first, report);
         }
@@ -423,7 +423,7 @@ impl Installations {
         }
     }
 
-    fn trigger(&mut self, name: &str, child: &str, job: &str, first: Phase, report: &mut Report) {
+    fn trigger(&mut self, name: &str, child: &str, job: &JobId, first: Phase, report: &mut Report) {
         let child_state = self.tree.get_mut(child);
         if child_state.ids.wants(job, child_state.phase, first) {
             report.line(&format!("  {name}: triggers {child}"));

@@ -15,6 +15,7 @@ pub use self::{
     template::{deploy_item, subinstallation},
 };
 use crate::{data_object::DataObject, label, marks::Marks, target::Target};
+use orangery_core::name::JobId;
 
 impl From<&DataObject> for DataValue {
     fn from(object: &DataObject) -> Self {
@@ -37,7 +38,7 @@ impl From<&Target> for TargetObject {
             owner: target.parent_installation().map(str::to_owned),
             index: target.label(label::INDEX).and_then(|index| index.parse().ok()),
             map_key: label(label::TARGET_MAP_KEY),
-            job: label(label::JOB_ID),
+            job: target.label(label::JOB_ID).map(JobId::from),
             object: object(target),
         }
     }

@@ -16,6 +16,7 @@ use crate::{
     schema,
     waiting::{WaitingFor, is_zero},
 };
+use orangery_core::name::JobId;
 
 /// One thing to be deployed by the deployer of its type.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -128,11 +129,13 @@ pub struct DeployItemStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export_ref: Option<ObjectReference>,
     /// The job being asked for.
-    #[serde(default, rename = "jobID", skip_serializing_if = "String::is_empty")]
-    pub job_id: String,
+    #[serde(default, rename = "jobID", skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub job_id: JobId,
     /// The job finished last.
-    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "String::is_empty")]
-    pub job_id_finished: String,
+    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub job_id_finished: JobId,
     /// When the job was asked for; the pick-up timeout counts from here.
     #[serde(default, rename = "jobIDGenerationTime", skip_serializing_if = "Option::is_none")]
     pub job_id_generation_time: Option<Time>,

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 
 use k8s_openapi::{ByteString, apimachinery::pkg::apis::meta::v1::Time};
 use kube::CustomResource;
-use orangery_core::workflow;
+use orangery_core::{name::JobId, workflow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -147,17 +147,20 @@ pub struct ExecutionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_transition_time: Option<Time>,
     /// The job being asked for.
-    #[serde(default, rename = "jobID", skip_serializing_if = "String::is_empty")]
-    pub job_id: String,
+    #[serde(default, rename = "jobID", skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub job_id: JobId,
     /// The job finished last.
-    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "String::is_empty")]
-    pub job_id_finished: String,
+    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub job_id_finished: JobId,
     /// The token of the trigger seen last (`docs/rules.md`, Conditions).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
     /// The job that was interrupted last: it begins nothing more (C-32).
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub interrupted_job: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub interrupted_job: JobId,
     /// The deploy items known; absent means that they are listed by label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deploy_item_cache: Option<DeployItemCache>,

@@ -23,6 +23,7 @@ use crate::{
     schema,
     waiting::{WaitingFor, is_zero},
 };
+use orangery_core::name::JobId;
 
 /// What is to be installed: a blueprint, where its imports come from and where its exports go.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -380,11 +381,13 @@ pub struct InstallationStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_transition_time: Option<Time>,
     /// The job being asked for.
-    #[serde(default, rename = "jobID", skip_serializing_if = "String::is_empty")]
-    pub job_id: String,
+    #[serde(default, rename = "jobID", skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub job_id: JobId,
     /// The job finished last.
-    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "String::is_empty")]
-    pub job_id_finished: String,
+    #[serde(default, rename = "jobIDFinished", skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub job_id_finished: JobId,
     /// The token of the trigger seen last (`docs/rules.md`, Conditions).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_handled_trigger: String,
@@ -393,8 +396,9 @@ pub struct InstallationStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pending_operation: String,
     /// The job that was interrupted last: it begins nothing more (C-32).
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub interrupted_job: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub interrupted_job: JobId,
     /// The Execution, which has the Installation's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_ref: Option<ObjectReference>,

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{condition::Condition, error::LastError, waiting::WaitingFor};
+use orangery_core::name::JobId;
 
 /// When a job passed its stations; diagnostic, but for `initTime` of a deploy item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,9 +38,9 @@ pub struct NamePair {
 /// What the kinds of the job protocol have in common. Absent status reads as empty.
 pub trait Job {
     /// The job being asked for; empty before the first.
-    fn job_id(&self) -> &str;
+    fn job_id(&self) -> &JobId;
     /// The job finished last; empty before the first.
-    fn job_id_finished(&self) -> &str;
+    fn job_id_finished(&self) -> &JobId;
     /// The phase; empty before the first job.
     fn phase(&self) -> &str;
     /// The conditions.
@@ -55,7 +56,7 @@ pub trait Job {
         self.job_id() == self.job_id_finished()
     }
     /// Whether exactly this job is finished.
-    fn finished_job(&self, job: &str) -> bool {
+    fn finished_job(&self, job: &JobId) -> bool {
         self.job_id() == job && self.job_id_finished() == job
     }
 }
@@ -64,11 +65,11 @@ pub trait Job {
 macro_rules! implement_job {
     ($kind:ty) => {
         impl $crate::job::Job for $kind {
-            fn job_id(&self) -> &str {
-                self.status.as_ref().map_or("", |status| &status.job_id)
+            fn job_id(&self) -> &$crate::job::JobId {
+                self.status.as_ref().map_or($crate::job::JobId::EMPTY, |status| &status.job_id)
             }
-            fn job_id_finished(&self) -> &str {
-                self.status.as_ref().map_or("", |status| &status.job_id_finished)
+            fn job_id_finished(&self) -> &$crate::job::JobId {
+                self.status.as_ref().map_or($crate::job::JobId::EMPTY, |status| &status.job_id_finished)
             }
             fn phase(&self) -> &str {
                 self.status.as_ref().map_or("", |status| &status.phase)
@@ -107,8 +108,8 @@ mod tests {
         let fresh = execution(json!(null));
         assert!(fresh.job_finished() && fresh.job_id().is_empty());
         let running = execution(json!({"jobID": "b", "jobIDFinished": "a", "phase": "Succeeded"}));
-        assert!(!running.job_finished() && !running.finished_job("b") && !running.finished_job("a"));
+        assert!(!running.job_finished() && !running.finished_job(&"b".into()) && !running.finished_job(&"a".into()));
         let ended = execution(json!({"jobID": "b", "jobIDFinished": "b", "phase": "Progressing"}));
-        assert!(ended.job_finished() && ended.finished_job("b") && !ended.finished_job("a"));
+        assert!(ended.job_finished() && ended.finished_job(&"b".into()) && !ended.finished_job(&"a".into()));
     }
 }

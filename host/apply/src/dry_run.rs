@@ -198,7 +198,7 @@ mod tests {
         let clusters = ClusterPool::new(|_| {}).set(Arc::new(Nowhere), waiter);
         let labels = ["item".to_owned()];
         let job = Job {
-            id: "j",
+            id: &"j".into(),
             purpose: Purpose::Install,
             owner: "item",
             labels: &labels,

@@ -268,7 +268,7 @@ impl<'a> Executor<'a> {
     fn progress(&self) -> Option<Progress> {
         self.stored.as_ref()?;
         Some(Progress {
-            job: self.site.job.id.to_owned(),
+            job: self.site.job.id.clone(),
             step: self.step.clone(),
             since: self.since,
             planned: self.planned.clone(),

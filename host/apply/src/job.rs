@@ -2,6 +2,7 @@
 
 use orangery_core::{
     error::Problem,
+    name::JobId,
     port::{BoxFuture, Clock},
     step::Step,
 };
@@ -27,7 +28,7 @@ pub enum Purpose {
 /// One job of one item.
 pub struct Job<'a> {
     /// Its id.
-    pub id: &'a str,
+    pub id: &'a JobId,
     /// What it is for.
     pub purpose: Purpose,
     /// The item's name: the value of the ownership labels.

@@ -15,7 +15,10 @@ pub use self::{
     read::{Sources, read},
 };
 use crate::schema::SchemaError;
-use orangery_core::digest::{self, Fingerprints};
+use orangery_core::{
+    digest::{self, Fingerprints},
+    name::JobId,
+};
 
 /// A DataObject, or what a Secret or ConfigMap gives, as it is found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +47,7 @@ pub struct TargetObject {
     /// Its label `targetmapkey`.
     pub map_key: Option<String>,
     /// Its label `jobid`.
-    pub job: Option<String>,
+    pub job: Option<JobId>,
     /// The whole object as the API has it, for templates.
     pub object: Value,
 }

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use orangery_core::{digest, name};
+use orangery_core::{
+    digest,
+    name::{self, JobId},
+};
 
 /// One object to be written. What its labels say stands in fields of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +26,7 @@ pub struct Record {
     /// Its place in a target list or map.
     pub place: Option<TargetPosition>,
     /// The job that writes it; empty for exports of executions, and then not labelled.
-    pub job: String,
+    pub job: JobId,
     /// The hash of its content.
     pub hash: String,
     /// What it holds.
@@ -99,7 +102,7 @@ pub struct RecordWriter<'a> {
     /// Its parent's name; `None` for roots.
     pub parent: Option<&'a str>,
     /// The job.
-    pub job: &'a str,
+    pub job: &'a JobId,
 }
 
 impl RecordWriter<'_> {
@@ -138,7 +141,7 @@ impl RecordWriter<'_> {
             // A label cannot hold the mark of a global key.
             key: key.strip_prefix('#').unwrap_or(key).to_owned(),
             place,
-            job: self.job.to_owned(),
+            job: self.job.clone(),
             hash: content.hash(),
             content,
         }
@@ -164,7 +167,7 @@ pub fn execution_exports(execution: &str, items: Map<String, Value>) -> Record {
         purpose: None,
         key: String::new(),
         place: None,
-        job: String::new(),
+        job: JobId::default(),
         hash: content.hash(),
         content,
     }
@@ -190,7 +193,7 @@ mod tests {
                 purpose: None,
                 key: String::new(),
                 place: None,
-                job: String::new(),
+                job: JobId::default(),
                 hash: "cbd3229133410c4901821cbeb721d40711de60a0".to_owned(),
                 content: RecordContent::Data(json!({"item": null})),
             }
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn roots_export_to_the_empty_context_and_children_to_their_parents() {
-        let root = RecordWriter { namespace: "ns", installation: "root", parent: None, job: "j" };
+        let root = RecordWriter { namespace: "ns", installation: "root", parent: None, job: &JobId::from_static("j") };
         let child = RecordWriter { installation: "sub", parent: Some("root"), ..root };
         let place = |scope: &RecordWriter<'_>| {
             let record = scope.record(Purpose::Export, "out", None, RecordContent::Data(json!(1)));

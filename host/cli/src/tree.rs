@@ -12,6 +12,7 @@ use orangery_api::{
     installation::Installation,
     waiting::WaitingFor,
 };
+use orangery_core::name::JobId;
 use serde::{Serialize, Serializer};
 
 pub use crate::tree::{
@@ -137,7 +138,7 @@ pub struct TreeNode {
     /// How it stands.
     pub standing: NodeState,
     /// The job asked for last; empty before the first.
-    pub job: String,
+    pub job: JobId,
     /// The type of a deploy item.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub item_type: Option<String>,

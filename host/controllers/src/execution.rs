@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use orangery_api::{execution::Execution, label};
 use orangery_cluster::ClusterPool;
-use orangery_core::{job::Work, step::Halt};
+use orangery_core::{job::Work, name::JobId, step::Halt};
 use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
@@ -50,7 +50,7 @@ impl ExecutionController {
     }
 
     /// A job goes on: from the phase in which it rests as far as it goes without waiting, then one write.
-    async fn go_on(&self, execution: &Execution, job: String) -> Result<NextCall, Halt> {
+    async fn go_on(&self, execution: &Execution, job: JobId) -> Result<NextCall, Halt> {
         let mut run = ExecutionReconciliation::of(&self.host, &self.clusters, execution, job);
         // Trigger: a job that begins.
         let phase = run.begin();

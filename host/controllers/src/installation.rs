@@ -10,7 +10,7 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_cluster::ClusterPool;
-use orangery_core::{phase::installation::Installation as Phase, step::Halt};
+use orangery_core::{name::JobId, phase::installation::Installation as Phase, step::Halt};
 use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
@@ -65,7 +65,7 @@ impl InstallationController {
         let root = workflow.filter(|_| !installation.is_deleting()).and_then(|_| observing_root(&host.stores, &key));
         let changed = match &root {
             Some(_) => {
-                let job = installation.job_id().to_owned();
+                let job = installation.job_id().clone();
                 changed_answers(&InstallationReconciliation::of(&self.shared, installation.clone(), job, false)).await
             }
             None => {
@@ -100,7 +100,7 @@ impl InstallationController {
     }
 
     /// A job goes on: from the phase in which it rests as far as it goes without waiting, then one write.
-    async fn go_on(&self, before: &Installation, job: String) -> Result<NextCall, Halt> {
+    async fn go_on(&self, before: &Installation, job: JobId) -> Result<NextCall, Halt> {
         // Trigger: a job that begins.
         let (phase, fresh) = standing_phase(Phase::parse(before.phase()), before.is_deleting());
         let mut run = InstallationReconciliation::of(&self.shared, before.clone(), job, fresh);

@@ -16,6 +16,7 @@ use orangery_api::{
 use orangery_core::{
     condition::ConditionInput,
     error::Failure,
+    name::JobId,
     phase::Phase,
     step::{Halt, Step, Verdict},
     walk::{Rest, Transition, advance},
@@ -28,8 +29,8 @@ use crate::{controller_context::ControllerContext, event};
 pub(crate) struct SharedStatus<'a> {
     pub(crate) phase: &'a mut String,
     pub(crate) phase_transition_time: Option<&'a mut Option<Time>>,
-    pub(crate) job_id: &'a mut String,
-    pub(crate) job_id_finished: &'a mut String,
+    pub(crate) job_id: &'a mut JobId,
+    pub(crate) job_id_finished: &'a mut JobId,
     pub(crate) observed_generation: &'a mut i64,
     pub(crate) conditions: &'a mut Vec<Condition>,
     pub(crate) waiting_for: &'a mut Vec<WaitingFor>,
@@ -54,12 +55,12 @@ pub(crate) trait JobStatus {
     fn shared(&mut self) -> SharedStatus<'_>;
 
     /// Takes a job over: the trigger. `Ready` turns Unknown in the same write (`docs/rules.md`, Conditions).
-    fn trigger(&mut self, job: &str, first: impl Phase, generation: i64, now: &Time) {
+    fn trigger(&mut self, job: &JobId, first: impl Phase, generation: i64, now: &Time) {
         let mut shared = self.shared();
-        job.clone_into(shared.job_id);
+        shared.job_id.clone_from(job);
         // It gets the job once more: it ended it before it was to go.
-        if shared.job_id_finished == job {
-            shared.job_id_finished.clear();
+        if *shared.job_id_finished == *job {
+            *shared.job_id_finished = JobId::default();
         }
         *shared.transition_times =
             Some(TransitionTimes { trigger_time: Some(now.clone()), ..TransitionTimes::default() });
@@ -86,7 +87,7 @@ pub(crate) trait JobStatus {
             rest.failure.as_ref().map(|failure| LastError::following(shared.last_error.as_ref(), failure, now));
         let times = shared.transition_times.get_or_insert_default();
         if rest.ended {
-            shared.job_id.clone_into(shared.job_id_finished);
+            shared.job_id_finished.clone_from(shared.job_id);
             *shared.observed_generation = generation;
             times.finished_time = Some(now.clone());
         } else if rest.wait.is_some() && times.wait_time.is_none() {
@@ -233,7 +234,7 @@ mod tests {
         let mut status = ExecutionStatus::default();
         status.rest(&Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None }, 1, &at(1));
         assert_eq!(ready(&status), ("True", "Succeeded"));
-        status.trigger("new", Phase::Init, 1, &at(2));
+        status.trigger(&"new".into(), Phase::Init, 1, &at(2));
         assert_eq!(
             (ready(&status), status.job_id.as_str(), status.phase.as_str()),
             (("Unknown", "Init"), "new", "Succeeded")
@@ -243,16 +244,15 @@ mod tests {
 
     #[test]
     fn ins_65_a_job_that_is_passed_once_more_is_no_finished_one() {
-        let mut status =
-            ExecutionStatus { job_id: "a".to_owned(), job_id_finished: "a".to_owned(), ..Default::default() };
-        status.trigger("a", Phase::InitDelete, 1, &at(1));
+        let mut status = ExecutionStatus { job_id: "a".into(), job_id_finished: "a".into(), ..Default::default() };
+        status.trigger(&"a".into(), Phase::InitDelete, 1, &at(1));
         assert_eq!((status.job_id.as_str(), status.job_id_finished.as_str()), ("a", ""));
         assert_eq!(ready(&status), ("False", "Deleting"));
     }
 
     #[test]
     fn c_25_an_ended_job_is_one_write_of_phase_ids_generation_and_conditions() {
-        let mut status = ExecutionStatus { job_id: "a".to_owned(), ..ExecutionStatus::default() };
+        let mut status = ExecutionStatus { job_id: "a".into(), ..ExecutionStatus::default() };
         let failure = Failure::new("Progressing", "DeployItemsFailed", "boom");
         status.rest(&Rest { phase: Phase::Failed, ended: true, failure: Some(failure.clone()), wait: None }, 7, &at(3));
         assert_eq!((status.job_id_finished.as_str(), status.observed_generation), ("a", 7));
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn c_06_a_generation_is_observed_when_its_job_has_ended_and_not_before() {
-        let mut status = ExecutionStatus { job_id: "a".to_owned(), observed_generation: 3, ..Default::default() };
+        let mut status = ExecutionStatus { job_id: "a".into(), observed_generation: 3, ..Default::default() };
         let wait = Some(Wait::on("DeployItem", "a", Until::Finished));
         let working = Rest { phase: Phase::Progressing, ended: false, failure: None, wait };
         for (rest, observed) in
@@ -303,7 +303,7 @@ mod tests {
         };
         let one = json!([{"kind": "DeployItem", "namespace": "here", "name": "i00", "until": "Finished"}]);
         let waiting = || {
-            let mut status = ExecutionStatus { job_id: "a".to_owned(), ..ExecutionStatus::default() };
+            let mut status = ExecutionStatus { job_id: "a".into(), ..ExecutionStatus::default() };
             status.rest(&rest(waits(1), None, Phase::Progressing), 1, &at(1));
             assert_eq!(written(&status), (Some(one.clone()), None));
             status
@@ -319,7 +319,7 @@ mod tests {
         status.rest(&rest(None, Some(failure), Phase::Progressing), 1, &at(3));
         assert_eq!(written(&status), (None, None));
         let mut triggered = waiting();
-        triggered.trigger("b", Phase::Init, 1, &at(3));
+        triggered.trigger(&"b".into(), Phase::Init, 1, &at(3));
         assert_eq!(written(&triggered), (None, None));
     }
 
@@ -327,7 +327,7 @@ mod tests {
     fn resting_again_in_the_same_place_changes_nothing() {
         let wait = Wait::on("DeployItem", "a", Until::Finished);
         let rest = Rest { phase: Phase::Progressing, ended: false, failure: None, wait: Some(wait) };
-        let mut status = ExecutionStatus { job_id: "a".to_owned(), ..ExecutionStatus::default() };
+        let mut status = ExecutionStatus { job_id: "a".into(), ..ExecutionStatus::default() };
         status.rest(&rest, 1, &at(1));
         let first = status.clone();
         status.rest(&rest, 1, &at(2));
@@ -363,7 +363,7 @@ mod tests {
         script: impl IntoIterator<Item = Step<Verdict>>,
     ) -> (Vec<Phase>, Vec<String>, Result<NextCall, Halt>) {
         let mut status = ExecutionStatus::default();
-        status.trigger("a", Phase::Init, 1, &at(1));
+        status.trigger(&"a".into(), Phase::Init, 1, &at(1));
         let mut run = Scripted { script: script.into_iter().collect(), phases: Vec::new() };
         let (phase, transition) = walk(&mut run, Phase::Init).await;
         status.rest(&Rest::after(phase, &transition).unwrap(), 1, &at(2));

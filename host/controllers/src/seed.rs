@@ -7,7 +7,7 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams, core::ObjectMeta};
 use orangery_api::installation::Installation;
 use orangery_blueprint::template_engine::JobRandomness;
-use orangery_core::port::Rng;
+use orangery_core::{name::JobId, port::Rng};
 use ring::hmac;
 
 use crate::object::message_of;
@@ -100,7 +100,7 @@ impl HostKey {
 
     /// Time and randomness of the job that an Installation is in. The time is that of the trigger, which is written
     /// together with the job's id.
-    pub(crate) fn of_job(&self, installation: &Installation, job: &str) -> JobRandomness {
+    pub(crate) fn of_job(&self, installation: &Installation, job: &JobId) -> JobRandomness {
         let uid = installation.metadata.uid.as_deref().unwrap_or_default();
         let tag = hmac::sign(&self.0, format!("{uid}/{job}").as_bytes());
         let mut seed = [0; LENGTH];

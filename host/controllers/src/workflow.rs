@@ -17,6 +17,7 @@ use orangery_core::{
     dag::Direction,
     error::Failure,
     job::interrupted,
+    name::JobId,
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict, together},
     workflow::{Answer, GateKind, WorkflowPolicy},
@@ -41,7 +42,7 @@ pub(crate) struct WorkflowState<T> {
     /// The time until the first condition that is waited for is given up.
     pub(crate) left: Option<Duration>,
     /// The id of the job.
-    pub(crate) job: String,
+    pub(crate) job: JobId,
 }
 
 /// Objects by the name of their item.

@@ -2,40 +2,40 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{error::Failure, phase::Phase};
+use crate::{error::Failure, name::JobId, phase::Phase};
 
 /// The job ids of an object: work is allowed exactly while they differ (INS-07).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobIds {
     /// The job being asked for.
-    pub job: Option<String>,
+    pub job: Option<JobId>,
     /// The last completed one.
-    pub finished: Option<String>,
+    pub finished: Option<JobId>,
 }
 
 impl JobIds {
-    /// From the wire, where an empty string means none.
-    pub fn new(job: &str, finished: &str) -> Self {
-        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Self { job: some(job), finished: some(finished) }
+    /// From the wire, where an empty id means none.
+    pub fn new(job: impl Into<JobId>, finished: impl Into<JobId>) -> Self {
+        let some = |id: JobId| (!id.is_empty()).then_some(id);
+        Self { job: some(job.into()), finished: some(finished.into()) }
     }
 
     /// The job that is asked for and not finished.
-    pub fn running(&self) -> Option<&str> {
-        if self.job == self.finished { None } else { self.job.as_deref() }
+    pub fn running(&self) -> Option<&JobId> {
+        if self.job == self.finished { None } else { self.job.as_ref() }
     }
 
     /// Whether a job that begins with the phase `first` has still to be passed to the object, which stands in `phase`: it has
     /// another job, or it ended this one before it was to go, and nobody has deleted it yet.
-    pub fn wants<P: Phase>(&self, job: &str, phase: Option<P>, first: P) -> bool {
+    pub fn wants<P: Phase>(&self, job: &JobId, phase: Option<P>, first: P) -> bool {
         let ended_before = first.is_deletion() && self.has_finished(job) && !phase.is_some_and(P::is_deletion);
-        self.job.as_deref() != Some(job) || ended_before
+        self.job.as_ref() != Some(job) || ended_before
     }
 
     /// Whether this very job is finished.
-    pub fn has_finished(&self, job: &str) -> bool {
-        self.finished.as_deref() == Some(job) && self.job == self.finished
+    pub fn has_finished(&self, job: &JobId) -> bool {
+        self.finished.as_ref() == Some(job) && self.job == self.finished
     }
 }
 
@@ -65,7 +65,7 @@ pub enum Work {
     /// Go on with this job. The phase is that of a deletion if `deletion`.
     Continue {
         /// The job's id.
-        job: String,
+        job: JobId,
     },
 }
 
@@ -75,7 +75,7 @@ pub enum Work {
 /// (INS-56, INS-58), and after `DeleteFailed` only by request (INS-59).
 pub fn work(situation: Situation<'_>) -> Work {
     if let Some(job) = situation.ids.running() {
-        return Work::Continue { job: job.to_owned() };
+        return Work::Continue { job: job.clone() };
     }
     let deletion_begins = situation.deleting && !situation.in_deletion;
     if situation.root && (situation.requested || deletion_begins) { Work::Start } else { Work::None }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn go_on(job: &str) -> Work {
-        Work::Continue { job: job.to_owned() }
+        Work::Continue { job: job.into() }
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn ins_65_exe_44_what_ended_a_job_before_it_was_to_go_gets_it_once_more() {
         use crate::phase::item::Item;
-        let wants = |ids: JobIds, phase, first| ids.wants("a", phase, first);
+        let wants = |ids: JobIds, phase, first| ids.wants(&"a".into(), phase, first);
         assert!(wants(JobIds::new("old", "old"), Some(Item::Succeeded), Item::Init));
         assert!(!wants(JobIds::new("a", "a"), Some(Item::Succeeded), Item::Init));
         assert!(!wants(JobIds::new("a", "old"), Some(Item::Progressing), Item::InitDelete));
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn ins_07_finished_means_both_ids_are_this_job() {
-        assert!(JobIds::new("a", "a").has_finished("a"));
-        assert!(!JobIds::new("b", "a").has_finished("a"));
-        assert!(!JobIds::new("a", "").has_finished("a"));
+        assert!(JobIds::new("a", "a").has_finished(&"a".into()));
+        assert!(!JobIds::new("b", "a").has_finished(&"a".into()));
+        assert!(!JobIds::new("a", "").has_finished(&"a".into()));
     }
 }

@@ -1,6 +1,9 @@
 //! Names that must be the same to the bit in every implementation (`docs/wire.md` §2.4).
 
+pub use self::types::{JobId, NameError, Namespace, ObjectName};
 use crate::digest;
+
+mod types;
 
 /// The longest name of an Installation: 63 less the length of `Inst.`.
 pub const LONGEST_INSTALLATION: usize = 58;

@@ -36,7 +36,7 @@ pub(crate) fn item(of: &Item) -> deploy::Item {
         generation: of.generation,
         context: of.context.clone(),
         target: of.target.clone(),
-        job: of.job.clone(),
+        job: of.job.to_string(),
         config: of.config.to_string(),
         status: of.status.as_ref().map(ToString::to_string),
         checkpoint: of.checkpoint.clone(),

@@ -16,6 +16,7 @@ use orangery_core::{
     digest::sha256,
     duration::{self, deadline},
     error::{Code, Failure, Fault, Problem},
+    name::JobId,
     step::{Halt, Wait},
 };
 
@@ -34,7 +35,7 @@ pub struct StoredProposal {
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// The job; the progress of another job says nothing.
-    pub job: String,
+    pub job: JobId,
     /// Where in its proposal.
     #[serde(rename = "at")]
     pub step: ExecutionStep,
@@ -50,9 +51,9 @@ pub struct Progress {
 
 impl Progress {
     /// The progress of a job that has nothing left to do but deleting the inventory.
-    pub fn deleting(job: &str, now: Timestamp) -> Self {
+    pub fn deleting(job: &JobId, now: Timestamp) -> Self {
         let step = ExecutionStep::Deleting;
-        Self { job: job.to_owned(), step, since: now, planned: BTreeSet::new(), recovers_until: None }
+        Self { job: job.clone(), step, since: now, planned: BTreeSet::new(), recovers_until: None }
     }
 
     /// The progress of a job whose time is up in a stage that its component recovers from: it has as much time again, once.
@@ -182,7 +183,7 @@ pub fn timed_out(limit: Duration, halt: &Halt) -> Failure {
 }
 
 /// Randomness for the component: the same for every call of the job.
-pub fn seed(uid: &str, job: &str) -> u64 {
+pub fn seed(uid: &str, job: &JobId) -> u64 {
     let digest = sha256(format!("{uid}/{job}").as_bytes());
     let hex = digest.rsplit(':').next().and_then(|hex| hex.get(..16)).unwrap_or_default();
     u64::from_str_radix(hex, 16).unwrap_or_default()

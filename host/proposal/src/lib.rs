@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use orangery_core::{
     error::Problem,
+    name::JobId,
     step::{Until, Waiting},
 };
 
@@ -484,7 +485,7 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The job's id.
-    pub job: String,
+    pub job: JobId,
     /// The provider configuration.
     pub config: Value,
     /// The provider status of the last call or job.

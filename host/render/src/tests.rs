@@ -16,6 +16,7 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     error::{Code, Failure},
+    name::JobId,
     port::BoxFuture,
 };
 use orangery_ocm::ComponentVersion;
@@ -111,7 +112,8 @@ impl Plugins for Engines {
     }
 }
 
-const SCOPE: RecordWriter<'_> = RecordWriter { namespace: "ns", installation: "x", parent: None, job: "j" };
+const SCOPE: RecordWriter<'_> =
+    RecordWriter { namespace: "ns", installation: "x", parent: None, job: &JobId::from_static("j") };
 
 /// A blueprint with its files, and what it is rendered with.
 struct World {

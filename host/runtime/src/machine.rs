@@ -3,7 +3,10 @@
 use std::{env, fs};
 
 use jiff::Timestamp;
-use orangery_core::port::{Clock, Rng};
+use orangery_core::{
+    name::JobId,
+    port::{Clock, Rng},
+};
 use uuid::Uuid;
 
 /// The machine's clock.
@@ -29,8 +32,8 @@ impl OsChance {
 }
 
 impl Rng for OsChance {
-    fn job_id(&self) -> String {
-        Self::uuid().to_string()
+    fn job_id(&self) -> JobId {
+        Self::uuid().to_string().into()
     }
 
     fn fraction(&self) -> f64 {

@@ -13,6 +13,7 @@ use orangery_core::{
     condition::Condition,
     error::Failure,
     job::JobIds,
+    name::JobId,
     phase::{Phase as _, execution::Execution as ExecutionPhase, installation::Installation as Phase},
     plan::installation::{ChildState, Existing, Peer},
 };
@@ -117,7 +118,7 @@ pub(super) struct Installation {
     pub(super) requested: bool,
     pub(super) interrupt: bool,
     /// The job that was interrupted.
-    pub(super) interrupted: Option<String>,
+    pub(super) interrupted: Option<JobId>,
     pub(super) deleting: bool,
     pub(super) ignores_successors: bool,
     pub(super) automatic: Automatic,
@@ -131,7 +132,7 @@ impl Installation {
     }
 
     /// Hands it a job: the phase stays until the job rests.
-    pub(super) fn trigger(&mut self, job: &str) {
+    pub(super) fn trigger(&mut self, job: &JobId) {
         hand_down(&mut self.ids, job);
     }
 }
@@ -147,7 +148,7 @@ pub(super) struct Leaf {
 
 impl Leaf {
     /// Passes a job to it where it wants it; whether it does.
-    pub(super) fn trigger(&mut self, job: &str, deletes: bool) -> bool {
+    pub(super) fn trigger(&mut self, job: &JobId, deletes: bool) -> bool {
         let first = if deletes { ExecutionPhase::INIT_DELETE } else { ExecutionPhase::INIT };
         let wants = self.ids.wants(job, self.phase, first);
         if wants {
@@ -158,9 +159,9 @@ impl Leaf {
 }
 
 /// The write that hands a job down. What has ended this very job before it was deleted gets it once more.
-fn hand_down(ids: &mut JobIds, job: &str) {
-    let finished = ids.finished.take().filter(|finished| finished != job);
-    *ids = JobIds { job: Some(job.to_owned()), finished };
+fn hand_down(ids: &mut JobIds, job: &JobId) {
+    let finished = ids.finished.take().filter(|finished| *finished != *job);
+    *ids = JobIds { job: Some(job.clone()), finished };
 }
 
 /// All objects of a script.

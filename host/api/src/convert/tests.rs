@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::installation::{Exports, Imports};
+use orangery_core::name::JobId;
 
 fn owner(kind: &str, name: &str) -> OwnerReference {
     let mut owner =
@@ -17,7 +18,7 @@ fn owner(kind: &str, name: &str) -> OwnerReference {
 }
 
 const SCOPE: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "hello", parent: None, job: "65eb57ff" };
+    RecordWriter { namespace: "ns", installation: "hello", parent: None, job: &JobId::from_static("65eb57ff") };
 
 #[test]
 fn bindings_survive_the_way_there_and_back() {
@@ -167,7 +168,7 @@ fn found_objects_are_read_with_their_marks() {
         owner: Some("up".to_owned()),
         index: Some(2),
         map_key: Some("red".to_owned()),
-        job: Some("j".to_owned()),
+        job: Some("j".into()),
         object,
     };
     assert_eq!(found, expected);

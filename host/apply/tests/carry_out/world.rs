@@ -16,6 +16,7 @@ use orangery_apply::{DryRun, ItemState, Job, Outcome, ProgressStore, Purpose, ca
 use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, Waiter};
 use orangery_core::{
     digest::sha256,
+    name::JobId,
     port::{BoxFuture, Clock},
     step::{Halt, Step},
 };
@@ -93,7 +94,7 @@ pub(crate) struct Status {
     proposals: BTreeMap<String, Proposal>,
     pub(crate) exports: Option<Value>,
     /// The job that has succeeded last, written with its last page.
-    succeeded: Option<String>,
+    succeeded: Option<JobId>,
 }
 
 struct Settable(Mutex<Timestamp>);
@@ -260,7 +261,7 @@ impl World {
     /// One look. What is to be done again is the kept proposal, if there is progress, else `proposal`.
     pub(crate) async fn reconcile(&mut self, job: &str, proposal: &Proposal) -> Step<Outcome> {
         let mut state = self.status.state.clone();
-        state.progress = state.progress.filter(|progress| progress.job == job);
+        state.progress = state.progress.filter(|progress| progress.job == *job);
         let carried_on = state
             .progress
             .as_ref()
@@ -273,7 +274,7 @@ impl World {
         let is_current = || self.is_current.load(Ordering::SeqCst) && allowed();
         let labels = [LABEL.to_owned()];
         let job = Job {
-            id: job,
+            id: &job.into(),
             purpose: Purpose::Install,
             owner: "item",
             labels: &labels,
@@ -326,7 +327,7 @@ impl World {
         let is_current = || self.is_current.load(Ordering::SeqCst);
         let labels = [LABEL.to_owned()];
         let job = Job {
-            id: "deletion",
+            id: &"deletion".into(),
             purpose: Purpose::Uninstall,
             owner: "item",
             labels: &labels,
@@ -348,7 +349,7 @@ impl World {
         let clusters = self.clusters();
         let labels = [LABEL.to_owned()];
         let job = Job {
-            id: "dry-run",
+            id: &"dry-run".into(),
             purpose: Purpose::Install,
             owner: "item",
             labels: &labels,

@@ -1,9 +1,11 @@
 use super::*;
 use crate::FileSystem;
+use orangery_core::name::JobId;
 
 mod edges;
 
-const SCOPE: RecordWriter<'static> = RecordWriter { namespace: "ns", installation: "m", parent: None, job: "j" };
+const SCOPE: RecordWriter<'static> =
+    RecordWriter { namespace: "ns", installation: "m", parent: None, job: &JobId::from_static("j") };
 
 fn map(json: Value) -> Map<String, Value> {
     json.as_object().unwrap().clone()
@@ -76,7 +78,7 @@ fn ins_42_listed_exports_are_the_objects_recorded_from_the_original() {
         purpose: Some(Purpose::Export),
         key: key.to_owned(),
         place: None,
-        job: "j".to_owned(),
+        job: "j".into(),
         hash: hash.to_owned(),
         content: RecordContent::Data(data),
     };

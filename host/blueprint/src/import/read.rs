@@ -109,7 +109,7 @@ impl Reader<'_> {
             return Err(ImportFault::NoParent);
         }
         let mut targets = self.from.kept_targets(&self.context, import);
-        targets.retain(|target| target.job.as_deref() == Some(self.scope.job));
+        targets.retain(|target| target.job.as_ref() == Some(self.scope.job));
         Ok(targets)
     }
 

@@ -9,14 +9,16 @@ use crate::{
     record::{Purpose, Record, RecordContent, RecordWriter, TargetContent, TargetPosition},
     schema::Schemas,
 };
+use orangery_core::name::JobId;
 
 mod laws;
 mod messages;
 mod recorded;
 
-const ROOT: RecordWriter<'static> = RecordWriter { namespace: "ns", installation: "x", parent: None, job: "j2" };
+const ROOT: RecordWriter<'static> =
+    RecordWriter { namespace: "ns", installation: "x", parent: None, job: &JobId::from_static("j2") };
 const CHILD: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "sub", parent: Some("x"), job: "j2" };
+    RecordWriter { namespace: "ns", installation: "sub", parent: Some("x"), job: &JobId::from_static("j2") };
 
 #[derive(Default)]
 struct Gathered {
@@ -63,7 +65,7 @@ fn target(name: &str) -> TargetObject {
         name: name.to_owned(),
         generation: 1,
         target_type: "x/cluster".to_owned(),
-        job: Some("j2".to_owned()),
+        job: Some("j2".into()),
         object: json!({"metadata": {"name": name}, "spec": {"type": "x/cluster", "config": {"k": name}}}),
         ..TargetObject::default()
     }
@@ -76,7 +78,7 @@ fn gathered() -> Gathered {
     let kept = |name: &str, index, map_key: Option<&str>, job: &str| TargetObject {
         index,
         map_key: map_key.map(str::to_owned),
-        job: Some(job.to_owned()),
+        job: Some(job.into()),
         ..target(name)
     };
     let in_parent = |key: &str, target| ("Inst.x".to_owned(), key.to_owned(), target);
@@ -403,7 +405,7 @@ fn every_defined_import_with_a_value_is_kept_as_a_copy() {
         purpose: Some(Purpose::Import),
         key: key.to_owned(),
         place,
-        job: "j2".to_owned(),
+        job: "j2".into(),
         hash: hash.to_owned(),
         content,
     };

@@ -33,6 +33,7 @@ use crate::{
     timeout::{Timeout, within},
     tree::Tree,
 };
+use orangery_core::name::JobId;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,7 +65,7 @@ pub struct Reconcile {
 /// What was asked for, by which the job is known.
 struct Request {
     /// The job of before.
-    before: String,
+    before: JobId,
     token: String,
 }
 
@@ -128,7 +129,7 @@ impl Reconcile {
                 },
             }});
             match api.patch(&self.name, &PatchParams::default(), &Patch::Merge(&mark)).await {
-                Ok(_) => return Ok(Request { before: installation.job_id().to_owned(), token }),
+                Ok(_) => return Ok(Request { before: installation.job_id().clone(), token }),
                 Err(error) => match CallError::of(self.subject(namespace), error) {
                     CallError::Conflict { .. } => {}
                     refused => return Err(refused.into()),
@@ -188,7 +189,7 @@ impl Request {
         // Taken without an echo: the next job has begun already, or somebody asked after us, whose job answers us too.
         let is_standing = installation.operation() == Some(Operation::Reconcile)
             && installation.annotation(annotation::TRIGGER) == Some(&self.token);
-        (handled == self.token || !is_standing) && installation.job_id() != self.before && installation.job_finished()
+        (handled == self.token || !is_standing) && *installation.job_id() != self.before && installation.job_finished()
     }
 }
 
@@ -221,7 +222,7 @@ mod tests {
             "status": status,
         }))
         .unwrap();
-        let request = Request { before: "a".to_owned(), token: "7".to_owned() };
+        let request = Request { before: "a".into(), token: "7".to_owned() };
         assert_eq!(request.is_finished(&installation), is_finished, "{status}");
     }
 

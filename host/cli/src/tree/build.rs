@@ -20,6 +20,7 @@ use orangery_api::{
 };
 
 use crate::tree::{ItemProgress, NodeKind, NodeState, Objects, Tree, TreeNode, Trouble, cause};
+use orangery_core::name::JobId;
 
 /// Namespace and name.
 type ObjectId = (String, String);
@@ -39,7 +40,7 @@ struct Family<'a> {
 /// What a child needs to know of its parent.
 #[derive(Clone, Copy)]
 struct ParentNode<'a> {
-    job: &'a str,
+    job: &'a JobId,
     is_at_work: bool,
 }
 
@@ -303,7 +304,7 @@ impl Whose<'_> {
             title: name.to_owned(),
             phase: String::new(),
             standing,
-            job: String::new(),
+            job: JobId::default(),
             item_type: None,
             target: None,
             plugin: None,
@@ -343,7 +344,7 @@ fn node<K: Marks + Job>(
         name,
         phase: object.phase().to_owned(),
         standing,
-        job: object.job_id().to_owned(),
+        job: object.job_id().clone(),
         item_type: None,
         target: None,
         plugin: None,

@@ -11,7 +11,7 @@ use orangery_api::{
     job::Job,
 };
 use orangery_apply::{ItemState, ProgressStore};
-use orangery_core::{error::Failure, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::Rest};
+use orangery_core::{error::Failure, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::Rest};
 use orangery_proposal::{Proposal, deployer::PluginIdentity, item::StoredProposal};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub(super) struct StatusWriter {
     before: Arc<DeployItem>,
     /// As the next write will have it.
     draft: DeployItem,
-    job: String,
+    job: JobId,
     phase: Phase,
     /// Whether the job was or is being picked up. Until then the item keeps the phase of its last job.
     has_begun: bool,
@@ -50,7 +50,7 @@ impl StatusWriter {
     pub(super) fn new(
         host: &Arc<ControllerContext>,
         item: &Arc<DeployItem>,
-        (job, phase, is_new): (&str, Phase, bool),
+        (job, phase, is_new): (&JobId, Phase, bool),
         deployer: &PluginIdentity,
         now: &Time,
     ) -> Self {
@@ -58,7 +58,7 @@ impl StatusWriter {
             host: Arc::clone(host),
             before: Arc::clone(item),
             draft: DeployItem::clone(item),
-            job: job.to_owned(),
+            job: job.clone(),
             phase,
             has_begun: !is_new,
             deployer: DeployerInformation {
@@ -202,7 +202,7 @@ impl ProgressStore for StatusWriter {
 }
 
 /// Whether a job is still the current one of an item, as far as the store knows: no read of the API.
-fn is_current(host: &ControllerContext, item: &DeployItem, job: &str) -> bool {
+fn is_current(host: &ControllerContext, item: &DeployItem, job: &JobId) -> bool {
     let newest = host.stores.deploy_items.get(&Key::of(item));
     newest.is_some_and(|newest| {
         newest.metadata.uid == item.metadata.uid && newest.job_id() == job && newest.job_id_finished() != job

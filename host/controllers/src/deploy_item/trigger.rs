@@ -12,6 +12,7 @@ use orangery_api::{
 };
 use orangery_core::{
     job::{JobIds, Situation, Work, work},
+    name::JobId,
     phase::{Phase as _, item::Item as Phase},
     step::Step,
 };
@@ -36,7 +37,7 @@ pub(super) enum ItemTrigger {
 /// A job that is to be worked on.
 pub(super) struct TriggeredJob {
     /// Its id.
-    pub(super) id: String,
+    pub(super) id: JobId,
     /// Its item, with the finalizer.
     pub(super) item: Arc<DeployItem>,
     /// The component that claims the item.

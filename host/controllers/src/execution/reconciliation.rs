@@ -8,7 +8,7 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_cluster::ClusterPool;
-use orangery_core::phase::execution::Execution as Phase;
+use orangery_core::{name::JobId, phase::execution::Execution as Phase};
 use orangery_reconcile::Key;
 
 use crate::{
@@ -41,12 +41,7 @@ pub(super) struct ExecutionReconciliation<'a> {
 
 impl<'a> ExecutionReconciliation<'a> {
     /// Of an Execution in a job.
-    pub(super) fn of(
-        host: &'a Arc<ControllerContext>,
-        clusters: &Clusters,
-        execution: &Execution,
-        job: String,
-    ) -> Self {
+    pub(super) fn of(host: &'a Arc<ControllerContext>, clusters: &Clusters, execution: &Execution, job: JobId) -> Self {
         let key = Key::of(execution);
         let connections =
             TargetConnections::named(host, &clusters.pool, &key.namespace, format!("Execution {}", key.name));

@@ -15,6 +15,7 @@ use orangery_api::{
 use orangery_core::{
     error::Failure,
     job::{JobIds, Situation, Work, interrupted, work},
+    name::JobId,
     phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
     step::Halt,
     walk::Rest,
@@ -53,8 +54,8 @@ pub(super) fn gather(stores: &Stores, execution: &Execution) -> ExecutionTrigger
 }
 
 /// The job that ended last.
-pub(super) fn last_job(execution: &Execution) -> String {
-    execution.job_id().to_owned()
+pub(super) fn last_job(execution: &Execution) -> JobId {
+    execution.job_id().clone()
 }
 
 /// The root that starts a job when what decided about items of this Execution answers otherwise.
@@ -80,7 +81,7 @@ pub(super) async fn interrupt(host: &ControllerContext, execution: &Execution) -
     let mut current = Arc::new(execution.clone());
     if !job.is_empty() && !execution.job_finished() {
         let mut after = execution.clone();
-        job.clone_into(&mut after.status.get_or_insert_default().interrupted_job);
+        after.status.get_or_insert_default().interrupted_job = job.clone();
         current = writer.update_status(execution, &after).await.map_err(|error| error.halt("InterruptExecution"))?;
         let objects = deploy_items(&host.stores, &Key::of(execution));
         for object in objects.iter().filter(|object| !object.finished_job(job)) {
@@ -105,14 +106,14 @@ fn failure(before: Option<Failure>) -> Failure {
     }
 }
 
-async fn fail(host: &ControllerContext, object: &DeployItem, job: &str) -> Result<(), Halt> {
+async fn fail(host: &ControllerContext, object: &DeployItem, job: &JobId) -> Result<(), Halt> {
     let deleting = object.metadata.deletion_timestamp.is_some();
     let phase = if deleting { ItemPhase::DELETE_FAILED } else { ItemPhase::FAILED };
     let failure = failure(failure_of(object.last_error()).filter(|_| !object.job_finished()));
     let now = host.now();
     let mut after = object.clone();
     let status = after.status.get_or_insert_default();
-    job.clone_into(&mut status.job_id);
+    status.job_id = job.clone();
     status.rest(&Rest { phase, ended: true, failure: Some(failure.clone()), wait: None }, generation_of(object), &now);
     status.last_errors.push(LastError::following(None, &failure, &now));
     let writer = host.writer(&host.stores.deploy_items);

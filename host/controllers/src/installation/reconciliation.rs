@@ -20,6 +20,7 @@ use crate::{
     target_access::TargetConnections,
     workflow::WorkflowState,
 };
+use orangery_core::name::JobId;
 
 /// What all Installations are worked on with.
 pub(super) struct InstallationWorker {
@@ -45,7 +46,7 @@ pub(super) struct InstallationReconciliation<'a> {
 
 impl<'a> InstallationReconciliation<'a> {
     /// Of an Installation in a job; `fresh` where the job begins.
-    pub(super) fn of(shared: &'a InstallationWorker, mut draft: Installation, job: String, fresh: bool) -> Self {
+    pub(super) fn of(shared: &'a InstallationWorker, mut draft: Installation, job: JobId, fresh: bool) -> Self {
         if fresh {
             draft.status.get_or_insert_default().begin(&shared.host.now());
         }

@@ -25,6 +25,7 @@ use orangery_blueprint::{plugins::Plugins, template_engine::TemplateEngine};
 use orangery_controllers::{ControllerContext, HostKey, Queues, clusters, deploy_item::DeployItemController, stores};
 use orangery_core::{
     error::{Code, Fault},
+    name::JobId,
     port::{BoxFuture, Clock, Rng},
 };
 use orangery_embedded::{Options, Server, Storage, start};
@@ -64,8 +65,8 @@ impl Clock for Machine {
 }
 
 impl Rng for Machine {
-    fn job_id(&self) -> String {
-        format!("job-{}", self.jobs.fetch_add(1, Ordering::SeqCst))
+    fn job_id(&self) -> JobId {
+        format!("job-{}", self.jobs.fetch_add(1, Ordering::SeqCst)).into()
     }
 
     fn fraction(&self) -> f64 {

@@ -27,7 +27,10 @@ use orangery_controllers::{
     ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, Queues, SecretMeta, Stores, clusters,
     context::keep_default_contexts, execution::ExecutionController, installation::InstallationController, stores, wire,
 };
-use orangery_core::port::{BoxFuture, Clock, Rng};
+use orangery_core::{
+    name::JobId,
+    port::{BoxFuture, Clock, Rng},
+};
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_ocm::Unavailable;
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
@@ -61,8 +64,8 @@ impl Clock for Machine {
 }
 
 impl Rng for Machine {
-    fn job_id(&self) -> String {
-        format!("job-{}", self.jobs.fetch_add(1, Ordering::SeqCst))
+    fn job_id(&self) -> JobId {
+        format!("job-{}", self.jobs.fetch_add(1, Ordering::SeqCst)).into()
     }
 
     fn fraction(&self) -> f64 {

@@ -7,6 +7,7 @@ use crate::{
     dag::{Dag, Direction},
     error::{Code, Failure},
     job::JobIds,
+    name::JobId,
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
     workflow::{
@@ -99,12 +100,12 @@ impl<'a> ItemState<'a> {
 
     /// Whether its object works for this job now. One that the spec lost during the job counts as long as it does: nothing
     /// ends before it has (INS-08).
-    pub fn is_running(&self, job: &str) -> bool {
+    pub fn is_running(&self, job: &JobId) -> bool {
         self.object.as_ref().is_some_and(|object| object.ids.running() == Some(job))
     }
 
     /// `goes`: whether a job that reconciles has to delete it.
-    fn facts(&self, job: &str, direction: Direction, goes: bool) -> Facts {
+    fn facts(&self, job: &JobId, direction: Direction, goes: bool) -> Facts {
         let state = match &self.given_up {
             Some((GateKind::Deleted, _)) => WorkflowItemState::DeleteFailed,
             Some((GateKind::Activate | GateKind::When | GateKind::Ready, _)) => WorkflowItemState::ReconcileFailed,
@@ -115,7 +116,7 @@ impl<'a> ItemState<'a> {
     }
 
     /// What became of it in this job.
-    fn state(&self, object: Option<&ObjectState>, job: &str, direction: Direction) -> WorkflowItemState {
+    fn state(&self, object: Option<&ObjectState>, job: &JobId, direction: Direction) -> WorkflowItemState {
         let Some(object) = object else {
             return match direction {
                 // It vanished in the middle of the job (C-30).
@@ -124,7 +125,7 @@ impl<'a> ItemState<'a> {
             };
         };
         match (direction, object.phase) {
-            _ if object.ids.job.as_deref() != Some(job) => WorkflowItemState::Idle,
+            _ if object.ids.job.as_ref() != Some(job) => WorkflowItemState::Idle,
             (Direction::Forward, _) if !object.ids.has_finished(job) => WorkflowItemState::Reconciling,
             (Direction::Backward, _) if !object.ids.has_finished(job) => WorkflowItemState::Deleting,
             // One that was deployed in this very job before it was to go gets the job once more.
@@ -178,7 +179,7 @@ fn workflow(items: &[ItemState<'_>]) -> Workflow {
 /// The classes of all items, in the order of the spec.
 pub fn classify<'a>(
     items: &'a [ItemState<'a>],
-    job: &str,
+    job: &JobId,
     direction: Direction,
     policy: WorkflowPolicy,
 ) -> Vec<(&'a str, Class)> {
@@ -191,7 +192,7 @@ pub fn classify<'a>(
 fn evaluate<'w>(
     workflow: &'w Workflow,
     items: &BTreeMap<&str, &ItemState<'_>>,
-    job: &str,
+    job: &JobId,
     direction: Direction,
     policy: WorkflowPolicy,
 ) -> WorkflowDecision<'w> {
@@ -207,7 +208,7 @@ fn evaluate<'w>(
 }
 
 /// The names of the items that conditions make go in a job that reconciles, as far as is known.
-fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, job: &str) -> BTreeSet<&'w str> {
+fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, job: &JobId) -> BTreeSet<&'w str> {
     if !items.values().any(|item| item.late) {
         return BTreeSet::new();
     }
@@ -221,7 +222,7 @@ fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, 
 
 /// The names of the items that conditions make go in this job, as far as is known: objects of theirs that are being deleted
 /// are no leftovers of an earlier job.
-pub fn leaving(items: &[ItemState<'_>], job: &str) -> BTreeSet<String> {
+pub fn leaving(items: &[ItemState<'_>], job: &JobId) -> BTreeSet<String> {
     let (by_name, workflow) = (unique(items), workflow(items));
     unwanted(&workflow, &by_name, job).into_iter().map(str::to_owned).collect()
 }
@@ -229,7 +230,7 @@ pub fn leaving(items: &[ItemState<'_>], job: &str) -> BTreeSet<String> {
 /// The conditions that are to be asked now: item by item, the one that alone holds it up.
 pub fn asks<'a>(
     items: &'a [ItemState<'a>],
-    job: &str,
+    job: &JobId,
     direction: Direction,
     policy: WorkflowPolicy,
 ) -> Vec<(&'a str, GateKind)> {
@@ -240,16 +241,16 @@ pub fn asks<'a>(
 }
 
 /// `Progressing`: which items to trigger, or how the phase ends.
-pub fn progressing(items: &[ItemState<'_>], job: &str, policy: WorkflowPolicy) -> ExecutionPlan {
+pub fn progressing(items: &[ItemState<'_>], job: &JobId, policy: WorkflowPolicy) -> ExecutionPlan {
     decide(items, job, Direction::Forward, policy)
 }
 
 /// `Deleting`: the same, backward (EXE-45 … EXE-51).
-pub fn deleting(items: &[ItemState<'_>], job: &str, policy: WorkflowPolicy) -> ExecutionPlan {
+pub fn deleting(items: &[ItemState<'_>], job: &JobId, policy: WorkflowPolicy) -> ExecutionPlan {
     decide(items, job, Direction::Backward, policy)
 }
 
-fn decide(items: &[ItemState<'_>], job: &str, direction: Direction, policy: WorkflowPolicy) -> ExecutionPlan {
+fn decide(items: &[ItemState<'_>], job: &JobId, direction: Direction, policy: WorkflowPolicy) -> ExecutionPlan {
     let (by_name, workflow) = (unique(items), workflow(items));
     let evaluation = evaluate(&workflow, &by_name, job, direction, policy);
     let outcome = match (evaluation.ending(), awaited(&evaluation, &by_name)) {

@@ -7,6 +7,7 @@ use crate::{
     dag::DagError,
     error::{Code, Failure},
     job::JobIds,
+    name::JobId,
     phase::Phase,
     step::{Halt, Step, Until, Verdict, Wait, Waiting},
 };
@@ -93,7 +94,7 @@ fn failed(operation: &str, reason: &str, peers: &[&Peer]) -> Failure {
 /// A root waits until a predecessor has neither a running job nor a pending request, a child until its sibling has
 /// finished this very job. A predecessor that has not succeeded then fails the Installation; one that is being deleted fails it at
 /// once, as it waits itself until nobody imports from it any more (INS-61).
-pub fn predecessors(peers: &[Peer], root: bool, job: &str) -> Step<()> {
+pub fn predecessors(peers: &[Peer], root: bool, job: &JobId) -> Step<()> {
     let leaving: Vec<&str> = peers.iter().filter(|peer| peer.deleting).map(|peer| peer.name.as_str()).collect();
     if !leaving.is_empty() {
         return Err(Halt::Stall(Failure::new(
@@ -152,7 +153,7 @@ impl Changes<'_> {
 /// As long as `Init` would not go past the predecessors nothing starts, nor once one of them is about to ask for a job
 /// (`asked`): their success asks for one anyway (INS-43).
 pub fn changes_start(changes: Changes<'_>, peers: &[Peer], asked: bool) -> bool {
-    changes.tell() && !asked && predecessors(peers, true, "").is_ok()
+    changes.tell() && !asked && predecessors(peers, true, JobId::EMPTY).is_ok()
 }
 
 /// `Init`: roots that import each other's exports in a circle would wait for each other for ever (C-17).
@@ -163,17 +164,17 @@ pub fn no_circle(circle: Option<DagError>) -> Step<()> {
 }
 
 /// `CleanupOrphaned`: which orphans to trigger, or how the phase ends (INS-27 … INS-30).
-pub fn orphans(orphans: &[Peer], job: &str) -> (Vec<String>, Step<Verdict>) {
+pub fn orphans(orphans: &[Peer], job: &JobId) -> (Vec<String>, Step<Verdict>) {
     // One that ended this job before it was to go gets it once more.
     let ended_before = |peer: &&Peer| peer.ids.has_finished(job) && peer.standing != ChildState::DeleteFailed;
-    let untriggered = |peer: &&Peer| peer.ids.job.as_deref() != Some(job) || ended_before(peer);
+    let untriggered = |peer: &&Peer| peer.ids.job.as_ref() != Some(job) || ended_before(peer);
     let trigger: Vec<String> = orphans.iter().filter(untriggered).map(|peer| peer.name.clone()).collect();
     let gone_or_failed = gone(orphans, job, "CleanupOrphaned", "OrphansNotDeleted");
     (trigger, gone_or_failed)
 }
 
 /// Whether all are gone, some are at work, or all that are left have failed to delete in this job.
-fn gone(peers: &[Peer], job: &str, operation: &str, reason: &str) -> Step<Verdict> {
+fn gone(peers: &[Peer], job: &JobId, operation: &str, reason: &str) -> Step<Verdict> {
     let (left, working): (Vec<&Peer>, Vec<&Peer>) =
         peers.iter().partition(|peer| peer.ids.has_finished(job) && peer.standing == ChildState::DeleteFailed);
     wait_for(&working, Until::Gone)?;
@@ -182,7 +183,7 @@ fn gone(peers: &[Peer], job: &str, operation: &str, reason: &str) -> Step<Verdic
 
 /// `Progressing`: have all children finished, and well? (INS-33 … INS-35, C-13) `missing` are those that the job made, in
 /// words, and that are there no more: without them nothing can have ended well.
-pub fn progressing(children: &[Peer], missing: &[String], job: &str) -> Step<Verdict> {
+pub fn progressing(children: &[Peer], missing: &[String], job: &JobId) -> Step<Verdict> {
     let unfinished: Vec<&Peer> = children.iter().filter(|peer| !peer.ids.has_finished(job)).collect();
     wait_for(&unfinished, Until::Finished)?;
     let bad: Vec<&Peer> = children.iter().filter(|peer| peer.standing != ChildState::Succeeded).collect();
@@ -199,7 +200,7 @@ pub fn progressing(children: &[Peer], missing: &[String], job: &str) -> Step<Ver
 }
 
 /// `InitDelete`: may it go on, as far as its successors are concerned? (INS-61, C-15)
-pub fn successors(peers: &[Peer], job: &str) -> Step<()> {
+pub fn successors(peers: &[Peer], job: &JobId) -> Step<()> {
     let bad: Vec<&Peer> =
         peers.iter().filter(|peer| peer.ids.has_finished(job) && peer.standing == ChildState::DeleteFailed).collect();
     if bad.is_empty() {
@@ -213,7 +214,7 @@ pub fn successors(peers: &[Peer], job: &str) -> Step<()> {
 }
 
 /// `Deleting`: are all children gone? (INS-66 … INS-69)
-pub fn deleting(children: &[Peer], job: &str) -> Step<Verdict> {
+pub fn deleting(children: &[Peer], job: &JobId) -> Step<Verdict> {
     gone(children, job, "Deleting", "UndeletedSubobjects")
 }
 
@@ -301,6 +302,8 @@ pub fn unchanged(generation: (i64, i64), imports_hash: (&str, &str)) -> Step<()>
 mod tests {
     use super::*;
 
+    const NEW: &JobId = &JobId::from_static("new");
+
     /// `a=succeeded/new`, `b=working/old`, `c=new/`: standing and finished job; all are asked for job `new`, but those in `old!`.
     fn peers(text: &str) -> Vec<Peer> {
         text.split_whitespace()
@@ -358,20 +361,20 @@ mod tests {
 
     #[test]
     fn ins_21_a_child_waits_for_its_siblings_of_this_job() {
-        assert_eq!(show(predecessors(&peers("a=succeeded/old"), false, "new")), "waiting for Installation a to finish");
-        assert_eq!(
-            show(predecessors(&peers("a=succeeded/old!"), false, "new")),
-            "waiting for Installation a to finish"
-        );
-        assert_eq!(show(predecessors(&peers("a=succeeded/new"), false, "new")), "()");
+        assert_eq!(show(predecessors(&peers("a=succeeded/old"), false, NEW)), "waiting for Installation a to finish");
+        assert_eq!(show(predecessors(&peers("a=succeeded/old!"), false, NEW)), "waiting for Installation a to finish");
+        assert_eq!(show(predecessors(&peers("a=succeeded/new"), false, NEW)), "()");
     }
 
     #[test]
     fn ins_21_a_root_waits_for_running_and_requested_predecessors_only() {
-        assert_eq!(show(predecessors(&peers("a=succeeded/old!"), true, "mine")), "()");
-        assert_eq!(show(predecessors(&peers("a=working/old"), true, "mine")), "waiting for Installation a to finish");
+        assert_eq!(show(predecessors(&peers("a=succeeded/old!"), true, &"mine".into())), "()");
         assert_eq!(
-            show(predecessors(&peers("requested=succeeded/old!"), true, "mine")),
+            show(predecessors(&peers("a=working/old"), true, &"mine".into())),
+            "waiting for Installation a to finish"
+        );
+        assert_eq!(
+            show(predecessors(&peers("requested=succeeded/old!"), true, &"mine".into())),
             "waiting for Installation requested to finish"
         );
     }
@@ -385,10 +388,10 @@ mod tests {
         let done = |step: Step<()>| step.map(|()| Verdict::Done);
         let both = || peers("a=working/old b=working/old");
         let each = |until| Wait::each(["a", "b"].map(|name| Waiting::beside("Installation", name, until))).unwrap();
-        for finished in [done(predecessors(&both(), true, "mine")), progressing(&both(), &[], "new")] {
+        for finished in [done(predecessors(&both(), true, &"mine".into())), progressing(&both(), &[], NEW)] {
             assert_eq!(halted(finished), each(Until::Finished));
         }
-        for gone in [orphans(&both(), "new").1, done(successors(&both(), "new")), deleting(&both(), "new")] {
+        for gone in [orphans(&both(), NEW).1, done(successors(&both(), NEW)), deleting(&both(), NEW)] {
             assert_eq!(halted(gone), each(Until::Gone));
         }
         let going = Existing { object: "a".to_owned(), template: Some("t".to_owned()), deleting: true };
@@ -399,7 +402,7 @@ mod tests {
     #[test]
     fn ins_21_a_predecessor_that_has_not_succeeded_is_fatal() {
         assert_eq!(
-            show(predecessors(&peers("a=failed/new b=new/!"), true, "mine")),
+            show(predecessors(&peers("a=failed/new b=new/!"), true, &"mine".into())),
             "stall PredecessorNotSucceeded: an installation whose exports are imported here has not succeeded: \
              installation a failed: boom; installation b was never reconciled; reconcile it first"
         );
@@ -466,7 +469,7 @@ mod tests {
 
     #[test]
     fn ins_27_orphans_of_older_jobs_are_triggered_and_waited_for() {
-        let (trigger, outcome) = orphans(&peers("a=succeeded/old! b=working/old"), "new");
+        let (trigger, outcome) = orphans(&peers("a=succeeded/old! b=working/old"), NEW);
         assert_eq!(
             (trigger, show(outcome)),
             (vec!["a".to_owned()], "waiting for Installation a to be gone, Installation b to be gone".to_owned())
@@ -475,15 +478,15 @@ mod tests {
 
     #[test]
     fn ins_27_an_orphan_that_ended_this_job_before_it_was_to_go_is_triggered() {
-        let (trigger, outcome) = orphans(&peers("a=succeeded/new b=working/old c=delete-failed/new"), "new");
+        let (trigger, outcome) = orphans(&peers("a=succeeded/new b=working/old c=delete-failed/new"), NEW);
         let waits = "waiting for Installation a to be gone, Installation b to be gone".to_owned();
         assert_eq!((trigger, show(outcome)), (vec!["a".to_owned()], waits));
     }
 
     #[test]
     fn ins_28_no_orphans_lead_on_and_ins_29_failed_ones_end_the_job() {
-        assert_eq!(orphans(&[], "new"), (vec![], Ok(Verdict::Done)));
-        let (trigger, outcome) = orphans(&peers("a=delete-failed/new"), "new");
+        assert_eq!(orphans(&[], NEW), (vec![], Ok(Verdict::Done)));
+        let (trigger, outcome) = orphans(&peers("a=delete-failed/new"), NEW);
         assert_eq!(
             (trigger.len(), show(outcome)),
             (
@@ -498,28 +501,28 @@ mod tests {
 
     #[test]
     fn ins_30_an_orphan_still_working_is_waited_for_beside_a_failed_one() {
-        let (_, outcome) = orphans(&peers("a=delete-failed/new b=working/old"), "new");
+        let (_, outcome) = orphans(&peers("a=delete-failed/new b=working/old"), NEW);
         assert_eq!(show(outcome), "waiting for Installation b to be gone");
     }
 
     #[test]
     fn ins_34_unfinished_children_are_waited_for_even_beside_failed_ones() {
         assert_eq!(
-            show(progressing(&peers("a=failed/new b=working/old"), &[], "new")),
+            show(progressing(&peers("a=failed/new b=working/old"), &[], NEW)),
             "waiting for Installation b to finish"
         );
     }
 
     #[test]
     fn ins_35_all_children_well_lead_on() {
-        assert_eq!(progressing(&peers("a=succeeded/new b=succeeded/new"), &[], "new"), Ok(Verdict::Done));
-        assert_eq!(progressing(&[], &[], "new"), Ok(Verdict::Done));
+        assert_eq!(progressing(&peers("a=succeeded/new b=succeeded/new"), &[], NEW), Ok(Verdict::Done));
+        assert_eq!(progressing(&[], &[], NEW), Ok(Verdict::Done));
     }
 
     #[test]
     fn c_13_a_failed_child_fails_the_parent_naming_each() {
         assert_eq!(
-            progressing(&peers("a=failed/new b=succeeded/new c=failed/new"), &[], "new"),
+            progressing(&peers("a=failed/new b=succeeded/new c=failed/new"), &[], NEW),
             Ok(Verdict::Failed(
                 Failure::new(
                     "Progressing",
@@ -536,7 +539,7 @@ mod tests {
         let missing = ["execution x".to_owned()];
         let lost =
             "execution x is missing: its object was deleted during the job; reconcile the root installation again";
-        let text = |children: &str| match progressing(&peers(children), &missing, "new") {
+        let text = |children: &str| match progressing(&peers(children), &missing, NEW) {
             Ok(Verdict::Failed(failure)) => (failure.reason, failure.message),
             other => (String::new(), show(other)),
         };
@@ -547,14 +550,14 @@ mod tests {
 
     #[test]
     fn ins_61_successors_hold_up_the_deletion() {
-        assert_eq!(successors(&[], "new"), Ok(()));
-        assert_eq!(show(successors(&peers("a=succeeded/old!"), "new")), "waiting for Installation a to be gone");
+        assert_eq!(successors(&[], NEW), Ok(()));
+        assert_eq!(show(successors(&peers("a=succeeded/old!"), NEW)), "waiting for Installation a to be gone");
     }
 
     #[test]
     fn c_15_a_successor_that_failed_to_delete_in_this_job_fails_it() {
         assert_eq!(
-            show(successors(&peers("a=delete-failed/new b=working/old"), "new")),
+            show(successors(&peers("a=delete-failed/new b=working/old"), NEW)),
             "stall SuccessorNotDeleted: an installation that imports exports of this one could not be deleted: installation a failed: boom"
         );
     }
@@ -562,18 +565,18 @@ mod tests {
     #[test]
     fn c_15_a_successor_that_only_finished_this_job_or_failed_in_an_older_one_is_waited_for() {
         for successor in ["a=succeeded/new", "a=delete-failed/old!", "a=delete-failed/old"] {
-            assert_eq!(show(successors(&peers(successor), "new")), "waiting for Installation a to be gone");
+            assert_eq!(show(successors(&peers(successor), NEW)), "waiting for Installation a to be gone");
         }
     }
 
     #[test]
     fn ins_69_failed_and_unfinished_children_together_are_still_deleting() {
         assert_eq!(
-            show(deleting(&peers("a=delete-failed/new b=working/old"), "new")),
+            show(deleting(&peers("a=delete-failed/new b=working/old"), NEW)),
             "waiting for Installation b to be gone"
         );
-        assert!(matches!(deleting(&peers("a=delete-failed/new"), "new"), Ok(Verdict::Failed(_))));
-        assert_eq!(deleting(&[], "new"), Ok(Verdict::Done));
+        assert!(matches!(deleting(&peers("a=delete-failed/new"), NEW), Ok(Verdict::Failed(_))));
+        assert_eq!(deleting(&[], NEW), Ok(Verdict::Done));
     }
 
     fn existing(object: &str, template: Option<&str>, deleting: bool) -> Existing {

@@ -9,6 +9,7 @@ use std::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use orangery_core::{
     error::Failure,
+    name::JobId,
     step::{Until, Wait},
 };
 use serde_json::json;
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Half;
 
 impl Rng for Half {
-    fn job_id(&self) -> String {
+    fn job_id(&self) -> JobId {
         "00000000-0000-4000-8000-000000000000".to_owned()
     }
 

@@ -3,10 +3,12 @@
 use proptest::{collection, prelude::*};
 
 use super::*;
+use orangery_core::name::JobId;
 
-const ROOT: RecordWriter<'static> = RecordWriter { namespace: "ns", installation: "root", parent: None, job: "j" };
+const ROOT: RecordWriter<'static> =
+    RecordWriter { namespace: "ns", installation: "root", parent: None, job: &JobId::from_static("j") };
 const CHILD: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "sub", parent: Some("root"), job: "j" };
+    RecordWriter { namespace: "ns", installation: "sub", parent: Some("root"), job: &JobId::from_static("j") };
 
 #[test]
 fn contexts_are_the_parent_s_for_exports_and_its_own_for_imports() {
@@ -31,7 +33,7 @@ fn places_are_part_of_the_name_and_not_of_the_key() {
             purpose: Some(Purpose::Import),
             key: "k".to_owned(),
             place: place.clone(),
-            job: "j".to_owned(),
+            job: "j".into(),
             hash: digest::target_hash(&json!({"config": 1})),
             content: target(),
         };

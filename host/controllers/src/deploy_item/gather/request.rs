@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::resources::ItemResources;
 use crate::{artifacts::ContextArtifacts, controller_context::ControllerContext};
+use orangery_core::name::JobId;
 
 /// The Context of an item that names none.
 const USUAL_CONTEXT: &str = "default";
@@ -23,7 +24,7 @@ const USUAL_CONTEXT: &str = "default";
 /// The job that a component is called for.
 pub(in crate::deploy_item) struct ItemJob {
     /// Its id.
-    pub(in crate::deploy_item) id: String,
+    pub(in crate::deploy_item) id: JobId,
     /// When it began.
     pub(in crate::deploy_item) begun: Timestamp,
     /// How long it may take; `None` for ever.

@@ -4,6 +4,7 @@
 use orangery_apply::ItemState;
 use orangery_core::{
     error::{Code, Failure},
+    name::JobId,
     step::{Halt, Step},
 };
 use orangery_proposal::{
@@ -33,7 +34,7 @@ struct Additions {
 ///
 /// # Errors
 /// A stall where the inventory cannot be read: guessing would leak or delete objects.
-pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &str) -> Step<ItemState> {
+pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId) -> Step<ItemState> {
     let mut own = status.and_then(Value::as_object).cloned().unwrap_or_default();
     let inventory =
         Inventory::read(own.remove(MANAGED_RESOURCES).as_ref()).map_err(|error| unreadable(&error.to_string()))?;
@@ -44,7 +45,7 @@ pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &str) -> Step<It
     };
     Ok(ItemState {
         inventory,
-        progress: additions.progress.filter(|progress| progress.job == job),
+        progress: additions.progress.filter(|progress| progress.job == *job),
         stored: additions.proposal,
         status: (!own.is_empty()).then_some(Value::Object(own)),
         deletion_order: additions.deletion_order,
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_status_of_landscaper_is_adopted_and_written_as_it_is() {
-        let state = read(Some(&recorded()), "job").unwrap();
+        let state = read(Some(&recorded()), &"job".into()).unwrap();
         assert_eq!((state.inventory.0.len(), &state.progress, &state.stored), (1, &None, &None));
         assert_eq!(write(&state), Some(recorded()));
     }
@@ -105,16 +106,16 @@ mod tests {
             "progress": {"job": "j", "at": "pruning", "since": "1970-01-01T00:00:00Z"},
             "deletionOrder": [{"on": "target", "what": ["namespaced"], "force": true}],
         });
-        let state = read(Some(&status), "j").unwrap();
+        let state = read(Some(&status), &"j".into()).unwrap();
         assert_eq!(write(&state), Some(status.clone()));
         assert_eq!(state.status, Some(json!({"apiVersion": status["apiVersion"], "kind": "ProviderStatus"})));
-        let other = read(Some(&status), "k").unwrap();
+        let other = read(Some(&status), &"k".into()).unwrap();
         assert_eq!((other.progress, other.stored), (None, state.stored));
     }
 
     #[test]
     fn nothing_to_say_is_no_status() {
-        assert_eq!(write(&read(None, "j").unwrap()), None);
+        assert_eq!(write(&read(None, &"j".into()).unwrap()), None);
         let stored = ItemState {
             stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec![] }),
             ..ItemState::default()
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_guessed() {
         for broken in [json!({"managedResources": "x"}), json!({"orangery": {"progress": {"at": "nowhere"}}})] {
-            assert!(matches!(read(Some(&broken), "j"), Err(Halt::Stall(_))), "{broken}");
+            assert!(matches!(read(Some(&broken), &"j".into()), Err(Halt::Stall(_))), "{broken}");
         }
     }
 }

@@ -81,7 +81,7 @@ async fn interrupt(host: &ControllerContext, installation: &Installation) -> Res
     let mut current = Arc::new(installation.clone());
     if !installation.job_finished() {
         let mut after = installation.clone();
-        installation.job_id().clone_into(&mut after.status.get_or_insert_default().interrupted_job);
+        after.status.get_or_insert_default().interrupted_job = installation.job_id().clone();
         let writer = host.writer(&host.stores.installations);
         let marked = writer.update_status(installation, &after).await;
         current = marked.map_err(|error| error.halt("InterruptInstallation"))?;

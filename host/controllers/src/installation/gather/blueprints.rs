@@ -6,7 +6,7 @@ use std::{
 };
 
 use orangery_api::installation::Installation;
-use orangery_core::step::Step;
+use orangery_core::{name::JobId, step::Step};
 use orangery_reconcile::Key;
 use orangery_render::{BlueprintSource, LoadedBlueprint, TemplateAccess};
 
@@ -27,7 +27,7 @@ pub(in crate::installation) struct Blueprints {
 
 /// A blueprint of one job, as the spec had it at a generation.
 struct CachedBlueprint {
-    job: String,
+    job: JobId,
     generation: i64,
     loaded: Arc<LoadedBlueprint>,
 }
@@ -38,17 +38,17 @@ impl Blueprints {
         &self,
         host: &Arc<ControllerContext>,
         of: &Installation,
-        job: &str,
+        job: &JobId,
     ) -> Step<Arc<LoadedBlueprint>> {
         let (uid, generation) = (uid_of(of), generation_of(of));
         if let Some(kept) = self.lock().get(uid)
-            && (kept.generation, kept.job.as_str()) == (generation, job)
+            && (kept.generation, &kept.job) == (generation, job)
         {
             return Ok(Arc::clone(&kept.loaded));
         }
         let loaded = Arc::new(open(host, of, job).await?);
         self.lock()
-            .insert(uid.to_owned(), CachedBlueprint { job: job.to_owned(), generation, loaded: Arc::clone(&loaded) });
+            .insert(uid.to_owned(), CachedBlueprint { job: job.clone(), generation, loaded: Arc::clone(&loaded) });
         Ok(loaded)
     }
 
@@ -62,7 +62,7 @@ impl Blueprints {
     }
 }
 
-async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &str) -> Step<LoadedBlueprint> {
+async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &JobId) -> Step<LoadedBlueprint> {
     let opened = component::open(host, of).await?;
     let source = BlueprintSource {
         inline: of.spec.blueprint.inline.as_ref().map(|inline| &inline.filesystem),
@@ -103,8 +103,8 @@ mod tests {
     }
 
     impl Rng for Still {
-        fn job_id(&self) -> String {
-            "job".to_owned()
+        fn job_id(&self) -> JobId {
+            "job".into()
         }
 
         fn fraction(&self) -> f64 {
@@ -160,9 +160,9 @@ mod tests {
     #[tokio::test]
     async fn ins_83_a_blueprint_is_read_once_for_a_job_and_a_generation() {
         let (host, blueprints) = (host(), Blueprints::default());
-        let first = blueprints.load(&host, &installation(1), "one").await.unwrap();
+        let first = blueprints.load(&host, &installation(1), &"one".into()).await.unwrap();
         let same = async |generation: i64, job: &str| {
-            Arc::ptr_eq(&blueprints.load(&host, &installation(generation), job).await.unwrap(), &first)
+            Arc::ptr_eq(&blueprints.load(&host, &installation(generation), &job.into()).await.unwrap(), &first)
         };
         assert!(same(1, "one").await);
         assert!(!same(2, "one").await, "the spec changed");

@@ -12,7 +12,7 @@ use orangery_blueprint::{
     import::{self, DataValue, Imported, Sources, TargetObject},
     record::RecordWriter,
 };
-use orangery_core::step::Step;
+use orangery_core::{name::JobId, step::Step};
 use orangery_reconcile::Key;
 use serde_json::Value;
 
@@ -39,15 +39,15 @@ pub(in crate::installation) fn plain_names(installation: &Installation) -> Vec<P
 pub(in crate::installation) struct ImportNames {
     key: Key,
     parent: Option<String>,
-    job: String,
+    job: JobId,
 }
 
 impl ImportNames {
-    pub(in crate::installation) fn of(installation: &Installation, job: &str) -> Self {
+    pub(in crate::installation) fn of(installation: &Installation, job: &JobId) -> Self {
         Self {
             key: Key::of(installation),
             parent: installation.parent_installation().map(str::to_owned),
-            job: job.to_owned(),
+            job: job.clone(),
         }
     }
 
@@ -61,7 +61,7 @@ impl ImportNames {
 pub(in crate::installation) async fn read_imports(
     host: &ControllerContext,
     installation: &Installation,
-    job: &str,
+    job: &JobId,
 ) -> Step<BTreeMap<String, Imported>> {
     let imports = ImportBindings::from(&installation.spec.imports);
     let names = ImportNames::of(installation, job);

@@ -35,7 +35,7 @@ impl InstallationReconciliation<'_> {
 
     /// Whether a subobject works for this job.
     pub(in crate::installation) fn has_working_children(&self) -> bool {
-        self.peers().iter().any(|peer| peer.ids.running() == Some(self.workflow.job.as_str()))
+        self.peers().iter().any(|peer| peer.ids.running() == Some(&self.workflow.job))
     }
 
     /// The subobjects that this job made and that are there no more, each with its kind.

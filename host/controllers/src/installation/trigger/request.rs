@@ -8,6 +8,7 @@ use orangery_api::{
 };
 use orangery_core::{
     job::{JobIds, Situation, Work, work},
+    name::JobId,
     phase::{Phase as _, installation::Installation as Phase},
     plan::request::{BeforeJob, RequestFacts, Requested},
 };
@@ -28,7 +29,7 @@ pub(in crate::installation) enum InstallationTrigger {
     /// To go on with a job.
     GoOn {
         /// Its id.
-        job: String,
+        job: JobId,
         /// Whether the request on the object is the one that the job answers.
         answers_request: bool,
     },

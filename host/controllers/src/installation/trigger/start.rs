@@ -9,6 +9,7 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_core::{
+    name::JobId,
     phase::{Phase as _, installation::Installation as Phase},
     step::{Halt, Step},
 };
@@ -48,7 +49,7 @@ pub(in crate::installation) async fn adopt(
 pub(in crate::installation) async fn begun(
     (host, imports): (&ControllerContext, &ImportWatches),
     before: &Installation,
-    job: &str,
+    job: &JobId,
     record: Option<AutomaticReconcileStatus>,
 ) -> Installation {
     let mark = imports.mark(host, before).await;

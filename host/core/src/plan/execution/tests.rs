@@ -55,19 +55,19 @@ fn show(plan: &ExecutionPlan) -> String {
 
 #[test]
 fn ins_08_an_item_that_the_spec_lost_counts_while_it_works_for_the_job() {
-    let running = |state: &str| states(&items(&format!("a={state}"))).iter().any(|item| item.is_running("new"));
+    let running = |state: &str| states(&items(&format!("a={state}"))).iter().any(|item| item.is_running(NEW));
     let all = ["missing", "fresh", "old", "running", "succeeded", "failed"];
     assert_eq!(all.map(running), [false, false, false, true, false, false]);
 }
 
 #[track_caller]
 fn check(text: &str, expected: &str) {
-    assert_eq!(show(&progressing(&states(&items(text)), "new", WorkflowPolicy::default())), expected, "{text}");
+    assert_eq!(show(&progressing(&states(&items(text)), NEW, WorkflowPolicy::default())), expected, "{text}");
 }
 
 #[track_caller]
 fn check_deleting(text: &str, expected: &str) {
-    assert_eq!(show(&deleting(&states(&items(text)), "new", WorkflowPolicy::default())), expected, "{text}");
+    assert_eq!(show(&deleting(&states(&items(text)), NEW, WorkflowPolicy::default())), expected, "{text}");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn exe_26_running_items_are_waited_for_after_a_failure() {
 #[test]
 fn exe_27_a_failure_with_nothing_running_fails_with_every_cause_and_code() {
     let text = items("a=failed b=missing c=succeeded");
-    let Ok(Verdict::Failed(failure)) = progressing(&states(&text), "new", WorkflowPolicy::default()).outcome else {
+    let Ok(Verdict::Failed(failure)) = progressing(&states(&text), NEW, WorkflowPolicy::default()).outcome else {
         panic!()
     };
     assert_eq!(
@@ -221,9 +221,9 @@ proptest! {
         let parsed = items(&text);
         let states = states(&parsed);
         let direction = if forward { Direction::Forward } else { Direction::Backward };
-        let classes: BTreeMap<&str, Class> = classify(&states, "new", direction, WorkflowPolicy::default()).into_iter().collect();
+        let classes: BTreeMap<&str, Class> = classify(&states, NEW, direction, WorkflowPolicy::default()).into_iter().collect();
         prop_assert_eq!(classes.len(), states.len());
-        let plan = decide(&states, "new", direction, WorkflowPolicy::default());
+        let plan = decide(&states, NEW, direction, WorkflowPolicy::default());
         let has = |class| classes.values().any(|c| *c == class);
         for name in &plan.trigger {
             prop_assert_eq!(classes.get(name.as_str()), Some(&Class::Runnable));
