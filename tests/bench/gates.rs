@@ -66,7 +66,7 @@ pub(crate) fn classify(figures: &mut Figures) {
                 ..ItemState::new(name, Vec::new(), Some(succeeded(name)))
             })
             .collect();
-        let plan = plan::progressing(&states, "job", WorkflowPolicy::default());
+        let plan = plan::progressing(&states, &"job".into(), WorkflowPolicy::default());
         samples.push(begin.elapsed());
         assert!(plan.outcome.is_ok() && plan.trigger.is_empty(), "all are ready: {plan:?}");
     }

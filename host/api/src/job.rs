@@ -65,11 +65,11 @@ pub trait Job {
 macro_rules! implement_job {
     ($kind:ty) => {
         impl $crate::job::Job for $kind {
-            fn job_id(&self) -> &$crate::job::JobId {
-                self.status.as_ref().map_or($crate::job::JobId::EMPTY, |status| &status.job_id)
+            fn job_id(&self) -> &orangery_core::name::JobId {
+                self.status.as_ref().map_or(orangery_core::name::JobId::EMPTY, |status| &status.job_id)
             }
-            fn job_id_finished(&self) -> &$crate::job::JobId {
-                self.status.as_ref().map_or($crate::job::JobId::EMPTY, |status| &status.job_id_finished)
+            fn job_id_finished(&self) -> &orangery_core::name::JobId {
+                self.status.as_ref().map_or(orangery_core::name::JobId::EMPTY, |status| &status.job_id_finished)
             }
             fn phase(&self) -> &str {
                 self.status.as_ref().map_or("", |status| &status.phase)

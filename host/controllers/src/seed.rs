@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_job_has_one_seed_and_another_job_key_or_installation_another() {
         let seed = |key: u8, uid: &str, job: &str| {
-            HostKey::new(&[key; LENGTH]).of_job(&installation(uid, json!({})), job).seed
+            HostKey::new(&[key; LENGTH]).of_job(&installation(uid, json!({})), &job.into()).seed
         };
         let seeds = [seed(1, "u", "a"), seed(2, "u", "a"), seed(1, "v", "a"), seed(1, "u", "b")];
         assert_eq!(seed(1, "u", "a"), seeds[0]);
@@ -152,14 +152,14 @@ mod tests {
     /// `printf 'u/a' | openssl dgst -sha256 -mac HMAC -macopt hexkey:0101…` of 32 bytes.
     #[test]
     fn a_seed_is_the_hmac_of_installation_and_job() {
-        let seed = HostKey::new(&[1; LENGTH]).of_job(&installation("u", json!({})), "a").seed;
+        let seed = HostKey::new(&[1; LENGTH]).of_job(&installation("u", json!({})), &"a".into()).seed;
         let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, "a7734fcd92a61089fea14ba351b2fe39d49c1836c856480b57346d1b9f28313b");
     }
 
     #[test]
     fn the_time_of_a_job_is_that_of_its_trigger() {
-        let now = |times| HostKey::new(&[1; LENGTH]).of_job(&installation("u", times), "a").now.to_string();
+        let now = |times| HostKey::new(&[1; LENGTH]).of_job(&installation("u", times), &"a".into()).now.to_string();
         let (trigger, init) = ("2026-02-01T00:00:00Z", "2026-02-01T00:00:09Z");
         assert_eq!(now(json!({"triggerTime": trigger, "initTime": init})), trigger);
         assert_eq!(now(json!({"initTime": init})), init);

@@ -271,8 +271,9 @@ async fn progress<W: RunsWorkflow>(run: &mut W, evaluation: &mut Evaluation) -> 
     if let Some(failure) = run.start(starts).await? {
         // Nothing mends that in this job: what could not be made has failed, and the job ends when nothing works any more.
         let now = run.objects();
-        let has_begun =
-            |name: &str| now.iter().any(|object| object.job_id() == run.workflow().job && W::item_name(object) == name);
+        let has_begun = |name: &str| {
+            now.iter().any(|object| *object.job_id() == run.workflow().job && W::item_name(object) == name)
+        };
         for name in late.into_iter().filter(|name| !has_begun(name)) {
             evaluation.given_up.insert(name.to_owned(), (GateKind::When, failure.clone()));
         }

@@ -364,9 +364,9 @@ mod tests {
 
     #[test]
     fn the_seed_belongs_to_item_and_job() {
-        assert_eq!(seed("u", "j"), seed("u", "j"));
-        assert_ne!(seed("u", "j"), seed("u", "k"));
-        assert_ne!(seed("u", "j"), 0);
+        assert_eq!(seed("u", &"j".into()), seed("u", &"j".into()));
+        assert_ne!(seed("u", &"j".into()), seed("u", &"k".into()));
+        assert_ne!(seed("u", &"j".into()), 0);
     }
 
     #[test]

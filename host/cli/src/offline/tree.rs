@@ -24,6 +24,7 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     dag::Direction,
+    name::JobId,
     workflow::{Aim, Answers, Facts, GateKind, Workflow, WorkflowItemState, WorkflowPolicy},
 };
 use orangery_ocm::Files;
@@ -34,7 +35,7 @@ use serde_json::{Map, Value};
 use super::{Given, GivenNames, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions, component::Wanted};
 
 /// The id of the one job that there is.
-const JOB: &str = "offline";
+const JOB: &JobId = &JobId::from_static("offline");
 
 /// The lists whose executions keep a state.
 const LISTS: [(ExecutionKind, &str); 3] = [

@@ -163,7 +163,7 @@ async fn an_item_whose_component_is_gone_is_left_to_others_when_it_is_deleted() 
     world.job("probe", "probe").await;
     let item = world.items().get("item").await.unwrap();
     assert_eq!(
-        (item.phase(), item.job_id_finished(), item.metadata.finalizers.clone()),
+        (item.phase(), item.job_id_finished().as_str(), item.metadata.finalizers.clone()),
         ("", "", Some(vec![HOLD.to_owned()]))
     );
 }

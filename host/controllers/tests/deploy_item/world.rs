@@ -372,7 +372,7 @@ impl World {
     }
 
     pub(crate) async fn finished(&self, name: &str, job: &str) -> Value {
-        let item = self.wait(name, |item| item.is_some_and(|item| item.finished_job(job))).await;
+        let item = self.wait(name, |item| item.is_some_and(|item| item.finished_job(&job.into()))).await;
         json!(item.unwrap().status)
     }
 

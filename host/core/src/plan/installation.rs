@@ -461,7 +461,7 @@ mod tests {
     fn ins_21_ins_61_a_predecessor_that_is_to_go_is_not_waited_for() {
         for root in [true, false] {
             assert_eq!(
-                show(predecessors(&peers("leaving=working/old a=working/old"), root, "mine")),
+                show(predecessors(&peers("leaving=working/old a=working/old"), root, &"mine".into())),
                 "stall PredecessorDeleted: an installation whose exports are imported here is being deleted: leaving"
             );
         }

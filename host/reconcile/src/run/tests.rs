@@ -24,7 +24,7 @@ struct Half;
 
 impl Rng for Half {
     fn job_id(&self) -> JobId {
-        "00000000-0000-4000-8000-000000000000".to_owned()
+        "00000000-0000-4000-8000-000000000000".into()
     }
 
     fn fraction(&self) -> f64 {

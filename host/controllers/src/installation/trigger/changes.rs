@@ -16,6 +16,7 @@ use orangery_blueprint::{binding::ImportBindings, import};
 use orangery_cluster::{ObjectWatcher, Observed, Waiter};
 use orangery_core::{
     error::{Code, Failure},
+    name::JobId,
     plan::{
         changes::{ObservedRoots, RootChanges, starts},
         installation::Peer,
@@ -91,7 +92,7 @@ impl ImportWatches {
             View::Known(hash) => hash,
             // The first lists are not in: they will know nothing older than what is read now.
             View::Unknown | View::Forbidden(_) => {
-                let read = read_imports(host, installation, "").await;
+                let read = read_imports(host, installation, JobId::EMPTY).await;
                 read.ok().map(|imported| import::content_hash(&imported))
             }
         };
@@ -152,7 +153,7 @@ impl ImportWatches {
         }
         let gathered = GatheredImports::seen(host, &namespace, seen);
         let imports = ImportBindings::from(&installation.spec.imports);
-        let imported = import::read(&imports, &ImportNames::of(installation, "").scope(), &gathered);
+        let imported = import::read(&imports, &ImportNames::of(installation, JobId::EMPTY).scope(), &gathered);
         View::Known(imported.ok().map(|imported| import::content_hash(&imported)))
     }
 }

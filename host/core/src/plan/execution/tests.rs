@@ -5,6 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+const NEW: &JobId = &JobId::from_static("new");
+
 /// `a=succeeded b(a)=running c(a,b)=old d=missing`: items of job `new`.
 fn items(text: &str) -> Vec<(String, Vec<String>, String)> {
     text.split_whitespace()

@@ -22,8 +22,8 @@ const UNASKED: Answers = Answers { when: Answer::Unknown, ready: Answer::Unknown
 
 /// The plan and what is to be asked.
 fn display(items: &[ItemState<'_>]) -> String {
-    let plan = progressing(items, "new", WorkflowPolicy::default());
-    let asks = asks(items, "new", Direction::Forward, WorkflowPolicy::default());
+    let plan = progressing(items, NEW, WorkflowPolicy::default());
+    let asks = asks(items, NEW, Direction::Forward, WorkflowPolicy::default());
     let asks: Vec<String> = asks.into_iter().map(|(name, gate)| format!("{name}/{gate}")).collect();
     format!("{}; delete [{}]; ask [{}]", show(&plan), plan.delete.join(" "), asks.join(" "))
 }
@@ -46,7 +46,7 @@ fn wf_18_a_condition_is_asked_when_what_comes_before_its_item_is_ready() {
 
 #[test]
 fn orc_08_a_gate_expression_that_is_waited_for_is_no_object_and_an_item_is_one() {
-    let waits = |items: &[ItemState<'_>]| progressing(items, "new", WorkflowPolicy::default()).outcome;
+    let waits = |items: &[ItemState<'_>]| progressing(items, NEW, WorkflowPolicy::default()).outcome;
     let ready = [plain("a", &[], "succeeded"), late("b", &["a"], "gone", UNASKED)];
     assert_eq!(waits(&ready), Err(Waiting::nowhere("Condition", "b/when", Until::Met).into()));
     let unready = [plain("a", &[], "running"), late("b", &["a"], "gone", UNASKED)];
@@ -88,13 +88,13 @@ fn c_02_an_item_is_satisfied_when_it_succeeded_and_is_ready() {
 fn c_03_an_item_that_is_not_ready_is_under_way_until_its_time_is_up() {
     let unready = || late("a", &[], "succeeded", answers(Answer::Met, Answer::Unknown));
     let classes =
-        |item| classify(&[item], "new", Direction::Forward, WorkflowPolicy::default()).pop().map(|(_, class)| class);
+        |item| classify(&[item], NEW, Direction::Forward, WorkflowPolicy::default()).pop().map(|(_, class)| class);
     assert_eq!(classes(unready()), Some(Class::Running));
     let failure =
         Failure::new("Progressing", "ConditionTimeout", "readyWhen of a was not met").with_code(Code::Timeout);
     let overdue = ItemState { given_up: Some((GateKind::Ready, failure.clone())), ..unready() };
     assert_eq!(classes(overdue.clone()), Some(Class::Failed));
-    let plan = progressing(&[overdue], "new", WorkflowPolicy::default());
+    let plan = progressing(&[overdue], NEW, WorkflowPolicy::default());
     let Ok(Verdict::Failed(text)) = plan.outcome else { panic!("{plan:?}") };
     assert_eq!((text.message, text.codes), (failure.message, failure.codes));
 }
@@ -111,8 +111,8 @@ fn an_item_that_goes_is_judged_by_its_object_that_goes() {
     );
     // What goes for another reason is a leftover: nobody concludes from it that the item is not wanted.
     let wanted = ItemState { answers: WANTED, ..going("running") };
-    assert!(leaving(&[wanted], "new").is_empty());
-    assert_eq!(leaving(&[going("running")], "new"), ["a".to_owned()].into());
+    assert!(leaving(&[wanted], NEW).is_empty());
+    assert_eq!(leaving(&[going("running")], NEW), ["a".to_owned()].into());
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn wf_04_wf_28_an_item_without_an_object_is_gone_when_its_condition_says_so() {
     let lingers = |deleted| ItemState { answers: Answers { deleted, ..WANTED }, ..plain("b", &["a"], "gone") };
     let display = |deleted| {
         let items = [plain("a", &[], "old"), lingers(deleted)];
-        let asks = asks(&items, "new", Direction::Backward, WorkflowPolicy::default()).len();
-        format!("{}; asks {asks}", show(&deleting(&items, "new", WorkflowPolicy::default())))
+        let asks = asks(&items, NEW, Direction::Backward, WorkflowPolicy::default()).len();
+        format!("{}; asks {asks}", show(&deleting(&items, NEW, WorkflowPolicy::default())))
     };
     assert_eq!(display(Answer::NotMet), "trigger []; waiting for Condition b/deletedWhen to be met; asks 1");
     assert_eq!(display(Answer::Met), "trigger [a]; waiting for DeployItem x-a to be gone; asks 0");
@@ -130,9 +130,9 @@ fn wf_04_wf_28_an_item_without_an_object_is_gone_when_its_condition_says_so() {
 #[test]
 fn nothing_is_asked_about_items_that_a_failure_keeps_from_starting() {
     let failed = [plain("a", &[], "failed"), late("b", &[], "gone", UNASKED)];
-    assert_eq!(asks(&failed, "new", Direction::Forward, WorkflowPolicy::default()), []);
+    assert_eq!(asks(&failed, NEW, Direction::Forward, WorkflowPolicy::default()), []);
     let goes_on = WorkflowPolicy { failure: crate::workflow::FailurePolicy::ContinueIndependent, max_parallel: None };
-    assert_eq!(asks(&failed, "new", Direction::Forward, goes_on), [("b", GateKind::When)]);
+    assert_eq!(asks(&failed, NEW, Direction::Forward, goes_on), [("b", GateKind::When)]);
 }
 
 #[test]
@@ -157,20 +157,20 @@ fn sub_installations_are_told_in_words_of_their_own() {
         other => panic!("{other:?}"),
     };
     let running = [sub(plain("a", &[], "running"))];
-    assert_eq!(show(&progressing(&running, "new", goes_on)), "trigger []; waiting for Installation x-a to finish");
+    assert_eq!(show(&progressing(&running, NEW, goes_on)), "trigger []; waiting for Installation x-a to finish");
     let failed = [sub(plain("a", &[], "failed")), sub(late("b", &["a"], "gone", WANTED))];
     assert_eq!(
-        outcome(progressing(&failed, "new", goes_on)),
+        outcome(progressing(&failed, NEW, goes_on)),
         "SubobjectsFailed: sub-installation a failed: boom; not started for that reason: b"
     );
     let undeleted = [sub(plain("a", &[], "old")), sub(plain("b", &["a"], "delete-failed"))];
     assert_eq!(
-        outcome(deleting(&undeleted, "new", goes_on)),
+        outcome(deleting(&undeleted, NEW, goes_on)),
         "SubobjectsFailed: sub-installation b failed; see Installation x-b; not deleted for that reason: a"
     );
     let circle = |kind| {
         let of = |name, after: [&'static str; 1]| ItemState { kind, ..late(name, &after, "gone", WANTED) };
-        outcome(progressing(&[of("a", ["b"]), of("b", ["a"])], "new", goes_on))
+        outcome(progressing(&[of("a", ["b"]), of("b", ["a"])], NEW, goes_on))
     };
     let text = circle(ItemKind::Subinstallation);
     assert!(text.starts_with("SubobjectsStuck: sub-installations a, b cannot be started: "), "{text}");

@@ -89,8 +89,8 @@ fn cases(items: u32) -> impl Iterator<Item = Case> {
 fn compare(case: &Case, direction: Direction) {
     let items = case.items();
     let plan = match direction {
-        Direction::Forward => progressing(&items, "new", WorkflowPolicy::default()),
-        Direction::Backward => deleting(&items, "new", WorkflowPolicy::default()),
+        Direction::Forward => progressing(&items, NEW, WorkflowPolicy::default()),
+        Direction::Backward => deleting(&items, NEW, WorkflowPolicy::default()),
     };
     let (waited, ending) = match &plan.outcome {
         Ok(Verdict::Done) => (BTreeSet::new(), "done"),
