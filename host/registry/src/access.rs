@@ -1,19 +1,26 @@
 //! From a resource to its bytes: what its access says, checked against its digest.
 
+mod compare;
 mod files;
+mod kind;
 
-pub(crate) use self::files::pushed_as;
+pub(crate) use self::{
+    compare::{algorithm, is_excluded, is_told_by_access},
+    files::pushed_as,
+};
 
 use std::sync::Arc;
 
 use orangery_core::{
-    digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
     lenient,
 };
-use orangery_ocm::{Digest, Resource, ResourceContent, media};
-use serde::Deserialize;
+use orangery_ocm::{Resource, ResourceContent, media};
 
+use self::{
+    compare::{Comparison, compare},
+    kind::{Access, AccessKind},
+};
 use crate::{
     cache::Bytes,
     graph::GraphNode,
@@ -37,34 +44,40 @@ pub(crate) enum Fetched {
     Artifact { reference: ArtifactReference, manifest: Arc<Manifest> },
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Access {
-    #[serde(rename = "type")]
-    type_: String,
-    local_reference: String,
-    filename: String,
-    media_type: String,
-    digest: String,
-    size: Option<u64>,
-    image_reference: String,
-    reference: String,
-    #[serde(rename = "ref")]
-    repository: String,
-}
-
 impl ResourceAccess {
-    /// The content of a resource, or the manifest of the artifact that it is.
+    /// The content of a resource, or the manifest of the artifact that it is. It is compared with the digest of the
+    /// resource each time; below a signature, what was not compared is refused.
     pub(crate) async fn fetch(&self, node: &GraphNode, resource: &Resource) -> Result<Fetched, Fault> {
-        let fetched = self
-            .fetch_unchecked(node, resource)
-            .await
-            .map_err(|fault| crate::within(fault, &display(node, resource)))?;
-        match &fetched {
-            Fetched::Blob(content) => check_blob(node, resource, content)?,
-            Fetched::Artifact { manifest, .. } => check_manifest(node, resource, &manifest.artifact)?,
+        match node.signed {
+            Some(_) => self.fetch_signed(node, resource).await,
+            None => Ok(self.compared(node, resource).await?.0),
         }
-        Ok(fetched)
+    }
+
+    /// The same of a resource whose digest was signed.
+    pub(crate) async fn fetch_signed(&self, node: &GraphNode, resource: &Resource) -> Result<Fetched, Fault> {
+        let (fetched, not_compared) = self.compared(node, resource).await?;
+        let Some(why) = not_compared else { return Ok(fetched) };
+        let message = format!(
+            "{} {why}, so nothing shows that its content is what was signed; sign the component again as it is where it is \
+             kept",
+            display(node, resource)
+        );
+        Err(Fault::invalid(Code::ConfigurationProblem, message))
+    }
+
+    /// The content, and why it was not compared with a digest, where it was not.
+    async fn compared(&self, node: &GraphNode, resource: &Resource) -> Result<(Fetched, Option<String>), Fault> {
+        let fetched = self.fetch_unchecked(node, resource).await;
+        let fetched = fetched.map_err(|fault| crate::within(fault, &display(node, resource)))?;
+        match compare(resource.digest.as_ref(), &fetched) {
+            Comparison::Other(found) => Err(other_content(node, resource, &found)),
+            Comparison::Broken(why) => {
+                Err(Fault::invalid(Code::ConfigurationProblem, format!("{}: {why}", display(node, resource))))
+            }
+            Comparison::NotCompared(why) => Ok((fetched, Some(why))),
+            Comparison::Same => Ok((fetched, None)),
+        }
     }
 
     async fn fetch_unchecked(&self, node: &GraphNode, resource: &Resource) -> Result<Fetched, Fault> {
@@ -72,28 +85,31 @@ impl ResourceAccess {
         let written = resource.access.as_ref().ok_or_else(|| invalid("it has no access, so no content".to_owned()))?;
         let access: Access =
             lenient::decode(written).map_err(|error| invalid(format!("its access is invalid: {error}")))?;
+        let kind = access.kind().ok_or_else(|| {
+            let name = access.type_.split('/').next().unwrap_or_default();
+            invalid(format!(
+                "its access type {name:?} is not supported; known are localBlob, ociArtifact, ociBlob, \
+                 relativeOciReference, helm, wget and gitHub: transport the component with its resources (ocm transfer \
+                 --copy-resources)"
+            ))
+        })?;
         let digest = resource.digest.as_ref();
         let blob = |bytes, media_type| Ok(Fetched::Blob(ResourceContent { bytes, media_type }));
-        match access.type_.split('/').next().unwrap_or_default() {
-            "localBlob" | "LocalBlob" => blob(node.blobs.local(&access.local_reference).await?, access.media_type),
-            "localOciBlob" => blob(node.blobs.local(&access.digest).await?, access.media_type),
-            "localFilesystemBlob" => blob(node.blobs.local(&access.filename).await?, access.media_type),
-            "ociArtifact" | "OCIImage" | "ociImage" | "ociRegistry" => self.artifact(&access.image_reference).await,
-            "relativeOciReference" => {
+        match kind {
+            AccessKind::LocalBlob => blob(node.blobs.local(&access.local_reference).await?, access.media_type),
+            AccessKind::LocalOciBlob => blob(node.blobs.local(&access.digest).await?, access.media_type),
+            AccessKind::LocalFile => blob(node.blobs.local(&access.filename).await?, access.media_type),
+            AccessKind::Artifact => self.artifact(&access.image_reference).await,
+            AccessKind::RelativeArtifact => {
                 let reference = node.blobs.relative(&access.reference);
                 let missing =
                     || invalid("its access is relative to a registry, but its component is in none".to_owned());
                 self.artifact(&reference.ok_or_else(missing)?).await
             }
-            "ociBlob" | "ociBlobLayer" => blob(self.blob(&access).await?, access.media_type),
-            "wget" | "Wget" => self.wget(written, digest).await.map(Fetched::Blob),
-            "helm" | "Helm" | "helmChartRepository" => self.helm(written, digest).await.map(Fetched::Blob),
-            "gitHub" | "github" | "GitHub" => self.github(written, digest).await.map(Fetched::Blob),
-            other => Err(invalid(format!(
-                "its access type {other:?} is not supported; known are localBlob, ociArtifact, ociBlob, \
-                 relativeOciReference, helm, wget and gitHub: transport the component with its resources (ocm transfer \
-                 --copy-resources)"
-            ))),
+            AccessKind::OciBlob => blob(self.blob(&access).await?, access.media_type),
+            AccessKind::Wget => self.wget(written, digest).await.map(Fetched::Blob),
+            AccessKind::Helm => self.helm(written, digest).await.map(Fetched::Blob),
+            AccessKind::GitHub => self.github(written, digest).await.map(Fetched::Blob),
         }
     }
 
@@ -169,63 +185,14 @@ pub(crate) fn display(node: &GraphNode, resource: &Resource) -> String {
     format!("resource {} of {}", resource.element.name, node.descriptor)
 }
 
-/// Whether the access itself names the content by this digest: it cannot be another one.
-pub(crate) fn is_told_by_access(resource: &Resource, digest: &Digest) -> bool {
-    let Some(Ok(access)) = resource.access.as_ref().map(lenient::decode::<Access>) else { return false };
-    let Some(algorithm) = algorithm(&digest.hash_algorithm) else { return false };
-    let expected = format!("{}:{}", algorithm.name(), digest.value);
-    match digest.normalisation_algorithm.as_str() {
-        "genericBlobDigest/v1" => [&access.local_reference, &access.digest].contains(&&expected),
-        "ociArtifactDigest/v1" => access.image_reference.ends_with(&format!("@{expected}")),
-        _ => false,
-    }
-}
-
-/// The hash of a name, as descriptors write it.
-pub(crate) fn algorithm(name: &str) -> Option<Algorithm> {
-    match name.to_ascii_lowercase().replace('-', "").as_str() {
-        "sha256" => Some(Algorithm::Sha256),
-        "sha512" => Some(Algorithm::Sha512),
-        _ => None,
-    }
-}
-
-fn check_blob(node: &GraphNode, resource: &Resource, content: &ResourceContent) -> Result<(), Fault> {
-    let Some(digest) = &resource.digest else { return Ok(()) };
-    match (digest.normalisation_algorithm.as_str(), algorithm(&digest.hash_algorithm)) {
-        ("genericBlobDigest/v1", Some(algorithm)) => {
-            compare(node, resource, ContentDigest::of(algorithm, &content.bytes).hex(), &digest.value)
-        }
-        ("ociArtifactDigest/v1", Some(_)) if image::is_archive(&content.media_type) => {
-            let main = image::main_digest(&content.bytes).map_err(|why| {
-                Fault::invalid(Code::ConfigurationProblem, format!("{}: {why}", display(node, resource)))
-            })?;
-            compare(node, resource, main.hex(), &digest.value)
-        }
-        // Excluded from signatures, or of an algorithm of others: nothing to compare.
-        _ => Ok(()),
-    }
-}
-
-fn check_manifest(node: &GraphNode, resource: &Resource, manifest: &ContentDigest) -> Result<(), Fault> {
-    match &resource.digest {
-        Some(digest) if digest.normalisation_algorithm == "ociArtifactDigest/v1" => {
-            compare(node, resource, manifest.hex(), &digest.value)
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-fn compare(node: &GraphNode, resource: &Resource, found: &str, expected: &str) -> Result<(), Fault> {
-    if found == expected {
-        return Ok(());
-    }
+fn other_content(node: &GraphNode, resource: &Resource, found: &str) -> Fault {
+    let expected = resource.digest.as_ref().map(|digest| digest.value.as_str()).unwrap_or_default();
     let message = format!(
         "{} has another content than its component says: its digest is {found}, the component descriptor says {expected}; \
          push the component again",
         display(node, resource)
     );
-    Err(Fault::invalid(Code::ConfigurationProblem, message))
+    Fault::invalid(Code::ConfigurationProblem, message)
 }
 
 /// Whether templates get the content in base64.

@@ -23,8 +23,8 @@ const AT_ONCE: usize = 8;
 pub(crate) struct GraphNode {
     /// As it was found: what templates see.
     pub(crate) descriptor: Arc<Descriptor>,
-    /// As it was signed, with the digests that only the signed one above it has; without a signature, as it was found.
-    pub(crate) signed: Arc<Descriptor>,
+    /// As it was signed, with the digests that only the signed one above it has; `None` where no signature was asked for.
+    pub(crate) signed: Option<Arc<Descriptor>>,
     pub(crate) blobs: Arc<dyn Blobs>,
     /// The nodes behind its references, in the descriptor's order.
     pub(crate) references: Vec<usize>,
@@ -48,7 +48,12 @@ fn name(reference: &VersionReference) -> NodeName {
 impl GraphNode {
     fn of(found: FoundVersion) -> Self {
         let FoundVersion { descriptor, blobs } = found;
-        Self { signed: Arc::clone(&descriptor), descriptor, blobs, references: Vec::new() }
+        Self { signed: None, descriptor, blobs, references: Vec::new() }
+    }
+
+    /// The descriptor whose digests count for what is fetched.
+    pub(crate) fn with_digests(&self) -> &Arc<Descriptor> {
+        self.signed.as_ref().unwrap_or(&self.descriptor)
     }
 }
 
@@ -123,10 +128,11 @@ impl Graph {
         Ok(node)
     }
 
-    /// Takes the descriptors as they were signed, one for each node: what is fetched is compared with their digests.
+    /// Takes the descriptors as they were signed, one for each node: what is fetched is compared with their digests. What
+    /// has none counts as signed as it was found, so nothing of it passes without a digest.
     pub(crate) fn set_signed(&mut self, signed: &[Arc<Descriptor>]) {
-        for (node, signed) in self.nodes.iter_mut().zip(signed) {
-            node.signed = Arc::clone(signed);
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            node.signed = Some(Arc::clone(signed.get(index).unwrap_or(&node.descriptor)));
         }
     }
 
@@ -134,9 +140,8 @@ impl Graph {
     pub(crate) fn set_signed_below(&mut self, above: &Graph, signed: &[Arc<Descriptor>]) {
         for node in &mut self.nodes {
             let found = above.nodes.iter().position(|other| other.descriptor == node.descriptor);
-            if let Some(signed) = found.and_then(|index| signed.get(index)) {
-                node.signed = Arc::clone(signed);
-            }
+            let found = found.and_then(|index| signed.get(index));
+            node.signed = Some(Arc::clone(found.unwrap_or(&node.descriptor)));
         }
     }
 

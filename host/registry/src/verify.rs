@@ -13,7 +13,7 @@ use orangery_core::{
 use orangery_ocm::{Descriptor, Digest, Normalisation, Resource, Signature, Verification};
 
 use crate::{
-    access::{ResourceAccess, algorithm, display, is_told_by_access},
+    access::{ResourceAccess, algorithm, is_excluded, is_told_by_access},
     graph::{Graph, GraphNode},
 };
 
@@ -32,7 +32,7 @@ pub(crate) async fn verify(
         nested::completed(graph, &signature.digest)?
     };
     let descriptor = signed.first().unwrap_or(root);
-    let (digest, algorithm) = digest_of(descriptor, &signature.digest)
+    let (digest, algorithm, normalised) = digest_of(descriptor, &signature.digest)
         .map_err(|why| refused(descriptor, &format!("its signature {:?} {why}", wanted.signature)))?;
     if digest.hex() != signature.digest.value {
         return Err(refused(
@@ -45,7 +45,6 @@ pub(crate) async fn verify(
             ),
         ));
     }
-    let normalised = normalised(descriptor, &signature.digest).unwrap_or_default();
     key::check(signature, wanted, algorithm, normalised.as_bytes())
         .map_err(|why| refused(descriptor, &format!("the signature {:?} {why}", wanted.signature)))?;
     for (node, descriptor) in graph.nodes.iter().zip(&signed) {
@@ -90,28 +89,27 @@ fn refused(descriptor: &Descriptor, why: &str) -> Fault {
     Fault::invalid(Code::ConfigurationProblem, message)
 }
 
-fn normalised(descriptor: &Descriptor, by: &Digest) -> Option<String> {
-    Some(descriptor.normalised(Normalisation::named(&by.normalisation_algorithm)?))
-}
-
-/// The digest of a descriptor by the algorithms of another digest. The error is the end of a sentence.
-fn digest_of(descriptor: &Descriptor, by: &Digest) -> Result<(ContentDigest, Algorithm), String> {
+/// The digest of a descriptor by the algorithms of another digest, and the normal form that it is of. The error is the end of
+/// a sentence.
+fn digest_of(descriptor: &Descriptor, by: &Digest) -> Result<(ContentDigest, Algorithm, String), String> {
     let algorithm = algorithm(&by.hash_algorithm)
         .ok_or_else(|| format!("uses the hash {:?}; known are SHA-256 and SHA-512", by.hash_algorithm))?;
-    let normalised = normalised(descriptor, by)
+    let form = Normalisation::named(&by.normalisation_algorithm)
         .ok_or_else(|| format!("uses {:?}; known are jsonNormalisation/v1, v2 and v3", by.normalisation_algorithm))?;
-    Ok((ContentDigest::of(algorithm, normalised.as_bytes()), algorithm))
+    let normalised = descriptor.normalised(form);
+    Ok((ContentDigest::of(algorithm, normalised.as_bytes()), algorithm, normalised))
 }
 
 fn check_references(links: &[usize], descriptor: &Descriptor, signed: &[Arc<Descriptor>]) -> Result<(), Fault> {
-    for (reference, index) in descriptor.references.iter().zip(links) {
+    for (position, reference) in descriptor.references.iter().enumerate() {
         let place = format!("its component reference {}", reference.element.name);
         let digest = reference.digest.as_ref().ok_or_else(|| {
             refused(descriptor, &format!("{place} has no digest; sign the component with its references"))
         })?;
-        let Some(child) = signed.get(*index) else { continue };
+        let child = links.get(position).and_then(|index| signed.get(*index));
+        let child = child.ok_or_else(|| refused(descriptor, &format!("{place} leads to nothing")))?;
         let found = digest_of(child, digest);
-        let (found, _) = found.map_err(|why| refused(descriptor, &format!("{place} {why}")))?;
+        let (found, ..) = found.map_err(|why| refused(descriptor, &format!("{place} {why}")))?;
         if found.hex() != digest.value {
             let why = format!(
                 "{place} is for another content of {child}: its digest is {}, signed is {}",
@@ -133,13 +131,8 @@ async fn check_resource(node: &GraphNode, resource: &Resource, reach: &ResourceA
     let digest = resource.digest.as_ref().ok_or_else(|| {
         refused(&node.descriptor, &format!("its resource {} has no digest; sign it again", resource.element.name))
     })?;
-    let is_excluded = digest.normalisation_algorithm == "EXCLUDE-FROM-SIGNATURE";
-    if is_excluded || is_told_by_access(resource, digest) {
+    if is_excluded(digest) || is_told_by_access(resource, digest) {
         return Ok(());
     }
-    if !matches!(digest.normalisation_algorithm.as_str(), "genericBlobDigest/v1" | "ociArtifactDigest/v1") {
-        let why = format!("{} has a digest of kind {:?}", display(node, resource), digest.normalisation_algorithm);
-        return Err(refused(&node.descriptor, &why));
-    }
-    reach.fetch(node, resource).await.map(|_| ())
+    reach.fetch_signed(node, resource).await.map(|_| ())
 }

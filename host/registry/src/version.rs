@@ -55,7 +55,7 @@ impl OpenedVersion {
         let select: Vec<_> = identity.clone().into_iter().collect();
         // `version` is part of an identity where names are not unique; as a selection it always counts.
         let (version, select): (Vec<_>, Vec<_>) = select.into_iter().partition(|(name, _)| name == "version");
-        let mut found = resources(&node.signed, &select).map_err(|error| unknown(&error))?.into_iter();
+        let mut found = resources(node.with_digests(), &select).map_err(|error| unknown(&error))?.into_iter();
         let is_version = |resource: &&Resource| {
             version.iter().all(|(_, wanted)| {
                 *wanted == resource.element.version || resource.element.extra_identity.get("version") == Some(wanted)

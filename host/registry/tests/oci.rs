@@ -25,3 +25,5 @@ mod real;
 mod registry;
 #[path = "oci/server.rs"]
 mod server;
+#[path = "oci/signatures.rs"]
+mod signatures;

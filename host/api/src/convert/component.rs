@@ -105,6 +105,19 @@ pub enum ContextError {
         /// The key.
         key: String,
     },
+    /// A Secret of another namespace: who may write a Context need not be allowed to read there.
+    #[error(
+        "Context {context} names the Secret {object} for a signature, which is of another namespace; put the key into a Secret \
+         of the namespace {namespace}, and leave the namespace of the reference out"
+    )]
+    OtherNamespace {
+        /// `namespace/name` of the Secret.
+        object: String,
+        /// The Context.
+        context: String,
+        /// The namespace of the Context.
+        namespace: String,
+    },
     /// A signature that the Context does not know.
     #[error(
         "spec.verification asks for the signature {signature:?}, but Context {context} has no verificationSignatures of that \
@@ -152,14 +165,15 @@ impl ContextNames {
         let keys = keys.into_iter().flat_map(|keys| {
             [keys.public_key_secret_reference.as_ref(), keys.ca_certificate_secret_reference.as_ref()]
         });
-        names.secrets.extend(keys.flatten().map(|key| secret_of(key, namespace)));
+        let own = keys.flatten().filter(|key| is_of(key, namespace));
+        names.secrets.extend(own.map(|key| (namespace.to_owned(), key.name.clone())));
         names
     }
 }
 
-fn secret_of(key: &SecretReference, namespace: &str) -> (String, String) {
-    let namespace = if key.namespace.is_empty() { namespace } else { &key.namespace };
-    (namespace.to_owned(), key.name.clone())
+/// Whether a Secret is of the namespace of the Context that names it.
+fn is_of(key: &SecretReference, namespace: &str) -> bool {
+    key.namespace.is_empty() || key.namespace == namespace
 }
 
 /// The objects of [`ContextNames`] that exist.
@@ -298,7 +312,11 @@ impl ContextInputs<'_> {
     /// The content of one key of a Secret.
     fn key(&self, reference: Option<&SecretReference>) -> Result<Option<Vec<u8>>, ContextError> {
         let Some(reference) = reference else { return Ok(None) };
-        let name = secret_of(reference, self.namespace);
+        if !is_of(reference, self.namespace) {
+            let (object, context) = (format!("{}/{}", reference.namespace, reference.name), self.context.name_any());
+            return Err(ContextError::OtherNamespace { object, context, namespace: self.namespace.to_owned() });
+        }
+        let name = (self.namespace.to_owned(), reference.name.clone());
         match self.secret(&name)?.get(&reference.key) {
             Some(Secret(bytes)) => Ok(Some(bytes.clone())),
             None => {

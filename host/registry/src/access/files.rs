@@ -13,7 +13,7 @@ use orangery_ocm::{Digest, ResourceContent, media};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ResourceAccess, algorithm};
+use super::{ResourceAccess, compare::algorithm};
 use crate::{
     cache::Bytes,
     charts::ChartLocation,

@@ -65,7 +65,7 @@ impl NestedWork<'_> {
         let message = root.nested_digests_of(below).and_then(|nested| nested.digest.as_ref());
         let by = message.unwrap_or(self.signature);
         let place = format!("its nestedDigests for {below}");
-        let (found, _) = digest_of(below, by).map_err(|why| refused(root, &format!("{place} {why}")))?;
+        let (found, ..) = digest_of(below, by).map_err(|why| refused(root, &format!("{place} {why}")))?;
         if let Some(message) = message.filter(|message| message.value != found.hex()) {
             let why =
                 format!("{place} are for another content: the digest is {}, signed is {}", found.hex(), message.value);

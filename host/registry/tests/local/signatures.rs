@@ -7,7 +7,7 @@
 //! with `pss` were made with `-sigopt rsa_padding_mode:pss`, salted with as much as fits, as the tools of OCM do, and
 //! with 32 bytes.
 
-use orangery_ocm::{ComponentVersions, Verification};
+use orangery_ocm::{ComponentVersions, ResourceReference, Verification};
 use serde_json::{Value, json};
 
 use crate::kit::*;
@@ -267,4 +267,66 @@ async fn below_a_signed_component_version_is_what_it_refers_to_and_nothing_else(
         message.contains("the component example.com/stranger:2.0.0 cannot be verified: it has no signature \"nested\""),
         "{message}"
     );
+}
+
+/// A shop whose text has a signed digest of a kind; its access, which no signature covers, is what `access` makes of the
+/// digests of two blobs.
+fn of_kind(kind: &str, access: Value) -> Value {
+    let mut text = resource("text", "plain", access);
+    let value = sha256(b"a manifest").hex().to_owned();
+    text["digest"] = json!({ "hashAlgorithm": "SHA-256", "normalisationAlgorithm": kind, "value": value });
+    let mut shop = descriptor("example.com/shop", "1.0.0", &[], json!([text]));
+    shop["signatures"] = json!([fixture()["kinds"]["signatures"][kind]]);
+    shop
+}
+
+#[tokio::test]
+async fn signatures_an_access_of_another_kind_than_the_signed_digest_is_refused() {
+    const NOT_SHOWN: &str = ", so nothing shows that its content is what was signed; sign the component again as it is \
+                             where it is kept";
+    let (generic, oci, excluded) = ("genericBlobDigest/v1", "ociArtifactDigest/v1", "EXCLUDE-FROM-SIGNATURE");
+    // A signed digest of an artifact and a blob that is none; what its maker left out; a digest of others.
+    let cases = [
+        (generic, b"a manifest".as_slice(), Ok("a manifest".to_owned())),
+        (generic, b"evil", Err("has another content than its component says".to_owned())),
+        (
+            oci,
+            b"a manifest",
+            Err(format!(
+                "has a digest of kind {oci:?}, but its access gives a blob that is no archive of an artifact{NOT_SHOWN}"
+            )),
+        ),
+        (
+            oci,
+            b"evil",
+            Err(format!(
+                "has a digest of kind {oci:?}, but its access gives a blob that is no archive of an artifact{NOT_SHOWN}"
+            )),
+        ),
+        (excluded, b"evil", Err(format!("has a digest of kind {excluded:?} by \"SHA-256\"{NOT_SHOWN}"))),
+        ("other/v1", b"evil", Err(format!("has a digest of kind \"other/v1\" by \"SHA-256\"{NOT_SHOWN}"))),
+    ];
+    for (kind, content, expected) in cases {
+        let host = Host::new();
+        let mut archive = Transport::default();
+        let blob = archive.blob(content);
+        archive.version(&of_kind(kind, local_blob(&blob, "text/plain")), false);
+        archive.write_folder(&host.components().join("a"));
+        let mut request = request(transport("a"), "example.com/shop", "1.0.0");
+        let key = fixture()["kinds"]["public"].as_str().unwrap().as_bytes().to_vec();
+        request.verification = Some(Verification { public_key: Some(key), ..by_key("kinds", "public") });
+        let found = match host.repositories.open(&request).await {
+            Ok(version) => version.content(&ResourceReference::named("text")).await,
+            Err(fault) => Err(fault),
+        };
+        let found = found.map(|content| String::from_utf8(content.bytes.to_vec()).unwrap());
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{kind}"),
+            (Err(fault), Err(expected)) => {
+                let message = format!("resource text of example.com/shop:1.0.0 {expected}");
+                assert!(fault.to_string().starts_with(&message), "{kind}: {fault}");
+            }
+            (found, expected) => panic!("{kind}: {found:?}, expected {expected:?}"),
+        }
+    }
 }

@@ -15,7 +15,7 @@ fn full() -> Context {
         "ocmConfig": {"name": "ocm"},
         "componentVersionOverwrites": "over",
         "verificationSignatures": {
-            "ours": {"publicKeySecretReference": {"name": "keys", "namespace": "trust", "key": "pem"}},
+            "ours": {"publicKeySecretReference": {"name": "keys", "namespace": "ns", "key": "pem"}},
             "theirs": {"caCertificateSecretReference": {"name": "ca", "key": "crt"}},
         },
     }))
@@ -37,7 +37,7 @@ fn objects() -> ContextObjects {
     ContextObjects {
         secrets: BTreeMap::from([
             (pair("ns", "pull"), secret(".dockerconfigjson", "{}")),
-            (pair("trust", "keys"), secret("pem", "KEY")),
+            (pair("ns", "keys"), secret("pem", "KEY")),
             (pair("ns", "ca"), secret("crt", "CA")),
         ]),
         ocm_config: Some(BTreeMap::from([(".ocmconfig".to_owned(), "type: x".to_owned())])),
@@ -78,7 +78,7 @@ fn a_context_names_what_one_installation_needs() {
     let unsigned = ContextNames { overwrites: Some("over".to_owned()), ..credentials };
     assert_eq!(ContextNames::of(&full(), "ns", None), unsigned);
     let signed = |more| ContextNames { secrets: BTreeSet::from([pair("ns", "pull"), more]), ..unsigned.clone() };
-    assert_eq!(ContextNames::of(&full(), "ns", Some(&signature("ours"))), signed(pair("trust", "keys")));
+    assert_eq!(ContextNames::of(&full(), "ns", Some(&signature("ours"))), signed(pair("ns", "keys")));
     assert_eq!(ContextNames::of(&full(), "ns", Some(&signature("theirs"))), signed(pair("ns", "ca")));
     assert_eq!(ContextNames::of(&context(json!({})), "ns", Some(&signature("ours"))), ContextNames::default());
 }
@@ -124,7 +124,7 @@ fn what_a_context_names_and_is_not_there_is_told() {
         |what: &str| format!("{what}, which Context private names, does not exist; create it or correct the Context");
     let gone = |name: &'static str| missing(&format!("Secret {name}"));
     assert_eq!(message(|of| drop(of.secrets.remove(&pair("ns", "pull"))), "ours"), gone("ns/pull"));
-    assert_eq!(message(|of| drop(of.secrets.remove(&pair("trust", "keys"))), "ours"), gone("trust/keys"));
+    assert_eq!(message(|of| drop(of.secrets.remove(&pair("ns", "keys"))), "ours"), gone("ns/keys"));
     assert_eq!(message(|of| of.ocm_config = None, "ours"), missing("ConfigMap ns/ocm"));
     assert_eq!(message(|of| of.overwrites = None, "ours"), missing("ComponentVersionOverwrites ns/over"));
     assert_eq!(
@@ -132,12 +132,32 @@ fn what_a_context_names_and_is_not_there_is_told() {
         "ConfigMap ns/ocm, which Context private names as ocmConfig, has no key .ocmconfig; add it"
     );
     assert_eq!(
-        message(|of| drop(of.secrets.insert(pair("trust", "keys"), BTreeMap::new())), "ours"),
-        "Secret trust/keys, which Context private names for a signature, has no key \"pem\"; correct the Context"
+        message(|of| drop(of.secrets.insert(pair("ns", "keys"), BTreeMap::new())), "ours"),
+        "Secret ns/keys, which Context private names for a signature, has no key \"pem\"; correct the Context"
     );
     assert_eq!(
         message(|_| {}, "nobody"),
         "spec.verification asks for the signature \"nobody\", but Context private has no verificationSignatures of that \
          name; known are: ours, theirs"
     );
+}
+
+#[test]
+fn the_key_of_a_signature_is_of_the_namespace_of_the_context() {
+    for field in ["publicKeySecretReference", "caCertificateSecretReference"] {
+        let reference_of = json!({"name": "keys", "namespace": "trust", "key": "pem"});
+        let context = context(json!({"verificationSignatures": {"ours": {field: reference_of}}}));
+        assert_eq!(ContextNames::of(&context, "ns", Some(&signature("ours"))), ContextNames::default());
+        let objects = ContextObjects {
+            secrets: BTreeMap::from([(pair("trust", "keys"), secret("pem", "KEY"))]),
+            ..ContextObjects::default()
+        };
+        let inputs = ContextInputs { context: &context, namespace: "ns", objects: &objects };
+        let refused = inputs.request(reference(), Some(&signature("ours")), None).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "Context private names the Secret trust/keys for a signature, which is of another namespace; put the key into a \
+             Secret of the namespace ns, and leave the namespace of the reference out"
+        );
+    }
 }

@@ -1,0 +1,62 @@
+//! A signed component whose access leads into a registry: signatures cover digests, not where content is.
+
+use axum::http::StatusCode;
+use orangery_core::digest::sha256;
+use orangery_ocm::{ComponentRequest, ComponentSource, ComponentVersions, ResourceReference, Verification};
+use serde_json::{Value, json};
+
+use crate::filled_registry::{FilledRegistry, start};
+
+/// A shop whose text has a signed digest of a kind, and an access that nobody signed.
+fn shop(kind: &str, access: &Value) -> ComponentRequest {
+    let fixture: Value = serde_json::from_str(include_str!("../local/signed.json")).expect("JSON");
+    let signed = &fixture["kinds"];
+    let value = sha256(b"a manifest").trim_start_matches("sha256:").to_owned();
+    let digest = json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": kind, "value": value});
+    let text = json!({"name": "text", "version": "1", "type": "plain", "relation": "local", "access": access, "digest": digest});
+    let descriptor = json!({
+        "meta": {"schemaVersion": "v2"},
+        "component": {
+            "name": "example.com/shop", "version": "1.0.0", "provider": "us", "repositoryContexts": [], "sources": [],
+            "componentReferences": [], "resources": [text],
+        },
+        "signatures": [signed["signatures"][kind]],
+    });
+    let mut request = ComponentRequest::of(ComponentSource::Inline(descriptor));
+    request.verification = Some(Verification {
+        signature: "kinds".to_owned(),
+        public_key: signed["public"].as_str().map(|key| key.as_bytes().to_vec()),
+        ca_certificate: None,
+        above: None,
+    });
+    request
+}
+
+#[tokio::test]
+async fn signatures_an_artifact_where_a_blob_was_signed_is_refused() {
+    let registry = FilledRegistry::open().await;
+    let layer = registry.blob("evil", "text/plain", b"evil");
+    let config = registry.blob("evil", "application/vnd.oci.image.config.v1+json", b"{}");
+    let manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer]}).to_string();
+    registry.put("/v2/evil/manifests/1", StatusCode::OK, manifest.as_bytes());
+    let folder = tempfile::tempdir().expect("a folder");
+    let repositories = start(&folder);
+    let kind = "genericBlobDigest/v1";
+    let place = format!("http://{}/evil:1", registry.server.address);
+    let plain = json!({"type": "ociArtifact", "imageReference": place});
+    // The field of another kind names the signed digest.
+    let mut disguised = plain.clone();
+    disguised["localReference"] = json!(sha256(b"a manifest"));
+    for access in [plain, disguised] {
+        let request = shop(kind, &access);
+        let found = match repositories.open(&request).await {
+            Ok(version) => version.content(&ResourceReference::named("text")).await,
+            Err(fault) => Err(fault),
+        };
+        let fault = found.map(|content| content.bytes.len()).expect_err("it is refused").to_string();
+        let expected = "resource text of example.com/shop:1.0.0 has a digest of kind \"genericBlobDigest/v1\", but its access \
+                        gives an artifact of a registry, so nothing shows that its content is what was signed; sign the \
+                        component again as it is where it is kept";
+        assert_eq!(fault, expected);
+    }
+}
