@@ -62,7 +62,7 @@ impl Component {
     /// An item that installs a chart, as a release or as plain objects.
     pub(crate) fn item(&self, packed: &[u8], values: &Value, release: bool) -> Item {
         Item {
-            namespace: "default".to_owned(),
+            namespace: "default".into(),
             name: "compared".to_owned(),
             uid: "9a6f3f6e-0000-4000-8000-000000000000".to_owned(),
             item_type: ITEM_TYPE.to_owned(),

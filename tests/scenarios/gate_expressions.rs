@@ -142,7 +142,7 @@ fn gate_of(words: &[&str]) -> GateExpression {
                 target: None,
                 api_version: "v1".to_owned(),
                 kind: "ConfigMap".to_owned(),
-                namespace: String::new(),
+                namespace: Default::default(),
                 name: (*object).to_owned(),
             };
             let objects = [((*object).to_owned(), named)].into();

@@ -23,6 +23,8 @@ mod rules;
 #[cfg(test)]
 mod source;
 #[cfg(test)]
+mod strings;
+#[cfg(test)]
 mod texts;
 #[cfg(test)]
 mod vocabulary;

@@ -1,5 +1,6 @@
 //! References to other objects (`docs/wire.md` §1).
 
+use orangery_core::name::Namespace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +11,9 @@ pub struct ObjectReference {
     /// The object's name.
     pub name: String,
     /// Its namespace.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub namespace: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub namespace: Namespace,
 }
 
 /// One key of a Secret in the same namespace.
@@ -43,8 +45,9 @@ pub struct SecretReference {
     /// The Secret's name.
     pub name: String,
     /// Its namespace; empty means the referring object's.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub namespace: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub namespace: Namespace,
     /// The key; empty means the whole Secret.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,

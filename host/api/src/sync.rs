@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
+use orangery_core::name::Namespace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +25,8 @@ use crate::reference::LocalSecretReference;
 #[serde(rename_all = "camelCase")]
 pub struct TargetSyncSpec {
     /// The namespace on the other cluster.
-    pub source_namespace: String,
+    #[schemars(with = "String")]
+    pub source_namespace: Namespace,
     /// How the other cluster is reached.
     pub secret_ref: LocalSecretReference,
     /// Whether a Target for the other cluster itself is made.

@@ -1,6 +1,9 @@
 //! `status.waitingFor`: what an object waits for. Not in the original.
 
-use orangery_core::step::{Awaited, Until, Waiting};
+use orangery_core::{
+    name::Namespace,
+    step::{Awaited, Until, Waiting},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +16,9 @@ pub struct WaitingFor {
     /// `Finalizer` for a finalizer of the object itself, and `Host` for the operator and its limit `maxParallel`.
     pub kind: String,
     /// Its namespace; absent where it is in none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub namespace: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub namespace: Namespace,
     /// Its name; absent where it is selected and not named.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -40,7 +44,7 @@ impl WaitingFor {
         };
         Self {
             kind: waiting.kind.clone(),
-            namespace: waiting.location.namespace().unwrap_or_default().to_owned(),
+            namespace: waiting.location.namespace().cloned().unwrap_or_default(),
             name,
             selection,
             until: waiting.until.as_str().to_owned(),
@@ -67,7 +71,7 @@ mod tests {
 
     #[test]
     fn orc_08_the_wire_form_of_each_thing_that_is_waited_for() {
-        let target = |namespace: Option<&str>, until| Waiting::target("Job", namespace.map(str::to_owned), "a", until);
+        let target = |namespace: Option<&str>, until| Waiting::target("Job", namespace.map(Into::into), "a", until);
         let beside = Waiting {
             location: Location::Beside(Some("here".into())),
             ..Waiting::beside("DeployItem", "a", Until::Finished)
@@ -124,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_a_wait_lists_is_read_as_it_was_written() {
-        let wait = Wait::on("Target", "a", Until::Exists).in_namespace("here");
+        let wait = Wait::on("Target", "a", Until::Exists).in_namespace(&"here".into());
         let (listed, _) = wait.listed();
         let written: Vec<WaitingFor> = listed.iter().map(WaitingFor::new).collect();
         let wire = serde_json::to_value(&written).unwrap();

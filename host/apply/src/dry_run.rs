@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn an_effect_is_what_has_become_of_the_object_in_the_end() {
-        let waiter = Waiter { kind: "DeployItem", namespace: "n".to_owned(), name: "item".to_owned() };
+        let waiter = Waiter { kind: "DeployItem", namespace: "n".into(), name: "item".to_owned() };
         let clusters = ClusterPool::new(|_| {}).set(Arc::new(Nowhere), waiter);
         let labels = ["item".to_owned()];
         let job = Job {

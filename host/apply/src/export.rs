@@ -5,6 +5,7 @@ use std::sync::Arc;
 use orangery_core::{
     error::{Code, Failure},
     jsonpath::{ParsedPath, PathError},
+    name::Namespace,
     step::{Halt, Until},
 };
 use orangery_proposal::{
@@ -95,7 +96,7 @@ fn absent(key: &ObjectKey, export: &str, error: &PathError) -> ApplyError {
 fn followed(reference: &Value, follow: &Follow, from: &ObjectKey) -> Option<ObjectKey> {
     let name = reference.get("name")?;
     let namespace = reference.get("namespace").and_then(Value::as_str).filter(|text| !text.is_empty());
-    let namespace = namespace.map(str::to_owned).or_else(|| from.namespace.clone());
+    let namespace = namespace.map(Namespace::from).or_else(|| from.namespace.clone());
     let object = json!({"apiVersion": follow.api_version, "kind": follow.kind,
         "metadata": {"name": name, "namespace": namespace}});
     key_of(&object).ok()

@@ -21,7 +21,7 @@ pub use self::{
     imports::{import_types, read_imports, type_by, type_of},
     record::{GateRecord, answers, given_up, is_settled},
 };
-use orangery_core::workflow::GateKind;
+use orangery_core::{name::Namespace, workflow::GateKind};
 
 /// One condition as it is written. `T` is how a target is named: by its Target object, if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,8 +84,8 @@ pub struct NamedObject<T = String> {
     #[serde(default)]
     pub kind: String,
     /// The namespace; empty for a kind that has none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub namespace: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub namespace: Namespace,
     /// The name.
     #[serde(default)]
     pub name: String,

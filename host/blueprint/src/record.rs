@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use orangery_core::{
     digest,
-    name::{self, JobId},
+    name::{self, JobId, Namespace},
 };
 
 /// One object to be written. What its labels say stands in fields of its own.
@@ -96,7 +96,7 @@ impl TargetContent {
 #[derive(Clone, Copy, Debug)]
 pub struct RecordWriter<'a> {
     /// The installation's namespace.
-    pub namespace: &'a str,
+    pub namespace: &'a Namespace,
     /// Its name.
     pub installation: &'a str,
     /// Its parent's name; `None` for roots.
@@ -222,7 +222,12 @@ mod tests {
 
     #[test]
     fn roots_export_to_the_empty_context_and_children_to_their_parents() {
-        let root = RecordWriter { namespace: "ns", installation: "root", parent: None, job: &JobId::from_static("j") };
+        let root = RecordWriter {
+            namespace: &Namespace::from_static("ns"),
+            installation: "root",
+            parent: None,
+            job: &JobId::from_static("j"),
+        };
         let child = RecordWriter { installation: "sub", parent: Some("root"), ..root };
         let place = |scope: &RecordWriter<'_>| {
             let record = scope.record(Purpose::Export, "out", None, RecordContent::Data(json!(1)));

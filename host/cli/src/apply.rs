@@ -10,6 +10,7 @@ use kube::{
     discovery::{self, ApiResource, Scope},
     runtime::{conditions, wait::await_condition},
 };
+use orangery_core::name::Namespace;
 
 use crate::{
     call::{CallError, CallSubject},
@@ -55,7 +56,7 @@ pub enum ApplyError {
         /// The name.
         name: String,
         /// The namespace.
-        namespace: String,
+        namespace: Namespace,
     },
     /// The cluster refuses the object.
     #[error("{origin}: the cluster refuses {kind} {name}: {message}; correct it and try again")]
@@ -103,7 +104,7 @@ fn suggestion(nearest: Option<&str>) -> String {
 /// Answers the objects as the server has them, in the order sent.
 pub async fn apply(
     client: &Client,
-    namespace: &str,
+    namespace: &Namespace,
     manifests: Vec<FolderManifest>,
 ) -> Result<Vec<DynamicObject>, ApplyError> {
     let mut apply = Apply { client, namespace, served: BTreeMap::new() };
@@ -144,7 +145,7 @@ fn is_definition(manifest: &FolderManifest) -> bool {
 /// One run of apply.
 struct Apply<'a> {
     client: &'a Client,
-    namespace: &'a str,
+    namespace: &'a Namespace,
     /// What the cluster serves, by group and version, as far as asked.
     served: BTreeMap<String, Vec<(ApiResource, Scope)>>,
 }
@@ -199,7 +200,7 @@ impl Apply<'_> {
 
     async fn send(&mut self, manifest: &FolderManifest) -> Result<DynamicObject, ApplyError> {
         let (resource, scope) = self.resolve(manifest).await?;
-        let namespace = manifest.namespace.as_deref().unwrap_or(self.namespace);
+        let namespace = manifest.namespace.as_ref().unwrap_or(self.namespace);
         let api: Api<DynamicObject> = match scope {
             Scope::Cluster => Api::all_with(self.client.clone(), &resource),
             Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
@@ -226,13 +227,13 @@ impl Apply<'_> {
     }
 }
 
-fn call(manifest: &FolderManifest, namespace: &str, error: kube::Error) -> ApplyError {
+fn call(manifest: &FolderManifest, namespace: &Namespace, error: kube::Error) -> ApplyError {
     let group = group_of(&manifest.api_version);
     let subject = CallSubject { kind: &manifest.kind, group, namespace, name: &manifest.name };
     ApplyError::Call { origin: manifest.origin.clone(), cause: CallError::of(subject, error) }
 }
 
-fn refused(manifest: &FolderManifest, namespace: &str, error: kube::Error) -> ApplyError {
+fn refused(manifest: &FolderManifest, namespace: &Namespace, error: kube::Error) -> ApplyError {
     let status = match error {
         kube::Error::Api(status) => status,
         other => return call(manifest, namespace, other),

@@ -1,5 +1,6 @@
 //! Why a call to a cluster did not do what it was for, in one sentence.
 
+use orangery_core::name::Namespace;
 use std::error::Error as _;
 
 /// Why a call to the cluster did not do what it was for.
@@ -36,7 +37,7 @@ pub enum CallError {
         /// The kind, in lower case.
         kind: String,
         /// The namespace looked into.
-        namespace: String,
+        namespace: Namespace,
         /// The name.
         name: String,
     },
@@ -69,7 +70,7 @@ pub struct CallSubject<'a> {
     /// Its API group.
     pub group: &'a str,
     /// The namespace.
-    pub namespace: &'a str,
+    pub namespace: &'a Namespace,
     /// The name; empty for a list.
     pub name: &'a str,
 }
@@ -130,8 +131,12 @@ mod tests {
 
     use super::*;
 
-    const SUBJECT: CallSubject<'_> =
-        CallSubject { kind: "Installation", group: "landscaper.gardener.cloud", namespace: "default", name: "hello" };
+    const SUBJECT: CallSubject<'_> = CallSubject {
+        kind: "Installation",
+        group: "landscaper.gardener.cloud",
+        namespace: &Namespace::from_static("default"),
+        name: "hello",
+    };
 
     fn sentence(status: serde_json::Value) -> String {
         let status: Status = serde_json::from_value(status).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use orangery_core::error::Fault;
+use orangery_core::{error::Fault, name::Namespace};
 use orangery_plugin::RegistrationError;
 
 use crate::{
@@ -33,7 +33,7 @@ pub enum CommandError {
     )]
     NotRoot {
         /// Its namespace.
-        namespace: String,
+        namespace: Namespace,
         /// Its name.
         name: String,
         /// The installation above it.
@@ -47,7 +47,7 @@ pub enum CommandError {
     )]
     TimedOut {
         /// Its namespace.
-        namespace: String,
+        namespace: Namespace,
         /// Its name.
         name: String,
         /// What `--timeout` says.
@@ -59,7 +59,7 @@ pub enum CommandError {
     #[error("no revision of a release {name} is deployed in namespace {namespace}; helm list -A shows all there are")]
     NoRelease {
         /// The namespace looked into.
-        namespace: String,
+        namespace: Namespace,
         /// The release.
         name: String,
     },
@@ -79,7 +79,7 @@ pub enum CommandError {
     #[error("the tests of release {namespace}/{name} did not end within {timeout}; they go on by themselves")]
     Untested {
         /// Its namespace.
-        namespace: String,
+        namespace: Namespace,
         /// Its name.
         name: String,
         /// What `--timeout` says.

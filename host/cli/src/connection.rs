@@ -9,6 +9,7 @@ use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
+use orangery_core::name::Namespace;
 
 /// Which cluster: kubectl's own options.
 #[derive(Clone, Debug, Default, Args)]
@@ -27,14 +28,14 @@ pub struct Connection {
 #[command(next_help_heading = "Cluster")]
 pub struct NamespaceScope {
     /// Namespace [default: that of the context]
-    #[arg(short, long, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = str::parse::<Namespace>)]
+    pub namespace: Option<Namespace>,
 }
 
 impl NamespaceScope {
     /// The namespace meant.
-    pub fn namespace<'a>(&'a self, client: &'a Client) -> &'a str {
-        self.namespace.as_deref().unwrap_or_else(|| client.default_namespace())
+    pub fn namespace(&self, client: &Client) -> Namespace {
+        self.namespace.clone().unwrap_or_else(|| client.default_namespace().into())
     }
 }
 

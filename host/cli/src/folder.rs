@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use orangery_core::name::Namespace;
 use serde_json::Value;
 
 #[cfg(test)]
@@ -39,7 +40,7 @@ pub struct FolderManifest {
     /// The kind.
     pub kind: String,
     /// The namespace, where the file names one.
-    pub namespace: Option<String>,
+    pub namespace: Option<Namespace>,
     /// The name.
     pub name: String,
     /// The whole object.
@@ -203,7 +204,7 @@ fn unpack(origin: ObjectOrigin, value: Value, manifests: &mut Vec<FolderManifest
     let name = word(metadata.and_then(|metadata| metadata.get("name")), "metadata.name", &origin, &kind)?;
     let namespace = match metadata.and_then(|metadata| metadata.get("namespace")) {
         None | Some(Value::Null) => None,
-        namespace => Some(word(namespace, "metadata.namespace", &origin, &kind)?),
+        namespace => Some(word(namespace, "metadata.namespace", &origin, &kind)?.into()),
     };
     manifests.push(FolderManifest { origin, api_version, kind, namespace, name, object: Value::Object(object) });
     Ok(())

@@ -92,7 +92,7 @@ impl Fixture {
             fs::write(folder.path().join(name), text).unwrap();
         }
         let manifests = folder::read(&[folder.path().to_owned()]).unwrap();
-        let applied = apply(&self.client, "default", manifests)
+        let applied = apply(&self.client, &"default".into(), manifests)
             .await
             .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))?;
         Ok(applied.into_iter().map(|object| object.metadata.name.unwrap()).collect())

@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 pub(crate) use self::kinds::Kinds;
+use orangery_core::name::Namespace;
+
 use crate::{
     Error,
     watch::{Wake, Watches},
@@ -74,7 +76,7 @@ impl Cluster {
 
     /// One object; `None` where it does not exist.
     pub async fn get(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
-        let request = at(resource, key.namespace.as_deref()).get(&segment(&key.name), &GetParams::default());
+        let request = at(resource, key.namespace.as_ref()).get(&segment(&key.name), &GetParams::default());
         match self.ask(key, request).await {
             Ok(object) => Ok(Some(object)),
             Err(Error::Missing { .. }) => Ok(None),
@@ -84,7 +86,7 @@ impl Cluster {
 
     /// Creates an object; the answer is what the server keeps.
     pub async fn create(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
-        let request = at(resource, key.namespace.as_deref()).create(&post(), object.to_string().into_bytes());
+        let request = at(resource, key.namespace.as_ref()).create(&post(), object.to_string().into_bytes());
         self.written(resource, key, self.ask(key, request).await)
     }
 
@@ -143,7 +145,7 @@ impl Cluster {
         object: &Value,
     ) -> Result<Value, Error> {
         let bytes = object.to_string().into_bytes();
-        self.ask(key, at(resource, key.namespace.as_deref()).replace(&segment(&key.name), params, bytes)).await
+        self.ask(key, at(resource, key.namespace.as_ref()).replace(&segment(&key.name), params, bytes)).await
     }
 
     async fn patched(
@@ -153,14 +155,14 @@ impl Cluster {
         key: &ObjectKey,
         patch: &Patch<&Value>,
     ) -> Result<Value, Error> {
-        self.ask(key, at(resource, key.namespace.as_deref()).patch(&segment(&key.name), params, patch)).await
+        self.ask(key, at(resource, key.namespace.as_ref()).patch(&segment(&key.name), params, patch)).await
     }
 
     /// Deletes an object, its dependents in the background. One that is not there is gone.
     pub async fn delete(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Deletion, Error> {
         let params =
             DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
-        let request = at(resource, key.namespace.as_deref()).delete(&segment(&key.name), &params);
+        let request = at(resource, key.namespace.as_ref()).delete(&segment(&key.name), &params);
         let answer: Value = match self.ask(key, request).await {
             Ok(answer) => answer,
             Err(Error::Missing { .. }) => return Ok(Deletion::Gone),
@@ -189,7 +191,7 @@ impl Cluster {
         };
         let mut objects = Vec::new();
         loop {
-            let request = at(resource, what.namespace.as_deref()).list(&params);
+            let request = at(resource, what.namespace.as_ref()).list(&params);
             let mut page: Value = self.ask(&key, request).await?;
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
                 objects.extend(items.into_iter().map(|item| typed(item, resource)));
@@ -267,7 +269,7 @@ fn typed(mut object: Value, resource: &ApiResource) -> Value {
 }
 
 /// The requests for a collection.
-pub(crate) fn at(resource: &ApiResource, namespace: Option<&str>) -> Request {
+pub(crate) fn at(resource: &ApiResource, namespace: Option<&Namespace>) -> Request {
     let (version, plural) = (version_path(&resource.api_version), &resource.plural);
     Request::new(match namespace {
         Some(namespace) if resource.namespaced => format!("{version}/namespaces/{}/{plural}", segment(namespace)),

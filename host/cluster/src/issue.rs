@@ -5,7 +5,7 @@ use data_encoding::BASE64;
 use kube::config::{AuthInfo, Context, Kubeconfig, NamedAuthInfo, NamedContext};
 use orangery_core::{
     error::{Code, Fault},
-    name::is_path_segment,
+    name::{Namespace, is_path_segment},
     step::Halt,
 };
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
@@ -21,7 +21,7 @@ pub struct Credential {
     /// The name of the service account or shoot.
     pub name: String,
     /// Its namespace on the cluster.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// How long it is good, in seconds.
     pub seconds: i64,
 }
@@ -72,7 +72,7 @@ pub async fn issue_credential(text: &str, wanted: &Credential) -> Result<IssuedC
     let cluster = Cluster::new(client, address, std::sync::Arc::new(|_| {}));
     let (resource, below, mut body) = wanted.subject.request();
     let Credential { name, namespace, seconds, .. } = wanted;
-    for (what, text) in [("name", name), ("namespace", namespace)] {
+    for (what, text) in [("name", name.as_str()), ("namespace", namespace.as_str())] {
         if !is_path_segment(text) {
             let message = format!("{text:?} is no {what} of a {}; correct the template", resource.kind);
             return Err(Fault::invalid(Code::ConfigurationProblem, message));
@@ -186,7 +186,7 @@ users:
         let wanted = Credential {
             subject: Subject::ServiceAccount,
             name: "../secrets/x".to_owned(),
-            namespace: "ns".to_owned(),
+            namespace: "ns".into(),
             seconds: 600,
         };
         let fault = issue_credential(TEXT, &wanted).await.err().unwrap();

@@ -167,7 +167,7 @@ mod tests {
     #[tokio::test]
     async fn orc_26_a_cluster_is_connected_when_it_is_first_asked_for_and_once() {
         let counted = Arc::new(Counted::default());
-        let waiter = Waiter { kind: "DeployItem", namespace: "n".to_owned(), name: "a".to_owned() };
+        let waiter = Waiter { kind: "DeployItem", namespace: "n".into(), name: "a".to_owned() };
         let connections: Arc<dyn Connections> = counted.clone();
         let set = ClusterSet::new(connections, waiter, Arc::default());
         let mut counts = vec![counted.0.load(Ordering::SeqCst)];

@@ -16,6 +16,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 pub use self::known::Observed;
+use orangery_core::name::Namespace;
+
 use self::{follow::follow, known::KnownObjects};
 use crate::Error;
 
@@ -28,7 +30,7 @@ pub struct Waiter {
     /// Its kind.
     pub kind: &'static str,
     /// Its namespace.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// Its name.
     pub name: String,
 }
@@ -40,7 +42,7 @@ pub type Wake = Arc<dyn Fn(&Waiter) + Send + Sync>;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Its namespace; `None` where its kind has none.
-    pub namespace: Option<String>,
+    pub namespace: Option<Namespace>,
     /// Its name.
     pub name: String,
 }
@@ -60,7 +62,7 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Scope {
     pub(crate) resource: ApiResource,
-    pub(crate) namespace: Option<String>,
+    pub(crate) namespace: Option<Namespace>,
     pub(crate) labels: Option<String>,
     pub(crate) fields: Option<String>,
 }

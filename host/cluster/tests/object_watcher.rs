@@ -58,7 +58,7 @@ mod tests {
     }
 
     fn waiter(name: &str) -> Waiter {
-        Waiter { kind: "Installation", namespace: "default".to_owned(), name: name.to_owned() }
+        Waiter { kind: "Installation", namespace: "default".into(), name: name.to_owned() }
     }
 
     fn config_map(name: &str) -> (ApiResource, String) {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use orangery_core::name::Namespace;
 
 /// How this cluster is reached from outside of the operator's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub(crate) struct Tokens {
 /// What a token is asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Wanted {
-    pub(crate) namespace: String,
+    pub(crate) namespace: Namespace,
     pub(crate) account: String,
     pub(crate) audiences: Vec<String>,
     pub(crate) seconds: i64,
@@ -61,7 +62,7 @@ mod tests {
     }
 
     fn wanted(account: &str) -> Wanted {
-        Wanted { namespace: "ns".to_owned(), account: account.to_owned(), audiences: Vec::new(), seconds: 100 }
+        Wanted { namespace: "ns".into(), account: account.to_owned(), audiences: Vec::new(), seconds: 100 }
     }
 
     #[test]

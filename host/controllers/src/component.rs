@@ -15,6 +15,7 @@ use orangery_api::{
 };
 use orangery_core::{
     error::{Code, Failure},
+    name::Namespace,
     step::{Halt, Step},
 };
 use orangery_ocm::{ComponentRequest, ComponentSource, Credentials};
@@ -57,7 +58,7 @@ fn source_of(of: &Installation) -> Step<Option<ComponentSource>> {
 }
 
 /// What the root of a sub-installation names: its signature covers what is below it.
-fn above(host: &ControllerContext, of: &Installation, namespace: &str) -> Step<Option<ComponentSource>> {
+fn above(host: &ControllerContext, of: &Installation, namespace: &Namespace) -> Step<Option<ComponentSource>> {
     let mut above = None;
     let mut name = parent(of).to_owned();
     for _ in 0..DEEPEST {
@@ -89,7 +90,7 @@ pub(crate) async fn credentials(host: &ControllerContext, key: &Key) -> Step<Cre
 }
 
 /// Reads what a Context names.
-async fn gather(host: &ControllerContext, names: &ContextNames, namespace: &str) -> Step<ContextObjects> {
+async fn gather(host: &ControllerContext, names: &ContextNames, namespace: &Namespace) -> Step<ContextObjects> {
     let mut objects = ContextObjects::default();
     if let Some(name) = &names.overwrites {
         objects.overwrites = named::<ComponentVersionOverwrites>(host, namespace, name).await?;
@@ -107,7 +108,7 @@ async fn gather(host: &ControllerContext, names: &ContextNames, namespace: &str)
 }
 
 /// An object that a Context names; `None` where it does not exist.
-async fn named<K>(host: &ControllerContext, namespace: &str, name: &str) -> Step<Option<K>>
+async fn named<K>(host: &ControllerContext, namespace: &Namespace, name: &str) -> Step<Option<K>>
 where
     K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {

@@ -49,7 +49,7 @@ pub fn clusters(queues: &Queues) -> Arc<ClusterPool> {
     let queues = queues.clone();
     Arc::new(ClusterPool::new(move |waiter| {
         if let Some(kind) = Kind::named(waiter.kind) {
-            queues.wake(kind, Key::new(waiter.namespace.clone(), waiter.name.clone()));
+            queues.wake(kind, Key::new(&waiter.namespace, waiter.name.clone()));
         }
     }))
 }

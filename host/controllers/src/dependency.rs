@@ -55,7 +55,7 @@ impl<O: Stored, D: Stored> Dependents<O, D> {
             }
             Self::Named(index) => {
                 let names = (index.values)(object).into_iter().filter(|name| !name.is_empty());
-                names.map(|name| Key::new(key.namespace.clone(), name)).collect()
+                names.map(|name| Key::new(&key.namespace, name)).collect()
             }
             Self::SameName => vec![key],
             Self::Namespace => O::store(stores).keys(Some(&key.namespace)),
@@ -177,7 +177,7 @@ impl<O: Stored, D: Stored> Edge for Dependency<O, D> {
                     let now = change.after.map_or_else(Vec::new, |after| (index.values)(after));
                     let namespace = Key::of(before.as_ref()).namespace;
                     for name in (index.values)(before).into_iter().filter(|name| !now.contains(name)) {
-                        free(&known, &queues, Key::new(namespace.clone(), name));
+                        free(&known, &queues, Key::new(&namespace, name));
                     }
                 });
             }

@@ -138,7 +138,7 @@ impl Controller for DeployItemController {
     async fn refresh(&self, item: Arc<DeployItem>) -> Result<(), Halt> {
         let (host, key) = (self.host.as_ref(), Key::of(item.as_ref()));
         self.pool.renew(&waiter(Kind::DeployItem, &key));
-        let execution = Key::new(key.namespace.clone(), item.label(label::MANAGED_BY).unwrap_or(""));
+        let execution = Key::new(&key.namespace, item.label(label::MANAGED_BY).unwrap_or(""));
         if host.stores.executions.get(&execution).is_none() {
             refresh::read(host, &host.stores.deploy_items, &key).await?;
         }

@@ -91,7 +91,7 @@ pub(crate) static SECRET_OF_TARGET: Dependency<Target, SecretMeta> = Dependency 
 /// Target is.
 pub(crate) fn free_target(stores: &Stores, queues: &Queues, target: Key) {
     for secret in stores.targets.get(&target).iter().flat_map(|target| SECRET_OF_TARGET.names(target)) {
-        queues.wake(Kind::Secret, Key::new(target.namespace.clone(), secret));
+        queues.wake(Kind::Secret, Key::new(&target.namespace, secret));
     }
     queues.wake(Kind::Target, target);
 }
@@ -107,7 +107,7 @@ impl<O: Stored, D: Guarded> Dependency<O, D> {
         }
         let namespace = Key::of(of).namespace;
         for name in self.names(of) {
-            D::guard(host, &Key::new(namespace.clone(), name)).await?;
+            D::guard(host, &Key::new(&namespace, name)).await?;
         }
         Ok(())
     }

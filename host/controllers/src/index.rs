@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use orangery_core::name::Namespace;
 use orangery_reconcile::{Key, Store, Watched};
 
 /// An index of the objects of one kind.
@@ -19,12 +20,12 @@ impl<K: Watched> Index<K> {
     }
 
     /// The objects of a namespace that stand under a value, sorted by name.
-    pub(crate) fn find(&self, store: &Store<K>, namespace: &str, value: &str) -> Vec<Arc<K>> {
+    pub(crate) fn find(&self, store: &Store<K>, namespace: &Namespace, value: &str) -> Vec<Arc<K>> {
         store.indexed(self.name, namespace, value)
     }
 
     /// Their keys.
-    pub(crate) fn keys(&self, store: &Store<K>, namespace: &str, value: &str) -> Vec<Key> {
+    pub(crate) fn keys(&self, store: &Store<K>, namespace: &Namespace, value: &str) -> Vec<Key> {
         store.indexed_keys(self.name, namespace, value)
     }
 }

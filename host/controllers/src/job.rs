@@ -21,7 +21,7 @@ use orangery_core::{
     step::{Halt, Step, Verdict},
     walk::{Rest, Transition, advance},
 };
-use orangery_reconcile::{CONFLICT, NextCall, Store, Watched};
+use orangery_reconcile::{CONFLICT, Key, NextCall, Store, Watched};
 
 use crate::{controller_context::ControllerContext, event};
 
@@ -169,8 +169,8 @@ pub(crate) fn resting<K: Watched + Job, P: Phase>(
     {
         return Err(Halt::Retry(failure.clone()));
     }
-    let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-    let rest = Rest::after(phase, transition).map(|rest| rest.in_namespace(namespace));
+    let namespace = Key::of(object).namespace;
+    let rest = Rest::after(phase, transition).map(|rest| rest.in_namespace(&namespace));
     let failure = rest.as_ref().and_then(|rest| rest.failure.as_ref());
     event::failed(&host.recorder, object, object.last_error(), failure);
     Ok(rest)
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn orc_08_what_is_waited_for_is_written_with_the_conditions_and_goes_with_the_wait() {
         let rest = |wait: Option<Wait>, failure: Option<Failure>, phase: Phase| {
-            Rest { phase, ended: phase == Phase::Succeeded, failure, wait }.in_namespace("here")
+            Rest { phase, ended: phase == Phase::Succeeded, failure, wait }.in_namespace(&"here".into())
         };
         let waits = |count: usize| {
             Wait::each((0..count).map(|n| Waiting::beside("DeployItem", format!("i{n:02}"), Until::Finished)))

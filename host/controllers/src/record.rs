@@ -4,7 +4,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use orangery_api::{convert, data_object::DataObject, target::Target};
 use orangery_blueprint::record::{Record, RecordContent};
-use orangery_core::step::Step;
+use orangery_core::{name::Namespace, step::Step};
 use orangery_reconcile::{Key, Store, Watched};
 
 use crate::controller_context::ControllerContext;
@@ -15,7 +15,7 @@ const WRITES_AT_ONCE: usize = 16;
 /// Writes records; one that is there already as it should be costs nothing.
 pub(crate) async fn write(
     host: &ControllerContext,
-    namespace: &str,
+    namespace: &Namespace,
     owner: &OwnerReference,
     records: &[Record],
 ) -> Step<()> {
@@ -23,7 +23,12 @@ pub(crate) async fn write(
     stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).try_for_each(|()| async { Ok(()) }).await
 }
 
-async fn write_one(host: &ControllerContext, namespace: &str, owner: &OwnerReference, record: &Record) -> Step<()> {
+async fn write_one(
+    host: &ControllerContext,
+    namespace: &Namespace,
+    owner: &OwnerReference,
+    record: &Record,
+) -> Step<()> {
     let key = Key { namespace: namespace.to_owned(), name: record.name.clone() };
     match &record.content {
         RecordContent::Data(_) => {
@@ -52,7 +57,7 @@ async fn put<K: Watched + Default>(
         }
         None => {
             let mut object = K::default();
-            object.meta_mut().namespace = Some(key.namespace.clone());
+            object.meta_mut().namespace = Some(key.namespace.to_string());
             fill(&mut object);
             // One that exists all the same is known to the store by then: the next try compares.
             writer.create(&object).await

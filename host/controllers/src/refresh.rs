@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kube::{Api, api::ListParams};
 use orangery_core::{
     error::Failure,
+    name::Namespace,
     step::{Halt, Step},
 };
 use orangery_reconcile::{Key, Store, Watched};
@@ -32,7 +33,7 @@ pub(crate) async fn list<K: Watched>(
     host: &ControllerContext,
     store: &Store<K>,
     known: Vec<Arc<K>>,
-    namespace: &str,
+    namespace: &Namespace,
     (label, value): (&str, &str),
 ) -> Step<()> {
     let api: Api<K> = Api::namespaced(host.client.clone(), namespace);

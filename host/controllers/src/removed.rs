@@ -6,7 +6,11 @@ use orangery_blueprint::{
     binding::{ExportBindings, ImportBindings},
     removed::{Doubt, Skip, exports_target, original, without_target},
 };
-use orangery_core::{error::Failure, name::installation_context, step::Step};
+use orangery_core::{
+    error::Failure,
+    name::{Namespace, installation_context},
+    step::Step,
+};
 use orangery_reconcile::Key;
 
 use crate::{
@@ -51,7 +55,7 @@ pub(crate) fn tell(host: &ControllerContext, item: &DeployItem, note: &str) {
 
 struct Search<'a> {
     host: &'a ControllerContext,
-    namespace: String,
+    namespace: Namespace,
 }
 
 impl Search<'_> {
@@ -65,7 +69,7 @@ impl Search<'_> {
     }
 
     fn installation(&self, name: &str) -> Option<std::sync::Arc<Installation>> {
-        self.host.stores.installations.get(&Key::new(self.namespace.as_str(), name))
+        self.host.stores.installations.get(&Key::new(&self.namespace, name))
     }
 
     /// Follows copies up to the Target that a user keeps. `None` where that does not exist, and nobody makes it.

@@ -7,7 +7,10 @@ use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{Api, Client, api::PostParams, core::ObjectMeta};
 use orangery_api::installation::Installation;
 use orangery_blueprint::template_engine::JobRandomness;
-use orangery_core::{name::JobId, port::Rng};
+use orangery_core::{
+    name::{JobId, Namespace},
+    port::Rng,
+};
 use ring::hmac;
 
 use crate::object::message_of;
@@ -40,7 +43,7 @@ pub enum HostKeyError {
     )]
     Read {
         /// The operator's namespace.
-        namespace: String,
+        namespace: Namespace,
         /// What the server says.
         why: String,
     },
@@ -51,7 +54,7 @@ pub enum HostKeyError {
     )]
     Create {
         /// The operator's namespace.
-        namespace: String,
+        namespace: Namespace,
         /// What the server says.
         why: String,
     },
@@ -62,7 +65,7 @@ pub enum HostKeyError {
     )]
     Content {
         /// The operator's namespace.
-        namespace: String,
+        namespace: Namespace,
     },
 }
 
@@ -76,7 +79,7 @@ impl HostKey {
     ///
     /// # Errors
     /// [`HostKeyError`]: the Secret can be neither read nor made, or is damaged.
-    pub async fn ensure(client: &Client, namespace: &str, rng: &dyn Rng) -> Result<Self, HostKeyError> {
+    pub async fn ensure(client: &Client, namespace: &Namespace, rng: &dyn Rng) -> Result<Self, HostKeyError> {
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let read = |error: kube::Error| HostKeyError::Read { namespace: namespace.to_owned(), why: message_of(&error) };
         if let Some(secret) = api.get_opt(SECRET).await.map_err(read)? {
@@ -92,7 +95,7 @@ impl HostKey {
         }
     }
 
-    fn of(secret: &Secret, namespace: &str) -> Result<Self, HostKeyError> {
+    fn of(secret: &Secret, namespace: &Namespace) -> Result<Self, HostKeyError> {
         let bytes = secret.data.as_ref().and_then(|data| data.get(CONTENT));
         let bytes: Option<&[u8; LENGTH]> = bytes.and_then(|ByteString(bytes)| bytes.as_slice().try_into().ok());
         bytes.map(Self::new).ok_or_else(|| HostKeyError::Content { namespace: namespace.to_owned() })
@@ -112,11 +115,11 @@ impl HostKey {
     }
 }
 
-fn secret(namespace: &str, bytes: [u8; LENGTH]) -> Secret {
+fn secret(namespace: &Namespace, bytes: [u8; LENGTH]) -> Secret {
     Secret {
         metadata: ObjectMeta {
             name: Some(SECRET.to_owned()),
-            namespace: Some(namespace.to_owned()),
+            namespace: Some(namespace.to_string()),
             ..ObjectMeta::default()
         },
         data: Some([(CONTENT.to_owned(), ByteString(bytes.to_vec()))].into()),

@@ -13,6 +13,7 @@ use orangery_api::{
 };
 use orangery_core::{
     error::{Code, Failure},
+    name::Namespace,
     step::{Halt, Step},
     yaml::decode_or_text,
 };
@@ -25,7 +26,7 @@ use crate::{controller_context::ControllerContext, object_access::get};
 /// The targets that an object of this namespace may reach, by name.
 pub(crate) struct Targets<'a> {
     pub(crate) host: &'a ControllerContext,
-    pub(crate) namespace: &'a str,
+    pub(crate) namespace: &'a Namespace,
     /// The object that needs them, in messages: kind and name.
     pub(crate) whose: &'a str,
 }

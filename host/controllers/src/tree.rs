@@ -43,7 +43,7 @@ pub(crate) fn root_of(stores: &Stores, key: &Key) -> Option<Arc<Installation>> {
     // No tree is deeper than the nesting that the API server bears.
     for _ in 0..256 {
         let Some(parent) = installation.parent_installation() else { return Some(installation) };
-        installation = stores.installations.get(&Key::new(key.namespace.clone(), parent))?;
+        installation = stores.installations.get(&Key::new(&key.namespace, parent))?;
     }
     None
 }

@@ -4,6 +4,7 @@
 use crate::{
     condition::{ConditionInput, Halted},
     error::Failure,
+    name::Namespace,
     phase::Phase,
     step::{Halt, Step, Verdict, Wait},
 };
@@ -84,7 +85,7 @@ impl<P: Phase> Rest<P> {
     }
 
     /// The same of an object in this namespace: what it waits for beside it is there too.
-    pub fn in_namespace(self, namespace: &str) -> Self {
+    pub fn in_namespace(self, namespace: &Namespace) -> Self {
         Self { wait: self.wait.map(|wait| wait.in_namespace(namespace)), ..self }
     }
 
@@ -217,8 +218,8 @@ mod tests {
     #[test]
     fn orc_08_what_is_waited_for_beside_an_object_is_in_its_namespace() {
         let beside = Waiting::beside("DeployItem", "a", Until::Finished);
-        let rest = |transition| Rest::after(Execution::Progressing, &transition).unwrap().in_namespace("here");
-        let named = Waiting { location: Location::Beside(Some("here".to_owned())), ..beside.clone() };
+        let rest = |transition| Rest::after(Execution::Progressing, &transition).unwrap().in_namespace(&"here".into());
+        let named = Waiting { location: Location::Beside(Some("here".into())), ..beside.clone() };
         assert_eq!(rest(Transition::Wait(beside.into())).wait, Some(named.into()));
         assert_eq!(rest(Transition::Retry(failure())).wait, None);
     }

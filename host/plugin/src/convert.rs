@@ -29,7 +29,7 @@ use crate::bindings::{
 /// The request of a deployer.
 pub(crate) fn item(of: &Item) -> deploy::Item {
     deploy::Item {
-        namespace: of.namespace.clone(),
+        namespace: of.namespace.to_string(),
         name: of.name.clone(),
         uid: of.uid.clone(),
         item_type: of.item_type.clone(),
@@ -51,7 +51,7 @@ fn stage_failure(of: &StageFailure) -> deploy::Failure {
     let key = |key: &ObjectKey| wire::ObjectKey {
         api_version: key.api_version.clone(),
         kind: key.kind.clone(),
-        namespace: key.namespace.clone(),
+        namespace: key.namespace.as_deref().map(str::to_owned),
         name: key.name.clone(),
     };
     deploy::Failure {
@@ -135,11 +135,11 @@ pub(crate) fn cluster_ref(of: wire::ClusterRef) -> ClusterRef {
 /// Which object a guest means.
 pub(crate) fn object_key(of: wire::ObjectKey) -> ObjectKey {
     let wire::ObjectKey { api_version, kind, namespace, name } = of;
-    ObjectKey { api_version, kind, namespace, name }
+    ObjectKey { api_version, kind, namespace: namespace.map(Into::into), name }
 }
 
 /// Which objects a guest means.
 pub(crate) fn selection(of: wire::Selection) -> Selection {
     let wire::Selection { api_version, kind, namespace, names, labels, fields } = of;
-    Selection { api_version, kind, namespace, names, labels, fields }
+    Selection { api_version, kind, namespace: namespace.map(Into::into), names, labels, fields }
 }

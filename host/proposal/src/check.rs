@@ -13,7 +13,7 @@ use crate::{
 use orangery_core::{
     error::{Code, Fault, Problem},
     jsonpath::ParsedPath,
-    name::is_path_segment,
+    name::{Namespace, is_path_segment},
 };
 
 /// The most that one proposal may ask for.
@@ -53,7 +53,7 @@ pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
     Ok(ObjectKey {
         api_version: api_version.ok_or_else(|| needed("apiVersion"))?.to_owned(),
         kind: kind.ok_or_else(|| needed("kind"))?.to_owned(),
-        namespace: text("/metadata/namespace").map(str::to_owned),
+        namespace: text("/metadata/namespace").map(Namespace::from),
         name: name.ok_or_else(|| needed("metadata.name"))?.to_owned(),
     })
 }

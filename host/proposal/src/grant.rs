@@ -204,7 +204,7 @@ mod tests {
         ObjectKey {
             api_version: api_version.into(),
             kind: kind.into(),
-            namespace: namespace.map(str::to_owned),
+            namespace: namespace.map(Into::into),
             name: "x".into(),
         }
     }
@@ -213,7 +213,7 @@ mod tests {
         Selection {
             api_version: "v1".into(),
             kind: "Secret".into(),
-            namespace: namespace.map(str::to_owned),
+            namespace: namespace.map(Into::into),
             names: vec![],
             labels: None,
             fields: None,

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use orangery_core::name::Namespace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -112,8 +113,8 @@ struct InventoryResource {
     api_version: String,
     kind: String,
     name: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    namespace: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    namespace: Namespace,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use orangery_core::{
     error::Problem,
-    name::JobId,
+    name::{JobId, Namespace},
     step::{Until, Waiting},
 };
 
@@ -51,7 +51,7 @@ pub struct ObjectKey {
     pub kind: String,
     /// `None` for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
+    pub namespace: Option<Namespace>,
     /// The object's name.
     pub name: String,
 }
@@ -92,7 +92,7 @@ pub struct Selection {
     pub kind: String,
     /// `None` selects all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
+    pub namespace: Option<Namespace>,
     /// Empty selects all names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
@@ -470,7 +470,7 @@ pub struct StageFailure {
 #[serde(rename_all = "camelCase")]
 pub struct Item {
     /// The deploy item's namespace.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// Its name.
     pub name: String,
     /// Its uid.

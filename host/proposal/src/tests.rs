@@ -20,7 +20,7 @@ fn key(namespace: Option<&str>) -> ObjectKey {
     ObjectKey {
         api_version: "apps/v1".into(),
         kind: "Deployment".into(),
-        namespace: namespace.map(str::to_owned),
+        namespace: namespace.map(Into::into),
         name: "x".into(),
     }
 }

@@ -3,20 +3,21 @@
 use std::fmt::{self, Debug};
 
 use kube::core::NamespaceResourceScope;
+use orangery_core::name::Namespace;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// One object of a kind that a store holds: its namespace and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Its namespace.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// Its name.
     pub name: String,
 }
 
 impl Key {
     /// The key of a name in a namespace.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+    pub fn new(namespace: impl Into<Namespace>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
@@ -26,7 +27,10 @@ impl Key {
     }
 
     pub(crate) fn of_meta(meta: &kube::core::ObjectMeta) -> Self {
-        Self { namespace: meta.namespace.clone().unwrap_or_default(), name: meta.name.clone().unwrap_or_default() }
+        Self {
+            namespace: meta.namespace.as_deref().map(Namespace::from).unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use orangery_core::name::Namespace;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -86,9 +87,9 @@ pub(crate) enum CallCause {
 struct CallPlan {
     entries: BTreeMap<Key, QueueEntry>,
     /// The namespaces that have keys to call, in turn.
-    turns: VecDeque<String>,
+    turns: VecDeque<Namespace>,
     /// The names to call, by namespace, first woken first. Never empty.
-    lanes: BTreeMap<String, VecDeque<String>>,
+    lanes: BTreeMap<Namespace, VecDeque<String>>,
     /// The keys with a time, earliest first.
     due: BTreeSet<(Instant, Key)>,
     tally: Tally,

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use orangery_core::name::Namespace;
 use tokio::sync::watch;
 
 use self::{
@@ -106,13 +107,13 @@ impl<K: Watched> Store<K> {
     }
 
     /// All objects of a namespace, or of all namespaces, sorted by key.
-    pub fn list(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
+    pub fn list(&self, namespace: Option<&Namespace>) -> Vec<Arc<K>> {
         let held = self.read().list(namespace);
         held.iter().filter_map(StoredForm::object).collect()
     }
 
     /// The keys of the objects of a namespace, or of all namespaces, sorted.
-    pub fn keys(&self, namespace: Option<&str>) -> Vec<Key> {
+    pub fn keys(&self, namespace: Option<&Namespace>) -> Vec<Key> {
         self.read().keys(namespace).cloned().collect()
     }
 
@@ -126,13 +127,13 @@ impl<K: Watched> Store<K> {
 
     /// The objects of a namespace that an index finds under a value, sorted by name. An index that was not made by
     /// [`with_index`](Self::with_index) finds nothing.
-    pub fn indexed(&self, index: &'static str, namespace: &str, value: &str) -> Vec<Arc<K>> {
+    pub fn indexed(&self, index: &'static str, namespace: &Namespace, value: &str) -> Vec<Arc<K>> {
         let held = self.read().indexed(index, namespace, value);
         held.iter().filter_map(StoredForm::object).collect()
     }
 
     /// The keys of what [`indexed`](Self::indexed) finds: for who has them called and does not look at them himself.
-    pub fn indexed_keys(&self, index: &'static str, namespace: &str, value: &str) -> Vec<Key> {
+    pub fn indexed_keys(&self, index: &'static str, namespace: &Namespace, value: &str) -> Vec<Key> {
         self.read().indexed_keys(index, namespace, value)
     }
 
@@ -193,12 +194,12 @@ impl<K: Watched> Store<K> {
 
     /// A list of one namespace, or of all, begins: what it does not name is gone when it ends, unless a write has
     /// answered in between.
-    pub(crate) fn begin_list(&self, namespace: Option<&str>) {
+    pub(crate) fn begin_list(&self, namespace: Option<&Namespace>) {
         self.write().begin_list(namespace);
     }
 
     /// The list is complete.
-    pub(crate) fn end_list(&self, namespace: Option<&str>) {
+    pub(crate) fn end_list(&self, namespace: Option<&Namespace>) {
         let gone = self.write().end_list(namespace);
         for before in &gone {
             self.tell(&ObjectChange { before: Some(before), after: None });

@@ -10,6 +10,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use orangery_core::name::Namespace;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Key, Store, Watched, watched_object::WatchedObject};
@@ -19,14 +20,14 @@ use crate::{Key, Store, Watched, watched_object::WatchedObject};
 ///
 /// Never ends by itself: errors are logged and backed off (0.8 s to 30 s), an expired resource version lists again,
 /// and an object that does not decode is logged and left as it was last known.
-pub async fn watch<K: Watched>(client: Client, namespaces: &[String], store: Store<K>, stop: CancellationToken) {
+pub async fn watch<K: Watched>(client: Client, namespaces: &[Namespace], store: Store<K>, stop: CancellationToken) {
     watch_labelled(client, namespaces, None, store, stop).await;
 }
 
 /// The same for the objects that have a label alone.
 pub async fn watch_labelled<K: Watched>(
     client: Client,
-    namespaces: &[String],
+    namespaces: &[Namespace],
     label: Option<&str>,
     store: Store<K>,
     stop: CancellationToken,
@@ -44,7 +45,7 @@ pub async fn watch_labelled<K: Watched>(
     });
     let mut events = pin!(select_all(streams).take_until(stop.cancelled_owned()));
     while let Some((number, event)) = events.next().await {
-        let scope = scopes.get(number).copied().flatten().map(String::as_str);
+        let scope = scopes.get(number).copied().flatten();
         match event {
             Ok(event) => {
                 if follow(&store, scope, event) == WatchProgress::Listed {
@@ -68,7 +69,11 @@ enum WatchProgress {
     Following,
 }
 
-fn follow<K: Watched>(store: &Store<K>, namespace: Option<&str>, event: Event<WatchedObject<K>>) -> WatchProgress {
+fn follow<K: Watched>(
+    store: &Store<K>,
+    namespace: Option<&Namespace>,
+    event: Event<WatchedObject<K>>,
+) -> WatchProgress {
     match event {
         Event::Init => store.begin_list(namespace),
         Event::InitApply(message) | Event::Apply(message) => {

@@ -16,7 +16,7 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     error::{Code, Failure},
-    name::JobId,
+    name::{JobId, Namespace},
     port::BoxFuture,
 };
 use orangery_ocm::ComponentVersion;
@@ -112,8 +112,12 @@ impl Plugins for Engines {
     }
 }
 
-const SCOPE: RecordWriter<'_> =
-    RecordWriter { namespace: "ns", installation: "x", parent: None, job: &JobId::from_static("j") };
+const SCOPE: RecordWriter<'_> = RecordWriter {
+    namespace: &Namespace::from_static("ns"),
+    installation: "x",
+    parent: None,
+    job: &JobId::from_static("j"),
+};
 
 /// A blueprint with its files, and what it is rendered with.
 struct World {

@@ -17,7 +17,7 @@ use kube::{
     api::{ObjectMeta, PostParams},
     runtime::{WatchStreamExt as _, watcher},
 };
-use orangery_core::port::Clock;
+use orangery_core::{name::Namespace, port::Clock};
 use orangery_reconcile::LeaseDeadline;
 use tokio::{
     task::JoinHandle,
@@ -34,7 +34,7 @@ pub struct LeaseConfig {
     /// The cluster, by a client without a [`Fence`]: a renewal is a write.
     pub client: Client,
     /// The operator's own namespace.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// The name of the Lease.
     pub name: String,
     /// The name of this process; no two processes have the same.
@@ -55,7 +55,7 @@ pub enum LeaseError {
     )]
     Unusable {
         /// The operator's namespace.
-        namespace: String,
+        namespace: Namespace,
         /// The name of the Lease.
         name: String,
         /// What the server says.

@@ -14,7 +14,10 @@ use orangery_controllers::{
     installation::InstallationController,
     stores, wire,
 };
-use orangery_core::port::{Clock, Rng};
+use orangery_core::{
+    name::Namespace,
+    port::{Clock, Rng},
+};
 use orangery_ocm::{ComponentVersions, Unavailable};
 use orangery_reconcile::{Controller, LeaseDeadline, Pace, Panicked, Queue, Store, Watched, run, watch_labelled};
 use tokio::task::JoinSet;
@@ -35,7 +38,7 @@ pub struct OperatorConfig {
     /// Component versions.
     pub components: Arc<dyn ComponentVersions>,
     /// The namespaces looked into; none means all.
-    pub namespaces: BTreeSet<String>,
+    pub namespaces: BTreeSet<Namespace>,
     /// Whether it brings the definitions of its kinds.
     pub definitions: Definitions,
     /// Objects of each kind that are worked on at the same time. Most of the work is waiting for answers.
@@ -110,7 +113,7 @@ impl Operator {
     /// The definitions of our kinds cannot be installed, or are not there; or the operator cannot keep its key.
     pub async fn start(config: OperatorConfig) -> Result<Self, OperatorError> {
         config.definitions.ensure(&config.client).await?;
-        let namespace = config.client.default_namespace().to_owned();
+        let namespace = Namespace::from(config.client.default_namespace());
         let key = HostKey::ensure(&config.client, &namespace, config.rng.as_ref()).await?;
         let (plugins, components) = (config.plugins, config.components);
         let (crashes, written) = Crashes::new(config.client.clone(), &config.pod, Arc::clone(&config.clock));
@@ -128,7 +131,7 @@ impl Operator {
             tasks: JoinSet::new(),
             stop: CancellationToken::new(),
         };
-        let namespaces: Vec<String> = config.namespaces.into_iter().collect();
+        let namespaces: Vec<Namespace> = config.namespaces.into_iter().collect();
         operator.watch_all(&host.client, &namespaces);
         // Ends when the controllers have ended, so the panics of their last calls are written as well.
         operator.tasks.spawn(written);
@@ -169,7 +172,7 @@ impl Operator {
         }
     }
 
-    fn watch_all(&mut self, client: &Client, namespaces: &[String]) {
+    fn watch_all(&mut self, client: &Client, namespaces: &[Namespace]) {
         let Stores { installations, executions, deploy_items, targets, data_objects, contexts, secrets, config_maps } =
             self.stores.clone();
         self.watch(client, namespaces, installations);
@@ -183,14 +186,14 @@ impl Operator {
         self.watch_labelled(client, namespaces, Some(GUARD), config_maps);
     }
 
-    fn watch<K: Watched>(&mut self, client: &Client, namespaces: &[String], store: Store<K>) {
+    fn watch<K: Watched>(&mut self, client: &Client, namespaces: &[Namespace], store: Store<K>) {
         self.watch_labelled(client, namespaces, None, store);
     }
 
     fn watch_labelled<K: Watched>(
         &mut self,
         client: &Client,
-        namespaces: &[String],
+        namespaces: &[Namespace],
         label: Option<&'static str>,
         store: Store<K>,
     ) {

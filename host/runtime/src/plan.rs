@@ -25,7 +25,7 @@ use orangery_controllers::{
     deploy_item::{ItemDryRun, dry_run},
     stores,
 };
-use orangery_core::{port::Rng as _, step::Halt, yaml};
+use orangery_core::{name::Namespace, port::Rng as _, step::Halt, yaml};
 
 use crate::{
     components::ComponentsError,
@@ -102,8 +102,8 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     let plugins = orangery_cli::components::load(arguments.plugins.as_deref(), terminal::notice)?;
     let components = arguments.repositories.open(&[])?;
     let client = arguments.connection.client().await?;
-    let item = item(&client, arguments.scope.namespace(&client), &arguments, written).await?;
-    let name = (item.namespace().unwrap_or_default(), item.name_any());
+    let item = item(&client, &arguments, written).await?;
+    let name = (item.namespace().unwrap_or_default().into(), item.name_any());
     let plugins: Arc<dyn Plugins> = plugins;
     // Nothing is rendered here, so the key is nobody's.
     let key = HostKey::new(&OsChance.secret());
@@ -143,16 +143,11 @@ fn read(path: &Path) -> Result<DeployItem, PlanError> {
 /// The item as the cluster has it; of one that is written in a file, what the cluster knows of it.
 async fn item(
     client: &Client,
-    namespace: &str,
     arguments: &PlanArguments,
     written: Option<DeployItem>,
 ) -> Result<DeployItem, PlanError> {
-    let own = written.as_ref().and_then(DeployItem::namespace);
-    let namespace = if arguments.scope.namespace.is_some() {
-        namespace.to_owned()
-    } else {
-        own.unwrap_or_else(|| namespace.to_owned())
-    };
+    let own = written.as_ref().and_then(DeployItem::namespace).filter(|_| arguments.scope.namespace.is_none());
+    let namespace = own.map_or_else(|| arguments.scope.namespace(client), Namespace::from);
     let name = written.as_ref().map(DeployItem::name_any).or_else(|| arguments.name.clone()).unwrap_or_default();
     let api: Api<DeployItem> = Api::namespaced(client.clone(), &namespace);
     let subject = CallSubject { kind: "DeployItem", group: GROUP, namespace: &namespace, name: &name };
@@ -164,7 +159,7 @@ async fn item(
             Err(CallError::NotFound { kind, namespace, name }.into())
         }
         (Some(mut written), live) => {
-            written.metadata.namespace = Some(namespace);
+            written.metadata.namespace = Some(namespace.into());
             if let Some(live) = live {
                 written.metadata.uid = live.metadata.uid;
                 written.metadata.labels = written.metadata.labels.or(live.metadata.labels);
@@ -175,7 +170,7 @@ async fn item(
     }
 }
 
-fn document(name: (String, String), run: ItemDryRun) -> PlanDocument {
+fn document(name: (Namespace, String), run: ItemDryRun) -> PlanDocument {
     let ItemDryRun { plugin, effects, unfinished, failure } = run;
     let objects = effects.into_iter().map(planned).collect();
     PlanDocument::new(name, plugin, objects, unfinished, failure.map(|problem| problem.message))

@@ -13,7 +13,7 @@ use orangery_core::{
     condition::Condition,
     error::Failure,
     job::JobIds,
-    name::JobId,
+    name::{JobId, Namespace},
     phase::{Phase as _, execution::Execution as ExecutionPhase, installation::Installation as Phase},
     plan::installation::{ChildState, Existing, Peer},
 };
@@ -311,8 +311,12 @@ impl Tree {
     /// The imports of an Installation, as they are now.
     pub(super) fn imported(&self, of: &Installation) -> Result<BTreeMap<String, Imported>, ImportError> {
         let job = of.ids.job.clone().unwrap_or_default();
-        let scope =
-            RecordWriter { namespace: "default", installation: &of.name, parent: of.parent.as_deref(), job: &job };
+        let scope = RecordWriter {
+            namespace: &Namespace::from_static("default"),
+            installation: &of.name,
+            parent: of.parent.as_deref(),
+            job: &job,
+        };
         import::read(&of.fields.imports(), &scope, self)
     }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
+use orangery_core::name::Namespace;
 use orangery_ocm::{
     ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, Overwrite, OverwriteSide, Secret,
     Verification, VersionReference,
@@ -116,7 +117,7 @@ pub enum ContextError {
         /// The Context.
         context: String,
         /// The namespace of the Context.
-        namespace: String,
+        namespace: Namespace,
     },
     /// A signature that the Context does not know.
     #[error(
@@ -137,7 +138,7 @@ pub enum ContextError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextNames {
     /// Secrets, by namespace and name.
-    pub secrets: BTreeSet<(String, String)>,
+    pub secrets: BTreeSet<(Namespace, String)>,
     /// The ConfigMap with the OCM configuration, in the namespace of the Context.
     pub ocm_config: Option<String>,
     /// The ComponentVersionOverwrites, in the namespace of the Context.
@@ -146,7 +147,7 @@ pub struct ContextNames {
 
 impl ContextNames {
     /// What is needed to reach repositories.
-    pub fn of_credentials(context: &Context, namespace: &str) -> Self {
+    pub fn of_credentials(context: &Context, namespace: &Namespace) -> Self {
         let secrets = context.spec.registry_pull_secrets.iter().map(|secret| secret.name.clone());
         let of_charts = auths(context).unwrap_or_default().into_iter().filter_map(|auth| Some(auth.secret_ref?.name));
         Self {
@@ -157,7 +158,7 @@ impl ContextNames {
     }
 
     /// What is needed to open a component version.
-    pub fn of(context: &Context, namespace: &str, verification: Option<&installation::Verification>) -> Self {
+    pub fn of(context: &Context, namespace: &Namespace, verification: Option<&installation::Verification>) -> Self {
         let mut names = Self::of_credentials(context, namespace);
         let overwrites = &context.spec.component_version_overwrites;
         names.overwrites = (!overwrites.is_empty()).then(|| overwrites.clone());
@@ -172,15 +173,15 @@ impl ContextNames {
 }
 
 /// Whether a Secret is of the namespace of the Context that names it.
-fn is_of(key: &SecretReference, namespace: &str) -> bool {
-    key.namespace.is_empty() || key.namespace == namespace
+fn is_of(key: &SecretReference, namespace: &Namespace) -> bool {
+    key.namespace.is_empty() || key.namespace == *namespace
 }
 
 /// The objects of [`ContextNames`] that exist.
 #[derive(Clone, Debug, Default)]
 pub struct ContextObjects {
     /// The data of Secrets, by namespace and name.
-    pub secrets: BTreeMap<(String, String), BTreeMap<String, Secret>>,
+    pub secrets: BTreeMap<(Namespace, String), BTreeMap<String, Secret>>,
     /// The data of the ConfigMap with the OCM configuration.
     pub ocm_config: Option<BTreeMap<String, String>>,
     /// The overwrites.
@@ -193,7 +194,7 @@ pub struct ContextInputs<'a> {
     /// The Context.
     pub context: &'a Context,
     /// Its namespace, and that of the Installation.
-    pub namespace: &'a str,
+    pub namespace: &'a Namespace,
     /// The objects.
     pub objects: &'a ContextObjects,
 }
@@ -326,7 +327,7 @@ impl ContextInputs<'_> {
         }
     }
 
-    fn secret(&self, name: &(String, String)) -> Result<&BTreeMap<String, Secret>, ContextError> {
+    fn secret(&self, name: &(Namespace, String)) -> Result<&BTreeMap<String, Secret>, ContextError> {
         let object = format!("{}/{}", name.0, name.1);
         self.objects.secrets.get(name).ok_or_else(|| self.not_found("Secret", &object))
     }

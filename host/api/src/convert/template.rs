@@ -2,6 +2,7 @@
 //! (`docs/wire.md` §4.1, §5.8).
 
 use orangery_blueprint::{InstallationTemplate, ItemTemplate, TemplateBlueprint, gate::GateExpressions};
+use orangery_core::name::Namespace;
 use orangery_ocm::Child;
 
 use crate::{
@@ -62,7 +63,7 @@ pub fn deploy_item(
     template: &ItemTemplate,
     target: Option<&str>,
     conditions: &GateExpressions,
-    namespace: &str,
+    namespace: &Namespace,
 ) -> DeployItemTemplate {
     let item = DeployItemTemplate {
         name: template.name.clone(),

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::installation::{Exports, Imports};
-use orangery_core::name::JobId;
+use orangery_core::name::{JobId, Namespace};
 
 fn owner(kind: &str, name: &str) -> OwnerReference {
     let mut owner =
@@ -17,8 +17,12 @@ fn owner(kind: &str, name: &str) -> OwnerReference {
     owner
 }
 
-const SCOPE: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "hello", parent: None, job: &JobId::from_static("65eb57ff") };
+const SCOPE: RecordWriter<'static> = RecordWriter {
+    namespace: &Namespace::from_static("ns"),
+    installation: "hello",
+    parent: None,
+    job: &JobId::from_static("65eb57ff"),
+};
 
 #[test]
 fn bindings_survive_the_way_there_and_back() {

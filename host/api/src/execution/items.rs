@@ -189,7 +189,7 @@ mod tests {
         DeployItemTemplate {
             name: "item".to_owned(),
             type_: "landscaper.gardener.cloud/kubernetes-manifest".to_owned(),
-            target: Some(ObjectReference { name: "my-cluster".to_owned(), namespace: "g-hello-manifest".to_owned() }),
+            target: Some(ObjectReference { name: "my-cluster".to_owned(), namespace: "g-hello-manifest".into() }),
             config: Some(json!({
                 "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
                 "kind": "ProviderConfiguration",

@@ -411,7 +411,7 @@ fn pool(woken: &Arc<Notify>) -> ClusterPool {
 }
 
 fn waiter() -> Waiter {
-    Waiter { kind: "DeployItem", namespace: "default".to_owned(), name: "item".to_owned() }
+    Waiter { kind: "DeployItem", namespace: "default".into(), name: "item".to_owned() }
 }
 
 /// A proposal in JSON, finishing with nothing unless it says otherwise.

@@ -1,11 +1,15 @@
 use super::*;
 use crate::FileSystem;
-use orangery_core::name::JobId;
+use orangery_core::name::{JobId, Namespace};
 
 mod edges;
 
-const SCOPE: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "m", parent: None, job: &JobId::from_static("j") };
+const SCOPE: RecordWriter<'static> = RecordWriter {
+    namespace: &Namespace::from_static("ns"),
+    installation: "m",
+    parent: None,
+    job: &JobId::from_static("j"),
+};
 
 fn map(json: Value) -> Map<String, Value> {
     json.as_object().unwrap().clone()

@@ -9,16 +9,24 @@ use crate::{
     record::{Purpose, Record, RecordContent, RecordWriter, TargetContent, TargetPosition},
     schema::Schemas,
 };
-use orangery_core::name::JobId;
+use orangery_core::name::{JobId, Namespace};
 
 mod laws;
 mod messages;
 mod recorded;
 
-const ROOT: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "x", parent: None, job: &JobId::from_static("j2") };
-const CHILD: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "sub", parent: Some("x"), job: &JobId::from_static("j2") };
+const ROOT: RecordWriter<'static> = RecordWriter {
+    namespace: &Namespace::from_static("ns"),
+    installation: "x",
+    parent: None,
+    job: &JobId::from_static("j2"),
+};
+const CHILD: RecordWriter<'static> = RecordWriter {
+    namespace: &Namespace::from_static("ns"),
+    installation: "sub",
+    parent: Some("x"),
+    job: &JobId::from_static("j2"),
+};
 
 #[derive(Default)]
 struct Gathered {

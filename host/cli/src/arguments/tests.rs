@@ -55,6 +55,18 @@ fn help_and_version_end_well_and_bad_usage_ends_with_2() {
 }
 
 #[test]
+fn what_cannot_be_a_namespace_is_refused_where_it_is_given() {
+    let lines = ["up -n Team_A", "run -n a -n Team_A", "render x -n Team_A", "inspect -n Team_A", "plan x -n Team_A"];
+    let why = "\"Team_A\" cannot be a namespace: at most 63 lower case letters, digits and `-`, the first and the last a \
+               letter or a digit";
+    for line in lines {
+        let message = parsed(line).unwrap_err().to_string();
+        assert!(message.contains("invalid value 'Team_A' for '--namespace"), "{line}: {message}");
+        assert!(message.contains(why), "{line}: {message}");
+    }
+}
+
+#[test]
 fn the_version_names_the_engine_too() {
     let version = parsed("--version").unwrap_err().to_string();
     assert_eq!(

@@ -5,6 +5,7 @@ use std::{fmt::Debug, sync::Arc};
 use clap::{Args, ValueEnum};
 use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams, core::NamespaceResourceScope};
 use orangery_api::{GROUP, deploy_item::DeployItem, execution::Execution, installation::Installation};
+use orangery_core::name::Namespace;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -103,23 +104,23 @@ impl Inspect {
     }
 
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
-        let namespace = if self.all_namespaces { "" } else { self.scope.namespace(client) };
-        let mut tree = Tree::of(&read(client, namespace).await?);
+        let namespace = if self.all_namespaces { Namespace::default() } else { self.scope.namespace(client) };
+        let mut tree = Tree::of(&read(client, &namespace).await?);
         if let Some(name) = &self.name {
-            tree = tree.of_installation(namespace, name).ok_or_else(|| CallError::NotFound {
+            tree = tree.of_installation(&namespace, name).ok_or_else(|| CallError::NotFound {
                 kind: "installation".to_owned(),
-                namespace: namespace.to_owned(),
+                namespace: namespace.clone(),
                 name: name.clone(),
             })?;
         }
         if self.failed {
             tree = tree.failed_only();
         }
-        self.show(&tree, namespace, terminal)?;
+        self.show(&tree, &namespace, terminal)?;
         Ok(Exit::Ok)
     }
 
-    fn show(&self, tree: &Tree, home: &str, terminal: &mut Terminal) -> Result<(), CommandError> {
+    fn show(&self, tree: &Tree, home: &Namespace, terminal: &mut Terminal) -> Result<(), CommandError> {
         let document = || InspectOutput {
             api_version: "orangery.dev/v1alpha1",
             kind: "InstallationTrees",
@@ -149,7 +150,7 @@ impl Inspect {
 }
 
 /// Everything of one namespace, or of all where it is empty.
-pub(crate) async fn read(client: &Client, namespace: &str) -> Result<Objects, CallError> {
+pub(crate) async fn read(client: &Client, namespace: &Namespace) -> Result<Objects, CallError> {
     let (installations, executions, deploy_items) = futures::try_join!(
         list::<Installation>(client, namespace),
         list::<Execution>(client, namespace),
@@ -161,7 +162,7 @@ pub(crate) async fn read(client: &Client, namespace: &str) -> Result<Objects, Ca
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
 
-async fn list<K>(client: &Client, namespace: &str) -> Result<Vec<Arc<K>>, CallError>
+async fn list<K>(client: &Client, namespace: &Namespace) -> Result<Vec<Arc<K>>, CallError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
 {

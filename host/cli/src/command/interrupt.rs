@@ -43,7 +43,7 @@ impl Interrupt {
     }
 
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
-        let namespace = self.scope.namespace(client).to_owned();
+        let namespace = self.scope.namespace(client);
         let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
         let mark = json!({"metadata": {"annotations": {(annotation::OPERATION): Operation::Interrupt.to_string()}}});
         let subject = CallSubject { kind: "Installation", group: GROUP, namespace: &namespace, name: &self.name };

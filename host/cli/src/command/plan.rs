@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use orangery_core::name::Namespace;
 use orangery_proposal::{
     Action, ClusterRef, ObjectKey,
     overlay::{Difference, difference, display},
@@ -86,7 +87,7 @@ pub struct PlannedObject {
     api_version: String,
     kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<String>,
+    namespace: Option<Namespace>,
     name: String,
     /// The stage that comes to it first; empty for what left the plan.
     stage: String,
@@ -156,14 +157,14 @@ pub struct PlanDocument {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ItemName {
-    namespace: String,
+    namespace: Namespace,
     name: String,
 }
 
 impl PlanDocument {
     /// A plan for an item. `unfinished`: the component is called again afterwards. `failure`: what the item fails with then.
     pub fn new(
-        (namespace, name): (String, String),
+        (namespace, name): (Namespace, String),
         plugin: String,
         objects: Vec<PlannedObject>,
         unfinished: bool,
@@ -264,7 +265,7 @@ mod tests {
         ObjectKey {
             api_version: "v1".to_owned(),
             kind: kind.to_owned(),
-            namespace: namespace.map(str::to_owned),
+            namespace: namespace.map(Into::into),
             name: name.to_owned(),
         }
     }
@@ -274,7 +275,7 @@ mod tests {
     }
 
     fn document(objects: Vec<PlannedObject>) -> PlanDocument {
-        let item = ("default".to_owned(), "web".to_owned());
+        let item = ("default".into(), "web".to_owned());
         PlanDocument::new(item, "helm 0.1.0".to_owned(), objects, false, None)
     }
 

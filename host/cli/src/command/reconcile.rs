@@ -33,7 +33,7 @@ use crate::{
     timeout::{Timeout, within},
     tree::Tree,
 };
-use orangery_core::name::JobId;
+use orangery_core::name::{JobId, Namespace};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,7 +84,7 @@ impl Reconcile {
     }
 
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
-        let namespace = self.scope.namespace(client).to_owned();
+        let namespace = self.scope.namespace(client);
         let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
         let request = self.request(&api, &namespace).await?;
         if !self.wait {
@@ -106,12 +106,12 @@ impl Reconcile {
         }
     }
 
-    fn subject<'a>(&'a self, namespace: &'a str) -> CallSubject<'a> {
+    fn subject<'a>(&'a self, namespace: &'a Namespace) -> CallSubject<'a> {
         CallSubject { kind: "Installation", group: GROUP, namespace, name: &self.name }
     }
 
     /// Sets the annotations under the version read; whoever changed the object in between is read again.
-    async fn request(&self, api: &Api<Installation>, namespace: &str) -> Result<Request, CommandError> {
+    async fn request(&self, api: &Api<Installation>, namespace: &Namespace) -> Result<Request, CommandError> {
         loop {
             let installation =
                 api.get(&self.name).await.map_err(|error| CallError::of(self.subject(namespace), error))?;
@@ -142,7 +142,7 @@ impl Reconcile {
     async fn until_finished(
         &self,
         api: &Api<Installation>,
-        namespace: &str,
+        namespace: &Namespace,
         request: &Request,
         phase: &mut String,
     ) -> Result<WaitOutcome, CommandError> {
@@ -169,7 +169,7 @@ impl Reconcile {
         installation: &Installation,
         terminal: &mut Terminal,
     ) -> Result<Exit, CommandError> {
-        let namespace = installation.namespace().unwrap_or_default();
+        let namespace = Namespace::from(installation.namespace().unwrap_or_default());
         terminal.line(format_args!("installation {namespace}/{}: {}", self.name, installation.phase()))?;
         if installation.phase() == "Succeeded" {
             return Ok(Exit::Ok);

@@ -13,6 +13,7 @@ use kube::{
     discovery::{Scope as Reach, pinned_kind},
     runtime::wait::{await_condition, conditions::is_deleted},
 };
+use orangery_core::name::Namespace;
 use orangery_plugin::{TestCase, TestSubject};
 use orangery_proposal::{
     deployer::Reads,
@@ -65,7 +66,7 @@ impl Test {
     }
 
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
-        let namespace = self.scope.namespace(client).to_owned();
+        let namespace = self.scope.namespace(client);
         let cases = self.cases(client, &namespace).await?;
         if cases.is_empty() {
             terminal.line(format_args!("release {namespace}/{}: it has no tests", self.release))?;
@@ -89,7 +90,7 @@ impl Test {
     }
 
     /// The tests that the first deployer finds which knows the release.
-    async fn cases(&self, client: &Client, namespace: &str) -> Result<Vec<TestCase>, CommandError> {
+    async fn cases(&self, client: &Client, namespace: &Namespace) -> Result<Vec<TestCase>, CommandError> {
         let plugins = components::load(self.plugins.as_deref(), terminal::notice)?;
         let subject = TestSubject { namespace: namespace.to_owned(), name: self.release.clone() };
         let reads = Reads::of_clusters(Arc::new(ClusterReads(client.clone())));
@@ -106,7 +107,7 @@ impl Test {
     async fn test(
         &self,
         client: &Client,
-        namespace: &str,
+        namespace: &Namespace,
         case: TestCase,
         terminal: &mut Terminal,
     ) -> Result<bool, CommandError> {
@@ -143,7 +144,7 @@ impl Test {
 
 async fn api(
     client: &Client,
-    namespace: &str,
+    namespace: &Namespace,
     object: &DynamicObject,
     types: &TypeMeta,
 ) -> kube::Result<Api<DynamicObject>> {

@@ -13,7 +13,7 @@ use orangery_api::installation::{
     BlueprintReference, BlueprintSource, ComponentDescriptorSource, InlineBlueprint, Installation, InstallationSpec,
 };
 use orangery_blueprint::template_engine::JobRandomness;
-use orangery_core::{digest, yaml};
+use orangery_core::{digest, name::Namespace, yaml};
 use orangery_ocm::Files;
 use serde::Serialize;
 use serde_json::Value;
@@ -76,8 +76,8 @@ pub struct Render {
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Namespace of the installation
-    #[arg(short, long, default_value = "default")]
-    pub namespace: String,
+    #[arg(short, long, default_value = "default", value_parser = str::parse::<Namespace>)]
+    pub namespace: Namespace,
     /// Name of the installation of a folder or an archive
     #[arg(long, default_value = "blueprint")]
     pub name: String,

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, value_parser};
+use orangery_core::name::Namespace;
 
 use crate::{command::logging::Logging, connection::Connection, repositories::RepositoryFlags, timeout::Timeout};
 
@@ -28,8 +29,8 @@ pub struct RunArguments {
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_address: Option<SocketAddr>,
     /// Look only into this namespace; may be given several times [default: all namespaces]
-    #[arg(short, long = "namespace", value_name = "NAMESPACE", help_heading = "Cluster")]
-    pub namespaces: Vec<String>,
+    #[arg(short, long = "namespace", value_name = "NAMESPACE", value_parser = str::parse::<Namespace>, help_heading = "Cluster")]
+    pub namespaces: Vec<Namespace>,
     /// How long a deploy item that no component claims waits for a deployer elsewhere, such as 90s or 1h30m, or none
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub pickup_timeout: Timeout,

@@ -3,6 +3,7 @@
 use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::Args;
+use orangery_core::name::Namespace;
 
 use crate::{command::logging::Logging, repositories::RepositoryFlags, timeout::Timeout};
 
@@ -26,8 +27,8 @@ pub struct Up {
     #[arg(value_name = "FOLDER")]
     pub paths: Vec<PathBuf>,
     /// Namespace of the objects that name none
-    #[arg(short, long, default_value = "default")]
-    pub namespace: String,
+    #[arg(short, long, default_value = "default", value_parser = str::parse::<Namespace>)]
+    pub namespace: Namespace,
     /// Folder that keeps the server's objects [default: .orangery in the current folder]
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,

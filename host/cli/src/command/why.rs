@@ -102,11 +102,11 @@ impl Why {
 
     pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
         let namespace = self.scope.namespace(client);
-        let tree = Tree::of(&inspect::read(client, namespace).await?);
+        let tree = Tree::of(&inspect::read(client, &namespace).await?);
         let ObjectArgument { kind, name } = &self.subject;
-        let why = tree.why(*kind, namespace, name).ok_or_else(|| CallError::NotFound {
+        let why = tree.why(*kind, &namespace, name).ok_or_else(|| CallError::NotFound {
             kind: kind.as_str().to_lowercase(),
-            namespace: namespace.to_owned(),
+            namespace: namespace.clone(),
             name: name.clone(),
         })?;
         if let Some(form) = self.output {

@@ -9,6 +9,7 @@ use kube::{
 };
 use orangery_core::{
     error::{Code, Fault},
+    name::Namespace,
     port::BoxFuture,
 };
 use orangery_proposal::{
@@ -40,7 +41,7 @@ impl ClusterReads {
         &self,
         on: &ClusterRef,
         (api_version, kind): (&str, &str),
-        namespace: Option<&str>,
+        namespace: Option<&Namespace>,
     ) -> Result<Api<DynamicObject>, Fault> {
         let client = self.client(on)?;
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -54,14 +55,14 @@ impl ClusterReads {
 
     async fn read(&self, on: &ClusterRef, key: &ObjectKey) -> Result<Option<Value>, Fault> {
         let ObjectKey { api_version, kind, namespace, name } = key;
-        let api = self.api(on, (api_version, kind), namespace.as_deref()).await?;
+        let api = self.api(on, (api_version, kind), namespace.as_ref()).await?;
         let found = api.get_opt(name).await.map_err(|error| fault(kind, api_version, error))?;
         found.map(|object| document(object, api_version, kind)).transpose()
     }
 
     async fn select(&self, on: &ClusterRef, what: &Selection) -> Result<Vec<Value>, Fault> {
         let Selection { api_version, kind, namespace, names, labels, fields } = what;
-        let api = self.api(on, (api_version, kind), namespace.as_deref()).await?;
+        let api = self.api(on, (api_version, kind), namespace.as_ref()).await?;
         let asked =
             ListParams { label_selector: labels.clone(), field_selector: fields.clone(), ..ListParams::default() };
         let found = api.list(&asked).await.map_err(|error| fault(kind, api_version, error))?;
@@ -112,7 +113,7 @@ fn fault(kind: &str, group: &str, error: kube::Error) -> Fault {
         let message = format!("the cluster does not know the kind {kind} of {group}; install its definition first");
         return Fault::invalid(Code::ConfigurationProblem, message);
     }
-    let error = CallError::of(CallSubject { kind, group, namespace: "", name: "" }, error);
+    let error = CallError::of(CallSubject { kind, group, namespace: Namespace::EMPTY, name: "" }, error);
     match error {
         CallError::Forbidden { .. } | CallError::Unauthorized => Fault::denied(error.to_string()),
         _ if error.may_pass() => Fault::later(Code::InternalProblem, error.to_string()),
@@ -197,7 +198,7 @@ mod tests {
     async fn objects_kinds_and_the_version_are_read() {
         let (_server, reads) = start().await;
         let on = &ClusterRef::Target;
-        let api = reads.api(on, ("v1", "ConfigMap"), Some("default")).await.unwrap();
+        let api = reads.api(on, ("v1", "ConfigMap"), Some(&"default".into())).await.unwrap();
         for (name, team) in [("b", "x"), ("a", "x"), ("c", "y")] {
             let object =
                 json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"team": team}}});

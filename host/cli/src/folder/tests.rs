@@ -82,7 +82,7 @@ fn a_manifest_holds_the_object_whole() {
             origin: ObjectOrigin { file, line: 1 },
             api_version: "v1".to_owned(),
             kind: "ConfigMap".to_owned(),
-            namespace: Some("demo".to_owned()),
+            namespace: Some("demo".into()),
             name: "m".to_owned(),
             object: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "demo"}, "data": {"a": "1"}}),
         }]

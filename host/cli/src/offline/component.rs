@@ -9,7 +9,7 @@ use orangery_api::{
     installation::{ComponentDescriptorSource, InstallationSpec},
 };
 use orangery_blueprint::template_engine::JobRandomness;
-use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_core::{error::Fault, name::Namespace, port::BoxFuture};
 use orangery_ocm::{
     ArtifactFuture, Artifacts, ComponentReference, ComponentSource, ComponentVersions, Files, Unavailable,
 };
@@ -41,7 +41,7 @@ impl OfflineVersions {
     pub(super) async fn load(
         &self,
         world: &NamespaceObjects,
-        namespace: &str,
+        namespace: &Namespace,
         wanted: Wanted<'_>,
         rng: JobRandomness,
     ) -> Result<LoadedBlueprint, OfflineFault> {
@@ -75,7 +75,7 @@ impl OfflineVersions {
     async fn open(
         &self,
         world: &NamespaceObjects,
-        namespace: &str,
+        namespace: &Namespace,
         context: &Context,
         wanted: &Wanted<'_>,
     ) -> Result<Option<OpenedComponent>, OfflineFault> {
@@ -96,7 +96,7 @@ impl OfflineVersions {
     }
 
     /// Components in registries; what is wrong with the Context is told to who asks for one.
-    fn artifacts(&self, world: &NamespaceObjects, namespace: &str, context: &Context) -> Arc<dyn Artifacts> {
+    fn artifacts(&self, world: &NamespaceObjects, namespace: &Namespace, context: &Context) -> Arc<dyn Artifacts> {
         let objects = world.context_objects(&ContextNames::of_credentials(context, namespace));
         let inputs = ContextInputs { context, namespace, objects: &objects };
         let credentials = inputs.credentials();

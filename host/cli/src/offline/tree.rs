@@ -24,7 +24,7 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     dag::Direction,
-    name::JobId,
+    name::{JobId, Namespace},
     workflow::{Aim, Answers, Facts, GateKind, Workflow, WorkflowItemState, WorkflowPolicy},
 };
 use orangery_ocm::Files;
@@ -104,7 +104,7 @@ pub struct Offline<'a> {
     /// The time and the randomness that templates are given.
     pub rng: JobRandomness,
     /// The namespace of everything.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// The objects that there are.
     pub world: NamespaceObjects,
     /// Imports that the command line gives, by the names that roots import them under.

@@ -21,6 +21,7 @@ use orangery_blueprint::{
     import::{DataValue, Sources, TargetObject},
     record::{Record, RecordContent},
 };
+use orangery_core::name::Namespace;
 use serde::de::DeserializeOwned;
 
 use crate::folder::{FolderManifest, ObjectOrigin};
@@ -103,14 +104,14 @@ impl NamespaceObjects {
     }
 
     /// Writes what an installation keeps or exports, as the controller does.
-    pub fn write(&mut self, records: &[Record], namespace: &str, installation: &str) {
+    pub fn write(&mut self, records: &[Record], namespace: &Namespace, installation: &str) {
         let owner = OwnerReference {
             api_version: orangery_api::API_VERSION.to_owned(),
             kind: "Installation".to_owned(),
             name: installation.to_owned(),
             ..OwnerReference::default()
         };
-        let metadata = || ObjectMeta { namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
+        let metadata = || ObjectMeta { namespace: Some(namespace.to_string()), ..ObjectMeta::default() };
         for record in records {
             match &record.content {
                 RecordContent::Data(_) => {
@@ -144,7 +145,7 @@ impl NamespaceObjects {
 
     /// What of the objects that a Context names is here.
     pub fn context_objects(&self, names: &ContextNames) -> ContextObjects {
-        let secret = |of: &(String, String)| {
+        let secret = |of: &(Namespace, String)| {
             let content = self.secrets.get(&of.1)?.iter();
             let content = content.map(|(key, bytes)| (key.clone(), orangery_ocm::Secret(bytes.clone())));
             Some((of.clone(), content.collect()))

@@ -20,10 +20,10 @@ use orangery_api::{
 };
 
 use crate::tree::{ItemProgress, NodeKind, NodeState, Objects, Tree, TreeNode, Trouble, cause};
-use orangery_core::name::JobId;
+use orangery_core::name::{JobId, Namespace};
 
 /// Namespace and name.
-type ObjectId = (String, String);
+type ObjectId = (Namespace, String);
 
 /// The objects by what they belong to.
 struct Family<'a> {
@@ -70,11 +70,11 @@ pub(super) fn tree(objects: &Objects) -> Tree {
 
 fn id(object: &impl Marks) -> ObjectId {
     let meta = object.meta();
-    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+    (meta.namespace.as_deref().map(Namespace::from).unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
 fn beside(object: &impl Marks, name: &str) -> ObjectId {
-    (object.meta().namespace.clone().unwrap_or_default(), name.to_owned())
+    (object.meta().namespace.as_deref().map(Namespace::from).unwrap_or_default(), name.to_owned())
 }
 
 fn parent_id(installation: &Installation) -> Option<ObjectId> {

@@ -1,6 +1,6 @@
 //! What really failed: root causes, and what usually helps.
 
-use orangery_core::error::Code;
+use orangery_core::{error::Code, name::Namespace};
 use serde::Serialize;
 
 use crate::tree::{NodeKind, Tree, TreeNode, Trouble};
@@ -14,7 +14,7 @@ pub struct NodeFailure<'a> {
     /// The object's kind.
     pub kind: NodeKind,
     /// Its namespace.
-    pub namespace: &'a str,
+    pub namespace: &'a Namespace,
     /// Its name.
     pub name: &'a str,
     /// Why it failed.

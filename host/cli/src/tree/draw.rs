@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use orangery_core::name::Namespace;
+
 use crate::{
     terminal::{Ink, Paint},
     tree::{NodeKind, NodeState, Tree, TreeNode},
@@ -15,7 +17,7 @@ pub struct TreeView<'a> {
     /// With object names, jobs and plugins.
     pub is_wide: bool,
     /// The namespace that need not be named; empty names every one.
-    pub home: &'a str,
+    pub home: &'a Namespace,
     /// Longer lines are cut.
     pub columns: Option<usize>,
 }
@@ -27,7 +29,7 @@ struct TreeRow {
 
 /// Draws the tree, a line a node, aligned in columns: name, kind, phase, and what there is to say.
 pub fn lines(tree: &Tree, view: TreeView<'_>) -> Vec<String> {
-    let names_namespaces = tree.roots.iter().any(|root| root.namespace != view.home);
+    let names_namespaces = tree.roots.iter().any(|root| root.namespace != *view.home);
     let mut rows = Vec::new();
     for root in &tree.roots {
         let lead = if names_namespaces { format!("{}/", root.namespace) } else { String::new() };

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use orangery_core::name::Namespace;
+
 use crate::{
     terminal::{Size, Terminal},
     tree::{
@@ -15,7 +17,7 @@ use crate::{
 };
 
 /// Kind, namespace and name.
-type LiveObjectId = (NodeKind, String, String);
+type LiveObjectId = (NodeKind, Namespace, String);
 
 /// How long a node is at work.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +32,7 @@ enum Timing {
 #[derive(Debug)]
 pub struct Live {
     /// The namespace that need not be named.
-    home: String,
+    home: Namespace,
     /// Lines on the terminal that the next drawing replaces.
     drawn: usize,
     /// What was said of each node, where nothing can be redrawn.
@@ -40,7 +42,7 @@ pub struct Live {
 
 impl Live {
     /// Nothing drawn yet.
-    pub fn new(home: impl Into<String>) -> Self {
+    pub fn new(home: impl Into<Namespace>) -> Self {
         Self { home: home.into(), drawn: 0, report: BTreeMap::new(), timings: BTreeMap::new() }
     }
 

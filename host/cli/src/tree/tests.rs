@@ -4,6 +4,7 @@ mod why;
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
+use orangery_core::name::Namespace;
 use serde_json::{Value, json};
 
 use crate::{
@@ -79,7 +80,7 @@ fn merged(mut left: Value, right: Value) -> Value {
 }
 
 fn plain(tree: &Tree) -> String {
-    text(tree, TreeView { ink: Ink::Plain, is_wide: false, home: "default", columns: None })
+    text(tree, TreeView { ink: Ink::Plain, is_wide: false, home: &"default".into(), columns: None })
 }
 
 fn text(tree: &Tree, view: TreeView<'_>) -> String {
@@ -216,9 +217,9 @@ top          Installation  Failed     ChildrenFailed
         causes(&tree),
         ["installation default/top/server failed: import x does not exist\n  reason: ImportNotFound (in Deploy)"]
     );
-    let one = tree.of_installation("default", "top-a1").unwrap();
+    let one = tree.of_installation(&"default".into(), "top-a1").unwrap();
     assert_eq!(plain(&one), "\nserver  Installation  Failed  ImportNotFound\n");
-    assert_eq!(tree.of_installation("other", "top-a1"), None);
+    assert_eq!(tree.of_installation(&"other".into(), "top-a1"), None);
 }
 
 #[test]
@@ -288,7 +289,7 @@ fn a_wide_view_has_object_names_jobs_and_plugins() {
         .item("app", "item", json!({}), status("Succeeded", true, deployer))
         .tree();
     assert_eq!(
-        text(&tree, TreeView { ink: Ink::Plain, is_wide: true, home: "", columns: None }),
+        text(&tree, TreeView { ink: Ink::Plain, is_wide: true, home: Namespace::EMPTY, columns: None }),
         "
 default/app                                 Installation  Succeeded       app           job-1
 └─ app                                      Execution     Succeeded  1/1  app           job-1
@@ -299,7 +300,7 @@ default/app                                 Installation  Succeeded       app   
 
 #[test]
 fn colours_tell_phases_apart_and_long_lines_are_cut() {
-    let view = TreeView { ink: Ink::Colours, is_wide: false, home: "default", columns: Some(24) };
+    let view = TreeView { ink: Ink::Colours, is_wide: false, home: &"default".into(), columns: Some(24) };
     let tree = Given::default().installation("hello", json!({}), status("Succeeded", true, json!({}))).tree();
     assert_eq!(lines(&tree, view), ["hello  \u{1b}[2mInstallation\u{1b}[0m  \u{1b}[32mSu…\u{1b}[0m"]);
 }

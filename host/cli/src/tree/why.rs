@@ -6,7 +6,7 @@ use std::{
 };
 
 use orangery_api::waiting::WaitingFor;
-use orangery_core::step::Until;
+use orangery_core::{name::Namespace, step::Until};
 use serde::Serialize;
 
 use crate::tree::{NodeKind, NodeState, Tree, TreeNode, Trouble};
@@ -32,7 +32,7 @@ pub struct Link<'a> {
     /// Its kind.
     pub kind: NodeKind,
     /// Its namespace.
-    pub namespace: &'a str,
+    pub namespace: &'a Namespace,
     /// Its name.
     pub name: &'a str,
     /// Its name in the blueprint.
@@ -50,7 +50,7 @@ pub struct Link<'a> {
     pub others: usize,
 }
 
-type NodeId<'a> = (NodeKind, &'a str, &'a str);
+type NodeId<'a> = (NodeKind, &'a Namespace, &'a str);
 
 /// All nodes by kind, namespace and name, with what each belongs to.
 struct NodeIndex<'a> {
@@ -65,7 +65,7 @@ struct ChainStep<'a> {
 
 impl Tree {
     /// Why an object stands as it does; `None` where there is no such object.
-    pub fn why(&self, kind: NodeKind, namespace: &str, name: &str) -> Option<CauseChain<'_>> {
+    pub fn why(&self, kind: NodeKind, namespace: &Namespace, name: &str) -> Option<CauseChain<'_>> {
         let positions = NodeIndex::of(self);
         let (mut node, _) = positions.nodes.get(&(kind, namespace, name)).copied()?;
         let mut seen = BTreeSet::new();

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use orangery_core::name::Namespace;
 use serde_json::Value;
 
 use super::{Place, Waiter};
@@ -25,7 +26,7 @@ pub enum Observed {
 #[derive(Default)]
 pub(crate) struct KnownObjects {
     /// The namespace that is watched; `None` for all.
-    namespace: Option<String>,
+    namespace: Option<Namespace>,
     synced: bool,
     trouble: Option<String>,
     objects: BTreeMap<Place, Arc<Value>>,
@@ -45,7 +46,7 @@ struct Listing {
 }
 
 impl KnownObjects {
-    pub(crate) fn of(namespace: Option<String>) -> Self {
+    pub(crate) fn of(namespace: Option<Namespace>) -> Self {
         Self { namespace, ..Self::default() }
     }
 
@@ -197,7 +198,7 @@ fn stripped(mut object: Value) -> Value {
 pub(crate) fn place_of(object: &Value) -> Place {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     Place {
-        namespace: text("/metadata/namespace").map(str::to_owned),
+        namespace: text("/metadata/namespace").map(Namespace::from),
         name: text("/metadata/name").unwrap_or_default().to_owned(),
     }
 }

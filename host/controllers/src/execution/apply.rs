@@ -77,7 +77,7 @@ impl ExecutionReconciliation<'_> {
             metadata: ObjectMeta {
                 name: Some(format!("{generate_name}{suffix}")),
                 generate_name: Some(generate_name),
-                namespace: Some(self.key.namespace.clone()),
+                namespace: Some(self.key.namespace.to_string()),
                 finalizers: Some(vec![FINALIZER.to_owned()]),
                 owner_references: Some(vec![controller_reference(&self.draft)]),
                 ..ObjectMeta::default()
@@ -129,7 +129,7 @@ impl ExecutionReconciliation<'_> {
         let cache = self.draft.status.get_or_insert_default().deploy_item_cache.get_or_insert_default();
         let mut made = Vec::new();
         for pair in pairs {
-            let key = Key::new(self.key.namespace.as_str(), &pair.object_name);
+            let key = Key::new(&self.key.namespace, &pair.object_name);
             let Some(object) = self.host.stores.deploy_items.get(&key) else {
                 // Made before a crash, and not seen yet.
                 return Err(DEPLOY_ITEMS.wait(pair.object_name, Until::Exists));

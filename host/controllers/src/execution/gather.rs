@@ -76,7 +76,7 @@ impl ExecutionReconciliation<'_> {
     /// Whether an item goes with its cluster, and the cluster counts as removed: nothing there can be asked any more.
     pub(super) fn is_cluster_removed(&self, item: &DeployItemTemplate) -> bool {
         let skips = item.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
-        let target = |name: &str| Key::new(self.key.namespace.as_str(), name);
+        let target = |name: &str| Key::new(&self.key.namespace, name);
         let is_gone = |name: &str| self.host.stores.targets.get(&target(name)).is_none();
         skips && item.target.as_ref().is_some_and(|target| is_gone(&target.name))
     }

@@ -9,7 +9,7 @@ use kube::{Api, api::PostParams};
 use orangery_core::{
     error::{Code, Failure},
     lenient,
-    name::is_path_segment,
+    name::{Namespace, is_path_segment},
     step::{Halt, Step},
 };
 use serde::Deserialize;
@@ -43,7 +43,7 @@ struct NameForm {
 /// The kubeconfig that a target's content stands for, `None` where it names no account. `named` is the target in messages.
 pub(super) async fn kubeconfig(
     host: &ControllerContext,
-    namespace: &str,
+    namespace: &Namespace,
     named: &str,
     content: &Value,
 ) -> Step<Option<String>> {

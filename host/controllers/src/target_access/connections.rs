@@ -7,6 +7,7 @@ use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
 use orangery_cluster::{Cluster, ClusterPool, Connections};
 use orangery_core::{
+    name::Namespace,
     port::BoxFuture,
     step::{Halt, Step},
 };
@@ -20,7 +21,7 @@ use crate::controller_context::ControllerContext;
 pub(crate) struct TargetConnections {
     host: Arc<ControllerContext>,
     pool: Arc<ClusterPool>,
-    namespace: String,
+    namespace: Namespace,
     /// The object that needs them, in messages.
     whose: String,
     own: Option<String>,
@@ -38,7 +39,7 @@ impl TargetConnections {
     pub(crate) fn named(
         host: &Arc<ControllerContext>,
         pool: &Arc<ClusterPool>,
-        namespace: &str,
+        namespace: &Namespace,
         whose: String,
     ) -> Self {
         Self { host: Arc::clone(host), pool: Arc::clone(pool), namespace: namespace.to_owned(), whose, own: None }

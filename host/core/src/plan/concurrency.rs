@@ -2,13 +2,14 @@
 //!
 //! Namespaces take turns, and within a namespace the item that came first is first.
 
+use crate::name::Namespace;
 use std::{
     collections::{BTreeSet, VecDeque},
     num::NonZeroU32,
 };
 
 /// Namespace and name of an item.
-pub type SlotOwner = (String, String);
+pub type SlotOwner = (Namespace, String);
 
 /// The slots for items that are under way.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Slots {
     /// All that wait, to be found quickly.
     waiting: BTreeSet<SlotOwner>,
     /// The same by namespace; the first of the first comes next.
-    turns: VecDeque<(String, VecDeque<String>)>,
+    turns: VecDeque<(Namespace, VecDeque<String>)>,
 }
 
 impl Slots {
@@ -88,7 +89,7 @@ mod tests {
 
     fn owner(text: &str) -> SlotOwner {
         let (namespace, name) = text.split_once('/').unwrap();
-        (namespace.to_owned(), name.to_owned())
+        (namespace.into(), name.to_owned())
     }
 
     fn slots(most: u32) -> Slots {

@@ -1,5 +1,6 @@
 //! What a waiting object waits for, as data and as the message of its conditions.
 
+use crate::name::Namespace;
 use std::{collections::BTreeSet, fmt, time::Duration};
 
 /// How many of the things waited for a status names.
@@ -35,18 +36,18 @@ pub struct Waiting {
 pub enum Location {
     /// Beside the object that waits: in the cluster of the operator and in the same namespace, which [`Wait::in_namespace`]
     /// fills in. The message does not name the namespace.
-    Beside(Option<String>),
+    Beside(Option<Namespace>),
     /// On a cluster that a deploy item deploys to; `None` where the kind has no namespaces.
-    Target(Option<String>),
+    Target(Option<Namespace>),
     /// Nowhere: it is no object, but a gate expression, a finalizer or the limit of the host.
     Nowhere,
 }
 
 impl Location {
     /// The namespace, where it is in one.
-    pub fn namespace(&self) -> Option<&str> {
+    pub fn namespace(&self) -> Option<&Namespace> {
         match self {
-            Location::Beside(namespace) | Location::Target(namespace) => namespace.as_deref(),
+            Location::Beside(namespace) | Location::Target(namespace) => namespace.as_ref(),
             Location::Nowhere => None,
         }
     }
@@ -119,12 +120,12 @@ impl Waiting {
     }
 
     /// An object of a target cluster; `None` where its kind has no namespaces.
-    pub fn target(kind: &str, namespace: Option<String>, name: impl Into<String>, until: Until) -> Self {
+    pub fn target(kind: &str, namespace: Option<Namespace>, name: impl Into<String>, until: Until) -> Self {
         Self::new(kind, Location::Target(namespace), Awaited::Name(name.into()), until)
     }
 
     /// Any object of a target cluster that is selected so, in words; `None` stands for all namespaces.
-    pub fn selected(kind: &str, namespace: Option<String>, selection: String, until: Until) -> Self {
+    pub fn selected(kind: &str, namespace: Option<Namespace>, selection: String, until: Until) -> Self {
         Self::new(kind, Location::Target(namespace), Awaited::Selection(selection), until)
     }
 
@@ -144,7 +145,7 @@ impl Waiting {
 
     /// As a status names it: without the detail, and no longer than names may be.
     fn listed(&self) -> Self {
-        let within = |namespace: &Option<String>| namespace.as_deref().map(cut);
+        let within = |namespace: &Option<Namespace>| namespace.as_deref().map(|name| Namespace::from(cut(name)));
         Self {
             kind: cut(&self.kind),
             location: match &self.location {
@@ -211,9 +212,9 @@ impl Wait {
     }
 
     /// The same wait of an object in this namespace.
-    pub fn in_namespace(self, namespace: &str) -> Self {
+    pub fn in_namespace(self, namespace: &Namespace) -> Self {
         let named = |waiting: Waiting| match waiting.location {
-            Location::Beside(_) => Waiting { location: Location::Beside(Some(namespace.to_owned())), ..waiting },
+            Location::Beside(_) => Waiting { location: Location::Beside(Some(namespace.clone())), ..waiting },
             Location::Target(_) | Location::Nowhere => waiting,
         };
         Self { on: self.on.into_iter().map(named).collect(), poll: self.poll }

@@ -150,7 +150,10 @@ impl Host for ClusterView<'_> {
 }
 
 fn size(key: &ObjectKey) -> usize {
-    key.api_version.len() + key.kind.len() + key.name.len() + key.namespace.as_ref().map_or(0, String::len)
+    key.api_version.len()
+        + key.kind.len()
+        + key.name.len()
+        + key.namespace.as_ref().map_or(0, |namespace| namespace.len())
 }
 
 fn api_resource(of: ApiResource) -> cluster::ApiResource {

@@ -4,7 +4,7 @@ use orangery_blueprint::{
     gate::GateResult,
     rendering::{Output, Rendered},
 };
-use orangery_core::workflow::Answer;
+use orangery_core::{name::Namespace, workflow::Answer};
 use orangery_proposal::{
     Completion, DeletionGroup, DeletionScope, ExportRule, ExportSource, Follow, Gate, Injection, Next, ObjectKey,
     ObjectRemoval, ObjectWrite, Ownership, PathSource, Proposal, Readiness, ReadinessRule, ReadinessScope, Requirement,
@@ -247,7 +247,7 @@ fn key(at: &AnswerPosition<'_>, of: types::ObjectKey) -> Result<ObjectKey, Error
     Ok(ObjectKey {
         api_version: at.field("api-version").name(api_version)?,
         kind: at.field("kind").name(kind)?,
-        namespace: namespace.map(|namespace| at.field("namespace").name(namespace)).transpose()?,
+        namespace: namespace.map(|namespace| at.field("namespace").name(namespace)).transpose()?.map(Namespace::from),
         name: at.field("name").name(name)?,
     })
 }

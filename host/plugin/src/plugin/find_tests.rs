@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orangery_core::error::Fault;
+use orangery_core::{error::Fault, name::Namespace};
 use orangery_proposal::deployer::Reads;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestSubject {
     /// The namespace in which the user looks for it.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// Its name, such as that of a release.
     pub name: String,
 }
@@ -51,7 +51,7 @@ impl Plugin {
         // Same subject, same reads, same answer: nothing is random or timed.
         let call = self.call(CallImports::Deployer(reads, 0), Duration::ZERO);
         let transcript = call.transcript.clone();
-        let subject = tests::Subject { namespace: of.namespace.clone(), name: of.name.clone() };
+        let subject = tests::Subject { namespace: of.namespace.to_string(), name: of.name.clone() };
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {
             Box::pin(async move { indices.load(&mut *store, &instance)?.call_find(store, &subject).await })
         });

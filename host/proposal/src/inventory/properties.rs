@@ -19,7 +19,15 @@ fn located() -> impl Strategy<Value = LocatedObject> {
         Just(("apiextensions.k8s.io/v1", "CustomResourceDefinition")),
     ];
     (cluster(), kinds, option::of("[a-b]"), "[a-e]").prop_map(|(on, (api_version, kind), namespace, name)| {
-        LocatedObject { on, key: ObjectKey { api_version: api_version.into(), kind: kind.into(), namespace, name } }
+        LocatedObject {
+            on,
+            key: ObjectKey {
+                api_version: api_version.into(),
+                kind: kind.into(),
+                namespace: namespace.map(Into::into),
+                name,
+            },
+        }
     })
 }
 
@@ -36,9 +44,15 @@ fn entry() -> impl Strategy<Value = InventoryEntry> {
 }
 
 fn scope() -> impl Strategy<Value = DeletionScope> {
-    let selection = (option::of("[a-b]"), vec("[a-e]".prop_map(String::from), 0..3)).prop_map(|(namespace, names)| {
-        Selection { api_version: "v1".into(), kind: "ConfigMap".into(), namespace, names, labels: None, fields: None }
-    });
+    let selection =
+        (option::of("[a-b]"), vec("[a-e]".prop_map(String::from), 0..3)).prop_map(|(namespace, names)| Selection {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: namespace.map(Into::into),
+            names,
+            labels: None,
+            fields: None,
+        });
     prop_oneof![
         Just(DeletionScope::Namespaced),
         Just(DeletionScope::ClusterScoped),

@@ -6,7 +6,7 @@ fn key(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> Ob
     ObjectKey {
         api_version: api_version.into(),
         kind: kind.into(),
-        namespace: namespace.map(str::to_owned),
+        namespace: namespace.map(Into::into),
         name: name.into(),
     }
 }

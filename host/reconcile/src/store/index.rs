@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use orangery_core::name::Namespace;
+
 use crate::Key;
 
 /// The names of objects by namespace and value.
 pub(super) struct NameIndex<K> {
     pub(super) name: &'static str,
     values: fn(&K) -> Vec<String>,
-    names: BTreeMap<(String, String), BTreeSet<String>>,
+    names: BTreeMap<(Namespace, String), BTreeSet<String>>,
 }
 
 impl<K> NameIndex<K> {
@@ -35,8 +37,8 @@ impl<K> NameIndex<K> {
     }
 
     /// Sorted.
-    pub(super) fn find(&self, namespace: &str, value: &str) -> impl Iterator<Item = &String> {
-        self.names.get(&(namespace.to_owned(), value.to_owned())).into_iter().flatten()
+    pub(super) fn find(&self, namespace: &Namespace, value: &str) -> impl Iterator<Item = &String> {
+        self.names.get(&(namespace.clone(), value.to_owned())).into_iter().flatten()
     }
 
     #[cfg(test)]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use kube::core::ObjectMeta;
+use orangery_core::name::Namespace;
 
 use super::{
     deleted_uids::DeletedUids,
@@ -31,7 +32,7 @@ pub(super) struct KnownVersions<K> {
     indices: Vec<NameIndex<K>>,
     deleted_uids: DeletedUids,
     /// The lists that are under way, by namespace or of all: what must not be forgotten when they end.
-    listed: BTreeMap<Option<String>, BTreeSet<Key>>,
+    listed: BTreeMap<Option<Namespace>, BTreeSet<Key>>,
 }
 
 impl<K> Default for KnownVersions<K> {
@@ -69,25 +70,25 @@ impl<K: Watched> KnownVersions<K> {
         self.objects.get(key).map(StoredObject::form)
     }
 
-    pub(super) fn list(&self, namespace: Option<&str>) -> Vec<StoredForm<K>> {
+    pub(super) fn list(&self, namespace: Option<&Namespace>) -> Vec<StoredForm<K>> {
         self.within(namespace).map(|(_, held)| held.form()).collect()
     }
 
-    pub(super) fn keys<'s>(&'s self, namespace: Option<&'s str>) -> impl Iterator<Item = &'s Key> {
+    pub(super) fn keys<'s>(&'s self, namespace: Option<&'s Namespace>) -> impl Iterator<Item = &'s Key> {
         self.within(namespace).map(|(key, _)| key)
     }
 
     /// What a namespace has, or all of them.
-    fn within<'s>(&'s self, namespace: Option<&'s str>) -> impl Iterator<Item = (&'s Key, &'s StoredObject<K>)> {
-        let first = Key::new(namespace.unwrap_or_default(), "");
-        self.objects.range(first..).take_while(move |(key, _)| namespace.is_none_or(|wanted| key.namespace == wanted))
+    fn within<'s>(&'s self, namespace: Option<&'s Namespace>) -> impl Iterator<Item = (&'s Key, &'s StoredObject<K>)> {
+        let first = Key::new(namespace.unwrap_or(Namespace::EMPTY), "");
+        self.objects.range(first..).take_while(move |(key, _)| namespace.is_none_or(|wanted| key.namespace == *wanted))
     }
 
-    pub(super) fn indexed(&self, index: &str, namespace: &str, value: &str) -> Vec<StoredForm<K>> {
+    pub(super) fn indexed(&self, index: &str, namespace: &Namespace, value: &str) -> Vec<StoredForm<K>> {
         self.indexed_keys(index, namespace, value).iter().filter_map(|key| self.get(key)).collect()
     }
 
-    pub(super) fn indexed_keys(&self, index: &str, namespace: &str, value: &str) -> Vec<Key> {
+    pub(super) fn indexed_keys(&self, index: &str, namespace: &Namespace, value: &str) -> Vec<Key> {
         let Some(index) = self.indices.iter().find(|candidate| candidate.name == index) else { return Vec::new() };
         index.find(namespace, value).map(|name| Key::new(namespace, name)).collect()
     }
@@ -141,8 +142,8 @@ impl<K: Watched> KnownVersions<K> {
         if same { self.remove(&key) } else { None }
     }
 
-    pub(super) fn begin_list(&mut self, namespace: Option<&str>) {
-        self.listed.insert(namespace.map(str::to_owned), BTreeSet::new());
+    pub(super) fn begin_list(&mut self, namespace: Option<&Namespace>) {
+        self.listed.insert(namespace.cloned(), BTreeSet::new());
     }
 
     /// Notes that a key was named, or written, while lists are under way.
@@ -153,9 +154,9 @@ impl<K: Watched> KnownVersions<K> {
     }
 
     /// Forgets what the list did not name. Returns what is gone, sorted by key.
-    pub(super) fn end_list(&mut self, namespace: Option<&str>) -> Vec<Arc<K>> {
-        let Some(listed) = self.listed.remove(&namespace.map(str::to_owned)) else { return Vec::new() };
-        let in_scope = |key: &Key| namespace.is_none_or(|namespace| key.namespace == namespace);
+    pub(super) fn end_list(&mut self, namespace: Option<&Namespace>) -> Vec<Arc<K>> {
+        let Some(listed) = self.listed.remove(&namespace.cloned()) else { return Vec::new() };
+        let in_scope = |key: &Key| namespace.is_none_or(|namespace| key.namespace == *namespace);
         let unnamed: Vec<Key> =
             self.objects.keys().filter(|key| in_scope(key) && !listed.contains(*key)).cloned().collect();
         unnamed

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::*;
+use orangery_core::name::Namespace;
 
 fn object(meta: Value) -> ConfigMap {
     let mut meta = meta;
@@ -145,8 +146,8 @@ fn a_list_of_one_namespace_says_nothing_about_others() {
         object.metadata.namespace = Some(namespace.to_owned());
         store.upsert(object);
     }
-    store.begin_list(Some("listed"));
-    store.end_list(Some("listed"));
+    store.begin_list(Some(&"listed".into()));
+    store.end_list(Some(&"listed".into()));
     assert_eq!(known(&store), ["a other 1"]);
 }
 
@@ -178,13 +179,13 @@ fn lists_are_of_one_namespace_and_sorted() {
         object.metadata.namespace = Some(namespace.to_owned());
         store.upsert(object);
     }
-    let keys = |namespace| -> Vec<String> {
+    let keys = |namespace: Option<&Namespace>| -> Vec<String> {
         let listed: Vec<String> =
             store.list(namespace).iter().map(|object| Key::of(object.as_ref()).to_string()).collect();
         assert_eq!(store.keys(namespace).iter().map(Key::to_string).collect::<Vec<_>>(), listed);
         listed
     };
-    assert_eq!(keys(Some("a")), ["a/x", "a/y"]);
+    assert_eq!(keys(Some(&"a".into())), ["a/x", "a/y"]);
     assert_eq!(keys(None), ["a/x", "a/y", "a-b/x", "b/x"]);
 }
 
@@ -202,9 +203,13 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
         colours.map(|colours| colours.split('-').map(str::to_owned).collect()).unwrap_or_default()
     });
     let found = |colour: &str| -> Vec<String> {
-        let keys = store.indexed_keys("colour", "ns", colour);
+        let keys = store.indexed_keys("colour", &"ns".into(), colour);
         assert_eq!(
-            store.indexed("colour", "ns", colour).iter().map(|found| Key::of(found.as_ref())).collect::<Vec<_>>(),
+            store
+                .indexed("colour", &"ns".into(), colour)
+                .iter()
+                .map(|found| Key::of(found.as_ref()))
+                .collect::<Vec<_>>(),
             keys
         );
         keys.into_iter().map(|key| key.name).collect()
@@ -240,7 +245,12 @@ fn a_store_that_folds_tells_and_finds_the_same() {
             let key = Key::new("ns", "a");
             let mut each = Vec::new();
             store.for_each(|object| each.push(object.clone()));
-            found.push((store.get(&key), each, store.list(Some("ns")), store.indexed("marks", "ns", label)));
+            found.push((
+                store.get(&key),
+                each,
+                store.list(Some(&"ns".into())),
+                store.indexed("marks", &"ns".into(), label),
+            ));
         }
         store.forget(&of(4, "idle"));
         let changes = journal.lock().unwrap().clone();

@@ -102,7 +102,7 @@ async fn a_store_of_several_namespaces_is_synced_when_all_are_listed() {
     let (store, stop) = (Store::<ConfigMap>::new(), CancellationToken::new());
     let watching = tokio::spawn({
         let (client, store, stop) = (Client::new(service, "default"), store.clone(), stop.clone());
-        async move { watch(client, &["quick".to_owned(), "slow".to_owned()], store, stop).await }
+        async move { watch(client, &["quick".into(), "slow".into()], store, stop).await }
     });
     for _ in 0..100 {
         tokio::task::yield_now().await;

@@ -33,7 +33,7 @@ fn c_34_a_lease_is_free_where_nobody_has_it_or_nobody_renewed_it() {
 fn config(client: &Client, holder: &str, duration: Duration) -> LeaseConfig {
     LeaseConfig {
         client: client.clone(),
-        namespace: "default".to_owned(),
+        namespace: "default".into(),
         name: "orangery".to_owned(),
         holder: holder.to_owned(),
         duration,

@@ -119,7 +119,7 @@ async fn an_operator_of_one_namespace_leaves_the_others_alone_and_stops_when_tol
         namespaces.create(&PostParams::default(), &namespace).await.unwrap();
     }
     let config = OperatorConfig::new(client.clone(), Arc::new(Bare));
-    let config = OperatorConfig { namespaces: BTreeSet::from(["mine".to_owned()]), ..config };
+    let config = OperatorConfig { namespaces: BTreeSet::from(["mine".into()]), ..config };
     let operator = Operator::start(config).await.unwrap();
     tokio::time::timeout(PATIENCE, operator.ready()).await.expect("the first lists come in");
     context(&operator, "mine").await;

@@ -9,6 +9,7 @@ use orangery_cli::{
     tree::{NodeKind, NodeState, Objects, Tree, TreeNode, live::Live},
 };
 use orangery_controllers::Stores;
+use orangery_core::name::Namespace;
 use orangery_reconcile::{Store, Watched};
 use tokio::{
     sync::Notify,
@@ -27,7 +28,7 @@ pub(super) enum ViewScope {
     /// All that there are.
     All,
     /// Those of these objects: what else a data folder holds from earlier is neither shown nor judged.
-    Applied(BTreeSet<(NodeKind, String, String)>),
+    Applied(BTreeSet<(NodeKind, Namespace, String)>),
 }
 
 impl ViewScope {
@@ -40,7 +41,7 @@ impl ViewScope {
                 "DeployItem" => NodeKind::DeployItem,
                 _ => return None,
             };
-            Some((kind, object.namespace().unwrap_or_default(), object.name_any()))
+            Some((kind, object.namespace().unwrap_or_default().into(), object.name_any()))
         });
         ViewScope::Applied(roots.collect())
     }
@@ -64,7 +65,7 @@ pub(super) struct LiveView {
 }
 
 impl LiveView {
-    pub(super) fn new(stores: Stores, scope: ViewScope, home: &str) -> Self {
+    pub(super) fn new(stores: Stores, scope: ViewScope, home: &Namespace) -> Self {
         let changed = Arc::new(Notify::new());
         ring_on_change(&stores.installations, &changed);
         ring_on_change(&stores.executions, &changed);

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use orangery_core::name::Namespace;
 
 fn context(content: Value) -> Context {
     let mut object = json!({"metadata": {"name": "private", "namespace": "ns"}});
@@ -25,8 +26,8 @@ fn signature(name: &str) -> installation::Verification {
     installation::Verification { signature_name: name.to_owned() }
 }
 
-fn pair(namespace: &str, name: &str) -> (String, String) {
-    (namespace.to_owned(), name.to_owned())
+fn pair(namespace: &str, name: &str) -> (Namespace, String) {
+    (namespace.into(), name.to_owned())
 }
 
 fn secret(key: &str, content: &str) -> BTreeMap<String, Secret> {
@@ -74,19 +75,19 @@ fn a_context_names_what_one_installation_needs() {
         ocm_config: Some("ocm".to_owned()),
         overwrites: None,
     };
-    assert_eq!(ContextNames::of_credentials(&full(), "ns"), credentials);
+    assert_eq!(ContextNames::of_credentials(&full(), &"ns".into()), credentials);
     let unsigned = ContextNames { overwrites: Some("over".to_owned()), ..credentials };
-    assert_eq!(ContextNames::of(&full(), "ns", None), unsigned);
+    assert_eq!(ContextNames::of(&full(), &"ns".into(), None), unsigned);
     let signed = |more| ContextNames { secrets: BTreeSet::from([pair("ns", "pull"), more]), ..unsigned.clone() };
-    assert_eq!(ContextNames::of(&full(), "ns", Some(&signature("ours"))), signed(pair("ns", "keys")));
-    assert_eq!(ContextNames::of(&full(), "ns", Some(&signature("theirs"))), signed(pair("ns", "ca")));
-    assert_eq!(ContextNames::of(&context(json!({})), "ns", Some(&signature("ours"))), ContextNames::default());
+    assert_eq!(ContextNames::of(&full(), &"ns".into(), Some(&signature("ours"))), signed(pair("ns", "keys")));
+    assert_eq!(ContextNames::of(&full(), &"ns".into(), Some(&signature("theirs"))), signed(pair("ns", "ca")));
+    assert_eq!(ContextNames::of(&context(json!({})), &"ns".into(), Some(&signature("ours"))), ContextNames::default());
 }
 
 #[test]
 fn a_request_has_all_that_the_context_says() {
     let (context, objects) = (full(), objects());
-    let inputs = ContextInputs { context: &context, namespace: "ns", objects: &objects };
+    let inputs = ContextInputs { context: &context, namespace: &"ns".into(), objects: &objects };
     let expected = ComponentRequest {
         source: reference(),
         repository_context: Some(json!({"type": "local", "filePath": "x"})),
@@ -117,7 +118,7 @@ fn what_a_context_names_and_is_not_there_is_told() {
     let message = |change: fn(&mut ContextObjects), wanted: &str| {
         let (context, mut objects) = (full(), objects());
         change(&mut objects);
-        let inputs = ContextInputs { context: &context, namespace: "ns", objects: &objects };
+        let inputs = ContextInputs { context: &context, namespace: &"ns".into(), objects: &objects };
         inputs.request(reference(), Some(&signature(wanted)), None).unwrap_err().to_string()
     };
     let missing =
@@ -147,12 +148,12 @@ fn the_key_of_a_signature_is_of_the_namespace_of_the_context() {
     for field in ["publicKeySecretReference", "caCertificateSecretReference"] {
         let reference_of = json!({"name": "keys", "namespace": "trust", "key": "pem"});
         let context = context(json!({"verificationSignatures": {"ours": {field: reference_of}}}));
-        assert_eq!(ContextNames::of(&context, "ns", Some(&signature("ours"))), ContextNames::default());
+        assert_eq!(ContextNames::of(&context, &"ns".into(), Some(&signature("ours"))), ContextNames::default());
         let objects = ContextObjects {
             secrets: BTreeMap::from([(pair("trust", "keys"), secret("pem", "KEY"))]),
             ..ContextObjects::default()
         };
-        let inputs = ContextInputs { context: &context, namespace: "ns", objects: &objects };
+        let inputs = ContextInputs { context: &context, namespace: &"ns".into(), objects: &objects };
         let refused = inputs.request(reference(), Some(&signature("ours")), None).unwrap_err().to_string();
         assert_eq!(
             refused,

@@ -13,8 +13,9 @@ use crate::{
     record::{Record, RecordContent, RecordWriter, TargetPosition},
     schema::Schemas,
 };
-use orangery_core::name::JobId;
+use orangery_core::name::{self, JobId};
 
+const NS: &name::Namespace = &name::Namespace::from_static("ns");
 const JOB: &JobId = &JobId::from_static("job");
 
 /// The objects of one namespace.
@@ -68,7 +69,7 @@ fn named<const N: usize>(names: [&str; N]) -> BTreeMap<String, TargetObject> {
 }
 
 fn root(installation: &str) -> RecordWriter<'_> {
-    RecordWriter { namespace: "ns", installation, parent: None, job: JOB }
+    RecordWriter { namespace: NS, installation, parent: None, job: JOB }
 }
 
 /// What the golden files show of a record: its name, its context and its hash.
@@ -186,7 +187,7 @@ fn target_list() {
 fn target_list_of_the_parent() {
     let at = |name: &str, index: usize| TargetObject { index: Some(index), ..target(name) };
     let namespace = Namespace { kept: vec![at("third", 2), at("first", 0), at("second", 1)], ..Namespace::default() };
-    let scope = RecordWriter { namespace: "ns", installation: "sub-fhlbt", parent: Some("root"), job: JOB };
+    let scope = RecordWriter { namespace: NS, installation: "sub-fhlbt", parent: Some("root"), job: JOB };
     let run = run(
         "imports: [{name: clusters, type: targetList, targetType: kubernetes-cluster}]",
         json!({"targets": [{"name": "clusters", "targetListRef": "clusters"}]}),
@@ -244,7 +245,7 @@ fn sub_installation() {
     let copy = TargetObject { owner: Some("root".to_owned()), ..target("copy") };
     let name = orangery_core::name::object_name("Inst.root", "cluster");
     let namespace = Namespace { targets: BTreeMap::from([(name, copy)]), ..Namespace::default() };
-    let scope = RecordWriter { namespace: "ns", installation: "sub-pq45q", parent: Some("root"), job: JOB };
+    let scope = RecordWriter { namespace: NS, installation: "sub-pq45q", parent: Some("root"), job: JOB };
     let run = run(
         "imports: [{name: cluster, type: target, targetType: kubernetes-cluster}]",
         json!({"targets": [{"name": "cluster", "target": "cluster"}]}),

@@ -3,12 +3,20 @@
 use proptest::{collection, prelude::*};
 
 use super::*;
-use orangery_core::name::JobId;
+use orangery_core::name::{JobId, Namespace};
 
-const ROOT: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "root", parent: None, job: &JobId::from_static("j") };
-const CHILD: RecordWriter<'static> =
-    RecordWriter { namespace: "ns", installation: "sub", parent: Some("root"), job: &JobId::from_static("j") };
+const ROOT: RecordWriter<'static> = RecordWriter {
+    namespace: &Namespace::from_static("ns"),
+    installation: "root",
+    parent: None,
+    job: &JobId::from_static("j"),
+};
+const CHILD: RecordWriter<'static> = RecordWriter {
+    namespace: &Namespace::from_static("ns"),
+    installation: "sub",
+    parent: Some("root"),
+    job: &JobId::from_static("j"),
+};
 
 #[test]
 fn contexts_are_the_parent_s_for_exports_and_its_own_for_imports() {

@@ -10,7 +10,7 @@ use crate::tree::NodeKind;
 #[track_caller]
 fn check(given: Given, kind: NodeKind, name: &str, expected: &str) {
     let tree = given.tree();
-    let why = tree.why(kind, "default", name).unwrap();
+    let why = tree.why(kind, &"default".into(), name).unwrap();
     assert_eq!(format!("\n{}\n", why.lines().join("\n")), expected);
 }
 
@@ -23,7 +23,7 @@ fn sub(title: &str) -> Value {
 
 /// The status of what waits for these, in the form that the operator writes.
 fn waiting(phase: &str, on: impl IntoIterator<Item = Waiting>) -> Value {
-    let wait = Wait::each(on).unwrap().in_namespace("default");
+    let wait = Wait::each(on).unwrap().in_namespace(&"default".into());
     let (listed, more) = wait.listed();
     let named: Vec<WaitingFor> = listed.iter().map(WaitingFor::new).collect();
     let data = json!({"waitingFor": named, "waitingForMore": more});
@@ -176,7 +176,7 @@ installation new awaits a trigger: orangery reconcile new -n default
 ",
     );
     check(hello(), NodeKind::Execution, "hello", "\nexecution hello waits for nothing: its last job succeeded\n");
-    assert_eq!(hello().tree().why(NodeKind::Execution, "default", "absent"), None);
+    assert_eq!(hello().tree().why(NodeKind::Execution, &"default".into(), "absent"), None);
 }
 
 /// The chain follows the data: what the message says is never read.
@@ -192,7 +192,7 @@ fn the_chain_follows_the_data_and_not_the_message() {
     };
     let names = |given: Given| {
         let tree = given.tree();
-        let why = tree.why(NodeKind::Installation, "default", "app").unwrap();
+        let why = tree.why(NodeKind::Installation, &"default".into(), "app").unwrap();
         why.chain.iter().map(|link| (link.kind, link.name.to_owned(), link.others)).collect::<Vec<_>>()
     };
     let chain = [(NodeKind::Installation, "app".to_owned(), 0), (NodeKind::Execution, "app".to_owned(), 0)];
@@ -211,7 +211,7 @@ fn what_the_status_only_counts_is_counted() {
         given = given.item("app", name, json!({}), status("Progressing", false, json!({})));
     }
     let tree = given.tree();
-    let why = tree.why(NodeKind::Execution, "default", "app").unwrap();
+    let why = tree.why(NodeKind::Execution, &"default".into(), "app").unwrap();
     let others: Vec<(&str, usize)> = why.chain.iter().map(|link| (link.name, link.others)).collect();
     assert_eq!(others, [("app", 19), ("app-i00-x7f", 0)]);
 }
@@ -231,7 +231,7 @@ fn what_a_deploy_item_waits_for_is_on_another_cluster() {
         .item("e", "x", json!({}), waiting("Progressing", [key.waiting(Until::Exists)]))
         .item("e", "y", json!({}), waiting("", [Waiting::nowhere("Host", "maxParallel=1", Until::Room)]));
     let tree = given.tree();
-    let lines = |name: &str| tree.why(NodeKind::DeployItem, "default", name).unwrap().lines();
+    let lines = |name: &str| tree.why(NodeKind::DeployItem, &"default".into(), name).unwrap().lines();
     assert_eq!(
         lines("e-x-x7f"),
         [
@@ -271,14 +271,14 @@ fn a_ring_ends() {
         .installation("a", json!({}), waiting("Init", [finished("Installation", "b")]))
         .installation("b", json!({}), waiting("Init", [finished("Installation", "a")]));
     let tree = given.tree();
-    let why = tree.why(NodeKind::Installation, "default", "a").unwrap();
+    let why = tree.why(NodeKind::Installation, &"default".into(), "a").unwrap();
     assert_eq!(why.chain.iter().map(|link| link.name).collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]
 fn the_json_form_of_a_chain_is_stable() {
     let tree = failing().tree();
-    let why = tree.why(NodeKind::DeployItem, "default", "hello-b-x7f").unwrap();
+    let why = tree.why(NodeKind::DeployItem, &"default".into(), "hello-b-x7f").unwrap();
     assert_eq!(
         serde_json::to_value(&why).unwrap(),
         json!({

@@ -17,6 +17,7 @@ use orangery_api::deploy_item::DeployItem;
 use orangery_core::{
     digest::sha256,
     error::{Code, Failure},
+    name::Namespace,
     step::{Halt, Step},
 };
 use orangery_proposal::{Proposal, item::StoredProposal};
@@ -68,7 +69,7 @@ pub(super) async fn persist(client: &Client, item: &DeployItem, proposal: &Propo
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(name.clone()),
-                namespace: Some(namespace.clone()),
+                namespace: Some(namespace.to_string()),
                 owner_references: Some(vec![owner_reference(item)]),
                 ..ObjectMeta::default()
             },
@@ -106,7 +107,7 @@ pub(in crate::deploy_item) async fn find(
 }
 
 /// Reads a proposal back; `None` where its Secrets are gone or are not what was stored.
-async fn read(client: &Client, namespace: &str, stored: &StoredProposal) -> Step<Option<Proposal>> {
+async fn read(client: &Client, namespace: &Namespace, stored: &StoredProposal) -> Step<Option<Proposal>> {
     let mut compressed = Vec::new();
     for name in &stored.secrets {
         let secret: Option<Secret> = get(client, namespace, name).await?;
@@ -122,7 +123,7 @@ async fn read(client: &Client, namespace: &str, stored: &StoredProposal) -> Step
 /// Removes what is not needed any more. What cannot be removed goes with the item that owns it.
 pub(super) async fn discard(
     client: &Client,
-    namespace: &str,
+    namespace: &Namespace,
     before: Option<&StoredProposal>,
     now: Option<&StoredProposal>,
 ) {

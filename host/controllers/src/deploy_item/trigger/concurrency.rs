@@ -8,7 +8,7 @@ use std::{
 use orangery_api::{job::Job, marks::Marks};
 use orangery_core::{
     phase::item::Item as Phase,
-    plan::concurrency::Slots,
+    plan::concurrency::{SlotOwner, Slots},
     step::{Until, Wait, Waiting},
 };
 use orangery_reconcile::{Key, Queue};
@@ -76,6 +76,6 @@ impl ConcurrencyLimiter {
     }
 }
 
-fn slot_owner(item: &Key) -> (String, String) {
+fn slot_owner(item: &Key) -> SlotOwner {
     (item.namespace.clone(), item.name.clone())
 }

@@ -158,7 +158,7 @@ impl InstallationReconciliation<'_> {
                 let secret = Secret {
                     metadata: ObjectMeta {
                         name: Some(name.to_owned()),
-                        namespace: Some(self.key.namespace.clone()),
+                        namespace: Some(self.key.namespace.to_string()),
                         owner_references: Some(vec![controller_reference(&self.draft)]),
                         ..ObjectMeta::default()
                     },

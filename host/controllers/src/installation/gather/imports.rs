@@ -12,7 +12,10 @@ use orangery_blueprint::{
     import::{self, DataValue, Imported, Sources, TargetObject},
     record::RecordWriter,
 };
-use orangery_core::{name::JobId, step::Step};
+use orangery_core::{
+    name::{JobId, Namespace},
+    step::Step,
+};
 use orangery_reconcile::Key;
 use serde_json::Value;
 
@@ -25,7 +28,7 @@ use crate::{controller_context::ControllerContext, stores::Stores};
 /// The objects of one namespace, as far as imports go.
 pub(in crate::installation) struct GatheredImports<'a> {
     stores: &'a Stores,
-    namespace: String,
+    namespace: Namespace,
     plain: BTreeMap<PlainName, Content>,
 }
 
@@ -98,7 +101,7 @@ impl<'a> GatheredImports<'a> {
     /// With these Secrets and ConfigMaps, as a watch knows them; nothing is read.
     pub(in crate::installation) fn seen(
         host: &'a ControllerContext,
-        namespace: &str,
+        namespace: &Namespace,
         plain: impl IntoIterator<Item = (PlainName, Arc<Value>)>,
     ) -> Self {
         let plain = plain.into_iter().filter_map(|(of, object)| Some((of.clone(), of.0.content(&object)?)));

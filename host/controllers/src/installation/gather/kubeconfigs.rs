@@ -13,6 +13,7 @@ use orangery_cluster::{Credential, IssuedCredential, Subject, issue_credential};
 use orangery_core::{
     error::{Code, Fault},
     lenient,
+    name::Namespace,
     port::BoxFuture,
     step::Halt,
 };
@@ -24,7 +25,7 @@ use crate::{controller_context::ControllerContext, target_access::Targets};
 /// Issues credentials for the templates of one job; the same is issued once.
 pub(in crate::installation) struct TargetKubeconfigs {
     host: Arc<ControllerContext>,
-    namespace: String,
+    namespace: Namespace,
     /// The object that asks, in messages.
     whose: String,
     /// What was issued in this job, by target and credential. Held for one look-up or one change.
@@ -35,7 +36,7 @@ pub(in crate::installation) struct TargetKubeconfigs {
 #[serde(rename_all = "camelCase", default)]
 struct Arguments {
     name: String,
-    namespace: String,
+    namespace: Namespace,
     expiration_seconds: i64,
     target: TargetForm,
 }
@@ -50,12 +51,16 @@ struct TargetForm {
 #[serde(default)]
 struct MetadataForm {
     name: String,
-    namespace: String,
+    namespace: Namespace,
 }
 
 impl TargetKubeconfigs {
     /// For the Installation of this name.
-    pub(in crate::installation) fn new(host: &Arc<ControllerContext>, namespace: String, installation: &str) -> Self {
+    pub(in crate::installation) fn new(
+        host: &Arc<ControllerContext>,
+        namespace: Namespace,
+        installation: &str,
+    ) -> Self {
         let whose = format!("a template of Installation {installation}");
         Self { host: Arc::clone(host), namespace, whose, issued: Mutex::default() }
     }
@@ -75,7 +80,7 @@ impl TargetKubeconfigs {
 }
 
 /// The name of the target, and what is wanted of it.
-fn wanted(kind: &str, arguments: &Value, here: &str) -> Result<(String, Credential), Fault> {
+fn wanted(kind: &str, arguments: &Value, here: &Namespace) -> Result<(String, Credential), Fault> {
     let invalid = |message: String| Fault::invalid(Code::ConfigurationProblem, message);
     let subject = match kind {
         "serviceAccount" => Subject::ServiceAccount,
@@ -95,7 +100,7 @@ fn wanted(kind: &str, arguments: &Value, here: &str) -> Result<(String, Credenti
                 .to_owned(),
         ));
     }
-    if !namespace.is_empty() && namespace != here {
+    if !namespace.is_empty() && namespace != *here {
         let message = format!(
             "Target {namespace}/{target} is in another namespace than the installation, which is in {here}; import a Target of {here}"
         );
@@ -128,7 +133,7 @@ mod tests {
 
     fn asked(kind: &str, target: Value) -> Result<(String, Credential), String> {
         let arguments = json!({"name": "robot", "namespace": "apps", "expirationSeconds": 600, "target": target});
-        wanted(kind, &arguments, "here").map_err(|fault| fault.to_string())
+        wanted(kind, &arguments, &"here".into()).map_err(|fault| fault.to_string())
     }
 
     #[test]
@@ -136,7 +141,7 @@ mod tests {
         let target =
             json!({"metadata": {"name": "t", "namespace": "here"}, "spec": {"config": {"kubeconfig": "mine"}}});
         let credential =
-            |subject| Credential { subject, name: "robot".to_owned(), namespace: "apps".to_owned(), seconds: 600 };
+            |subject| Credential { subject, name: "robot".to_owned(), namespace: "apps".into(), seconds: 600 };
         assert_eq!(asked("serviceAccount", target.clone()), Ok(("t".to_owned(), credential(Subject::ServiceAccount))));
         assert_eq!(asked("shootAdmin", target), Ok(("t".to_owned(), credential(Subject::ShootAdmin))));
     }

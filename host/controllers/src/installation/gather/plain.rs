@@ -12,7 +12,10 @@ use k8s_openapi::{
 use kube::Client;
 use orangery_api::installation::Installation;
 use orangery_blueprint::binding::{DataSource, ImportBindings};
-use orangery_core::{name::can_be_name, step::Step};
+use orangery_core::{
+    name::{Namespace, can_be_name},
+    step::Step,
+};
 use orangery_proposal::deployer::ApiResource;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -62,7 +65,7 @@ impl Plain {
     pub(in crate::installation) async fn read(
         self,
         client: &Client,
-        namespace: &str,
+        namespace: &Namespace,
         name: &str,
     ) -> Step<Option<Content>> {
         Ok(match self {

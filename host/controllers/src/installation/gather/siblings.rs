@@ -36,7 +36,7 @@ pub(in crate::installation) fn successors(stores: &Stores, of: &Installation) ->
 pub(in crate::installation) fn ancestors(stores: &Stores, of: &Installation) -> BTreeMap<String, String> {
     let Key { namespace, name } = Key::of(of);
     orangery_blueprint::sibling::ancestors(&name, |name| {
-        let installation = stores.installations.get(&Key::new(namespace.as_str(), name));
+        let installation = stores.installations.get(&Key::new(&namespace, name));
         installation.iter().flat_map(|of| predecessors(stores, of)).map(|before| before.name_any()).collect()
     })
 }

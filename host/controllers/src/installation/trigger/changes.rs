@@ -16,7 +16,7 @@ use orangery_blueprint::{binding::ImportBindings, import};
 use orangery_cluster::{ObjectWatcher, Observed, Waiter};
 use orangery_core::{
     error::{Code, Failure},
-    name::JobId,
+    name::{JobId, Namespace},
     plan::{
         changes::{ObservedRoots, RootChanges, starts},
         installation::Peer,
@@ -71,7 +71,7 @@ enum View {
 impl ImportWatches {
     /// Over a host; `queue` is that of the Installations, in which changes wake those who import.
     pub(in crate::installation) fn new(host: &ControllerContext, queue: Queue) -> Self {
-        let wake = move |waiter: &Waiter| queue.wake(Key::new(waiter.namespace.clone(), waiter.name.clone()));
+        let wake = move |waiter: &Waiter| queue.wake(Key::new(&waiter.namespace, waiter.name.clone()));
         let watcher = Arc::new(ObjectWatcher::new(host.client.clone(), wake));
         let watched = Arc::clone(&watcher);
         host.stores.installations.subscribe(move |change| {
@@ -170,7 +170,7 @@ struct Roots<'a> {
 
 impl Roots<'_> {
     fn root(&self, name: &str) -> Option<Arc<Installation>> {
-        self.host.stores.installations.get(&Key::new(self.key.namespace.as_str(), name))
+        self.host.stores.installations.get(&Key::new(&self.key.namespace, name))
     }
 
     fn before(&self, name: &str) -> Vec<Arc<Installation>> {
@@ -222,7 +222,7 @@ fn release(watcher: &ObjectWatcher, installation: &Installation) {
     }
 }
 
-fn forbidden(kind: &str, namespace: &str, name: &str, why: &str) -> Failure {
+fn forbidden(kind: &str, namespace: &Namespace, name: &str, why: &str) -> Failure {
     let message = format!(
         "{kind} {namespace}/{name} cannot be watched, so a change of it starts no job: {why}; let the operator get, list \
          and watch it, as the rules of the chart do"

@@ -2,11 +2,11 @@ use super::*;
 
 /// A Job of a target cluster.
 fn target(namespace: Option<&str>, name: &str, until: Until) -> Waiting {
-    Waiting::target("Job", namespace.map(str::to_owned), name, until)
+    Waiting::target("Job", namespace.map(Into::into), name, until)
 }
 
 fn listed(waiting: Waiting) -> Vec<Waiting> {
-    let (listed, more) = Wait::from(waiting).in_namespace("here").listed();
+    let (listed, more) = Wait::from(waiting).in_namespace(&"here".into()).listed();
     assert_eq!(more, 0);
     listed
 }
@@ -47,7 +47,7 @@ fn the_message_names_namespaces_of_target_clusters_alone_and_says_why() {
         Waiting::selected("Pod", Some("there".into()), "with the labels a=b".into(), Until::Exists),
         Waiting::nowhere("Condition", "a/when", Until::Met),
     ]
-    .map(|waiting| Wait::from(waiting).in_namespace("here").to_string());
+    .map(|waiting| Wait::from(waiting).in_namespace(&"here".into()).to_string());
     let expected = [
         "waiting for Target a to exist",
         "waiting for Job there/a (0 of 1) to become ready",
@@ -82,8 +82,8 @@ fn texts_of_components_are_cut_to_the_length_of_names() {
     let long = "ä".repeat(200);
     let name = "ä".repeat(126);
     assert_eq!(
-        listed(Waiting::target(&long, Some(long.clone()), long.clone(), Until::Exists)),
-        entry(&name, Location::Target(Some(name.clone())), Awaited::Name(name.clone()), Until::Exists)
+        listed(Waiting::target(&long, Some(long.clone().into()), long.clone(), Until::Exists)),
+        entry(&name, Location::Target(Some(name.clone().into())), Awaited::Name(name.clone()), Until::Exists)
     );
 }
 

@@ -52,7 +52,7 @@ async fn a_view_is_final_when_the_job_is_and_judges_only_what_was_applied() {
     let stores = Stores::new();
     stores.installations.upsert(installation("other", 1, finished("Failed")));
     stores.installations.upsert(installation("mine", 2, json!({"phase": "Progressing", "jobID": "1"})));
-    let mut view = LiveView::new(stores.clone(), applied("mine"), "ns");
+    let mut view = LiveView::new(stores.clone(), applied("mine"), &"ns".into());
     let (mut terminal, err) = terminal();
     let ending = async {
         tokio::task::yield_now().await;
@@ -72,7 +72,7 @@ async fn a_view_is_final_when_the_job_is_and_judges_only_what_was_applied() {
 async fn what_failed_is_exit_code_1() {
     let stores = Stores::new();
     stores.installations.upsert(installation("mine", 1, finished("Failed")));
-    let mut view = LiveView::new(stores, ViewScope::All, "ns");
+    let mut view = LiveView::new(stores, ViewScope::All, &"ns".into());
     let (mut terminal, _) = terminal();
     view.until_final(&mut terminal).await.unwrap();
     assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
@@ -82,7 +82,7 @@ async fn what_failed_is_exit_code_1() {
 async fn what_nothing_triggers_is_told_with_the_way_to_start_it() {
     let stores = Stores::new();
     stores.installations.upsert(installation("mine", 1, json!({})));
-    let mut view = LiveView::new(stores, ViewScope::All, "ns");
+    let mut view = LiveView::new(stores, ViewScope::All, &"ns".into());
     let (mut terminal, err) = terminal();
     view.until_final(&mut terminal).await.unwrap();
     assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
@@ -105,7 +105,7 @@ async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
     };
     let stores = Stores::new();
     stores.deploy_items.upsert(item(1, json!({})));
-    let mut view = LiveView::new(stores.clone(), ViewScope::All, "ns");
+    let mut view = LiveView::new(stores.clone(), ViewScope::All, &"ns".into());
     let (mut terminal, err) = terminal();
     view.until_final(&mut terminal).await.unwrap();
     assert_eq!(view.tell_outcome(&mut terminal), Exit::Failed);
@@ -117,6 +117,6 @@ async fn a_deploy_item_of_its_own_is_started_by_another_operation() {
 
     // An installation that has been asked to start is not done.
     stores.deploy_items.upsert(item(2, json!({"landscaper.gardener.cloud/operation": "test-reconcile"})));
-    let mut view = LiveView::new(stores, ViewScope::All, "ns");
+    let mut view = LiveView::new(stores, ViewScope::All, &"ns".into());
     assert!(view.until_final(&mut terminal).now_or_never().is_none());
 }
