@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, future::ready, sync::Arc};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1;
 use kube::{
     Api, ResourceExt,
@@ -12,35 +12,49 @@ use kube::{
 use orangery_api::context::{Context, DEFAULT_CONTEXT};
 use orangery_core::name::Namespace;
 use orangery_reconcile::{Key, WriteError};
+use tokio::sync::mpsc;
 
 use crate::controller_context::ControllerContext;
 
-/// Creates the Context `default` in every namespace that lacks it, as namespaces appear. Runs until it is dropped.
+/// Keeps a Context `default` in every namespace, as namespaces appear and wherever it is deleted. Runs until it is dropped.
 ///
 /// Namespaces in `excluded` get none. A create that fails is told in the log and tried again when the namespace changes;
 /// an installation that needs the Context waits for it and says so.
 pub async fn keep_default_contexts(host: Arc<ControllerContext>, excluded: BTreeSet<Namespace>) {
     host.stores.contexts.synced().await;
     let api: Api<PartialObjectMeta<v1::Namespace>> = Api::all(host.client.clone());
-    watcher(api, watcher::Config::default())
+    let living = watcher(api, watcher::Config::default())
         .default_backoff()
         .touched_objects()
         .filter_map(|event| ready(event.inspect_err(|error| tracing::debug!(%error, "watching namespaces")).ok()))
-        .filter(|namespace| {
-            let wanted =
-                namespace.metadata.deletion_timestamp.is_none() && !excluded.contains(namespace.name_any().as_str());
-            ready(wanted)
-        })
-        .for_each(|namespace| ensure(&host, namespace.name_any().into()))
+        .filter(|namespace| ready(namespace.metadata.deletion_timestamp.is_none()))
+        .map(|namespace| Namespace::from(namespace.name_any()));
+    stream::select(living, lost(&host))
+        .filter(|namespace| ready(!excluded.contains(namespace)))
+        .for_each(|namespace| ensure(&host, namespace))
         .await;
 }
 
-/// Creates the Context `default` in these namespaces, for an operator that looks into no others.
-pub async fn ensure_default_contexts(host: &ControllerContext, namespaces: &[Namespace]) {
+/// The same in these namespaces, for an operator that looks into no others.
+pub async fn keep_default_contexts_of(host: Arc<ControllerContext>, namespaces: Vec<Namespace>) {
     host.stores.contexts.synced().await;
-    for namespace in namespaces {
-        ensure(host, namespace.clone()).await;
-    }
+    let lost = lost(&host).filter(|namespace| ready(namespaces.contains(namespace)));
+    stream::iter(namespaces.clone()).chain(lost).for_each(|namespace| ensure(&host, namespace)).await;
+}
+
+/// The namespaces whose Context `default` was deleted. The server refuses another one where the namespace goes as well.
+fn lost(host: &ControllerContext) -> impl Stream<Item = Namespace> + use<> {
+    let (tell, mut lost) = mpsc::unbounded_channel();
+    host.stores.contexts.subscribe(move |change| {
+        if let (Some(before), None) = (change.before, change.after) {
+            let Key { namespace, name } = Key::of(before.as_ref());
+            if name == DEFAULT_CONTEXT {
+                // Nobody hears it once the operator ends.
+                drop(tell.send(namespace));
+            }
+        }
+    });
+    stream::poll_fn(move |context| lost.poll_recv(context))
 }
 
 async fn ensure(host: &ControllerContext, namespace: Namespace) {

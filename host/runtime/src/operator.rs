@@ -8,7 +8,7 @@ use orangery_blueprint::plugins::Plugins;
 use orangery_controllers::{
     ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT,
     Queues, SecretMeta, Stores, clusters,
-    context::{ensure_default_contexts, keep_default_contexts},
+    context::{keep_default_contexts, keep_default_contexts_of},
     deploy_item::DeployItemController,
     execution::ExecutionController,
     installation::InstallationController,
@@ -141,7 +141,7 @@ impl Operator {
             if namespaces.is_empty() {
                 keep_default_contexts(host, BTreeSet::new()).await;
             } else {
-                ensure_default_contexts(&host, &namespaces).await;
+                keep_default_contexts_of(host, namespaces).await;
             }
         });
         Ok(operator)
