@@ -92,9 +92,12 @@ pub struct DeployItemStatus {
     /// The phase (`docs/wire.md` §3.2); empty before the first job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
-    /// The generation that the deployer worked on.
+    /// The generation that the deployer worked on (C-06).
     #[serde(default)]
     pub observed_generation: i64,
+    /// The generation that the job took when it began (C-06). Not in the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_generation: Option<i64>,
     /// Observations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

@@ -357,7 +357,7 @@ pub struct InstallationStatus {
     /// The generation fully dealt with (C-06).
     #[serde(default)]
     pub observed_generation: i64,
-    /// The generation that the job captured in Init (C-06, INS-37).
+    /// The generation that the job took when it began, and in `Init` (C-06, INS-37).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_generation: Option<i64>,
     /// Observations.

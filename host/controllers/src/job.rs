@@ -32,6 +32,7 @@ pub(crate) struct SharedStatus<'a> {
     pub(crate) job_id: &'a mut JobId,
     pub(crate) job_id_finished: &'a mut JobId,
     pub(crate) observed_generation: &'a mut i64,
+    pub(crate) job_generation: &'a mut Option<i64>,
     pub(crate) conditions: &'a mut Vec<Condition>,
     pub(crate) waiting_for: &'a mut Vec<WaitingFor>,
     pub(crate) waiting_for_more: &'a mut u32,
@@ -62,18 +63,22 @@ pub(crate) trait JobStatus {
         if *shared.job_id_finished == *job {
             *shared.job_id_finished = JobId::default();
         }
+        *shared.job_generation = Some(generation);
         *shared.transition_times =
             Some(TransitionTimes { trigger_time: Some(now.clone()), ..TransitionTimes::default() });
         let state = ConditionInput::Running { phase: first.to_string(), halted: None, deletion: first.is_deletion() };
         shared.show(&state, generation, now);
     }
 
-    /// The begin of the job's work.
-    fn begin(&mut self, now: &Time) {
-        self.shared().transition_times.get_or_insert_default().init_time = Some(now.clone());
+    /// The begin of the job's work, on the spec of this generation (C-06).
+    fn begin(&mut self, generation: i64, now: &Time) {
+        let shared = self.shared();
+        *shared.job_generation = Some(generation);
+        shared.transition_times.get_or_insert_default().init_time = Some(now.clone());
     }
 
-    /// Rests: phase, job ids, error and conditions, for one write (C-25).
+    /// Rests: phase, job ids, error and conditions, for one write (C-25). A job that ends has dealt with the generation that
+    /// it took, which need not be the one that the object has by now (C-06).
     fn rest<P: Phase>(&mut self, rest: &Rest<P>, generation: i64, now: &Time) {
         let mut shared = self.shared();
         let phase = rest.phase.to_string();
@@ -86,7 +91,9 @@ pub(crate) trait JobStatus {
         *shared.last_error =
             rest.failure.as_ref().map(|failure| LastError::following(shared.last_error.as_ref(), failure, now));
         let times = shared.transition_times.get_or_insert_default();
+        let mut generation = generation;
         if rest.ended {
+            generation = shared.job_generation.unwrap_or(generation);
             shared.job_id_finished.clone_from(shared.job_id);
             *shared.observed_generation = generation;
             times.finished_time = Some(now.clone());
@@ -109,6 +116,7 @@ macro_rules! job_status {
                     job_id: &mut $this.job_id,
                     job_id_finished: &mut $this.job_id_finished,
                     observed_generation: &mut $this.observed_generation,
+                    job_generation: &mut $this.job_generation,
                     conditions: &mut $this.conditions,
                     waiting_for: &mut $this.waiting_for,
                     waiting_for_more: &mut $this.waiting_for_more,
@@ -265,16 +273,28 @@ mod tests {
     }
 
     #[test]
-    fn c_06_a_generation_is_observed_when_its_job_has_ended_and_not_before() {
-        let mut status = ExecutionStatus { job_id: "a".into(), observed_generation: 3, ..Default::default() };
+    fn c_06_a_job_observes_the_generation_that_it_took_when_it_has_ended_and_not_before() {
+        let mut status = ExecutionStatus { observed_generation: 3, ..ExecutionStatus::default() };
         let wait = Some(Wait::on("DeployItem", "a", Until::Finished));
         let working = Rest { phase: Phase::Progressing, ended: false, failure: None, wait };
-        for (rest, observed) in
-            [(working, 3), (Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None }, 4)]
-        {
-            status.rest(&rest, 4, &at(1));
-            assert_eq!(status.observed_generation, observed, "{rest:?}");
-        }
+        let succeeded = Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None };
+        let failed = Rest { phase: Phase::Failed, failure: Some(Failure::new("O", "R", "boom")), ..succeeded.clone() };
+        // Observed, and that of which the conditions speak, where the spec is at 7 by then.
+        let rests = |status: &mut ExecutionStatus, rest: &Rest<Phase>| {
+            status.rest(rest, 7, &at(1));
+            let ready = condition::find(&status.conditions, "Ready").unwrap();
+            (status.observed_generation, ready.observed_generation)
+        };
+        status.trigger(&"a".into(), Phase::Init, 4, &at(1));
+        assert_eq!(rests(&mut status, &failed), (4, Some(4)), "a job that never began");
+        status.trigger(&"b".into(), Phase::Init, 5, &at(1));
+        status.begin(6, &at(1));
+        assert_eq!(
+            rests(&mut status, &working),
+            (4, Some(7)),
+            "conditions of a running job speak of the object as it is"
+        );
+        assert_eq!(rests(&mut status, &succeeded), (6, Some(6)));
     }
 
     #[test]

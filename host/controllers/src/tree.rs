@@ -6,6 +6,7 @@ use orangery_api::{
     installation::{Installation, ReconcilePolicy},
     marks::Marks,
 };
+use orangery_core::job::JobEnd;
 use orangery_reconcile::Key;
 
 use crate::{index::Index, stores::Stores};
@@ -46,6 +47,11 @@ pub(crate) fn root_of(stores: &Stores, key: &Key) -> Option<Arc<Installation>> {
         installation = stores.installations.get(&Key::new(&key.namespace, parent))?;
     }
     None
+}
+
+/// Why jobs of a tree end where they would wait or try again: its root is being deleted, which waits for their end (INS-57).
+pub(crate) fn end_of_tree(stores: &Stores, key: &Key) -> Option<JobEnd> {
+    root_of(stores, key).filter(|root| root.is_deleting()).map(|_| JobEnd::TreeDeleted)
 }
 
 /// The root that starts a job when conditions below it answer otherwise, if the tree of this object has such a one.

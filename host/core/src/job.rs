@@ -83,14 +83,43 @@ pub fn work(situation: Situation<'_>) -> Work {
 
 /// What an interrupted job ends with where it has not begun with its subobjects (C-32).
 pub fn interrupted() -> Failure {
-    const OPERATION: &str = "InterruptOperation";
-    let message = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
-    Failure::new(OPERATION, OPERATION, message)
+    JobEnd::Interrupted.failure(None)
+}
+
+/// Why a job ends that neither waits nor tries again any longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobEnd {
+    /// It was interrupted (INS-70, C-32).
+    Interrupted,
+    /// Its tree is being deleted, which waits for its end (INS-57).
+    TreeDeleted,
+}
+
+impl JobEnd {
+    /// What the job ends with. What it failed with before stays to be read.
+    pub fn failure(self, before: Option<Failure>) -> Failure {
+        let (operation, message) = match self {
+            Self::Interrupted => (
+                "InterruptOperation",
+                "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt",
+            ),
+            Self::TreeDeleted => ("EndBeforeDeletion", "the job has ended unfinished, since its tree is being deleted"),
+        };
+        let end = Failure::new(operation, operation, message);
+        match before {
+            None => end,
+            Some(before) => {
+                let message = format!("{}; the last problem was: {}", end.message, before.message);
+                Failure { codes: before.codes, message, ..end }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
 
     #[track_caller]
     fn check(job: &str, finished: &str, flags: &str, expected: Work) {
@@ -104,6 +133,16 @@ mod tests {
             in_deletion: has("in-deletion"),
         };
         assert_eq!(work(situation), expected, "{job}/{finished} {flags}");
+    }
+
+    #[test]
+    fn ins_73_an_interrupt_is_told_and_does_not_hide_what_failed_before() {
+        let text = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
+        assert_eq!(interrupted().message, text);
+        let before = Failure::new("Apply", "Unreachable", "no answer").with_code(Code::Unfinished);
+        let after = JobEnd::Interrupted.failure(Some(before));
+        assert_eq!(after.message, format!("{text}; the last problem was: no answer"));
+        assert_eq!((after.reason.as_str(), after.codes), ("InterruptOperation", [Code::Unfinished].into()));
     }
 
     fn go_on(job: &str) -> Work {

@@ -4,6 +4,7 @@
 use crate::{
     condition::{ConditionInput, Halted},
     error::Failure,
+    job::JobEnd,
     name::Namespace,
     phase::Phase,
     step::{Halt, Step, Verdict, Wait},
@@ -56,6 +57,16 @@ pub fn beside_children(result: Step<Verdict>, working: impl Fn() -> bool) -> Ste
     match result {
         Ok(Verdict::Failed(failure)) | Err(Halt::Stall(failure)) if working() => Err(Halt::Retry(failure)),
         result => result,
+    }
+}
+
+/// The result of a phase in which no children work. A job that is to end neither waits nor tries again there (INS-57, C-32);
+/// what it can still do well it does.
+pub fn ending(result: Step<Verdict>, end: Option<JobEnd>) -> Step<Verdict> {
+    match (result, end) {
+        (Err(Halt::Retry(problem)), Some(end)) => Ok(Verdict::Failed(end.failure(Some(problem)))),
+        (Err(Halt::Wait(_)), Some(end)) => Ok(Verdict::Failed(end.failure(None))),
+        (result, _) => result,
     }
 }
 
@@ -121,6 +132,19 @@ mod tests {
 
     fn failure() -> Failure {
         Failure::new("Op", "Reason", "boom")
+    }
+
+    #[test]
+    fn ins_57_c_32_a_job_that_is_to_end_neither_waits_nor_tries_again_and_keeps_what_it_came_to() {
+        let problem = || Failure::new("CollectExports", "ExportsUnreadable", "no Secret");
+        let (retry, wait) = (|| Err(Halt::Retry(problem())), || Err(Halt::wait("DataObject", "a", Until::Exists)));
+        assert_eq!((ending(retry(), None), ending(wait(), None)), (retry(), wait()));
+        for end in [JobEnd::Interrupted, JobEnd::TreeDeleted] {
+            assert_eq!(ending(retry(), Some(end)), Ok(Verdict::Failed(end.failure(Some(problem())))));
+            assert_eq!(ending(wait(), Some(end)), Ok(Verdict::Failed(end.failure(None))));
+            assert_eq!(ending(Ok(Verdict::Done), Some(end)), Ok(Verdict::Done));
+            assert_eq!(ending(Err(Halt::Stall(problem())), Some(end)), Err(Halt::Stall(problem())));
+        }
     }
 
     #[test]

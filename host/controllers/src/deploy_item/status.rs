@@ -20,6 +20,7 @@ use orangery_reconcile::Key;
 use crate::{
     controller_context::ControllerContext,
     job::{self, JobStatus},
+    object::generation_of,
 };
 
 mod exports;
@@ -72,8 +73,9 @@ impl StatusWriter {
 
     /// The begin of a job: the clock of its timeout starts, errors of the last one are forgotten (C-08).
     pub(super) fn pick_up(&mut self) {
+        let generation = generation_of(self.before.as_ref());
         let status = self.draft.status.get_or_insert_default();
-        status.begin(&self.now);
+        status.begin(generation, &self.now);
         status.last_reconcile_time = Some(self.now.clone());
         status.deployer = self.deployer.clone();
         status.last_error = None;
@@ -109,7 +111,7 @@ impl StatusWriter {
     /// leaves the phase and the error of the last one; where the status says the same already, nothing is written.
     pub(super) async fn finish(mut self, rest: &Rest<Phase>, state: Option<ItemState>, now: Timestamp) -> Step<()> {
         let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
-        let generation = self.before.metadata.generation.unwrap_or(0);
+        let generation = generation_of(self.before.as_ref());
         let status = self.draft.status.get_or_insert_default();
         let (phase, last_error) = (status.phase.clone(), status.last_error.clone());
         status.rest(rest, generation, &now);
@@ -186,7 +188,7 @@ impl ProgressStore for StatusWriter {
                 return Ok(());
             }
             let rest = Rest { phase: self.phase, ended: false, failure: None, wait: None };
-            let generation = self.before.metadata.generation.unwrap_or(0);
+            let generation = generation_of(self.before.as_ref());
             self.draft.status.get_or_insert_default().rest(&rest, generation, &self.now);
             self.write(Some(state)).await
         })

@@ -21,7 +21,7 @@ use orangery_core::{
     phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict},
-    walk::beside_children,
+    walk::{beside_children, ending},
     workflow::{GateKind, WorkflowPolicy},
 };
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl job::Run for ExecutionReconciliation<'_> {
             Phase::Init | Phase::InitDelete if self.interrupted() => Ok(Verdict::Failed(interrupted())),
             Phase::Init => self.init().await,
             Phase::Progressing => self.progressing().await,
-            Phase::Completing => self.completing().await,
+            Phase::Completing => ending(self.completing().await, self.end()),
             Phase::InitDelete => self.init_delete().await,
             Phase::Deleting => self.deleting().await,
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),

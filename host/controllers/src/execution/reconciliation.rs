@@ -8,7 +8,7 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_cluster::ClusterPool;
-use orangery_core::{name::JobId, phase::execution::Execution as Phase};
+use orangery_core::{job::JobEnd, name::JobId, phase::execution::Execution as Phase};
 use orangery_reconcile::Key;
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     object::generation_of,
     stores::Kind,
     target_access::TargetConnections,
+    tree::end_of_tree,
     workflow::WorkflowState,
 };
 
@@ -61,19 +62,22 @@ impl<'a> ExecutionReconciliation<'a> {
         }
     }
 
-    /// The phase in which the job rests. One that begins forgets what conditions answered in the last.
+    /// The phase in which the job rests. One that begins forgets what conditions answered in the last, and takes the generation
+    /// that it works on.
     pub(super) fn begin(&mut self) -> Phase {
         let (phase, fresh) = standing_phase(Phase::parse(self.draft.phase()), self.draft.is_deleting());
         if fresh {
-            let generation = self.draft.metadata.generation;
-            let status = self.draft.status.get_or_insert_default();
-            status.begin(&self.host.now());
-            status.job_generation = generation;
+            self.draft.status.get_or_insert_default().begin(self.generation, &self.host.now());
             self.workflow.records.clear();
             // The root has counted them.
             self.host.changed_answers.set(&(Kind::Execution, self.key.clone()), Vec::new());
         }
         phase
+    }
+
+    /// Why the job ends where it would wait or try again.
+    pub(super) fn end(&self) -> Option<JobEnd> {
+        if self.interrupted() { Some(JobEnd::Interrupted) } else { end_of_tree(&self.host.stores, &self.key) }
     }
 
     /// Whether the job was interrupted.

@@ -13,8 +13,7 @@ use orangery_api::{
     marks::{Marks, Operation},
 };
 use orangery_core::{
-    error::Failure,
-    job::{JobIds, Situation, Work, interrupted, work},
+    job::{JobEnd, JobIds, Situation, Work, work},
     name::JobId,
     phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
     step::Halt,
@@ -94,45 +93,20 @@ pub(super) async fn interrupt(host: &ControllerContext, execution: &Execution) -
     Ok(NextCall::Again)
 }
 
-/// What an interrupted item fails with; what it failed with before, in this job, stays to be read.
-fn failure(before: Option<Failure>) -> Failure {
-    let interrupt = interrupted();
-    match before {
-        None => interrupt,
-        Some(before) => {
-            let message = format!("{}; the last problem was: {}", interrupt.message, before.message);
-            Failure { codes: before.codes, message, ..interrupt }
-        }
-    }
-}
-
 async fn fail(host: &ControllerContext, object: &DeployItem, job: &JobId) -> Result<(), Halt> {
     let deleting = object.metadata.deletion_timestamp.is_some();
     let phase = if deleting { ItemPhase::DELETE_FAILED } else { ItemPhase::FAILED };
-    let failure = failure(failure_of(object.last_error()).filter(|_| !object.job_finished()));
+    let failure = JobEnd::Interrupted.failure(failure_of(object.last_error()).filter(|_| !object.job_finished()));
     let now = host.now();
     let mut after = object.clone();
     let status = after.status.get_or_insert_default();
-    status.job_id = job.clone();
+    // One that waited for others gets the job only to end it.
+    if status.job_id != *job {
+        status.trigger(job, phase, generation_of(object), &now);
+    }
     status.rest(&Rest { phase, ended: true, failure: Some(failure.clone()), wait: None }, generation_of(object), &now);
     status.last_errors.push(LastError::following(None, &failure, &now));
     let writer = host.writer(&host.stores.deploy_items);
     writer.update_status(object, &after).await.map_err(|error| error.halt("InterruptDeployItem"))?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use orangery_core::error::Code;
-
-    use super::*;
-
-    #[test]
-    fn ins_73_an_interrupt_is_told_and_does_not_hide_what_failed_before() {
-        let text = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
-        assert_eq!(failure(None).message, text);
-        let after = failure(Some(Failure::new("Apply", "Unreachable", "no answer").with_code(Code::Unfinished)));
-        assert_eq!(after.message, format!("{text}; the last problem was: no answer"));
-        assert_eq!((after.reason.as_str(), after.codes), ("InterruptOperation", [Code::Unfinished].into()));
-    }
 }

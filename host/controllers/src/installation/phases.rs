@@ -10,7 +10,7 @@ use orangery_core::{
     job::interrupted,
     phase::installation::Installation as Phase,
     step::{Step, Verdict},
-    walk::beside_children,
+    walk::{beside_children, ending},
 };
 
 use super::reconciliation::InstallationReconciliation;
@@ -28,7 +28,7 @@ impl job::Run for InstallationReconciliation<'_> {
             Phase::CleanupOrphaned => self.cleanup_orphaned().await,
             Phase::ObjectsCreated => self.objects_created().await,
             Phase::Progressing => self.progressing().await,
-            Phase::Completing => self.completing().await,
+            Phase::Completing => ending(self.completing().await, self.end()),
             Phase::InitDelete => self.init_delete().await,
             Phase::TriggerDelete => self.trigger_delete().await,
             Phase::Deleting => self.deleting().await,

@@ -8,6 +8,7 @@ use orangery_api::{
 };
 use orangery_blueprint::record::RecordWriter;
 use orangery_cluster::ClusterPool;
+use orangery_core::job::JobEnd;
 use orangery_reconcile::Key;
 
 use super::{gather::blueprints::Blueprints, items::items, trigger::changes::ImportWatches};
@@ -18,6 +19,7 @@ use crate::{
     object::generation_of,
     stores::Kind,
     target_access::TargetConnections,
+    tree::end_of_tree,
     workflow::WorkflowState,
 };
 use orangery_core::name::JobId;
@@ -48,7 +50,8 @@ impl<'a> InstallationReconciliation<'a> {
     /// Of an Installation in a job; `fresh` where the job begins.
     pub(super) fn of(shared: &'a InstallationWorker, mut draft: Installation, job: JobId, fresh: bool) -> Self {
         if fresh {
-            draft.status.get_or_insert_default().begin(&shared.host.now());
+            let generation = generation_of(&draft);
+            draft.status.get_or_insert_default().begin(generation, &shared.host.now());
         }
         let workflow = draft.status.as_ref().and_then(|status| status.workflow.as_ref());
         // A job that comes to its sub-installations forgets what was answered before, a deletion does at once.
@@ -83,6 +86,11 @@ impl<'a> InstallationReconciliation<'a> {
             parent: self.draft.parent_installation(),
             job: &self.workflow.job,
         }
+    }
+
+    /// Why the job ends where it would wait or try again.
+    pub(super) fn end(&self) -> Option<JobEnd> {
+        if self.interrupted() { Some(JobEnd::Interrupted) } else { end_of_tree(&self.host.stores, &self.key) }
     }
 
     /// Whether the job was interrupted: nothing is waited for any longer, and nothing more is made.

@@ -31,6 +31,8 @@ fn stall(operation: &str, reason: &str, message: impl Into<String>) -> Halt {
 impl InstallationReconciliation<'_> {
     /// `Init`.
     pub(super) async fn init(&mut self) -> Step<Verdict> {
+        // Each look at the spec is of the spec as it is: a job that waits here takes up what is corrected meanwhile (C-06).
+        self.draft.status.get_or_insert_default().job_generation = Some(self.generation);
         // Gather.
         self.check_context().await?;
         let loaded = self.shared.blueprints.load(self.host, &self.draft, &self.workflow.job).await?;
@@ -66,10 +68,7 @@ impl InstallationReconciliation<'_> {
         let (copied, made) = tokio::join!(copies, subobjects);
         copied.and(made)?;
         self.recheck(&imported).await?;
-        let generation = self.draft.metadata.generation;
-        let status = self.draft.status.get_or_insert_default();
-        status.imports_hash = import::imports_hash(&imported);
-        status.job_generation = generation;
+        self.draft.status.get_or_insert_default().imports_hash = import::imports_hash(&imported);
         Ok(Verdict::Done)
     }
 
