@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests {
     use crate::{
-        modules,
+        modules::{self, Reached},
         repository::{display, files_ending, none, text},
     };
 
@@ -76,14 +76,26 @@ mod tests {
         texts.map(|file| text(&file).lines().filter(|line| !line.is_empty()).count()).sum()
     }
 
+    /// Lines of code, and lines of tests beside it and in it.
+    fn lines<'a>(files: impl Iterator<Item = &'a Reached>) -> (usize, usize) {
+        files.fold((0, 0), |(code, tests), file| {
+            let (plain, inline) = (file.source.code(), file.source.tests());
+            if file.for_tests { (code, tests + plain + inline) } else { (code + plain, tests + inline) }
+        })
+    }
+
     #[test]
     fn the_pure_crates_have_at_least_as_many_lines_of_tests_as_of_code() {
-        let reached = modules::reached();
-        let core = || reached.values().filter(|file| PURE.contains(&file.package.as_str()));
-        let code: usize = core().filter(|file| !file.for_tests).map(|file| file.source.code()).sum();
-        let inline: usize = core().map(|file| file.source.tests()).sum();
-        let apart: usize = core().filter(|file| file.for_tests).map(|file| file.source.code()).sum();
-        let tests = inline + apart + lines_of_scenarios();
+        let (code, tests) = lines(modules::reached().values().filter(|file| PURE.contains(&file.package.as_str())));
+        let tests = tests + lines_of_scenarios();
         assert!(tests >= code, "they have {code} lines of code and {tests} lines of tests, scenarios counted");
+    }
+
+    /// Controllers are tested with the real gather and apply, beside what is decided in the pure crates.
+    #[test]
+    fn the_controllers_have_four_lines_of_tests_for_five_of_code() {
+        let (code, tests) = lines(modules::reached().values().filter(|file| file.package == "orangery-controllers"));
+        println!("controllers: {code} lines of code, {tests} lines of tests");
+        assert!(5 * tests >= 4 * code, "they have {code} lines of code and {tests} lines of tests");
     }
 }

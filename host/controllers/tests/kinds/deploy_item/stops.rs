@@ -8,7 +8,7 @@ use kube::{
 use orangery_api::job::Job;
 use serde_json::{Value, json};
 
-use crate::world::{World, gate, gated_on, key, proposal};
+use super::items::{Items, gate, gated_on, key, proposal};
 
 const HOLD: &str = "example.org/hold";
 
@@ -182,7 +182,7 @@ fn all() -> Vec<Stop> {
 
 impl Stop {
     /// A job that waits in the step.
-    async fn reach(&self, world: &World) {
+    async fn reach(&self, world: &Items) {
         if let Some(IsDeleted(is_deleted)) = self.there {
             let object = json!({"metadata": {"name": self.name, "finalizers": [HOLD]}});
             let api: Api<ConfigMap> = world.config_maps();
@@ -201,12 +201,12 @@ impl Stop {
         world.trigger(self.name, "one").await;
         let stands = |item: &orangery_api::deploy_item::DeployItem| {
             let says = item.conditions().iter().any(|condition| condition.message.contains(&self.waits));
-            says && World::step(item).is_some_and(|at| same_step(&at, &self.step))
+            says && Items::step(item).is_some_and(|at| same_step(&at, &self.step))
         };
         world.wait(self.name, |item| item.is_some_and(stands)).await;
     }
 
-    async fn release(&self, world: &World) {
+    async fn release(&self, world: &Items) {
         match self.release {
             Release::Finalizer => {
                 world.patch_config_map(self.name, json!({"metadata": {"finalizers": null}})).await;
@@ -233,7 +233,7 @@ fn same_step(at: &Value, expected: &Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn inv_6_a_job_goes_on_after_a_restart_where_it_stood_in_every_step() {
-    let mut world = World::new().await;
+    let mut world = Items::new().await;
     for stop in all() {
         stop.reach(&world).await;
     }
@@ -252,7 +252,7 @@ async fn inv_6_a_job_goes_on_after_a_restart_where_it_stood_in_every_step() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_72_an_interrupted_job_is_not_gone_on_with_in_any_step() {
-    let world = World::new().await;
+    let world = Items::new().await;
     for stop in all() {
         stop.reach(&world).await;
         world.interrupt(stop.name, "one").await;
@@ -276,7 +276,7 @@ async fn ins_72_an_interrupted_job_is_not_gone_on_with_in_any_step() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_08_a_job_whose_time_is_up_fails_with_what_it_waited_for_in_every_step() {
-    let world = World::new().await;
+    let world = Items::new().await;
     for stop in all() {
         stop.reach(&world).await;
     }

@@ -290,6 +290,7 @@ async fn ins_36_ins_39_ins_55_a_spec_that_changes_during_a_job_fails_it() {
     let world = World::new().await;
     world.apply(&link("a", &[])).await;
     world.triggered("a").await;
+    world.says("Installation", "a", "to finish").await;
     world.patch("Installation", "a", &json!({"spec": {"maxParallel": 7}})).await;
     world.succeed("a").await;
     let failed = world.ended("Installation", "a", "Failed").await;

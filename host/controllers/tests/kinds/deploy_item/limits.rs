@@ -5,13 +5,13 @@ use std::num::NonZeroU32;
 use orangery_api::job::Job;
 use serde_json::json;
 
-use crate::world::{World, gated_on, proposal};
+use super::items::{Items, gated_on, proposal};
 
 const QUEUED: &str = "waiting for Host maxParallel=1 to have room";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wf_15_an_item_that_waits_for_the_host_says_so_and_begins_when_another_ends() {
-    let world = World::limited(NonZeroU32::MIN).await;
+    let world = Items::limited(NonZeroU32::MIN).await;
     world.create("first", &[gated_on("first", "ready")], json!({})).await;
     world.create("second", &[proposal("second", json!({}))], json!({})).await;
     world.trigger("first", "one").await;
@@ -30,7 +30,7 @@ async fn wf_15_an_item_that_waits_for_the_host_says_so_and_begins_when_another_e
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wf_15_an_item_that_waits_keeps_the_phase_and_the_error_of_its_last_job() {
-    let world = World::limited(NonZeroU32::MIN).await;
+    let world = Items::limited(NonZeroU32::MIN).await;
     world.create("second", &[], json!({})).await;
     let failed = world.job("second", "one").await;
     world.create("first", &[gated_on("first", "ready")], json!({})).await;
@@ -44,7 +44,7 @@ async fn wf_15_an_item_that_waits_keeps_the_phase_and_the_error_of_its_last_job(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wf_15_an_item_that_had_begun_goes_on_after_a_restart_before_those_that_wait() {
-    let mut world = World::limited(NonZeroU32::MIN).await;
+    let mut world = Items::limited(NonZeroU32::MIN).await;
     world.create("first", &[gated_on("first", "ready")], json!({})).await;
     world.create("second", &[proposal("second", json!({}))], json!({})).await;
     world.trigger("first", "one").await;
@@ -60,7 +60,7 @@ async fn wf_15_an_item_that_had_begun_goes_on_after_a_restart_before_those_that_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wf_15_an_item_that_is_interrupted_while_it_waits_gives_its_turn_away() {
-    let world = World::limited(NonZeroU32::MIN).await;
+    let world = Items::limited(NonZeroU32::MIN).await;
     world.create("first", &[gated_on("first", "ready")], json!({})).await;
     world.trigger("first", "one").await;
     world.waiting("first", "to become ready").await;
@@ -77,7 +77,7 @@ async fn wf_15_an_item_that_is_interrupted_while_it_waits_gives_its_turn_away() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_08_a_timeout_that_cannot_be_read_fails_the_item_before_its_component_is_asked() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[proposal("a", json!({}))], json!({"timeout": "soon"})).await;
     let status = world.job("item", "one").await;
     assert_eq!((&status["phase"], &status["lastError"]["reason"]), (&json!("Failed"), &json!("InvalidTimeout")));
@@ -88,22 +88,20 @@ async fn c_08_a_timeout_that_cannot_be_read_fails_the_item_before_its_component_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_08_a_component_that_recovers_has_as_much_time_again_and_no_more() {
-    let world = World::new().await;
+    let mut world = Items::new().await;
     let mut first = gated_on("a", "ready");
     first["recover"] = json!([1]);
     world.create("item", &[first, gated_on("b", "ready")], json!({"timeout": "1h"})).await;
     world.trigger("item", "one").await;
     world.waiting("item", "ConfigMap default/a").await;
-    world.jump(3_700);
-    world.touch("item", "the time is up").await;
+    world.restart_after(3_700);
     world.waiting("item", "ConfigMap default/b").await;
     let failed: Vec<Option<String>> = {
         let calls = world.plugin.calls.lock().unwrap();
         calls.iter().map(|item| item.failed.as_ref().map(|failed| failed.stage.clone())).collect()
     };
     assert_eq!(failed, [None, Some("all".to_owned())]);
-    world.jump(3_700);
-    world.touch("item", "the time is up again").await;
+    world.restart_after(3_700);
     let status = world.finished("item", "one").await;
     let message = status["lastError"]["message"].as_str().unwrap();
     assert!(

@@ -7,15 +7,15 @@ use orangery_core::step::{Halt, Step};
 use orangery_proposal::{Action, overlay::difference};
 use serde_json::{Value, json};
 
-use crate::world::{World, gated_on, proposal};
+use super::items::{Items, gated_on, proposal};
 
-async fn try_out(world: &World, name: &str) -> Step<ItemDryRun> {
+async fn try_out(world: &Items, name: &str) -> Step<ItemDryRun> {
     let item = world.items().get(name).await.unwrap();
     dry_run(world.host.as_ref().unwrap(), item).await
 }
 
 /// The config maps of the tests by name, as objects.
-async fn config_maps(world: &World) -> BTreeMap<String, Value> {
+async fn config_maps(world: &Items) -> BTreeMap<String, Value> {
     let list = world.config_maps().list(&Default::default()).await.unwrap();
     let named = list.items.into_iter().map(|map| (map.metadata.name.clone().unwrap(), typed(json!(map))));
     named.filter(|(name, _)| name != "kube-root-ca.crt").collect()
@@ -28,7 +28,7 @@ fn typed(mut object: Value) -> Value {
 }
 
 /// Runs an item dry, then its job, and holds each effect against what has become of the object.
-async fn check(world: &World, name: &str, job: &str) -> Vec<(String, Action)> {
+async fn check(world: &Items, name: &str, job: &str) -> Vec<(String, Action)> {
     let before = config_maps(world).await;
     let calls = world.calls();
     let run = try_out(world, name).await.unwrap();
@@ -67,7 +67,7 @@ fn plan(writes: &[Value], next: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_has_the_effects_of_the_run_that_follows_it() {
-    let world = World::new().await;
+    let world = Items::new().await;
     let ways = ["replace", "patch", "fill", "overlay", "apply", "create"];
     let writes = |value: &str| ways.map(|how| write(how, value, json!(how))).to_vec();
     let mut first = writes("1");
@@ -96,7 +96,7 @@ async fn a_dry_run_has_the_effects_of_the_run_that_follows_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_waits_for_no_gate_and_stores_nothing() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[gated_on("a", "never")], json!({})).await;
     let run = try_out(&world, "item").await.unwrap();
     assert_eq!((run.effects.len(), run.unfinished, run.failure), (1, false, None));
@@ -106,7 +106,7 @@ async fn a_dry_run_waits_for_no_gate_and_stores_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_says_that_the_component_is_called_again_or_fails_the_item() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("again", &[proposal("a", json!({"next": {"continueWith": [1]}}))], json!({})).await;
     let run = try_out(&world, "again").await.unwrap();
     assert_eq!((run.plugin.as_str(), run.unfinished, run.failure.is_none()), ("scripted 1.0", true, true));
@@ -118,7 +118,7 @@ async fn a_dry_run_says_that_the_component_is_called_again_or_fails_the_item() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_fails_as_the_job_would() {
-    let world = World::new().await;
+    let world = Items::new().await;
     let refused = async |name: &str| match try_out(&world, name).await {
         Err(Halt::Stall(failure)) => failure.message,
         other => panic!("{other:?}"),

@@ -1,56 +1,64 @@
-//! An API server with our kinds, all controllers, and an external deployer that the test plays.
+//! An API server with our kinds, and all controllers as an operator runs them. Components and the deployer of others are played.
 
 use std::{
     collections::BTreeSet,
+    num::NonZeroU32,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicI64, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
+use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::events::v1::Event, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
     Api, Client, Config,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
-    runtime::{conditions::is_crd_established, wait::await_condition},
+    runtime::{WatchStreamExt, conditions::is_crd_established, wait::await_condition, watcher},
 };
-use orangery_api::{annotation::GUARD, context::Context, target::Target};
-use orangery_blueprint::{
-    plugins::Plugins,
-    rendering::{Output, RenderFailure, RenderRequest, Rendered},
-    template_engine::{TemplateContext, TemplateEngine},
-};
+use orangery_api::{annotation::GUARD, context::Context, job::Job, target::Target};
 use orangery_controllers::{
-    ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, Queues, SecretMeta, Stores, clusters,
-    context::keep_default_contexts, execution::ExecutionController, installation::InstallationController, stores, wire,
+    ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, PICK_UP_TIMEOUT, Queues, SecretMeta, Stores,
+    clusters, context::keep_default_contexts, deploy_item::DeployItemController, execution::ExecutionController,
+    installation::InstallationController, stores, wire,
 };
 use orangery_core::{
     name::JobId,
-    port::{BoxFuture, Clock, Rng},
+    port::{Clock, Rng},
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_ocm::Unavailable;
-use orangery_proposal::deployer::{Deployer, PluginIdentity};
 use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Watched, run, watch_labelled};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::objects::{API, ENGINE};
+use self::{
+    plugins::{Scripted, TestPlugins},
+    traffic::Traffic,
+};
+use crate::objects::API;
+
+mod deployer;
+mod plugins;
+mod traffic;
+mod whole;
 
 /// How long a test waits for a condition.
 const DEADLINE: Duration = Duration::from_secs(60);
-const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
+pub(crate) const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
 
 #[expect(clippy::disallowed_methods, reason = "a real server and real controllers need a real clock")]
 fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// The machine's clock, which can be set ahead, and job ids that count.
+/// The machine's clock, which can be set wrong, and job ids that count.
 struct Machine {
     jobs: AtomicU32,
     /// Seconds.
@@ -77,87 +85,41 @@ impl Rng for Machine {
     }
 }
 
-/// An engine whose templates are JSON documents: `{"$input": POINTER}` is replaced by that value of the inputs. A document
-/// `{"$fail": MESSAGE}` fails, `$state` is kept for the next job.
-pub(crate) struct Renders {
-    identity: PluginIdentity,
+/// How the controllers are set up.
+#[derive(Clone, Copy)]
+pub(crate) struct Setup {
+    /// Whether what is in use is guarded against deletion.
+    pub(crate) guards: bool,
+    /// How many items of components may be under way at once.
+    pub(crate) max_parallel: Option<NonZeroU32>,
+    /// How long an item waits for an external deployer.
+    pub(crate) pick_up_timeout: Duration,
 }
 
-/// The value with all inputs in their places.
-fn filled(value: &Value, inputs: &Value) -> Value {
-    match value {
-        Value::Object(members) => match members.get("$input").and_then(Value::as_str) {
-            Some(pointer) => inputs.pointer(pointer).cloned().unwrap_or_default(),
-            None => Value::Object(members.iter().map(|(key, value)| (key.clone(), filled(value, inputs))).collect()),
-        },
-        Value::Array(elements) => elements.iter().map(|element| filled(element, inputs)).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
-}
-
-impl TemplateEngine for Renders {
-    fn identity(&self) -> &PluginIdentity {
-        &self.identity
-    }
-
-    fn render<'a>(
-        &'a self,
-        request: &'a RenderRequest,
-        _: &'a TemplateContext,
-    ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
-        let template: Value = serde_json::from_str(&request.template).unwrap();
-        let mut inputs = request.inputs.clone();
-        inputs["state"] = request.state.clone().unwrap_or_default();
-        let mut document = filled(&template, &inputs);
-        let state = document.as_object_mut().and_then(|members| members.remove("$state"));
-        let failure = template.get("$fail").and_then(Value::as_str).map(|message| RenderFailure {
-            message: message.to_owned(),
-            file: None,
-            line: None,
-            column: None,
-            snippet: None,
-            transient: false,
-            reads: Vec::new(),
-        });
-        let rendered = Rendered { output: Output::Document(document), state, warnings: Vec::new() };
-        Box::pin(async move { failure.map_or(Ok(rendered), Err) })
-    }
-}
-
-/// No deployers, one engine.
-struct OneEngine(Arc<Renders>);
-
-impl Plugins for OneEngine {
-    fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
-        None
-    }
-
-    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>> {
-        (template_type == ENGINE).then(|| Arc::clone(&self.0) as Arc<dyn TemplateEngine>)
-    }
-
-    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
-        unreachable!("{name}: no blueprint brings an engine along")
-    }
-
-    fn template_types(&self) -> Vec<String> {
-        vec![ENGINE.to_owned()]
+impl Default for Setup {
+    fn default() -> Self {
+        Self { guards: false, max_parallel: None, pick_up_timeout: PICK_UP_TIMEOUT }
     }
 }
 
 /// The server and the controllers.
 pub(crate) struct World {
     server: Server,
-    client: Client,
-    /// Told of every change that the controllers see.
-    changed: Arc<Notify>,
+    pub(crate) client: Client,
+    pub(crate) plugin: Arc<Scripted>,
+    /// Phase and `jobIDFinished` after each change of a deploy item, as the store saw them.
+    pub(crate) changes: Arc<Mutex<Vec<String>>>,
+    /// Told of every change that the controllers see, and of every call of a component.
+    pub(crate) changed: Arc<Notify>,
+    /// The context of the controllers that run.
+    pub(crate) host: Option<Arc<ControllerContext>>,
+    traffic: Arc<Traffic>,
+    setup: Setup,
     stop: CancellationToken,
     /// By how many seconds the controllers' clock is ahead.
     ahead: Arc<AtomicI64>,
     /// The number of the next job.
     jobs: u32,
-    /// Whether what is in use is guarded against deletion.
-    guards: bool,
 }
 
 impl Drop for World {
@@ -167,17 +129,17 @@ impl Drop for World {
 }
 
 impl World {
-    /// Without guards against the deletion of what is in use.
+    /// Without guards and limits.
     pub(crate) async fn new() -> Self {
-        Self::with(false).await
+        Self::with(Setup::default()).await
     }
 
-    /// With them.
+    /// With guards against the deletion of what is in use.
     pub(crate) async fn guarded() -> Self {
-        Self::with(true).await
+        Self::with(Setup { guards: true, ..Setup::default() }).await
     }
 
-    async fn with(guards: bool) -> Self {
+    pub(crate) async fn with(setup: Setup) -> Self {
         let options =
             Options { storage: Storage::Memory, address: "127.0.0.1:0".parse().unwrap(), clock: Arc::new(now) };
         let server = start(options).await.unwrap();
@@ -190,14 +152,20 @@ impl World {
             let name = definition.metadata.name.unwrap();
             await_condition(definitions.clone(), &name, is_crd_established()).await.unwrap();
         }
+        let changed = Arc::new(Notify::new());
+        tokio::spawn(hear_of_events(client.clone(), Arc::clone(&changed)));
         let mut world = Self {
             server,
             client,
-            changed: Arc::default(),
+            plugin: Arc::new(Scripted::new(Arc::clone(&changed))),
+            changes: Arc::default(),
+            traffic: Traffic::new(Arc::clone(&changed)),
+            changed,
+            host: None,
+            setup,
             stop: CancellationToken::new(),
             ahead: Arc::default(),
             jobs: 0,
-            guards,
         };
         world.begin();
         world.expect("Context", "default", |_| true).await;
@@ -207,21 +175,25 @@ impl World {
     /// Controllers that know nothing begin.
     fn begin(&mut self) {
         self.stop = CancellationToken::new();
+        self.traffic = Traffic::new(Arc::clone(&self.changed));
         self.jobs += 100;
         let machine = Arc::new(Machine { jobs: AtomicU32::new(self.jobs), ahead: Arc::clone(&self.ahead) });
-        let identity = PluginIdentity { name: "paths".into(), version: "1.0".into(), digest: "sha256:0".into() };
         let mut host = ControllerContext::new(
-            (self.client.clone(), stores()),
-            Arc::new(OneEngine(Arc::new(Renders { identity }))),
+            (Arc::clone(&self.traffic).client(self.client.clone()), stores()),
+            Arc::new(TestPlugins::new(Arc::clone(&self.plugin))),
             Arc::new(Unavailable),
             Arc::clone(&machine) as Arc<dyn Clock>,
             Arc::clone(&machine) as Arc<dyn Rng>,
             HostKey::new(&[0; 32]),
         );
-        host.guards = self.guards;
+        host.guards = self.setup.guards;
+        host.max_parallel = self.setup.max_parallel;
+        host.pick_up_timeout = Some(self.setup.pick_up_timeout);
         let host = Arc::new(host);
+        self.host = Some(Arc::clone(&host));
         let queues = Queues::default();
         wire(&host.stores, &queues);
+        self.log_changes(&host.stores);
         self.watch_all(&host.stores);
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
         let pace = Pace { concurrency: 8, rng: machine, panicked };
@@ -229,34 +201,46 @@ impl World {
         let (installations, executions) = (queues.installations.clone(), queues.executions.clone());
         let controller = InstallationController::new(Arc::clone(&host), Arc::clone(&pool), installations.clone());
         self.control(controller, &host.stores, host.stores.installations.clone(), installations.clone(), &pace);
-        let controller = ExecutionController::new(Arc::clone(&host), pool, executions.clone(), installations);
+        let controller =
+            ExecutionController::new(Arc::clone(&host), Arc::clone(&pool), executions.clone(), installations);
         self.control(controller, &host.stores, host.stores.executions.clone(), executions, &pace);
+        let items = queues.deploy_items.clone();
+        let controller = DeployItemController::new(Arc::clone(&host), pool, items.clone());
+        self.control(controller, &host.stores, host.stores.deploy_items.clone(), items, &pace);
         self.guard::<Target>(&host, queues.target_guards.clone(), &pace);
         self.guard::<SecretMeta>(&host, queues.secret_guards.clone(), &pace);
         self.guard::<Context>(&host, queues.context_guards.clone(), &pace);
         self.guard::<ConfigMapMeta>(&host, queues.config_map_guards.clone(), &pace);
         let stop = self.stop.clone();
-        tokio::spawn(async move { stop.run_until_cancelled(keep_default_contexts(host, BTreeSet::new())).await });
+        let excluded = BTreeSet::from(["kube-system".to_owned()]);
+        tokio::spawn(async move { stop.run_until_cancelled(keep_default_contexts(host, excluded)).await });
+    }
+
+    fn log_changes(&self, stores: &Stores) {
+        let changes = Arc::clone(&self.changes);
+        stores.deploy_items.subscribe(move |change| {
+            let line = match change.after {
+                Some(item) => format!("{} {}", item.phase(), item.job_id_finished()),
+                None => "gone".to_owned(),
+            };
+            changes.lock().unwrap().push(line.trim().to_owned());
+        });
     }
 
     fn watch_all(&self, stores: &Stores) {
         let Stores { installations, executions, deploy_items, targets, data_objects, contexts, secrets, config_maps } =
             stores.clone();
-        self.watch(installations);
-        self.watch(executions);
-        self.watch(deploy_items);
-        self.watch(targets);
-        self.watch(data_objects);
-        self.watch(contexts);
-        self.watch_labelled(Some(GUARD), secrets);
-        self.watch_labelled(Some(GUARD), config_maps);
+        self.watch(None, installations);
+        self.watch(None, executions);
+        self.watch(None, deploy_items);
+        self.watch(None, targets);
+        self.watch(None, data_objects);
+        self.watch(None, contexts);
+        self.watch(Some(GUARD), secrets);
+        self.watch(Some(GUARD), config_maps);
     }
 
-    fn watch<K: Watched>(&self, store: Store<K>) {
-        self.watch_labelled(None, store);
-    }
-
-    fn watch_labelled<K: Watched>(&self, label: Option<&'static str>, store: Store<K>) {
+    fn watch<K: Watched>(&self, label: Option<&'static str>, store: Store<K>) {
         let changed = Arc::clone(&self.changed);
         store.subscribe(move |_| changed.notify_one());
         let (client, stop) = (self.client.clone(), self.stop.clone());
@@ -295,10 +279,33 @@ impl World {
         self.ahead.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// The controllers end, and others begin.
+    /// The controllers end, with nothing more written, and others begin.
     pub(crate) fn restart(&mut self) {
+        self.traffic.cut_after(0);
         self.stop.cancel();
         self.begin();
+    }
+
+    /// The same after so many seconds, of which the controllers that end have seen nothing.
+    pub(crate) fn restart_after(&mut self, seconds: i64) {
+        self.ahead = Arc::new(AtomicI64::new(self.ahead.load(Ordering::SeqCst) + seconds));
+        self.restart();
+    }
+
+    /// The controllers end, and others begin that are set up like this.
+    pub(crate) fn restart_with(&mut self, setup: Setup) {
+        self.setup = setup;
+        self.restart();
+    }
+
+    /// From now on so many writes of the controllers pass, and then none.
+    pub(crate) fn cut_after(&self, writes: usize) {
+        self.traffic.cut_after(writes);
+    }
+
+    /// Whether a write was held back.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.traffic.is_cut()
     }
 
     /// What a Target needs to reach the server.
@@ -308,7 +315,8 @@ impl World {
 
     fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (group, version) = match kind {
-            "Secret" | "ConfigMap" | "Event" => ("", "v1"),
+            "Secret" | "ConfigMap" => ("", "v1"),
+            "Event" => ("events.k8s.io", "v1"),
             _ => API.split_once('/').unwrap(),
         };
         Api::default_namespaced_with(
@@ -348,6 +356,11 @@ impl World {
         self.api(kind).delete(name, &DeleteParams::background()).await.unwrap();
     }
 
+    /// The same with `--cascade=orphan`.
+    pub(crate) async fn delete_and_free(&self, kind: &str, name: &str) {
+        self.api(kind).delete(name, &DeleteParams::orphan()).await.unwrap();
+    }
+
     /// Takes an object away at any price: its finalizers go too.
     pub(crate) async fn delete_by_force(&self, kind: &str, name: &str) {
         self.delete(kind, name).await;
@@ -363,8 +376,8 @@ impl World {
         self.api(kind).list(&Default::default()).await.unwrap().items.into_iter().map(|object| json!(object)).collect()
     }
 
-    /// Waits until the answer is there; it is asked for after every change that the controllers see.
-    async fn wait<T>(&self, what: &str, answer: impl AsyncFn() -> Option<T>) -> T {
+    /// The answer, which is asked for after every change that the controllers see; `None` where it does not come in time.
+    pub(crate) async fn in_time<T>(&self, answer: impl AsyncFn() -> Option<T>) -> Option<T> {
         let waiting = async {
             loop {
                 let changed = self.changed.notified();
@@ -374,9 +387,14 @@ impl World {
                 changed.await;
             }
         };
-        match tokio::time::timeout(DEADLINE, waiting).await {
-            Ok(answer) => answer,
-            Err(_) => panic!(
+        tokio::time::timeout(DEADLINE, waiting).await.ok()
+    }
+
+    /// Waits until the answer is there.
+    pub(crate) async fn wait<T>(&self, what: &str, answer: impl AsyncFn() -> Option<T>) -> T {
+        match self.in_time(answer).await {
+            Some(answer) => answer,
+            None => panic!(
                 "{what}\n{:#?}",
                 (self.list("Installation").await, self.list("Execution").await, self.list("DeployItem").await)
             ),
@@ -440,53 +458,13 @@ impl World {
         let answer = async || self.find_item(item).await.filter(&wanted);
         self.wait(&format!("deploy item {item} is not as wanted"), answer).await
     }
+}
 
-    /// Waits until a deploy item is triggered, and answers it.
-    pub(crate) async fn triggered(&self, item: &str) -> Value {
-        self.item(item, |object| !job_ended(object) && object["status"]["jobID"].is_string()).await
-    }
-
-    /// The deployer ends the job of an item well: what is being deleted is released.
-    pub(crate) async fn succeed(&self, item: &str) {
-        let object = self.triggered(item).await;
-        if is_deleting(&object) {
-            self.patch("DeployItem", &name_of(&object), &json!({"metadata": {"finalizers": null}})).await;
-        } else {
-            self.answer(&object, "Succeeded", &Value::Null).await;
-        }
-    }
-
-    /// The deployer ends the job of an item with an error.
-    pub(crate) async fn fail(&self, item: &str, message: &str) {
-        let object = self.triggered(item).await;
-        let phase = if is_deleting(&object) { "DeleteFailed" } else { "Failed" };
-        let time = "2026-01-01T00:00:00Z";
-        let error = json!({"operation": "Deploy", "reason": "Broken", "message": message,
-            "lastTransitionTime": time, "lastUpdateTime": time});
-        self.answer(&object, phase, &error).await;
-    }
-
-    /// The deployer gives a triggered item exports.
-    pub(crate) async fn export(&self, item: &str, exports: &Value) {
-        let object = self.triggered(item).await;
-        let name = format!("{}-export", name_of(&object));
-        self.apply(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
-            "stringData": {"config": exports.to_string()}}))
-            .await;
-        let reference = json!({"exportRef": {"name": name, "namespace": "default"}});
-        self.patch_status("DeployItem", &name_of(&object), &reference).await;
-    }
-
-    async fn answer(&self, object: &Value, phase: &str, error: &Value) {
-        let name = name_of(object);
-        if !is_deleting(object) {
-            self.patch("DeployItem", &name, &json!({"metadata": {"finalizers": [FINALIZER]}})).await;
-        }
-        let (job, generation) = (&object["status"]["jobID"], &object["metadata"]["generation"]);
-        let status =
-            json!({"phase": phase, "jobIDFinished": job, "observedGeneration": generation, "lastError": error});
-        self.patch_status("DeployItem", &name, &status).await;
-    }
+/// Events are written in the background: nothing else tells of them.
+async fn hear_of_events(client: Client, changed: Arc<Notify>) {
+    let events: Api<Event> = Api::default_namespaced(client);
+    let events = watcher(events, watcher::Config::default()).default_backoff();
+    events.for_each(|_| async { changed.notify_one() }).await;
 }
 
 pub(crate) fn name_of(object: &Value) -> String {

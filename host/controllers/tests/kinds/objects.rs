@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 pub(crate) const API: &str = "landscaper.gardener.cloud/v1alpha1";
 /// The type of deploy items; no component claims it.
 pub(crate) const TYPE: &str = "example.org/external";
-/// The engine of [`Renders`](crate::world::Renders).
+/// The type that the component claims.
+pub(crate) const SCRIPTED: &str = "example.org/scripted";
+/// The engine of the tests.
 pub(crate) const ENGINE: &str = "Paths";
 
 pub(crate) fn object(kind: &str, name: &str, spec: &Value) -> Value {

@@ -1,5 +1,7 @@
 //! The job of an Execution: the test hands the job down, as its Installation does, and plays the deployer.
 
+mod phases;
+
 use serde_json::{Value, json};
 
 use crate::{

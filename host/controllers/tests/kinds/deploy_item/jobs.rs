@@ -8,7 +8,7 @@ use kube::{
 use orangery_api::{FINALIZER, job::Job};
 use serde_json::{Value, json};
 
-use crate::world::{World, gated, proposal};
+use super::items::{Items, gated, proposal};
 
 #[track_caller]
 fn failed(status: &Value, reason: &str, code: &str) -> String {
@@ -20,7 +20,7 @@ fn failed(status: &Value, reason: &str, code: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_without_waits_writes_the_status_twice() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[proposal("a", json!({}))], json!({})).await;
     world.wait("item", |item| item.is_some()).await;
     let status = world.job("item", "one").await;
@@ -45,7 +45,7 @@ async fn a_job_without_waits_writes_the_status_twice() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exports_become_a_secret_of_the_item_and_go_when_there_are_none() {
-    let world = World::new().await;
+    let world = Items::new().await;
     let exports = json!({"next": {"finish": {"exports": [{"key": "a.b", "source": {"value": 1}}]}}});
     world.create("item", &[proposal("a", exports)], json!({})).await;
     let status = world.job("item", "one").await;
@@ -62,7 +62,7 @@ async fn exports_become_a_secret_of_the_item_and_go_when_there_are_none() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleting_an_item_deletes_what_it_brought_about() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[proposal("a", json!({}))], json!({})).await;
     world.job("item", "one").await;
     world.delete("item").await;
@@ -76,7 +76,7 @@ async fn deleting_an_item_deletes_what_it_brought_about() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_80_without_uninstall_the_objects_stay_and_the_component_is_not_asked() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[proposal("a", json!({}))], json!({})).await;
     world.job("item", "one").await;
     let calls = world.calls();
@@ -94,7 +94,7 @@ async fn ins_80_without_uninstall_the_objects_stay_and_the_component_is_not_aske
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_28_without_its_target_an_item_of_nobody_goes_if_it_says_so_and_the_component_is_not_asked() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("held", &[proposal("h", json!({}))], json!({})).await;
     let skips = json!({"onDelete": {"skipUninstallIfClusterRemoved": true}});
     world.create("left", &[proposal("l", json!({}))], skips).await;
@@ -121,7 +121,7 @@ async fn c_28_without_its_target_an_item_of_nobody_goes_if_it_says_so_and_the_co
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_is_kept_and_gone_on_with_by_another_controller() {
-    let mut world = World::new().await;
+    let mut world = Items::new().await;
     world.create("item", &[gated("ready")], json!({})).await;
     world.trigger("item", "one").await;
     world.waiting("item", "ConfigMap default/a (.data.k == \"ready\" does not hold) to become ready").await;
@@ -139,7 +139,7 @@ async fn what_waits_is_kept_and_gone_on_with_by_another_controller() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_that_goes_on_is_called_with_its_checkpoint_and_prunes_nothing_of_its_own() {
-    let world = World::new().await;
+    let world = Items::new().await;
     let first = proposal("a", json!({"next": {"continueWith": [1]}}));
     world.create("item", &[first, proposal("b", json!({}))], json!({})).await;
     let status = world.job("item", "one").await;
@@ -155,7 +155,7 @@ async fn a_component_that_goes_on_is_called_with_its_checkpoint_and_prunes_nothi
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_08_a_timeout_names_what_was_waited_for() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[gated("never")], json!({"timeout": "2s"})).await;
     let status = world.job("item", "one").await;
     assert_eq!(
@@ -167,7 +167,7 @@ async fn c_08_a_timeout_names_what_was_waited_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_timeout_of_a_transient_failure_keeps_the_cause() {
-    let world = World::new().await;
+    let world = Items::new().await;
     let mut lost = proposal("a", json!({}));
     lost["stages"][0]["writes"][0]["object"]["metadata"]["namespace"] = json!("absent");
     world.create("item", &[lost], json!({"timeout": "2s"})).await;
@@ -183,7 +183,7 @@ async fn a_timeout_of_a_transient_failure_keeps_the_cause() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_08_a_clock_that_jumps_back_ends_nothing_and_one_that_jumps_on_ends_what_waits_with_its_cause() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[gated("ready")], json!({"timeout": "1h"})).await;
     world.trigger("item", "one").await;
     let wait = "ConfigMap default/a (.data.k == \"ready\" does not hold) to become ready";
@@ -212,7 +212,7 @@ async fn c_08_a_clock_that_jumps_back_ends_nothing_and_one_that_jumps_on_ends_wh
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ins_72_an_interrupted_item_is_not_written_again() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[gated("later")], json!({})).await;
     world.trigger("item", "one").await;
     world.waiting("item", "to become ready").await;
@@ -230,7 +230,7 @@ async fn ins_72_an_interrupted_item_is_not_written_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unchanged_item_is_left_alone_if_it_asks_for_it() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[proposal("a", json!({}))], json!({"updateOnChangeOnly": true})).await;
     world.job("item", "one").await;
     let calls = world.calls();
@@ -243,7 +243,7 @@ async fn an_unchanged_item_is_left_alone_if_it_asks_for_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_reconcile_needs_no_execution() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("item", &[proposal("a", json!({}))], json!({})).await;
     world
         .patch("item", json!({"metadata": {"annotations": {"landscaper.gardener.cloud/operation": "test-reconcile"}}}))
@@ -258,7 +258,7 @@ async fn a_test_reconcile_needs_no_execution() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn targets_that_cannot_be_used_fail_the_item_at_once() {
-    let world = World::new().await;
+    let world = Items::new().await;
     let with = |name: &str| json!({"target": {"name": name}});
     world.create("absent", &[proposal("a", json!({}))], with("absent")).await;
     let status = world.job("absent", "one").await;
@@ -280,7 +280,7 @@ async fn targets_that_cannot_be_used_fail_the_item_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_of_the_component_and_denied_writes_fail_the_item() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("invalid", &[], json!({})).await;
     let message = failed(&world.job("invalid", "one").await, "InvalidConfiguration", "ERR_CONFIGURATION_PROBLEM");
     assert_eq!(message, "plugin scripted: config.proposals is missing");
@@ -297,7 +297,7 @@ async fn faults_of_the_component_and_denied_writes_fail_the_item() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn types_that_no_component_claims_are_left_to_others() {
-    let world = World::new().await;
+    let world = Items::new().await;
     world.create("foreign", &[], json!({"type": "example.org/foreign"})).await;
     world.trigger("foreign", "one").await;
     let before = world.items().get("foreign").await.unwrap();
@@ -308,7 +308,7 @@ async fn types_that_no_component_claims_are_left_to_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_item_of_landscaper_is_deleted_in_the_order_of_its_configuration() {
-    let world = World::new().await;
+    let world = Items::new().await;
     let selected = json!({"managed": {"apiVersion": "v1", "kind": "ConfigMap", "names": ["a"]}});
     let mut order = proposal("a", json!({"deletionOrder": [{"what": [selected]}]}));
     let mut second = order["stages"][0]["writes"][0].clone();
@@ -329,7 +329,7 @@ async fn an_item_of_landscaper_is_deleted_in_the_order_of_its_configuration() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_try_of_a_failed_look_keeps_its_error_to_be_seen() {
-    let world = World::new().await;
+    let world = Items::new().await;
     let mut lost = proposal("a", json!({}));
     lost["stages"][0]["writes"][0]["object"]["metadata"]["namespace"] = json!("late");
     world.create("item", &[lost], json!({})).await;
@@ -352,7 +352,7 @@ async fn another_try_of_a_failed_look_keeps_its_error_to_be_seen() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_later_call_that_has_to_be_asked_again_keeps_its_checkpoint() {
-    let mut world = World::new().await;
+    let mut world = Items::new().await;
     let first = proposal("a", json!({"next": {"continueWith": [1]}}));
     world.create("item", &[first, json!({"later": 4, "then": proposal("b", json!({}))})], json!({})).await;
     world.trigger("item", "one").await;

@@ -1,0 +1,10 @@
+//! The life of a deploy item whose proposals stand in its configuration; the tests hand jobs to it, as an Execution does.
+
+mod deletions;
+mod dry_runs;
+mod guards;
+mod items;
+mod jobs;
+mod limits;
+mod stops;
+mod whole;

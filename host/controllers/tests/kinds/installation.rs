@@ -1,0 +1,11 @@
+//! Trees of Installations, Executions and deploy items of an external deployer, which the tests play.
+
+mod deletion;
+mod dependencies;
+mod follow_ups;
+mod gate_expressions;
+mod jobs;
+mod on_change;
+mod phases;
+mod refusals;
+mod targets;

@@ -1,0 +1,328 @@
+//! The phases of an Installation: where a job waits, the whole status there, and what an interrupt, a deletion or a restart make
+//! of it.
+
+use serde_json::{Value, json};
+
+use crate::{
+    objects::{both, data, data_import, data_object, deploying, exporting, installation, sub, with},
+    world::{World, is_deleting, job_ended},
+};
+
+/// A root `root` that has run well with a sub-installation `old`, and is asked for another job: it imports `size`, has an item
+/// `r` and a sub-installation `new` with an item `n`, and exports `out`.
+async fn begin(world: &World) {
+    let old = json!({"subinstallations": [sub("old", &deploying(&[("o", &[])]), &json!({}))]});
+    world.apply(&installation("root", &old)).await;
+    world.succeed("o").await;
+    world.ended("Installation", "root", "Succeeded").await;
+    let subs = json!({
+        "imports": [data_import("size")],
+        "subinstallations": [sub("new", &deploying(&[("n", &[])]), &json!({}))],
+    });
+    let blueprint = both(&both(&deploying(&[("r", &[])]), &exporting("out", &json!("v"))), &subs);
+    let spec = json!({"imports": data(&["size"]), "exports": data(&["out"]), "importPolicy": "Wait"});
+    world.apply(&with(installation("root", &blueprint), &spec)).await;
+}
+
+/// A root that imports `out` of the other one; it never had a job.
+fn successor() -> Value {
+    let mut after =
+        with(installation("after", &json!({"imports": [data_import("out")]})), &json!({"imports": data(&["out"])}));
+    after["metadata"]["annotations"] = json!({});
+    after
+}
+
+/// The conditions of a job that waits in a phase, for an object of this kind.
+fn waits(phase: &str, kind: &str, message: &str, generation: u32) -> Value {
+    json!([
+        format!("Ready=Unknown {phase}: {message} ({generation})"),
+        format!("Reconciling=True {phase}: {message} ({generation})"),
+        format!("Progressing=True WaitingFor{kind}: {message} ({generation})"),
+    ])
+}
+
+/// Those of a deletion.
+fn waits_in_deletion(phase: &str, kind: &str, message: &str, generation: u32) -> Value {
+    let mut conditions = waits(phase, kind, message, generation);
+    conditions[0] = json!(format!("Ready=False Deleting: {message} ({generation})"));
+    conditions
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_10_ins_21_to_47_c_06_c_25_the_whole_status_in_each_phase_in_which_a_job_waits() {
+    let world = World::new().await;
+    begin(&world).await;
+    let mut expected = json!({
+        "observedGeneration": 2,
+        "jobGeneration": 3,
+        "phase": "Init",
+        "jobID": "job-101",
+        "jobIDFinished": "job-100",
+        "importsHash": "HASH",
+        "conditions": waits("Init", "DataObject", "waiting for DataObject size to exist", 3),
+        "waitingFor": ["DataObject default/size Exists"],
+        "subInstCache": {"activeSubs": [{"specName": "old", "objectName": "<old>"}]},
+        "transitionTimes": ["initTime", "triggerTime", "waitTime"],
+    });
+    world.says("Installation", "root", "waiting for DataObject size to exist").await;
+    assert_eq!(world.status("Installation", "root").await, expected);
+    let old = world.sub("old", |_| true).await;
+
+    world.apply(&data_object("size", &json!(1))).await;
+    world.says("Installation", "root", "to be gone").await;
+    expected["phase"] = json!("CleanupOrphaned");
+    expected["conditions"] = waits("CleanupOrphaned", "Installation", "waiting for Installation <old> to be gone", 3);
+    expected["waitingFor"] = json!(["Installation default/<old> Gone"]);
+    expected["executionRef"] = json!({"name": "root", "namespace": "default"});
+    expected["subInstCache"] = json!({
+        "activeSubs": [{"specName": "new", "objectName": "<new>"}],
+        "orphanedSubs": ["<old>"],
+    });
+    assert_eq!(world.status("Installation", "root").await, expected);
+
+    world.succeed("o").await;
+    world.says("Installation", "root", "waiting for Execution root to finish, Installation").await;
+    let message = "waiting for Execution root to finish, Installation <new> to finish";
+    expected["phase"] = json!("Progressing");
+    expected["subInstCache"]["orphanedSubs"] = json!([old]);
+    expected["conditions"] = waits("Progressing", "Execution", message, 3);
+    expected["waitingFor"] = json!(["Execution default/root Finished", "Installation default/<new> Finished"]);
+    assert_eq!(world.status("Installation", "root").await, expected);
+
+    world.succeed("r").await;
+    world.succeed("n").await;
+    world.ended("Installation", "root", "Succeeded").await;
+    let members = expected.as_object_mut().unwrap();
+    members.remove("waitingFor");
+    expected["observedGeneration"] = json!(3);
+    expected["phase"] = json!("Succeeded");
+    expected["jobIDFinished"] = json!("job-101");
+    expected["conditions"] = json!(["Ready=True Succeeded (3)", "Progressing=False Succeeded (3)"]);
+    expected["transitionTimes"] = json!(["finishedTime", "initTime", "triggerTime", "waitTime"]);
+    assert_eq!(world.status("Installation", "root").await, expected);
+    world.has_events("Installation", "root", &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_60_to_66_c_25_the_whole_status_in_each_phase_in_which_a_deletion_waits() {
+    let world = World::new().await;
+    let blueprint = both(&deploying(&[("r", &[])]), &exporting("out", &json!("v")));
+    world.apply(&with(installation("root", &blueprint), &json!({"exports": data(&["out"])}))).await;
+    world.succeed("r").await;
+    world.ended("Installation", "root", "Succeeded").await;
+    world.apply(&successor()).await;
+    world.says("Installation", "after", "AwaitingTrigger").await;
+    world.delete("Installation", "root").await;
+    world.says("Installation", "root", "waiting for Installation after to be gone").await;
+    let mut expected = json!({
+        "observedGeneration": 2,
+        "jobGeneration": 3,
+        "phase": "InitDelete",
+        "jobID": "job-101",
+        "jobIDFinished": "job-100",
+        "importsHash": "HASH",
+        "executionRef": {"name": "root", "namespace": "default"},
+        "conditions": waits_in_deletion("InitDelete", "Installation", "waiting for Installation after to be gone", 3),
+        "waitingFor": ["Installation default/after Gone"],
+        "subInstCache": {},
+        "transitionTimes": ["initTime", "triggerTime", "waitTime"],
+    });
+    assert_eq!(world.status("Installation", "root").await, expected);
+
+    world.delete("Installation", "after").await;
+    world.item("r", is_deleting).await;
+    world.says("Installation", "root", "waiting for Execution root to be gone").await;
+    expected["phase"] = json!("Deleting");
+    expected["conditions"] = waits_in_deletion("Deleting", "Execution", "waiting for Execution root to be gone", 3);
+    expected["waitingFor"] = json!(["Execution default/root Gone"]);
+    assert_eq!(world.status("Installation", "root").await, expected);
+
+    world.fail("r", "in use").await;
+    world.ended("Installation", "root", "DeleteFailed").await;
+    let message = "execution root failed: deploy item r failed: in use";
+    expected.as_object_mut().unwrap().remove("waitingFor");
+    expected["observedGeneration"] = json!(3);
+    expected["phase"] = json!("DeleteFailed");
+    expected["jobIDFinished"] = json!("job-101");
+    expected["lastError"] = json!(format!("Deleting/UndeletedSubobjects: {message} []"));
+    expected["conditions"] = json!([
+        format!("Ready=False UndeletedSubobjects: {message} (3)"),
+        format!("Stalled=True UndeletedSubobjects: {message} (3)"),
+        format!("Progressing=False UndeletedSubobjects: {message} (3)"),
+    ]);
+    expected["transitionTimes"] = json!(["finishedTime", "initTime", "triggerTime", "waitTime"]);
+    assert_eq!(world.status("Installation", "root").await, expected);
+    let event = format!("Warning UndeletedSubobjects: {message}");
+    world.has_events("Installation", "root", &[event.as_str()]).await;
+}
+
+/// A place in which the job of [`begin`] waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Init,
+    CleanupOrphaned,
+    Progressing,
+}
+
+const PLACES: [Place; 3] = [Place::Init, Place::CleanupOrphaned, Place::Progressing];
+
+async fn reach(world: &World, place: Place) {
+    begin(world).await;
+    world.says("Installation", "root", "waiting for DataObject size to exist").await;
+    if place == Place::Init {
+        return;
+    }
+    world.apply(&data_object("size", &json!(1))).await;
+    world.triggered("o").await;
+    world.expect("Installation", "root", |root| root["status"]["phase"] == "CleanupOrphaned").await;
+    if place == Place::CleanupOrphaned {
+        return;
+    }
+    world.succeed("o").await;
+    world.triggered("r").await;
+    world.triggered("n").await;
+    world.says("Installation", "root", "waiting for Execution root to finish, Installation").await;
+}
+
+/// Lets the deployer end what is triggered until the root stands as wanted: deployers do not wait to be asked by the test.
+async fn let_go(world: &World, wanted: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
+    loop {
+        let next = world
+            .wait("neither a triggered item nor the end", async || {
+                let root = world.find("Installation", "root").await;
+                if wanted(root.as_ref()) {
+                    return Some(Err(root));
+                }
+                let items = world.list("DeployItem").await;
+                let triggered = |item: &&Value| item["status"]["jobID"].is_string() && !job_ended(item);
+                let name =
+                    |item: &Value| item["metadata"]["labels"]["execution.landscaper.gardener.cloud/name"].clone();
+                Some(Ok(name(items.iter().find(triggered)?)))
+            })
+            .await;
+        match next {
+            Ok(item) => world.succeed(item.as_str().unwrap()).await,
+            Err(root) => return root,
+        }
+    }
+}
+
+fn ended(root: Option<&Value>, phase: &str) -> bool {
+    root.is_some_and(|root| root["status"]["phase"] == phase && job_ended(root))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_70_ins_74_ins_76_c_32_an_interrupt_ends_the_job_in_whatever_phase_and_the_next_one_succeeds() {
+    for place in PLACES {
+        let world = World::new().await;
+        reach(&world, place).await;
+        world.annotate("Installation", "root", "operation", "interrupt").await;
+        let failed = world.ended("Installation", "root", "Failed").await;
+        let status = &failed["status"];
+        assert_eq!((&status["jobID"], &status["interruptedJob"]), (&json!("job-101"), &json!("job-101")), "{place:?}");
+        let items = world.list("DeployItem").await;
+        assert!(
+            items.iter().all(|item| !item["status"]["jobID"].is_string() || job_ended(item)),
+            "{place:?}: {items:#?}"
+        );
+        world.apply(&data_object("size", &json!(1))).await;
+        world.request("root").await;
+        let done = let_go(&world, |root| ended(root, "Succeeded")).await.unwrap();
+        assert_eq!(done["status"]["jobID"], "job-102", "{place:?}");
+        assert_eq!((world.find_sub("old").await, world.list("DeployItem").await.len()), (None, 2), "{place:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_56_ins_57_a_deletion_in_whatever_phase_lets_the_job_end_and_leaves_nothing() {
+    for place in PLACES {
+        let world = World::new().await;
+        reach(&world, place).await;
+        world.delete("Installation", "root").await;
+        let deleted = world.find("Installation", "root").await.unwrap();
+        assert_eq!((&deleted["status"]["jobID"], job_ended(&deleted)), (&json!("job-101"), false), "{place:?}");
+        // What it waits for comes, or the job would wait for ever.
+        world.apply(&data_object("size", &json!(1))).await;
+        let_go(&world, |root| root.is_none()).await;
+        for kind in ["Installation", "Execution", "DeployItem"] {
+            assert_eq!(world.list(kind).await, Vec::<Value>::new(), "{place:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_49_orc_06_after_a_restart_in_whatever_phase_the_job_goes_on_where_it_was() {
+    for place in PLACES {
+        let mut world = World::new().await;
+        reach(&world, place).await;
+        let before = world.find("Installation", "root").await.unwrap();
+        world.restart();
+        world.apply(&data_object("size", &json!(1))).await;
+        let done = let_go(&world, |root| ended(root, "Succeeded")).await.unwrap();
+        let times = |root: &Value| root["status"]["transitionTimes"]["initTime"].clone();
+        assert_eq!((&done["status"]["jobID"], times(&done)), (&json!("job-101"), times(&before)), "{place:?}");
+        let objects = [world.list("Installation").await.len(), world.list("DeployItem").await.len()];
+        assert_eq!(objects, [2, 2], "{place:?}: nothing is made twice");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_07_ins_54_writes_of_others_in_whatever_phase_neither_end_the_job_nor_start_another() {
+    for place in PLACES {
+        let world = World::new().await;
+        reach(&world, place).await;
+        let foreign = json!({"metadata": {"labels": {"team": "green"}, "annotations": {"example.org/note": "read"}}});
+        let condition = json!({"type": "Audited", "status": "True", "reason": "Done", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
+        let root = world.find("Installation", "root").await.unwrap();
+        let mut conditions = root["status"]["conditions"].clone();
+        conditions.as_array_mut().unwrap().push(condition);
+        world.patch("Installation", "root", &foreign).await;
+        world.patch_status("Installation", "root", &json!({"conditions": conditions})).await;
+        world.apply(&data_object("size", &json!(1))).await;
+        let done = let_go(&world, |root| ended(root, "Succeeded")).await.unwrap();
+        let status = world.whole(&done).await;
+        let kept = json!(["Ready=True Succeeded (3)", "Progressing=False Succeeded (3)", "Audited=True Done (null)"]);
+        let sorted = |conditions: &Value| {
+            let mut lines: Vec<String> = serde_json::from_value(conditions.clone()).unwrap();
+            lines.sort();
+            lines
+        };
+        assert_eq!((&status["jobID"], sorted(&status["conditions"])), (&json!("job-101"), sorted(&kept)), "{place:?}");
+        assert_eq!(done["metadata"]["labels"], foreign["metadata"]["labels"], "{place:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_15_a_deletion_that_waits_for_a_successor_fails_with_it() {
+    let world = World::new().await;
+    let producer = both(&deploying(&[("p", &[])]), &exporting("out", &json!("v")));
+    let consumer = both(&deploying(&[("c", &[])]), &json!({"imports": [data_import("in")]}));
+    let subs = json!({"subinstallations": [
+        sub("consumer", &consumer, &json!({"imports": {"data": [{"name": "in", "dataRef": "v"}]}})),
+        sub("producer", &producer, &json!({"exports": {"data": [{"name": "out", "dataRef": "v"}]}})),
+    ]});
+    world.apply(&installation("root", &subs)).await;
+    world.succeed("p").await;
+    world.succeed("c").await;
+    world.ended("Installation", "root", "Succeeded").await;
+    world.delete("Installation", "root").await;
+    world.fail("c", "in use").await;
+    world.ended("Installation", "root", "DeleteFailed").await;
+    let producer = world.sub("producer", is_deleting).await;
+    let status = world.status("Installation", &producer).await;
+    let consumer = "installation <consumer> failed: execution <consumer> failed: deploy item c failed: in use";
+    let because = format!("an installation that imports exports of this one could not be deleted: {consumer}");
+    let expected = json!(format!("CheckSuccessors/SuccessorNotDeleted: {because} []"));
+    assert_eq!((&status["phase"], &status["lastError"]), (&json!("DeleteFailed"), &expected));
+    let root = world.status("Installation", "root").await;
+    let expected = format!("Deleting/UndeletedSubobjects: {consumer}; installation <producer> failed: {because} []");
+    assert_eq!(root["lastError"], json!(expected));
+    assert!(!is_deleting(&world.find_item("p").await.unwrap()), "it deploys on, since it is in use");
+
+    // A request tries all of them again.
+    world.request("root").await;
+    world.succeed("c").await;
+    world.succeed("p").await;
+    world.gone("Installation", "root").await;
+}

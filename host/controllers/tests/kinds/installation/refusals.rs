@@ -1,0 +1,239 @@
+//! What fails a job of an Installation, with the whole error, and what it leaves unmade.
+
+use serde_json::{Value, json};
+
+use crate::{
+    objects::{
+        ENGINE, both, data, data_export, data_import, data_object, deploying, exporting, installation, item, object,
+        of_items, sub, with,
+    },
+    world::{FINALIZER, World, is_deleting, name_of},
+};
+
+/// A root that fails in `Init`, with its error.
+struct Refusal {
+    blueprint: Value,
+    spec: Value,
+    error: &'static str,
+}
+
+fn refused(blueprint: Value, error: &'static str) -> Refusal {
+    Refusal { blueprint, spec: json!({}), error }
+}
+
+/// A root that imports `v` from this source.
+fn importing(source: Value, import: Value, error: &'static str) -> Refusal {
+    let list = if import["type"] == "data" { "data" } else { "targets" };
+    let blueprint = both(&deploying(&[("never", &[])]), &json!({"imports": [import]}));
+    Refusal { blueprint, spec: json!({"imports": {(list): [source]}}), error }
+}
+
+fn execution(kind: &str, template: Value) -> Value {
+    json!({(kind): [{"name": "first", "type": ENGINE, "template": template.to_string()}]})
+}
+
+fn refusals() -> Vec<Refusal> {
+    let never = || deploying(&[("never", &[])]);
+    let numeric = json!({"name": "v", "type": "data", "schema": {"type": "integer"}});
+    let target = json!({"name": "v", "type": "target", "targetType": "landscaper.gardener.cloud/kubernetes-cluster"});
+    vec![
+        refused(
+            json!({"deployExecutions": [{"name": "web", "type": "Unheard", "template": "{}"}]}),
+            "RenderTemplate/UnknownTemplateType: deployExecutions \"web\" (Unheard): no component renders the type \"Unheard\"; known types are: Paths; correct `type` or register a component for it",
+        ),
+        refused(
+            execution("deployExecutions", json!({"deployItems": 7})),
+            "RenderTemplate/InvalidTemplateOutput: deployExecutions \"first\" (Paths): the rendered deploy items have a wrong form: deployItems: expected a list, found a number",
+        ),
+        refused(
+            execution("subinstallationExecutions", json!({"subinstallations": [{"name": "x"}]})),
+            "RenderTemplate/InvalidTemplateOutput: subinstallationExecutions \"first\" (Paths): the sub-installation \"x\" needs exactly one of blueprint.ref and blueprint.filesystem",
+        ),
+        refused(
+            both(&never(), &execution("importExecutions", json!({"errors": ["too small", "too red"]}))),
+            "RunImportExecutions/ImportsRefused: import execution \"first\" refuses the imports: too small; too red",
+        ),
+        refused(
+            of_items(&[item("twice", &[], &json!({})), item("twice", &[], &json!({}))]),
+            "RenderDeployItems/InvalidDeployItems: deploy items: twice is defined twice; give every one its own name",
+        ),
+        refused(
+            deploying(&[("a", &["ghost"])]),
+            "RenderDeployItems/InvalidDeployItems: deploy items: a depends on ghost, which does not exist; known are: a",
+        ),
+        refused(
+            deploying(&[("a", &["a"])]),
+            "RenderDeployItems/InvalidDeployItems: deploy items: a -> a depend on each other in a circle; remove one of these dependencies",
+        ),
+        refused(
+            deploying(&[("a", &["b"]), ("b", &["a"])]),
+            "RenderDeployItems/InvalidDeployItems: deploy items: a -> b -> a depend on each other in a circle; remove one of these dependencies",
+        ),
+        refused(
+            of_items(&[item("a", &[], &json!({"target": {"import": "ghost"}}))]),
+            "RenderDeployItems/InvalidDeployItems: deploy item \"a\": there is no target import \"ghost\"; known are: none",
+        ),
+        refused(
+            json!({"subinstallations": [sub("x", &never(), &json!({})), sub("x", &never(), &json!({}))]}),
+            "RenderSubinstallations/InvalidSubinstallations: two sub-installations are named \"x\"; give every one its own name",
+        ),
+        refused(
+            json!({"subinstallations": [sub("x", &never(), &json!({"imports": data(&["ghost"])}))]}),
+            "RenderSubinstallations/InvalidSubinstallations: the sub-installation \"x\" imports data ghost, which neither the blueprint imports nor a sibling exports; known are: none",
+        ),
+        importing(
+            json!({"name": "v", "dataRef": "text"}),
+            numeric.clone(),
+            "ValidateImports/SchemaValidationFailed: import \"v\" of installation default/root-11: the value does not follow the schema: at /: value is not of type \"integer\", found string",
+        ),
+        importing(
+            json!({"name": "other", "dataRef": "text"}),
+            numeric,
+            "ValidateImports/ImportNotSatisfied: import \"v\" of installation default/root-12: the blueprint asks for data, and the installation gives nothing; add it to spec.imports, or make it optional by required: false",
+        ),
+        importing(
+            json!({"name": "v", "secretRef": {"name": "ghost", "key": "k"}}),
+            data_import("v"),
+            "ReadImports/ImportNotFound: import \"v\" of installation default/root-13: Secret ghost does not exist; create it, or let another installation export it",
+        ),
+        importing(
+            json!({"name": "v", "configMapRef": {"name": "settings", "key": "ghost"}}),
+            data_import("v"),
+            "ReadImports/ImportNotFound: import \"v\" of installation default/root-14: ConfigMap settings has no key \"ghost\"; its keys are: a",
+        ),
+        importing(
+            json!({"name": "v", "target": "ghost"}),
+            target,
+            "ReadImports/ImportNotFound: import \"v\" of installation default/root-15: Target ghost does not exist; create it, or let another installation export it",
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_51_orc_14_orc_22_c_09_what_cannot_be_rendered_fails_the_job_in_init_and_nothing_is_made() {
+    let world = World::new().await;
+    world.apply(&data_object("text", &json!("secret text"))).await;
+    let settings =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}});
+    world.apply(&settings).await;
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    for (number, Refusal { blueprint, spec, error }) in refusals().iter().enumerate() {
+        let name = format!("root-{number}");
+        world.apply(&with(installation(&name, blueprint), spec)).await;
+        world.ended("Installation", &name, "Failed").await;
+        let status = world.status("Installation", &name).await;
+        found.push(status["lastError"].as_str().unwrap().to_owned());
+        expected.push(format!("{error} [ERR_CONFIGURATION_PROBLEM]"));
+        assert_eq!((&status["jobGeneration"], &status["observedGeneration"]), (&json!(2), &json!(2)), "{name}");
+        assert_eq!(status.get("executionRef"), None, "{name}");
+    }
+    assert_eq!(found, expected);
+    for kind in ["Execution", "DeployItem"] {
+        assert_eq!(world.list(kind).await, Vec::<Value>::new(), "{kind}");
+    }
+    assert_eq!(world.list("Installation").await.len(), expected.len(), "no sub-installation");
+}
+
+/// A root with an item of its name that exports `out` as `key`.
+fn exporter(name: &str, key: &str, blueprint: &Value) -> Value {
+    let blueprint = both(&deploying(&[(name, &[])]), blueprint);
+    with(installation(name, &blueprint), &json!({"exports": {"data": [{"name": "out", "dataRef": key}]}}))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_40_to_42_ins_51_exports_that_cannot_be_made_fail_the_job_after_its_items() {
+    let world = World::new().await;
+    let numeric = json!({"name": "out", "type": "data", "schema": {"type": "integer"}});
+    let mut wrong = exporting("out", &json!("text"));
+    wrong["exports"] = json!([numeric]);
+    world.apply(&exporter("owner", "shared", &exporting("out", &json!("mine")))).await;
+    world.succeed("owner").await;
+    world.ended("Installation", "owner", "Succeeded").await;
+    let cases = [
+        (
+            "silent",
+            exporter("silent", "silent", &json!({"exports": [data_export("out")]})),
+            "CreateExports/ExportNotDefined: data export \"out\" of installation default/silent has no value; let an exportExecution of the blueprint answer it under `exports`, or remove it from spec.exports",
+        ),
+        (
+            "wrong",
+            exporter("wrong", "wrong", &wrong),
+            "ValidateExport/SchemaValidationFailed: data export \"out\" of installation default/wrong: the value does not follow the schema: at /: value is not of type \"integer\", found string",
+        ),
+        (
+            "undeclared",
+            exporter("undeclared", "undeclared", &json!({})),
+            "CreateExports/ExportNotDefined: data export \"out\" of installation default/undeclared has no value; let an exportExecution of the blueprint answer it under `exports`, or remove it from spec.exports",
+        ),
+        (
+            "thief",
+            exporter("thief", "shared", &exporting("out", &json!("stolen"))),
+            "WriteExports/ExportConflict: DataObject shared of installation default/thief belongs to installation owner, which exports it too; rename one of the exports",
+        ),
+    ];
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    for (name, root, error) in cases {
+        world.apply(&root).await;
+        world.succeed(name).await;
+        world.ended("Installation", name, "Failed").await;
+        found.push(world.status("Installation", name).await["lastError"].as_str().unwrap().to_owned());
+        expected.push(format!("{error} [ERR_CONFIGURATION_PROBLEM]"));
+    }
+    assert_eq!(found, expected);
+    assert_eq!(world.find("DataObject", "shared").await.unwrap()["data"], "mine");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_21_a_predecessor_that_is_being_deleted_fails_the_job_at_once() {
+    let world = World::new().await;
+    world.apply(&exporter("first", "first", &exporting("out", &json!("v")))).await;
+    world.succeed("first").await;
+    world.ended("Installation", "first", "Succeeded").await;
+    world.delete("Installation", "first").await;
+    world.item("first", is_deleting).await;
+    let imports = json!({"imports": [data_import("first")]});
+    world.apply(&with(installation("second", &imports), &json!({"imports": data(&["first"])}))).await;
+    world.ended("Installation", "second", "Failed").await;
+    let message = "an installation whose exports are imported here is being deleted: first";
+    let error = &world.status("Installation", "second").await["lastError"];
+    assert_eq!(*error, json!(format!("CheckPredecessors/PredecessorDeleted: {message} []")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_24_c_31_a_sub_installation_that_does_not_say_its_template_is_not_guessed_at() {
+    let world = World::new().await;
+    let subs = json!({"subinstallations": [sub("x", &deploying(&[("i", &[])]), &json!({}))]});
+    world.apply(&installation("root", &subs)).await;
+    world.succeed("i").await;
+    world.ended("Installation", "root", "Succeeded").await;
+    let name = name_of(&world.find_sub("x").await.unwrap());
+    let template = "landscaper.gardener.cloud/subinstallation-name";
+    world.patch("Installation", &name, &json!({"metadata": {"annotations": {(template): null}}})).await;
+    world.request("root").await;
+    world.ended("Installation", "root", "Failed").await;
+    let message = format!(
+        "sub-installation {name} lacks the annotation {template}, so its template is unknown; delete it or restore the annotation"
+    );
+    let error = &world.status("Installation", "root").await["lastError"];
+    assert_eq!(*error, json!(format!("ReconcileSubinstallations/DanglingSubinstallation: {message} []")));
+    world.patch("Installation", &name, &json!({"metadata": {"annotations": {(template): "x"}}})).await;
+    world.request("root").await;
+    world.succeed("i").await;
+    world.ended("Installation", "root", "Succeeded").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ins_24_exe_06_c_23_an_execution_that_lost_its_owner_is_used_again() {
+    let world = World::new().await;
+    world.apply(&object("Execution", "root", &json!({"context": "other"}))).await;
+    world.apply(&installation("root", &deploying(&[("r", &[])]))).await;
+    world.succeed("r").await;
+    world.ended("Installation", "root", "Succeeded").await;
+    let execution = world.find("Execution", "root").await.unwrap();
+    let metadata = &execution["metadata"];
+    assert_eq!((&execution["spec"]["context"], &metadata["finalizers"]), (&json!("default"), &json!([FINALIZER])));
+    world.delete("Installation", "root").await;
+    world.succeed("r").await;
+    world.gone("Installation", "root").await;
+    assert_eq!(world.find("Execution", "root").await, None);
+}

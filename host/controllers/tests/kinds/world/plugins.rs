@@ -1,0 +1,188 @@
+//! The components of the tests: a deployer whose proposals stand in the configuration of its items, and a template engine.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use orangery_blueprint::{
+    plugins::Plugins,
+    rendering::{Output, RenderFailure, RenderRequest, Rendered},
+    template_engine::{TemplateContext, TemplateEngine},
+};
+use orangery_core::{
+    error::{Code, Fault},
+    port::BoxFuture,
+};
+use orangery_proposal::{
+    Item, Proposal,
+    deployer::{Deployer, PluginIdentity, Reads},
+    grant::Grants,
+};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::objects::{ENGINE, SCRIPTED};
+
+fn identity(name: &str) -> PluginIdentity {
+    PluginIdentity { name: name.to_owned(), version: "1.0".to_owned(), digest: "sha256:0".to_owned() }
+}
+
+/// Answers `config.proposals[n]` at the call whose checkpoint is `[n]`; the first has none.
+pub(crate) struct Scripted {
+    identity: PluginIdentity,
+    grants: Grants,
+    labels: Vec<String>,
+    pub(crate) calls: Mutex<Vec<Item>>,
+    /// The calls before an uninstall.
+    pub(crate) uninstalls: Mutex<Vec<Item>>,
+    /// Whether proposals that are held back are answered.
+    pub(crate) is_open: AtomicBool,
+    called: Arc<Notify>,
+}
+
+/// The number of the proposal that a call asks for.
+fn number(item: &Item) -> u8 {
+    item.checkpoint.as_ref().and_then(|bytes| bytes.first()).copied().unwrap_or_default()
+}
+
+impl Scripted {
+    pub(super) fn new(called: Arc<Notify>) -> Self {
+        let everything = json!({"clusters": {"target": true}, "reads": [{}], "writes": [{}]});
+        Self {
+            identity: identity("scripted"),
+            grants: serde_json::from_value(everything).unwrap(),
+            labels: vec!["example.org/item".into()],
+            calls: Mutex::default(),
+            uninstalls: Mutex::default(),
+            is_open: AtomicBool::new(false),
+            called,
+        }
+    }
+
+    fn answer(&self, item: &Item) -> Result<Proposal, Fault> {
+        self.calls.lock().unwrap().push(item.clone());
+        self.called.notify_one();
+        let proposal = item.config.pointer(&format!("/proposals/{}", number(item))).cloned();
+        let mut proposal =
+            proposal.ok_or_else(|| Fault::invalid(Code::ConfigurationProblem, "config.proposals is missing"))?;
+        // The answer may have to be asked for several times: `{"later": COUNT, "then": PROPOSAL}`.
+        if let Some(count) = proposal.get("later").and_then(Value::as_u64) {
+            if (self.calls.lock().unwrap().len() as u64) < count {
+                return Err(Fault::later(Code::Unfinished, "not yet"));
+            }
+            proposal = proposal["then"].take();
+        }
+        // `{"closed": PROPOSAL}` is not answered before the component is open.
+        if let Some(then) = proposal.get_mut("closed").map(Value::take) {
+            if !self.is_open.load(Ordering::SeqCst) {
+                return Err(Fault::later(Code::Unfinished, "closed"));
+            }
+            proposal = then;
+        }
+        Ok(serde_json::from_value(proposal).unwrap())
+    }
+}
+
+impl Deployer for Scripted {
+    fn identity(&self) -> &PluginIdentity {
+        &self.identity
+    }
+
+    fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    fn ownership_labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    fn plan<'a>(&'a self, item: &'a Item, _: Reads) -> BoxFuture<'a, Result<Proposal, Fault>> {
+        Box::pin(async move { self.answer(item) })
+    }
+
+    /// Answers `config.uninstalls[n]` like `plan`; nothing where there is none.
+    fn uninstall<'a>(&'a self, item: &'a Item, _: Reads) -> BoxFuture<'a, Result<Option<Proposal>, Fault>> {
+        Box::pin(async move {
+            self.uninstalls.lock().unwrap().push(item.clone());
+            self.called.notify_one();
+            let proposal = item.config.pointer(&format!("/uninstalls/{}", number(item))).cloned();
+            Ok(proposal.map(|proposal| serde_json::from_value(proposal).unwrap()))
+        })
+    }
+}
+
+/// An engine whose templates are JSON documents: `{"$input": POINTER}` is replaced by that value of the inputs. A document
+/// `{"$fail": MESSAGE}` fails, `$state` is kept for the next job.
+struct Renders(PluginIdentity);
+
+/// The value with all inputs in their places.
+fn filled(value: &Value, inputs: &Value) -> Value {
+    match value {
+        Value::Object(members) => match members.get("$input").and_then(Value::as_str) {
+            Some(pointer) => inputs.pointer(pointer).cloned().unwrap_or_default(),
+            None => Value::Object(members.iter().map(|(key, value)| (key.clone(), filled(value, inputs))).collect()),
+        },
+        Value::Array(elements) => elements.iter().map(|element| filled(element, inputs)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+impl TemplateEngine for Renders {
+    fn identity(&self) -> &PluginIdentity {
+        &self.0
+    }
+
+    fn render<'a>(
+        &'a self,
+        request: &'a RenderRequest,
+        _: &'a TemplateContext,
+    ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
+        let template: Value = serde_json::from_str(&request.template).unwrap();
+        let mut inputs = request.inputs.clone();
+        inputs["state"] = request.state.clone().unwrap_or_default();
+        let mut document = filled(&template, &inputs);
+        let state = document.as_object_mut().and_then(|members| members.remove("$state"));
+        let failure = template.get("$fail").and_then(Value::as_str).map(|message| RenderFailure {
+            message: message.to_owned(),
+            file: None,
+            line: None,
+            column: None,
+            snippet: None,
+            transient: false,
+            reads: Vec::new(),
+        });
+        let rendered = Rendered { output: Output::Document(document), state, warnings: Vec::new() };
+        Box::pin(async move { failure.map_or(Ok(rendered), Err) })
+    }
+}
+
+/// The two of them.
+pub(super) struct TestPlugins {
+    deployer: Arc<Scripted>,
+    engine: Arc<Renders>,
+}
+
+impl TestPlugins {
+    pub(super) fn new(deployer: Arc<Scripted>) -> Self {
+        Self { deployer, engine: Arc::new(Renders(identity("paths"))) }
+    }
+}
+
+impl Plugins for TestPlugins {
+    fn deployer(&self, item_type: &str) -> Option<Arc<dyn Deployer>> {
+        (item_type == SCRIPTED).then(|| Arc::clone(&self.deployer) as Arc<dyn Deployer>)
+    }
+
+    fn template_engine(&self, template_type: &str) -> Option<Arc<dyn TemplateEngine>> {
+        (template_type == ENGINE).then(|| Arc::clone(&self.engine) as Arc<dyn TemplateEngine>)
+    }
+
+    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
+        unreachable!("{name}: no blueprint brings an engine along")
+    }
+
+    fn template_types(&self) -> Vec<String> {
+        vec![ENGINE.to_owned()]
+    }
+}

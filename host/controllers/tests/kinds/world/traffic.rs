@@ -1,0 +1,61 @@
+//! What the controllers write to the host cluster, which can be cut off after any write: as if their process had been killed.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use http::{Method, Request};
+use kube::{Client, client::Body};
+use tokio::sync::Notify;
+use tower::service_fn;
+
+/// Counts writes, and holds back for ever what comes after the last one. Events are none: they are written in the background.
+pub(crate) struct Traffic {
+    /// How many more writes pass.
+    left: AtomicUsize,
+    is_cut: AtomicBool,
+    changed: Arc<Notify>,
+}
+
+impl Traffic {
+    pub(super) fn new(changed: Arc<Notify>) -> Arc<Self> {
+        Arc::new(Self { left: AtomicUsize::new(usize::MAX), is_cut: AtomicBool::new(false), changed })
+    }
+
+    /// So many more writes pass.
+    pub(super) fn cut_after(&self, writes: usize) {
+        self.left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Whether a write was held back.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::SeqCst)
+    }
+
+    fn passes(&self, request: &Request<Body>) -> bool {
+        if request.method() == Method::GET || request.uri().path().ends_with("/events") {
+            return true;
+        }
+        let passes = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        if !passes {
+            self.is_cut.store(true, Ordering::SeqCst);
+            self.changed.notify_one();
+        }
+        passes
+    }
+
+    /// The client of the controllers.
+    pub(super) fn client(self: Arc<Self>, through: Client) -> Client {
+        let service = service_fn(move |request: Request<Body>| {
+            let (traffic, through) = (Arc::clone(&self), through.clone());
+            async move {
+                if !traffic.passes(&request) {
+                    std::future::pending::<()>().await;
+                }
+                through.send(request).await
+            }
+        });
+        Client::new(service, "default")
+    }
+}
