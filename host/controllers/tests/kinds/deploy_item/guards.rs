@@ -63,18 +63,6 @@ async fn orc_36_to_38_orc_41_what_an_item_uses_is_guarded_from_its_first_write_u
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn orc_41_orc_42_an_item_that_comes_to_no_write_guards_nothing_but_what_it_asked_with() {
-    let world = guarded().await;
-    let spec = json!({"target": {"name": "ghost", "namespace": "default"}, "timeout": "soon", "context": "private"});
-    world.create("item", &[proposal("a", json!({}))], spec).await;
-    assert_eq!(world.job("item", "one").await["phase"], "Failed");
-    for (kind, name) in &USED[..2] {
-        world.objects().delete(kind, name).await;
-        world.objects().gone(kind, name).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orc_39_an_item_that_may_lose_its_cluster_does_not_hold_its_target() {
     let world = guarded().await;
     let mut spec = uses();

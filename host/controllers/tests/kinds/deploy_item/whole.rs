@@ -202,7 +202,7 @@ async fn c_08_an_item_that_a_deployer_has_begun_in_time_is_its_own_from_then_on(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_24_c_25_a_write_of_somebody_else_during_a_call_is_kept_and_the_call_made_again() {
+async fn c_24_c_25_a_write_of_somebody_else_during_a_job_is_kept() {
     let world = Items::new().await;
     world.create("item", &[json!({"closed": proposal("a", json!({}))})], json!({})).await;
     world.trigger("item", "one").await;

@@ -239,10 +239,11 @@ async fn ins_56_ins_57_a_deletion_in_whatever_phase_lets_the_job_end_and_leaves_
         let world = World::new().await;
         reach(&world, place).await;
         world.delete("Installation", "root").await;
-        let deleted = world.find("Installation", "root").await.unwrap();
-        assert_eq!((&deleted["status"]["jobID"], job_ended(&deleted)), (&json!("job-101"), false), "{place:?}");
-        // What it waits for comes, or the job would wait for ever.
-        world.apply(&data_object("size", &json!(1))).await;
+        // In `Init` it waits for its import no longer; in the others for what works.
+        if place != Place::Init {
+            let deleted = world.find("Installation", "root").await.unwrap();
+            assert_eq!((&deleted["status"]["jobID"], job_ended(&deleted)), (&json!("job-101"), false), "{place:?}");
+        }
         let_go(&world, |root| root.is_none()).await;
         for kind in ["Installation", "Execution", "DeployItem"] {
             assert_eq!(world.list(kind).await, Vec::<Value>::new(), "{place:?}");
