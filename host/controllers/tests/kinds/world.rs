@@ -212,7 +212,7 @@ impl World {
         self.guard::<Context>(&host, queues.context_guards.clone(), &pace);
         self.guard::<ConfigMapMeta>(&host, queues.config_map_guards.clone(), &pace);
         let stop = self.stop.clone();
-        let excluded = BTreeSet::from(["kube-system".to_owned()]);
+        let excluded = BTreeSet::from(["kube-system".into()]);
         tokio::spawn(async move { stop.run_until_cancelled(keep_default_contexts(host, excluded)).await });
     }
 
