@@ -1,7 +1,7 @@
 //! `lastError` and its kin (`docs/wire.md` §1, §3.3).
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use orangery_core::error::{Code, Failure};
+use orangery_core::error::{Code, Failure, LONGEST_MESSAGE, cut};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct LastError {
 }
 
 impl LastError {
-    /// What is written after `failure` at `now` where `previous` stood: the update time moves when any content
+    /// What is written after `failure` at `now` where `previous` stood, its message within its limit: the update time moves when any content
     /// changes, the transition time only when the operation does (`docs/wire.md` §3.3).
     pub fn following(previous: Option<&Self>, failure: &Failure, now: &Time) -> Self {
         let mut error = Self {
@@ -33,7 +33,7 @@ impl LastError {
             last_transition_time: now.clone(),
             last_update_time: now.clone(),
             reason: failure.reason.clone(),
-            message: failure.message.clone(),
+            message: cut(failure.message.clone(), LONGEST_MESSAGE),
             codes: failure.codes.iter().map(Code::to_string).collect(),
         };
         if let Some(previous) = previous
@@ -86,5 +86,13 @@ mod tests {
         assert_eq!(LastError::following(Some(&first), &failure("A", "n"), &at(3)), error("A", "n", 1, 3));
         assert_eq!(LastError::following(Some(&first), &failure("B", "m"), &at(4)), error("B", "m", 4, 4));
         assert_eq!(first.failure(), failure("A", "m"));
+    }
+
+    #[test]
+    fn a_message_that_no_status_could_hold_is_cut() {
+        let failure = Failure::new("A", "R", "x".repeat(2_000_000));
+        let error = LastError::following(None, &failure, &at(1));
+        let left = 2_000_000 - LONGEST_MESSAGE;
+        assert_eq!(error.message, format!("{} [… {left} more bytes]", "x".repeat(LONGEST_MESSAGE)));
     }
 }

@@ -270,7 +270,7 @@ fn typed(mut object: Value, resource: &ApiResource) -> Value {
 
 /// The requests for a collection.
 pub(crate) fn at(resource: &ApiResource, namespace: Option<&Namespace>) -> Request {
-    let (version, plural) = (version_path(&resource.api_version), &resource.plural);
+    let (version, plural) = (version_path(&resource.api_version), segment(&resource.plural));
     Request::new(match namespace {
         Some(namespace) if resource.namespaced => format!("{version}/namespaces/{}/{plural}", segment(namespace)),
         Some(_) | None => format!("{version}/{plural}"),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
 use jiff::Timestamp;
@@ -22,6 +22,8 @@ pub struct OwnAddress {
 pub(crate) struct Tokens {
     /// Held for one look-up or one change, never across an await.
     kept: Mutex<BTreeMap<Wanted, Token>>,
+    /// The audiences of this cluster's own API server, once they are known.
+    own_audiences: OnceLock<Vec<String>>,
 }
 
 /// What a token is asked for.
@@ -50,6 +52,14 @@ impl Tokens {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, token| now < token.renew);
         kept.insert(wanted, token);
+    }
+
+    pub(crate) fn own_audiences(&self) -> Option<&[String]> {
+        self.own_audiences.get().map(Vec::as_slice)
+    }
+
+    pub(crate) fn keep_own_audiences(&self, audiences: Vec<String>) -> &[String] {
+        self.own_audiences.get_or_init(|| audiences)
     }
 }
 

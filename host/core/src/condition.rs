@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    error::{Code, Failure},
+    error::{Code, Failure, LONGEST_MESSAGE, cut},
     step::{Wait, Waiting},
 };
 
@@ -17,9 +17,6 @@ pub const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "Progressing"];
 /// The condition that tells whether `ComponentVersionOverwrites` replaced the component reference of an Installation
 /// (`docs/wire.md` §3.7, §10). It says nothing of progress: kstatus and Flux pass over it.
 pub const OVERWRITE: &str = "ComponentReferenceOverwrite";
-
-/// The longest message that a condition carries, in bytes.
-const LONGEST_MESSAGE: usize = 8 * 1024;
 
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -234,7 +231,7 @@ fn condition(row: ConditionRow, generation: i64, before: Option<&Condition>, now
         last_transition_time: same_status.map_or(now, |before| before.last_transition_time),
         last_update_time: now,
         reason: row.reason,
-        message: cut(row.message),
+        message: cut(row.message, LONGEST_MESSAGE),
         codes: row.codes,
         observed_generation: Some(generation),
     };
@@ -245,15 +242,6 @@ fn condition(row: ConditionRow, generation: i64, before: Option<&Condition>, now
         }
     }
     condition
-}
-
-fn cut(mut message: String) -> String {
-    if message.len() > LONGEST_MESSAGE {
-        let end = message.floor_char_boundary(LONGEST_MESSAGE);
-        message.truncate(end);
-        message.push_str(" […]");
-    }
-    message
 }
 
 #[cfg(test)]
@@ -397,8 +385,8 @@ mod tests {
         };
         let same = |message: String| vec![message; 3];
         assert_eq!(text("a".repeat(8192)), same("a".repeat(8192)));
-        assert_eq!(text("a".repeat(8193)), same(format!("{} […]", "a".repeat(8192))));
+        assert_eq!(text("a".repeat(8193)), same(format!("{} [… 1 more bytes]", "a".repeat(8192))));
         let two_bytes_each = format!("a{}", "ä".repeat(4096));
-        assert_eq!(text(two_bytes_each), same(format!("a{} […]", "ä".repeat(4095))));
+        assert_eq!(text(two_bytes_each), same(format!("a{} [… 2 more bytes]", "ä".repeat(4095))));
     }
 }

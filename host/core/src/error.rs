@@ -159,6 +159,44 @@ pub struct Failure {
     pub codes: BTreeSet<Code>,
 }
 
+/// The longest message of a failure, in bytes: what a status and its parents can carry many times over.
+pub const LONGEST_MESSAGE: usize = 8 * 1024;
+
+/// The least of each cause that a joined message keeps, in bytes.
+const LEAST_OF_A_CAUSE: usize = 160;
+
+/// The room for what is said of a part that is left out, in bytes.
+const OMISSION: usize = 40;
+
+/// A message within its limit: what is beyond it is left out, and said to be.
+pub fn cut(message: String, limit: usize) -> String {
+    if message.len() <= limit {
+        return message;
+    }
+    let (kept, _) = message.split_at(message.floor_char_boundary(limit));
+    format!("{kept} [… {} more bytes]", message.len() - kept.len())
+}
+
+/// Several causes as one message within [`LONGEST_MESSAGE`]. Each keeps its beginning, as long as there is room for them
+/// all; how many have no room at all is said.
+pub fn joined(causes: &[String]) -> String {
+    let share = (LONGEST_MESSAGE / causes.len().max(1)).saturating_sub(OMISSION).max(LEAST_OF_A_CAUSE);
+    let whole: usize = causes.iter().map(|cause| cause.len() + 2).sum();
+    let mut message = String::new();
+    for (index, cause) in causes.iter().enumerate() {
+        let cause = if whole > LONGEST_MESSAGE { cut(cause.clone(), share) } else { cause.clone() };
+        if index > 0 && message.len() + cause.len() > LONGEST_MESSAGE {
+            message.push_str(&format!("; and {} more", causes.len() - index));
+            break;
+        }
+        if index > 0 {
+            message.push_str("; ");
+        }
+        message.push_str(&cause);
+    }
+    message
+}
+
 impl Failure {
     /// A failure without codes.
     pub fn new(operation: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Self {
@@ -189,5 +227,32 @@ mod tests {
         let round: Vec<String> = texts.iter().map(|text| String::from(Code::from(text.clone()))).collect();
         assert_eq!(round, texts);
         assert_eq!(Code::from("ERR_MINE"), Code::Other("ERR_MINE".to_owned()));
+    }
+
+    #[test]
+    fn causes_are_joined_within_the_limit_and_what_is_left_out_is_counted() {
+        let all = |causes: &[&str]| joined(&causes.iter().map(|cause| (*cause).to_owned()).collect::<Vec<_>>());
+        assert_eq!(all(&[]), "");
+        assert_eq!(all(&["one"]), "one");
+        assert_eq!(all(&["one", "two"]), "one; two");
+        // Of two long ones both are told.
+        let share = LONGEST_MESSAGE / 2 - OMISSION;
+        let part = |of: &str| format!("{} [… {} more bytes]", of.repeat(share), LONGEST_MESSAGE - share);
+        let both = all(&[&"a".repeat(LONGEST_MESSAGE), &"b".repeat(LONGEST_MESSAGE)]);
+        assert_eq!(both, format!("{}; {}", part("a"), part("b")));
+        // Of very many the first ones, and how many more there are.
+        let many: Vec<String> = (0..18_000).map(|index| format!("ConfigMap {index} was refused")).collect();
+        let message = joined(&many);
+        let shown = message.matches("was refused").count();
+        assert!(message.len() <= LONGEST_MESSAGE + 32, "{}", message.len());
+        assert!(shown > 100, "{shown}");
+        assert!(message.ends_with(&format!("; and {} more", many.len() - shown)), "{message}");
+    }
+
+    #[test]
+    fn a_message_beyond_its_limit_says_what_is_left_out() {
+        assert_eq!(cut("12345".to_owned(), 5), "12345");
+        assert_eq!(cut("123456789".to_owned(), 5), "12345 [… 4 more bytes]");
+        assert_eq!(cut("aäää".to_owned(), 4), "aä [… 4 more bytes]");
     }
 }

@@ -59,7 +59,8 @@ impl Halt {
 
 fn join_failures(mut left: Failure, right: Failure) -> Failure {
     if left.message != right.message {
-        left.message = format!("{}; {}", left.message, right.message);
+        left.message.push_str("; ");
+        left.message.push_str(&right.message);
     }
     left.codes.extend(right.codes);
     left

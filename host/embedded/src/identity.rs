@@ -17,6 +17,9 @@ use crate::{
     store::{DataFolderError, write_whole},
 };
 
+/// The audience of the server itself: of the tokens that it takes as credentials.
+pub(crate) const AUDIENCE: &str = "https://kubernetes.default.svc";
+
 /// The file in the data folder.
 const FILE: &str = "identity.json";
 
@@ -155,10 +158,15 @@ impl ServerIdentity {
     }
 
     /// A token for a service account: a JSON Web Token signed with a key derived from the server's own token.
-    pub(crate) fn account_token(&self, namespace: &str, account: &str, expires: Option<Timestamp>) -> String {
+    pub(crate) fn account_token(
+        &self,
+        (namespace, account): (&str, &str),
+        audiences: &[String],
+        expires: Option<Timestamp>,
+    ) -> String {
         let encode = |value: &Value| data_encoding::BASE64URL_NOPAD.encode(value.to_string().as_bytes());
         let mut claims = json!({
-            "iss": "https://kubernetes.default.svc", "aud": ["https://kubernetes.default.svc"],
+            "iss": AUDIENCE, "aud": audiences,
             "sub": format!("system:serviceaccount:{namespace}:{account}"),
             "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": account}},
         });
@@ -170,10 +178,23 @@ impl ServerIdentity {
         format!("{signed}.{signature}")
     }
 
-    /// The user that bears a token; `None` for an unknown token.
+    /// The user that bears a token which was made for this server; `None` for any other token.
     pub(crate) fn user(&self, token: &str, now: Timestamp) -> Option<User> {
+        self.user_for(token, &[AUDIENCE.to_owned()], now).map(|(user, _)| user)
+    }
+
+    /// The user that bears a token, and for which of these audiences it was made; `None` where it is unknown or was made
+    /// for none of them.
+    pub(crate) fn user_for(&self, token: &str, audiences: &[String], now: Timestamp) -> Option<(User, Vec<String>)> {
+        let (user, made_for) = self.bearer(token, now)?;
+        let accepted: Vec<String> = made_for.into_iter().filter(|audience| audiences.contains(audience)).collect();
+        (!accepted.is_empty()).then_some((user, accepted))
+    }
+
+    /// The user that bears a token, and the audiences that it was made for.
+    fn bearer(&self, token: &str, now: Timestamp) -> Option<(User, Vec<String>)> {
         if same(token.as_bytes(), self.token.as_bytes()) {
-            return Some(User::admin());
+            return Some((User::admin(), vec![AUDIENCE.to_owned()]));
         }
         let (signed, signature) = token.rsplit_once('.')?;
         let signature = data_encoding::BASE64URL_NOPAD.decode(signature.as_bytes()).ok()?;
@@ -187,7 +208,10 @@ impl ServerIdentity {
             return None;
         }
         let name = object::text(&claims, &["sub"])?.to_owned();
-        Some(User { name, groups: vec!["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()] })
+        let made_for = claims.get("aud").and_then(Value::as_array).into_iter().flatten();
+        let made_for = made_for.filter_map(Value::as_str).map(str::to_owned).collect();
+        let groups = vec!["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
+        Some((User { name, groups }, made_for))
     }
 
     /// HMAC-SHA256 (RFC 2104) under the hash of the token, which fits into one block.
@@ -214,15 +238,35 @@ mod tests {
 
     #[test]
     fn a_token_is_good_until_it_expires_or_is_changed() {
-        let now = Timestamp::from_second(1_000_000).unwrap();
+        let at = |second| Some(Timestamp::from_second(second).unwrap());
+        let now = at(1_000_000).unwrap();
         let identity = ServerIdentity::fresh().unwrap();
-        let token = identity.account_token("ns", "robot", Some(Timestamp::from_second(1_000_010).unwrap()));
+        let token = identity.account_token(("ns", "robot"), &[AUDIENCE.to_owned()], at(1_000_010));
         let name = |token: &str, now| identity.user(token, now).map(|user| user.name);
         assert_eq!(name(&token, now).as_deref(), Some("system:serviceaccount:ns:robot"));
-        assert_eq!(name(&token, Timestamp::from_second(1_000_010).unwrap()), None);
+        assert_eq!(name(&token, at(1_000_010).unwrap()), None);
         assert_eq!(name(&format!("{token}x"), now), None);
         assert_eq!(name(identity.token(), now).as_deref(), Some("admin"));
         let kept = ServerIdentity::read(identity.written().to_string().as_bytes()).unwrap();
         assert_eq!((kept.token(), kept.ca_pem()), (identity.token(), identity.ca_pem()));
+    }
+
+    #[test]
+    fn a_token_for_a_foreign_audience_is_good_for_nobody_else() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let identity = ServerIdentity::fresh().unwrap();
+        let all = |audiences: &[&str]| audiences.iter().map(|audience| (*audience).to_owned()).collect::<Vec<_>>();
+        let foreign = identity.account_token(("ns", "robot"), &all(&["vault"]), None);
+        let both = identity.account_token(("ns", "robot"), &all(&["vault", AUDIENCE]), None);
+        let accepted = |token: &str, audiences: &[&str]| {
+            identity.user_for(token, &all(audiences), now).map(|(user, accepted)| (user.name, accepted))
+        };
+        let robot = |audiences: &[&str]| Some(("system:serviceaccount:ns:robot".to_owned(), all(audiences)));
+        assert_eq!(identity.user(&foreign, now), None);
+        assert_eq!(identity.user(&both, now).map(|user| user.name).as_deref(), Some("system:serviceaccount:ns:robot"));
+        assert_eq!(accepted(&foreign, &["vault", "other"]), robot(&["vault"]));
+        assert_eq!(accepted(&foreign, &["other"]), None);
+        assert_eq!(accepted(&both, &["vault", AUDIENCE]), robot(&["vault", AUDIENCE]));
+        assert_eq!(accepted(identity.token(), &["vault"]), None);
     }
 }

@@ -6,13 +6,21 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{Method, Request, Response};
 use kube::{Client, client::Body};
-use tower::{Layer, Service};
+use tower::{Layer, Service, timeout::TimeoutLayer};
 
 use crate::lease::Fence;
+
+/// How long an API server has to begin its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a connection may say nothing in the middle of an answer. A watch of which nothing is heard for so long is begun
+/// anew: API servers send a bookmark each minute.
+const SILENT_FOR: Duration = Duration::from_secs(150);
 
 /// What was asked, and how it was answered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,15 +137,18 @@ pub fn in_process(router: axum::Router, requests: &Requests) -> Client {
     Client::new(requests.layer(service), "default")
 }
 
-/// A client of the cluster that `config` names. No throttle, no time limit on answers, which watches would meet, and no
-/// repeats within a call: the loop of the controllers knows better when to try again, and what else to do meanwhile. With a
-/// fence it writes only as long as that is open.
+/// A client of the cluster that `config` names. An answer begins within [`ANSWER_WITHIN`] and is not silent for longer than
+/// [`SILENT_FOR`], so that a server whose machine is gone costs no more than that. No throttle, and no repeats within a
+/// call: the loop of the controllers knows better when to try again, and what else to do meanwhile. With a fence it writes
+/// only as long as that is open.
 ///
 /// # Errors
 /// What the client says about certificates and credentials.
 pub fn remote(mut config: kube::Config, requests: &Requests, fence: Option<Fence>) -> Result<Client, kube::Error> {
     config.default_retry = false;
-    let builder = kube::client::ClientBuilder::try_from(config)?;
+    config.read_timeout = Some(SILENT_FOR);
+    let within = TimeoutLayer::new(ANSWER_WITHIN);
+    let builder = kube::client::ClientBuilder::try_from(config)?.with_layer(&within);
     Ok(match fence {
         Some(fence) => builder.with_layer(&fence).with_layer(requests).build(),
         None => builder.with_layer(requests).build(),
@@ -146,6 +157,9 @@ pub fn remote(mut config: kube::Config, requests: &Requests, fence: Option<Fence
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
 
     #[track_caller]
@@ -159,6 +173,46 @@ mod tests {
             .into_iter()
             .find(|known| *known == verb)
             .unwrap()
+    }
+
+    /// A server that says this to each request, and nothing more.
+    async fn silent_after(beginning: &'static str) -> Client {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok((mut connection, _)) = listener.accept().await {
+                let mut asked = Vec::new();
+                while !asked.ends_with(b"\r\n\r\n") {
+                    asked.push(connection.read_u8().await.unwrap());
+                }
+                connection.write_all(beginning.as_bytes()).await.unwrap();
+                held.push(connection);
+            }
+        });
+        remote(kube::Config::new(format!("http://{address}").parse().unwrap()), &Requests::default(), None).unwrap()
+    }
+
+    /// The clock of the test stands still unless everything waits for it, so no test waits for these limits.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_costs_the_request_and_no_more() {
+        let client = silent_after("").await;
+        let before = tokio::time::Instant::now();
+        let request = Request::get("/api/v1/namespaces/a").body(Vec::new()).unwrap();
+        let error = client.request_text(request).await.unwrap_err().to_string();
+        assert!(error.contains("timed out"), "{error}");
+        assert_eq!(before.elapsed().as_secs(), ANSWER_WITHIN.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_of_which_nothing_is_heard_ends() {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+        let client = silent_after(head).await;
+        let before = tokio::time::Instant::now();
+        let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(client);
+        let mut events = std::pin::pin!(namespaces.watch(&kube::api::WatchParams::default(), "0").await.unwrap());
+        assert!(matches!(events.next().await, Some(Err(_)) | None));
+        assert_eq!(before.elapsed().as_secs(), SILENT_FOR.as_secs());
     }
 
     #[test]

@@ -24,6 +24,9 @@ use crate::{
 /// How long a token is good that a target does not say: a day.
 const USUAL_SECONDS: i64 = 86_400;
 
+/// How long a token is good that only tells the audiences of this cluster and is sent to nobody: the least there is.
+const LEAST_SECONDS: i64 = 600;
+
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct AccountForm {
@@ -66,6 +69,13 @@ pub(super) async fn kubeconfig(
         _ if form.server.is_empty() => return Err(invalid("needs the address of the cluster in server".to_owned())),
         _ => OwnAddress { server: form.server, authority: Some(form.ca_data).filter(|data| !data.is_empty()) },
     };
+    let server = |address: &OwnAddress| address.server.trim_end_matches('/').to_ascii_lowercase();
+    if host.own_address.as_ref().is_none_or(|own| server(own) != server(&address)) {
+        let owner = Owner { host, named, namespace, account: &account };
+        if let Some(why) = unsafe_audience(&form.audience, || owner.audiences()).await? {
+            return Err(invalid(why));
+        }
+    }
     let wanted = Wanted {
         namespace: namespace.to_owned(),
         account,
@@ -75,11 +85,58 @@ pub(super) async fn kubeconfig(
     Ok(Some(with_token(&address, &token(host, named, wanted).await?)))
 }
 
-async fn token(host: &ControllerContext, named: &str, wanted: Wanted) -> Step<String> {
-    let now = host.clock.now();
-    if let Some(token) = host.tokens.find(&wanted, now) {
-        return Ok(token);
+/// Why these audiences may not be asked for a server elsewhere: without one, or with one of this cluster's own API server,
+/// the token would be a credential for this cluster in the hands of that server. `own` tells the audiences of this cluster.
+async fn unsafe_audience<'a, F>(asked: &[String], own: impl FnOnce() -> F) -> Step<Option<String>>
+where
+    F: Future<Output = Step<&'a [String]>>,
+{
+    if asked.iter().all(String::is_empty) {
+        let why = "needs an audience, since the server is not this cluster's own: the token without one would be good for \
+                   this cluster; name in audience what the server expects of its tokens";
+        return Ok(Some(why.to_owned()));
     }
+    let own = own().await?;
+    let shared = asked.iter().find(|audience| audience.is_empty() || own.contains(audience));
+    Ok(shared.map(|audience| {
+        format!(
+            "asks for the audience {audience:?} of this cluster's own API server, which no other server may have; name in \
+             audience what the server expects of its tokens"
+        )
+    }))
+}
+
+/// A service account that a target names.
+struct Owner<'a> {
+    host: &'a ControllerContext,
+    named: &'a str,
+    namespace: &'a str,
+    account: &'a str,
+}
+
+impl<'a> Owner<'a> {
+    /// The audiences of this cluster's own API server: those of a token for which none were asked.
+    async fn audiences(self) -> Step<&'a [String]> {
+        let Self { host, named, namespace, account } = self;
+        if let Some(known) = host.tokens.own_audiences() {
+            return Ok(known);
+        }
+        let (namespace, account) = (namespace.to_owned(), account.to_owned());
+        let wanted = Wanted { namespace, account, audiences: Vec::new(), seconds: LEAST_SECONDS };
+        let audiences = request(host, named, &wanted).await?.spec.audiences;
+        if audiences.is_empty() {
+            let message = format!(
+                "{named} cannot be used: the API server does not say for which audiences its own tokens are, so none can be \
+                 sent to another server"
+            );
+            return Err(stall("InvalidTarget", message));
+        }
+        Ok(host.tokens.keep_own_audiences(audiences))
+    }
+}
+
+/// Asks for a token.
+async fn request(host: &ControllerContext, named: &str, wanted: &Wanted) -> Step<TokenRequest> {
     let accounts: Api<ServiceAccount> = Api::namespaced(host.client.clone(), &wanted.namespace);
     let request = TokenRequest {
         spec: TokenRequestSpec {
@@ -91,7 +148,16 @@ async fn token(host: &ControllerContext, named: &str, wanted: Wanted) -> Step<St
     };
     let account = format!("ServiceAccount {}/{}", wanted.namespace, wanted.account);
     let answer = accounts.create_token_request(&wanted.account, &PostParams::default(), &request).await;
-    let answer = answer.map_err(|error| refused(named, &account, error))?;
+    answer.map_err(|error| refused(named, &account, error))
+}
+
+async fn token(host: &ControllerContext, named: &str, wanted: Wanted) -> Step<String> {
+    let now = host.clock.now();
+    if let Some(token) = host.tokens.find(&wanted, now) {
+        return Ok(token);
+    }
+    let answer = request(host, named, &wanted).await?;
+    let account = format!("ServiceAccount {}/{}", wanted.namespace, wanted.account);
     let Some(status) = answer.status else {
         let message = format!("{named} names {account}, for which the API server answered no token");
         return Err(Halt::Retry(Failure::new("ResolveTarget", "TokenUnavailable", message)));
@@ -156,5 +222,28 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
         let plain = with_token(&OwnAddress { authority: None, ..address }, "t");
         assert!(!plain.contains("certificate-authority-data"));
+    }
+
+    #[tokio::test]
+    async fn a_server_elsewhere_gets_no_token_that_is_good_here() {
+        let own = ["https://kubernetes.default.svc".to_owned(), "api".to_owned()];
+        let asked = |audiences: &[&str]| {
+            let audiences: Vec<String> = audiences.iter().map(|audience| (*audience).to_owned()).collect();
+            let own = &own;
+            async move { unsafe_audience(&audiences, || async { Ok(own.as_slice()) }).await.unwrap() }
+        };
+        let needs = "needs an audience, since the server is not this cluster's own: the token without one would be good for \
+                     this cluster; name in audience what the server expects of its tokens";
+        assert_eq!(asked(&[]).await.as_deref(), Some(needs));
+        assert_eq!(asked(&[""]).await.as_deref(), Some(needs));
+        assert_eq!(asked(&["targets"]).await, None);
+        let shares = |audience: &str| {
+            format!(
+                "asks for the audience {audience:?} of this cluster's own API server, which no other server may have; name \
+                 in audience what the server expects of its tokens"
+            )
+        };
+        assert_eq!(asked(&["targets", "api"]).await, Some(shares("api")));
+        assert_eq!(asked(&["targets", ""]).await, Some(shares("")));
     }
 }

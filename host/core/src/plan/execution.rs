@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     dag::{Dag, Direction},
-    error::{Code, Failure},
+    error::{Code, Failure, joined},
     job::JobIds,
     name::JobId,
     phase::item::Item as ItemPhase,
@@ -333,7 +333,7 @@ fn failures(
     Failure {
         operation: operation(direction).to_owned(),
         reason: kind.failed().to_owned(),
-        message: causes.join("; "),
+        message: joined(&causes),
         codes,
     }
 }

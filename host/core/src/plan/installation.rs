@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     dag::DagError,
-    error::{Code, Failure},
+    error::{Code, Failure, joined},
     job::JobIds,
     name::JobId,
     phase::Phase,
@@ -86,7 +86,7 @@ fn failed(operation: &str, reason: &str, peers: &[&Peer]) -> Failure {
         .flat_map(|failure| failure.codes.iter().cloned())
         .collect();
     let causes: Vec<String> = peers.iter().map(|peer| peer.cause()).collect();
-    Failure { operation: operation.to_owned(), reason: reason.to_owned(), message: causes.join("; "), codes }
+    Failure { operation: operation.to_owned(), reason: reason.to_owned(), message: joined(&causes), codes }
 }
 
 /// `Init`: may it begin, as far as its predecessors are concerned? (INS-21, `docs/wire.md` §5.7)
@@ -122,7 +122,7 @@ pub fn predecessors(peers: &[Peer], root: bool, job: &JobId) -> Step<()> {
     Err(Halt::Stall(Failure::new(
         "CheckPredecessors",
         "PredecessorNotSucceeded",
-        format!("an installation whose exports are imported here has not succeeded: {}", causes.join("; ")),
+        format!("an installation whose exports are imported here has not succeeded: {}", joined(&causes)),
     )))
 }
 
@@ -194,8 +194,8 @@ pub fn progressing(children: &[Peer], missing: &[String], job: &JobId) -> Step<V
     let lost = missing.iter().map(|child| {
         format!("{child} is missing: its object was deleted during the job; reconcile the root installation again")
     });
-    let causes = Some(failure.message).filter(|message| !message.is_empty());
-    failure.message = causes.into_iter().chain(lost).collect::<Vec<_>>().join("; ");
+    let causes = bad.iter().map(|peer| peer.cause()).chain(lost).collect::<Vec<_>>();
+    failure.message = joined(&causes);
     Ok(Verdict::Failed(failure))
 }
 

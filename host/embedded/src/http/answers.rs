@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::{request::RoutedRequest, respond};
 use crate::{
+    identity::AUDIENCE,
     object,
     operation::{DeletionOptions, ObjectPart, WriteRequest},
     refusal::Refusal,
@@ -70,12 +71,21 @@ fn token(asked: &RoutedRequest, account: &str, mut request: Value) -> Result<Res
     }
     let expires = Timestamp::from_second(asked.cluster.now().as_second().saturating_add(seconds))
         .map_err(|_| Refusal::bad_request(format!("spec.expirationSeconds: {seconds} is beyond the calendar")))?;
-    let token = asked.cluster.identity.account_token(asked.namespace(), account, Some(expires));
+    let audiences = audiences(&request);
+    let token = asked.cluster.identity.account_token((asked.namespace(), account), &audiences, Some(expires));
     object::set(&mut request, &["kind"], json!("TokenRequest"));
     object::set(&mut request, &["apiVersion"], json!("authentication.k8s.io/v1"));
     object::set(&mut request, &["spec", "expirationSeconds"], json!(seconds));
+    object::set(&mut request, &["spec", "audiences"], json!(audiences));
     object::set(&mut request, &["status"], json!({"token": token, "expirationTimestamp": expires.to_string()}));
     Ok(respond::bytes(StatusCode::CREATED, Bytes::from(request.to_string())))
+}
+
+/// For whom a token is asked or reviewed: the server itself where the request does not say.
+fn audiences(request: &Value) -> Vec<String> {
+    let named = object::at(request, &["spec", "audiences"]).and_then(Value::as_array).into_iter().flatten();
+    let named: Vec<String> = named.filter_map(Value::as_str).map(str::to_owned).collect();
+    if named.is_empty() { vec![AUDIENCE.to_owned()] } else { named }
 }
 
 /// A review: who is this, and what may they do. Everybody with a token may do everything.
@@ -85,9 +95,14 @@ pub(super) fn review(asked: &RoutedRequest, mut review: Value) -> Result<Respons
         "SelfSubjectReview" => json!({"userInfo": user(&asked.user)}),
         "TokenReview" => {
             let token = object::text(&review, &["spec", "token"]).unwrap_or_default();
-            match asked.cluster.identity.user(token, asked.cluster.now()) {
-                Some(bearer) => json!({"authenticated": true, "user": user(&bearer)}),
-                None => json!({"authenticated": false, "error": "the token is not known, or it has expired"}),
+            match asked.cluster.identity.user_for(token, &audiences(&review), asked.cluster.now()) {
+                Some((bearer, audiences)) => {
+                    json!({"authenticated": true, "user": user(&bearer), "audiences": audiences})
+                }
+                None => json!({
+                    "authenticated": false,
+                    "error": "the token is not known, it has expired, or it was made for another audience",
+                }),
             }
         }
         "SelfSubjectRulesReview" => json!({

@@ -6,6 +6,7 @@ use crate::{
     builtin,
     cluster::EmbeddedCluster,
     crd,
+    identity::AUDIENCE,
     object::{self, at, text},
     policy,
     refusal::{Refusal, StatusCause},
@@ -123,7 +124,7 @@ fn fill_token(cluster: &EmbeddedCluster, secret: &mut Value) {
         return;
     }
     let namespace = object::meta(secret, "namespace").to_owned();
-    let token = cluster.identity.account_token(&namespace, account, None);
+    let token = cluster.identity.account_token((&namespace, account), &[AUDIENCE.to_owned()], None);
     let encode = |text: &str| json!(data_encoding::BASE64.encode(text.as_bytes()));
     object::set(secret, &["data", "token"], encode(&token));
     object::set(secret, &["data", "namespace"], encode(&namespace));

@@ -3,13 +3,13 @@
 use std::{
     env, fmt, fs,
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{self, Path, PathBuf},
-    process,
 };
 
 use orangery_cli::Up;
 use orangery_embedded::Storage;
+use tempfile::TempDir;
 
 use super::UpError;
 
@@ -18,10 +18,11 @@ const DATA: &str = ".orangery";
 
 /// Where a server keeps what it keeps.
 #[derive(Debug)]
-pub(super) struct ServerLocation {
-    /// `None` keeps everything in memory.
-    data: Option<PathBuf>,
-    kubeconfig: PathBuf,
+pub(super) enum ServerLocation {
+    /// Everything is in this folder, and stays.
+    Data(PathBuf),
+    /// Everything is in memory; the folder has the kubeconfig, and goes with the value.
+    Private(TempDir),
 }
 
 impl ServerLocation {
@@ -30,62 +31,70 @@ impl ServerLocation {
     pub(super) fn choose(arguments: &Up) -> Result<Self, UpError> {
         if arguments.ephemeral {
             let base = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
-            let folder = base.join(format!("orangery-{}", process::id()));
-            private(&folder)?;
-            return Ok(Self { data: None, kubeconfig: folder.join("kubeconfig") });
+            // A name that nobody knows before: a folder that somebody else made is never taken.
+            let made = tempfile::Builder::new().prefix("orangery-").permissions(owner_only()).tempdir_in(&base);
+            let folder = made.map_err(|source| UpError::Write { path: base, source })?;
+            return Ok(Self::Private(folder));
         }
         let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
         let data = path::absolute(&data).map_err(|source| UpError::Write { path: data, source })?;
         private(&data)?;
-        Ok(Self { kubeconfig: data.join("kubeconfig"), data: Some(data) })
+        Ok(Self::Data(data))
     }
 
     pub(super) fn storage(&self) -> Storage {
-        self.data.clone().map_or(Storage::Memory, Storage::Folder)
+        match self {
+            Self::Data(data) => Storage::Folder(data.clone()),
+            Self::Private(_) => Storage::Memory,
+        }
     }
 
     /// The file that `kubectl` needs.
-    pub(super) fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        let folder = match self {
+            Self::Data(data) => data,
+            Self::Private(folder) => folder.path(),
+        };
+        folder.join("kubeconfig")
     }
 
     /// Writes the kubeconfig, for this user only.
     pub(super) fn write_kubeconfig(&self, text: &str) -> Result<(), UpError> {
-        let unwritable = |source| UpError::Write { path: self.kubeconfig.clone(), source };
+        let kubeconfig = self.kubeconfig();
+        let unwritable = |source| UpError::Write { path: kubeconfig.clone(), source };
         // Written beside and renamed: the mode of an older file does not matter, and nobody reads half of it.
-        let beside = self.kubeconfig.with_extension("new");
+        let beside = kubeconfig.with_extension("new");
         remove(&beside).map_err(unwritable)?;
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(unwritable)?;
         file.write_all(text.as_bytes()).map_err(unwritable)?;
-        fs::rename(&beside, &self.kubeconfig).map_err(unwritable)
+        fs::rename(&beside, &kubeconfig).map_err(unwritable)
     }
 }
 
 impl fmt::Display for ServerLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.data {
-            Some(data) => write!(f, "data in {}", data.display()),
-            None => f.write_str("everything in memory"),
+        match self {
+            Self::Data(data) => write!(f, "data in {}", data.display()),
+            Self::Private(_) => f.write_str("everything in memory"),
         }
     }
 }
 
-impl Drop for ServerLocation {
-    fn drop(&mut self) {
-        if self.data.is_none()
-            && let Some(folder) = self.kubeconfig.parent()
-        {
-            // A leftover in a folder for temporary files; its token is worth nothing by now.
-            let _ = fs::remove_dir_all(folder);
-        }
-    }
-}
-
-/// A folder for this user only, where it does not exist yet.
+/// A folder for this user only: made where it is absent, closed to others where it is open to them.
 fn private(folder: &Path) -> Result<(), UpError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| UpError::Write { path: folder.to_owned(), source })
+    let closed = made.and_then(|()| fs::metadata(folder)).and_then(|found| {
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other(format!("it belongs to user {}, not to you", found.uid())));
+        }
+        if found.mode() & 0o077 == 0 { Ok(()) } else { fs::set_permissions(folder, owner_only()) }
+    });
+    closed.map_err(|source| UpError::Write { path: folder.to_owned(), source })
+}
+
+fn owner_only() -> fs::Permissions {
+    fs::Permissions::from_mode(0o700)
 }
 
 fn remove(file: &Path) -> io::Result<()> {
@@ -97,8 +106,6 @@ fn remove(file: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use clap::Parser;
     use orangery_cli::{Cli, Command};
 
@@ -124,7 +131,7 @@ mod tests {
         place.write_kubeconfig("newer").unwrap();
         assert_eq!(place.kubeconfig(), data.join("kubeconfig"));
         assert_eq!(fs::read_to_string(place.kubeconfig()).unwrap(), "newer");
-        assert_eq!((mode(place.kubeconfig()), mode(&data)), (0o600, 0o700));
+        assert_eq!((mode(&place.kubeconfig()), mode(&data)), (0o600, 0o700));
         drop(place);
         assert!(data.join("kubeconfig").exists());
     }
@@ -133,10 +140,28 @@ mod tests {
     fn the_kubeconfig_of_a_server_in_memory_goes_with_it() {
         let place = place(&["--ephemeral"]);
         place.write_kubeconfig("text").unwrap();
-        let file = place.kubeconfig().to_owned();
+        let file = place.kubeconfig();
         assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
         drop(place);
         assert!(!file.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn a_data_folder_that_is_open_to_others_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("state");
+        fs::create_dir(&data).unwrap();
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
+        let _place = place(&["--data", data.to_str().unwrap()]);
+        assert_eq!(mode(&data), 0o700);
+    }
+
+    #[test]
+    fn two_servers_in_memory_share_no_folder_and_take_none_that_is_there() {
+        let (one, two) = (place(&["--ephemeral"]), place(&["--ephemeral"]));
+        assert_ne!(one.kubeconfig(), two.kubeconfig());
+        let folder = one.kubeconfig().parent().unwrap().file_name().unwrap().to_owned();
+        assert_ne!(folder.to_str(), Some(format!("orangery-{}", std::process::id()).as_str()));
     }
 
     #[test]
