@@ -30,6 +30,7 @@ mod tests {
             ours: &[],
             never: &["kube", "k8s-openapi", "tokio", "futures", "wasmtime", "anyhow", "tracing"],
         },
+        Wall { name: "orangery-egress", ours: &[], never: &["kube", "k8s-openapi", "wasmtime", "anyhow", "tracing"] },
         Wall {
             name: "orangery-core",
             ours: &["orangery-expression"],
@@ -63,7 +64,7 @@ mod tests {
         Wall { name: "orangery-reconcile", ours: &["orangery-core"], never: &["wasmtime", "anyhow", "axum"] },
         Wall {
             name: "orangery-cluster",
-            ours: &["orangery-core", "orangery-proposal"],
+            ours: &["orangery-core", "orangery-egress", "orangery-proposal"],
             never: &["wasmtime", "anyhow", "axum"],
         },
         Wall {
@@ -98,7 +99,7 @@ mod tests {
         },
         Wall {
             name: "orangery-registry",
-            ours: &["orangery-blueprint", "orangery-core", "orangery-ocm", "orangery-proposal"],
+            ours: &["orangery-blueprint", "orangery-core", "orangery-egress", "orangery-ocm", "orangery-proposal"],
             never: &["kube", "k8s-openapi", "wasmtime", "anyhow", "axum"],
         },
         Wall {

@@ -5,14 +5,19 @@
 
 use std::time::Duration;
 
+use hyper_timeout::TimeoutConnector;
+use hyper_util::rt::TokioExecutor;
 use kube::{
     Client, Config,
+    client::ConfigExt as _,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
 use orangery_core::{
     error::{Code, Failure},
     step::Halt,
 };
+use orangery_egress::EgressConnector;
+use tower::{BoxError, ServiceBuilder};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -42,6 +47,14 @@ pub enum KubeconfigError {
         /// The name of the cluster in the kubeconfig.
         cluster: String,
     },
+    /// It names a proxy.
+    #[error(
+        "proxy-url is not allowed in the kubeconfig of a target (cluster {cluster:?}): the host connects to the cluster itself"
+    )]
+    Proxy {
+        /// The name of the cluster in the kubeconfig.
+        cluster: String,
+    },
     /// It does not lead to a cluster.
     #[error(
         "the kubeconfig of the target leads to no cluster: its current context, cluster, user or their data is missing or wrong"
@@ -64,11 +77,28 @@ pub(crate) async fn client(text: &str) -> Result<(Client, String), KubeconfigErr
         .await
         .map_err(|_source| KubeconfigError::Incomplete)?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // Of the environment, as the one of the kubeconfig is refused: it would be asked to connect where the host may not.
+    config.proxy_url = None;
     // The loop tries again with backoff; the client's own retries would hold a reconcile for minutes.
     config.default_retry = false;
     let address = config.cluster_url.to_string();
-    let client = Client::try_from(config).map_err(|_source| KubeconfigError::Incomplete)?;
+    let client = connected(&config).map_err(|_source| KubeconfigError::Incomplete)?;
     Ok((client, format!("cluster {}", address.trim_end_matches('/'))))
+}
+
+/// A client as kube makes it, whose connections go only where a client of the host may connect to.
+fn connected(config: &Config) -> Result<Client, kube::Error> {
+    let https = config.rustls_https_connector_with_connector(EgressConnector::new(config.connect_timeout))?;
+    let mut connector = TimeoutConnector::new(https);
+    connector.set_connect_timeout(config.connect_timeout);
+    let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(client);
+    Ok(Client::new(service, config.default_namespace.clone()))
 }
 
 pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
@@ -76,6 +106,9 @@ pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
     for named in &kubeconfig.clusters {
         if named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()) {
             return Err(KubeconfigError::AuthorityFile { cluster: named.name.clone() });
+        }
+        if named.cluster.as_ref().is_some_and(|cluster| cluster.proxy_url.is_some()) {
+            return Err(KubeconfigError::Proxy { cluster: named.name.clone() });
         }
     }
     for named in &kubeconfig.auth_infos {
@@ -141,6 +174,8 @@ mod tests {
     fn a_file_as_authority_is_refused() {
         let text = "clusters: [{name: k, cluster: {server: 'https://x', certificate-authority: /etc/ca}}]";
         assert_eq!(read(text).err(), Some(KubeconfigError::AuthorityFile { cluster: "k".into() }));
+        let text = "clusters: [{name: k, cluster: {server: 'https://x', proxy-url: 'http://169.254.169.254'}}]";
+        assert_eq!(read(text).err(), Some(KubeconfigError::Proxy { cluster: "k".into() }));
     }
 
     #[test]

@@ -16,9 +16,10 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
+    client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
+use orangery_egress::EgressConnector;
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use tokio::time::{Instant, timeout};
 use url::Url;
@@ -101,7 +102,7 @@ impl Deadline {
 
 /// The connections to all registries, kept for reuse while they are idle.
 pub(super) struct RegistryConnections {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<HttpsConnector<EgressConnector>, Full<Bytes>>,
     settings: Arc<RegistrySettings>,
     /// Hosts that may speak without TLS and were found to do so.
     without_tls: Mutex<HashSet<String>>,
@@ -109,10 +110,7 @@ pub(super) struct RegistryConnections {
 
 impl RegistryConnections {
     pub(super) fn new(settings: Arc<RegistrySettings>) -> Result<Self, rustls::Error> {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(settings.limits.connect));
+        let connector = EgressConnector::new(Some(settings.limits.connect));
         let https = HttpsConnectorBuilder::new().with_tls_config(tls(&settings.certificates)?);
         let connector = https.https_or_http().enable_http1().wrap_connector(connector);
         let client = Client::builder(TokioExecutor::new())
