@@ -110,7 +110,7 @@ where
 struct Owner<'a> {
     host: &'a ControllerContext,
     named: &'a str,
-    namespace: &'a str,
+    namespace: &'a Namespace,
     account: &'a str,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Owner<'a> {
         if let Some(known) = host.tokens.own_audiences() {
             return Ok(known);
         }
-        let (namespace, account) = (namespace.to_owned(), account.to_owned());
+        let (namespace, account) = (namespace.clone(), account.to_owned());
         let wanted = Wanted { namespace, account, audiences: Vec::new(), seconds: LEAST_SECONDS };
         let audiences = request(host, named, &wanted).await?.spec.audiences;
         if audiences.is_empty() {
