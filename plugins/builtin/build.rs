@@ -1,33 +1,36 @@
 //! Builds the components that this crate embeds, and writes a constant for each.
 
 use std::{
-    env,
-    fmt::Write as _,
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
 };
 
 use orangery_build::{Error, GoComponent, Request, What, digest, go_component, guests, report, warn};
 
-/// The packages that are written in Rust, with the names of their constants.
-const PACKAGES: &[&str] = &["orangery-manifest", "orangery-mock", "orangery-jinja"];
-const NAMES: &[&str] = &["manifest", "mock", "jinja"];
-
-/// The components that are written in Go, and what is not there without them.
-const IN_GO: &[(&str, &str)] = &[
-    ("gotemplate", "the template type GoTemplate"),
-    ("spiff", "the template type Spiff"),
-    ("helm", "the deployer of landscaper.gardener.cloud/helm"),
+/// The components that are written in Go, their registrations below `plugins`, and what is not there without them.
+const IN_GO: &[(&str, &str, &str)] = &[
+    ("gotemplate", "go/gotemplate.yaml", "the template type GoTemplate"),
+    ("spiff", "go/spiff.yaml", "the template type Spiff"),
+    ("helm", "helm/plugin.yaml", "the deployer of landscaper.gardener.cloud/helm"),
 ];
+
+/// The text that the crate includes: a constant for each component, and the list of all.
+#[derive(Default)]
+struct Embedded {
+    constants: String,
+    list: String,
+}
 
 fn main() -> io::Result<()> {
     // Read now, not when this script was compiled: the repository may have been moved since.
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let mut constants = String::new();
-    match rust(&here) {
+    let plugins = here.parent().unwrap_or(&here);
+    let mut embedded = Embedded::default();
+    let names = in_rust(plugins)?;
+    match rust(plugins, &names) {
         Ok(components) => {
-            for (name, component) in NAMES.iter().zip(components) {
-                embed(&mut constants, name, &component)?;
+            for (name, component) in names.iter().zip(components) {
+                embedded.add(name, &plugins.join(name).join("plugin.yaml"), &component)?;
             }
         }
         Err(error) => {
@@ -35,13 +38,14 @@ fn main() -> io::Result<()> {
             return Ok(());
         }
     }
-    for (name, what) in IN_GO {
+    for (name, registration, what) in IN_GO {
+        let registration = plugins.join(registration);
         match go(&here, name) {
-            Ok(component) => embed(&mut constants, name, &component)?,
+            Ok(component) => embedded.add(name, &registration, &component)?,
             Err(error) if error.is_of_the_machine() => {
                 let sentence = format!("{what} is not part of this build: {error}");
                 warn(&sentence);
-                lack(&mut constants, name, &sentence);
+                embedded.lack(name, &registration, &sentence);
             }
             Err(error) => {
                 report(&error);
@@ -49,18 +53,35 @@ fn main() -> io::Result<()> {
             }
         }
     }
-    fs::write(out().join("embedded.rs"), constants)
+    let Embedded { constants, list } = embedded;
+    let all = format!("{constants}const COMPONENTS: &[Builtin] = &[\n{list}];\n");
+    fs::write(out().join("embedded.rs"), all)
 }
 
-fn rust(here: &Path) -> Result<Vec<PathBuf>, Error> {
-    let folder = |name: &str| here.join("..").join(name);
-    let workspace = here.join("../../Cargo.toml");
-    let mut watched: Vec<PathBuf> = vec![here.join("../../wit")];
-    for plugin in ["sdk", "manifest", "mock", "jinja"] {
-        watched.extend([folder(plugin).join("src"), folder(plugin).join("Cargo.toml")]);
+/// The components that are written in Rust: every folder with a package and a registration, sorted by name.
+fn in_rust(plugins: &Path) -> io::Result<Vec<String>> {
+    // A component is a member of the workspace.
+    println!("cargo:rerun-if-changed={}", plugins.join("../Cargo.toml").display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(plugins)? {
+        let folder = entry?.path();
+        let is_component = ["Cargo.toml", "plugin.yaml"].iter().all(|file| folder.join(file).is_file());
+        names.extend(folder.file_name().filter(|_| is_component).map(|name| name.to_string_lossy().into_owned()));
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn rust(plugins: &Path, names: &[String]) -> Result<Vec<PathBuf>, Error> {
+    let workspace = plugins.join("../Cargo.toml");
+    let mut watched: Vec<PathBuf> = vec![plugins.join("../wit")];
+    for plugin in names.iter().map(String::as_str).chain(["sdk"]) {
+        watched.extend([plugins.join(plugin).join("src"), plugins.join(plugin).join("Cargo.toml")]);
     }
     let watch: Vec<&Path> = watched.iter().map(PathBuf::as_path).collect();
-    guests(&Request { manifest: &workspace, what: What::Packages(PACKAGES), watch: &watch })
+    let packages: Vec<String> = names.iter().map(|name| format!("orangery-{name}")).collect();
+    let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    guests(&Request { manifest: &workspace, what: What::Packages(&packages), watch: &watch })
 }
 
 fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
@@ -96,19 +117,28 @@ fn out() -> PathBuf {
     PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default())
 }
 
-/// Copies a component to where the crate includes it from, so that a later build of guests cannot change it under a
-/// compiler that is reading.
-fn embed(constants: &mut String, name: &str, component: &Path) -> io::Result<()> {
-    let kept = out().join(format!("{name}.wasm"));
-    let bytes = fs::read(component)?;
-    fs::write(&kept, &bytes)?;
-    let (constant, kept, digest) = (name.to_uppercase(), kept.display().to_string(), digest(&bytes));
-    writeln!(constants, "const {constant}: Component = Ok((include_bytes!({kept:?}), {digest:?}));")
-        .map_err(io::Error::other)
-}
+impl Embedded {
+    /// Copies a component to where the crate includes it from, so that a later build of guests cannot change it under a
+    /// compiler that is reading.
+    fn add(&mut self, name: &str, registration: &Path, component: &Path) -> io::Result<()> {
+        let kept = out().join(format!("{name}.wasm"));
+        let bytes = fs::read(component)?;
+        fs::write(&kept, &bytes)?;
+        let (kept, digest) = (kept.display().to_string(), digest(&bytes));
+        self.register(name, registration, &format!("Ok((include_bytes!({kept:?}), {digest:?}))"));
+        Ok(())
+    }
 
-/// What stands in place of a component that could not be built.
-fn lack(constants: &mut String, name: &str, sentence: &str) {
-    let constant = name.to_uppercase();
-    *constants += &format!("const {constant}: Component = Err({sentence:?});\n");
+    /// Says what stands in place of a component that could not be built.
+    fn lack(&mut self, name: &str, registration: &Path, sentence: &str) {
+        self.register(name, registration, &format!("Err({sentence:?})"));
+    }
+
+    fn register(&mut self, name: &str, registration: &Path, component: &str) {
+        let (constant, registration) = (name.to_uppercase(), registration.display().to_string());
+        self.constants += &format!("const {constant}: Component = {component};\n");
+        self.list += &format!(
+            "    Builtin {{ name: {name:?}, registration: include_str!({registration:?}), component: {constant} }},\n"
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! Conditions of deploy items: what it costs to decide about them, how soon a change is heard, and how much is watched.
+//! Gate expressions of deploy items: what it costs to decide about them, how soon a change is heard, and how much is watched.
 
 use std::time::Instant;
 
@@ -168,6 +168,7 @@ pub(crate) async fn watches(place: &Place, figures: &mut Figures) {
     let took = begin.elapsed();
     let begun = Requests::counted(cluster.client()).await - before;
     let watches: u64 = KINDS.iter().map(|(_, _, plural)| begun.watches(plural)).sum();
-    let title = format!("{}: watches for {ITEMS} items whose conditions look at {} kinds", place.name(), KINDS.len());
+    let title =
+        format!("{}: watches for {ITEMS} items whose gate expressions look at {} kinds", place.name(), KINDS.len());
     figures.add(&title, &format!("{watches}, until Succeeded {}", display(took)));
 }

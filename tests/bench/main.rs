@@ -55,7 +55,7 @@ enum Part {
     Charts,
     /// How long one thing takes.
     Latency,
-    /// Conditions of deploy items.
+    /// Gate expressions of deploy items.
     Conditions,
     /// Many triples at once.
     Triples,

@@ -14,7 +14,7 @@ use orangery_core::{
     phase::{Phase, execution::Execution, item::Item},
     plan::execution::{self as plan, ItemState, ObjectState},
     step::{Step, Verdict},
-    walk::{Rest, Transition, advance},
+    walk::{StatusUpdate, Transition, advance},
     workflow::{FailurePolicy, WorkflowPolicy},
 };
 
@@ -54,7 +54,7 @@ impl Job {
         while let Transition::Next(next) = transition {
             (at, transition) = (next, advance(next, Ok(Verdict::Done)));
         }
-        let rest = Rest::after(at, &transition);
+        let rest = StatusUpdate::after(at, &transition);
         self.phase = rest.as_ref().filter(|rest| !rest.ended).map(|rest| rest.phase);
         match rest {
             Some(rest) => report.rest("  ", &rest),

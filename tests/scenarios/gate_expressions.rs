@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use orangery_blueprint::gate::{
-    self, ConditionScope, Definition, GateExpression, GateExpressions, GateRecord, GateResult, NamedObject, Test,
+    self, Definition, ExpressionScope, GateExpression, GateExpressions, GateRecord, GateResult, NamedObject, Test,
 };
 use orangery_core::{
     dag::{Dag, Direction},
@@ -54,7 +54,7 @@ struct Item {
 }
 
 impl Item {
-    fn conditions(&self) -> GateExpressions {
+    fn gates(&self) -> GateExpressions {
         GateExpressions::of(self.gates.iter().map(|(kind, gate)| (*kind, Some(gate.clone()))))
     }
 
@@ -207,7 +207,7 @@ impl GatedExecution {
     /// The items whose objects are made when they start.
     fn late(&self) -> Vec<String> {
         let known: Vec<_> =
-            self.items.iter().map(|item| (item.name.as_str(), item.depends_on(), item.conditions().decide())).collect();
+            self.items.iter().map(|item| (item.name.as_str(), item.depends_on(), item.gates().decide())).collect();
         plan::late(&known).into_iter().map(str::to_owned).collect()
     }
 
@@ -227,7 +227,7 @@ impl GatedExecution {
     }
 
     fn state<'s>(&'s self, item: &'s Item, late: bool) -> ItemState<'s> {
-        let mut answers = gate::answers(&item.conditions(), &item.records);
+        let mut answers = gate::answers(&item.gates(), &item.records);
         if item.keep {
             // What it deployed stays: nothing waits for that to be gone.
             answers.deleted = Answer::Met;
@@ -291,10 +291,10 @@ impl GatedExecution {
         let edges = self.items.iter().map(|item| (item.name.as_str(), item.depends_on()));
         let dag = Dag::unchecked(edges).expect("the names of items are unique");
         for item in &self.items {
-            let around = ConditionScope { imports: None, predecessors: Some(dag.all_before(&item.name)) };
-            gate::check_all(&item.conditions(), &around).map_err(|(kind, why)| {
+            let around = ExpressionScope { imports: None, predecessors: Some(dag.all_before(&item.name)) };
+            gate::check_all(&item.gates(), &around).map_err(|(kind, why)| {
                 let message = format!("deploy item {:?}: {kind}: {why}", item.name);
-                Halt::Stall(Failure::new("CheckConditions", "InvalidCondition", message))
+                Halt::Stall(Failure::new("CheckGateExpressions", "InvalidGateExpression", message))
             })?;
         }
         Ok(())
@@ -330,7 +330,8 @@ impl GatedExecution {
         let answered = self.answer(&gate, name);
         let (now, silent) = (self.now, self.unreachable && gate.looks_at_clusters());
         if silent {
-            self.unanswered = Some(Failure::new("AskCondition", answered.reason.clone(), answered.message.clone()));
+            self.unanswered =
+                Some(Failure::new("AskGateExpression", answered.reason.clone(), answered.message.clone()));
         }
         report.line(&format!("  gate {name}/{kind}: {:?} {}: {}", answered.answer, answered.reason, answered.message));
         let item = self.item(name);

@@ -31,9 +31,9 @@ use orangery_core::{
     job::{Situation, Work, interrupted, work},
     name::{JobId, object_name},
     phase::{Phase as _, installation::Installation as Phase},
-    plan::installation::{self as plan, Changes, Existing, Peer},
+    plan::installation::{self as plan, Changes, Existing, RelatedObject},
     step::{Halt, Step, Until, Verdict},
-    walk::{Rest, Transition, advance, beside_children},
+    walk::{StatusUpdate, Transition, advance, beside_children},
 };
 
 use crate::player::{Player, Report, check};
@@ -232,7 +232,7 @@ impl Installations {
                 other => break other,
             }
         };
-        let Some(rest) = Rest::after(phase, &transition) else {
+        let Some(rest) = StatusUpdate::after(phase, &transition) else {
             report.line(&format!("  {name}: released"));
             return self.tree.remove(name);
         };
@@ -291,14 +291,15 @@ impl Installations {
 
     fn has_working_children(&self, name: &str) -> bool {
         let job = self.tree.get(name).ids.job.clone();
-        self.tree.peers(name).iter().any(|peer| peer.ids.running() == job.as_ref())
+        self.tree.related(name).iter().any(|related_object| related_object.ids.running() == job.as_ref())
     }
 
     fn phase(&mut self, name: &str, job: &JobId, phase: Phase, report: &mut Report) -> Step<Verdict> {
         match phase {
             Phase::Init => self.init(name, job, report),
             Phase::CleanupOrphaned => {
-                let orphans: Vec<Peer> = self.tree.peers(name).into_iter().filter(|peer| peer.deleting).collect();
+                let orphans: Vec<RelatedObject> =
+                    self.tree.related(name).into_iter().filter(|related_object| related_object.deleting).collect();
                 let (trigger, outcome) = plan::orphans(&orphans, job);
                 for orphan in trigger {
                     self.trigger(name, &orphan, job, Phase::INIT_DELETE, report);
@@ -309,7 +310,7 @@ impl Installations {
                 self.trigger_all(name, job, Phase::INIT, report);
                 Ok(Verdict::Done)
             }
-            Phase::Progressing => plan::progressing(&self.tree.peers(name), &self.tree.missing(name), job),
+            Phase::Progressing => plan::progressing(&self.tree.related(name), &self.tree.missing(name), job),
             Phase::Completing => self.completing(name, report),
             Phase::InitDelete => self.init_delete(name, job, report),
             Phase::TriggerDelete => {
@@ -319,7 +320,7 @@ impl Installations {
             Phase::Deleting => {
                 // What ended this very job before it was to be deleted gets it once more.
                 self.trigger_all(name, job, Phase::INIT_DELETE, report);
-                plan::deleting(&self.tree.peers(name), job)
+                plan::deleting(&self.tree.related(name), job)
             }
             Phase::Succeeded | Phase::Failed | Phase::DeleteFailed => Ok(Verdict::Done),
         }
@@ -394,8 +395,9 @@ impl Installations {
             let mut successors = self.tree.importers(&of);
             // Those that come before it as well would wait for it in turn (C-17).
             successors.retain(|successor| !all.contains_key(successor));
-            let peers: Vec<Peer> = successors.iter().map(|successor| self.tree.peer(successor)).collect();
-            plan::successors(&peers, job)?;
+            let related: Vec<RelatedObject> =
+                successors.iter().map(|successor| self.tree.related_object(successor)).collect();
+            plan::successors(&related, job)?;
         }
         for child in self.tree.children(name) {
             let child_state = self.tree.get_mut(&child);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use orangery_core::{
     condition::{Condition, observe},
     phase::Phase,
-    walk::Rest,
+    walk::StatusUpdate,
 };
 
 /// Plays the commands of one family of scripts.
@@ -31,7 +31,7 @@ impl Report {
     }
 
     /// Where a walk rests: phase, what is waited for, and the conditions. `prefix` begins every line.
-    pub(crate) fn rest<P: Phase>(&mut self, prefix: &str, rest: &Rest<P>) {
+    pub(crate) fn rest<P: Phase>(&mut self, prefix: &str, rest: &StatusUpdate<P>) {
         self.line(&format!("{prefix}phase {}{}", rest.phase, if rest.ended { ", job finished" } else { "" }));
         for waiting in rest.wait.iter().flat_map(|wait| wait.objects()) {
             self.line(&format!("{prefix}waits for {waiting}"));

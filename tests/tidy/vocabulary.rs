@@ -41,7 +41,7 @@ mod tests {
         ("Chance", "Rng"),
         ("JobChance", "JobRandomness"),
         ("mint", "issue_credential"),
-        ("Surroundings", "TemplateContext, ConditionScope"),
+        ("Surroundings", "TemplateContext, ExpressionScope"),
         ("Nothing", "Unavailable"),
         ("Point", "GateKind"),
         ("Inquiry", "Evaluator"),
@@ -69,6 +69,8 @@ mod tests {
         ("net", "StaleWatchTimer"),
         ("look", "reconciliation"),
         ("book", "StatusWriter"),
+        ("Peer", "RelatedObject"),
+        ("ConditionScope", "ExpressionScope"),
     ];
 
     /// Words that no comment has, in lower case. Words of everyday English are not among them.
@@ -114,9 +116,19 @@ mod tests {
     }
 
     /// Whether a comment begins a sentence with a clause in place of a subject, as in "Who waits is woken".
-    fn begins_with_who(comment: &str) -> bool {
+    fn begins_with_a_clause(comment: &str) -> bool {
         let text = comment.trim_start_matches(['/', '!', ' ']);
         text.starts_with("Who ") && !text.ends_with('?') || text.contains(". Who ")
+    }
+
+    /// Whether a name has a clause in place of a subject, as in `who_waits_is_woken`.
+    fn names_a_clause(name: &str) -> bool {
+        name.split('_').any(|word| matches!(word, "who" | "whoever" | "whom"))
+    }
+
+    /// Whether a file is about gate expressions. A condition is an entry of `status.conditions`, and nothing else.
+    fn is_of_gates(path: &str) -> bool {
+        path.starts_with("host/") && path.split('/').any(|part| part.starts_with("gate"))
     }
 
     #[test]
@@ -132,9 +144,11 @@ mod tests {
         assert_eq!(comment("    /// One."), "/// One.");
         assert_eq!(comment("let a = 1; // Why."), "Why.");
         assert_eq!(comment("let a = \"b // c\";"), "");
-        assert!(begins_with_who("/// Who waits is woken."));
-        assert!(begins_with_who("/// It ends. Who waits is woken."));
-        assert!(!begins_with_who("/// The operator, who waits."));
+        assert!(begins_with_a_clause("/// Who waits is woken."));
+        assert!(begins_with_a_clause("/// It ends. Who waits is woken."));
+        assert!(!begins_with_a_clause("/// The operator, who waits."));
+        assert!(names_a_clause("orc_23_who_waits_is_woken") && !names_a_clause("the_whole_tree"));
+        assert!(is_of_gates("host/blueprint/src/gate/check.rs") && !is_of_gates("host/core/src/condition.rs"));
     }
 
     #[test]
@@ -150,6 +164,31 @@ mod tests {
     }
 
     #[test]
+    fn no_name_has_a_clause_in_place_of_a_subject() {
+        let mut violations = Vec::new();
+        for (path, file) in modules::reached() {
+            let names = file.source.names.iter().filter(|named| names_a_clause(&named.name));
+            violations.extend(names.map(|named| format!("{}:{} {}", display(path), named.line, named.name)));
+        }
+        none("name the subject", violations);
+    }
+
+    #[test]
+    fn a_gate_expression_is_called_no_condition() {
+        let mut violations = Vec::new();
+        for path in files_ending(&[".rs"]).into_iter().filter(|path| is_of_gates(&display(path))) {
+            for (number, line) in text(&path).lines().enumerate() {
+                let words = comment(line).to_lowercase();
+                let calls = words.split(|c: char| !c.is_alphanumeric()).any(|word| word.starts_with("condition"));
+                if calls && !words.contains("status.conditions") {
+                    violations.push(format!("{}:{}", display(&path), number + 1));
+                }
+            }
+        }
+        none("an expression that decides about an item is a gate expression", violations);
+    }
+
+    #[test]
     fn no_comment_has_a_word_of_the_old_vocabulary() {
         let mut violations = Vec::new();
         // The list itself has them.
@@ -157,7 +196,7 @@ mod tests {
         for path in files.filter(|path| !display(path).ends_with("tidy/vocabulary.rs")) {
             for (number, line) in text(&path).lines().enumerate() {
                 let comment = comment(line);
-                let words = old_words(comment).into_iter().chain(begins_with_who(comment).then_some("Who …"));
+                let words = old_words(comment).into_iter().chain(begins_with_a_clause(comment).then_some("Who …"));
                 violations.extend(words.map(|word| format!("{}:{}: {word}", display(&path), number + 1)));
             }
         }

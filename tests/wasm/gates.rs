@@ -1,4 +1,4 @@
-//! Components that answer conditions: what they say is taken over or refused, and what they do costs themselves only.
+//! Components that answer gate expressions: what they say is taken over or refused, and what they do costs themselves only.
 
 use orangery_blueprint::{gate::GateResult, plugins::GateQuestion};
 use orangery_core::workflow::{Answer, GateKind};

@@ -1,8 +1,10 @@
 //! Between the wire and the words of the core.
 
+mod automatic;
 mod binding;
 mod component;
 mod record;
+mod request;
 mod template;
 
 use kube::Resource;
@@ -12,6 +14,7 @@ use serde_json::Value;
 pub use self::{
     component::{ContextError, ContextInputs, ContextNames, ContextObjects, NotOneSource},
     record::{write_data_object, write_target},
+    request::{is_requested, request_facts},
     template::{deploy_item, subinstallation},
 };
 use crate::{data_object::DataObject, label, marks::Marks, target::Target};

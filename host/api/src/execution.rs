@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use crate::execution::gates::{condition_schema, read_answers, write_answers};
+pub(crate) use crate::execution::gates::{gate_schema, read_answers, write_answers};
 pub use crate::execution::{
-    gates::{ConditionSpec, ItemCondition, ItemStatus, Records, records, write_records},
+    gates::{GateSpec, ItemGate, ItemStatus, Records, records, write_records},
     items::{DeployItemTemplate, ItemsError},
 };
 use crate::{
@@ -62,11 +62,11 @@ pub struct ExecutionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::positive")]
     pub max_parallel: Option<NonZeroU32>,
-    /// Import values that conditions of the items read. Not in the original.
+    /// Import values that gate expressions of the items read. Not in the original.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::map_of_any")]
     pub imports: BTreeMap<String, Value>,
-    /// The names of the Targets that conditions of the items look at. Not in the original.
+    /// The names of the Targets that gate expressions of the items look at. Not in the original.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_targets: Vec<String>,
     /// The plain list. The compressed one wins where both stand.
@@ -164,7 +164,7 @@ pub struct ExecutionStatus {
     /// The deploy items known; absent means that they are listed by label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deploy_item_cache: Option<DeployItemCache>,
-    /// What the conditions of the items answered in the last job. Not in the original.
+    /// What the gate expressions of the items answered in the last job. Not in the original.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<ItemStatus>,
     /// When the job passed its stations.

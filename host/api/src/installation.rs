@@ -405,7 +405,7 @@ pub struct InstallationStatus {
     /// The sub-installations known; absent means that they are listed by label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_inst_cache: Option<SubinstallationCache>,
-    /// The sub-installations of the job, where conditions have a say in them. Not in the original.
+    /// The sub-installations of the job, where gate expressions have a say in them. Not in the original.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<SubinstallationWorkflow>,
     /// The hash of the imports of the job (`docs/wire.md` §5.6).
@@ -415,8 +415,8 @@ pub struct InstallationStatus {
     /// was missing. Other imports than these start a job (ORC-33).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub triggered_imports_hash: String,
-    /// Under the policy `OnChange`, hashes of the answers of conditions that were others than in the job before when the last job
-    /// began, one for each object that has such. Other answers than these start a job.
+    /// Under the policy `OnChange`, hashes of the answers of gate expressions that were others than in the job before when the
+    /// last job began, one for each object that has such. Other answers than these start a job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggered_answers: Vec<String>,
     /// The record of automatic jobs.

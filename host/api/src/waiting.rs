@@ -87,8 +87,8 @@ mod tests {
             json!({"kind": "Pod", "selection": "with the labels a=b", "until": "Exists"})
         );
         assert_eq!(
-            wire(Waiting::nowhere("Condition", "a/when", Until::Met)),
-            json!({"kind": "Condition", "name": "a/when", "until": "Met"})
+            wire(Waiting::nowhere("GateExpression", "a/when", Until::Met)),
+            json!({"kind": "GateExpression", "name": "a/when", "until": "Met"})
         );
         assert_eq!(
             wire(Waiting::nowhere("Host", "maxParallel=1", Until::Room)),

@@ -1,4 +1,4 @@
-//! How blueprints name targets, and how they write conditions: alike for deploy items and sub-installations.
+//! How blueprints name targets, and how they write gate expressions: alike for deploy items and sub-installations.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    gate::{self, ConditionScope, GateExpression, GateExpressions},
+    gate::{self, ExpressionScope, GateExpression, GateExpressions},
     import::{Imported, TargetObject},
 };
 use orangery_core::{lenient, workflow::GateKind};
@@ -132,20 +132,21 @@ impl TargetChoice {
     }
 }
 
-/// Conditions as templates write them; of the first that cannot be read, why.
-pub(super) fn conditions(
+/// Gate expressions as templates write them; of the first that cannot be read, why.
+pub(super) fn gates(
     written: [(GateKind, Option<Value>); 4],
 ) -> Result<GateExpressions<TargetChoice>, (GateKind, String)> {
-    let mut conditions = Vec::new();
+    let mut gates = Vec::new();
     for (gate, written) in written {
-        let condition = written.map(|written| condition(&written)).transpose().map_err(|why| (gate, why))?;
-        conditions.push((gate, condition));
+        let gate_expression =
+            written.map(|written| gate_expression(&written)).transpose().map_err(|why| (gate, why))?;
+        gates.push((gate, gate_expression));
     }
-    Ok(GateExpressions::of(conditions))
+    Ok(GateExpressions::of(gates))
 }
 
-/// A condition as templates write it; a text is an expression.
-fn condition(written: &Value) -> Result<GateExpression<TargetChoice>, String> {
+/// A gate expression as templates write it; a text is an expression.
+fn gate_expression(written: &Value) -> Result<GateExpression<TargetChoice>, String> {
     if let Value::String(source) = written {
         return Ok(GateExpression::expression(source));
     }
@@ -154,7 +155,7 @@ fn condition(written: &Value) -> Result<GateExpression<TargetChoice>, String> {
     form.try_map(choice).map_err(|error| error.to_string())
 }
 
-/// What is wrong with a condition as templates write it, if anything is: a part of a sentence.
-pub fn check_condition(written: &Value, gate: GateKind, around: &ConditionScope<'_>) -> Result<(), String> {
-    gate::check(&condition(written)?, gate, around)
+/// What is wrong with a gate expression as templates write it, if anything is: a part of a sentence.
+pub fn check_gate_expression(written: &Value, gate: GateKind, around: &ExpressionScope<'_>) -> Result<(), String> {
+    gate::check(&gate_expression(written)?, gate, around)
 }

@@ -1,8 +1,8 @@
-//! Conditions of items (WF-02 … WF-09): how they are written, what is wrong with them before anything runs, and what they
+//! Gate expressions of items (WF-02 … WF-09): how they are written, what is wrong with them before anything runs, and what they
 //! answer.
 //!
-//! A condition asks an expression, a component, or whether a cluster defines a kind. It may name live objects. Its answer is
-//! one of three, and doubt is one of them (C-07).
+//! A gate expression asks an expression, a component, or whether a cluster defines a kind. It may name live objects. Its
+//! answer is one of three, and doubt is one of them (C-07).
 
 mod answer;
 mod check;
@@ -17,13 +17,13 @@ use serde_json::Value;
 
 pub use self::{
     answer::{GateResult, evaluate, is_defined, reads_imports_alone},
-    check::{ConditionScope, check, check_all, compile},
+    check::{ExpressionScope, check, check_all, compile},
     imports::{import_types, read_imports, type_by, type_of},
     record::{GateRecord, answers, given_up, is_settled},
 };
 use orangery_core::{name::Namespace, workflow::GateKind};
 
-/// One condition as it is written. `T` is how a target is named: by its Target object, if nothing else is said.
+/// One gate expression as it is written. `T` is how a target is named: by its Target object, if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GateExpression<T = String> {
@@ -41,7 +41,7 @@ pub struct GateExpression<T = String> {
     pub objects: BTreeMap<String, NamedObject<T>>,
 }
 
-/// A condition that a component answers.
+/// A gate expression that a component answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ComponentGate {
@@ -95,13 +95,13 @@ fn none<T>() -> Option<T> {
     None
 }
 
-/// All conditions of an item.
+/// All gate expressions of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateExpressions<T = String> {
     by_kind: BTreeMap<GateKind, GateExpression<T>>,
 }
 
-/// What a condition asks.
+/// What a gate expression asks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Test<'a, T> {
     /// An expression.
@@ -133,7 +133,7 @@ impl<T> GateExpression<T> {
         self.crd_present.is_some() || !self.objects.is_empty()
     }
 
-    /// The same condition with its targets named otherwise.
+    /// The same gate expression with its targets named otherwise.
     pub fn try_map<U, E>(self, mut name: impl FnMut(T) -> Result<U, E>) -> Result<GateExpression<U>, E> {
         let crd_present = match self.crd_present {
             None => None,
@@ -159,17 +159,17 @@ impl<T> Default for GateExpressions<T> {
 impl<T> GateExpressions<T> {
     /// Of those that are set.
     pub fn of(set: impl IntoIterator<Item = (GateKind, Option<GateExpression<T>>)>) -> Self {
-        Self { by_kind: set.into_iter().filter_map(|(gate, condition)| Some((gate, condition?))).collect() }
+        Self { by_kind: set.into_iter().filter_map(|(gate, gate_expression)| Some((gate, gate_expression?))).collect() }
     }
 
-    /// The condition at a point.
+    /// The gate expression at a point.
     pub fn get(&self, gate: GateKind) -> Option<&GateExpression<T>> {
         self.by_kind.get(&gate)
     }
 
     /// All that are set, in the order in which they are asked.
     pub fn iter(&self) -> impl Iterator<Item = (GateKind, &GateExpression<T>)> {
-        self.by_kind.iter().map(|(gate, condition)| (*gate, condition))
+        self.by_kind.iter().map(|(gate, gate_expression)| (*gate, gate_expression))
     }
 
     /// Whether none is set.
@@ -182,20 +182,20 @@ impl<T> GateExpressions<T> {
         self.by_kind.contains_key(&GateKind::Activate) || self.by_kind.contains_key(&GateKind::When)
     }
 
-    /// The same conditions with their targets named otherwise.
+    /// The same gate expressions with their targets named otherwise.
     pub fn try_map<U, E>(self, mut name: impl FnMut(T) -> Result<U, E>) -> Result<GateExpressions<U>, E> {
         let mut by_kind = BTreeMap::new();
-        for (gate, condition) in self.by_kind {
-            by_kind.insert(gate, condition.try_map(&mut name)?);
+        for (gate, gate_expression) in self.by_kind {
+            by_kind.insert(gate, gate_expression.try_map(&mut name)?);
         }
         Ok(GateExpressions { by_kind })
     }
 
     /// The targets that they name.
     pub fn targets(&self) -> impl Iterator<Item = &T> {
-        self.by_kind.values().flat_map(|condition| {
-            let objects = condition.objects.values().filter_map(|object| object.target.as_ref());
-            objects.chain(condition.crd_present.iter().filter_map(|definition| definition.target.as_ref()))
+        self.by_kind.values().flat_map(|gate_expression| {
+            let objects = gate_expression.objects.values().filter_map(|object| object.target.as_ref());
+            objects.chain(gate_expression.crd_present.iter().filter_map(|definition| definition.target.as_ref()))
         })
     }
 }
@@ -206,7 +206,7 @@ pub const IMPORTS: &str = "imports";
 pub const ITEMS: &str = "items";
 /// The variable with an item's own exports and status.
 pub const ITEM: &str = "item";
-/// The variable with live objects, by the names of the condition.
+/// The variable with live objects, by the names of the gate expression.
 pub const OBJECTS: &str = "objects";
 
 #[cfg(test)]

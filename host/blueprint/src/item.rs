@@ -6,9 +6,9 @@ use orangery_expression::Type;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::choice::{ChoiceError, TargetChoice, TargetChoiceFields, choice, conditions};
+use super::choice::{ChoiceError, TargetChoice, TargetChoiceFields, choice, gates};
 use crate::{
-    gate::{self, ConditionScope, GateExpressions},
+    gate::{self, ExpressionScope, GateExpressions},
     import::Imported,
 };
 use orangery_core::{
@@ -42,7 +42,7 @@ pub struct ItemTemplate {
     /// Where to deploy.
     pub target: Option<TargetChoice>,
     /// Whether it takes part, is wanted, is ready and is gone (WF-02 … WF-05).
-    pub conditions: GateExpressions<TargetChoice>,
+    pub gates: GateExpressions<TargetChoice>,
 }
 
 /// Why rendered items cannot be used.
@@ -72,9 +72,9 @@ pub enum ItemError {
     /// The order of the items is not sound.
     #[error("deploy items: {0}")]
     Order(DagError),
-    /// A condition cannot be asked.
+    /// A gate expression cannot be asked.
     #[error("deploy item {name:?}: {gate}: {why}")]
-    Condition {
+    Gate {
         /// Its name.
         name: String,
         /// Which one.
@@ -154,8 +154,7 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
         (GateKind::Ready, form.ready_when),
         (GateKind::Deleted, form.deleted_when),
     ];
-    let conditions =
-        conditions(written).map_err(|(gate, why)| ItemError::Condition { name: form.name.clone(), gate, why })?;
+    let gates = gates(written).map_err(|(gate, why)| ItemError::Gate { name: form.name.clone(), gate, why })?;
     Ok(ItemTemplate {
         name: form.name,
         type_: form.type_,
@@ -167,21 +166,21 @@ fn item(form: ItemForm, number: usize) -> Result<ItemTemplate, ItemError> {
         skip_uninstall_if_cluster_removed: form.on_delete.skip_uninstall_if_cluster_removed,
         keep: form.on_delete.keep,
         target,
-        conditions,
+        gates,
     })
 }
 
 /// The rules over all items of an installation: unique names, known dependencies, no circle (EXE-30 guards what slips
-/// through), conditions that can be asked. `imports` are those of the blueprint, with their types.
+/// through), gate expressions that can be asked. `imports` are those of the blueprint, with their types.
 pub fn check_items(items: &[ItemTemplate], imports: &BTreeMap<String, Type>) -> Result<(), ItemError> {
     let edges = items.iter().map(|item| {
         let before = item.depends_on.iter().map(String::as_str).collect();
         (item.name.as_str(), before)
     });
     let dag = Dag::new(edges).map_err(ItemError::Order)?;
-    for item in items.iter().filter(|item| !item.conditions.is_empty()) {
-        let around = ConditionScope { imports: Some(imports.clone()), predecessors: Some(dag.all_before(&item.name)) };
-        gate::check_all(&item.conditions, &around).map_err(|(gate, why)| ItemError::Condition {
+    for item in items.iter().filter(|item| !item.gates.is_empty()) {
+        let around = ExpressionScope { imports: Some(imports.clone()), predecessors: Some(dag.all_before(&item.name)) };
+        gate::check_all(&item.gates, &around).map_err(|(gate, why)| ItemError::Gate {
             name: item.name.clone(),
             gate,
             why,
@@ -197,9 +196,9 @@ impl ItemTemplate {
         self.target.as_ref().map(|choice| choice.resolve(imports)).transpose().map_err(|source| self.no_target(source))
     }
 
-    /// Its conditions, with the Target objects that they look at.
-    pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<GateExpressions, ItemError> {
-        self.conditions.clone().try_map(|choice| choice.resolve(imports)).map_err(|source| self.no_target(source))
+    /// Its gate expressions, with the Target objects that they look at.
+    pub fn resolve_gates(&self, imports: &BTreeMap<String, Imported>) -> Result<GateExpressions, ItemError> {
+        self.gates.clone().try_map(|choice| choice.resolve(imports)).map_err(|source| self.no_target(source))
     }
 
     fn no_target(&self, source: ChoiceError) -> ItemError {

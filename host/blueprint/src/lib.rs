@@ -31,7 +31,7 @@ use serde_json::Value;
 
 pub use self::{
     bundled::{BUNDLED_ENGINE, OwnComponent},
-    choice::{ChoiceError, TargetChoice, check_condition},
+    choice::{ChoiceError, TargetChoice, check_gate_expression},
     definition::{ExportDefinition, ExportKind, ImportDefinition, ImportKind},
     fault::BlueprintFault,
     file_system::{FileSystem, FileSystemError},
@@ -42,7 +42,7 @@ pub use self::{
     read::{BlueprintError, BlueprintReading},
     template::{
         InstallationTemplate, Optimization, TemplateBlueprint, TemplateError, check_templates, edges_of_templates,
-        faults_of_conditions, faults_of_templates, without_unsatisfied,
+        faults_of_gate_expressions, faults_of_templates, without_unsatisfied,
     },
 };
 

@@ -1,4 +1,4 @@
-//! The components that serve the types of deploy items, templates and conditions. Implemented by `plugin`.
+//! The components that serve the types of deploy items, templates and gate expressions. Implemented by `plugin`.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::{gate::GateResult, template_engine::TemplateEngine};
 use orangery_core::{error::Fault, port::BoxFuture, workflow::GateKind};
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 
-/// What a condition asks of a component.
+/// What a gate expression asks of a component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateQuestion {
     /// The deploy item.
     pub item: String,
-    /// Which of its conditions.
+    /// Which of its gate expressions.
     pub gate: GateKind,
     /// What the condition tells the component.
     pub config: Value,
@@ -23,11 +23,11 @@ pub struct GateQuestion {
     pub now: jiff::Timestamp,
 }
 
-/// A component that answers conditions.
+/// A component that answers gate expressions.
 pub trait GateEngine: Send + Sync {
     /// Its identity.
     fn identity(&self) -> &PluginIdentity;
-    /// Whether the condition holds. A trap, a limit met and an unusable component are faults.
+    /// Whether the gate expression holds. A trap, a limit met and an unusable component are faults.
     fn evaluate<'a>(&'a self, question: &'a GateQuestion) -> BoxFuture<'a, Result<GateResult, Fault>>;
 }
 

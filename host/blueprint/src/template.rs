@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use super::{
     ImportDefinition,
-    choice::{ChoiceError, TargetChoice, conditions},
+    choice::{ChoiceError, TargetChoice, gates},
 };
 use crate::{
     binding::{self, BindingError, BindingFault, DataSource, ExportBindings, ImportBindings, TargetSource},
-    gate::{self, ConditionScope, GateExpressions},
+    gate::{self, ExpressionScope, GateExpressions},
     import::Imported,
     sibling::{self, Sibling, SiblingReference},
 };
@@ -42,10 +42,10 @@ pub struct InstallationTemplate {
     pub export_data_mappings: BTreeMap<String, Value>,
     /// Promises that spare looking at siblings.
     pub optimization: Option<Optimization>,
-    /// How long each of its conditions is waited for, in Go's notation, checked.
+    /// How long each of its gate expressions is waited for, in Go's notation, checked.
     pub timeout: Option<String>,
     /// Whether it takes part, is wanted, is ready and is gone (WF-02 … WF-05).
-    pub conditions: GateExpressions<TargetChoice>,
+    pub gates: GateExpressions<TargetChoice>,
 }
 
 /// Where the blueprint of a template comes from.
@@ -148,7 +148,7 @@ pub enum TemplateError {
         /// What there is.
         known: String,
     },
-    /// The timeout of its conditions cannot be read.
+    /// The timeout of its gate expressions cannot be read.
     #[error("the sub-installation {name:?}: timeout {source}")]
     Timeout {
         /// Its name.
@@ -156,9 +156,9 @@ pub enum TemplateError {
         /// Why.
         source: InvalidDuration,
     },
-    /// A condition cannot be asked.
+    /// A gate expression cannot be asked.
     #[error("the sub-installation {name:?}: {gate}: {why}")]
-    Condition {
+    Gate {
         /// Its name.
         name: String,
         /// Which one.
@@ -166,7 +166,7 @@ pub enum TemplateError {
         /// What is wrong with it.
         why: String,
     },
-    /// A condition looks at no target.
+    /// A gate expression looks at no target.
     #[error("the sub-installation {name:?}: {source}")]
     Target {
         /// Its name.
@@ -192,7 +192,7 @@ impl TemplateError {
             TemplateError::SeveralExporters { .. } | TemplateError::ExportIsImport { .. } => below("exports"),
             TemplateError::Unsatisfied { .. } | TemplateError::Order(_) => below("imports"),
             TemplateError::Timeout { .. } => below("timeout"),
-            TemplateError::Condition { gate, .. } => below(gate.name()),
+            TemplateError::Gate { gate, .. } => below(gate.name()),
             TemplateError::Target { .. } => place.to_owned(),
         }
     }
@@ -208,7 +208,7 @@ impl TemplateError {
             | TemplateError::Duplicate { name }
             | TemplateError::ExportIsImport { name, .. }
             | TemplateError::Timeout { name, .. }
-            | TemplateError::Condition { name, .. }
+            | TemplateError::Gate { name, .. }
             | TemplateError::Target { name, .. }
             | TemplateError::Unsatisfied { name, .. } => Some(name),
             TemplateError::SeveralExporters { exporters, .. } => exporters.last().map(String::as_str),
@@ -299,11 +299,7 @@ impl InstallationTemplate {
             (GateKind::Ready, form.ready_when),
             (GateKind::Deleted, form.deleted_when),
         ];
-        let conditions = conditions(written).map_err(|(gate, why)| TemplateError::Condition {
-            name: form.name.clone(),
-            gate,
-            why,
-        })?;
+        let gates = gates(written).map_err(|(gate, why)| TemplateError::Gate { name: form.name.clone(), gate, why })?;
         Ok(Self {
             name: form.name,
             blueprint,
@@ -313,7 +309,7 @@ impl InstallationTemplate {
             export_data_mappings: form.export_data_mappings,
             optimization: form.optimization,
             timeout: form.timeout,
-            conditions,
+            gates,
         })
     }
 }
@@ -393,43 +389,43 @@ pub fn edges_of_templates<'a>(
     siblings.iter().map(|of| (of.name, sibling::predecessors(*of, &siblings))).collect()
 }
 
-/// The conditions of templates that cannot be asked. `imports` are those of the blueprint, with their types; `None` where
+/// The gate expressions of templates that cannot be asked. `imports` are those of the blueprint, with their types; `None` where
 /// it is not known which there are.
-pub fn faults_of_conditions(
+pub fn faults_of_gate_expressions(
     templates: &[InstallationTemplate],
     imports: Option<&BTreeMap<String, Type>>,
 ) -> Vec<TemplateError> {
-    if templates.iter().all(|template| template.conditions.is_empty()) {
+    if templates.iter().all(|template| template.gates.is_empty()) {
         return Vec::new();
     }
     let Ok(dag) = Dag::unchecked(edges_of_templates(templates)) else { return Vec::new() };
     let mut faults = Vec::new();
-    for InstallationTemplate { name, conditions, .. } in templates {
-        let around = ConditionScope { imports: imports.cloned(), predecessors: Some(dag.all_before(name)) };
-        let checked = gate::check_all(conditions, &around);
-        if let Err((gate, why)) = checked.and_then(|()| without_target(conditions).map_or(Ok(()), Err)) {
-            faults.push(TemplateError::Condition { name: name.clone(), gate, why });
+    for InstallationTemplate { name, gates, .. } in templates {
+        let around = ExpressionScope { imports: imports.cloned(), predecessors: Some(dag.all_before(name)) };
+        let checked = gate::check_all(gates, &around);
+        if let Err((gate, why)) = checked.and_then(|()| without_target(gates).map_or(Ok(()), Err)) {
+            faults.push(TemplateError::Gate { name: name.clone(), gate, why });
         }
     }
     faults
 }
 
-/// The first condition that looks at a cluster and does not say at which: a sub-installation has no target of its own.
-fn without_target(conditions: &GateExpressions<TargetChoice>) -> Option<(GateKind, String)> {
-    conditions.iter().find_map(|(gate, condition)| {
-        let named = condition.objects.iter().find(|(_, object)| object.target.is_none());
+/// The first gate expression that looks at a cluster and does not say at which: a sub-installation has no target of its own.
+fn without_target(gates: &GateExpressions<TargetChoice>) -> Option<(GateKind, String)> {
+    gates.iter().find_map(|(gate, gate_expression)| {
+        let named = gate_expression.objects.iter().find(|(_, object)| object.target.is_none());
         let object = named.map(|(name, _)| format!("objects.{name}"));
-        let definition = condition.crd_present.as_ref().filter(|definition| definition.target.is_none());
+        let definition = gate_expression.crd_present.as_ref().filter(|definition| definition.target.is_none());
         let what = object.or(definition.map(|_| "crdPresent".to_owned()))?;
         Some((gate, format!("{what} names no target, and a sub-installation has none of its own; set target")))
     })
 }
 
 impl InstallationTemplate {
-    /// Its conditions, with the Target objects that they look at.
-    pub fn resolve_conditions(&self, imports: &BTreeMap<String, Imported>) -> Result<GateExpressions, TemplateError> {
+    /// Its gate expressions, with the Target objects that they look at.
+    pub fn resolve_gates(&self, imports: &BTreeMap<String, Imported>) -> Result<GateExpressions, TemplateError> {
         let message = |source| TemplateError::Target { name: self.name.clone(), source };
-        self.conditions.clone().try_map(|choice| choice.resolve(imports)).map_err(message)
+        self.gates.clone().try_map(|choice| choice.resolve(imports)).map_err(message)
     }
 }
 

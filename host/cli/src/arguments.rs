@@ -5,11 +5,7 @@ use std::sync::LazyLock;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::{
-    command::{
-        blueprint::BlueprintArguments, completion::CompletionArguments, crd::Crd, inspect::Inspect,
-        interrupt::Interrupt, plan::PlanArguments, plugin::PluginArguments, reconcile::Reconcile, release_tests::Test,
-        render::Render, run::RunArguments, up::Up, why::Why, wit::Wit,
-    },
+    command::{Tool, plan::PlanArguments, run::RunArguments, up::Up},
     exit::EXIT_CODES,
 };
 
@@ -48,33 +44,6 @@ pub enum Command {
     #[expect(missing_docs, reason = "a doc comment of a flattened variant would become the about text")]
     #[command(flatten)]
     Tool(Tool),
-}
-
-/// The commands that this crate carries out.
-#[derive(Debug, Subcommand)]
-pub enum Tool {
-    /// Show installations as trees, with phases, waits and errors
-    Inspect(Inspect),
-    /// Show what an object waits for, or why it failed
-    Why(Why),
-    /// Start a job at a root installation
-    Reconcile(Reconcile),
-    /// End the running job of an installation
-    Interrupt(Interrupt),
-    /// Run the tests of a release of Helm
-    Test(Test),
-    /// Render installations without a cluster
-    Render(Box<Render>),
-    /// Work on blueprints without a cluster
-    Blueprint(BlueprintArguments),
-    /// Look into components, and compile them beforehand
-    Plugin(PluginArguments),
-    /// Print the custom resource definitions
-    Crd(Crd),
-    /// Print the contracts between host and components
-    Wit(Wit),
-    /// Print a completion script for a shell
-    Completion(CompletionArguments),
 }
 
 impl Cli {

@@ -1,5 +1,24 @@
-//! The commands, one file each. `up`, `run` and `plan` are described here and carried out by `runtime`, which alone may wire
-//! everything.
+//! The commands, one file each, and how those of this crate are carried out. `up`, `run` and `plan` are described here and
+//! carried out by `runtime`, which alone may wire everything.
+
+use std::{io, process::ExitCode};
+
+use clap::Subcommand;
+
+use self::{
+    blueprint::{BlueprintArguments, BlueprintCommand},
+    completion::CompletionArguments,
+    crd::Crd,
+    inspect::Inspect,
+    interrupt::Interrupt,
+    plugin::{PluginArguments, PluginCommand},
+    reconcile::Reconcile,
+    release_tests::Test,
+    render::Render,
+    why::Why,
+    wit::Wit,
+};
+use crate::{command_error::CommandError, exit::Exit, terminal::Terminal};
 
 pub mod blueprint;
 pub mod completion;
@@ -18,3 +37,73 @@ mod tests;
 pub mod up;
 pub mod why;
 pub mod wit;
+
+/// The commands that this crate carries out.
+#[derive(Debug, Subcommand)]
+pub enum Tool {
+    /// Show installations as trees, with phases, waits and errors
+    Inspect(Inspect),
+    /// Show what an object waits for, or why it failed
+    Why(Why),
+    /// Start a job at a root installation
+    Reconcile(Reconcile),
+    /// End the running job of an installation
+    Interrupt(Interrupt),
+    /// Run the tests of a release of Helm
+    Test(Test),
+    /// Render installations without a cluster
+    Render(Box<Render>),
+    /// Work on blueprints without a cluster
+    Blueprint(BlueprintArguments),
+    /// Look into components, and compile them beforehand
+    Plugin(PluginArguments),
+    /// Print the custom resource definitions
+    Crd(Crd),
+    /// Print the contracts between host and components
+    Wit(Wit),
+    /// Print a completion script for a shell
+    Completion(CompletionArguments),
+}
+
+impl Tool {
+    /// Carries the command out, and reports its errors on stderr. `described` is the whole command line, for completion.
+    pub fn execute(self, mut described: clap::Command, terminal: &mut Terminal) -> ExitCode {
+        let outcome = match self {
+            Tool::Inspect(inspect) => wait_for(inspect.execute(terminal)),
+            Tool::Why(why) => wait_for(why.execute(terminal)),
+            Tool::Reconcile(reconcile) => wait_for(reconcile.execute(terminal)),
+            Tool::Interrupt(interrupt) => wait_for(interrupt.execute(terminal)),
+            Tool::Test(test) => wait_for(test.execute(terminal)),
+            Tool::Render(render) => wait_for(render.execute(terminal)),
+            Tool::Blueprint(blueprint) => match blueprint.command {
+                BlueprintCommand::Check(check) => wait_for(check.execute(terminal)),
+            },
+            Tool::Plugin(plugin) => match plugin.command {
+                PluginCommand::Inspect(inspect) => inspect.execute(terminal),
+                PluginCommand::Compile(compile) => wait_for(compile.execute(terminal)),
+                PluginCommand::CompileWorker => return orangery_plugin::compile_worker_main(),
+            },
+            Tool::Wit(wit) => wit.execute(terminal),
+            Tool::Crd(crd) => crd.execute(terminal),
+            Tool::Completion(completion) => {
+                completion.execute(&mut described, terminal).map(|()| Exit::Ok).map_err(CommandError::from)
+            }
+        };
+        match outcome {
+            Ok(exit) => exit.into(),
+            // Whoever read the output has seen enough, as in `orangery wit | head`.
+            Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok.into(),
+            Err(error) => {
+                terminal.error(&error);
+                error.exit().into()
+            }
+        }
+    }
+}
+
+/// Runs what talks to a cluster on an event loop of its own: one thread is enough for a handful of calls.
+fn wait_for(command: impl Future<Output = Result<Exit, CommandError>>) -> Result<Exit, CommandError> {
+    let event_loop =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CommandError::EventLoop)?;
+    event_loop.block_on(command)
+}

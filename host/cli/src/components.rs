@@ -65,6 +65,6 @@ mod tests {
             .iter()
             .map(|registered| registered.registration().metadata.name.clone())
             .collect();
-        assert_eq!(names, ["manifest", "mock", "jinja", "gotemplate", "spiff", "helm", "mine"]);
+        assert_eq!(names, ["jinja", "manifest", "mock", "gotemplate", "spiff", "helm", "mine"]);
     }
 }

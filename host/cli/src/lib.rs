@@ -8,7 +8,6 @@
 pub mod arguments;
 pub mod command;
 pub mod command_error;
-mod execute;
 
 pub mod apply;
 pub mod blueprints;
@@ -26,8 +25,9 @@ pub mod timeout;
 pub mod tree;
 
 pub use crate::{
-    arguments::{Cli, Command, Tool},
+    arguments::{Cli, Command},
     command::{
+        Tool,
         logging::{LogFormat, Logging},
         plan::PlanArguments,
         run::RunArguments,

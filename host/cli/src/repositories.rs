@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_of_signatures_reaches_who_makes_requests() {
+    fn the_policy_of_signatures_reaches_the_client_of_requests() {
         let folder = tempfile::tempdir().unwrap();
         let cache = format!("--components-cache={}", folder.path().display());
         let policy = |flags: &[&str]| {

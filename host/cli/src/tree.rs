@@ -8,7 +8,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use orangery_api::{
     deploy_item::DeployItem,
-    execution::{Execution, ItemCondition},
+    execution::{Execution, ItemGate},
     installation::Installation,
     waiting::WaitingFor,
 };
@@ -169,9 +169,9 @@ pub struct TreeNode {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Trouble>,
-    /// What the conditions of a deploy item answered in the last job.
+    /// What the gate expressions of a deploy item answered in the last job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<ItemCondition>,
+    pub conditions: Vec<ItemGate>,
     /// What belongs to it, in the order of the blueprint.
     pub children: Vec<TreeNode>,
 }

@@ -48,7 +48,7 @@ fn command(line: &[String]) -> (ExitCode, String) {
     let mut terminal = Terminal::new(Box::new(text.clone()), Box::new(text.clone()), Appearance::PLAIN);
     let cli = Cli::try_parse_from(line).unwrap();
     let Command::Tool(tool) = cli.command else { panic!("runtime carries this out: {line:?}") };
-    let code = tool.execute(&mut terminal);
+    let code = tool.execute(Cli::description(), &mut terminal);
     (code, String::from_utf8(text.0.lock().unwrap().clone()).unwrap())
 }
 

@@ -164,7 +164,7 @@ users:
 ";
 
     #[test]
-    fn a_minted_kubeconfig_has_the_cluster_and_the_token_and_nothing_of_who_minted_it() {
+    fn an_issued_kubeconfig_has_the_cluster_and_the_token_and_nothing_of_its_issuer() {
         let issued: Value = serde_json::from_str(&with_token(TEXT, "robot", "t").unwrap()).unwrap();
         let expected = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",

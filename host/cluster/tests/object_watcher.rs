@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn orc_29_orc_33_who_depends_on_an_object_shares_its_watch_which_ends_with_the_last() {
+    async fn orc_29_orc_33_dependents_of_an_object_share_its_watch_which_ends_with_the_last() {
         let options = Options {
             storage: Storage::Memory,
             address: "127.0.0.1:0".parse().unwrap(),

@@ -1,7 +1,7 @@
-//! What conditions answer otherwise than they did in the last job, in trees whose root starts jobs by changes (C-05, ORC-33,
-//! WF-26).
+//! What gate expressions answer otherwise than they did in the last job, in trees whose root starts jobs by changes (C-05,
+//! ORC-33, WF-26).
 //!
-//! It is known in memory alone: after a restart each object at rest asks its conditions once more.
+//! It is known in memory alone: after a restart each object at rest asks its gate expressions once more.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use crate::{
     tree::root_of,
 };
 
-/// The Execution or Installation whose conditions answer otherwise.
+/// The Execution or Installation whose gate expressions answer otherwise.
 pub(crate) type Holder = (Kind, Key);
 
 /// All answers that are others now.

@@ -50,7 +50,7 @@ pub struct ControllerContext {
     pub term: Option<LeaseDeadline>,
     /// Tokens for targets that name a service account.
     pub(crate) tokens: Tokens,
-    /// What conditions answer otherwise than in the last job.
+    /// What gate expressions answer otherwise than in the last job.
     pub(crate) changed_answers: ChangedAnswers,
 }
 

@@ -44,7 +44,7 @@ pub fn wire(stores: &Stores, queues: &Queues) {
 }
 
 /// The clusters behind targets: what changes there wakes the deploy items that deployed it, and the Executions and Installations
-/// whose conditions look at it. All of them share connections and watches (WF-07).
+/// whose gate expressions look at it. All of them share connections and watches (WF-07).
 pub fn clusters(queues: &Queues) -> Arc<ClusterPool> {
     let queues = queues.clone();
     Arc::new(ClusterPool::new(move |waiter| {

@@ -1,5 +1,5 @@
-//! Conditions of items, whoever runs them: what they read is gathered, they are asked, and what they answered is remembered for
-//! the job (WF-02 … WF-09, C-03, C-07, C-21).
+//! Gate expressions of items, whoever runs them: what they read is gathered, they are asked, and what they answered is
+//! remembered for the job (WF-02 … WF-09, C-03, C-07, C-21).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 };
 
 use orangery_api::execution::Records;
-use orangery_blueprint::gate::{self, ConditionScope, Expression, GateExpression, GateExpressions};
+use orangery_blueprint::gate::{self, Expression, ExpressionScope, GateExpression, GateExpressions};
 use orangery_blueprint::plan::gate::{Gate, Settled, Unanswered, answers_otherwise, has_answered, settle};
 use orangery_cluster::{ClusterPool, ClusterSet};
 use orangery_core::{
@@ -32,7 +32,7 @@ use crate::{
 
 mod answers;
 
-/// One item, as far as its conditions go.
+/// One item, as far as its gate expressions go.
 pub(crate) struct Item<T> {
     /// What else is known of it.
     pub(crate) template: T,
@@ -42,7 +42,7 @@ pub(crate) struct Item<T> {
     pub(crate) target: Option<String>,
     /// How long each of them is waited for; `None` for ever.
     pub(crate) limit: Option<Duration>,
-    pub(crate) conditions: GateExpressions,
+    pub(crate) gates: GateExpressions,
     /// Whether its object is made when it starts and not before.
     pub(crate) late: bool,
 }
@@ -52,13 +52,13 @@ pub(crate) struct Items<T> {
     pub(crate) list: Vec<Item<T>>,
     /// Places in the list, by name.
     by_name: BTreeMap<String, usize>,
-    /// Whether any of them has a condition.
-    pub(crate) conditional: bool,
+    /// Whether any of them has a gate expression.
+    pub(crate) has_gates: bool,
 }
 
 impl<T> Default for Items<T> {
     fn default() -> Self {
-        Self { list: Vec::new(), by_name: BTreeMap::new(), conditional: false }
+        Self { list: Vec::new(), by_name: BTreeMap::new(), has_gates: false }
     }
 }
 
@@ -66,7 +66,7 @@ impl<T> Items<T> {
     /// `decides` says of which items it is still open whether they are to be there: their objects, and those of all that
     /// depends on them, are made late.
     pub(crate) fn of(mut list: Vec<Item<T>>, decides: impl Fn(&Item<T>) -> bool) -> Self {
-        let conditional = list.iter().any(|item| !item.conditions.is_empty());
+        let has_gates = list.iter().any(|item| !item.gates.is_empty());
         if list.iter().any(&decides) {
             let known: Vec<_> =
                 list.iter().map(|item| (item.name.as_str(), item.depends_on(), decides(item))).collect();
@@ -79,7 +79,7 @@ impl<T> Items<T> {
         for (place, item) in list.iter().enumerate() {
             by_name.entry(item.name.clone()).or_insert(place);
         }
-        Self { list, by_name, conditional }
+        Self { list, by_name, has_gates }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Item<T>> {
@@ -118,20 +118,20 @@ impl Expressions {
         Ok(expression)
     }
 
-    /// Whether imports alone answer a condition.
-    pub(crate) fn reads_imports_alone(&self, condition: &GateExpression) -> bool {
-        let expression = condition.expression.as_ref().and_then(|source| self.get(source).ok());
-        expression.is_some_and(|expression| gate::reads_imports_alone(condition, &expression))
+    /// Whether imports alone answer a gate expression.
+    pub(crate) fn reads_imports_alone(&self, gate_expression: &GateExpression) -> bool {
+        let expression = gate_expression.expression.as_ref().and_then(|source| self.get(source).ok());
+        expression.is_some_and(|expression| gate::reads_imports_alone(gate_expression, &expression))
     }
 }
 
-/// What one reconciliation asked of conditions.
+/// What one reconciliation asked of gate expressions.
 #[derive(Default)]
 pub(crate) struct Evaluation {
     gates: BTreeSet<(String, GateKind)>,
-    /// Conditions that are not waited for any longer, by item.
+    /// Gate expressions that are not waited for any longer, by item.
     pub(crate) given_up: BTreeMap<String, (GateKind, Failure)>,
-    /// What kept a condition from being asked and may pass by itself.
+    /// What kept a gate expression from being asked and may pass by itself.
     retry: Option<Failure>,
     /// The time until the first of those that are waited for is given up.
     pub(crate) left: Option<Duration>,
@@ -140,7 +140,8 @@ pub(crate) struct Evaluation {
 }
 
 impl Evaluation {
-    /// What a reconciliation that goes on has to say beside what it waits for: when a condition is given up, and what did not go well.
+    /// What a reconciliation that goes on has to say beside what it waits for: when a gate expression is given up, and what
+    /// did not go well.
     pub(crate) fn with<V>(self, outcome: Step<V>) -> Step<V> {
         match (outcome, self.retry) {
             (Err(Halt::Wait(_)), Some(failure)) => Err(Halt::Retry(failure)),
@@ -153,16 +154,16 @@ impl Evaluation {
     }
 }
 
-/// The items of one object, as their conditions see them.
+/// The items of one object, as their gate expressions see them.
 pub(crate) trait GateScope: Sync {
-    /// The conditions that are to be asked now, each with its item.
+    /// The gate expressions that are to be asked now, each with its item.
     fn asks(&self, records: &Records, evaluation: &Evaluation) -> Vec<(String, GateKind)>;
 
     /// Exports and status of an item: `{exports, status}`, both null where it has no object.
     fn results(&self, item: &str) -> impl Future<Output = Step<Value>> + Send;
 }
 
-/// What conditions are asked with.
+/// What gate expressions are asked with.
 pub(crate) struct Evaluator<'a, T> {
     pub(crate) host: &'a ControllerContext,
     pub(crate) expressions: &'a Expressions,
@@ -180,51 +181,51 @@ impl<T: Sync> Evaluator<'_, T> {
         format!("{} {}", self.kind.noun(), item.name)
     }
 
-    /// Conditions that users write into objects are checked here, those of blueprints were when they were rendered.
+    /// Gate expressions that users write into objects are checked here, those of blueprints were when they were rendered.
     pub(crate) fn check(&self) -> Step<()> {
-        if !self.items.conditional {
+        if !self.items.has_gates {
             return Ok(());
         }
         let edges = self.items.list.iter().map(|item| (item.name.as_str(), item.depends_on()));
         let Ok(dag) = Dag::unchecked(edges) else { return Ok(()) };
         // Those that an installation does not give are not here.
-        let mut around = ConditionScope { imports: None, predecessors: None };
-        for item in self.items.list.iter().filter(|item| !item.conditions.is_empty()) {
+        let mut around = ExpressionScope { imports: None, predecessors: None };
+        for item in self.items.list.iter().filter(|item| !item.gates.is_empty()) {
             around.predecessors = Some(dag.all_before(&item.name));
-            gate::check_all(&item.conditions, &around).map_err(|(gate, why)| {
+            gate::check_all(&item.gates, &around).map_err(|(gate, why)| {
                 let message = format!("{} {:?}: {gate}: {why}", self.kind.noun(), item.name);
                 Halt::Stall(
-                    Failure::new("CheckConditions", "InvalidCondition", message).with_code(Code::ConfigurationProblem),
+                    Failure::new("CheckGateExpressions", "InvalidGateExpression", message)
+                        .with_code(Code::ConfigurationProblem),
                 )
             })?;
         }
         Ok(())
     }
 
-    /// Asks the conditions that decide about items and read imports alone (C-21): what is not wanted begins to go at once.
+    /// Asks the gate expressions that decide about items and read imports alone (C-21): what is not wanted begins to go at once.
     pub(crate) async fn ask_of_imports(
         &self,
         scope: &impl GateScope,
         records: &mut Records,
         evaluation: &mut Evaluation,
     ) {
-        for item in self.items.list.iter().filter(|item| item.conditions.decide()) {
+        for item in self.items.list.iter().filter(|item| item.gates.decide()) {
             for gate in [GateKind::Activate, GateKind::When] {
-                let Some(condition) = item.conditions.get(gate) else { continue };
+                let Some(gate_expression) = item.gates.get(gate) else { continue };
                 // Whether it takes part comes first.
-                let answers = records.get(&item.name).map(|records| gate::answers(&item.conditions, records));
-                let takes_part = answers.map_or(item.conditions.get(GateKind::Activate).is_none(), |answers| {
-                    answers.activate == Answer::Met
-                });
+                let answers = records.get(&item.name).map(|records| gate::answers(&item.gates, records));
+                let takes_part = answers
+                    .map_or(item.gates.get(GateKind::Activate).is_none(), |answers| answers.activate == Answer::Met);
                 if gate == GateKind::When && !takes_part {
                     continue;
                 }
-                if self.expressions.reads_imports_alone(condition) {
+                if self.expressions.reads_imports_alone(gate_expression) {
                     self.ask(scope, item, gate, records, evaluation).await;
                 }
             }
         }
-        // What failed here fails its item when it alone holds it up: another condition may leave the item out before.
+        // What failed here fails its item when it alone holds it up: another gate expression may leave the item out before.
         evaluation.given_up.clear();
         evaluation.gates.clear();
     }
@@ -237,7 +238,7 @@ impl<T: Sync> Evaluator<'_, T> {
         direction: Direction,
     ) -> Evaluation {
         let mut evaluation = Evaluation::default();
-        if !self.items.conditional {
+        if !self.items.has_gates {
             return evaluation;
         }
         if direction == Direction::Forward {
@@ -257,18 +258,19 @@ impl<T: Sync> Evaluator<'_, T> {
         evaluation
     }
 
-    /// The answers of the last job that are others now, of conditions that decided about items and look at clusters: `item/point`
-    /// with the time at which it was asked in that job and the answer of now. Doubt is no other answer. What they look at is
-    /// watched from now on.
+    /// The answers of the last job that are others now, of gate expressions that decided about items and look at clusters:
+    /// `item/point` with the time at which it was asked in that job and the answer of now. Doubt is no other answer. What they
+    /// look at is watched from now on.
     pub(crate) async fn changed(&self, scope: &impl GateScope, records: &Records) -> Step<Vec<String>> {
         let (mut changed, mut evaluation) = (Vec::new(), Evaluation::default());
         for item in &self.items.list {
             for gate in [GateKind::Activate, GateKind::When] {
-                let condition = item.conditions.get(gate).filter(|condition| condition.looks_at_clusters());
+                let gate_expression =
+                    item.gates.get(gate).filter(|gate_expression| gate_expression.looks_at_clusters());
                 let before = records.get(&item.name).and_then(|records| records.get(&gate));
                 let before = before.filter(|record| has_answered(record));
-                let (Some(condition), Some(before)) = (condition, before) else { continue };
-                match self.answer(scope, item, gate, condition, &mut evaluation).await {
+                let (Some(gate_expression), Some(before)) = (gate_expression, before) else { continue };
+                match self.answer(scope, item, gate, gate_expression, &mut evaluation).await {
                     Ok(now) if answers_otherwise(before, &now) => {
                         changed.push(format!("{}/{gate} {} {:?}", item.name, before.asked, now.answer));
                     }
@@ -287,7 +289,7 @@ impl<T: Sync> Evaluator<'_, T> {
         }
     }
 
-    /// Asks one condition, once in a reconciliation; whether it was asked.
+    /// Asks one gate expression, once in a reconciliation; whether it was asked.
     async fn ask(
         &self,
         scope: &impl GateScope,
@@ -296,7 +298,7 @@ impl<T: Sync> Evaluator<'_, T> {
         all: &mut Records,
         evaluation: &mut Evaluation,
     ) -> bool {
-        let Some(condition) = item.conditions.get(gate) else { return false };
+        let Some(gate_expression) = item.gates.get(gate) else { return false };
         let before = all.get(&item.name).and_then(|records| records.get(&gate));
         if before.is_some_and(|record| gate::is_settled(gate, record))
             || !evaluation.gates.insert((item.name.clone(), gate))
@@ -307,9 +309,9 @@ impl<T: Sync> Evaluator<'_, T> {
             evaluation.given_up.insert(item.name.clone(), (gate, interrupted()));
             return true;
         }
-        let answer = self.answer(scope, item, gate, condition, evaluation).await;
+        let answer = self.answer(scope, item, gate, gate_expression, evaluation).await;
         let whose = self.whose(item);
-        let looks_at_clusters = condition.looks_at_clusters();
+        let looks_at_clusters = gate_expression.looks_at_clusters();
         let asked = Gate { item: &whose, kind: gate, limit: item.limit, looks_at_clusters };
         let records = all.entry(item.name.clone()).or_default();
         let Settled { record, given_up, retry, left } =
@@ -326,8 +328,8 @@ impl<T: Sync> Evaluator<'_, T> {
     }
 }
 
-/// The end of a reconciliation: what its conditions look at is watched as long as it waits, and at rest where its root starts
-/// jobs by changes. `left` is the time until the first condition that it waits for is given up.
+/// The end of a reconciliation: what its gate expressions look at is watched as long as it waits, and at rest where its root
+/// starts jobs by changes. `left` is the time until the first gate expression that it waits for is given up.
 pub(crate) fn release_at_rest<P>(
     host: &ControllerContext,
     (pool, queue): (&ClusterPool, &Queue),
@@ -345,7 +347,7 @@ pub(crate) fn release_at_rest<P>(
     }
 }
 
-/// What conditions of an object look at is watched no longer than there is the object.
+/// What gate expressions of an object look at is watched no longer than there is the object.
 pub(crate) fn release_when_gone<K: Stored>(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>) {
     let (pool, known) = (Arc::clone(pool), Arc::downgrade(host));
     K::store(&host.stores).subscribe(move |change| {

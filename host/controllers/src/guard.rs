@@ -6,7 +6,8 @@
 //!
 //! | guarded | as long as | guarded by |
 //! |---|---|---|
-//! | Target that no job of ours writes | a DeployItem deploys to it without `skipUninstallIfClusterRemoved`, or conditions of an Execution or an Installation look at it | DeployItem, Execution, Installation |
+//! | Target that no job of ours writes | a DeployItem deploys to it without `skipUninstallIfClusterRemoved`, or gate
+//! expressions of an Execution or an Installation look at it | DeployItem, Execution, Installation |
 //! | Secret behind a Target | such a Target refers to it | DeployItem, Execution, Installation |
 //! | Context | a DeployItem is of it | DeployItem |
 //! | ConfigMap | an Installation imports it | Installation |

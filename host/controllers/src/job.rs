@@ -19,7 +19,7 @@ use orangery_core::{
     name::JobId,
     phase::Phase,
     step::{Halt, Step, Verdict},
-    walk::{Rest, Transition, advance},
+    walk::{StatusUpdate, Transition, advance},
 };
 use orangery_reconcile::{CONFLICT, Key, NextCall, Store, Watched};
 
@@ -79,7 +79,7 @@ pub(crate) trait JobStatus {
 
     /// Rests: phase, job ids, error and conditions, for one write (C-25). A job that ends has dealt with the generation that
     /// it took, which need not be the one that the object has by now (C-06).
-    fn rest<P: Phase>(&mut self, rest: &Rest<P>, generation: i64, now: &Time) {
+    fn rest<P: Phase>(&mut self, rest: &StatusUpdate<P>, generation: i64, now: &Time) {
         let mut shared = self.shared();
         let phase = rest.phase.to_string();
         if *shared.phase != phase {
@@ -132,14 +132,6 @@ job_status!(InstallationStatus, |status| Some(&mut status.phase_transition_time)
 job_status!(ExecutionStatus, |status| Some(&mut status.phase_transition_time));
 job_status!(DeployItemStatus, |status| None);
 
-/// The phase that a running job stands in: the one in the status, or the first of a job that has just been taken over.
-pub(crate) fn standing_phase<P: Phase>(phase: Option<P>, deleting: bool) -> (P, bool) {
-    match phase {
-        Some(phase) if !phase.is_final() => (phase, false),
-        Some(_) | None => (if deleting { P::INIT_DELETE } else { P::INIT }, true),
-    }
-}
-
 /// A job's walk over one object.
 pub(crate) trait Run: Send {
     /// The phases of its kind.
@@ -171,14 +163,14 @@ pub(crate) fn resting<K: Watched + Job, P: Phase>(
     object: &K,
     phase: P,
     transition: &Transition<P>,
-) -> Step<Option<Rest<P>>> {
+) -> Step<Option<StatusUpdate<P>>> {
     if let Transition::Retry(failure) = transition
         && failure.reason == CONFLICT
     {
         return Err(Halt::Retry(failure.clone()));
     }
     let namespace = Key::of(object).namespace;
-    let rest = Rest::after(phase, transition).map(|rest| rest.in_namespace(&namespace));
+    let rest = StatusUpdate::after(phase, transition).map(|rest| rest.in_namespace(&namespace));
     let failure = rest.as_ref().and_then(|rest| rest.failure.as_ref());
     event::failed(&host.recorder, object, object.last_error(), failure);
     Ok(rest)
@@ -240,7 +232,7 @@ mod tests {
     #[test]
     fn ready_turns_unknown_in_the_write_that_sets_the_job() {
         let mut status = ExecutionStatus::default();
-        status.rest(&Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None }, 1, &at(1));
+        status.rest(&StatusUpdate { phase: Phase::Succeeded, ended: true, failure: None, wait: None }, 1, &at(1));
         assert_eq!(ready(&status), ("True", "Succeeded"));
         status.trigger(&"new".into(), Phase::Init, 1, &at(2));
         assert_eq!(
@@ -262,7 +254,11 @@ mod tests {
     fn c_25_an_ended_job_is_one_write_of_phase_ids_generation_and_conditions() {
         let mut status = ExecutionStatus { job_id: "a".into(), ..ExecutionStatus::default() };
         let failure = Failure::new("Progressing", "DeployItemsFailed", "boom");
-        status.rest(&Rest { phase: Phase::Failed, ended: true, failure: Some(failure.clone()), wait: None }, 7, &at(3));
+        status.rest(
+            &StatusUpdate { phase: Phase::Failed, ended: true, failure: Some(failure.clone()), wait: None },
+            7,
+            &at(3),
+        );
         assert_eq!((status.job_id_finished.as_str(), status.observed_generation), ("a", 7));
         assert_eq!((status.phase.as_str(), ready(&status)), ("Failed", ("False", "DeployItemsFailed")));
         assert_eq!(failure_of(status.last_error.as_ref()), Some(failure));
@@ -276,11 +272,12 @@ mod tests {
     fn c_06_a_job_observes_the_generation_that_it_took_when_it_has_ended_and_not_before() {
         let mut status = ExecutionStatus { observed_generation: 3, ..ExecutionStatus::default() };
         let wait = Some(Wait::on("DeployItem", "a", Until::Finished));
-        let working = Rest { phase: Phase::Progressing, ended: false, failure: None, wait };
-        let succeeded = Rest { phase: Phase::Succeeded, ended: true, failure: None, wait: None };
-        let failed = Rest { phase: Phase::Failed, failure: Some(Failure::new("O", "R", "boom")), ..succeeded.clone() };
+        let working = StatusUpdate { phase: Phase::Progressing, ended: false, failure: None, wait };
+        let succeeded = StatusUpdate { phase: Phase::Succeeded, ended: true, failure: None, wait: None };
+        let failed =
+            StatusUpdate { phase: Phase::Failed, failure: Some(Failure::new("O", "R", "boom")), ..succeeded.clone() };
         // Observed, and that of which the conditions speak, where the spec is at 7 by then.
-        let rests = |status: &mut ExecutionStatus, rest: &Rest<Phase>| {
+        let rests = |status: &mut ExecutionStatus, rest: &StatusUpdate<Phase>| {
             status.rest(rest, 7, &at(1));
             let ready = condition::find(&status.conditions, "Ready").unwrap();
             (status.observed_generation, ready.observed_generation)
@@ -312,7 +309,7 @@ mod tests {
     #[test]
     fn orc_08_what_is_waited_for_is_written_with_the_conditions_and_goes_with_the_wait() {
         let rest = |wait: Option<Wait>, failure: Option<Failure>, phase: Phase| {
-            Rest { phase, ended: phase == Phase::Succeeded, failure, wait }.in_namespace(&"here".into())
+            StatusUpdate { phase, ended: phase == Phase::Succeeded, failure, wait }.in_namespace(&"here".into())
         };
         let waits = |count: usize| {
             Wait::each((0..count).map(|n| Waiting::beside("DeployItem", format!("i{n:02}"), Until::Finished)))
@@ -346,21 +343,13 @@ mod tests {
     #[test]
     fn resting_again_in_the_same_place_changes_nothing() {
         let wait = Wait::on("DeployItem", "a", Until::Finished);
-        let rest = Rest { phase: Phase::Progressing, ended: false, failure: None, wait: Some(wait) };
+        let rest = StatusUpdate { phase: Phase::Progressing, ended: false, failure: None, wait: Some(wait) };
         let mut status = ExecutionStatus { job_id: "a".into(), ..ExecutionStatus::default() };
         status.rest(&rest, 1, &at(1));
         let first = status.clone();
         status.rest(&rest, 1, &at(2));
         assert_eq!(status, first);
         assert_eq!((status.job_id_finished.as_str(), status.last_error), ("", None));
-    }
-
-    #[test]
-    fn a_job_taken_over_begins_at_its_first_phase_and_one_under_way_goes_on() {
-        assert_eq!(standing_phase::<Phase>(None, false), (Phase::Init, true));
-        assert_eq!(standing_phase(Some(Phase::Succeeded), false), (Phase::Init, true));
-        assert_eq!(standing_phase(Some(Phase::Failed), true), (Phase::InitDelete, true));
-        assert_eq!(standing_phase(Some(Phase::Progressing), true), (Phase::Progressing, false));
     }
 
     /// A walk whose phases answer what the script says.
@@ -386,7 +375,7 @@ mod tests {
         status.trigger(&"a".into(), Phase::Init, 1, &at(1));
         let mut run = Scripted { script: script.into_iter().collect(), phases: Vec::new() };
         let (phase, transition) = walk(&mut run, Phase::Init).await;
-        status.rest(&Rest::after(phase, &transition).unwrap(), 1, &at(2));
+        status.rest(&StatusUpdate::after(phase, &transition).unwrap(), 1, &at(2));
         let text = |one: &Condition| format!("{}={} {} {}", one.type_, one.status, one.reason, one.message);
         (run.phases, status.conditions.iter().map(text).collect(), next(transition, None))
     }

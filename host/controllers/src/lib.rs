@@ -10,14 +10,14 @@
 //!       Stores ── Dependency ──► Queues ──► reconcile(object)
 //!          ▲      index, watch,                 │
 //!          │      wait, guard                   ▼
-//!          │                       trigger ► gather ► decide ► apply ► status
-//!          │                                 stores   core     writes  one write
+//!          │                              gather ► decide ► apply ► status
+//!          │                              stores   core     writes  one write
 //!          └────────────────────────────────────────────────────┴────────┘
 //! ```
 //!
-//! Each kind has the same rooms: `dependencies` (what it depends on), `trigger` (what it is asked to do), `gather` (what it
-//! reads), `apply` (what it writes), `status` (where it rests). Deciding is `orangery_core::plan`. No kind imports another one;
-//! what several need stands below them. Nothing here names a component runtime: components are reached through the ports of the
+//! Each kind has the same modules: `dependencies` (what it depends on), `gather` (what is asked of it, and what it reads), `apply`
+//! (what it writes), `status` (where it rests). Deciding is `orangery_core::plan`. No kind imports another one; what several need
+//! stands below them. Nothing here names a component runtime: components are reached through the ports of the
 //! core.
 
 mod account_tokens;
@@ -35,6 +35,7 @@ mod index;
 mod job;
 mod object;
 mod object_access;
+mod policy;
 mod record;
 mod refresh;
 mod removed;

@@ -3,8 +3,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
-use orangery_api::{FINALIZER, annotation, installation::Installation, marks::Marks};
-use orangery_reconcile::{Key, Store, Watched};
+use orangery_api::{
+    FINALIZER, annotation,
+    marks::{Marks, Operation},
+};
+use orangery_reconcile::{Key, Watched};
 
 /// The owner reference of an object's controller.
 pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
@@ -50,19 +53,28 @@ pub(crate) fn before_deletion<K: Watched + Marks>(object: &K, without_uninstall:
     (after.meta() != object.meta()).then_some(after)
 }
 
-/// Whether an object is being deleted and the Installation that owns it is gone already: somebody took its finalizer away. Nobody
-/// hands a job down to such an object, so it starts its own, as a root does.
-pub(crate) fn is_orphaned<K: Watched + Marks>(installations: &Store<Installation>, object: &K) -> bool {
-    let Some(parent) = object.parent_installation().filter(|_| object.is_deleting()) else { return false };
-    let key = Key { name: parent.to_owned(), ..Key::of(object) };
-    let above = installations.get(&key);
-    let uid = above.as_deref().map_or("", uid_of);
-    !object.meta().owner_references.iter().flatten().any(|owner| owner.name == parent && owner.uid == uid)
-}
-
 /// Sets an annotation to `true`.
 pub(crate) fn mark<K: Watched>(object: &mut K, key: &str) {
     object.meta_mut().annotations.get_or_insert_default().insert(key.to_owned(), "true".to_owned());
+}
+
+/// Asks an object for an operation.
+pub(crate) fn set_operation<K: Watched>(object: &mut K, operation: &Operation) {
+    let annotations = object.meta_mut().annotations.get_or_insert_default();
+    annotations.insert(annotation::OPERATION.to_owned(), operation.to_string());
+}
+
+/// Takes the operation that an object is asked for away.
+pub(crate) fn remove_operation<K: Watched>(object: &mut K) {
+    object.meta_mut().annotations.get_or_insert_default().remove(annotation::OPERATION);
+}
+
+/// Removes the request for a job, with what belongs to it, so that it can be made again (INS-14).
+pub(crate) fn remove_request<K: Watched>(object: &mut K) {
+    let annotations = object.meta_mut().annotations.get_or_insert_default();
+    for key in [annotation::OPERATION, annotation::RECONCILE_REASON, annotation::TRIGGER] {
+        annotations.remove(key);
+    }
 }
 
 /// What a server says to a request that failed, without the client's words around it.
@@ -75,6 +87,7 @@ pub(crate) fn message_of(error: &kube::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use orangery_api::installation::Installation;
     use serde_json::{Value, json};
 
     use super::*;
@@ -86,23 +99,6 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_to_go_without_its_parent_is_orphaned() {
-        let child = |owner: &str, deleting: bool| {
-            let owner =
-                json!([{"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": "up", "uid": owner}]);
-            let time = if deleting { json!("2026-01-01T00:00:00Z") } else { Value::Null };
-            installation("child", "c", json!({"ownerReferences": owner, "deletionTimestamp": time}))
-        };
-        let store = Store::new();
-        assert!(is_orphaned(&store, &child("u", true)));
-        assert!(!is_orphaned(&store, &child("u", false)));
-        assert!(!is_orphaned(&store, &installation("root", "r", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))));
-        store.upsert(installation("up", "u", json!({})));
-        assert!(!is_orphaned(&store, &child("u", true)));
-        assert!(is_orphaned(&store, &child("of-before", true)), "another one has its name now");
-    }
-
-    #[test]
     fn what_is_deleted_is_held_and_marked_where_it_is_not() {
         let held = json!({"finalizers": [FINALIZER]});
         assert_eq!(before_deletion(&installation("x", "x", held.clone()), false), None);
@@ -111,5 +107,13 @@ mod tests {
         let marked = before_deletion(&installation("x", "x", held), true).unwrap();
         assert!(marked.flag(annotation::DELETE_WITHOUT_UNINSTALL));
         assert_eq!(before_deletion(&marked, true), None);
+    }
+
+    #[test]
+    fn ins_14_a_removed_request_can_be_made_again() {
+        let annotations = json!({(annotation::OPERATION): "reconcile", (annotation::RECONCILE_REASON): "retry", (annotation::TRIGGER): "t", "mine": "kept"});
+        let mut asked = installation("x", "x", json!({"annotations": annotations}));
+        remove_request(&mut asked);
+        assert_eq!(asked.metadata.annotations, Some([("mine".to_owned(), "kept".to_owned())].into()));
     }
 }

@@ -7,9 +7,9 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_core::job::JobEnd;
-use orangery_reconcile::Key;
+use orangery_reconcile::{Key, Watched};
 
-use crate::{index::Index, stores::Stores};
+use crate::{index::Index, object::uid_of, stores::Stores};
 
 /// Installations by the name of their parent; roots stand under the empty name.
 pub(crate) static CHILDREN: Index<Installation> =
@@ -54,7 +54,7 @@ pub(crate) fn end_of_tree(stores: &Stores, key: &Key) -> Option<JobEnd> {
     root_of(stores, key).filter(|root| root.is_deleting()).map(|_| JobEnd::TreeDeleted)
 }
 
-/// The root that starts a job when conditions below it answer otherwise, if the tree of this object has such a one.
+/// The root that starts a job when gate expressions below it answer otherwise, if the tree of this object has such a one.
 pub(crate) fn observing_root(stores: &Stores, key: &Key) -> Option<Arc<Installation>> {
     root_of(stores, key).filter(|root| observes(root))
 }
@@ -64,4 +64,47 @@ pub(crate) fn observes(installation: &Installation) -> bool {
     installation.spec.reconcile_policy == ReconcilePolicy::OnChange
         && installation.is_root()
         && !installation.is_deleting()
+}
+
+/// Whether an object is being deleted and the Installation that owns it is gone already: somebody took its finalizer away. Nobody
+/// hands a job down to such an object, so it starts its own, as a root does.
+pub(crate) fn is_orphaned<K: Watched + Marks>(stores: &Stores, object: &K) -> bool {
+    let Some(parent) = object.parent_installation().filter(|_| object.is_deleting()) else { return false };
+    let key = Key { name: parent.to_owned(), ..Key::of(object) };
+    let above = stores.installations.get(&key);
+    let uid = above.as_deref().map_or("", uid_of);
+    !object.meta().owner_references.iter().flatten().any(|owner| owner.name == parent && owner.uid == uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn installation(name: &str, uid: &str, fields: Value) -> Installation {
+        let mut metadata = json!({"namespace": "n", "name": name, "uid": uid, "resourceVersion": "1"});
+        orangery_proposal::overlay::overlay(&mut metadata, &fields);
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}})).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_deleted_without_its_parent_is_orphaned() {
+        let child = |owner: &str, deleting: bool| {
+            let owner =
+                json!([{"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": "up", "uid": owner}]);
+            let time = if deleting { json!("2026-01-01T00:00:00Z") } else { Value::Null };
+            installation("child", "c", json!({"ownerReferences": owner, "deletionTimestamp": time}))
+        };
+        let stores = crate::stores();
+        assert!(is_orphaned(&stores, &child("u", true)));
+        assert!(!is_orphaned(&stores, &child("u", false)));
+        assert!(!is_orphaned(
+            &stores,
+            &installation("root", "r", json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+        ));
+        stores.installations.upsert(installation("up", "u", json!({})));
+        assert!(!is_orphaned(&stores, &child("u", true)));
+        assert!(is_orphaned(&stores, &child("of-before", true)), "another one has its name now");
+    }
 }

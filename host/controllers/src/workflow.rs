@@ -1,6 +1,6 @@
-//! The one runner of workflows: the deploy items of an Execution, and the sub-installations of an Installation where conditions
-//! have a say in them (WF-01 … WF-28, C-19, C-21). `orangery_core::plan::execution` decides; this asks conditions in between, and
-//! has carried out what was decided.
+//! The one runner of workflows: the deploy items of an Execution, and the sub-installations of an Installation where gate
+//! expressions have a say in them (WF-01 … WF-28, C-19, C-21). `orangery_core::plan::execution` decides; this asks gate
+//! expressions in between, and has carried out what was decided.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,14 +32,14 @@ use crate::{
 
 /// A workflow in one reconciliation of its object.
 pub(crate) struct WorkflowState<T> {
-    /// The items, with what is known of each beside its conditions.
+    /// The items, with what is known of each beside its gate expressions.
     pub(crate) items: Arc<Items<T>>,
-    /// What conditions answered in this job.
+    /// What gate expressions answered in this job.
     pub(crate) records: Records,
-    /// The clusters that conditions look at.
+    /// The clusters that gate expressions look at.
     pub(crate) clusters: ClusterSet,
     pub(crate) expressions: Arc<Expressions>,
-    /// The time until the first condition that is waited for is given up.
+    /// The time until the first gate expression that is waited for is given up.
     pub(crate) left: Option<Duration>,
     /// The id of the job.
     pub(crate) job: JobId,
@@ -60,7 +60,7 @@ pub(crate) struct Starts<'o, O> {
 
 /// A reconciliation that runs a workflow: what differs between the kinds.
 pub(crate) trait RunsWorkflow: Send + Sync {
-    /// What is known of an item beside its conditions.
+    /// What is known of an item beside its gate expressions.
     type Template: Send + Sync;
     /// The kind of the items' objects.
     type Object: Stored + Marks + Job;
@@ -75,7 +75,7 @@ pub(crate) trait RunsWorkflow: Send + Sync {
     fn workflow_mut(&mut self) -> &mut WorkflowState<Self::Template>;
     /// How it is run.
     fn policy(&self) -> WorkflowPolicy;
-    /// The imports that conditions read.
+    /// The imports that gate expressions read.
     fn imports(&self) -> &BTreeMap<String, Value>;
     /// Whether the job was interrupted: nothing is waited for any longer, and nothing more is made.
     fn is_interrupted(&self) -> bool;
@@ -109,13 +109,14 @@ pub(crate) trait RunsWorkflow: Send + Sync {
         of_spec
     }
 
-    /// What conditions see of an item: `{exports, status}`.
+    /// What gate expressions see of an item: `{exports, status}`.
     fn results(&self, object: &Self::Object) -> impl Future<Output = Step<Value>> + Send;
-    /// Deletes what an earlier job left, before anything starts. `leaving` are the items that conditions of this job make go.
+    /// Deletes what an earlier job left, before anything starts. `leaving` are the items that gate expressions of this job
+    /// make go.
     fn clear_leftovers(&mut self, leaving: &BTreeSet<String>) -> impl Future<Output = Step<Verdict>> + Send;
     /// Makes what is made late, and hands the job down. Answers why what cannot be made in this job cannot.
     fn start(&mut self, starts: Starts<'_, Self::Object>) -> impl Future<Output = Step<Option<Failure>>> + Send;
-    /// Deletes the items that conditions do not want (WF-20, WF-21).
+    /// Deletes the items that gate expressions do not want (WF-20, WF-21).
     fn delete(&mut self, names: &[String]) -> impl Future<Output = Step<()>> + Send;
     /// Hands the deletion of the whole down to these items, and to what is no item.
     fn hand_down_deletion(&mut self, names: &[String]) -> impl Future<Output = Step<()>> + Send;
@@ -125,7 +126,7 @@ pub(crate) trait RunsWorkflow: Send + Sync {
     }
 }
 
-/// The objects in one reconciliation, as conditions see them.
+/// The objects in one reconciliation, as gate expressions see them.
 struct Scope<'a, W: RunsWorkflow> {
     run: &'a W,
     direction: Direction,
@@ -173,12 +174,12 @@ fn evaluator<W: RunsWorkflow>(run: &W) -> Evaluator<'_, W::Template> {
     }
 }
 
-/// Refuses conditions that cannot be asked.
-pub(crate) fn check_conditions<W: RunsWorkflow>(run: &W) -> Step<()> {
+/// Refuses gate expressions that cannot be asked.
+pub(crate) fn check_gates<W: RunsWorkflow>(run: &W) -> Step<()> {
     evaluator(run).check()
 }
 
-/// What conditions answer that read imports alone, before anything is made (C-21).
+/// What gate expressions answer that read imports alone, before anything is made (C-21).
 pub(crate) async fn ask_of_imports<W: RunsWorkflow>(run: &W) -> Records {
     let (mut records, mut evaluation) = (Records::new(), Evaluation::default());
     let scope = Scope::of(run, Direction::Forward, &[]);
@@ -195,7 +196,7 @@ pub(crate) async fn changed_answers<W: RunsWorkflow>(run: &W) -> Step<Vec<String
 
 /// Asks what holds items up.
 async fn evaluate<W: RunsWorkflow>(run: &mut W, direction: Direction) -> Evaluation {
-    if !run.workflow().items.conditional {
+    if !run.workflow().items.has_gates {
         return Evaluation::default();
     }
     let mut records = mem::take(&mut run.workflow_mut().records);
@@ -222,7 +223,7 @@ fn states<'s, W: RunsWorkflow>(
         let found = |deleting| named.get(&(deleting, item.name.as_str())).map(|object| W::object_state(object));
         let (live, going) = (found(false), found(true));
         let keep = W::keeps(&item.template);
-        let mut answers = gate::answers(&item.conditions, records.get(&item.name).unwrap_or(&none));
+        let mut answers = gate::answers(&item.gates, records.get(&item.name).unwrap_or(&none));
         if keep {
             // What it deployed stays: nobody waits for that to be gone.
             answers.deleted = Answer::Met;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn c_32_who_is_interrupted_is_told_by_what() {
+    fn c_32_an_interrupted_job_says_by_what() {
         let message = "the operation was interrupted by the annotation landscaper.gardener.cloud/operation: interrupt";
         assert_eq!(interrupted(), Failure::new("InterruptOperation", "InterruptOperation", message));
     }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_waits_has_not_failed() {
+    fn a_wait_is_no_failure() {
         let failure = Failure::new("Op", "Reason", "x");
         assert_eq!(retry("x").failure(), Some(&failure));
         assert_eq!(stall("x").failure(), Some(&failure));

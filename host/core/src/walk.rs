@@ -70,9 +70,18 @@ pub fn ending(result: Step<Verdict>, end: Option<JobEnd>) -> Step<Verdict> {
     }
 }
 
+/// The phase that a running job stands in: the one in the status, or the first of a job that has just been taken over; and
+/// whether it has.
+pub fn standing_phase<P: Phase>(phase: Option<P>, deleting: bool) -> (P, bool) {
+    match phase {
+        Some(phase) if !phase.is_final() => (phase, false),
+        Some(_) | None => (if deleting { P::INIT_DELETE } else { P::INIT }, true),
+    }
+}
+
 /// Where a walk rests: what is to be written to the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rest<P> {
+pub struct StatusUpdate<P> {
     /// The phase to be shown.
     pub phase: P,
     /// Whether the job has ended here: then `jobIDFinished` becomes `jobID` in the same write (C-25).
@@ -83,7 +92,7 @@ pub struct Rest<P> {
     pub wait: Option<Wait>,
 }
 
-impl<P: Phase> Rest<P> {
+impl<P: Phase> StatusUpdate<P> {
     /// Where a walk rests after this transition; `None` where it goes on, or the object is released.
     pub fn after(phase: P, transition: &Transition<P>) -> Option<Self> {
         let rest = |phase, ended, failure, wait| Some(Self { phase, ended, failure, wait });
@@ -174,7 +183,7 @@ mod tests {
     fn a_phase_passed_leads_on_without_resting() {
         let transition = advance(Installation::Init, Ok(Verdict::Done));
         assert_eq!(transition, Transition::Next(Installation::CleanupOrphaned));
-        assert_eq!(Rest::after(Installation::Init, &transition), None);
+        assert_eq!(StatusUpdate::after(Installation::Init, &transition), None);
     }
 
     #[test]
@@ -220,7 +229,7 @@ mod tests {
     #[test]
     fn ins_49_a_normal_error_repeats_the_phase() {
         let transition = advance(Installation::Completing, Err(Halt::Retry(failure())));
-        let rest = Rest::after(Installation::Completing, &transition).unwrap();
+        let rest = StatusUpdate::after(Installation::Completing, &transition).unwrap();
         assert_eq!(
             (rest.phase, rest.ended, rest.failure.as_ref()),
             (Installation::Completing, false, Some(&failure()))
@@ -232,7 +241,7 @@ mod tests {
     #[test]
     fn waiting_is_no_error() {
         let transition = advance(Execution::Progressing, Err(Halt::wait("DeployItem", "a", Until::Finished)));
-        let rest = Rest::after(Execution::Progressing, &transition).unwrap();
+        let rest = StatusUpdate::after(Execution::Progressing, &transition).unwrap();
         assert_eq!((rest.failure.clone(), rest.ended), (None, false));
         let ConditionInput::Running { halted: Some(halted), .. } = rest.state() else { panic!() };
         assert_eq!(halted, Halted::Waiting(Wait::on("DeployItem", "a", Until::Finished)));
@@ -242,7 +251,8 @@ mod tests {
     #[test]
     fn orc_08_what_is_waited_for_beside_an_object_is_in_its_namespace() {
         let beside = Waiting::beside("DeployItem", "a", Until::Finished);
-        let rest = |transition| Rest::after(Execution::Progressing, &transition).unwrap().in_namespace(&"here".into());
+        let rest =
+            |transition| StatusUpdate::after(Execution::Progressing, &transition).unwrap().in_namespace(&"here".into());
         let named = Waiting { location: Location::Beside(Some("here".into())), ..beside.clone() };
         assert_eq!(rest(Transition::Wait(beside.into())).wait, Some(named.into()));
         assert_eq!(rest(Transition::Retry(failure())).wait, None);
@@ -253,14 +263,14 @@ mod tests {
         assert_eq!(advance(Installation::Deleting, Ok(Verdict::Done)), Transition::Released);
         let failed = advance(Installation::Deleting, Ok(Verdict::Failed(failure())));
         assert_eq!(
-            Rest::after(Installation::Deleting, &failed).unwrap().state(),
+            StatusUpdate::after(Installation::Deleting, &failed).unwrap().state(),
             ConditionInput::DeleteFailed { failure: failure() }
         );
     }
 
     #[test]
     fn ins_51_ins_67_a_job_that_failed_tells_whether_it_was_to_delete() {
-        let state = |phase| Rest::after(phase, &advance(phase, Err(Halt::Stall(failure())))).unwrap().state();
+        let state = |phase| StatusUpdate::after(phase, &advance(phase, Err(Halt::Stall(failure())))).unwrap().state();
         assert_eq!(state(Installation::Init), ConditionInput::Failed { failure: failure(), retry: false });
         assert_eq!(state(Installation::InitDelete), ConditionInput::DeleteFailed { failure: failure() });
     }
@@ -268,7 +278,7 @@ mod tests {
     #[test]
     fn ins_47_success_ends_the_job() {
         let transition = advance(Installation::Completing, Ok(Verdict::Done));
-        let rest = Rest::after(Installation::Completing, &transition).unwrap();
+        let rest = StatusUpdate::after(Installation::Completing, &transition).unwrap();
         assert_eq!((rest.ended, rest.state()), (true, ConditionInput::Succeeded));
     }
 
@@ -276,7 +286,7 @@ mod tests {
     fn flx_37_the_model_knows_of_a_kind_its_phases_and_no_more() {
         fn check<P: Phase>() {
             let after = |phase: P, result: Step<Verdict>| {
-                let rest = Rest::after(phase, &advance(phase, result)).unwrap();
+                let rest = StatusUpdate::after(phase, &advance(phase, result)).unwrap();
                 (rest.phase, rest.ended, rest.state())
             };
             let running = |phase: P, deletion, halted| {
@@ -296,5 +306,13 @@ mod tests {
         check::<Installation>();
         check::<Execution>();
         check::<Item>();
+    }
+
+    #[test]
+    fn a_job_taken_over_begins_at_its_first_phase_and_one_under_way_goes_on() {
+        assert_eq!(standing_phase::<Execution>(None, false), (Execution::Init, true));
+        assert_eq!(standing_phase(Some(Execution::Succeeded), false), (Execution::Init, true));
+        assert_eq!(standing_phase(Some(Execution::Failed), true), (Execution::InitDelete, true));
+        assert_eq!(standing_phase(Some(Execution::Progressing), true), (Execution::Progressing, false));
     }
 }

@@ -1,6 +1,6 @@
 //! Workflows: which items of a graph may start now, which have to go, and what came of all of them (WF-01 … WF-55).
 //!
-//! The engine knows neither objects nor jobs nor time. It is given what became of each item so far and what its conditions
+//! The engine knows neither objects nor jobs nor time. It is given what became of each item so far and what its gate expressions
 //! answer, and says what to do next. It keeps nothing between two looks, so it may be asked as often as one likes (WF-52,
 //! WF-54). An Execution is such a workflow (WF-10); so is anything else that is built with [`Workflow::new`] and run by
 //! whoever calls [`Workflow::evaluate`] (WF-11).
@@ -27,7 +27,7 @@ use std::{collections::BTreeMap, fmt, mem, num::NonZeroU32};
 
 use crate::dag::{Dag, DagError, Direction};
 
-/// Which condition of an item.
+/// Which gate expression of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GateKind {
     /// Whether the item takes part at all (WF-05).
@@ -66,10 +66,10 @@ impl fmt::Display for GateKind {
     }
 }
 
-/// What a condition answers. Doubt is an answer of its own: it waits, and never deletes (C-07).
+/// What a gate expression answers. Doubt is an answer of its own: it waits, and never deletes (C-07).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Answer {
-    /// It holds; so does a condition that was not set.
+    /// It holds; so does a gate expression that was not set.
     #[default]
     Met,
     /// It is known not to hold.
@@ -78,7 +78,7 @@ pub enum Answer {
     Unknown,
 }
 
-/// What the conditions of an item answer.
+/// What the gate expressions of an item answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// Whether the item takes part at all (WF-05). One that does not is left as it is (WF-24).
@@ -115,14 +115,14 @@ pub enum WorkflowItemState {
 pub struct Facts {
     /// What became of it.
     pub state: WorkflowItemState,
-    /// What its conditions answer.
+    /// What its gate expressions answer.
     pub answers: Answers,
     /// Whether what it made stays when it is deleted: nothing has to wait until it is gone (WF-27).
     pub keep: bool,
 }
 
 impl Facts {
-    /// Of an item without conditions.
+    /// Of an item without gate expressions.
     pub fn of(state: WorkflowItemState) -> Self {
         Self { state, answers: Answers::default(), keep: false }
     }
@@ -137,7 +137,7 @@ pub enum Aim {
     Delete,
     /// It takes no part, and is left as it is (WF-24).
     Leave,
-    /// A condition that decides it cannot be told yet.
+    /// A gate expression that decides it cannot be told yet.
     Undecided,
 }
 
@@ -148,7 +148,7 @@ pub enum Class {
     Succeeded,
     /// B: it failed (EXE-20, EXE-46).
     Failed,
-    /// C: it is under way, which is over only when its last condition holds (EXE-21, C-03).
+    /// C: it is under way, which is over only when its last gate expression holds (EXE-21, C-03).
     Running,
     /// D: it may start (EXE-22, EXE-47).
     Runnable,
@@ -234,8 +234,8 @@ pub struct WorkflowItem<'a> {
     pub aim: Aim,
     /// Its class.
     pub class: Class,
-    /// The condition of its own that alone is waited for: its class would be another one if that were known. It is the one to
-    /// be asked now.
+    /// The gate expression of its own that alone is waited for: its class would be another one if that were known. It is the
+    /// one to be asked now.
     pub awaits: Option<GateKind>,
 }
 
@@ -266,7 +266,7 @@ impl Workflow {
         seen.decide(policy)
     }
 
-    /// What is to become of each item in a run forward. What its conditions say counts until it was asked for something;
+    /// What is to become of each item in a run forward. What its gate expressions say counts until it was asked for something;
     /// afterwards it stays with that, however often they change.
     fn aims(&self, facts: &[Facts]) -> Vec<Aim> {
         let mut aims: Vec<Aim> = facts.iter().map(own_aim).collect();
@@ -309,7 +309,7 @@ impl From<&Dag> for Workflow {
     }
 }
 
-/// What an item's own conditions and its state make of it.
+/// What an item's own gate expressions and its state make of it.
 fn own_aim(facts: &Facts) -> Aim {
     match (facts.state, facts.answers.activate, facts.answers.when) {
         (WorkflowItemState::Reconciling | WorkflowItemState::Reconciled | WorkflowItemState::ReconcileFailed, _, _) => {
@@ -412,8 +412,8 @@ impl<'w> WorkflowEvaluation<'w, '_> {
         }
     }
 
-    /// The condition of its own that alone is waited for, and not what has to come before the item anyway. Nothing is decided
-    /// about items that are not started any more.
+    /// The gate expression of its own that alone is waited for, and not what has to come before the item anyway. Nothing is
+    /// decided about items that are not started any more.
     fn awaits(&self, item: usize, stops: bool) -> Option<GateKind> {
         let facts = self.facts.get(item)?;
         match (self.aim(item), self.classes.get(item)) {

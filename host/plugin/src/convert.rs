@@ -81,7 +81,7 @@ pub(crate) fn request(of: &RenderRequest) -> template::Request {
 }
 
 /// A fault that a guest answers.
-/// What a condition asks.
+/// What a gate expression asks.
 pub(crate) fn question(of: &GateQuestion) -> gate::GateQuestion {
     gate::GateQuestion {
         item: of.item.clone(),

@@ -40,7 +40,7 @@ pub enum World {
     Deployer,
     /// Renders template executions.
     Templater,
-    /// Answers conditions.
+    /// Answers gate expressions.
     Gate,
 }
 

@@ -216,7 +216,7 @@ impl Plugin {
         Ok(found.map(|found| convert::findings(found, &self.budget, &words)).transpose()?)
     }
 
-    /// Whether a condition holds.
+    /// Whether a gate expression holds.
     ///
     /// # Errors
     ///

@@ -111,7 +111,7 @@ pub struct TemplateClaim {
     pub types: Vec<String>,
 }
 
-/// The conditions of a component.
+/// The gate expressions of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GateClaim {

@@ -211,6 +211,21 @@ pub struct ObjectWrite {
     pub before_deletion: Option<Value>,
 }
 
+impl ObjectWrite {
+    /// An object of the target cluster that belongs to the item.
+    pub fn new(object: Value, how: Write) -> Self {
+        Self {
+            object,
+            inject: Vec::new(),
+            on: ClusterRef::Target,
+            how,
+            owned: Ownership::Managed,
+            at_creation: None,
+            before_deletion: None,
+        }
+    }
+}
+
 /// One object to be removed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,9 +1,6 @@
-//! Bringing a live object to a desired form, as the update strategies of `docs/wire.md` §8.1 do it, and seeing how far
-//! a live object is from it. Functions of JSON.
+//! Bringing a live object to a desired form, as the update strategies of `docs/wire.md` §8.1 do it, and showing how
+//! far a live object is from it. Functions of JSON.
 
-use std::fmt;
-
-use data_encoding::BASE64;
 use serde_json::{Map, Value, json};
 
 use crate::health::same;
@@ -186,75 +183,6 @@ pub fn is_unchanged(live: &Value, body: &Value) -> bool {
         live.remove("status");
     }
     same(&live, &body)
-}
-
-/// One place where a live object is not as desired. Holds no values: they may be secret.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Drift {
-    /// The field is not there.
-    Missing(String),
-    /// The field has another value.
-    Different(String),
-}
-
-impl fmt::Display for Drift {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Drift::Missing(pointer) => write!(f, "{pointer} is missing"),
-            Drift::Different(pointer) => write!(f, "{pointer} is different"),
-        }
-    }
-}
-
-/// Where the live object is not as desired, by JSON pointer, in the order of the desired form. Fields that only the
-/// live object has belong to others and are no drift.
-pub fn drift(live: &Value, desired: &Value) -> Vec<Drift> {
-    let mut found = Vec::new();
-    let desired = with_encoded_text(&without_server_owned(desired));
-    compare(live, &desired, &mut String::new(), &mut found);
-    found
-}
-
-/// A Secret as the server keeps it: `stringData` moves into `data`.
-fn with_encoded_text(object: &Value) -> Value {
-    let mut object = object.clone();
-    if text(&object, "kind") == "Secret"
-        && let Some(Value::Object(texts)) = object.as_object_mut().and_then(|map| map.remove("stringData"))
-    {
-        let encoded = texts
-            .into_iter()
-            .map(|(key, text)| (key, json!(BASE64.encode(text.as_str().unwrap_or_default().as_bytes()))));
-        let mut data: Value = Value::Object(encoded.collect());
-        fill(&mut data, object.get("data").unwrap_or(&Value::Null));
-        put(&mut object, &["data"], data);
-    }
-    object
-}
-
-fn compare(live: &Value, desired: &Value, pointer: &mut String, found: &mut Vec<Drift>) {
-    let depth = pointer.len();
-    match (live, desired) {
-        (Value::Object(live), Value::Object(desired)) => {
-            for (key, value) in desired.iter().filter(|(_, value)| !is_empty(value)) {
-                pointer.push('/');
-                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-                match live.get(key) {
-                    Some(live) => compare(live, value, pointer, found),
-                    None => found.push(Drift::Missing(pointer.clone())),
-                }
-                pointer.truncate(depth);
-            }
-        }
-        (Value::Array(live), Value::Array(desired)) if live.len() == desired.len() => {
-            for (index, (live, value)) in live.iter().zip(desired).enumerate() {
-                pointer.push_str(&format!("/{index}"));
-                compare(live, value, pointer, found);
-                pointer.truncate(depth);
-            }
-        }
-        (live, desired) if same(live, desired) => {}
-        _ => found.push(Drift::Different(pointer.clone())),
-    }
 }
 
 #[cfg(test)]

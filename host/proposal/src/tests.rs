@@ -93,15 +93,7 @@ fn every_way_of_writing() {
 
 #[test]
 fn a_write_leaves_out_what_it_does_not_say() {
-    let plain = ObjectWrite {
-        object: json!({"kind": "X"}),
-        inject: vec![],
-        on: ClusterRef::Target,
-        how: Write::Apply,
-        owned: Ownership::Managed,
-        at_creation: None,
-        before_deletion: None,
-    };
+    let plain = ObjectWrite::new(json!({"kind": "X"}), Write::Apply);
     check(plain.clone(), json!({"object": {"kind": "X"}, "on": "target", "how": "apply", "owned": "managed"}));
     let short: ObjectWrite = serde_json::from_value(json!({"object": {"kind": "X"}, "how": "apply"})).unwrap();
     assert_eq!(short, plain);

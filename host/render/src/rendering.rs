@@ -47,8 +47,8 @@ pub struct DeployItem {
     pub template: ItemTemplate,
     /// The Target object that it deploys to.
     pub target: Option<String>,
-    /// Its conditions, with the Target objects that they look at.
-    pub conditions: GateExpressions,
+    /// Its gate expressions, with the Target objects that they look at.
+    pub gates: GateExpressions,
 }
 
 /// One sub-installation.
@@ -59,8 +59,8 @@ pub struct Subinstallation {
     /// The component version and resource of its blueprint; `None` where the blueprint is written out, and then the
     /// component version is that of the parent.
     pub child: Option<Child>,
-    /// Its conditions, with the Target objects that they look at.
-    pub conditions: GateExpressions,
+    /// Its gate expressions, with the Target objects that they look at.
+    pub gates: GateExpressions,
 }
 
 /// Something to be told that fails nothing.
@@ -147,19 +147,20 @@ impl<'a> Rendering<'a> {
         orangery_blueprint::without_unsatisfied(&mut templates, &blueprint.imports, &given);
         orangery_blueprint::check_templates(&templates, &blueprint.imports).map_err(RenderError::Subinstallations)?;
         let types = gate::import_types(&blueprint.imports, imports);
-        if let Some(fault) = orangery_blueprint::faults_of_conditions(&templates, Some(&types)).into_iter().next() {
+        if let Some(fault) = orangery_blueprint::faults_of_gate_expressions(&templates, Some(&types)).into_iter().next()
+        {
             return Err(RenderError::Subinstallations(fault));
         }
         templates.into_iter().map(|template| self.subinstallation(template, imported)).collect()
     }
 
-    /// Where the blueprint of a sub-installation comes from, and what its conditions look at.
+    /// Where the blueprint of a sub-installation comes from, and what its gate expressions look at.
     fn subinstallation(
         &self,
         template: InstallationTemplate,
         imported: &BTreeMap<String, Imported>,
     ) -> Result<Subinstallation, RenderError> {
-        let conditions = template.resolve_conditions(imported).map_err(RenderError::Subinstallations)?;
+        let gates = template.resolve_gates(imported).map_err(RenderError::Subinstallations)?;
         let child = match (&template.blueprint, self.subject.component) {
             (TemplateBlueprint::Inline(_), _) => None,
             (TemplateBlueprint::Reference(reference), Some(component)) => {
@@ -170,7 +171,7 @@ impl<'a> Rendering<'a> {
                 return Err(RenderError::NoComponent { name, reference });
             }
         };
-        Ok(Subinstallation { template, child, conditions })
+        Ok(Subinstallation { template, child, gates })
     }
 
     /// The deploy items, checked together, each with its target.
@@ -191,8 +192,8 @@ impl<'a> Rendering<'a> {
         let types = gate::import_types(&self.subject.blueprint.imports, imports);
         orangery_blueprint::check_items(&items, &types).map_err(RenderError::Items)?;
         let resolved = |template: ItemTemplate| {
-            let (target, conditions) = (template.resolve_target(imported)?, template.resolve_conditions(imported)?);
-            Ok(DeployItem { template, target, conditions })
+            let (target, gates) = (template.resolve_target(imported)?, template.resolve_gates(imported)?);
+            Ok(DeployItem { template, target, gates })
         };
         items.into_iter().map(resolved).collect::<Result<_, _>>().map_err(RenderError::Items)
     }

@@ -35,7 +35,7 @@ pub use crate::{
 pub fn execute(cli: Cli) -> ExitCode {
     let mut terminal = Terminal::of_process(cli.no_color);
     let ended = match cli.command {
-        Command::Tool(tool) => return tool.execute(&mut terminal),
+        Command::Tool(tool) => return tool.execute(Cli::description(), &mut terminal),
         Command::Up(arguments) => on_event_loop(up::execute(arguments, &mut terminal)),
         Command::Run(arguments) => on_event_loop(run::execute(arguments)),
         Command::Plan(arguments) => on_event_loop(plan::execute(*arguments, &mut terminal)),

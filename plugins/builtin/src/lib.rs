@@ -1,4 +1,5 @@
 //! The components that ship with the host, built from `plugins/` by the build script, each with its registration.
+//! One in Rust ships because its folder has a package and a registration; one in Go stands in a table of the script.
 //!
 //! A registration has the same form as one of somebody else in `--plugins DIR`; nothing is special about these.
 
@@ -22,24 +23,9 @@ pub type Component = Result<Embedded, &'static str>;
 /// was computed when they were embedded.
 pub type Embedded = (&'static [u8], &'static str);
 
-macro_rules! builtin {
-    ($name:literal, $registration:literal, $component:ident) => {
-        Builtin { name: $name, registration: include_str!(concat!("../../", $registration)), component: $component }
-    };
-}
-
-/// The components that ship with the host.
+/// The components that ship with the host: those in Rust by name, then those in Go.
 pub fn components() -> &'static [Builtin] {
-    const {
-        &[
-            builtin!("manifest", "manifest/plugin.yaml", MANIFEST),
-            builtin!("mock", "mock/plugin.yaml", MOCK),
-            builtin!("jinja", "jinja/plugin.yaml", JINJA),
-            builtin!("gotemplate", "go/gotemplate.yaml", GOTEMPLATE),
-            builtin!("spiff", "go/spiff.yaml", SPIFF),
-            builtin!("helm", "helm/plugin.yaml", HELM),
-        ]
-    }
+    COMPONENTS
 }
 
 #[cfg(test)]

@@ -49,16 +49,15 @@ fn problem() -> Problem {
 
 fn write(how: Write, owned: Ownership) -> ObjectWrite {
     ObjectWrite {
-        object: json!({"kind": "ConfigMap"}).to_string(),
         inject: vec![
             Injection { at: "/data/a".into(), content: SecretContent::Kubeconfig(ClusterRef::Target) },
             Injection { at: "/data/b".into(), content: SecretContent::TargetDocument(ClusterRef::Host) },
         ],
         on: ClusterRef::Named("other".into()),
-        how,
         owned,
         at_creation: Some(json!({"metadata": {}}).to_string()),
         before_deletion: Some(json!({"data": {}}).to_string()),
+        ..ObjectWrite::new(&json!({"kind": "ConfigMap"}), how)
     }
 }
 

@@ -12,7 +12,7 @@ mod definitions;
 mod deploy_items;
 mod subinstallations;
 
-/// An item that the test plays; `fields` are its conditions, and whatever else it has.
+/// An item that the test plays; `fields` are its gate expressions, and whatever else it has.
 fn item(name: &str, after: &[&str], fields: Value) -> Value {
     let mut item = json!({
         "name": name, "type": external_deployer::TYPE, "dependsOn": after, "config": config("x"), "target": {"import": "cluster"},
@@ -58,7 +58,7 @@ fn over_metric(expression: &str) -> Value {
     json!({"expression": expression, "objects": {"metric": object}})
 }
 
-/// The results of an item's conditions, without times: type to status, reason and message.
+/// The results of an item's gate expressions, without times: type to status, reason and message.
 async fn results(cluster: &Objects, name: &str) -> Map<String, Value> {
     let execution = cluster.list(&any("Execution", "tree")).await.pop().unwrap_or_default();
     let items = execution.pointer("/status/items").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -69,7 +69,7 @@ async fn results(cluster: &Objects, name: &str) -> Map<String, Value> {
     conditions.flatten().map(result).collect()
 }
 
-/// Waits until a condition of an item says this.
+/// Waits until a gate expression of an item says this.
 async fn says(cluster: &Objects, name: &str, condition: &str, status: &str) {
     let is = |execution: &Value| {
         let items = execution.pointer("/status/items").and_then(Value::as_array);

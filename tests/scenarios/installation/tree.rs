@@ -15,7 +15,7 @@ use orangery_core::{
     job::JobIds,
     name::{JobId, Namespace},
     phase::{Phase as _, execution::Execution as ExecutionPhase, installation::Installation as Phase},
-    plan::installation::{ChildState, Existing, Peer},
+    plan::installation::{ChildState, Existing, RelatedObject},
 };
 use serde_json::{Value, json};
 
@@ -241,9 +241,9 @@ impl Tree {
         existing.collect()
     }
 
-    pub(super) fn peer(&self, name: &str) -> Peer {
+    pub(super) fn related_object(&self, name: &str) -> RelatedObject {
         let of = self.get(name);
-        Peer {
+        RelatedObject {
             kind: "Installation",
             name: name.to_owned(),
             ids: of.ids.clone(),
@@ -255,8 +255,8 @@ impl Tree {
     }
 
     /// All subobjects.
-    pub(super) fn peers(&self, name: &str) -> Vec<Peer> {
-        let execution = self.executions.get(name).map(|execution| Peer {
+    pub(super) fn related(&self, name: &str) -> Vec<RelatedObject> {
+        let execution = self.executions.get(name).map(|execution| RelatedObject {
             kind: "Execution",
             name: name.to_owned(),
             ids: execution.ids.clone(),
@@ -265,7 +265,7 @@ impl Tree {
             requested: false,
             deleting: execution.deleting,
         });
-        self.children(name).iter().map(|child| self.peer(child)).chain(execution).collect()
+        self.children(name).iter().map(|child| self.related_object(child)).chain(execution).collect()
     }
 
     /// The subobjects that the job made and that are there no more.
@@ -304,8 +304,8 @@ impl Tree {
         successors(own, &all).into_iter().map(str::to_owned).collect()
     }
 
-    pub(super) fn predecessors(&self, of: &Installation) -> Vec<Peer> {
-        self.exporters(of).iter().map(|name| self.peer(name)).collect()
+    pub(super) fn predecessors(&self, of: &Installation) -> Vec<RelatedObject> {
+        self.exporters(of).iter().map(|name| self.related_object(name)).collect()
     }
 
     /// The imports of an Installation, as they are now.

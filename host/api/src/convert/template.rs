@@ -62,7 +62,7 @@ pub fn subinstallation(
 pub fn deploy_item(
     template: &ItemTemplate,
     target: Option<&str>,
-    conditions: &GateExpressions,
+    gates: &GateExpressions,
     namespace: &Namespace,
 ) -> DeployItemTemplate {
     let item = DeployItemTemplate {
@@ -77,7 +77,7 @@ pub fn deploy_item(
         on_delete: on_delete(template),
         ..DeployItemTemplate::default()
     };
-    item.with_conditions(conditions)
+    item.with_gates(gates)
 }
 
 fn on_delete(template: &ItemTemplate) -> Option<OnDelete> {

@@ -1,4 +1,4 @@
-//! Conditions of deploy items on the wire: what is asked, and what was answered. Not in the original (WF-02 …
+//! Gate expressions of deploy items on the wire: what is asked, and what was answered. Not in the original (WF-02 …
 //! WF-09).
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::schema;
 
-/// What the conditions of one deploy item answered in the last job.
+/// What the gate expressions of one deploy item answered in the last job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemStatus {
@@ -20,17 +20,17 @@ pub struct ItemStatus {
     pub name: String,
     /// Those that were asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<ItemCondition>,
+    pub conditions: Vec<ItemGate>,
 }
 
-/// What a condition answered.
+/// What a gate expression answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ItemCondition {
+pub struct ItemGate {
     /// `activateWhen`, `when`, `readyWhen` or `deletedWhen`.
     #[serde(rename = "type")]
     pub type_: String,
-    /// `True`, `False`, or `Unknown` where nobody can tell: such a condition is waited for, and deletes nothing.
+    /// `True`, `False`, or `Unknown` where nobody can tell: such a gate expression is waited for, and deletes nothing.
     pub status: String,
     /// A CamelCase word.
     pub reason: String,
@@ -46,7 +46,7 @@ pub struct ItemCondition {
     pub asked_time: Time,
 }
 
-impl ItemCondition {
+impl ItemGate {
     fn of(gate: GateKind, record: &GateRecord) -> Self {
         let GateResult { answer, reason, message, details } = record.answered.clone();
         Self {
@@ -72,7 +72,7 @@ impl ItemCondition {
     }
 }
 
-/// An answer as conditions of Kubernetes have it.
+/// An answer as gate expressions of Kubernetes have it.
 fn status(answer: Answer) -> &'static str {
     match answer {
         Answer::Met => "True",
@@ -85,7 +85,7 @@ fn answer(status: &str) -> Option<Answer> {
     [Answer::Met, Answer::NotMet, Answer::Unknown].into_iter().find(|answer| self::status(*answer) == status)
 }
 
-/// What is remembered of the conditions of each item, by its name.
+/// What is remembered of the gate expressions of each item, by its name.
 pub type Records = BTreeMap<String, BTreeMap<GateKind, GateRecord>>;
 
 /// What is remembered, from the status.
@@ -93,14 +93,14 @@ pub fn records(items: &[ItemStatus]) -> Records {
     items.iter().map(|item| (item.name.clone(), read_answers(&item.conditions))).collect()
 }
 
-/// What is remembered of the conditions of one item.
-pub(crate) fn read_answers(conditions: &[ItemCondition]) -> BTreeMap<GateKind, GateRecord> {
-    conditions.iter().filter_map(ItemCondition::record).collect()
+/// What is remembered of the gate expressions of one item.
+pub(crate) fn read_answers(gates: &[ItemGate]) -> BTreeMap<GateKind, GateRecord> {
+    gates.iter().filter_map(ItemGate::record).collect()
 }
 
-/// What is remembered of the conditions of one item, for a status.
-pub(crate) fn write_answers(records: &BTreeMap<GateKind, GateRecord>) -> Vec<ItemCondition> {
-    records.iter().map(|(gate, record)| ItemCondition::of(*gate, record)).collect()
+/// What is remembered of the gate expressions of one item, for a status.
+pub(crate) fn write_answers(records: &BTreeMap<GateKind, GateRecord>) -> Vec<ItemGate> {
+    records.iter().map(|(gate, record)| ItemGate::of(*gate, record)).collect()
 }
 
 /// What is remembered, for the status.
@@ -110,12 +110,12 @@ pub fn write_records(records: &Records) -> Vec<ItemStatus> {
 }
 
 /// The schema of a [`GateExpression`]: exactly one of three.
-pub(crate) fn condition_schema(_: &mut SchemaGenerator) -> Schema {
+pub(crate) fn gate_schema(_: &mut SchemaGenerator) -> Schema {
     let text = |description: &str| json!({"type": "string", "description": description});
     let target = text("The Target object of the cluster; the item's own target where it is not said.");
     json_schema!({
         "type": "object",
-        "description": "A condition: exactly one of expression, component and crdPresent. Its answer is yes, no or unknown; unknown waits, and never deletes.",
+        "description": "A gate expression: exactly one of expression, component and crdPresent. Its answer is yes, no or unknown; unknown waits, and never deletes.",
         "properties": {
             "expression": text("Holds where this expression in CEL does. It may name imports, items (what the item depends on), item (its own exports and status, in readyWhen) and objects."),
             "component": {
@@ -157,8 +157,8 @@ pub(crate) fn condition_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A condition on the wire.
-pub type ConditionSpec = GateExpression<String>;
+/// A gate expression on the wire.
+pub type GateSpec = GateExpression<String>;
 
 #[cfg(test)]
 mod tests {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_has_its_conditions_on_the_wire() {
+    fn an_item_has_its_gate_expressions_on_the_wire() {
         let json = json!({
             "name": "a", "type": "t",
             "activateWhen": {"crdPresent": {"group": "g", "kind": "K"}},
@@ -210,6 +210,6 @@ mod tests {
         });
         let item: DeployItemTemplate = serde_json::from_value(json.clone()).unwrap();
         let plain: DeployItemTemplate = serde_json::from_value(json!({"name": "a", "type": "t"})).unwrap();
-        assert_eq!(serde_json::to_value(plain.with_conditions(&item.conditions())).unwrap(), json);
+        assert_eq!(serde_json::to_value(plain.with_gates(&item.gates())).unwrap(), json);
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     duration::Duration,
     execution::{
         ExecutionSpec,
-        gates::{ConditionSpec, condition_schema},
+        gates::{GateSpec, gate_schema},
     },
     reference::ObjectReference,
     schema,
@@ -61,20 +61,20 @@ pub struct DeployItemTemplate {
     pub on_delete: Option<OnDelete>,
     /// Whether the item takes part at all: one that does not is left as it is. Not in the original, like the next three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "condition_schema")]
-    pub activate_when: Option<ConditionSpec>,
+    #[schemars(schema_with = "gate_schema")]
+    pub activate_when: Option<GateSpec>,
     /// Whether the item is wanted: one that is not is deleted, with all that depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "condition_schema")]
-    pub when: Option<ConditionSpec>,
+    #[schemars(schema_with = "gate_schema")]
+    pub when: Option<GateSpec>,
     /// When the item is ready, after its deployer succeeded; what depends on it waits for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "condition_schema")]
-    pub ready_when: Option<ConditionSpec>,
+    #[schemars(schema_with = "gate_schema")]
+    pub ready_when: Option<GateSpec>,
     /// When the item is gone, after its object is; what it depends on waits for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "condition_schema")]
-    pub deleted_when: Option<ConditionSpec>,
+    #[schemars(schema_with = "gate_schema")]
+    pub deleted_when: Option<GateSpec>,
 }
 
 /// Why `spec.deployItemsCompressed` cannot be read.
@@ -96,8 +96,8 @@ pub enum ItemsError {
 }
 
 impl DeployItemTemplate {
-    /// Its conditions.
-    pub fn conditions(&self) -> GateExpressions {
+    /// Its gate expressions.
+    pub fn gates(&self) -> GateExpressions {
         GateExpressions::of([
             (GateKind::Activate, self.activate_when.clone()),
             (GateKind::When, self.when.clone()),
@@ -106,22 +106,22 @@ impl DeployItemTemplate {
         ])
     }
 
-    /// The Targets that its conditions look at, its own where they name none.
+    /// The Targets that its gate expressions look at, its own where they name none.
     pub fn gate_targets(&self) -> impl Iterator<Item = &String> {
         // Deleting the Target of an item that may skip is how a user says that the cluster is gone.
         let skips = self.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
         let own = self.target.as_ref().filter(|_| !skips).map(|target| &target.name);
-        let conditions = [&self.activate_when, &self.when, &self.ready_when, &self.deleted_when];
-        conditions.into_iter().flatten().flat_map(move |condition| {
-            let objects = condition.objects.values().map(|object| object.target.as_ref());
-            let definition = condition.crd_present.iter().map(|definition| definition.target.as_ref());
+        let gates = [&self.activate_when, &self.when, &self.ready_when, &self.deleted_when];
+        gates.into_iter().flatten().flat_map(move |gate_expression| {
+            let objects = gate_expression.objects.values().map(|object| object.target.as_ref());
+            let definition = gate_expression.crd_present.iter().map(|definition| definition.target.as_ref());
             objects.chain(definition).filter_map(move |target| target.or(own))
         })
     }
 
-    /// The same item with these conditions.
-    pub fn with_conditions(mut self, conditions: &GateExpressions) -> Self {
-        let of = |gate| conditions.get(gate).cloned();
+    /// The same item with these gate expressions.
+    pub fn with_gates(mut self, gates: &GateExpressions) -> Self {
+        let of = |gate| gates.get(gate).cloned();
         self.activate_when = of(GateKind::Activate);
         self.when = of(GateKind::When);
         self.ready_when = of(GateKind::Ready);

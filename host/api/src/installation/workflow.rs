@@ -1,4 +1,4 @@
-//! The sub-installations of a blueprint as a workflow, where conditions have a say in it. Not in the original
+//! The sub-installations of a blueprint as a workflow, where gate expressions have a say in it. Not in the original
 //! (WF-02 … WF-09).
 
 use std::collections::BTreeMap;
@@ -11,22 +11,22 @@ use serde_json::Value;
 
 use crate::{
     duration::Duration,
-    execution::{ConditionSpec, FailurePolicy, ItemCondition, Records, condition_schema, read_answers, write_answers},
+    execution::{FailurePolicy, GateSpec, ItemGate, Records, gate_schema, read_answers, write_answers},
     schema,
 };
 
-/// The sub-installations with what their conditions ask, and what was answered in the last job.
+/// The sub-installations with what their gate expressions ask, and what was answered in the last job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubinstallationWorkflow {
     /// What a failed sub-installation does to the others; absent means `StopTriggering`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// Import values that the conditions read.
+    /// Import values that the gate expressions read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::map_of_any")]
     pub imports: BTreeMap<String, Value>,
-    /// The names of the Targets that the conditions look at.
+    /// The names of the Targets that the gate expressions look at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_targets: Vec<String>,
     /// All sub-installations of the blueprint.
@@ -43,28 +43,28 @@ pub struct SubinstallationStatus {
     /// The names of those that it imports from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// How long each of its conditions is waited for; absent means 10m.
+    /// How long each of its gate expressions is waited for; absent means 10m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// What its conditions ask, by `activateWhen`, `when`, `readyWhen` and `deletedWhen`.
+    /// What its gate expressions ask, by `activateWhen`, `when`, `readyWhen` and `deletedWhen`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "asks_schema")]
-    pub asks: BTreeMap<String, ConditionSpec>,
+    pub asks: BTreeMap<String, GateSpec>,
     /// What those that were asked answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<ItemCondition>,
+    pub conditions: Vec<ItemGate>,
 }
 
 impl SubinstallationStatus {
-    /// Its conditions.
+    /// Its gate expressions.
     pub fn asked(&self) -> GateExpressions {
         let of = |gate: GateKind| (gate, self.asks.get(gate.name()).cloned());
         GateExpressions::of(GateKind::ALL.map(of))
     }
 
-    /// Conditions as they stand here.
-    pub fn asks_of(conditions: &GateExpressions) -> BTreeMap<String, ConditionSpec> {
-        conditions.iter().map(|(gate, condition)| (gate.name().to_owned(), condition.clone())).collect()
+    /// Gate expressions as they stand here.
+    pub fn asks_of(gates: &GateExpressions) -> BTreeMap<String, GateSpec> {
+        gates.iter().map(|(gate, gate_expression)| (gate.name().to_owned(), gate_expression.clone())).collect()
     }
 }
 
@@ -83,7 +83,7 @@ impl SubinstallationWorkflow {
 }
 
 fn asks_schema(generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "additionalProperties": condition_schema(generator)})
+    json_schema!({"type": "object", "additionalProperties": gate_schema(generator)})
 }
 
 #[cfg(test)]
@@ -103,10 +103,10 @@ mod tests {
             {"name": "web", "dependsOn": ["db"]},
         ]}))
         .unwrap();
-        let conditions = workflow.subinstallations[0].asked();
-        let gates: Vec<GateKind> = conditions.iter().map(|(gate, _)| gate).collect();
-        assert_eq!(gates, [GateKind::When, GateKind::Deleted]);
-        assert_eq!(serde_json::to_value(SubinstallationStatus::asks_of(&conditions)).unwrap(), asks);
+        let gates = workflow.subinstallations[0].asked();
+        let kinds: Vec<GateKind> = gates.iter().map(|(gate, _)| gate).collect();
+        assert_eq!(kinds, [GateKind::When, GateKind::Deleted]);
+        assert_eq!(serde_json::to_value(SubinstallationStatus::asks_of(&gates)).unwrap(), asks);
         let at = Timestamp::from_second(7).unwrap();
         let record = GateRecord { answered: GateResult::new(Answer::NotMet, "R", "m"), since: at, asked: at };
         let records: Records =

@@ -1,11 +1,11 @@
-//! What a condition answers.
+//! What a gate expression answers.
 
 use serde_json::{Map, Value};
 
 use super::{Definition, Expression, GateExpression, IMPORTS, check::display};
 use orangery_core::workflow::Answer;
 
-/// What came of asking a condition.
+/// What came of asking a gate expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
     /// The answer.
@@ -31,8 +31,8 @@ impl GateResult {
 }
 
 /// Whether an expression is answered by imports alone: whatever happens in a job, it says the same.
-pub fn reads_imports_alone<T>(condition: &GateExpression<T>, expression: &Expression) -> bool {
-    !condition.looks_at_clusters() && expression.reads().iter().all(|path| path.first() == Some(&IMPORTS))
+pub fn reads_imports_alone<T>(gate_expression: &GateExpression<T>, expression: &Expression) -> bool {
+    !gate_expression.looks_at_clusters() && expression.reads().iter().all(|path| path.first() == Some(&IMPORTS))
 }
 
 /// What an expression says of a document. An evaluation that fails answers nothing (C-07).

@@ -1,4 +1,4 @@
-//! What is wrong with conditions before anything runs.
+//! What is wrong with gate expressions before anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use orangery_expression::operators;
 use super::{Expression, GateExpression, GateExpressions, IMPORTS, ITEM, ITEMS, NamedObject, OBJECTS, Test, Type};
 use orangery_core::workflow::GateKind;
 
-/// What can be said of the values that conditions of one item read, before there are any.
+/// What can be said of the values that gate expressions of one item read, before there are any.
 #[derive(Clone, Debug, Default)]
-pub struct ConditionScope<'a> {
+pub struct ExpressionScope<'a> {
     /// The imports with their types; `None` where it is not known which there are.
     pub imports: Option<BTreeMap<String, Type>>,
     /// The names of the items that have to be ready before this one; `None` where it is not known which these are.
@@ -40,15 +40,19 @@ pub fn compile(source: &str) -> Result<Expression, String> {
     })
 }
 
-/// What is wrong with a condition whatever the values are: a part of a sentence.
-pub fn check<T>(condition: &GateExpression<T>, gate: GateKind, around: &ConditionScope<'_>) -> Result<(), String> {
-    for (key, NamedObject { api_version, kind, name, .. }) in &condition.objects {
+/// What is wrong with a gate expression whatever the values are: a part of a sentence.
+pub fn check<T>(
+    gate_expression: &GateExpression<T>,
+    gate: GateKind,
+    around: &ExpressionScope<'_>,
+) -> Result<(), String> {
+    for (key, NamedObject { api_version, kind, name, .. }) in &gate_expression.objects {
         let missing = [("apiVersion", api_version), ("kind", kind), ("name", name)];
         if let Some((field, _)) = missing.iter().find(|(_, value)| value.is_empty()) {
             return Err(format!("objects.{key} has no {field}; set it"));
         }
     }
-    match condition.test()? {
+    match gate_expression.test()? {
         Test::CrdPresent(definition) => match (definition.group.is_empty(), definition.kind.is_empty()) {
             (true, _) => Err("crdPresent has no group; set it".to_owned()),
             (_, true) => Err("crdPresent has no kind; set it".to_owned()),
@@ -58,14 +62,14 @@ pub fn check<T>(condition: &GateExpression<T>, gate: GateKind, around: &Conditio
         Test::Component(_) => Ok(()),
         Test::Expression(source) => {
             let expression = compile(source).map_err(|why| message_of(source, &why))?;
-            expression.check(&variables(condition, gate, around)).map_err(|why| message_of(source, &why))
+            expression.check(&variables(gate_expression, gate, around)).map_err(|why| message_of(source, &why))
         }
     }
 }
 
-/// The first condition of an item that cannot be asked, and why.
-pub fn check_all<T>(conditions: &GateExpressions<T>, around: &ConditionScope<'_>) -> Result<(), (GateKind, String)> {
-    conditions.iter().try_for_each(|(gate, condition)| check(condition, gate, around).map_err(|why| (gate, why)))
+/// The first gate expression of an item that cannot be asked, and why.
+pub fn check_all<T>(gates: &GateExpressions<T>, around: &ExpressionScope<'_>) -> Result<(), (GateKind, String)> {
+    gates.iter().try_for_each(|(gate, gate_expression)| check(gate_expression, gate, around).map_err(|why| (gate, why)))
 }
 
 fn message_of(source: &str, why: &str) -> String {
@@ -83,9 +87,9 @@ pub(super) fn display(source: &str) -> String {
 }
 
 fn variables<T>(
-    condition: &GateExpression<T>,
+    gate_expression: &GateExpression<T>,
     gate: GateKind,
-    around: &ConditionScope<'_>,
+    around: &ExpressionScope<'_>,
 ) -> Vec<(&'static str, Type)> {
     let any = |name: &str| (name.to_owned(), Type::Any);
     let results = || Type::Members([any("exports"), any("status")].into());
@@ -101,6 +105,6 @@ fn variables<T>(
     if gate == GateKind::Ready {
         variables.push((ITEM, results()));
     }
-    variables.push((OBJECTS, Type::Members(condition.objects.keys().map(|name| any(name)).collect())));
+    variables.push((OBJECTS, Type::Members(gate_expression.objects.keys().map(|name| any(name)).collect())));
     variables
 }

@@ -1,4 +1,4 @@
-//! What conditions read of the imports, and the types of these.
+//! What gate expressions read of the imports, and the types of these.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use super::{GateExpressions, IMPORTS, Type, check::compile};
 use crate::{ImportDefinition, ImportKind};
 
-/// What conditions read of import values, and no more: others see where it is kept. Of Targets never the configuration, by
+/// What gate expressions read of import values, and no more: others see where it is kept. Of Targets never the configuration, by
 /// which their clusters are reached (C-26).
 pub fn read_imports<'c>(
-    conditions: impl IntoIterator<Item = &'c GateExpressions>,
+    gates: impl IntoIterator<Item = &'c GateExpressions>,
     given: &Map<String, Value>,
     definitions: &[ImportDefinition],
 ) -> BTreeMap<String, Value> {
-    let paths: Vec<Vec<String>> = conditions.into_iter().flat_map(import_paths).collect();
+    let paths: Vec<Vec<String>> = gates.into_iter().flat_map(import_paths).collect();
     let paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
     let targets = target_imports(definitions);
     let of_targets = |value: &mut Value| {
@@ -87,13 +87,13 @@ fn target_imports(definitions: &[ImportDefinition]) -> BTreeMap<&str, TargetCard
 
 /// The paths below the imports that they read, each from its name on; an empty one stands for all of them, as a component
 /// or an expression reads them that does not name what it reads.
-fn import_paths(conditions: &GateExpressions) -> Vec<Vec<String>> {
+fn import_paths(gates: &GateExpressions) -> Vec<Vec<String>> {
     let mut all = Vec::new();
-    for (_, condition) in conditions.iter() {
-        if condition.component.is_some() {
+    for (_, gate_expression) in gates.iter() {
+        if gate_expression.component.is_some() {
             all.push(Vec::new());
         }
-        let Some(Ok(expression)) = condition.expression.as_deref().map(compile) else { continue };
+        let Some(Ok(expression)) = gate_expression.expression.as_deref().map(compile) else { continue };
         let paths = expression.reads().into_iter().filter(|path| path.first() == Some(&IMPORTS));
         all.extend(paths.map(|path| path.into_iter().skip(1).map(str::to_owned).collect()));
     }

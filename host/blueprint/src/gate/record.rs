@@ -1,4 +1,4 @@
-//! What is remembered of conditions during a job, and when one is not waited for any longer.
+//! What is remembered of gate expressions during a job, and when one is not waited for any longer.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,7 +11,7 @@ use orangery_core::{
     workflow::{Answer, Answers, GateKind},
 };
 
-/// What is remembered of a condition during a job, and shown (WF-09).
+/// What is remembered of a gate expression during a job, and shown (WF-09).
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateRecord {
     /// What it answered last.
@@ -41,9 +41,9 @@ fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(time)
 }
 
-/// What an item's conditions say in this job: those that are set and were not asked are unknown.
-pub fn answers<T>(conditions: &GateExpressions<T>, records: &BTreeMap<GateKind, GateRecord>) -> Answers {
-    let of = |gate: GateKind| match (conditions.get(gate), records.get(&gate)) {
+/// What an item's gate expressions say in this job: those that are set and were not asked are unknown.
+pub fn answers<T>(gates: &GateExpressions<T>, records: &BTreeMap<GateKind, GateRecord>) -> Answers {
+    let of = |gate: GateKind| match (gates.get(gate), records.get(&gate)) {
         (None, _) => Answer::Met,
         (Some(_), None) => Answer::Unknown,
         (Some(_), Some(record)) => record.answered.answer,
@@ -56,8 +56,8 @@ pub fn answers<T>(conditions: &GateExpressions<T>, records: &BTreeMap<GateKind, 
     }
 }
 
-/// Whether a condition is not asked again in this job: an item that was decided upon stays with it, one that was ready or
-/// gone is not waited for again, however often what the condition looks at changes.
+/// Whether a gate expression is not asked again in this job: an item that was decided upon stays with it, one that was ready or
+/// gone is not waited for again, however often what the gate expression looks at changes.
 pub fn is_settled(gate: GateKind, record: &GateRecord) -> bool {
     match (gate, record.answered.answer) {
         (GateKind::Activate | GateKind::When, Answer::Met | Answer::NotMet) => true,
@@ -66,7 +66,7 @@ pub fn is_settled(gate: GateKind, record: &GateRecord) -> bool {
     }
 }
 
-/// Why a condition that does not let its item go on is not waited for any longer; `None` while it is. `may_change`: whether
+/// Why a gate expression that does not let its item go on is not waited for any longer; `None` while it is. `may_change`: whether
 /// its answer can become another one without anything of the item's own job. `item` names it, as in `deploy item web`; `limit`
 /// is its timeout.
 pub fn given_up(
@@ -88,12 +88,12 @@ pub fn given_up(
             Answer::Unknown => "cannot be told, and it looks at nothing that could change",
             Answer::Met | Answer::NotMet => "is not met, and it looks at nothing that could change",
         };
-        return Some(failure("ConditionFailed", why.to_owned()).with_code(Code::ConfigurationProblem));
+        return Some(failure("GateExpressionFailed", why.to_owned()).with_code(Code::ConfigurationProblem));
     }
     let limit = limit?;
     if now < deadline(record.asked, Some(limit))? {
         return None;
     }
     let why = format!("was not met within its timeout of {}", duration::display(limit));
-    Some(failure("ConditionTimeout", why).with_code(Code::Timeout))
+    Some(failure("GateExpressionTimeout", why).with_code(Code::Timeout))
 }

@@ -7,12 +7,12 @@ use super::*;
 use crate::{ImportDefinition, ImportKind};
 use orangery_core::workflow::{Answer, Answers, GateKind};
 
-fn condition(written: Value) -> GateExpression {
+fn gate_expression(written: Value) -> GateExpression {
     serde_json::from_value(written).unwrap()
 }
 
-fn around() -> ConditionScope<'static> {
-    ConditionScope {
+fn around() -> ExpressionScope<'static> {
+    ExpressionScope {
         imports: Some([("enabled".to_owned(), Type::Bool), ("replicas".to_owned(), Type::Number)].into()),
         predecessors: Some(["db"].into()),
     }
@@ -38,7 +38,7 @@ fn what_can_be_asked_passes() {
         (GateKind::Activate, json!({"crdPresent": {"group": "example.org", "kind": "Widget"}})),
         (GateKind::Ready, json!({"component": {"type": "example.org/metric", "config": {"over": 3}}})),
     ] {
-        assert_eq!(check(&condition(written.clone()), gate, &around()), Ok(()), "{written}");
+        assert_eq!(check(&gate_expression(written.clone()), gate, &around()), Ok(()), "{written}");
     }
 }
 
@@ -86,7 +86,7 @@ fn what_cannot_be_asked_is_told_before_anything_runs() {
             "the expression `items.db.exports.x == 1` cannot be used: there is no items; known are: imports, objects",
         ),
     ] {
-        assert_eq!(check(&condition(written.clone()), gate, &around()), Err(message.to_owned()), "{written}");
+        assert_eq!(check(&gate_expression(written.clone()), gate, &around()), Err(message.to_owned()), "{written}");
     }
 }
 
@@ -164,8 +164,8 @@ fn wf_09_a_record_keeps_when_it_was_asked_first_and_since_when_it_says_so() {
 }
 
 #[test]
-fn a_condition_that_is_not_set_is_met_and_one_that_was_not_asked_is_unknown() {
-    let conditions = GateExpressions::of([
+fn a_gate_expression_that_is_not_set_is_met_and_one_that_was_not_asked_is_unknown() {
+    let gates = GateExpressions::of([
         (GateKind::When, Some(GateExpression::<String>::expression("true"))),
         (GateKind::Ready, Some(GateExpression::expression("true"))),
         (GateKind::Deleted, None),
@@ -174,8 +174,8 @@ fn a_condition_that_is_not_set_is_met_and_one_that_was_not_asked_is_unknown() {
     let records = [(GateKind::Ready, record)].into();
     let expected =
         Answers { activate: Answer::Met, when: Answer::Unknown, ready: Answer::NotMet, deleted: Answer::Met };
-    assert_eq!(answers(&conditions, &records), expected);
-    assert!(conditions.decide() && !GateExpressions::<String>::default().decide());
+    assert_eq!(answers(&gates, &records), expected);
+    assert!(gates.decide() && !GateExpressions::<String>::default().decide());
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn what_decided_in_a_job_is_not_asked_again() {
 }
 
 #[test]
-fn c_03_a_condition_is_given_up_when_the_time_of_its_item_is_up_and_not_before() {
+fn c_03_a_gate_expression_is_given_up_when_the_time_of_its_item_is_up_and_not_before() {
     let record = |answer| GateRecord::following(None, GateResult::new(answer, "R", "nobody knows"), at(10));
     let give_up = |answer, limit, second| {
         given_up("deploy item db", GateKind::Ready, &record(answer), true, limit, at(second))
@@ -207,7 +207,7 @@ fn c_03_a_condition_is_given_up_when_the_time_of_its_item_is_up_and_not_before()
 }
 
 #[test]
-fn a_condition_that_cannot_change_is_not_waited_for() {
+fn a_gate_expression_that_cannot_change_is_not_waited_for() {
     let of = |gate, answer| {
         let record = GateRecord::following(None, GateResult::new(answer, "R", "so it is"), at(1));
         given_up("deploy item db", gate, &record, false, None, at(1)).map(|failure| failure.message)
@@ -220,7 +220,7 @@ fn a_condition_that_cannot_change_is_not_waited_for() {
 }
 
 #[test]
-fn c_26_conditions_keep_only_what_they_read_of_imports_and_nothing_by_which_a_cluster_is_reached() {
+fn c_26_gate_expressions_keep_only_what_they_read_of_imports_and_nothing_by_which_a_cluster_is_reached() {
     let target =
         |name: &str| json!({"metadata": {"name": name}, "spec": {"type": "t", "config": {"kubeconfig": "secret"}}});
     let given = document(json!({
@@ -239,8 +239,8 @@ fn c_26_conditions_keep_only_what_they_read_of_imports_and_nothing_by_which_a_cl
         definition("m", ImportKind::TargetMap { target_type: "t".to_owned() }),
     ];
     let read = |written: Value| {
-        let conditions = GateExpressions::of([(GateKind::When, Some(condition(written)))]);
-        json!(read_imports([&conditions], &given, &definitions))
+        let gates = GateExpressions::of([(GateKind::When, Some(gate_expression(written)))]);
+        json!(read_imports([&gates], &given, &definitions))
     };
     let expression = |source: &str| read(json!({"expression": source}));
     assert_eq!(expression("imports.a == 1 && has(imports.other)"), json!({"a": 1}));
@@ -259,7 +259,7 @@ fn c_26_conditions_keep_only_what_they_read_of_imports_and_nothing_by_which_a_cl
 }
 
 #[test]
-fn targets_of_a_condition_can_be_named_otherwise() {
+fn targets_of_a_gate_expression_can_be_named_otherwise() {
     let written = json!({
         "expression": "true",
         "objects": {
@@ -268,11 +268,11 @@ fn targets_of_a_condition_can_be_named_otherwise() {
         },
     });
     let renamed =
-        condition(written.clone()).try_map(|name| if name == "one" { Ok("two".to_owned()) } else { Err(name) });
+        gate_expression(written.clone()).try_map(|name| if name == "one" { Ok("two".to_owned()) } else { Err(name) });
     let mut expected = written.clone();
     expected["objects"]["a"]["target"] = json!("two");
     assert_eq!(serde_json::to_value(renamed.unwrap()).unwrap(), expected);
-    assert_eq!(condition(written).try_map(|_| Err::<String, _>("no such")), Err("no such"));
+    assert_eq!(gate_expression(written).try_map(|_| Err::<String, _>("no such")), Err("no such"));
 }
 
 #[test]
@@ -286,12 +286,12 @@ fn an_expression_with_more_operators_than_the_stack_bears_is_refused() {
 
 #[test]
 fn imports_that_an_installation_does_not_give_may_be_asked_for() {
-    let when = condition(json!({"expression": "has(imports.db) && imports.db.enabled"}));
+    let when = gate_expression(json!({"expression": "has(imports.db) && imports.db.enabled"}));
     let source = "has(imports.db) && imports.db.enabled";
     let message =
         format!("the expression `{source}` cannot be used: there is no db in imports; known are: enabled, replicas");
     assert_eq!(check(&when, GateKind::When, &around()), Err(message));
-    assert_eq!(check(&when, GateKind::When, &ConditionScope { imports: None, ..around() }), Ok(()));
+    assert_eq!(check(&when, GateKind::When, &ExpressionScope { imports: None, ..around() }), Ok(()));
 }
 
 #[test]
@@ -302,22 +302,22 @@ fn a_point_is_found_by_its_field_and_by_no_other_word() {
 }
 
 #[test]
-fn conditions_say_where_they_look_and_what_they_decide() {
-    let expression = condition(json!({"expression": "true"}));
+fn gate_expressions_say_where_they_look_and_what_they_decide() {
+    let expression = gate_expression(json!({"expression": "true"}));
     let object = json!({"target": "one", "apiVersion": "v1", "kind": "ConfigMap", "name": "c"});
-    let objects = condition(json!({"expression": "true", "objects": {"c": object}}));
-    let defined = condition(json!({"crdPresent": {"target": "two", "group": "g", "kind": "K"}}));
+    let objects = gate_expression(json!({"expression": "true", "objects": {"c": object}}));
+    let defined = gate_expression(json!({"crdPresent": {"target": "two", "group": "g", "kind": "K"}}));
     assert_eq!([&expression, &objects, &defined].map(GateExpression::looks_at_clusters), [false, true, true]);
-    let conditions = |set: &[(GateKind, &GateExpression)]| {
-        GateExpressions::of(set.iter().map(|(gate, condition)| (*gate, Some((*condition).clone()))))
+    let gates = |set: &[(GateKind, &GateExpression)]| {
+        GateExpressions::of(set.iter().map(|(gate, gate_expression)| (*gate, Some((*gate_expression).clone()))))
     };
-    let none = conditions(&[]);
-    let later = conditions(&[(GateKind::Ready, &objects), (GateKind::Deleted, &defined)]);
+    let none = gates(&[]);
+    let later = gates(&[(GateKind::Ready, &objects), (GateKind::Deleted, &defined)]);
     assert_eq!((none.is_empty(), none.decide(), none.targets().count()), (true, false, 0));
     assert_eq!((later.is_empty(), later.decide()), (false, false));
     assert_eq!(later.targets().collect::<Vec<_>>(), ["one", "two"]);
     for gate in [GateKind::Activate, GateKind::When] {
-        let decides = conditions(&[(gate, &expression)]);
+        let decides = gates(&[(gate, &expression)]);
         assert!(decides.decide() && !decides.is_empty());
     }
 }
@@ -325,9 +325,9 @@ fn conditions_say_where_they_look_and_what_they_decide() {
 #[test]
 fn c_21_an_expression_over_imports_alone_is_known_as_such() {
     let alone = |written: Value| {
-        let condition = condition(written);
-        let expression = compile(condition.expression.as_deref().unwrap()).unwrap();
-        reads_imports_alone(&condition, &expression)
+        let gate_expression = gate_expression(written);
+        let expression = compile(gate_expression.expression.as_deref().unwrap()).unwrap();
+        reads_imports_alone(&gate_expression, &expression)
     };
     assert!(alone(json!({"expression": "imports.a && imports.b > 3"})));
     assert!(alone(json!({"expression": "true"})));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn failure(message: &str) -> Failure {
-        Failure::new("AskCondition", "Reason", message)
+        Failure::new("AskGateExpression", "Reason", message)
     }
 
     fn not_met() -> GateResult {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{BlueprintOrigin, Review, Severity, binding::BoundNames, origin::BlueprintFiles, schemas, templates};
 use crate::{
     Blueprint, BlueprintError, BlueprintFault, BlueprintReading, FILE, FileSystem, InstallationTemplate,
-    TemplateBlueprint, faults_of_conditions, faults_of_templates, gate,
+    TemplateBlueprint, faults_of_gate_expressions, faults_of_templates, gate,
 };
 use orangery_core::yaml::SourcePosition;
 use orangery_ocm::Files;
@@ -84,7 +84,7 @@ impl Review {
             let types = blueprint.import_executions.is_empty();
             let types = types.then(|| gate::import_types(&blueprint.imports, &Map::new()));
             let faults = faults_of_templates(templates, &blueprint.imports);
-            for fault in faults.into_iter().chain(faults_of_conditions(templates, types.as_ref())) {
+            for fault in faults.into_iter().chain(faults_of_gate_expressions(templates, types.as_ref())) {
                 let index = fault.template().and_then(|name| templates.iter().rposition(|of| of.name == name));
                 let (file, field) = match index.and_then(|index| sites.get(index)) {
                     Some((file, field)) => (file.as_str(), field.as_str()),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Finding, Review, Severity, Text, origin::BlueprintFiles};
 use crate::{
-    BlueprintReading, FILE, FileSystem, ImportDefinition, TemplateExecution, check_condition,
+    BlueprintReading, FILE, FileSystem, ImportDefinition, TemplateExecution, check_gate_expression,
     gate::{self, Type},
     rendering::{ExecutionKind, Findings, InputReference, MAPPING_ENGINE},
 };
@@ -37,7 +37,7 @@ pub struct ToCheck {
     texts: super::BlueprintOrigin,
     /// The imports there are; `None` where import executions may add some.
     imports: Option<BTreeSet<String>>,
-    /// Their types, as far as conditions of deploy items go.
+    /// Their types, as far as gate expressions of deploy items go.
     types: BTreeMap<String, Type>,
 }
 
@@ -153,9 +153,9 @@ impl ToCheck {
         Finding { spot: text.spot(place), severity, message }
     }
 
-    /// What is wrong with the conditions of what the template makes, as far as they stand there as they will be rendered: what
-    /// the engine computes is left to the rendering.
-    pub fn conditions(&self) -> Vec<Finding> {
+    /// What is wrong with the gate expressions of what the template makes, as far as they stand there as they will be
+    /// rendered: what the engine computes is left to the rendering.
+    pub fn gates(&self) -> Vec<Finding> {
         let (list, noun) = match self.list {
             ExecutionKind::Deploy => ("deployItems", "deploy item"),
             ExecutionKind::Subinstallation => ("subinstallations", "the sub-installation"),
@@ -175,8 +175,8 @@ impl ToCheck {
                     continue;
                 };
                 let imports = self.imports.is_some().then(|| self.types.clone());
-                let around = gate::ConditionScope { imports, predecessors: before.all(&name) };
-                if let Err(why) = check_condition(written, gate, &around) {
+                let around = gate::ExpressionScope { imports, predecessors: before.all(&name) };
+                if let Err(why) = check_gate_expression(written, gate, &around) {
                     let SourcePosition { line, column } = positions.find(&format!("{list}[{number}].{}", gate.name()));
                     let at = |number: usize| u32::try_from(number).ok();
                     let message = format!("{noun} {name:?}: {gate}: {why}");

@@ -339,7 +339,7 @@ exportExecutions: [{name: e, type: Jinja, template: x}]
 }
 
 #[test]
-fn conditions_that_stand_there_as_they_will_be_rendered_are_checked_at_their_place() {
+fn gate_expressions_that_stand_there_as_they_will_be_rendered_are_checked_at_their_place() {
     let review = reviewed(json!({"blueprint.yaml": "\
 imports: [{name: size, schema: {type: integer}}]
 deployExecutions:
@@ -360,7 +360,7 @@ deployExecutions:
 - {name: loop, type: Jinja, template: '{% for x in [] %}'}
 "}));
     let message_of: Vec<String> =
-        review.templates.iter().flat_map(ToCheck::conditions).map(|finding| finding.to_string()).collect();
+        review.templates.iter().flat_map(ToCheck::gates).map(|finding| finding.to_string()).collect();
     assert_eq!(
         message_of,
         [
@@ -371,7 +371,7 @@ deployExecutions:
 }
 
 #[test]
-fn conditions_of_sub_installations_are_checked_at_their_place() {
+fn gate_expressions_of_sub_installations_are_checked_at_their_place() {
     let review = reviewed(json!({"blueprint.yaml": "\
 imports: [{name: size, schema: {type: integer}}]
 subinstallations:
@@ -397,7 +397,7 @@ subinstallations:
 }
 
 #[test]
-fn conditions_of_rendered_sub_installations_are_checked_as_far_as_they_stand_there() {
+fn gate_expressions_of_rendered_sub_installations_are_checked_as_far_as_they_stand_there() {
     let review = reviewed(json!({"blueprint.yaml": "\
 imports: [{name: size, schema: {type: integer}}]
 subinstallationExecutions:
@@ -411,7 +411,7 @@ subinstallationExecutions:
       when: items.db.exports.x == 1 && items.other.exports.x == 1
 "}));
     let message_of: Vec<String> =
-        review.templates.iter().flat_map(ToCheck::conditions).map(|finding| finding.to_string()).collect();
+        review.templates.iter().flat_map(ToCheck::gates).map(|finding| finding.to_string()).collect();
     assert_eq!(
         message_of,
         [

@@ -36,7 +36,7 @@ fn deploy_items_are_decoded_with_all_their_fields() {
             update_on_change_only: true,
             skip_uninstall_if_cluster_removed: true,
             keep: true,
-            conditions: GateExpressions::default(),
+            gates: GateExpressions::default(),
             target: Some(TargetChoice::Import("c".to_owned())),
         }])
     );
@@ -132,7 +132,7 @@ fn targets_of_items_are_the_imported_objects_themselves() {
 }
 
 #[test]
-fn conditions_of_items_are_read_and_their_targets_found() {
+fn gate_expressions_of_items_are_read_and_their_targets_found() {
     let item = json!({
         "name": "web", "type": "t", "config": {}, "dependsOn": ["db"],
         "when": "imports.web",
@@ -148,9 +148,11 @@ fn conditions_of_items_are_read_and_their_targets_found() {
     let types = BTreeMap::from([("web".to_owned(), Type::Bool)]);
     assert_eq!(check_items(&items, &types), Ok(()));
     let one = Imported::Target(TargetObject { name: "t-1".to_owned(), ..TargetObject::default() });
-    let conditions = items[1].resolve_conditions(&BTreeMap::from([("one".to_owned(), one)])).unwrap();
-    let written: BTreeMap<&str, Value> =
-        conditions.iter().map(|(gate, condition)| (gate.name(), serde_json::to_value(condition).unwrap())).collect();
+    let gates = items[1].resolve_gates(&BTreeMap::from([("one".to_owned(), one)])).unwrap();
+    let written: BTreeMap<&str, Value> = gates
+        .iter()
+        .map(|(gate, gate_expression)| (gate.name(), serde_json::to_value(gate_expression).unwrap()))
+        .collect();
     let expected = BTreeMap::from([
         ("when", json!({"expression": "imports.web"})),
         ("activateWhen", json!({"crdPresent": {"group": "example.org", "kind": "Widget", "target": "t-1"}})),
@@ -164,15 +166,15 @@ fn conditions_of_items_are_read_and_their_targets_found() {
     ]);
     assert_eq!(written, expected);
     assert_eq!(
-        items[1].resolve_conditions(&BTreeMap::new()).unwrap_err().to_string(),
+        items[1].resolve_gates(&BTreeMap::new()).unwrap_err().to_string(),
         "deploy item \"web\": there is no target import \"one\"; known are: none"
     );
 }
 
 #[test]
-fn conditions_that_cannot_be_asked_are_refused_with_item_and_field() {
-    let message = |condition: Value| {
-        let list = json!([{"name": "web", "type": "t", "config": {}, "when": condition}]);
+fn gate_expressions_that_cannot_be_asked_are_refused_with_item_and_field() {
+    let message = |gate_expression: Value| {
+        let list = json!([{"name": "web", "type": "t", "config": {}, "when": gate_expression}]);
         let read = items(list).map_err(|error| error.to_string());
         read.and_then(|items| check_items(&items, &BTreeMap::new()).map_err(|error| error.to_string())).unwrap_err()
     };

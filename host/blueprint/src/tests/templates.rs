@@ -93,7 +93,7 @@ fn templates_are_satisfied_by_the_parent_and_by_each_other() {
 }
 
 #[test]
-fn rules_over_all_templates_name_who_breaks_them() {
+fn rules_over_all_templates_name_the_template_that_breaks_them() {
     let data_of = |key: &str| json!({"data": [{"name": "x", "dataRef": key}]});
     let none = json!({});
     let check = |templates: &[InstallationTemplate]| check_templates(templates, &[data("p", json!({}))]).unwrap_err();

@@ -24,7 +24,7 @@ use crate::{
     call::{CallError, CallSubject},
     command_error::CommandError,
     components,
-    connection::{Connection, NamespaceScope, reads::ClusterReads},
+    connection::{Connection, NamespaceScope, reads::cluster_reads},
     exit::Exit,
     terminal::{self, Terminal},
     timeout::{Timeout, within},
@@ -93,7 +93,7 @@ impl Test {
     async fn cases(&self, client: &Client, namespace: &Namespace) -> Result<Vec<TestCase>, CommandError> {
         let plugins = components::load(self.plugins.as_deref(), terminal::notice)?;
         let subject = TestSubject { namespace: namespace.to_owned(), name: self.release.clone() };
-        let reads = Reads::of_clusters(Arc::new(ClusterReads(client.clone())));
+        let reads = Reads::of_clusters(Arc::new(cluster_reads(client.clone())));
         for deployer in plugins.deployers() {
             let found = deployer.find_tests(&subject, reads.clone()).await;
             if let Some(cases) = found.map_err(CommandError::NoTests)? {

@@ -9,7 +9,8 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
 use crate::{
-    arguments::{Cli, Command, Tool},
+    arguments::{Cli, Command},
+    command::Tool,
     command_error::CommandError,
     exit::Exit,
     terminal::{Appearance, tests::display},

@@ -232,7 +232,7 @@ impl Offline<'_> {
         let items = rendering.items(&values, &imported).await?;
         subject.given.check(&items, &templates)?;
         let edges = edges_of_templates(templates.iter().map(|of| &of.template)).into_iter().zip(&templates);
-        let known: Vec<_> = edges.map(|((name, before), of)| (name, before, &of.conditions)).collect();
+        let known: Vec<_> = edges.map(|((name, before), of)| (name, before, &of.gates)).collect();
         let not_wanted_subinstallations = not_wanted(&known, &values);
         templates.retain(|of| !not_wanted_subinstallations.contains(&of.template.name));
         let children = templates.iter().map(|template| child(template, &subject)).collect();
@@ -251,8 +251,8 @@ impl Offline<'_> {
         };
         let warnings = rendering.take_warnings().into_iter().map(|Warning { place, text }| format!("{place}: {text}"));
         let warnings = warnings.collect();
-        let item = |DeployItem { template, target, conditions }: &DeployItem| {
-            convert::deploy_item(template, target.as_deref(), conditions, &namespace)
+        let item = |DeployItem { template, target, gates }: &DeployItem| {
+            convert::deploy_item(template, target.as_deref(), gates, &namespace)
         };
         Ok(RenderedInstallation {
             name: subject.name.clone(),
@@ -418,25 +418,24 @@ fn kept(states: &States) -> BTreeMap<&'static str, BTreeMap<String, Value>> {
 /// An item with what it depends on and its gate expressions.
 fn graph_node(item: &DeployItem) -> (&str, Vec<&str>, &GateExpressions) {
     let before = item.template.depends_on.iter().map(String::as_str).collect();
-    (&item.template.name, before, &item.conditions)
+    (&item.template.name, before, &item.gates)
 }
 
-/// What the workflow of these items would delete, and never make, for what their conditions say of the imports. Conditions that
-/// read more than imports may hold. Each item has what it depends on, and its conditions.
+/// What the workflow of these items would delete, and never make, for what their gate expressions say of the imports. Gate
+/// expressions that read more than imports may hold. Each item has what it depends on, and its gate expressions.
 fn not_wanted(items: &[(&str, Vec<&str>, &GateExpressions)], imports: &Map<String, Value>) -> Vec<String> {
     let document = Map::from_iter([(gate::IMPORTS.to_owned(), Value::Object(imports.clone()))]);
-    let says = |conditions: &GateExpressions, gate: GateKind| {
-        let condition = conditions.get(gate)?;
-        let expression = gate::compile(condition.expression.as_ref()?).ok()?;
-        let alone = gate::reads_imports_alone(condition, &expression);
+    let says = |gates: &GateExpressions, gate: GateKind| {
+        let gate_expression = gates.get(gate)?;
+        let expression = gate::compile(gate_expression.expression.as_ref()?).ok()?;
+        let alone = gate::reads_imports_alone(gate_expression, &expression);
         alone.then(|| gate::evaluate(&expression, &document).answer)
     };
     let edges = items.iter().map(|(name, before, _)| (*name, before.clone()));
     let Ok(workflow) = Workflow::new(edges) else { return Vec::new() };
-    let by_name: BTreeMap<&str, &GateExpressions> =
-        items.iter().map(|(name, _, conditions)| (*name, *conditions)).collect();
+    let by_name: BTreeMap<&str, &GateExpressions> = items.iter().map(|(name, _, gates)| (*name, *gates)).collect();
     let evaluation = workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), |name| {
-        let says = |gate| by_name.get(name).and_then(|conditions| says(conditions, gate)).unwrap_or_default();
+        let says = |gate| by_name.get(name).and_then(|gates| says(gates, gate)).unwrap_or_default();
         let answers = Answers { activate: says(GateKind::Activate), when: says(GateKind::When), ..Answers::default() };
         Facts { answers, ..Facts::of(WorkflowItemState::Absent) }
     });

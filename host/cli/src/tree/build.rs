@@ -12,7 +12,7 @@ use orangery_api::{
     condition::{self, Condition},
     deploy_item::DeployItem,
     error::LastError,
-    execution::{Execution, ItemCondition},
+    execution::{Execution, ItemGate},
     installation::Installation,
     job::{Job, TransitionTimes},
     label,
@@ -245,7 +245,7 @@ fn name_predecessors(nodes: &mut [TreeNode], items: &[&DeployItem]) {
     }
 }
 
-/// The items of an object that conditions have a say in.
+/// The items of an object that gate expressions have a say in.
 struct Whose<'a> {
     kind: NodeKind,
     /// The object.
@@ -254,9 +254,9 @@ struct Whose<'a> {
 }
 
 impl Whose<'_> {
-    /// Says of an item what its conditions hold up. One without an object, which is not wanted or not decided upon, gets a place of
-    /// its own.
-    fn show_conditions(&mut self, (name, conditions): (&str, &[ItemCondition]), parent: &ParentNode<'_>) {
+    /// Says of an item what its gate expressions hold up. One without an object, which is not wanted or not decided upon, gets
+    /// a place of its own.
+    fn show_conditions(&mut self, (name, conditions): (&str, &[ItemGate]), parent: &ParentNode<'_>) {
         // The one that holds it up is the last that was asked.
         let unmet = conditions.iter().rfind(|condition| condition.status != "True");
         let held = unmet.map(|condition| match (condition.type_.as_str(), condition.status.as_str()) {
@@ -265,7 +265,7 @@ impl Whose<'_> {
             (field, "False") => format!("{field} is not met: {}", condition.message),
             (field, _) => format!("{field} cannot be told: {}", condition.message),
         });
-        let decides = |condition: &ItemCondition| matches!(condition.type_.as_str(), "when" | "activateWhen");
+        let decides = |condition: &ItemGate| matches!(condition.type_.as_str(), "when" | "activateWhen");
         let decided = unmet.is_some_and(|condition| condition.status == "False" && decides(condition));
         match self.nodes.iter_mut().find(|node| node.title == name) {
             Some(node) => {

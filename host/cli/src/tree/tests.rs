@@ -135,7 +135,7 @@ hello                                       Installation  Succeeded  3s
 }
 
 #[test]
-fn running_items_say_what_they_wait_for_and_pending_ones_after_whom_they_come() {
+fn running_items_say_what_they_wait_for_and_pending_ones_what_they_come_after() {
     let tree = Given::default()
         .installation(
             "app",

@@ -12,6 +12,7 @@ use orangery_core::{
     error::Failure,
     phase::{Phase as _, item::Item as Phase},
     step::Step,
+    walk::standing_phase,
 };
 use orangery_proposal::{
     Item, Proposal,
@@ -29,7 +30,6 @@ use super::{
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
-    job::standing_phase,
     stores::Kind,
     target_access::TargetConnections,
 };

@@ -11,7 +11,9 @@ use orangery_api::{
     job::Job,
 };
 use orangery_apply::{ItemState, ProgressStore};
-use orangery_core::{error::Failure, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::Rest};
+use orangery_core::{
+    error::Failure, name::JobId, phase::item::Item as Phase, port::BoxFuture, step::Step, walk::StatusUpdate,
+};
 use orangery_proposal::{Proposal, deployer::PluginIdentity, item::StoredProposal};
 use serde_json::Value;
 
@@ -109,7 +111,12 @@ impl StatusWriter {
 
     /// Where the job rests: phase, job ids, errors, conditions and the state in one write. A job that waits before it begins
     /// leaves the phase and the error of the last one; where the status says the same already, nothing is written.
-    pub(super) async fn finish(mut self, rest: &Rest<Phase>, state: Option<ItemState>, now: Timestamp) -> Step<()> {
+    pub(super) async fn finish(
+        mut self,
+        rest: &StatusUpdate<Phase>,
+        state: Option<ItemState>,
+        now: Timestamp,
+    ) -> Step<()> {
         let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
         let generation = generation_of(self.before.as_ref());
         let status = self.draft.status.get_or_insert_default();
@@ -187,7 +194,7 @@ impl ProgressStore for StatusWriter {
             if self.has(state) {
                 return Ok(());
             }
-            let rest = Rest { phase: self.phase, ended: false, failure: None, wait: None };
+            let rest = StatusUpdate { phase: self.phase, ended: false, failure: None, wait: None };
             let generation = generation_of(self.before.as_ref());
             self.draft.status.get_or_insert_default().rest(&rest, generation, &self.now);
             self.write(Some(state)).await

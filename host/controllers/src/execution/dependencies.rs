@@ -11,16 +11,16 @@ use crate::{
     dependency::{Dependency, Dependents, Edge, Watch},
     guard::free_target,
     index::Index,
+    policy::policy_of_root,
     stores::Stores,
-    tree::{observes, with_descendants},
 };
 
 /// Deploy items by the name of their Execution.
 static MANAGED_BY: Index<DeployItem> =
     Index { name: "managed-by", values: |item| item.label(label::MANAGED_BY).map(str::to_owned).into_iter().collect() };
 
-/// Executions by the Targets that their conditions look at.
-static CONDITION_TARGETS: Index<Execution> =
+/// Executions by the Targets that their gate expressions look at.
+static GATE_TARGETS: Index<Execution> =
     Index { name: "target", values: |execution| execution.spec.gate_targets.clone() };
 
 /// An Execution waits for its deploy items.
@@ -39,22 +39,13 @@ static INSTALLATION: Dependency<Execution, Installation> = Dependency {
     watch: Watch::Wakes(|change| change.after.is_none()),
 };
 
-/// Where a root takes the policy `OnChange` up or gives it up, the conditions below it are asked anew or forgotten.
-static POLICY: Dependency<Execution, Installation> = Dependency {
-    what: "to change its policy",
-    through: "the tree below it",
-    dependents: Dependents::Reached(with_descendants),
-    watch: Watch::Wakes(|change| match (change.before, change.after) {
-        (Some(before), Some(after)) => observes(before) != observes(after),
-        (None, _) | (_, None) => false,
-    }),
-};
+static POLICY: Dependency<Execution, Installation> = policy_of_root();
 
-/// Conditions look at the clusters behind Targets.
+/// Gate expressions look at the clusters behind Targets.
 pub(super) static TARGETS: Dependency<Execution, Target> = Dependency {
     what: "to be gone, before its guard goes",
-    through: "the Targets that its conditions look at",
-    dependents: Dependents::Indexed(&CONDITION_TARGETS, |target| vec![Key::of(target).name]),
+    through: "the Targets that its gate expressions look at",
+    dependents: Dependents::Indexed(&GATE_TARGETS, |target| vec![Key::of(target).name]),
     watch: Watch::Frees(free_target),
 };
 

@@ -1,16 +1,26 @@
-//! What an Execution reads: its items and their objects, and what these exported (EXE-31).
+//! What an Execution reads: what is asked of it, its items and their objects, and what these exported (EXE-31).
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use orangery_api::{annotation, deploy_item::DeployItem, execution::DeployItemTemplate, job::Job, label, marks::Marks};
+use orangery_api::{
+    annotation,
+    deploy_item::DeployItem,
+    execution::{DeployItemTemplate, Execution},
+    job::Job,
+    label,
+    marks::{Marks, Operation},
+};
 use orangery_core::{
     error::{Code, Failure},
     job::JobIds,
-    phase::item::Item as ItemPhase,
-    plan::execution::{ItemState, ObjectState},
+    phase::{execution::Execution as Phase, item::Item as ItemPhase},
+    plan::{
+        execution::{ItemState, ObjectState},
+        reconcile::{self, ExecutionAction, ExecutionFacts, JobFacts},
+    },
     step::{Halt, Step},
 };
 use orangery_reconcile::Key;
@@ -18,13 +28,17 @@ use serde_json::{Map, Value};
 
 use super::{
     dependencies::{TARGETS, deploy_items},
-    reconciliation::ExecutionReconciliation,
+    reconciliation::{ExecutionReconciliation, ExecutionWorker},
 };
 use crate::{
+    controller_context::waiter,
     gates::{Item, Items},
     job::failure_of,
     object_access::get,
+    stores::Kind,
     timeout::{USUAL_TIMEOUT, limit_of},
+    tree::{is_orphaned, observing_root},
+    workflow::changed_answers,
 };
 
 /// The key of an export Secret.
@@ -32,6 +46,52 @@ const CONFIG: &str = "config";
 
 /// How many exports of one Execution are read at the same time.
 const READS_AT_ONCE: usize = 16;
+
+/// Reads what one call of the controller is decided from. Of an Execution at rest whose root starts jobs by changes, what decided
+/// about its items is watched, and the root is woken where that answers otherwise now.
+///
+/// # Errors
+/// Gate expressions could not be asked.
+pub(super) async fn gather(worker: &ExecutionWorker, execution: &Arc<Execution>) -> Step<ExecutionFacts> {
+    let status = execution.status.as_ref();
+    let facts = ExecutionFacts {
+        job: JobFacts {
+            root: is_orphaned(&worker.host.stores, execution.as_ref()),
+            ids: JobIds::new(execution.job_id(), execution.job_id_finished()),
+            phase: Phase::parse(execution.phase()),
+            deleting: execution.is_deleting(),
+        },
+        is_to_end: execution.operation() == Some(Operation::Interrupt),
+        is_interrupted: status.is_some_and(|status| status.interrupted_job == status.job_id),
+    };
+    if reconcile::execution(&facts) == ExecutionAction::Idle {
+        ask_again(worker, execution).await?;
+    }
+    Ok(facts)
+}
+
+async fn ask_again(worker: &ExecutionWorker, execution: &Arc<Execution>) -> Step<()> {
+    let (host, key) = (&worker.host, Key::of(execution.as_ref()));
+    let answered = execution.status.as_ref().is_some_and(|status| !status.items.is_empty());
+    let root = if answered && !execution.is_deleting() { observing_root(&host.stores, &key) } else { None };
+    let changed = match &root {
+        Some(_) => {
+            let mut run = ExecutionReconciliation::of(worker, execution, execution.job_id().clone());
+            run.load_items()?;
+            changed_answers(&run).await?
+        }
+        None => {
+            worker.pool.release(&waiter(Kind::Execution, &key));
+            Vec::new()
+        }
+    };
+    if host.changed_answers.set(&(Kind::Execution, key), changed)
+        && let Some(root) = root
+    {
+        worker.installations.wake(Key::of(root.as_ref()));
+    }
+    Ok(())
+}
 
 impl ExecutionReconciliation<'_> {
     /// The DeployItem objects of this Execution, sorted by name.
@@ -60,7 +120,7 @@ impl ExecutionReconciliation<'_> {
         Ok(())
     }
 
-    /// Guards the Targets that conditions look at, before the first of them is asked.
+    /// Guards the Targets that gate expressions look at, before the first of them is asked.
     pub(super) async fn guard_targets(&self) -> Step<()> {
         TARGETS.guard(self.host, &self.draft).await
     }
@@ -118,7 +178,7 @@ impl ExecutionReconciliation<'_> {
     }
 }
 
-/// The items of a spec. Those that conditions decide about are made when they start.
+/// The items of a spec. Those that gate expressions decide about are made when they start.
 fn items(templates: Vec<DeployItemTemplate>) -> Items<DeployItemTemplate> {
     let item = |template: DeployItemTemplate| Item {
         name: template.name.clone(),
@@ -126,11 +186,11 @@ fn items(templates: Vec<DeployItemTemplate>) -> Items<DeployItemTemplate> {
         target: template.target.as_ref().map(|target| target.name.clone()),
         // That it cannot be read the item itself will say.
         limit: limit_of(template.timeout.as_ref()).unwrap_or(Some(USUAL_TIMEOUT)),
-        conditions: template.conditions(),
+        gates: template.gates(),
         late: false,
         template,
     };
-    Items::of(templates.into_iter().map(item).collect(), |item| item.conditions.decide())
+    Items::of(templates.into_iter().map(item).collect(), |item| item.gates.decide())
 }
 
 /// The name of the item that an object stands for.

@@ -27,7 +27,7 @@ use orangery_core::{
 use serde_json::{Value, json};
 
 use super::{
-    apply::named,
+    apply::items::named,
     gather::{by_item, item_name, state, states_of_objects},
     reconciliation::ExecutionReconciliation,
 };
@@ -36,7 +36,7 @@ use crate::{
     job,
     object::owner_reference,
     record,
-    workflow::{RunsWorkflow, Starts, WorkflowState, check_conditions, deleting, progressing},
+    workflow::{RunsWorkflow, Starts, WorkflowState, check_gates, deleting, progressing},
 };
 
 impl job::Run for ExecutionReconciliation<'_> {
@@ -58,11 +58,11 @@ impl job::Run for ExecutionReconciliation<'_> {
 
 impl ExecutionReconciliation<'_> {
     /// `Init`: every definition has its object, the others are orphans and are deleted (EXE-11 … EXE-15). Items that
-    /// conditions decide about are left as they are: `Progressing` makes what is wanted, and deletes what is not.
+    /// gate expressions decide about are left as they are: `Progressing` makes what is wanted, and deletes what is not.
     async fn init(&mut self) -> Step<Verdict> {
         // Gather.
         self.load_items()?;
-        check_conditions(self)?;
+        check_gates(self)?;
         self.guard_targets().await?;
         let objects = self.deploy_items();
         let by_name = |name: &String| objects.iter().find(|object| object.name_any() == *name);
@@ -108,7 +108,7 @@ impl ExecutionReconciliation<'_> {
 
     /// `Deleting`: items are triggered in reverse order until none is left.
     async fn deleting(&mut self) -> Step<Verdict> {
-        // Without a spec that can be read there are no conditions; what was made goes all the same (C-28).
+        // Without a spec that can be read there are no gate expressions; what was made goes all the same (C-28).
         if self.load_items().is_err() || self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
             self.workflow.items = Arc::default();
         }
@@ -126,7 +126,7 @@ impl ExecutionReconciliation<'_> {
         let asks = |item: &&ItemState<'_>| {
             let of_spec = self.workflow.items.find(item.name);
             let removed = of_spec.is_some_and(|item| self.is_cluster_removed(&item.template));
-            of_spec.is_some_and(|item| item.conditions.get(GateKind::Deleted).is_some()) && !item.keep && !removed
+            of_spec.is_some_and(|item| item.gates.get(GateKind::Deleted).is_some()) && !item.keep && !removed
         };
         let gone: Vec<ItemState<'_>> =
             of_spec.into_iter().filter(|item| asks(&item) && !there.contains(item.name)).collect();

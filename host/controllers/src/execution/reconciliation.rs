@@ -2,19 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_api::{
-    execution::{DeployItemTemplate, Execution, records},
-    job::Job,
-    marks::Marks,
-};
+use orangery_api::execution::{DeployItemTemplate, Execution, records};
 use orangery_cluster::ClusterPool;
-use orangery_core::{job::JobEnd, name::JobId, phase::execution::Execution as Phase};
-use orangery_reconcile::Key;
+use orangery_core::{job::JobEnd, name::JobId};
+use orangery_reconcile::{Key, Queue};
 
 use crate::{
     controller_context::{ControllerContext, waiter},
     gates::Expressions,
-    job::{JobStatus, standing_phase},
+    job::JobStatus,
     object::generation_of,
     stores::Kind,
     target_access::TargetConnections,
@@ -22,18 +18,26 @@ use crate::{
     workflow::WorkflowState,
 };
 
-/// What conditions are asked with, shared by all Executions.
-pub(super) struct Clusters {
+/// What all Executions are worked on with.
+pub(super) struct ExecutionWorker {
+    pub(super) host: Arc<ControllerContext>,
     pub(super) pool: Arc<ClusterPool>,
     pub(super) expressions: Arc<Expressions>,
+    /// The controller's own: deadlines of gate expressions wake Executions in it.
+    pub(super) queue: Queue,
+    /// That of the Installations: gate expressions that answer otherwise wake the root in it.
+    pub(super) installations: Queue,
 }
 
 /// One reconciliation of an Execution.
 pub(super) struct ExecutionReconciliation<'a> {
     pub(super) host: &'a ControllerContext,
+    pub(super) worker: &'a ExecutionWorker,
     pub(super) key: Key,
     /// The generation of the spec that was read.
     pub(super) generation: i64,
+    /// As it was read.
+    pub(super) before: Arc<Execution>,
     /// Spec and metadata as read; the status is the draft of the next write.
     pub(super) draft: Execution,
     /// Without items until a phase needs them.
@@ -42,19 +46,20 @@ pub(super) struct ExecutionReconciliation<'a> {
 
 impl<'a> ExecutionReconciliation<'a> {
     /// Of an Execution in a job.
-    pub(super) fn of(host: &'a Arc<ControllerContext>, clusters: &Clusters, execution: &Execution, job: JobId) -> Self {
-        let key = Key::of(execution);
-        let connections =
-            TargetConnections::named(host, &clusters.pool, &key.namespace, format!("Execution {}", key.name));
+    pub(super) fn of(worker: &'a ExecutionWorker, execution: &Arc<Execution>, job: JobId) -> Self {
+        let (host, pool, key) = (&worker.host, &worker.pool, Key::of(execution.as_ref()));
+        let connections = TargetConnections::named(host, pool, &key.namespace, format!("Execution {}", key.name));
         Self {
             host,
-            generation: generation_of(execution),
-            draft: execution.clone(),
+            worker,
+            generation: generation_of(execution.as_ref()),
+            before: Arc::clone(execution),
+            draft: Execution::clone(execution),
             workflow: WorkflowState {
                 items: Arc::default(),
                 records: execution.status.as_ref().map_or_else(BTreeMap::new, |status| records(&status.items)),
-                clusters: clusters.pool.set(Arc::new(connections), waiter(Kind::Execution, &key)),
-                expressions: Arc::clone(&clusters.expressions),
+                clusters: pool.set(Arc::new(connections), waiter(Kind::Execution, &key)),
+                expressions: Arc::clone(&worker.expressions),
                 left: None,
                 job,
             },
@@ -62,17 +67,12 @@ impl<'a> ExecutionReconciliation<'a> {
         }
     }
 
-    /// The phase in which the job rests. One that begins forgets what conditions answered in the last, and takes the generation
-    /// that it works on.
-    pub(super) fn begin(&mut self) -> Phase {
-        let (phase, fresh) = standing_phase(Phase::parse(self.draft.phase()), self.draft.is_deleting());
-        if fresh {
-            self.draft.status.get_or_insert_default().begin(self.generation, &self.host.now());
-            self.workflow.records.clear();
-            // The root has counted them.
-            self.host.changed_answers.set(&(Kind::Execution, self.key.clone()), Vec::new());
-        }
-        phase
+    /// A job that begins forgets what gate expressions answered in the last, and takes the generation that it works on.
+    pub(super) fn begin(&mut self) {
+        self.draft.status.get_or_insert_default().begin(self.generation, &self.host.now());
+        self.workflow.records.clear();
+        // The root has counted them.
+        self.host.changed_answers.set(&(Kind::Execution, self.key.clone()), Vec::new());
     }
 
     /// Why the job ends where it would wait or try again.

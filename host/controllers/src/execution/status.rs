@@ -1,31 +1,53 @@
-//! Where a reconciliation of an Execution rests: one write.
+//! Where an Execution rests: the one place that writes its status.
 
 use orangery_api::execution::{Execution, write_records};
 use orangery_core::{phase::execution::Execution as Phase, step::Halt, walk::Transition};
 use orangery_reconcile::NextCall;
 
-use super::reconciliation::ExecutionReconciliation;
-use crate::job::{self, JobStatus};
+use super::{
+    apply::AppliedExecution,
+    reconciliation::{ExecutionReconciliation, ExecutionWorker},
+};
+use crate::{
+    gates::release_at_rest,
+    job::{self, JobStatus},
+    stores::Kind,
+};
+
+/// Writes what a call of the controller came to; and when it is called again.
+pub(super) async fn finish(
+    worker: &ExecutionWorker,
+    execution: &Execution,
+    applied: AppliedExecution<'_>,
+) -> Result<NextCall, Halt> {
+    match applied {
+        AppliedExecution::Idle => Ok(NextCall::Settled),
+        AppliedExecution::Again => Ok(NextCall::Again),
+        AppliedExecution::Status(draft, operation) => {
+            let writer = worker.host.writer(&worker.host.stores.executions);
+            writer.update_status(execution, &draft).await.map_err(|error| error.halt(operation))?;
+            Ok(NextCall::Again)
+        }
+        AppliedExecution::Job(run, phase, transition) => run.finish(phase, transition).await,
+    }
+}
 
 impl ExecutionReconciliation<'_> {
     /// Writes where the walk through the phases rests.
-    pub(super) async fn rest(
-        mut self,
-        before: &Execution,
-        phase: Phase,
-        transition: Transition<Phase>,
-    ) -> Result<NextCall, Halt> {
-        let store = &self.host.stores.executions;
-        let Some(rest) = job::resting(self.host, before, phase, &transition)? else {
-            job::release(self.host, store, before).await?;
+    async fn finish(mut self, phase: Phase, transition: Transition<Phase>) -> Result<NextCall, Halt> {
+        let (host, worker) = (self.host, self.worker);
+        let execution = (Kind::Execution, self.key.clone());
+        release_at_rest(host, (&worker.pool, &worker.queue), execution, &transition, self.workflow.left);
+        let store = &host.stores.executions;
+        let Some(rest) = job::resting(host, self.before.as_ref(), phase, &transition)? else {
+            job::release(host, store, self.before.as_ref()).await?;
             return Ok(NextCall::Settled);
         };
-        let now = self.host.now();
         let status = self.draft.status.get_or_insert_default();
         status.items = write_records(&self.workflow.records);
-        status.rest(&rest, self.generation, &now);
-        let writer = self.host.writer(store);
-        let written = writer.update_status(before, &self.draft).await;
+        status.rest(&rest, self.generation, &host.now());
+        let writer = host.writer(store);
+        let written = writer.update_status(&self.before, &self.draft).await;
         written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         job::next(transition, None)
     }

@@ -1,4 +1,4 @@
-//! Asking one condition: what it reads is gathered, and it is evaluated.
+//! Asking one gate expression: what it reads is gathered, and it is evaluated.
 
 use orangery_blueprint::plan::gate::{NOT_KNOWN_YET, Unanswered};
 use orangery_blueprint::{
@@ -17,33 +17,32 @@ use serde_json::{Map, Value};
 use super::{Evaluation, Evaluator, GateScope, Item};
 
 impl<T: Sync> Evaluator<'_, T> {
-    /// Asks one condition.
+    /// Asks one gate expression.
     pub(super) async fn answer(
         &self,
         scope: &impl GateScope,
         item: &Item<T>,
         gate: GateKind,
-        condition: &GateExpression,
+        gate_expression: &GateExpression,
         evaluation: &mut Evaluation,
     ) -> Result<GateResult, Unanswered> {
         let own = item.target.as_deref();
-        match condition.test() {
-            Err(why) => Err(Unanswered::Lasting(Failure::new("AskCondition", "InvalidCondition", why))),
+        match gate_expression.test() {
+            Err(why) => Err(Unanswered::Lasting(Failure::new("AskGateExpression", "InvalidGateExpression", why))),
             Ok(Test::CrdPresent(definition)) => self.is_defined(definition, own).await,
             Ok(Test::Expression(source)) => {
-                let expression = self
-                    .expressions
-                    .get(source)
-                    .map_err(|why| Unanswered::Lasting(Failure::new("AskCondition", "InvalidCondition", why)))?;
+                let expression = self.expressions.get(source).map_err(|why| {
+                    Unanswered::Lasting(Failure::new("AskGateExpression", "InvalidGateExpression", why))
+                })?;
                 let reads = expression.reads();
-                let document = match self.document(scope, item, condition, &reads, evaluation).await? {
+                let document = match self.document(scope, item, gate_expression, &reads, evaluation).await? {
                     Ok(document) => document,
                     Err(unknown) => return Ok(unknown),
                 };
                 Ok(gate::evaluate(&expression, &document))
             }
             Ok(Test::Component(component)) => {
-                self.ask_component(scope, (item, gate, condition), component, evaluation).await
+                self.ask_component(scope, (item, gate, gate_expression), component, evaluation).await
             }
         }
     }
@@ -52,7 +51,7 @@ impl<T: Sync> Evaluator<'_, T> {
     async fn ask_component(
         &self,
         scope: &impl GateScope,
-        (item, gate, condition): (&Item<T>, GateKind, &GateExpression),
+        (item, gate, gate_expression): (&Item<T>, GateKind, &GateExpression),
         component: &ComponentGate,
         evaluation: &mut Evaluation,
     ) -> Result<GateResult, Unanswered> {
@@ -63,14 +62,14 @@ impl<T: Sync> Evaluator<'_, T> {
                 "no component serves the gate type {:?}; known are: {known}; register one or correct the type",
                 component.type_
             );
-            return Err(Unanswered::Lasting(Failure::new("AskCondition", "UnknownConditionType", message)));
+            return Err(Unanswered::Lasting(Failure::new("AskGateExpression", "UnknownGateType", message)));
         };
         let paths: Vec<Vec<&str>> = [gate::IMPORTS, gate::ITEM, gate::OBJECTS]
             .iter()
             .map(|root| vec![*root])
             .chain(item.depends_on().into_iter().map(|name| vec![gate::ITEMS, name]))
             .collect();
-        let inputs = match self.document(scope, item, condition, &paths, evaluation).await? {
+        let inputs = match self.document(scope, item, gate_expression, &paths, evaluation).await? {
             Ok(document) => document,
             Err(unknown) => return Ok(unknown),
         };
@@ -84,17 +83,17 @@ impl<T: Sync> Evaluator<'_, T> {
         evaluator.evaluate(&question).await.map_err(|fault| {
             let problem = fault.problem();
             let message = format!("component {problem}");
-            let failure = Failure::new("AskCondition", "ComponentFailed", message).with_code(problem.code.clone());
+            let failure = Failure::new("AskGateExpression", "ComponentFailed", message).with_code(problem.code.clone());
             if matches!(fault, Fault::Later(_)) { Unanswered::Passing(failure) } else { Unanswered::Lasting(failure) }
         })
     }
 
-    /// The values that a condition reads: `Ok(Err(…))` where one of them is not known yet.
+    /// The values that a gate expression reads: `Ok(Err(…))` where one of them is not known yet.
     async fn document(
         &self,
         scope: &impl GateScope,
         item: &Item<T>,
-        condition: &GateExpression,
+        gate_expression: &GateExpression,
         reads: &[Vec<&str>],
         evaluation: &mut Evaluation,
     ) -> Result<Result<Map<String, Value>, GateResult>, Unanswered> {
@@ -115,7 +114,7 @@ impl<T: Sync> Evaluator<'_, T> {
         }
         let own = item.target.as_deref();
         let mut objects = Map::new();
-        for (name, object) in &condition.objects {
+        for (name, object) in &gate_expression.objects {
             match self.object(object, own).await? {
                 Ok(value) => objects.insert(name.clone(), value),
                 Err(unknown) => return Ok(Err(unknown)),
@@ -180,7 +179,7 @@ fn unanswered(halt: Halt) -> Unanswered {
     match halt {
         Halt::Retry(failure) => Unanswered::Passing(failure),
         Halt::Stall(failure) => Unanswered::Lasting(failure),
-        Halt::Wait(wait) => Unanswered::Passing(Failure::new("AskCondition", "Waiting", wait.to_string())),
+        Halt::Wait(wait) => Unanswered::Passing(Failure::new("AskGateExpression", "Waiting", wait.to_string())),
     }
 }
 
@@ -189,7 +188,7 @@ fn cluster(target: Option<&str>, own: Option<&str>) -> Result<ClusterRef, Unansw
     match target.or(own) {
         Some(name) => Ok(ClusterRef::Named(name.to_owned())),
         None => Err(Unanswered::Lasting(Failure::new(
-            "AskCondition",
+            "AskGateExpression",
             "NoTargetDefined",
             "it looks at a cluster, but neither it nor the item names a target; set `target`",
         ))),

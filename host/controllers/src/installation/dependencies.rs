@@ -22,8 +22,9 @@ use crate::{
     dependency::{Dependency, Dependents, Edge, Watch},
     guard::free_target,
     index::Index,
+    policy::policy_of_root,
     stores::{ConfigMapMeta, Kind, SecretMeta, Stores},
-    tree::{self, CHILDREN, observes, with_descendants},
+    tree::{self, CHILDREN, observes},
 };
 
 /// Installations by what they export.
@@ -60,8 +61,8 @@ static CONFIG_MAP_NAMES: Index<Installation> = Index {
         names.into_iter().collect()
     },
 };
-/// Installations by the Targets that the conditions of their sub-installations look at.
-static CONDITION_TARGETS: Index<Installation> = Index {
+/// Installations by the Targets that the gate expressions of their sub-installations look at.
+static GATE_TARGETS: Index<Installation> = Index {
     name: "target",
     values: |installation| {
         let workflow = installation.status.as_ref().and_then(|status| status.workflow.as_ref());
@@ -125,16 +126,7 @@ static SUCCESSORS: Dependency<Installation, Installation> = Dependency {
     watch: Watch::Wakes(may_release_siblings),
 };
 
-/// Where a root takes the policy `OnChange` up or gives it up, the conditions below it are asked anew or forgotten.
-static POLICY: Dependency<Installation, Installation> = Dependency {
-    what: "to change its policy",
-    through: "the tree below it",
-    dependents: Dependents::Reached(with_descendants),
-    watch: Watch::Wakes(|change| match (change.before, change.after) {
-        (Some(before), Some(after)) => observes(before) != observes(after),
-        (None, _) | (_, None) => false,
-    }),
-};
+static POLICY: Dependency<Installation, Installation> = policy_of_root();
 
 /// A root waits for the DataObjects that it imports, or starts jobs by their changes (ORC-33).
 pub(super) static DATA_OBJECTS: Dependency<Installation, DataObject> = Dependency {
@@ -176,11 +168,11 @@ pub(super) static CONTEXT: Dependency<Installation, Context> = Dependency {
     watch: Watch::Wakes(|change| change.before.is_none() && change.after.is_some()),
 };
 
-/// Conditions of sub-installations look at the clusters behind Targets.
+/// Gate expressions of sub-installations look at the clusters behind Targets.
 pub(super) static GUARDED_TARGETS: Dependency<Installation, Target> = Dependency {
     what: "to be gone, before its guard goes",
-    through: "the Targets that conditions of its sub-installations look at",
-    dependents: Dependents::Indexed(&CONDITION_TARGETS, |target| vec![Key::of(target).name]),
+    through: "the Targets that gate expressions of its sub-installations look at",
+    dependents: Dependents::Indexed(&GATE_TARGETS, |target| vec![Key::of(target).name]),
     watch: Watch::Frees(free_target),
 };
 

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use orangery_api::{
     installation::{Installation, SubinstallationWorkflow},
+    job::Job,
     marks::Marks,
 };
 use orangery_blueprint::record::RecordWriter;
 use orangery_cluster::ClusterPool;
-use orangery_core::job::JobEnd;
-use orangery_reconcile::Key;
+use orangery_core::{job::JobEnd, name::JobId};
+use orangery_reconcile::{Key, Queue};
 
-use super::{gather::blueprints::Blueprints, items::items, trigger::changes::ImportWatches};
+use super::{
+    gather::{blueprints::Blueprints, changes::ImportWatches},
+    items::items,
+};
 use crate::{
     controller_context::{ControllerContext, waiter},
     gates::Expressions,
@@ -22,15 +26,23 @@ use crate::{
     tree::end_of_tree,
     workflow::WorkflowState,
 };
-use orangery_core::name::JobId;
 
 /// What all Installations are worked on with.
 pub(super) struct InstallationWorker {
     pub(super) host: Arc<ControllerContext>,
     pub(super) pool: Arc<ClusterPool>,
+    /// The controller's own: changes of imports and deadlines of gate expressions wake Installations in it.
+    pub(super) queue: Queue,
     pub(super) blueprints: Blueprints,
     pub(super) imports: ImportWatches,
     pub(super) expressions: Arc<Expressions>,
+}
+
+impl InstallationWorker {
+    pub(super) fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
+        let imports = ImportWatches::new(&host, queue.clone());
+        Self { host, pool, queue, blueprints: Blueprints::default(), imports, expressions: Arc::default() }
+    }
 }
 
 /// One reconciliation of an Installation.
@@ -40,22 +52,46 @@ pub(super) struct InstallationReconciliation<'a> {
     pub(super) key: Key,
     /// The generation of the spec that was read.
     pub(super) generation: i64,
+    /// As it was read.
+    pub(super) before: Arc<Installation>,
     /// Spec and metadata as read; the status is the draft of the next write.
     pub(super) draft: Installation,
-    /// The sub-installations, where conditions have a say in them.
+    /// The sub-installations, where gate expressions have a say in them.
     pub(super) workflow: WorkflowState<()>,
 }
 
 impl<'a> InstallationReconciliation<'a> {
-    /// Of an Installation in a job; `fresh` where the job begins.
-    pub(super) fn of(shared: &'a InstallationWorker, mut draft: Installation, job: JobId, fresh: bool) -> Self {
-        if fresh {
+    /// Of an Installation without a job.
+    pub(super) fn idle(shared: &'a InstallationWorker, installation: &Installation) -> Self {
+        let job = installation.job_id().clone();
+        Self::new(shared, Arc::new(installation.clone()), installation.clone(), job, false)
+    }
+
+    /// Of an Installation in a job; `begins` where that begins now.
+    pub(super) fn of(
+        shared: &'a InstallationWorker,
+        before: Arc<Installation>,
+        mut draft: Installation,
+        job: JobId,
+        begins: bool,
+    ) -> Self {
+        if begins {
             let generation = generation_of(&draft);
             draft.status.get_or_insert_default().begin(generation, &shared.host.now());
         }
-        let workflow = draft.status.as_ref().and_then(|status| status.workflow.as_ref());
         // A job that comes to its sub-installations forgets what was answered before, a deletion does at once.
-        let forgets = fresh && draft.is_deleting();
+        let forgets = begins && draft.is_deleting();
+        Self::new(shared, before, draft, job, forgets)
+    }
+
+    fn new(
+        shared: &'a InstallationWorker,
+        before: Arc<Installation>,
+        draft: Installation,
+        job: JobId,
+        forgets: bool,
+    ) -> Self {
+        let workflow = draft.status.as_ref().and_then(|status| status.workflow.as_ref());
         let records = workflow.filter(|_| !forgets).map(SubinstallationWorkflow::records).unwrap_or_default();
         let items = Arc::new(items(workflow, &records, &shared.expressions));
         let key = Key::of(&draft);
@@ -74,6 +110,7 @@ impl<'a> InstallationReconciliation<'a> {
                 job,
             },
             key,
+            before,
             draft,
         }
     }

@@ -1,54 +1,120 @@
-//! Where a reconciliation of an Installation rests: one write.
+//! Where an Installation rests: the one place that writes its status.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use kube::ResourceExt;
-use orangery_api::{installation::Installation, reference::LocalReference};
+use orangery_api::{condition, convert::is_requested, installation::Installation, reference::LocalReference};
 use orangery_core::{
+    error::{Code, Failure},
     phase::installation::Installation as Phase,
+    plan::idle::IdlePlan,
     step::Halt,
-    walk::{Rest, Transition},
+    walk::{StatusUpdate, Transition},
 };
 use orangery_reconcile::NextCall;
 
-use super::{gather::siblings, reconciliation::InstallationReconciliation, trigger::request};
-use crate::job::{self, JobStatus};
+use super::{
+    apply::AppliedInstallation,
+    gather::siblings,
+    reconciliation::{InstallationReconciliation, InstallationWorker},
+};
+use crate::{
+    controller_context::ControllerContext,
+    event,
+    gates::release_at_rest,
+    job::{self, JobStatus},
+    object::generation_of,
+    stores::Kind,
+};
+
+/// Writes what a call of the controller came to; and when it is called again.
+pub(super) async fn finish(
+    worker: &InstallationWorker,
+    installation: &Installation,
+    applied: AppliedInstallation<'_>,
+) -> Result<NextCall, Halt> {
+    let host = &worker.host;
+    let (draft, operation, next) = match applied {
+        AppliedInstallation::Again => return Ok(NextCall::Again),
+        AppliedInstallation::Job(run, phase, transition) => return run.finish(phase, transition).await,
+        AppliedInstallation::Status(draft, operation) => (Some(*draft), operation, NextCall::Again),
+        AppliedInstallation::Idle(plan) => {
+            let (draft, next) = rest(host, installation, plan);
+            (draft, "UpdateStatus", next)
+        }
+    };
+    if let Some(draft) = draft {
+        let writer = host.writer(&host.stores.installations);
+        writer.update_status(installation, &draft).await.map_err(|error| error.halt(operation))?;
+    }
+    Ok(next)
+}
+
+/// What is kept and what the conditions say of an Installation without a job, where the status has it not; and when it is called
+/// again.
+fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -> (Option<Installation>, NextCall) {
+    let IdlePlan { record, state, until, refused } = plan;
+    if let Some(error) = refused {
+        // What the original's webhook refuses, and no rule of the API server can say.
+        let message = format!("spec.automaticReconcile: {error}; no job starts by itself");
+        let failure = Failure::new("AutomaticReconcile", "InvalidSchedule", message);
+        let failure = failure.with_code(Code::ConfigurationProblem);
+        event::failed(&host.recorder, installation, None, Some(&failure));
+    }
+    let now = host.now();
+    let left = |at: Timestamp| Duration::try_from(at.duration_since(now.0)).unwrap_or(Duration::ZERO);
+    let next = until.map_or(NextCall::Settled, |at| NextCall::After(left(at)));
+    let before = installation.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let generation = generation_of(installation);
+    let conditions = state.map(|state| condition::following(&state, generation, before, &now).conditions);
+    let conditions = conditions.filter(|conditions| conditions != before);
+    // Every wake of a finished installation comes here: it is copied only to be written.
+    if record.is_none() && conditions.is_none() {
+        return (None, next);
+    }
+    let mut draft = installation.clone();
+    let status = draft.status.get_or_insert_default();
+    status.automatic_reconcile_status = record.map(Into::into).or_else(|| status.automatic_reconcile_status.take());
+    if let Some(conditions) = conditions {
+        status.conditions = conditions;
+    }
+    (Some(draft), next)
+}
 
 impl InstallationReconciliation<'_> {
     /// Writes where the walk through the phases rests: one write, in which an ended job also names the siblings to be triggered
     /// next, so that a crash between cannot lose them (C-14, C-25).
-    pub(super) async fn rest(
-        mut self,
-        before: &Installation,
-        phase: Phase,
-        transition: Transition<Phase>,
-    ) -> Result<NextCall, Halt> {
-        let store = &self.host.stores.installations;
-        let Some(rest) = job::resting(self.host, before, phase, &transition)? else {
-            self.shared.blueprints.forget(before);
-            job::release(self.host, store, before).await?;
+    async fn finish(mut self, phase: Phase, transition: Transition<Phase>) -> Result<NextCall, Halt> {
+        let (host, shared) = (self.host, self.shared);
+        let installation = (Kind::Installation, self.key.clone());
+        release_at_rest(host, (&shared.pool, &shared.queue), installation, &transition, self.workflow.left);
+        let Some(rest) = job::resting(host, self.before.as_ref(), phase, &transition)? else {
+            shared.blueprints.forget(&self.before);
+            job::release(host, &host.stores.installations, self.before.as_ref()).await?;
             return Ok(NextCall::Settled);
         };
         let dependents = if rest.ended { self.dependents(&rest) } else { Vec::new() };
         let triggers = !dependents.is_empty();
-        let now = self.host.now();
         let status = self.draft.status.get_or_insert_default();
         if let Some(workflow) = &mut status.workflow {
             workflow.write_records(&self.workflow.records);
         }
-        status.rest(&rest, self.generation, &now);
+        status.rest(&rest, self.generation, &host.now());
         status.dependents_to_trigger = dependents;
         if rest.ended {
-            self.shared.blueprints.forget(before);
+            shared.blueprints.forget(&self.before);
         }
-        let writer = self.host.writer(store);
-        let written = writer.update_status(before, &self.draft).await;
+        let writer = host.writer(&host.stores.installations);
+        let written = writer.update_status(&self.before, &self.draft).await;
         let written = written.map_err(|error| job::unwritten(&transition, error.halt("UpdateStatus")))?;
         let next = job::next(transition, None)?;
-        Ok(if rest.ended && (triggers || request::is_requested(&written)) { NextCall::Again } else { next })
+        Ok(if rest.ended && (triggers || is_requested(&written)) { NextCall::Again } else { next })
     }
 
     /// The roots to be triggered after this job: those that import what this root exports, after a success only
     /// (INS-43, INS-44, C-14). Children are woken by the end of the job itself.
-    fn dependents(&self, rest: &Rest<Phase>) -> Vec<LocalReference> {
+    fn dependents(&self, rest: &StatusUpdate<Phase>) -> Vec<LocalReference> {
         let promised = self.draft.spec.optimization.as_ref().is_some_and(|promise| promise.has_no_sibling_exports);
         if !self.draft.is_root() || rest.phase != Phase::Succeeded || promised {
             return Vec::new();

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     phase::installation::Installation as Phase,
     step::{Halt, Step, Until, Verdict, all},
-    walk::{Rest, advance},
+    walk::{StatusUpdate, advance},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -51,7 +51,7 @@ fn is(conditions: &[Condition], kind: &str) -> Option<Status> {
 fn after(phase: Phase, result: Step<Verdict>) -> Vec<Condition> {
     let at_work = ConditionInput::Running { phase: phase.to_string(), halted: None, deletion: false };
     let before = conditions(&at_work, 1, &[], at(1));
-    let rest = Rest::after(phase, &advance(phase, result)).expect("it rests");
+    let rest = StatusUpdate::after(phase, &advance(phase, result)).expect("it rests");
     conditions(&rest.state(), 1, &before, at(2))
 }
 
@@ -99,7 +99,7 @@ fn orc_20_flx_13_flx_14_flx_16_a_stall_says_that_somebody_has_to_act() {
 }
 
 #[test]
-fn orc_25_orc_28_flx_17_who_waits_says_for_what_and_is_not_stalled() {
+fn orc_25_orc_28_flx_17_a_waiting_object_says_for_what_and_is_not_stalled() {
     let conditions = after(Phase::Init, Err(Halt::wait("Target", "a", Until::Exists)));
     let waits = (Status::True, "WaitingForTarget".to_owned(), "waiting for Target a to exist".to_owned());
     assert_eq!(message_of(&conditions, "Progressing"), Some(waits));

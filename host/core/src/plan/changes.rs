@@ -1,8 +1,8 @@
 //! Roots under the policy `OnChange`: which of them start a job by what has changed (C-05, ORC-33, WF-26).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::installation::{Changes, Peer, changes_start};
+use super::installation::{Changes, RelatedObject, changes_start};
 
 /// What a root may start a job by, and what its last job began with: [`Changes`], owned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,11 @@ pub struct RootChanges {
 }
 
 impl RootChanges {
+    /// Whether there is anything new. Where there is nothing, the roots before this one do not matter.
+    pub fn tells(&self) -> bool {
+        self.borrowed().tell()
+    }
+
     fn borrowed(&self) -> Changes<'_> {
         Changes {
             marked: &self.marked,
@@ -28,76 +33,67 @@ impl RootChanges {
     }
 }
 
-/// The roots of a namespace.
-pub trait ObservedRoots {
-    /// What a root may start a job by; `None` where it starts none by changes, or where what it imports is not known yet.
-    fn changes(&self, root: &str) -> Option<RootChanges>;
+/// A root, as it is observed.
+#[derive(Clone, Debug, Default)]
+pub struct ObservedRoot {
+    /// What it may start a job by; `None` where it starts none by changes, or where what it imports is not known yet.
+    pub changes: Option<RootChanges>,
     /// The roots that it imports from.
-    fn predecessors(&self, root: &str) -> Vec<Peer>;
+    pub predecessors: Vec<RelatedObject>,
     /// Whether one of these is about to ask it for a job (INS-43).
-    fn is_about_to_be_asked(&self, root: &str) -> bool;
+    pub is_about_to_be_asked: bool,
 }
+
+/// Roots of a namespace by their names: one that may start, and those before it as far as [`tells`](RootChanges::tells) goes.
+pub type ObservedRoots = BTreeMap<String, ObservedRoot>;
 
 /// Whether a root at rest starts a job by what has changed.
 ///
 /// It waits for a root that it imports from and that is about to start one: of one change that both import, the one that comes
 /// first would else read the other one's old exports.
-pub fn starts(roots: &impl ObservedRoots, root: &str) -> bool {
+pub fn starts(roots: &ObservedRoots, root: &str) -> bool {
     starts_beside(roots, root, &mut BTreeSet::new())
 }
 
 /// `seen` are the roots for which that was asked already.
-fn starts_beside(roots: &impl ObservedRoots, root: &str, seen: &mut BTreeSet<String>) -> bool {
-    let Some(changes) = roots.changes(root) else { return false };
-    if !changes.borrowed().tell() || !seen.insert(root.to_owned()) {
+fn starts_beside(roots: &ObservedRoots, root: &str, seen: &mut BTreeSet<String>) -> bool {
+    let Some(observed) = roots.get(root) else { return false };
+    let Some(changes) = observed.changes.as_ref().filter(|changes| changes.tells()) else { return false };
+    if !seen.insert(root.to_owned()) {
         return false;
     }
-    let before = roots.predecessors(root);
-    let is_about_to_start =
-        |peer: &Peer| peer.ids.running().is_none() && (peer.requested || starts_beside(roots, &peer.name, seen));
-    let asked = roots.is_about_to_be_asked(root) || before.iter().any(is_about_to_start);
-    changes_start(changes.borrowed(), &before, asked)
+    let is_about_to_start = |related_object: &RelatedObject| {
+        related_object.ids.running().is_none()
+            && (related_object.requested || starts_beside(roots, &related_object.name, seen))
+    };
+    let asked = observed.is_about_to_be_asked || observed.predecessors.iter().any(is_about_to_start);
+    changes_start(changes.borrowed(), &observed.predecessors, asked)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::{job::JobIds, plan::installation::ChildState};
 
     /// Each root with whether its imports changed and what it imports from; `c!` is a root that is about to be asked.
-    struct Roots(BTreeMap<&'static str, (bool, &'static str)>);
-
-    impl ObservedRoots for Roots {
-        fn changes(&self, root: &str) -> Option<RootChanges> {
-            let (changed, _) = self.0.get(root)?;
+    fn started(roots: &[(&str, bool, &str)]) -> bool {
+        let related_object = |name: &str| RelatedObject {
+            kind: "Installation",
+            name: name.to_owned(),
+            ids: JobIds::new("a", if name.starts_with("busy") { "" } else { "a" }),
+            standing: ChildState::Succeeded,
+            failure: None,
+            requested: name.starts_with("requested"),
+            deleting: false,
+        };
+        let observed = |(name, changed, before): &(&str, bool, &str)| {
             let imports = Some(if *changed { "new" } else { "old" }.to_owned());
-            Some(RootChanges { marked: "old".to_owned(), imports, ..RootChanges::default() })
-        }
-
-        fn predecessors(&self, root: &str) -> Vec<Peer> {
-            let (_, before) = self.0[root];
-            let peer = |name: &str| Peer {
-                kind: "Installation",
-                name: name.to_owned(),
-                ids: JobIds::new("a", if name.starts_with("busy") { "" } else { "a" }),
-                standing: ChildState::Succeeded,
-                failure: None,
-                requested: name.starts_with("requested"),
-                deleting: false,
-            };
-            before.split_whitespace().map(peer).collect()
-        }
-
-        fn is_about_to_be_asked(&self, root: &str) -> bool {
-            root.ends_with('!')
-        }
-    }
-
-    fn started(roots: &[(&'static str, bool, &'static str)]) -> bool {
-        let root = roots.first().unwrap().0;
-        starts(&Roots(roots.iter().map(|(name, changed, before)| (*name, (*changed, *before))).collect()), root)
+            let changes = RootChanges { marked: "old".to_owned(), imports, ..RootChanges::default() };
+            let predecessors = before.split_whitespace().map(related_object).collect();
+            let is_about_to_be_asked = name.ends_with('!');
+            ((*name).to_owned(), ObservedRoot { changes: Some(changes), predecessors, is_about_to_be_asked })
+        };
+        starts(&roots.iter().map(observed).collect(), roots.first().unwrap().0)
     }
 
     #[test]
@@ -123,7 +119,8 @@ mod tests {
 
     #[test]
     fn orc_33_what_is_not_known_starts_nothing() {
-        let none = Roots(BTreeMap::new());
-        assert!(!starts(&none, "a"));
+        assert!(!starts(&ObservedRoots::new(), "a"));
+        let unknown = ObservedRoots::from([("a".to_owned(), ObservedRoot::default())]);
+        assert!(!starts(&unknown, "a"));
     }
 }

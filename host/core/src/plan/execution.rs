@@ -1,5 +1,6 @@
 //! What an Execution does next: its items as a workflow, the six classes and the two policies (EXE-16 … EXE-30,
-//! EXE-45 … EXE-51, C-01). The sub-installations of an Installation are such items too, where conditions have a say in them.
+//! EXE-45 … EXE-51, C-01). The sub-installations of an Installation are such items too, where gate expressions have a say in
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,17 +74,17 @@ pub struct ItemState<'a> {
     pub going: Option<ObjectState>,
     /// Whether what it deployed stays when it is deleted (WF-27).
     pub keep: bool,
-    /// Whether its object is made when it starts and not before: conditions of its own, or of what it depends on, decide
+    /// Whether its object is made when it starts and not before: gate expressions of its own, or of what it depends on, decide
     /// whether it is to be there.
     pub late: bool,
-    /// What its conditions answer.
+    /// What its gate expressions answer.
     pub answers: Answers,
-    /// The condition that is not waited for any longer, and why ([`orangery_blueprint::gate::given_up`]).
+    /// The gate expression that is not waited for any longer, and why ([`orangery_blueprint::gate::given_up`]).
     pub given_up: Option<(GateKind, Failure)>,
 }
 
 impl<'a> ItemState<'a> {
-    /// An item without conditions, of which nothing stays when it is deleted.
+    /// An item without gate expressions, of which nothing stays when it is deleted.
     pub fn new(name: &'a str, depends_on: Vec<&'a str>, object: Option<ObjectState>) -> Self {
         Self {
             kind: ItemKind::default(),
@@ -207,7 +208,7 @@ fn evaluate<'w>(
     workflow.evaluate(direction, policy, facts)
 }
 
-/// The names of the items that conditions make go in a job that reconciles, as far as is known.
+/// The names of the items that gate expressions make go in a job that reconciles, as far as is known.
 fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, job: &JobId) -> BTreeSet<&'w str> {
     if !items.values().any(|item| item.late) {
         return BTreeSet::new();
@@ -220,14 +221,14 @@ fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, 
     evaluation.items().iter().filter(|item| item.aim == Aim::Delete).map(|item| item.name).collect()
 }
 
-/// The names of the items that conditions make go in this job, as far as is known: objects of theirs that are being deleted
+/// The names of the items that gate expressions make go in this job, as far as is known: objects of theirs that are being deleted
 /// are no leftovers of an earlier job.
 pub fn leaving(items: &[ItemState<'_>], job: &JobId) -> BTreeSet<String> {
     let (by_name, workflow) = (unique(items), workflow(items));
     unwanted(&workflow, &by_name, job).into_iter().map(str::to_owned).collect()
 }
 
-/// The conditions that are to be asked now: item by item, the one that alone holds it up.
+/// The gate expressions that are to be asked now: item by item, the one that alone holds it up.
 pub fn asks<'a>(
     items: &'a [ItemState<'a>],
     job: &JobId,
@@ -287,7 +288,7 @@ fn awaited(evaluation: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<
         |item: &&WorkflowItem<'_>| item.class == Class::Running || item.awaits.is_some() || starts.contains(item.name);
     let waits = evaluation.items().iter().filter(is_awaited).map(|item| {
         if let Some(gate) = item.awaits {
-            return Waiting::nowhere("Condition", format!("{}/{gate}", item.name), Until::Met);
+            return Waiting::nowhere("GateExpression", format!("{}/{gate}", item.name), Until::Met);
         }
         let object = items.get(item.name).and_then(|state| state.object.as_ref().or(state.going.as_ref()));
         let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.clone());
@@ -355,8 +356,8 @@ fn stuck(items: &[ItemState<'_>], evaluation: &WorkflowDecision<'_>, direction: 
     .with_code(Code::CyclicDependencies)
 }
 
-/// The names of the items whose objects are made when they start: those that a condition decides about, and all that
-/// depends on them. `items` are names with what they depend on, and whether a condition of their own decides.
+/// The names of the items whose objects are made when they start: those that a gate expression decides about, and all that
+/// depends on them. `items` are names with what they depend on, and whether a gate expression of their own decides.
 pub fn late<'a>(items: &[(&'a str, Vec<&'a str>, bool)]) -> BTreeSet<&'a str> {
     let mut dependents: BTreeMap<&str, Vec<&'a str>> = BTreeMap::new();
     for (name, depends_on, _) in items {

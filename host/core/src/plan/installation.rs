@@ -42,7 +42,7 @@ impl ChildState {
 
 /// An object that this Installation waits for.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct RelatedObject {
     /// `Installation` or `Execution`.
     pub kind: &'static str,
     /// The object's name.
@@ -59,7 +59,7 @@ pub struct Peer {
     pub deleting: bool,
 }
 
-impl Peer {
+impl RelatedObject {
     fn waiting(&self, until: Until) -> Waiting {
         Waiting::beside(self.kind, &self.name, until)
     }
@@ -74,28 +74,33 @@ impl Peer {
     }
 }
 
-/// Waits for peers, where there are some.
-fn wait_for(peers: &[&Peer], until: Until) -> Step<()> {
-    Wait::each(peers.iter().map(|peer| peer.waiting(until))).map_or(Ok(()), |wait| Err(Halt::Wait(wait)))
+/// Waits for related objects, where there are some.
+fn wait_for(related: &[&RelatedObject], until: Until) -> Step<()> {
+    Wait::each(related.iter().map(|related_object| related_object.waiting(until)))
+        .map_or(Ok(()), |wait| Err(Halt::Wait(wait)))
 }
 
-fn failed(operation: &str, reason: &str, peers: &[&Peer]) -> Failure {
-    let codes: BTreeSet<Code> = peers
+fn failed(operation: &str, reason: &str, related: &[&RelatedObject]) -> Failure {
+    let codes: BTreeSet<Code> = related
         .iter()
-        .filter_map(|peer| peer.failure.as_ref())
+        .filter_map(|related_object| related_object.failure.as_ref())
         .flat_map(|failure| failure.codes.iter().cloned())
         .collect();
-    let causes: Vec<String> = peers.iter().map(|peer| peer.cause()).collect();
+    let causes: Vec<String> = related.iter().map(|related_object| related_object.cause()).collect();
     Failure { operation: operation.to_owned(), reason: reason.to_owned(), message: joined(&causes), codes }
 }
 
 /// `Init`: may it begin, as far as its predecessors are concerned? (INS-21, `docs/wire.md` §5.7)
 ///
 /// A root waits until a predecessor has neither a running job nor a pending request, a child until its sibling has
-/// finished this very job. A predecessor that has not succeeded then fails the Installation; one that is being deleted fails it at
-/// once, as it waits itself until nobody imports from it any more (INS-61).
-pub fn predecessors(peers: &[Peer], root: bool, job: &JobId) -> Step<()> {
-    let leaving: Vec<&str> = peers.iter().filter(|peer| peer.deleting).map(|peer| peer.name.as_str()).collect();
+/// finished this very job. A predecessor that has not succeeded then fails the Installation; one that is being deleted fails
+/// it at once, as it waits itself until nobody imports from it any more (INS-61).
+pub fn predecessors(related: &[RelatedObject], root: bool, job: &JobId) -> Step<()> {
+    let leaving: Vec<&str> = related
+        .iter()
+        .filter(|related_object| related_object.deleting)
+        .map(|related_object| related_object.name.as_str())
+        .collect();
     if !leaving.is_empty() {
         return Err(Halt::Stall(Failure::new(
             "CheckPredecessors",
@@ -103,20 +108,29 @@ pub fn predecessors(peers: &[Peer], root: bool, job: &JobId) -> Step<()> {
             format!("an installation whose exports are imported here is being deleted: {}", leaving.join(", ")),
         )));
     }
-    let unfinished: Vec<&Peer> = peers
+    let unfinished: Vec<&RelatedObject> = related
         .iter()
-        .filter(|peer| if root { peer.requested || peer.ids.running().is_some() } else { !peer.ids.has_finished(job) })
+        .filter(|related_object| {
+            if root {
+                related_object.requested || related_object.ids.running().is_some()
+            } else {
+                !related_object.ids.has_finished(job)
+            }
+        })
         .collect();
     wait_for(&unfinished, Until::Finished)?;
-    let bad: Vec<&Peer> = peers.iter().filter(|peer| peer.standing != ChildState::Succeeded).collect();
+    let bad: Vec<&RelatedObject> =
+        related.iter().filter(|related_object| related_object.standing != ChildState::Succeeded).collect();
     if bad.is_empty() {
         return Ok(());
     }
     let causes: Vec<String> = bad
         .iter()
-        .map(|peer| match peer.standing {
-            ChildState::New => format!("installation {} was never reconciled; reconcile it first", peer.name),
-            ChildState::Working | ChildState::Succeeded | ChildState::Failed | ChildState::DeleteFailed => peer.cause(),
+        .map(|related_object| match related_object.standing {
+            ChildState::New => format!("installation {} was never reconciled; reconcile it first", related_object.name),
+            ChildState::Working | ChildState::Succeeded | ChildState::Failed | ChildState::DeleteFailed => {
+                related_object.cause()
+            }
         })
         .collect();
     Err(Halt::Stall(Failure::new(
@@ -133,7 +147,7 @@ pub struct Changes<'a> {
     pub marked: &'a str,
     /// The same of now; `None` where they are not all there or not known, and then nothing starts.
     pub imports: Option<&'a str>,
-    /// Of the answers of conditions that were out of date when its last job began, one for each object that has such.
+    /// Of the answers of gate expressions that were out of date when its last job began, one for each object that has such.
     pub marked_answers: &'a [String],
     /// The same of now; empty where all are as they were in the last job.
     pub answers: &'a [String],
@@ -152,8 +166,8 @@ impl Changes<'_> {
 ///
 /// As long as `Init` would not go past the predecessors nothing starts, nor once one of them is about to ask for a job
 /// (`asked`): their success asks for one anyway (INS-43).
-pub fn changes_start(changes: Changes<'_>, peers: &[Peer], asked: bool) -> bool {
-    changes.tell() && !asked && predecessors(peers, true, JobId::EMPTY).is_ok()
+pub fn changes_start(changes: Changes<'_>, related: &[RelatedObject], asked: bool) -> bool {
+    changes.tell() && !asked && predecessors(related, true, JobId::EMPTY).is_ok()
 }
 
 /// `Init`: roots that import each other's exports in a circle would wait for each other for ever (C-17).
@@ -164,29 +178,36 @@ pub fn no_circle(circle: Option<DagError>) -> Step<()> {
 }
 
 /// `CleanupOrphaned`: which orphans to trigger, or how the phase ends (INS-27 … INS-30).
-pub fn orphans(orphans: &[Peer], job: &JobId) -> (Vec<String>, Step<Verdict>) {
+pub fn orphans(orphans: &[RelatedObject], job: &JobId) -> (Vec<String>, Step<Verdict>) {
     // One that ended this job before it was to go gets it once more.
-    let ended_before = |peer: &&Peer| peer.ids.has_finished(job) && peer.standing != ChildState::DeleteFailed;
-    let untriggered = |peer: &&Peer| peer.ids.job.as_ref() != Some(job) || ended_before(peer);
-    let trigger: Vec<String> = orphans.iter().filter(untriggered).map(|peer| peer.name.clone()).collect();
+    let ended_before = |related_object: &&RelatedObject| {
+        related_object.ids.has_finished(job) && related_object.standing != ChildState::DeleteFailed
+    };
+    let untriggered =
+        |related_object: &&RelatedObject| related_object.ids.job.as_ref() != Some(job) || ended_before(related_object);
+    let trigger: Vec<String> =
+        orphans.iter().filter(untriggered).map(|related_object| related_object.name.clone()).collect();
     let gone_or_failed = gone(orphans, job, "CleanupOrphaned", "OrphansNotDeleted");
     (trigger, gone_or_failed)
 }
 
 /// Whether all are gone, some are at work, or all that are left have failed to delete in this job.
-fn gone(peers: &[Peer], job: &JobId, operation: &str, reason: &str) -> Step<Verdict> {
-    let (left, working): (Vec<&Peer>, Vec<&Peer>) =
-        peers.iter().partition(|peer| peer.ids.has_finished(job) && peer.standing == ChildState::DeleteFailed);
+fn gone(related: &[RelatedObject], job: &JobId, operation: &str, reason: &str) -> Step<Verdict> {
+    let (left, working): (Vec<&RelatedObject>, Vec<&RelatedObject>) = related.iter().partition(|related_object| {
+        related_object.ids.has_finished(job) && related_object.standing == ChildState::DeleteFailed
+    });
     wait_for(&working, Until::Gone)?;
     Ok(if left.is_empty() { Verdict::Done } else { Verdict::Failed(failed(operation, reason, &left)) })
 }
 
 /// `Progressing`: have all children finished, and well? (INS-33 … INS-35, C-13) `missing` are those that the job made, in
 /// words, and that are there no more: without them nothing can have ended well.
-pub fn progressing(children: &[Peer], missing: &[String], job: &JobId) -> Step<Verdict> {
-    let unfinished: Vec<&Peer> = children.iter().filter(|peer| !peer.ids.has_finished(job)).collect();
+pub fn progressing(children: &[RelatedObject], missing: &[String], job: &JobId) -> Step<Verdict> {
+    let unfinished: Vec<&RelatedObject> =
+        children.iter().filter(|related_object| !related_object.ids.has_finished(job)).collect();
     wait_for(&unfinished, Until::Finished)?;
-    let bad: Vec<&Peer> = children.iter().filter(|peer| peer.standing != ChildState::Succeeded).collect();
+    let bad: Vec<&RelatedObject> =
+        children.iter().filter(|related_object| related_object.standing != ChildState::Succeeded).collect();
     if bad.is_empty() && missing.is_empty() {
         return Ok(Verdict::Done);
     }
@@ -194,17 +215,21 @@ pub fn progressing(children: &[Peer], missing: &[String], job: &JobId) -> Step<V
     let lost = missing.iter().map(|child| {
         format!("{child} is missing: its object was deleted during the job; reconcile the root installation again")
     });
-    let causes = bad.iter().map(|peer| peer.cause()).chain(lost).collect::<Vec<_>>();
+    let causes = bad.iter().map(|related_object| related_object.cause()).chain(lost).collect::<Vec<_>>();
     failure.message = joined(&causes);
     Ok(Verdict::Failed(failure))
 }
 
 /// `InitDelete`: may it go on, as far as its successors are concerned? (INS-61, C-15)
-pub fn successors(peers: &[Peer], job: &JobId) -> Step<()> {
-    let bad: Vec<&Peer> =
-        peers.iter().filter(|peer| peer.ids.has_finished(job) && peer.standing == ChildState::DeleteFailed).collect();
+pub fn successors(related: &[RelatedObject], job: &JobId) -> Step<()> {
+    let bad: Vec<&RelatedObject> = related
+        .iter()
+        .filter(|related_object| {
+            related_object.ids.has_finished(job) && related_object.standing == ChildState::DeleteFailed
+        })
+        .collect();
     if bad.is_empty() {
-        return wait_for(&peers.iter().collect::<Vec<_>>(), Until::Gone);
+        return wait_for(&related.iter().collect::<Vec<_>>(), Until::Gone);
     }
     let failure = failed("CheckSuccessors", "SuccessorNotDeleted", &bad);
     Err(Halt::Stall(Failure {
@@ -214,7 +239,7 @@ pub fn successors(peers: &[Peer], job: &JobId) -> Step<()> {
 }
 
 /// `Deleting`: are all children gone? (INS-66 … INS-69)
-pub fn deleting(children: &[Peer], job: &JobId) -> Step<Verdict> {
+pub fn deleting(children: &[RelatedObject], job: &JobId) -> Step<Verdict> {
     gone(children, job, "Deleting", "UndeletedSubobjects")
 }
 
@@ -305,7 +330,7 @@ mod tests {
     const NEW: &JobId = &JobId::from_static("new");
 
     /// `a=succeeded/new`, `b=working/old`, `c=new/`: standing and finished job; all are asked for job `new`, but those in `old!`.
-    fn peers(text: &str) -> Vec<Peer> {
+    fn related(text: &str) -> Vec<RelatedObject> {
         text.split_whitespace()
             .map(|word| {
                 let (name, rest) = word.split_once('=').unwrap();
@@ -319,7 +344,7 @@ mod tests {
                     other => panic!("{other}"),
                 };
                 let job = if finished.ends_with('!') { finished.trim_end_matches('!') } else { "new" };
-                Peer {
+                RelatedObject {
                     kind: "Installation",
                     name: name.to_owned(),
                     ids: JobIds::new(job, finished.trim_end_matches('!')),
@@ -361,20 +386,23 @@ mod tests {
 
     #[test]
     fn ins_21_a_child_waits_for_its_siblings_of_this_job() {
-        assert_eq!(show(predecessors(&peers("a=succeeded/old"), false, NEW)), "waiting for Installation a to finish");
-        assert_eq!(show(predecessors(&peers("a=succeeded/old!"), false, NEW)), "waiting for Installation a to finish");
-        assert_eq!(show(predecessors(&peers("a=succeeded/new"), false, NEW)), "()");
+        assert_eq!(show(predecessors(&related("a=succeeded/old"), false, NEW)), "waiting for Installation a to finish");
+        assert_eq!(
+            show(predecessors(&related("a=succeeded/old!"), false, NEW)),
+            "waiting for Installation a to finish"
+        );
+        assert_eq!(show(predecessors(&related("a=succeeded/new"), false, NEW)), "()");
     }
 
     #[test]
     fn ins_21_a_root_waits_for_running_and_requested_predecessors_only() {
-        assert_eq!(show(predecessors(&peers("a=succeeded/old!"), true, &"mine".into())), "()");
+        assert_eq!(show(predecessors(&related("a=succeeded/old!"), true, &"mine".into())), "()");
         assert_eq!(
-            show(predecessors(&peers("a=working/old"), true, &"mine".into())),
+            show(predecessors(&related("a=working/old"), true, &"mine".into())),
             "waiting for Installation a to finish"
         );
         assert_eq!(
-            show(predecessors(&peers("requested=succeeded/old!"), true, &"mine".into())),
+            show(predecessors(&related("requested=succeeded/old!"), true, &"mine".into())),
             "waiting for Installation requested to finish"
         );
     }
@@ -386,7 +414,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let done = |step: Step<()>| step.map(|()| Verdict::Done);
-        let both = || peers("a=working/old b=working/old");
+        let both = || related("a=working/old b=working/old");
         let each = |until| Wait::each(["a", "b"].map(|name| Waiting::beside("Installation", name, until))).unwrap();
         for finished in [done(predecessors(&both(), true, &"mine".into())), progressing(&both(), &[], NEW)] {
             assert_eq!(halted(finished), each(Until::Finished));
@@ -402,7 +430,7 @@ mod tests {
     #[test]
     fn ins_21_a_predecessor_that_has_not_succeeded_is_fatal() {
         assert_eq!(
-            show(predecessors(&peers("a=failed/new b=new/!"), true, &"mine".into())),
+            show(predecessors(&related("a=failed/new b=new/!"), true, &"mine".into())),
             "stall PredecessorNotSucceeded: an installation whose exports are imported here has not succeeded: \
              installation a failed: boom; installation b was never reconciled; reconcile it first"
         );
@@ -439,7 +467,7 @@ mod tests {
     #[test]
     fn orc_33_imports_start_nothing_before_those_that_are_imported_from_have_succeeded() {
         let changes = Changes { marked: "one", imports: Some("two"), marked_answers: &[], answers: &[] };
-        let start = |before: &str, asked| changes_start(changes, &peers(before), asked);
+        let start = |before: &str, asked| changes_start(changes, &related(before), asked);
         assert!(start("a=succeeded/old! b=succeeded/new", false));
         assert!(!start("a=succeeded/old!", true), "its success asks for a job");
         for held in ["a=working/old", "a=failed/new", "a=new/!", "requested=succeeded/old!", "leaving=succeeded/new"] {
@@ -461,7 +489,7 @@ mod tests {
     fn ins_21_ins_61_a_predecessor_that_is_to_go_is_not_waited_for() {
         for root in [true, false] {
             assert_eq!(
-                show(predecessors(&peers("leaving=working/old a=working/old"), root, &"mine".into())),
+                show(predecessors(&related("leaving=working/old a=working/old"), root, &"mine".into())),
                 "stall PredecessorDeleted: an installation whose exports are imported here is being deleted: leaving"
             );
         }
@@ -469,7 +497,7 @@ mod tests {
 
     #[test]
     fn ins_27_orphans_of_older_jobs_are_triggered_and_waited_for() {
-        let (trigger, outcome) = orphans(&peers("a=succeeded/old! b=working/old"), NEW);
+        let (trigger, outcome) = orphans(&related("a=succeeded/old! b=working/old"), NEW);
         assert_eq!(
             (trigger, show(outcome)),
             (vec!["a".to_owned()], "waiting for Installation a to be gone, Installation b to be gone".to_owned())
@@ -478,7 +506,7 @@ mod tests {
 
     #[test]
     fn ins_27_an_orphan_that_ended_this_job_before_it_was_to_go_is_triggered() {
-        let (trigger, outcome) = orphans(&peers("a=succeeded/new b=working/old c=delete-failed/new"), NEW);
+        let (trigger, outcome) = orphans(&related("a=succeeded/new b=working/old c=delete-failed/new"), NEW);
         let waits = "waiting for Installation a to be gone, Installation b to be gone".to_owned();
         assert_eq!((trigger, show(outcome)), (vec!["a".to_owned()], waits));
     }
@@ -486,7 +514,7 @@ mod tests {
     #[test]
     fn ins_28_no_orphans_lead_on_and_ins_29_failed_ones_end_the_job() {
         assert_eq!(orphans(&[], NEW), (vec![], Ok(Verdict::Done)));
-        let (trigger, outcome) = orphans(&peers("a=delete-failed/new"), NEW);
+        let (trigger, outcome) = orphans(&related("a=delete-failed/new"), NEW);
         assert_eq!(
             (trigger.len(), show(outcome)),
             (
@@ -501,28 +529,28 @@ mod tests {
 
     #[test]
     fn ins_30_an_orphan_still_working_is_waited_for_beside_a_failed_one() {
-        let (_, outcome) = orphans(&peers("a=delete-failed/new b=working/old"), NEW);
+        let (_, outcome) = orphans(&related("a=delete-failed/new b=working/old"), NEW);
         assert_eq!(show(outcome), "waiting for Installation b to be gone");
     }
 
     #[test]
     fn ins_34_unfinished_children_are_waited_for_even_beside_failed_ones() {
         assert_eq!(
-            show(progressing(&peers("a=failed/new b=working/old"), &[], NEW)),
+            show(progressing(&related("a=failed/new b=working/old"), &[], NEW)),
             "waiting for Installation b to finish"
         );
     }
 
     #[test]
     fn ins_35_all_children_well_lead_on() {
-        assert_eq!(progressing(&peers("a=succeeded/new b=succeeded/new"), &[], NEW), Ok(Verdict::Done));
+        assert_eq!(progressing(&related("a=succeeded/new b=succeeded/new"), &[], NEW), Ok(Verdict::Done));
         assert_eq!(progressing(&[], &[], NEW), Ok(Verdict::Done));
     }
 
     #[test]
     fn c_13_a_failed_child_fails_the_parent_naming_each() {
         assert_eq!(
-            progressing(&peers("a=failed/new b=succeeded/new c=failed/new"), &[], NEW),
+            progressing(&related("a=failed/new b=succeeded/new c=failed/new"), &[], NEW),
             Ok(Verdict::Failed(
                 Failure::new(
                     "Progressing",
@@ -539,7 +567,7 @@ mod tests {
         let missing = ["execution x".to_owned()];
         let lost =
             "execution x is missing: its object was deleted during the job; reconcile the root installation again";
-        let text = |children: &str| match progressing(&peers(children), &missing, NEW) {
+        let text = |children: &str| match progressing(&related(children), &missing, NEW) {
             Ok(Verdict::Failed(failure)) => (failure.reason, failure.message),
             other => (String::new(), show(other)),
         };
@@ -551,13 +579,13 @@ mod tests {
     #[test]
     fn ins_61_successors_hold_up_the_deletion() {
         assert_eq!(successors(&[], NEW), Ok(()));
-        assert_eq!(show(successors(&peers("a=succeeded/old!"), NEW)), "waiting for Installation a to be gone");
+        assert_eq!(show(successors(&related("a=succeeded/old!"), NEW)), "waiting for Installation a to be gone");
     }
 
     #[test]
     fn c_15_a_successor_that_failed_to_delete_in_this_job_fails_it() {
         assert_eq!(
-            show(successors(&peers("a=delete-failed/new b=working/old"), NEW)),
+            show(successors(&related("a=delete-failed/new b=working/old"), NEW)),
             "stall SuccessorNotDeleted: an installation that imports exports of this one could not be deleted: installation a failed: boom"
         );
     }
@@ -565,17 +593,17 @@ mod tests {
     #[test]
     fn c_15_a_successor_that_only_finished_this_job_or_failed_in_an_older_one_is_waited_for() {
         for successor in ["a=succeeded/new", "a=delete-failed/old!", "a=delete-failed/old"] {
-            assert_eq!(show(successors(&peers(successor), NEW)), "waiting for Installation a to be gone");
+            assert_eq!(show(successors(&related(successor), NEW)), "waiting for Installation a to be gone");
         }
     }
 
     #[test]
     fn ins_69_failed_and_unfinished_children_together_are_still_deleting() {
         assert_eq!(
-            show(deleting(&peers("a=delete-failed/new b=working/old"), NEW)),
+            show(deleting(&related("a=delete-failed/new b=working/old"), NEW)),
             "waiting for Installation b to be gone"
         );
-        assert!(matches!(deleting(&peers("a=delete-failed/new"), NEW), Ok(Verdict::Failed(_))));
+        assert!(matches!(deleting(&related("a=delete-failed/new"), NEW), Ok(Verdict::Failed(_))));
         assert_eq!(deleting(&[], NEW), Ok(Verdict::Done));
     }
 

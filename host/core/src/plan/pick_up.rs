@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_failure_says_who_was_missing_and_names_a_missing_target() {
+    fn the_failure_says_that_a_deployer_was_missing_and_names_a_missing_target() {
         let nobody = too_late("example.com/theirs", Duration::from_secs(300), None);
         let expected = Failure::new(
             "WaitingForPickup",

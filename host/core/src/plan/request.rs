@@ -14,7 +14,7 @@ pub enum Requested {
 
 /// What is known of the requests for an Installation.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestFacts<'a> {
+pub struct RequestFacts {
     /// What its annotation asks for.
     pub requested: Option<Requested>,
     /// Whether a request was seen that waits for the end of the running job.
@@ -23,12 +23,14 @@ pub struct RequestFacts<'a> {
     pub follows_spec: bool,
     /// The generation of the spec, and the one that was dealt with last.
     pub generations: (i64, i64),
-    /// The token of the request, and the one that the running job answers.
-    pub tokens: (&'a str, &'a str),
+    /// Whether the token of the request is the one that the running job answers.
+    pub is_same_token: bool,
     /// Whether a job runs.
     pub running: bool,
     /// Whether it has begun its first phase.
     pub begun: bool,
+    /// Whether the job that was asked for last has noted that it is interrupted.
+    pub is_interrupted: bool,
     /// Whether siblings are named that are to be asked for a job.
     pub has_dependents: bool,
 }
@@ -38,7 +40,9 @@ pub struct RequestFacts<'a> {
 pub enum BeforeJob {
     /// Siblings are asked for a job.
     TriggerDependents,
-    /// The running job is interrupted.
+    /// The running job notes that it is interrupted, so that it begins nothing more (C-32).
+    NoteInterrupt,
+    /// The interrupt is passed on to the subobjects of a running job, and the request removed (INS-71).
     Interrupt,
     /// A request without effect is removed (INS-18).
     RemoveRequest,
@@ -49,7 +53,7 @@ pub enum BeforeJob {
     Nothing,
 }
 
-impl RequestFacts<'_> {
+impl RequestFacts {
     /// Whether a job is asked for: by annotation, or by a spec that changed under `reconcile-if-changed` or a policy, which is
     /// the same as a field.
     pub fn asks_for_job(&self) -> bool {
@@ -60,8 +64,7 @@ impl RequestFacts<'_> {
     /// Whether the request on the object is the one that its running job answers. A token tells; without one a request is
     /// taken for the job's own until the job has begun its first phase, and for a follow-up afterwards (INS-54).
     pub fn is_of_running_job(&self) -> bool {
-        let (asked, handled) = self.tokens;
-        self.requested == Some(Requested::Job) && !self.begun && asked == handled
+        self.requested == Some(Requested::Job) && !self.begun && self.is_same_token
     }
 
     /// What comes before any job. Only roots start jobs by request.
@@ -70,6 +73,7 @@ impl RequestFacts<'_> {
             return BeforeJob::TriggerDependents;
         }
         match self.requested {
+            Some(Requested::Interrupt) if self.running && !self.is_interrupted => BeforeJob::NoteInterrupt,
             Some(Requested::Interrupt) => BeforeJob::Interrupt,
             Some(Requested::Job) if !root => BeforeJob::RemoveRequest,
             Some(Requested::Job) if self.running && !self.is_of_running_job() && !self.pending => {
@@ -90,17 +94,18 @@ pub fn is_about_to_read(running: bool, phase: Option<Phase>) -> bool {
 mod tests {
     use super::*;
 
-    const QUIET: RequestFacts<'static> = RequestFacts {
+    const QUIET: RequestFacts = RequestFacts {
         requested: None,
         pending: false,
         follows_spec: false,
         generations: (3, 3),
-        tokens: ("", ""),
+        is_same_token: true,
         running: false,
         begun: false,
+        is_interrupted: false,
         has_dependents: false,
     };
-    const ASKED: RequestFacts<'static> = RequestFacts { requested: Some(Requested::Job), ..QUIET };
+    const ASKED: RequestFacts = RequestFacts { requested: Some(Requested::Job), ..QUIET };
 
     #[test]
     fn ins_12_the_annotation_asks_for_a_job() {
@@ -124,20 +129,24 @@ mod tests {
 
     #[test]
     fn ins_54_a_request_made_while_the_job_runs_stays_for_the_next_one() {
-        let answers = |begun, tokens| RequestFacts { begun, tokens, running: true, ..ASKED }.is_of_running_job();
-        assert!(answers(false, ("t", "t")));
-        assert!(!answers(false, ("u", "t")));
-        assert!(!answers(true, ("t", "t")));
+        let answers =
+            |begun, is_same_token| RequestFacts { begun, is_same_token, running: true, ..ASKED }.is_of_running_job();
+        assert!(answers(false, true));
+        assert!(!answers(false, false));
+        assert!(!answers(true, true));
         assert!(!RequestFacts { running: true, ..QUIET }.is_of_running_job());
     }
 
     #[test]
     fn ins_18_ins_71_c_18_what_comes_before_a_job() {
-        let before = |facts: RequestFacts<'_>, root| facts.before_job(root);
+        let before = |facts: RequestFacts, root| facts.before_job(root);
         let running = RequestFacts { running: true, begun: true, ..ASKED };
         assert_eq!(before(RequestFacts { has_dependents: true, ..running }, true), BeforeJob::TriggerDependents);
         let interrupt = RequestFacts { requested: Some(Requested::Interrupt), ..running };
-        assert_eq!([before(interrupt, true), before(interrupt, false)], [BeforeJob::Interrupt; 2]);
+        assert_eq!([before(interrupt, true), before(interrupt, false)], [BeforeJob::NoteInterrupt; 2]);
+        let noted = RequestFacts { is_interrupted: true, ..interrupt };
+        let ended = RequestFacts { running: false, ..interrupt };
+        assert_eq!([before(noted, true), before(ended, false)], [BeforeJob::Interrupt; 2]);
         assert_eq!([before(ASKED, false), before(running, false)], [BeforeJob::RemoveRequest; 2]);
         assert_eq!(before(running, true), BeforeJob::NoteRequest);
         let quiet = [ASKED, QUIET, RequestFacts { begun: false, ..running }, RequestFacts { pending: true, ..running }];

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_takes_fields_from_those_who_applied_them() {
+    fn an_update_takes_fields_from_their_appliers() {
         let first = by("a", None, json!({"metadata": {}, "data": {"x": "1", "y": "1"}})).unwrap();
         let mut second = first.clone();
         object::set(&mut second, &["data", "x"], json!("2"));

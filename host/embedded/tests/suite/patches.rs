@@ -96,7 +96,7 @@ async fn patches_at_the_same_time_are_all_made() {
 
 /// As Helm and `kubectl` do to go over to server-side apply.
 #[tokio::test]
-async fn who_owns_what_can_be_said_and_forgotten() {
+async fn the_owners_of_fields_can_be_named_and_forgotten() {
     let (server, client) = serve().await;
     let maps = config_maps(&client, "default");
     let made = create(&maps, config_map("one", json!({"a": "1"}))).await.unwrap();
@@ -132,7 +132,7 @@ async fn who_owns_what_can_be_said_and_forgotten() {
 }
 
 #[tokio::test]
-async fn who_scales_owns_the_replicas() {
+async fn a_scaling_writer_owns_the_replicas() {
     let (server, client) = serve().await;
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let deployment = |replicas: i64| {

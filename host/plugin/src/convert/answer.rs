@@ -69,16 +69,16 @@ pub(crate) fn rendered(of: template::Rendered, budget: &Budget, transcript: &Tra
     })
 }
 
-/// The longest reason of a condition.
+/// The longest reason of a gate expression.
 const MOST_REASON: usize = 64;
 
-/// The longest sentence of a condition.
+/// The longest sentence of a gate expression.
 const MOST_MESSAGE: usize = 1 << 10;
 
-/// The longest details of a condition.
+/// The longest details of a gate expression.
 const MOST_DETAILS: usize = 4 << 10;
 
-/// A condition's answer, checked: it is shown in a status.
+/// A gate expression's answer, checked: it is shown in a status.
 pub(crate) fn answered(of: gate::Answer, budget: &Budget, transcript: &Transcript) -> Result<GateResult, Error> {
     let allowance = Allowance::new(budget);
     let root = &AnswerPosition::root("", &allowance);
@@ -303,15 +303,10 @@ mod tests {
             stages: vec![Stage {
                 name: "one".into(),
                 removals: vec![],
-                writes: vec![ObjectWrite {
-                    object: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
-                    inject: vec![],
-                    on: Default::default(),
-                    how: Write::Apply,
-                    owned: Ownership::Managed,
-                    at_creation: None,
-                    before_deletion: None,
-                }],
+                writes: vec![ObjectWrite::new(
+                    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+                    Write::Apply,
+                )],
                 gate: Gate::Accepted,
                 timeout: None,
             }],

@@ -20,15 +20,7 @@ fn config_map(name: &str) -> LocatedObject {
 }
 
 fn write(owned: Ownership, how: Write) -> ObjectWrite {
-    ObjectWrite {
-        object: json!({}),
-        inject: vec![],
-        on: ClusterRef::Target,
-        how,
-        owned,
-        at_creation: None,
-        before_deletion: None,
-    }
+    ObjectWrite { owned, ..ObjectWrite::new(json!({}), how) }
 }
 
 /// `tests/golden/manifest-policies`.

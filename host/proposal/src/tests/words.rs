@@ -15,13 +15,12 @@ fn short<T: DeserializeOwned + PartialEq + fmt::Debug>(text: Value, expected: &T
 
 fn object_write() -> ObjectWrite {
     ObjectWrite {
-        object: json!({"kind": "Secret"}),
         inject: vec![Injection { at: "/data/k".into(), content: SecretContent::Kubeconfig(ClusterRef::Host) }],
         on: ClusterRef::Named("t".into()),
-        how: Write::Apply,
         owned: Ownership::Kept,
         at_creation: Some(json!({"a": 1})),
         before_deletion: Some(json!({"b": 2})),
+        ..ObjectWrite::new(json!({"kind": "Secret"}), Write::Apply)
     }
 }
 

@@ -359,7 +359,7 @@ fn c_12_backoff_doubles_up_to_a_minute_and_has_full_jitter() {
 }
 
 #[tokio::test]
-async fn orc_23_who_waits_holds_up_nobody_and_goes_on_as_soon_as_it_is_woken() {
+async fn orc_23_a_waiting_object_holds_up_no_other_and_goes_on_as_soon_as_it_is_woken() {
     let script = vec![Err(Halt::wait("ConfigMap", "b", Until::Finished))];
     let mut stage = stage(&["a", "b"], 2, 0, script);
     // As an edge between two kinds does: what becomes of b wakes a.

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_who_ask_at_once_share_one_answer_and_the_next_asks_anew() {
+    async fn calls_made_at_once_share_one_answer_and_the_next_asks_anew() {
         let flights = Flights::new();
         let (asked, open) = (AtomicUsize::new(0), Notify::new());
         let ask = || async {

@@ -50,7 +50,7 @@ async fn a_chain_that_is_too_long_is_told() {
 }
 
 #[tokio::test]
-async fn a_missing_reference_names_who_refers_to_it_and_where_it_was_looked_for() {
+async fn a_missing_reference_names_what_refers_to_it_and_where_it_was_looked_for() {
     let host = Host::new();
     write(&host, "a", &[descriptor("a", "1", &[("db", "b", "7")], json!([]))]);
     assert_eq!(

@@ -282,7 +282,7 @@ async fn http_is_for_this_machine_and_for_what_the_operator_names() {
 }
 
 #[tokio::test]
-async fn who_asks_for_the_same_at_once_shares_one_request() {
+async fn calls_for_the_same_at_once_share_one_request() {
     let server = Server::start(|_: Request| async {
         tokio::task::yield_now().await;
         status(200, small_manifest())
@@ -313,7 +313,7 @@ async fn an_index_leads_to_its_first_manifest() {
 }
 
 #[tokio::test]
-async fn who_is_asked_with_tls_leads_nobody_out_of_it() {
+async fn a_registry_with_tls_leads_no_client_out_of_it() {
     for how in [header::LOCATION, header::WWW_AUTHENTICATE] {
         let inside = Server::start(|_: Request| async { status(200, small_manifest()) }).await;
         let location = format!("http://{}/token", inside.address);

@@ -24,7 +24,7 @@ async fn content(repositories: &Repositories, request: &ComponentRequest, resour
 
 /// What a private registry gave to one Context is asked for by others, who know the digest of it.
 #[tokio::test]
-async fn who_knows_a_digest_does_not_get_the_content() {
+async fn a_known_digest_alone_does_not_get_the_content() {
     let Some(registry) = RealRegistry::start().await else { return };
     push_application(&registry).await;
     push_library(&registry).await;
@@ -92,7 +92,7 @@ async fn ins_82_a_descriptor_is_fetched_once() {
 }
 
 #[tokio::test]
-async fn after_a_restart_without_the_registry_those_who_had_access_go_on() {
+async fn after_a_restart_without_the_registry_credentials_that_had_access_go_on() {
     let Some(mut registry) = RealRegistry::start().await else { return };
     push_application(&registry).await;
     push_library(&registry).await;

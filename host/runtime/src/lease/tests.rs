@@ -51,7 +51,7 @@ async fn holder(client: &Client) -> (Option<String>, Option<i32>) {
 }
 
 #[tokio::test]
-async fn c_34_a_lease_that_is_given_back_goes_to_who_waits_at_once() {
+async fn c_34_a_lease_that_is_given_back_goes_to_a_waiting_holder_at_once() {
     let (_server, client) = server().await;
     let first = acquire(config(&client, "first", 3600 * SECOND), |_| {}).await.unwrap();
     assert_eq!(holder(&client).await, (Some("first".to_owned()), Some(0)));
@@ -82,7 +82,7 @@ async fn c_34_a_lease_that_nobody_renews_is_taken_over() {
 }
 
 #[tokio::test]
-async fn c_34_who_lost_the_lease_is_told_who_has_it() {
+async fn c_34_a_lost_lease_names_its_new_holder() {
     let (_server, client) = server().await;
     let mut first = acquire(config(&client, "first", SECOND), |_| {}).await.unwrap();
     let mut lease = leases(&client).get("orangery").await.unwrap();

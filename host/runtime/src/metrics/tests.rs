@@ -16,7 +16,7 @@ fn active(figures: &Figures) -> &Active {
 }
 
 #[test]
-fn who_waits_for_the_lease_is_ready_and_says_that_another_is_active() {
+fn a_host_that_waits_for_the_lease_is_ready_and_says_that_another_is_active() {
     let waiting = Figures::new(Requests::default(), Occupancy::default);
     assert_eq!(waiting.ready(), (StatusCode::OK, "waits for the lease"));
     assert_eq!(samples(&waiting.text(), "orangery_lease_held"), ["orangery_lease_held 0"]);

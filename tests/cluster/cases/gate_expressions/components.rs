@@ -1,11 +1,11 @@
-//! Conditions that components answer (WF-08, WF-09).
+//! Gate expressions that components answer (WF-08, WF-09).
 
 use orangery_tests::{external_deployer::ExternalDeployer, tree::in_phase};
 use serde_json::{Value, json};
 
 use super::{config_map, failure, item, over_metric, says, tree, want};
 
-/// A folder with a component that answers conditions of type `example.org/judges`.
+/// A folder with a component that answers gate expressions of type `example.org/judges`.
 fn judges() -> tempfile::TempDir {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let component = std::path::Path::new(env!("OUT_DIR")).join("judges.wasm");

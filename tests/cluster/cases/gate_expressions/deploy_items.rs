@@ -116,7 +116,7 @@ async fn wf_03_wf_19_c_03_what_depends_on_an_item_waits_until_it_is_ready() {
         .flatten()
         .find(|one| one["type"] == "Progressing")
         .cloned();
-    assert_eq!(waits.unwrap_or_default()["message"], "waiting for Condition canary/readyWhen to be met");
+    assert_eq!(waits.unwrap_or_default()["message"], "waiting for GateExpression canary/readyWhen to be met");
     cluster.apply(&config_map("metric", &json!({"healthy": "97"}))).await;
     deployer.succeed("rest").await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;

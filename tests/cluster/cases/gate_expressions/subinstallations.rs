@@ -1,4 +1,5 @@
-//! Conditions of sub-installations: the same as those of deploy items, asked by the parent (WF-02 … WF-05, WF-18 … WF-28, C-21).
+//! Gate expressions of sub-installations: the same as those of deploy items, asked by the parent (WF-02 … WF-05, WF-18 …
+//! WF-28, C-21).
 
 use orangery_tests::{
     external_deployer::ExternalDeployer,
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{config_map, definitions::definition, over_metric, tree_with, want};
 
 /// A sub-installation with one item of its name, which exports its name and imports what these export; `fields` are its
-/// conditions, and whatever else it has.
+/// gate expressions, and whatever else it has.
 pub(super) fn sub(name: &str, after: &[&str], fields: Value) -> Value {
     let string = |name: &&str| json!({"name": name, "type": "data", "schema": {"type": "string"}});
     let imports: Vec<Value> = after.iter().map(string).collect();
@@ -49,7 +50,7 @@ async fn find(cluster: &Objects, name: &str) -> Option<Value> {
     all.into_iter().find(is)
 }
 
-/// The results of the conditions of a sub-installation, without times: type to status, reason and message.
+/// The results of the gate expressions of a sub-installation, without times: type to status, reason and message.
 fn results(tree: &Value, name: &str) -> Value {
     let subs = tree.pointer("/status/workflow/subinstallations").and_then(Value::as_array);
     let of = subs.into_iter().flatten().filter(|sub| sub["name"] == name);
@@ -59,7 +60,7 @@ fn results(tree: &Value, name: &str) -> Value {
     Value::Object(of.flat_map(|sub| sub["conditions"].as_array()).flatten().map(result).collect::<Map<_, _>>())
 }
 
-/// Waits until a condition of a sub-installation says this.
+/// Waits until a gate expression of a sub-installation says this.
 async fn says(cluster: &Objects, name: &str, condition: &str, status: &str) {
     let is = |tree: &Value| results(tree, name)[condition][0] == status;
     cluster.expect_that(&any("Installation", "tree"), &format!("{condition} of {name} was never {status}"), is).await;

@@ -132,7 +132,7 @@ async fn findings(found: &[FoundBlueprint], plugins: &dyn Plugins) -> Vec<Findin
         findings.extend(of_structure);
         for template in &templates {
             findings.extend(of_template(template, plugins).await);
-            findings.extend(template.conditions());
+            findings.extend(template.gates());
         }
     }
     findings

@@ -37,7 +37,7 @@ fn finished(kind: &str, name: &str) -> Waiting {
 
 /// Until a gate expression is met.
 fn met(name: &str) -> Waiting {
-    Waiting::nowhere("Condition", name, Until::Met)
+    Waiting::nowhere("GateExpression", name, Until::Met)
 }
 
 /// An app whose second sub-installation waits for the first, whose item fares as given.
@@ -336,13 +336,13 @@ fn wf_09_a_condition_of_a_sub_installation_is_where_the_reason_lies() {
         )
     };
     check(given(), NodeKind::Installation, "app", "
-installation app is at work in phase Progressing: waiting for Condition db/readyWhen to be met (since 2026-11-21T08:00:00Z)
+installation app is at work in phase Progressing: waiting for GateExpression db/readyWhen to be met (since 2026-11-21T08:00:00Z)
   because installation db-1 succeeded, but readyWhen is not met: `objects.metric != null` does not hold
 ");
     assert_eq!(
         plain(&given().tree()),
         "
-app       Installation  Progressing  waiting for Condition db/readyWhen to be met
+app       Installation  Progressing  waiting for GateExpression db/readyWhen to be met
 ├─ db     Installation  Succeeded    readyWhen is not met: `objects.metric != null` does not hold
 └─ extra  Installation  Idle         not wanted: `imports.extra` does not hold
 "
@@ -377,7 +377,7 @@ fn wf_09_a_condition_that_holds_an_item_up_is_where_the_reason_lies() {
         "app",
         "
 installation app is at work in phase Progressing: waiting for Execution app to finish (since 2026-11-21T08:00:00Z)
-  because execution app is at work in phase Progressing: waiting for Condition canary/readyWhen to be met (since 2026-11-21T08:00:00Z)
+  because execution app is at work in phase Progressing: waiting for GateExpression canary/readyWhen to be met (since 2026-11-21T08:00:00Z)
     because deploy item canary (app-canary-x7f) succeeded, but readyWhen is not met: `objects.metric != null` does not hold
 ",
     );
@@ -385,7 +385,7 @@ installation app is at work in phase Progressing: waiting for Execution app to f
         plain(&canary().tree()),
         "
 app                                           Installation  Progressing  waiting for Execution app to finish
-└─ app                                        Execution     Progressing  1/2  waiting for Condition canary/readyWhen to be met
+└─ app                                        Execution     Progressing  1/2  waiting for GateExpression canary/readyWhen to be met
    ├─ canary (kubernetes-manifest → cluster)  DeployItem    Succeeded    readyWhen is not met: `objects.metric != null` does not hold
    ├─ late                                    DeployItem    Pending      when cannot be told: ConfigMap default/late is not known yet
    └─ db                                      DeployItem    Idle         not wanted: `imports.db` does not hold

@@ -114,7 +114,7 @@ fn managed_fields_are_not_kept() {
 }
 
 #[test]
-fn a_later_list_wakes_those_only_whom_its_news_concern() {
+fn a_later_list_wakes_those_only_that_its_news_concern() {
     let mut known = KnownObjects::of(Some("a".into()));
     for name in ["same", "changed", "gone", "new"] {
         known.wait(Some(place(name)), waiter(name));

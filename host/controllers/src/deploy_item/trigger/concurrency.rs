@@ -10,10 +10,11 @@ use orangery_core::{
     phase::item::Item as Phase,
     plan::concurrency::{SlotOwner, Slots},
     step::{Until, Wait, Waiting},
+    walk::standing_phase,
 };
 use orangery_reconcile::{Key, Queue};
 
-use crate::{controller_context::ControllerContext, job::standing_phase};
+use crate::controller_context::ControllerContext;
 
 /// Admits items up to a limit; without one nothing is counted.
 pub(in crate::deploy_item) struct ConcurrencyLimiter {

@@ -8,7 +8,7 @@ use orangery_core::{
     phase::item::Item as Phase,
     plan::pick_up::{PickUp, pick_up, too_late},
     step::Step,
-    walk::{Rest, Transition},
+    walk::{StatusUpdate, Transition},
 };
 use orangery_reconcile::{Key, NextCall};
 
@@ -40,7 +40,7 @@ async fn fail(host: &ControllerContext, item: &DeployItem, limit: Duration, now:
     let failure = too_late(&item.spec.type_, limit, missing_target(host, item));
     let phase = if item.is_deleting() { Phase::DeleteFailed } else { Phase::Failed };
     let transition = Transition::End(phase, Some(failure));
-    let Some(rest): Option<Rest<Phase>> = job::resting(host, item, phase, &transition)? else {
+    let Some(rest): Option<StatusUpdate<Phase>> = job::resting(host, item, phase, &transition)? else {
         return Ok(NextCall::Settled);
     };
     let mut after = item.clone();

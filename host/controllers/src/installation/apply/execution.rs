@@ -30,12 +30,12 @@ impl InstallationReconciliation<'_> {
         items: &[DeployItem],
         imports: &Map<String, Value>,
     ) -> Step<()> {
-        let item = |DeployItem { template, target, conditions }: &DeployItem| {
-            convert::deploy_item(template, target.as_deref(), conditions, &self.key.namespace)
+        let item = |DeployItem { template, target, gates }: &DeployItem| {
+            convert::deploy_item(template, target.as_deref(), gates, &self.key.namespace)
         };
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
-        // Nobody but conditions reads imports there, so nothing else of them is written.
-        let imports = gate::read_imports(items.iter().map(|item| &item.conditions), imports, &blueprint.imports);
+        // Nobody but gate expressions reads imports there, so nothing else of them is written.
+        let imports = gate::read_imports(items.iter().map(|item| &item.gates), imports, &blueprint.imports);
         let targets: BTreeSet<&String> = templates.iter().flat_map(DeployItemTemplate::gate_targets).collect();
         let targets: Vec<String> = targets.into_iter().cloned().collect();
         let present = self.execution();
@@ -90,8 +90,8 @@ impl InstallationReconciliation<'_> {
         }
     }
 
-    /// What the Installation asks for comes before what its blueprint does (C-01). `imports` and `targets` are what conditions
-    /// read.
+    /// What the Installation asks for comes before what its blueprint does (C-01). `imports` and `targets` are what gate
+    /// expressions read.
     fn specify(
         &self,
         blueprint: &Blueprint,

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use orangery_api::{
-    annotation,
     execution::Execution,
     installation::Installation,
     job::Job,
@@ -13,48 +12,64 @@ use orangery_api::{
 use orangery_core::{
     phase::installation::Installation as Phase,
     plan::request::{BeforeJob, is_about_to_read},
-    step::Halt,
+    step::Step,
 };
-use orangery_reconcile::{Key, Watched};
+use orangery_reconcile::Key;
 
-use crate::{controller_context::ControllerContext, tree::children};
+use super::AppliedInstallation;
+use crate::{
+    controller_context::ControllerContext,
+    object::{remove_operation, remove_request, set_operation},
+    tree::children,
+};
 
 /// Does what comes before any job.
-pub(in crate::installation) async fn carry_out(
+pub(super) async fn carry_out<'a>(
     before: BeforeJob,
     host: &ControllerContext,
-    installation: &Installation,
-) -> Result<(), Halt> {
-    match before {
-        BeforeJob::Nothing => Ok(()),
-        BeforeJob::TriggerDependents => trigger_dependents(host, installation).await,
-        BeforeJob::Interrupt => interrupt(host, installation).await,
-        BeforeJob::RemoveRequest => {
-            let mut after = installation.clone();
-            remove(&mut after);
-            update(host, installation, &after, "RemoveOperation").await
+    installation: &Arc<Installation>,
+) -> Step<AppliedInstallation<'a>> {
+    let writer = host.writer(&host.stores.installations);
+    let mut after = Box::new(Installation::clone(installation));
+    let status = after.status.get_or_insert_default();
+    Ok(match before {
+        BeforeJob::Nothing => AppliedInstallation::Again,
+        BeforeJob::TriggerDependents => {
+            status.dependents_to_trigger.clear();
+            trigger_dependents(host, installation).await?;
+            AppliedInstallation::Status(after, "TriggerSuccessor")
+        }
+        BeforeJob::NoteInterrupt => {
+            status.interrupted_job = installation.job_id().clone();
+            AppliedInstallation::Status(after, "InterruptInstallation")
         }
         BeforeJob::NoteRequest => {
-            let mut after = installation.clone();
-            after.status.get_or_insert_default().pending_operation = Operation::Reconcile.to_string();
-            let writer = host.writer(&host.stores.installations);
-            writer.update_status(installation, &after).await.map(drop).map_err(|error| error.halt("NoteRequest"))
+            status.pending_operation = Operation::Reconcile.to_string();
+            AppliedInstallation::Status(after, "NoteRequest")
         }
-    }
-}
-
-/// Removes the request, so that it can be made again (INS-14).
-pub(in crate::installation) fn remove(installation: &mut Installation) {
-    let annotations = installation.metadata.annotations.get_or_insert_default();
-    for key in [annotation::OPERATION, annotation::RECONCILE_REASON, annotation::TRIGGER] {
-        annotations.remove(key);
-    }
+        BeforeJob::Interrupt => {
+            if !installation.job_finished() {
+                interrupt_subobjects(host, &Key::of(installation.as_ref())).await?;
+            }
+            let mut after = Installation::clone(installation);
+            remove_operation(&mut after);
+            writer.update(installation, &after).await.map_err(|error| error.halt("RemoveOperation"))?;
+            AppliedInstallation::Again
+        }
+        BeforeJob::RemoveRequest => {
+            let mut after = Installation::clone(installation);
+            remove_request(&mut after);
+            writer.update(installation, &after).await.map_err(|error| error.halt("RemoveOperation"))?;
+            AppliedInstallation::Again
+        }
+    })
 }
 
 /// Roots that import what this root exported get a request (INS-43, INS-44), unless they are about to read their
 /// imports anyway: such a one has waited for this job. Children need none: their queue is woken by the end of this job.
-async fn trigger_dependents(host: &ControllerContext, installation: &Installation) -> Result<(), Halt> {
+async fn trigger_dependents(host: &ControllerContext, installation: &Installation) -> Step<()> {
     let namespace = Key::of(installation).namespace;
+    let writer = host.writer(&host.stores.installations);
     for dependent in installation.status.iter().flat_map(|status| &status.dependents_to_trigger) {
         let key = Key { namespace: namespace.clone(), name: dependent.name.clone() };
         if let Some(sibling) = host.stores.installations.get(&key)
@@ -63,73 +78,26 @@ async fn trigger_dependents(host: &ControllerContext, installation: &Installatio
             && !is_about_to_read(!sibling.job_finished(), Phase::parse(sibling.phase()))
         {
             let mut after = Installation::clone(&sibling);
-            set(&mut after, Operation::Reconcile);
-            update(host, &sibling, &after, "TriggerSuccessor").await?;
+            set_operation(&mut after, &Operation::Reconcile);
+            writer.update(&sibling, &after).await.map_err(|error| error.halt("TriggerSuccessor"))?;
         }
     }
-    let mut after = installation.clone();
-    after.status.get_or_insert_default().dependents_to_trigger.clear();
-    let writer = host.writer(&host.stores.installations);
-    writer.update_status(installation, &after).await.map_err(|error| error.halt("TriggerSuccessor"))?;
     Ok(())
 }
 
-/// Notes which job is interrupted, so that it begins nothing more (C-32), passes the interrupt to every subobject, then
-/// removes it (INS-71).
-async fn interrupt(host: &ControllerContext, installation: &Installation) -> Result<(), Halt> {
-    let key = Key::of(installation);
-    let mut current = Arc::new(installation.clone());
-    if !installation.job_finished() {
-        let mut after = installation.clone();
-        after.status.get_or_insert_default().interrupted_job = installation.job_id().clone();
-        let writer = host.writer(&host.stores.installations);
-        let marked = writer.update_status(installation, &after).await;
-        current = marked.map_err(|error| error.halt("InterruptInstallation"))?;
-        for child in children(&host.stores, &key) {
-            let mut after = Installation::clone(&child);
-            set(&mut after, Operation::Interrupt);
-            update(host, &child, &after, "InterruptSubinstallation").await?;
-        }
-        if let Some(execution) = host.stores.executions.get(&key) {
-            let mut after = Execution::clone(&execution);
-            set(&mut after, Operation::Interrupt);
-            let writer = host.writer(&host.stores.executions);
-            writer.update(&execution, &after).await.map_err(|error| error.halt("InterruptExecution"))?;
-        }
-    }
-    let mut after = Installation::clone(&current);
-    after.metadata.annotations.get_or_insert_default().remove(annotation::OPERATION);
-    update(host, &current, &after, "RemoveOperation").await
-}
-
-fn set<K: Watched>(object: &mut K, operation: Operation) {
-    let annotations = object.meta_mut().annotations.get_or_insert_default();
-    annotations.insert(annotation::OPERATION.to_owned(), operation.to_string());
-}
-
-async fn update(
-    host: &ControllerContext,
-    before: &Installation,
-    after: &Installation,
-    operation: &str,
-) -> Result<(), Halt> {
+/// Passes the interrupt to every subobject (INS-71).
+async fn interrupt_subobjects(host: &ControllerContext, key: &Key) -> Step<()> {
     let writer = host.writer(&host.stores.installations);
-    writer.update(before, after).await.map(drop).map_err(|error| error.halt(operation))
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::ResourceExt;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn ins_14_a_removed_request_can_be_made_again() {
-        let annotations = json!({(annotation::OPERATION): "reconcile", (annotation::RECONCILE_REASON): "retry", (annotation::TRIGGER): "t", "mine": "kept"});
-        let object = json!({"metadata": {"name": "x", "annotations": annotations}, "spec": {"blueprint": {}}});
-        let mut asked: Installation = serde_json::from_value(object).unwrap();
-        remove(&mut asked);
-        assert_eq!(asked.annotations().iter().collect::<Vec<_>>(), [(&"mine".to_owned(), &"kept".to_owned())]);
+    for child in children(&host.stores, key) {
+        let mut after = Installation::clone(&child);
+        set_operation(&mut after, &Operation::Interrupt);
+        writer.update(&child, &after).await.map_err(|error| error.halt("InterruptSubinstallation"))?;
     }
+    if let Some(execution) = host.stores.executions.get(key) {
+        let mut after = Execution::clone(&execution);
+        set_operation(&mut after, &Operation::Interrupt);
+        let writer = host.writer(&host.stores.executions);
+        writer.update(&execution, &after).await.map_err(|error| error.halt("InterruptExecution"))?;
+    }
+    Ok(())
 }

@@ -1,14 +1,11 @@
-//! Rendering: the room `render` is given what this Installation has, and what comes of it is written (INS-24).
+//! Rendering: `orangery_render` is given what this Installation has, and what comes of it is written (INS-24).
 
-use std::collections::BTreeMap;
-
-use orangery_blueprint::import::Imported;
 use orangery_core::step::{Halt, Step};
-use orangery_render::{LoadedBlueprint, RenderError, Rendering, States};
+use orangery_render::{RenderError, Rendering, States};
 
 use super::{
     super::{apply::states::StateSecrets, reconciliation::InstallationReconciliation},
-    imports::{ImportNames, read_imports},
+    inputs::RenderInputs,
 };
 
 /// How a failed rendering ends the walk.
@@ -18,28 +15,12 @@ pub(in crate::installation) fn halt(error: &RenderError) -> Halt {
 }
 
 impl<'a> InstallationReconciliation<'a> {
-    /// Every import, by its name in the Installation. What may be waited for is watched before it is read.
-    pub(in crate::installation) async fn read_imports(&self) -> Step<BTreeMap<String, Imported>> {
-        self.shared.imports.watch(self.host, &self.draft);
-        read_imports(self.host, &self.draft, &self.workflow.job).await
-    }
-
-    /// The names that a rendering borrows.
-    pub(in crate::installation) fn names(&self) -> ImportNames {
-        ImportNames::of(&self.draft, &self.workflow.job)
-    }
-
     /// A rendering of this Installation's blueprint in its job.
-    pub(in crate::installation) fn rendering<'r>(
-        &self,
-        loaded: &'r LoadedBlueprint,
-        names: &'r ImportNames,
-        states: States,
-    ) -> Rendering<'r>
+    pub(in crate::installation) fn rendering<'r>(&self, inputs: &'r RenderInputs, states: States) -> Rendering<'r>
     where
         'a: 'r,
     {
-        Rendering::new(loaded.subject(names.scope(), self.host.plugins.as_ref()), states)
+        Rendering::new(inputs.loaded.subject(inputs.names.scope(), self.host.plugins.as_ref()), states)
     }
 
     /// What came of one step of a rendering. The states are stored whatever came of it.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use orangery_api::{execution::Execution, installation::Installation};
-use orangery_core::plan::installation::Peer;
+use orangery_core::plan::installation::RelatedObject;
 
 use super::{
     super::reconciliation::InstallationReconciliation,
-    peers::{execution_peer, peer},
+    related::{related_execution, related_object},
 };
 use crate::tree::children;
 
@@ -24,18 +24,18 @@ impl InstallationReconciliation<'_> {
     }
 
     /// How all subobjects stand.
-    pub(in crate::installation) fn peers(&self) -> Vec<Peer> {
-        self.subinstallations().iter().map(|sub| peer(sub)).chain(self.execution_peer()).collect()
+    pub(in crate::installation) fn related(&self) -> Vec<RelatedObject> {
+        self.subinstallations().iter().map(|sub| related_object(sub)).chain(self.related_execution()).collect()
     }
 
     /// How the Execution stands.
-    pub(in crate::installation) fn execution_peer(&self) -> Option<Peer> {
-        self.execution().map(|execution| execution_peer(&execution))
+    pub(in crate::installation) fn related_execution(&self) -> Option<RelatedObject> {
+        self.execution().map(|execution| related_execution(&execution))
     }
 
     /// Whether a subobject works for this job.
     pub(in crate::installation) fn has_working_children(&self) -> bool {
-        self.peers().iter().any(|peer| peer.ids.running() == Some(&self.workflow.job))
+        self.related().iter().any(|related_object| related_object.ids.running() == Some(&self.workflow.job))
     }
 
     /// The subobjects that this job made and that are there no more, each with its kind.

@@ -1,39 +1,47 @@
 //! `Completing`: nothing may have changed; then the exports are rendered, checked and written (INS-36 … INS-42).
 
-use orangery_blueprint::{export, import, rendering::ExecutionKind};
+use orangery_blueprint::{export, rendering::ExecutionKind};
 use orangery_core::{
     plan::installation as plan,
     step::{Step, Verdict},
 };
 use orangery_render::ExportValues;
 
-use super::super::{apply::records::export_failed, reconciliation::InstallationReconciliation};
+use super::super::{
+    apply::records::export_failed, gather::inputs::RenderInputs, reconciliation::InstallationReconciliation,
+};
 
 impl InstallationReconciliation<'_> {
     /// `Completing`.
     pub(super) async fn completing(&mut self) -> Step<Verdict> {
         self.delete_stale_objects().await?;
-        let loaded = self.shared.blueprints.load(self.host, &self.draft, &self.workflow.job).await?;
-        let imported = self.read_imports().await?;
-        self.check_unchanged(&import::imports_hash(&imported))?;
+        // Gather.
+        let inputs = self.gather_inputs().await?;
+        let RenderInputs { loaded, imported, names } = &inputs;
+        // Decide.
+        self.check_unchanged(&inputs.imports_hash())?;
         if loaded.blueprint.export_executions.is_empty() && self.draft.spec.exports.is_empty() {
             return Ok(Verdict::Done);
         }
-        let names = self.names();
         let (states, mut secrets) = self.read_states(&loaded.blueprint, &[ExecutionKind::Export]).await?;
-        let mut rendering = self.rendering(&loaded, &names, states);
-        let bound = rendering.imports(&imported, &self.draft.spec.import_data_mappings).await;
+        let mut rendering = self.rendering(&inputs, states);
+        let bound = rendering.imports(imported, &self.draft.spec.import_data_mappings).await;
         let imports = self.rendered(&mut rendering, &mut secrets, bound).await?;
-        let (data_objects, targets) = self.context_values();
-        let values = ExportValues { deploy_items: self.item_exports(), data_objects, targets };
-        let exports = rendering.exports(&imports, values, &self.draft.spec.export_data_mappings).await;
+        let exports = rendering.exports(&imports, self.export_values(), &self.draft.spec.export_data_mappings).await;
         let exports = self.rendered(&mut rendering, &mut secrets, exports).await?;
         let wanted = (&self.draft.spec.exports).into();
         let records = export::records(&wanted, &exports, &names.scope())
             .map_err(|error| export_failed("CreateExports", &error))?;
         self.check_owners(&records)?;
+        // Apply.
         self.write_records(&records).await?;
         Ok(Verdict::Done)
+    }
+
+    /// What the templates of exports see beside the imports.
+    fn export_values(&self) -> ExportValues {
+        let (data_objects, targets) = self.context_values();
+        ExportValues { deploy_items: self.item_exports(), data_objects, targets }
     }
 
     /// Nothing that `Init` saw may have changed: the spec, or an import.

@@ -11,7 +11,7 @@ use orangery_core::{
 };
 
 use super::super::{
-    gather::{peers::peers, siblings},
+    gather::{related::related, siblings},
     reconciliation::InstallationReconciliation,
 };
 use crate::{job::Run as _, workflow::deleting};
@@ -52,13 +52,13 @@ impl InstallationReconciliation<'_> {
         // Those that come before it as well would wait for it in turn (C-17).
         let ancestors = siblings::ancestors(stores, &self.draft);
         successors.retain(|successor| !ancestors.contains_key(&successor.name_any()));
-        plan::successors(&peers(&successors), &self.workflow.job)
+        plan::successors(&related(&successors), &self.workflow.job)
     }
 
     /// `TriggerDelete`: the job goes to all subobjects and so starts their deletion (INS-65).
     pub(super) async fn trigger_delete(&mut self) -> Step<Verdict> {
-        // Where a condition says when something is gone, what comes after it is asked to go then.
-        if !self.is_deletion_conditional() {
+        // Where a gate expression says when something is gone, what comes after it is asked to go then.
+        if !self.is_deletion_gated() {
             for sub in self.subinstallations() {
                 self.trigger_subinstallation(&sub, Phase::INIT_DELETE).await?;
             }
@@ -70,7 +70,7 @@ impl InstallationReconciliation<'_> {
     /// `Deleting`: all subobjects gone? One that was still deploying in this very job when its deletion began gets the job once
     /// more as soon as it has ended.
     pub(super) async fn deleting(&mut self) -> Step<Verdict> {
-        if self.is_deletion_conditional() {
+        if self.is_deletion_gated() {
             return deleting(self).await;
         }
         self.trigger_delete().await?;
@@ -79,18 +79,18 @@ impl InstallationReconciliation<'_> {
 
     /// Whether all subobjects are gone, and if not, for which it waits.
     fn until_gone(&self) -> Step<Verdict> {
-        match plan::deleting(&self.peers(), &self.workflow.job) {
-            // Conditions are asked at the next reconciliation.
-            Ok(Verdict::Done) if self.is_deletion_conditional() => {
-                Err(Waiting::nowhere("Condition", "deletedWhen", Until::Met).into())
+        match plan::deleting(&self.related(), &self.workflow.job) {
+            // Gate expressions are asked at the next reconciliation.
+            Ok(Verdict::Done) if self.is_deletion_gated() => {
+                Err(Waiting::nowhere("GateExpression", "deletedWhen", Until::Met).into())
             }
             outcome => outcome,
         }
     }
 
     /// Whether the deletion has to wait for more than objects that are gone.
-    fn is_deletion_conditional(&self) -> bool {
-        let asks = self.workflow.items.list.iter().any(|item| item.conditions.get(GateKind::Deleted).is_some());
+    fn is_deletion_gated(&self) -> bool {
+        let asks = self.workflow.items.list.iter().any(|item| item.gates.get(GateKind::Deleted).is_some());
         asks && !self.draft.flag(annotation::DELETE_WITHOUT_UNINSTALL)
     }
 }

@@ -11,7 +11,7 @@ use orangery_core::{
 use kube::ResourceExt;
 
 use super::super::{
-    gather::peers::{execution_peer, peers},
+    gather::related::{related, related_execution},
     reconciliation::InstallationReconciliation,
 };
 use crate::workflow::progressing;
@@ -21,14 +21,14 @@ impl InstallationReconciliation<'_> {
     pub(super) async fn cleanup_orphaned(&mut self) -> Step<Verdict> {
         let mut subs = self.subinstallations();
         subs.retain(|sub| sub.is_deleting());
-        let (trigger, outcome) = plan::orphans(&peers(&subs), &self.workflow.job);
+        let (trigger, outcome) = plan::orphans(&related(&subs), &self.workflow.job);
         for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
             self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
         }
         let Some(execution) = self.execution().filter(|execution| execution.is_deleting()) else { return outcome };
         // The Execution of a blueprint that deploys nothing any more.
         self.trigger_execution(&execution, ExecutionPhase::INIT_DELETE).await?;
-        let (_, execution_outcome) = plan::orphans(&[execution_peer(&execution)], &self.workflow.job);
+        let (_, execution_outcome) = plan::orphans(&[related_execution(&execution)], &self.workflow.job);
         let verdicts = all([outcome, execution_outcome])?;
         Ok(verdicts.into_iter().find(|verdict| *verdict != Verdict::Done).unwrap_or(Verdict::Done))
     }
@@ -46,9 +46,9 @@ impl InstallationReconciliation<'_> {
 
     /// `Progressing`: all subobjects finished, and well?
     pub(super) async fn progressing(&mut self) -> Step<Verdict> {
-        if self.workflow.items.conditional {
+        if self.workflow.items.has_gates {
             return progressing(self).await;
         }
-        plan::progressing(&self.peers(), &self.missing(), &self.workflow.job)
+        plan::progressing(&self.related(), &self.missing(), &self.workflow.job)
     }
 }

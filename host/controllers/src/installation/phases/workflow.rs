@@ -1,6 +1,6 @@
-//! Sub-installations that conditions have a say in: what is wanted is made when it starts, what is not is deleted, and the job is
-//! handed down in order (WF-02 … WF-05, C-21). Without conditions all of them get the job at once, and wait for each other by
-//! themselves.
+//! Sub-installations that gate expressions have a say in: what is wanted is made when it starts, what is not is deleted, and
+//! the job is handed down in order (WF-02 … WF-05, C-21). Without gate expressions all of them get the job at once, and wait
+//! for each other by themselves.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use orangery_api::{
     job::{Job, NamePair},
     marks::Marks,
 };
-use orangery_blueprint::{Blueprint, edges_of_templates, gate, import, rendering::ExecutionKind};
+use orangery_blueprint::{Blueprint, edges_of_templates, gate, rendering::ExecutionKind};
 use orangery_core::{
     dag::Direction,
     error::Failure,
@@ -24,7 +24,7 @@ use orangery_core::{
     phase::{Phase as _, installation::Installation as Phase, item::Item as ItemPhase},
     plan::{
         execution::{ItemKind, ObjectState},
-        installation::{self as plan, ChildState, Peer},
+        installation::{self as plan, ChildState, RelatedObject},
     },
     step::{Halt, Step, Until, Verdict},
     workflow::WorkflowPolicy,
@@ -36,7 +36,7 @@ use serde_json::{Map, Value, json};
 use super::super::{
     dependencies::{GUARDED_TARGETS, SUBINSTALLATIONS},
     gather::{
-        peers::{peer, peers},
+        related::{related, related_object},
         rendering::halt as rendering_halt,
     },
     items::items,
@@ -48,29 +48,29 @@ use crate::{
     workflow::{ByItem, RunsWorkflow, Starts, WorkflowState, ask_of_imports},
 };
 
-/// The templates of a job as a workflow; `None` where no condition has a say in it.
+/// The templates of a job as a workflow; `None` where no gate expression has a say in it.
 fn workflow(
     blueprint: &Blueprint,
     wanted: &[Subinstallation],
     imports: &Map<String, Value>,
     failure_policy: Option<FailurePolicy>,
 ) -> Option<SubinstallationWorkflow> {
-    if wanted.iter().all(|sub| sub.conditions.is_empty()) {
+    if wanted.iter().all(|sub| sub.gates.is_empty()) {
         return None;
     }
     let edges: BTreeMap<&str, Vec<&str>> =
         edges_of_templates(wanted.iter().map(|sub| &sub.template)).into_iter().collect();
-    let targets: BTreeSet<String> = wanted.iter().flat_map(|sub| sub.conditions.targets()).cloned().collect();
-    let subinstallation = |Subinstallation { template, conditions, .. }: &Subinstallation| SubinstallationStatus {
+    let targets: BTreeSet<String> = wanted.iter().flat_map(|sub| sub.gates.targets()).cloned().collect();
+    let subinstallation = |Subinstallation { template, gates, .. }: &Subinstallation| SubinstallationStatus {
         name: template.name.clone(),
         depends_on: edges.get(template.name.as_str()).into_iter().flatten().map(|name| (*name).to_owned()).collect(),
         timeout: template.timeout.clone().map(Duration),
-        asks: SubinstallationStatus::asks_of(conditions),
+        asks: SubinstallationStatus::asks_of(gates),
         conditions: Vec::new(),
     };
     Some(SubinstallationWorkflow {
         failure_policy,
-        imports: gate::read_imports(wanted.iter().map(|sub| &sub.conditions), imports, &blueprint.imports),
+        imports: gate::read_imports(wanted.iter().map(|sub| &sub.gates), imports, &blueprint.imports),
         gate_targets: targets.into_iter().collect(),
         subinstallations: wanted.iter().map(subinstallation).collect(),
     })
@@ -112,7 +112,7 @@ impl InstallationReconciliation<'_> {
         self.draft.status.as_ref()?.workflow.as_ref()
     }
 
-    /// `Init`: what conditions ask is written down, and those that read imports alone are asked (C-21).
+    /// `Init`: what gate expressions ask is written down, and those that read imports alone are asked (C-21).
     pub(super) async fn begin_workflow(
         &mut self,
         blueprint: &Blueprint,
@@ -124,7 +124,7 @@ impl InstallationReconciliation<'_> {
         self.workflow.records.clear();
         self.workflow.items = Arc::new(items(written.as_ref(), &self.workflow.records, &self.shared.expressions));
         self.draft.status.get_or_insert_default().workflow = written;
-        if !self.workflow.items.conditional {
+        if !self.workflow.items.has_gates {
             return Ok(());
         }
         GUARDED_TARGETS.guard(self.host, &self.draft).await?;
@@ -135,10 +135,10 @@ impl InstallationReconciliation<'_> {
     }
 
     /// The subobjects that the workflow knows nothing of: the Execution, and what is being deleted for another reason.
-    fn others(&self) -> Vec<Peer> {
+    fn others(&self) -> Vec<RelatedObject> {
         let mut subs = self.subinstallations();
         subs.retain(|sub| self.workflow.items.find(template_of(sub)).is_none());
-        subs.iter().map(|sub| peer(sub)).chain(self.execution_peer()).collect()
+        subs.iter().map(|sub| related_object(sub)).chain(self.related_execution()).collect()
     }
 
     /// Makes the objects of sub-installations that start, and hands the job to them.
@@ -165,16 +165,14 @@ impl InstallationReconciliation<'_> {
 
     /// The templates of this job once more: nothing that they are made of may have changed since `Init`.
     async fn render_once_more(&mut self) -> Step<Vec<Subinstallation>> {
-        let loaded = self.shared.blueprints.load(self.host, &self.draft, &self.workflow.job).await?;
-        let imported = self.read_imports().await?;
-        self.check_unchanged(&import::imports_hash(&imported))?;
-        let names = self.names();
+        let inputs = self.gather_inputs().await?;
+        self.check_unchanged(&inputs.imports_hash())?;
         // The states are those that `Init` stored, and stay so, however often this is done.
-        let (states, _) = self.read_states(&loaded.blueprint, &[ExecutionKind::Subinstallation]).await?;
-        let mut rendering = self.rendering(&loaded, &names, states);
-        let bound = rendering.imports(&imported, &self.draft.spec.import_data_mappings).await;
+        let (states, _) = self.read_states(&inputs.loaded.blueprint, &[ExecutionKind::Subinstallation]).await?;
+        let mut rendering = self.rendering(&inputs, states);
+        let bound = rendering.imports(&inputs.imported, &self.draft.spec.import_data_mappings).await;
         let values = bound.map_err(|error| rendering_halt(&error))?;
-        let templates = rendering.subinstallations(&values, &imported).await;
+        let templates = rendering.subinstallations(&values, &inputs.imported).await;
         templates.map_err(|error| rendering_halt(&error))
     }
 }
@@ -240,16 +238,17 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
         let exports = sub.spec.exports.data.iter();
         let exports: Map<String, Value> =
             exports.filter_map(|export| Some((export.name.clone(), data.get(&export.data_ref)?.clone()))).collect();
-        // What its own conditions read stays with it.
+        // What its own gate expressions read stays with it.
         let status = sub.status.clone().map(|status| InstallationStatus { workflow: None, ..status });
         Ok(json!({"exports": exports, "status": status}))
     }
 
-    /// What is made when it starts and is being deleted for another reason than this job's conditions, as by a user, goes first.
+    /// What is made when it starts and is being deleted for another reason than this job's gate expressions, as by a user,
+    /// goes first.
     async fn clear_leftovers(&mut self, leaving: &BTreeSet<String>) -> Step<Verdict> {
         let mut subs = self.subinstallations();
         subs.retain(|sub| sub.is_deleting() && self.is_late(sub) && !leaving.contains(template_of(sub)));
-        let (trigger, outcome) = plan::orphans(&peers(&subs), &self.workflow.job);
+        let (trigger, outcome) = plan::orphans(&related(&subs), &self.workflow.job);
         for sub in subs.iter().filter(|sub| trigger.contains(&sub.name_any())) {
             self.trigger_subinstallation(sub, Phase::INIT_DELETE).await?;
         }

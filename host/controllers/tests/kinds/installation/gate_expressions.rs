@@ -117,7 +117,7 @@ async fn wf_03_wf_19_dependents_wait_until_an_item_is_ready() {
     let ready = json!({"readyWhen": over_metric("objects.metric.data.level == 'low'")});
     apply_items(&world, &[gated("canary", &[], &ready), item("rest", &["canary"], &json!({}))]).await;
     world.succeed("canary").await;
-    world.says("Execution", "tree", "waiting for Condition canary/readyWhen to be met").await;
+    world.says("Execution", "tree", "waiting for GateExpression canary/readyWhen to be met").await;
     let rest = world.find_item("rest").await.unwrap();
     assert_eq!(rest["status"]["jobID"], Value::Null);
     set_metric(&world, "low").await;
@@ -152,7 +152,7 @@ async fn wf_04_wf_28_what_an_item_depends_on_stays_until_its_gate_says_that_it_i
     world.delete("Installation", "tree").await;
     world.item("data", is_deleting).await;
     world.succeed("data").await;
-    world.says("Execution", "tree", "waiting for Condition data/deletedWhen to be met").await;
+    world.says("Execution", "tree", "waiting for GateExpression data/deletedWhen to be met").await;
     assert!(job_ended(&world.find_item("base").await.unwrap()), "nothing asks base to go");
     world.delete("ConfigMap", "metric").await;
     world.succeed("base").await;
@@ -177,7 +177,7 @@ async fn an_interrupt_ends_a_job_that_waits_for_a_gate() {
     let ready = json!({"readyWhen": over_metric("objects.metric != null"), "timeout": "none"});
     apply_items(&world, &[gated("db", &[], &ready)]).await;
     world.succeed("db").await;
-    world.says("Execution", "tree", "waiting for Condition db/readyWhen to be met").await;
+    world.says("Execution", "tree", "waiting for GateExpression db/readyWhen to be met").await;
     world.annotate("Installation", "tree", "operation", "interrupt").await;
     let failed = world.ended("Installation", "tree", "Failed").await;
     assert!(message(&failed).contains("interrupt"), "{failed:#}");

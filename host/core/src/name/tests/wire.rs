@@ -26,7 +26,7 @@ fn a_global_key_is_taken_as_it_is_after_its_first_sign() {
 }
 
 #[test]
-fn contexts_say_who_wrote() {
+fn contexts_name_their_writer() {
     assert_eq!(installation_context("a"), "Inst.a");
     assert_eq!(execution_context("a"), "Exec.a");
     // The writer of a DataObject is a label, whose value has 63 characters at most.

@@ -1,5 +1,5 @@
-mod conditions;
 mod exhaustive;
+mod gates;
 
 use proptest::prelude::*;
 

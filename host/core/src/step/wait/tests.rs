@@ -45,7 +45,7 @@ fn the_message_names_namespaces_of_target_clusters_alone_and_says_why() {
         target(Some("there"), "a", Until::Ready).because("0 of 1"),
         target(None, "a", Until::Gone),
         Waiting::selected("Pod", Some("there".into()), "with the labels a=b".into(), Until::Exists),
-        Waiting::nowhere("Condition", "a/when", Until::Met),
+        Waiting::nowhere("GateExpression", "a/when", Until::Met),
     ]
     .map(|waiting| Wait::from(waiting).in_namespace(&"here".into()).to_string());
     let expected = [
@@ -53,7 +53,7 @@ fn the_message_names_namespaces_of_target_clusters_alone_and_says_why() {
         "waiting for Job there/a (0 of 1) to become ready",
         "waiting for Job a to be gone",
         "waiting for Pod with the labels a=b to exist",
-        "waiting for Condition a/when to be met",
+        "waiting for GateExpression a/when to be met",
     ];
     assert_eq!(text, expected);
 }

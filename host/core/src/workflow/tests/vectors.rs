@@ -55,7 +55,7 @@ fn c_07_wf_25_doubt_waits_and_deletes_nothing() {
 }
 
 #[test]
-fn wf_11_and_wf_52_a_workflow_is_run_by_whoever_looks_as_often_as_he_likes() {
+fn wf_11_and_wf_52_a_workflow_may_be_looked_at_any_number_of_times() {
     let workflow = Workflow::new([("1", vec![]), ("2", vec!["1"])]).unwrap();
     let evaluation =
         || workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), |_| Facts::of(WorkflowItemState::Absent));
@@ -171,7 +171,7 @@ fn wf_27_what_is_kept_counts_as_gone() {
 #[test]
 fn wf_36_to_39_a_deletion_begins_with_what_nothing_depends_on() {
     check_deletion("1 2(1) 3(1) 4(2,3)", "-4 | -2 -3 | -1 | done");
-    // Conditions of reconciling decide nothing there.
+    // Gate expressions of reconciling decide nothing there.
     check_deletion("1=off 2(1)=inactive 3(1)=doubtful 4(2,3)=unready", "-4 | -2 -3 | -1 | done");
 }
 

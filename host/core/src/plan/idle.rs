@@ -7,14 +7,15 @@ use crate::{
     condition::ConditionInput,
     error::Failure,
     phase::installation::Installation as Phase,
+    plan::changes::{ObservedRoots, starts},
 };
 
 /// What is known of a root without a job.
 #[derive(Debug)]
-pub struct RestFacts {
+pub struct IdleFacts {
     /// Whether it ever had a job.
     pub had_job: bool,
-    /// How its last job ended; `None` where none has ([`outcome`]).
+    /// How its last job ended; `None` where it has not ([`outcome`]).
     pub outcome: Option<JobOutcome>,
     /// The generation of the spec, and the one that was dealt with last.
     pub generations: (i64, i64),
@@ -24,8 +25,10 @@ pub struct RestFacts {
     pub deleting: bool,
     /// The failure of the last job.
     pub failure: Option<Failure>,
-    /// Whether a change of what it imports starts a job.
-    pub due: bool,
+    /// Its name.
+    pub name: String,
+    /// What it imports, and the roots before it: a change there starts a job. Empty where it starts none by changes.
+    pub roots: ObservedRoots,
     /// When jobs of this outcome start by themselves.
     pub terms: Result<Option<Terms>, ScheduleError>,
     /// What the status keeps of jobs that started by themselves.
@@ -34,20 +37,24 @@ pub struct RestFacts {
 
 /// What is done about it.
 #[derive(Debug)]
-pub enum RootAtRest {
+pub enum IdleRoot {
     /// A job starts, with this record where it starts on a schedule.
     Start(Option<AutomaticRecord>),
     /// It rests.
-    Rest {
-        /// What is kept of jobs that start by themselves; `None` leaves what is there.
-        record: Option<AutomaticRecord>,
-        /// What its conditions say; `None` leaves them.
-        state: Option<ConditionInput>,
-        /// When a job starts by itself.
-        until: Option<Timestamp>,
-        /// A schedule that cannot be read.
-        refused: Option<ScheduleError>,
-    },
+    Idle(IdlePlan),
+}
+
+/// How an Installation rests that has no job.
+#[derive(Debug, Default)]
+pub struct IdlePlan {
+    /// What is kept of jobs that start by themselves; `None` leaves what is there.
+    pub record: Option<AutomaticRecord>,
+    /// What its conditions say; `None` leaves them.
+    pub state: Option<ConditionInput>,
+    /// When a job starts by itself.
+    pub until: Option<Timestamp>,
+    /// A schedule that cannot be read.
+    pub refused: Option<ScheduleError>,
 }
 
 /// How a job ended that stands in this phase.
@@ -67,8 +74,8 @@ pub fn outcome(phase: Phase) -> Option<JobOutcome> {
 }
 
 /// What is done about a root without a job.
-pub fn root_at_rest(facts: RestFacts, now: Timestamp) -> RootAtRest {
-    let rest = |record, state, until, refused| RootAtRest::Rest { record, state, until, refused };
+pub fn idle_root(facts: IdleFacts, now: Timestamp) -> IdleRoot {
+    let rest = |record, state, until, refused| IdleRoot::Idle(IdlePlan { record, state, until, refused });
     if !facts.had_job {
         return rest(None, Some(ConditionInput::AwaitingTrigger), None, None);
     }
@@ -79,15 +86,15 @@ pub fn root_at_rest(facts: RestFacts, now: Timestamp) -> RootAtRest {
         let awaits = generation != observed && outcome == JobOutcome::Succeeded;
         return rest(None, awaits.then_some(ConditionInput::AwaitingTrigger), None, None);
     }
-    if facts.due {
-        return RootAtRest::Start(None);
+    if starts(&facts.roots, &facts.name) {
+        return IdleRoot::Start(None);
     }
     let terms = match facts.terms {
         Ok(terms) => terms,
         Err(error) => return rest(None, None, None, Some(error)),
     };
     match automatic::plan(terms.as_ref(), outcome, generation, facts.record, now) {
-        AutomaticPlan::Start(record) => RootAtRest::Start(Some(record)),
+        AutomaticPlan::Start(record) => IdleRoot::Start(Some(record)),
         AutomaticPlan::Note(record, at) => rest(Some(record), None, Some(at), None),
         // Whoever waits for the object sees that it is not over (C-27).
         AutomaticPlan::At(at) => {
@@ -101,24 +108,33 @@ pub fn root_at_rest(facts: RestFacts, now: Timestamp) -> RootAtRest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::automatic::Schedule;
+    use crate::{
+        automatic::Schedule,
+        plan::changes::{ObservedRoot, RootChanges},
+    };
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn facts(outcome: JobOutcome) -> RestFacts {
-        RestFacts {
+    fn facts(outcome: JobOutcome) -> IdleFacts {
+        IdleFacts {
             had_job: true,
             outcome: Some(outcome),
             generations: (1, 1),
             has_operation: false,
             deleting: false,
             failure: None,
-            due: false,
+            name: "a".to_owned(),
+            roots: ObservedRoots::new(),
             terms: Ok(None),
             record: None,
         }
+    }
+
+    fn changed_root() -> ObservedRoots {
+        let changes = RootChanges { imports: Some("new".to_owned()), ..RootChanges::default() };
+        [("a".to_owned(), ObservedRoot { changes: Some(changes), ..ObservedRoot::default() })].into()
     }
 
     fn every_100s() -> Result<Option<Terms>, ScheduleError> {
@@ -127,10 +143,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(facts: RestFacts, expected: &str) {
-        let text = match root_at_rest(facts, at(10)) {
-            RootAtRest::Start(record) => format!("start {}", record.map_or(0, |record| record.jobs)),
-            RootAtRest::Rest { record, state, until, refused } => {
+    fn check(facts: IdleFacts, expected: &str) {
+        let text = match idle_root(facts, at(10)) {
+            IdleRoot::Start(record) => format!("start {}", record.map_or(0, |record| record.jobs)),
+            IdleRoot::Idle(IdlePlan { record, state, until, refused }) => {
                 let state = match state {
                     None => "same",
                     Some(ConditionInput::AwaitingTrigger) => "awaiting",
@@ -147,28 +163,35 @@ mod tests {
     #[test]
     fn c_05_a_root_without_a_job_and_one_whose_spec_changed_await_a_trigger() {
         check(
-            RestFacts { had_job: false, outcome: None, ..facts(JobOutcome::Succeeded) },
+            IdleFacts { had_job: false, outcome: None, ..facts(JobOutcome::Succeeded) },
             "rest false awaiting 0 false",
         );
-        let changed = |outcome| RestFacts { generations: (2, 1), due: true, terms: every_100s(), ..facts(outcome) };
+        let changed =
+            |outcome| IdleFacts { generations: (2, 1), roots: changed_root(), terms: every_100s(), ..facts(outcome) };
         check(changed(JobOutcome::Succeeded), "rest false awaiting 0 false");
         check(changed(JobOutcome::Failed), "rest false same 0 false");
-        check(RestFacts { outcome: None, due: true, ..facts(JobOutcome::Failed) }, "rest false same 0 false");
+        check(
+            IdleFacts { outcome: None, roots: changed_root(), ..facts(JobOutcome::Failed) },
+            "rest false same 0 false",
+        );
     }
 
     #[test]
     fn orc_33_a_change_of_what_it_imports_starts_a_job_unless_something_is_asked() {
-        check(RestFacts { due: true, ..facts(JobOutcome::Succeeded) }, "start 0");
-        check(RestFacts { due: true, has_operation: true, ..facts(JobOutcome::Succeeded) }, "rest false same 0 false");
+        check(IdleFacts { roots: changed_root(), ..facts(JobOutcome::Succeeded) }, "start 0");
+        check(
+            IdleFacts { roots: changed_root(), has_operation: true, ..facts(JobOutcome::Succeeded) },
+            "rest false same 0 false",
+        );
     }
 
     #[test]
     fn c_27_a_schedule_starts_jobs_and_a_failure_says_that_it_is_tried_again() {
-        check(RestFacts { terms: every_100s(), ..facts(JobOutcome::Failed) }, "start 1");
-        check(RestFacts { terms: every_100s(), ..facts(JobOutcome::Succeeded) }, "rest true same 110 false");
+        check(IdleFacts { terms: every_100s(), ..facts(JobOutcome::Failed) }, "start 1");
+        check(IdleFacts { terms: every_100s(), ..facts(JobOutcome::Succeeded) }, "rest true same 110 false");
         let record = Some(AutomaticRecord { generation: 1, jobs: 1, last: at(0), outcome: JobOutcome::Failed });
         let failure = Some(Failure::new("O", "R", "boom"));
-        let waits = |deleting| RestFacts {
+        let waits = |deleting| IdleFacts {
             terms: every_100s(),
             record,
             failure: failure.clone(),
@@ -183,6 +206,6 @@ mod tests {
     fn c_27_a_schedule_that_cannot_be_read_starts_nothing() {
         let terms = Schedule::parse("nonsense", None, Schedule::AFTER_FAILURE).map(|_| None);
         assert!(terms.is_err());
-        check(RestFacts { terms, ..facts(JobOutcome::Failed) }, "rest false same 0 true");
+        check(IdleFacts { terms, ..facts(JobOutcome::Failed) }, "rest false same 0 true");
     }
 }

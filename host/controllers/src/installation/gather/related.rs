@@ -3,37 +3,36 @@
 use std::sync::Arc;
 
 use kube::ResourceExt;
-use orangery_api::{execution::Execution, installation::Installation, job::Job, marks::Marks};
+use orangery_api::{convert::is_requested, execution::Execution, installation::Installation, job::Job, marks::Marks};
 use orangery_core::{
     job::JobIds,
     phase::{execution::Execution as ExecutionPhase, installation::Installation as Phase},
-    plan::installation::{ChildState, Peer},
+    plan::installation::{ChildState, RelatedObject},
 };
 
-use super::super::trigger::request;
 use crate::job::failure_of;
 
 /// How an Installation stands.
-pub(in crate::installation) fn peer(installation: &Installation) -> Peer {
-    Peer {
+pub(in crate::installation) fn related_object(installation: &Installation) -> RelatedObject {
+    RelatedObject {
         kind: "Installation",
         name: installation.name_any(),
         ids: JobIds::new(installation.job_id(), installation.job_id_finished()),
         standing: ChildState::of(Phase::parse(installation.phase())),
         failure: failure_of(installation.last_error()),
-        requested: request::is_requested(installation),
+        requested: is_requested(installation),
         deleting: installation.is_deleting(),
     }
 }
 
 /// How Installations stand.
-pub(in crate::installation) fn peers(installations: &[Arc<Installation>]) -> Vec<Peer> {
-    installations.iter().map(|installation| peer(installation)).collect()
+pub(in crate::installation) fn related(installations: &[Arc<Installation>]) -> Vec<RelatedObject> {
+    installations.iter().map(|installation| related_object(installation)).collect()
 }
 
 /// How an Execution stands.
-pub(in crate::installation) fn execution_peer(execution: &Execution) -> Peer {
-    Peer {
+pub(in crate::installation) fn related_execution(execution: &Execution) -> RelatedObject {
+    RelatedObject {
         kind: "Execution",
         name: execution.name_any(),
         ids: JobIds::new(execution.job_id(), execution.job_id_finished()),

@@ -1,70 +1,22 @@
-//! What an Installation is asked to do (INS-12 … INS-18, INS-54). [`orangery_core::plan::request`] decides.
+//! What is known of an Installation's requests for jobs, as its annotations, its spec and its status say it (INS-12 … INS-18,
+//! INS-54, C-05, C-18). [`orangery_core::plan::request`] decides.
 
-use orangery_api::{
+use orangery_core::plan::request::{RequestFacts, Requested};
+
+use crate::{
     annotation,
     installation::{Installation, ReconcilePolicy},
     job::Job,
     marks::{Marks, Operation},
 };
-use orangery_core::{
-    job::{JobIds, Situation, Work, work},
-    name::JobId,
-    phase::{Phase as _, installation::Installation as Phase},
-    plan::request::{BeforeJob, RequestFacts, Requested},
-};
-
-use crate::{
-    object::{generation_of, is_orphaned},
-    stores::Stores,
-};
-
-/// What an Installation is asked to do.
-pub(in crate::installation) enum InstallationTrigger {
-    /// Something that comes before any job.
-    Before(BeforeJob),
-    /// Nothing: it is at rest.
-    Rest,
-    /// To start a job.
-    Start,
-    /// To go on with a job.
-    GoOn {
-        /// Its id.
-        job: JobId,
-        /// Whether the request on the object is the one that the job answers.
-        answers_request: bool,
-    },
-}
-
-/// What is asked for now.
-pub(in crate::installation) fn gather(stores: &Stores, installation: &Installation) -> InstallationTrigger {
-    let facts = facts(installation);
-    // Jobs begin where nobody is above, or nobody any more.
-    let root = installation.is_root() || is_orphaned(&stores.installations, installation);
-    let before = facts.before_job(root);
-    if before != BeforeJob::Nothing {
-        return InstallationTrigger::Before(before);
-    }
-    let situation = Situation {
-        ids: &JobIds::new(installation.job_id(), installation.job_id_finished()),
-        root,
-        requested: facts.asks_for_job(),
-        deleting: installation.is_deleting(),
-        in_deletion: Phase::parse(installation.phase()).is_some_and(Phase::is_deletion),
-    };
-    match work(situation) {
-        Work::None => InstallationTrigger::Rest,
-        Work::Start => InstallationTrigger::Start,
-        Work::Continue { job } => InstallationTrigger::GoOn { job, answers_request: facts.is_of_running_job() },
-    }
-}
 
 /// Whether a job is asked for.
-pub(in crate::installation) fn is_requested(installation: &Installation) -> bool {
-    facts(installation).asks_for_job()
+pub fn is_requested(installation: &Installation) -> bool {
+    request_facts(installation).asks_for_job()
 }
 
 /// What is known of the requests for an Installation.
-fn facts(installation: &Installation) -> RequestFacts<'_> {
+pub fn request_facts(installation: &Installation) -> RequestFacts {
     let status = installation.status.as_ref();
     let times = status.and_then(|status| status.transition_times.as_ref());
     let reconcile = Operation::Reconcile.to_string();
@@ -77,13 +29,15 @@ fn facts(installation: &Installation) -> RequestFacts<'_> {
         pending: status.is_some_and(|status| status.pending_operation == reconcile),
         follows_spec: installation.spec.reconcile_policy != ReconcilePolicy::Manual
             || installation.annotation(annotation::RECONCILE_IF_CHANGED).is_some(),
-        generations: (generation_of(installation), status.map_or(0, |status| status.observed_generation)),
-        tokens: (
-            installation.annotation(annotation::TRIGGER).unwrap_or(""),
-            status.map_or("", |status| &status.last_handled_trigger),
+        generations: (
+            installation.metadata.generation.unwrap_or(0),
+            status.map_or(0, |status| status.observed_generation),
         ),
+        is_same_token: installation.annotation(annotation::TRIGGER).unwrap_or("")
+            == status.map_or("", |status| &status.last_handled_trigger),
         running: !installation.job_finished(),
         begun: times.is_some_and(|times| times.init_time.is_some()),
+        is_interrupted: status.is_some_and(|status| status.interrupted_job == status.job_id),
         has_dependents: status.is_some_and(|status| !status.dependents_to_trigger.is_empty()),
     }
 }
@@ -144,8 +98,11 @@ mod tests {
         let running = |begun: bool, token: &str, handled: &str| {
             let times = if begun { json!({"initTime": "2026-01-01T00:00:00Z"}) } else { json!({}) };
             let status = json!({"jobID": "a", "lastHandledTrigger": handled, "transitionTimes": times});
-            facts(&installation(json!({(annotation::OPERATION): RECONCILE, (annotation::TRIGGER): token}), status))
-                .is_of_running_job()
+            request_facts(&installation(
+                json!({(annotation::OPERATION): RECONCILE, (annotation::TRIGGER): token}),
+                status,
+            ))
+            .is_of_running_job()
         };
         assert!(running(false, "t", "t"));
         assert!(!running(false, "u", "t"));

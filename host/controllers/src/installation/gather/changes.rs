@@ -1,5 +1,5 @@
-//! Roots under the policy `OnChange`: a job starts when what they import has changed, or when conditions that decided about
-//! items or sub-installations of their tree answer otherwise (C-05, ORC-33, WF-26). Roots under the import policy `Wait`: a job
+//! Roots under the policy `OnChange`: a job starts when what they import has changed, or when gate expressions that decided
+//! about items or sub-installations of their tree answer otherwise (C-05, ORC-33, WF-26). Roots under the import policy `Wait`: a job
 //! goes on when what they import exists (C-10).
 //!
 //! A job is marked with the hash of the imports as it begins, and once more before it reads them; a root at rest whose imports
@@ -11,27 +11,23 @@
 
 use std::sync::Arc;
 
+use kube::ResourceExt;
 use orangery_api::installation::{Installation, InstallationStatus};
 use orangery_blueprint::{binding::ImportBindings, import};
 use orangery_cluster::{ObjectWatcher, Observed, Waiter};
 use orangery_core::{
     error::{Code, Failure},
     name::{JobId, Namespace},
-    plan::{
-        changes::{ObservedRoots, RootChanges, starts},
-        installation::Peer,
-    },
+    plan::changes::{ObservedRoot, ObservedRoots, RootChanges},
 };
 use orangery_reconcile::{Key, Queue};
 
-use super::super::{
-    dependencies::awaits_imports,
-    gather::{
-        imports::{GatheredImports, ImportNames, plain_names, read_imports},
-        peers::peers,
-        plain::PlainName,
-        siblings,
-    },
+use super::{
+    super::dependencies::awaits_imports,
+    imports::{GatheredImports, ImportNames, plain_names, read_imports},
+    plain::PlainName,
+    related::related,
+    siblings,
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
@@ -100,22 +96,49 @@ impl ImportWatches {
         Mark { imports: imports.unwrap_or_default(), answers }
     }
 
-    /// Whether the imports of an Installation at rest start a job. They are watched from now on, or no longer where they start
-    /// none.
-    pub(in crate::installation) fn is_due(&self, host: &ControllerContext, installation: &Installation) -> bool {
-        if !observes(installation) {
-            release(&self.watcher, installation);
-            return false;
+    /// What a root at rest may start a job by, and the roots before it as far as they matter. Its imports are watched from now on,
+    /// or no longer where they start none; nothing is known then.
+    pub(in crate::installation) fn observed(&self, host: &ControllerContext, root: &Installation) -> ObservedRoots {
+        let mut roots = ObservedRoots::new();
+        if !observes(root) {
+            release(&self.watcher, root);
+            return roots;
         }
-        let key = Key::of(installation);
-        match self.view(host, installation) {
-            View::Known(imports) => starts(&Roots { watches: self, host, key: &key, imports }, &key.name),
-            View::Unknown => false,
-            View::Forbidden(failure) => {
-                event::failed(&host.recorder, installation, None, Some(&failure));
-                false
-            }
+        let view = self.view(host, root);
+        if let View::Forbidden(failure) = &view {
+            event::failed(&host.recorder, root, None, Some(failure));
         }
+        let Key { namespace, name } = Key::of(root);
+        let mut ahead = self.add(host, (&name, root), view, &mut roots);
+        while let Some(name) = ahead.pop() {
+            let before = host.stores.installations.get(&Key::new(&namespace, &name));
+            let Some(before) = before.filter(|_| !roots.contains_key(&name)) else { continue };
+            let view = if observes(&before) { self.view(host, &before) } else { View::Unknown };
+            ahead.extend(self.add(host, (&name, &before), view, &mut roots));
+        }
+        roots
+    }
+
+    /// Adds what is observed of a root; the roots before it matter where it tells anything new.
+    fn add(
+        &self,
+        host: &ControllerContext,
+        (name, root): (&str, &Installation),
+        view: View,
+        roots: &mut ObservedRoots,
+    ) -> Vec<String> {
+        let changes = match view {
+            View::Known(imports) => Some(changes(host, root, imports)),
+            View::Unknown | View::Forbidden(_) => None,
+        };
+        let before = if changes.as_ref().is_some_and(RootChanges::tells) {
+            siblings::predecessors(&host.stores, root)
+        } else {
+            Vec::new()
+        };
+        let is_about_to_be_asked = is_about_to_be_asked(name, &before);
+        roots.insert(name.to_owned(), ObservedRoot { changes, predecessors: related(&before), is_about_to_be_asked });
+        before.iter().map(|root| root.name_any()).collect()
     }
 
     /// Watches the Secrets and ConfigMaps that a job may have to wait for, until the Installation is at rest.
@@ -158,54 +181,17 @@ impl ImportWatches {
     }
 }
 
-/// The roots of a namespace, as the core asks for them.
-struct Roots<'a> {
-    watches: &'a ImportWatches,
-    host: &'a ControllerContext,
-    /// The root that asks.
-    key: &'a Key,
-    /// The hash of its imports.
-    imports: Option<String>,
-}
-
-impl Roots<'_> {
-    fn root(&self, name: &str) -> Option<Arc<Installation>> {
-        self.host.stores.installations.get(&Key::new(&self.key.namespace, name))
-    }
-
-    fn before(&self, name: &str) -> Vec<Arc<Installation>> {
-        self.root(name).map_or_else(Vec::new, |root| siblings::predecessors(&self.host.stores, &root))
-    }
-}
-
-impl ObservedRoots for Roots<'_> {
-    fn changes(&self, root: &str) -> Option<RootChanges> {
-        let root = self.root(root).filter(|root| observes(root))?;
-        let key = Key::of(root.as_ref());
-        let imports = if key == *self.key {
-            self.imports.clone()
-        } else {
-            let View::Known(imports) = self.watches.view(self.host, &root) else { return None };
-            imports
-        };
-        let answers = self.host.changed_answers.hashes(&self.host.stores, &key);
-        Some(match &root.status {
-            Some(status) => RootChanges {
-                marked: status.triggered_imports_hash.clone(),
-                imports,
-                marked_answers: status.triggered_answers.clone(),
-                answers,
-            },
-            None => RootChanges { imports, answers, ..RootChanges::default() },
-        })
-    }
-
-    fn predecessors(&self, root: &str) -> Vec<Peer> {
-        peers(&self.before(root))
-    }
-
-    fn is_about_to_be_asked(&self, root: &str) -> bool {
-        is_about_to_be_asked(root, &self.before(root))
+/// What a root may start a job by.
+fn changes(host: &ControllerContext, root: &Installation, imports: Option<String>) -> RootChanges {
+    let answers = host.changed_answers.hashes(&host.stores, &Key::of(root));
+    match &root.status {
+        Some(status) => RootChanges {
+            marked: status.triggered_imports_hash.clone(),
+            imports,
+            marked_answers: status.triggered_answers.clone(),
+            answers,
+        },
+        None => RootChanges { imports, answers, ..RootChanges::default() },
     }
 }
 
@@ -236,25 +222,13 @@ mod tests {
 
     use super::*;
 
-    fn installation(policy: &str, metadata: Value) -> Installation {
-        let imports = json!({
-            "data": [
-                {"name": "a", "dataRef": "plain"},
-                {"name": "b", "dataRef": "#global"},
-                {"name": "c", "dataRef": "No Name"},
-                {"name": "d", "secretRef": {"name": "s"}},
-            ],
-            "targets": [{"name": "e", "target": "one"}, {"name": "f", "targets": ["two", "one"]}],
-        });
-        let spec = json!({"blueprint": {}, "imports": imports, "reconcilePolicy": policy});
-        serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
-    }
-
     #[test]
-    fn orc_33_ins_43_who_is_about_to_be_asked_stands_in_the_status_of_a_sibling() {
-        let mut sibling = installation("Manual", json!({"name": "x"}));
-        sibling.status = Some(serde_json::from_value(json!({"dependentsToTrigger": [{"name": "a"}]})).unwrap());
-        let siblings = [Arc::new(installation("Manual", json!({"name": "y"}))), Arc::new(sibling)];
+    fn orc_33_ins_43_what_is_about_to_be_asked_stands_in_the_status_of_a_sibling() {
+        let sibling = |name: &str, status: Value| -> Arc<Installation> {
+            let object = json!({"metadata": {"name": name}, "spec": {"blueprint": {}}, "status": status});
+            Arc::new(serde_json::from_value(object).unwrap())
+        };
+        let siblings = [sibling("y", json!({})), sibling("x", json!({"dependentsToTrigger": [{"name": "a"}]}))];
         assert!(is_about_to_be_asked("a", &siblings));
         assert!(!is_about_to_be_asked("b", &siblings) && !is_about_to_be_asked("a", &[]));
     }

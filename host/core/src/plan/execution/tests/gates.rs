@@ -1,9 +1,9 @@
-//! Items that conditions decide about: their objects are made late, and go while the job reconciles.
+//! Items that gate expressions decide about: their objects are made late, and go while the job reconciles.
 
 use super::*;
 use crate::workflow::Answer;
 
-/// An item that a condition decides about, whose object is in this state; `gone` where it has none.
+/// An item that a gate expression decides about, whose object is in this state; `gone` where it has none.
 fn late<'a>(name: &'a str, after: &[&'a str], state: &str, answers: Answers) -> ItemState<'a> {
     ItemState { late: true, answers, ..ItemState::new(name, after.to_vec(), object(name, state)) }
 }
@@ -29,14 +29,14 @@ fn display(items: &[ItemState<'_>]) -> String {
 }
 
 #[test]
-fn wf_18_a_condition_is_asked_when_what_comes_before_its_item_is_ready() {
+fn wf_18_a_gate_expression_is_asked_when_what_comes_before_its_item_is_ready() {
     assert_eq!(
         display(&[plain("a", &[], "running"), late("b", &["a"], "gone", UNASKED)]),
         "trigger []; waiting for DeployItem x-a to finish; delete []; ask []"
     );
     assert_eq!(
         display(&[plain("a", &[], "succeeded"), late("b", &["a"], "gone", UNASKED)]),
-        "trigger []; waiting for Condition b/when to be met; delete []; ask [b/when]"
+        "trigger []; waiting for GateExpression b/when to be met; delete []; ask [b/when]"
     );
     assert_eq!(
         display(&[plain("a", &[], "succeeded"), late("b", &["a"], "gone", WANTED)]),
@@ -48,7 +48,7 @@ fn wf_18_a_condition_is_asked_when_what_comes_before_its_item_is_ready() {
 fn orc_08_a_gate_expression_that_is_waited_for_is_no_object_and_an_item_is_one() {
     let waits = |items: &[ItemState<'_>]| progressing(items, NEW, WorkflowPolicy::default()).outcome;
     let ready = [plain("a", &[], "succeeded"), late("b", &["a"], "gone", UNASKED)];
-    assert_eq!(waits(&ready), Err(Waiting::nowhere("Condition", "b/when", Until::Met).into()));
+    assert_eq!(waits(&ready), Err(Waiting::nowhere("GateExpression", "b/when", Until::Met).into()));
     let unready = [plain("a", &[], "running"), late("b", &["a"], "gone", UNASKED)];
     assert_eq!(waits(&unready), Err(Waiting::beside("DeployItem", "x-a", Until::Finished).into()));
     let going = [late("a", &[], "old", UNWANTED)];
@@ -76,7 +76,7 @@ fn c_02_an_item_is_satisfied_when_it_succeeded_and_is_ready() {
     let unready = answers(Answer::Met, Answer::NotMet);
     assert_eq!(
         display(&[late("a", &[], "succeeded", unready), late("b", &["a"], "gone", WANTED)]),
-        "trigger []; waiting for Condition a/readyWhen to be met; delete []; ask [a/readyWhen]"
+        "trigger []; waiting for GateExpression a/readyWhen to be met; delete []; ask [a/readyWhen]"
     );
     assert_eq!(
         display(&[late("a", &[], "failed", WANTED), late("b", &["a"], "gone", WANTED)]),
@@ -91,7 +91,7 @@ fn c_03_an_item_that_is_not_ready_is_under_way_until_its_time_is_up() {
         |item| classify(&[item], NEW, Direction::Forward, WorkflowPolicy::default()).pop().map(|(_, class)| class);
     assert_eq!(classes(unready()), Some(Class::Running));
     let failure =
-        Failure::new("Progressing", "ConditionTimeout", "readyWhen of a was not met").with_code(Code::Timeout);
+        Failure::new("Progressing", "GateExpressionTimeout", "readyWhen of a was not met").with_code(Code::Timeout);
     let overdue = ItemState { given_up: Some((GateKind::Ready, failure.clone())), ..unready() };
     assert_eq!(classes(overdue.clone()), Some(Class::Failed));
     let plan = progressing(&[overdue], NEW, WorkflowPolicy::default());
@@ -116,14 +116,14 @@ fn an_item_that_goes_is_judged_by_its_object_that_goes() {
 }
 
 #[test]
-fn wf_04_wf_28_an_item_without_an_object_is_gone_when_its_condition_says_so() {
+fn wf_04_wf_28_an_item_without_an_object_is_gone_when_its_gate_expression_says_so() {
     let lingers = |deleted| ItemState { answers: Answers { deleted, ..WANTED }, ..plain("b", &["a"], "gone") };
     let display = |deleted| {
         let items = [plain("a", &[], "old"), lingers(deleted)];
         let asks = asks(&items, NEW, Direction::Backward, WorkflowPolicy::default()).len();
         format!("{}; asks {asks}", show(&deleting(&items, NEW, WorkflowPolicy::default())))
     };
-    assert_eq!(display(Answer::NotMet), "trigger []; waiting for Condition b/deletedWhen to be met; asks 1");
+    assert_eq!(display(Answer::NotMet), "trigger []; waiting for GateExpression b/deletedWhen to be met; asks 1");
     assert_eq!(display(Answer::Met), "trigger [a]; waiting for DeployItem x-a to be gone; asks 0");
 }
 
@@ -136,7 +136,7 @@ fn nothing_is_asked_about_items_that_a_failure_keeps_from_starting() {
 }
 
 #[test]
-fn objects_are_made_late_where_a_condition_decides_and_after_that() {
+fn objects_are_made_late_where_a_gate_expression_decides_and_after_that() {
     let items = [
         ("a", vec![], false),
         ("b", vec!["a"], true),

@@ -1,0 +1,255 @@
+//! What an Execution writes: its deploy items, made, triggered and deleted (EXE-11 … EXE-16, EXE-39 … EXE-51).
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{ResourceExt, core::ObjectMeta};
+use orangery_api::{
+    FINALIZER, annotation,
+    deploy_item::{DeployItem, DeployItemSpec},
+    execution::DeployItemTemplate,
+    job::NamePair,
+    label,
+    marks::Marks,
+};
+use orangery_core::{
+    name,
+    phase::{Phase, item::Item as ItemPhase},
+    step::{Halt, Step, Until},
+};
+use orangery_reconcile::{Key, WriteError};
+
+use super::super::{
+    dependencies::DEPLOY_ITEMS,
+    gather::{is_kept, item_name},
+    reconciliation::ExecutionReconciliation,
+};
+use crate::{
+    job::{self, JobStatus},
+    object::{add_finalizer, before_deletion, controller_reference, generation_of, uid_of},
+    removed,
+    workflow::ByItem,
+};
+
+/// How many items of one Execution are written at the same time.
+const WRITES_AT_ONCE: usize = 16;
+
+impl ExecutionReconciliation<'_> {
+    /// Brings the objects of items to their templates: `present` has those that there are already. Where each is.
+    pub(in crate::execution) async fn ensure(
+        &self,
+        items: impl Iterator<Item = (&DeployItemTemplate, Option<&Arc<DeployItem>>)>,
+    ) -> Step<Vec<NamePair>> {
+        let writes: Vec<_> = items.map(|(item, present)| self.ensure_one(item, present)).collect();
+        stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect().await
+    }
+
+    async fn ensure_one(&self, item: &DeployItemTemplate, present: Option<&Arc<DeployItem>>) -> Step<NamePair> {
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        let object_name = match present {
+            Some(before) => {
+                let after = self.updated(item, before);
+                if after != **before {
+                    writer.update(before, &after).await.map_err(|error| error.halt("UpdateDeployItem"))?;
+                }
+                before.name_any()
+            }
+            None => {
+                let object = self.updated(item, &self.skeleton(item));
+                match writer.create(&object).await {
+                    Ok(_) => {}
+                    // This job made it before a crash: the name is that of this item in this job.
+                    Err(WriteError::AlreadyExists { .. }) => {}
+                    Err(error) => return Err(error.halt("CreateDeployItem")),
+                }
+                object.name_any()
+            }
+        };
+        Ok(NamePair { spec_name: item.name.clone(), object_name })
+    }
+
+    fn skeleton(&self, item: &DeployItemTemplate) -> DeployItem {
+        let generate_name = name::deploy_item_prefix(&self.key.name, &item.name);
+        // The name a server would make up is fixed by item and job instead, so that a create whose answer was lost is
+        // not repeated under another name (C-31).
+        let suffix = name::generated_suffix(&[uid_of(&self.draft), &item.name, &self.workflow.job]);
+        DeployItem {
+            metadata: ObjectMeta {
+                name: Some(format!("{generate_name}{suffix}")),
+                generate_name: Some(generate_name),
+                namespace: Some(self.key.namespace.to_string()),
+                finalizers: Some(vec![FINALIZER.to_owned()]),
+                owner_references: Some(vec![controller_reference(&self.draft)]),
+                ..ObjectMeta::default()
+            },
+            ..DeployItem::default()
+        }
+    }
+
+    /// The object as the spec wants it; the same object where nothing differs.
+    fn updated(&self, item: &DeployItemTemplate, before: &DeployItem) -> DeployItem {
+        let mut after = before.clone();
+        after.spec = DeployItemSpec {
+            type_: item.type_.clone(),
+            target: item.target.clone(),
+            context: self.draft.spec.context.clone(),
+            config: item.config.clone(),
+            timeout: item.timeout.clone(),
+            update_on_change_only: item.update_on_change_only,
+            on_delete: item.on_delete.clone(),
+        };
+        let labels = after.metadata.labels.get_or_insert_default();
+        labels.extend(item.labels.clone());
+        labels.insert(label::MANAGED_BY.to_owned(), self.key.name.clone());
+        labels.insert(label::ITEM_NAME.to_owned(), item.name.clone());
+        let target = item.target.as_ref().map_or(annotation::NO_TARGET_NAME, |target| target.name.as_str());
+        let annotations = after.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::DEPENDS_ON.to_owned(), item.depends_on.join(","));
+        annotations.insert(annotation::DEPLOYER_TYPE.to_owned(), item.type_.clone());
+        annotations.insert(annotation::DEPLOYER_TARGET_NAME.to_owned(), target.to_owned());
+        if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
+            annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
+        }
+        add_finalizer(&mut after);
+        if after != *before {
+            let now = self.host.now().0.to_string();
+            after.metadata.annotations.get_or_insert_default().insert(annotation::RECONCILE_TIME.to_owned(), now);
+        }
+        after
+    }
+
+    /// Makes the objects of items that start now, as the spec wants them.
+    pub(in crate::execution) async fn make(
+        &mut self,
+        names: &[&str],
+        live: &ByItem<'_, DeployItem>,
+    ) -> Step<Vec<Arc<DeployItem>>> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let items = Arc::clone(&self.workflow.items);
+        let wanted = names.iter().filter_map(|name| items.find(name));
+        let pairs = self.ensure(wanted.map(|item| (&item.template, live.get(item.name.as_str()).copied()))).await?;
+        let cache = self.draft.status.get_or_insert_default().deploy_item_cache.get_or_insert_default();
+        let mut made = Vec::new();
+        for pair in pairs {
+            let key = Key::new(&self.key.namespace, &pair.object_name);
+            let Some(object) = self.host.stores.deploy_items.get(&key) else {
+                // Made before a crash, and not seen yet.
+                return Err(DEPLOY_ITEMS.wait(pair.object_name, Until::Exists));
+            };
+            made.push(object);
+            cache.active_items.retain(|known| known.spec_name != pair.spec_name);
+            cache.active_items.push(pair);
+        }
+        Ok(made)
+    }
+
+    /// Passes the job to deploy items: the trigger of their deployers (EXE-16).
+    pub(in crate::execution) async fn trigger(
+        &self,
+        objects: impl Iterator<Item = &Arc<DeployItem>>,
+        first: ItemPhase,
+    ) -> Step<()> {
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        let now = self.host.now();
+        let writes: Vec<_> = objects
+            .map(|object| {
+                let mut after = DeployItem::clone(object);
+                let status = after.status.get_or_insert_default();
+                status.trigger(&self.workflow.job, first, generation_of(object.as_ref()), &now);
+                status.job_id_generation_time = Some(now.clone());
+                let writer = &writer;
+                async move { writer.update_status(object, &after).await }
+            })
+            .collect();
+        stream::iter(writes)
+            .buffer_unordered(WRITES_AT_ONCE)
+            .try_for_each(|_| async { Ok(()) })
+            .await
+            .map_err(|error| error.halt("TriggerDeployItem"))
+    }
+
+    /// Deletes orphans: objects that no item of the spec stands for.
+    pub(in crate::execution) async fn delete_orphans(
+        &self,
+        orphans: impl Iterator<Item = &Arc<DeployItem>>,
+    ) -> Result<(), Halt> {
+        for orphan in orphans {
+            let writer = self.host.writer(&self.host.stores.deploy_items);
+            writer.delete(orphan).await.map_err(|error| error.halt("DeleteOrphan"))?;
+        }
+        Ok(())
+    }
+
+    /// The delete call for those of these objects that have none yet.
+    pub(in crate::execution) async fn delete_calls(
+        &self,
+        objects: Vec<Arc<DeployItem>>,
+        without_uninstall: bool,
+    ) -> Step<()> {
+        let writer = self.host.writer(&self.host.stores.deploy_items);
+        let deletions: Vec<_> = objects
+            .into_iter()
+            .map(|object| {
+                let writer = &writer;
+                async move {
+                    let mut current = Arc::clone(&object);
+                    if let Some(after) = before_deletion(object.as_ref(), without_uninstall) {
+                        current = writer.update(&object, &after).await?;
+                    }
+                    if current.is_deleting() { Ok(()) } else { writer.delete(&current).await }
+                }
+            })
+            .collect();
+        stream::iter(deletions)
+            .buffer_unordered(WRITES_AT_ONCE)
+            .try_for_each(|()| async { Ok(()) })
+            .await
+            .map_err(|error| error.halt("DeleteDeployItem"))
+    }
+
+    /// Triggers the deletion of objects. Those that are not uninstalled are released here: no deployer is asked (INS-80, C-24,
+    /// C-28).
+    pub(in crate::execution) async fn trigger_deletion<'o>(
+        &self,
+        objects: impl Iterator<Item = &'o Arc<DeployItem>>,
+    ) -> Step<()> {
+        let mut triggered: Vec<&Arc<DeployItem>> = Vec::new();
+        for object in objects {
+            if self.is_left(object).await? {
+                job::release(self.host, &self.host.stores.deploy_items, object.as_ref()).await?;
+            } else {
+                triggered.push(object);
+            }
+        }
+        self.trigger(triggered.into_iter(), ItemPhase::INIT_DELETE).await
+    }
+
+    /// Whether an item goes without being uninstalled. Our own items see to a removed cluster themselves, at each
+    /// reconciliation; external deployers know nothing of it.
+    async fn is_left(&self, item: &DeployItem) -> Step<bool> {
+        if is_kept(item) {
+            return Ok(true);
+        }
+        if !removed::may_skip(item) || self.host.plugins.deployer(&item.spec.type_).is_some() {
+            return Ok(false);
+        }
+        match removed::check(self.host, item).await? {
+            Some(Ok(note)) => {
+                removed::tell(self.host, item, &note);
+                Ok(true)
+            }
+            // It is for its deployer to say what is missing.
+            Some(Err(_)) | None => Ok(false),
+        }
+    }
+}
+
+/// Of objects those of named items.
+pub(in crate::execution) fn named<'o>(
+    objects: &'o [Arc<DeployItem>],
+    names: &'o [String],
+) -> impl Iterator<Item = &'o Arc<DeployItem>> {
+    objects.iter().filter(|object| names.iter().any(|name| name == item_name(object)))
+}

@@ -1,0 +1,66 @@
+//! An Installation without a job: what may start one by itself (C-05, C-27, ORC-33, WF-26).
+
+use orangery_api::{installation::Installation, job::Job, marks::Marks};
+use orangery_core::{
+    phase::installation::Installation as Phase,
+    plan::idle::{IdleFacts, outcome},
+    step::{Halt, Step},
+};
+use orangery_reconcile::Key;
+
+use super::super::reconciliation::{InstallationReconciliation, InstallationWorker};
+use crate::{
+    controller_context::waiter, job::failure_of, object::generation_of, stores::Kind, tree::observing_root,
+    workflow::changed_answers,
+};
+
+/// What is known of an Installation at rest, of roots alone, and why gate expressions could not be asked.
+pub(super) async fn gather(
+    worker: &InstallationWorker,
+    installation: &Installation,
+) -> (Option<IdleFacts>, Option<Halt>) {
+    let unanswered = ask_again(worker, installation).await.err();
+    if !installation.is_root() {
+        return (None, unanswered);
+    }
+    let had_job = !installation.job_id().is_empty();
+    let outcome = Phase::parse(installation.phase()).filter(|_| had_job).and_then(outcome);
+    let status = installation.status.as_ref();
+    let automatic = installation.spec.automatic_reconcile.as_ref();
+    let facts = IdleFacts {
+        had_job,
+        outcome,
+        generations: (generation_of(installation), status.map_or(0, |status| status.observed_generation)),
+        has_operation: installation.operation().is_some(),
+        deleting: installation.is_deleting(),
+        failure: failure_of(installation.last_error()),
+        name: Key::of(installation).name,
+        // Read in any case: a root that gives the policy up watches nothing any more.
+        roots: outcome.map(|_| worker.imports.observed(&worker.host, installation)).unwrap_or_default(),
+        terms: outcome.zip(automatic).map_or(Ok(None), |(outcome, automatic)| automatic.terms(outcome)),
+        record: status.and_then(|status| status.automatic_reconcile_status.as_ref()?.record()),
+    };
+    (Some(facts), unanswered)
+}
+
+/// Where its root starts jobs by changes, what decided about its sub-installations is watched, and the root is woken where that
+/// answers otherwise now.
+async fn ask_again(worker: &InstallationWorker, installation: &Installation) -> Step<()> {
+    let (host, key) = (&worker.host, Key::of(installation));
+    let decided =
+        installation.status.as_ref().is_some_and(|status| status.workflow.is_some()) && !installation.is_deleting();
+    let root = if decided { observing_root(&host.stores, &key) } else { None };
+    let changed = match &root {
+        Some(_) => changed_answers(&InstallationReconciliation::idle(worker, installation)).await?,
+        None => {
+            worker.pool.release(&waiter(Kind::Installation, &key));
+            Vec::new()
+        }
+    };
+    if host.changed_answers.set(&(Kind::Installation, key.clone()), changed)
+        && let Some(root) = root.map(|root| Key::of(root.as_ref())).filter(|root| *root != key)
+    {
+        worker.queue.wake(root);
+    }
+    Ok(())
+}
