@@ -114,6 +114,7 @@ pub(crate) struct World {
     /// The context of the controllers that run.
     pub(crate) host: Option<Arc<ControllerContext>>,
     traffic: Arc<Traffic>,
+    queues: Queues,
     setup: Setup,
     stop: CancellationToken,
     /// By how many seconds the controllers' clock is ahead.
@@ -162,6 +163,7 @@ impl World {
             traffic: Traffic::new(Arc::clone(&changed)),
             changed,
             host: None,
+            queues: Queues::default(),
             setup,
             stop: CancellationToken::new(),
             ahead: Arc::default(),
@@ -192,6 +194,7 @@ impl World {
         let host = Arc::new(host);
         self.host = Some(Arc::clone(&host));
         let queues = Queues::default();
+        self.queues = queues.clone();
         wire(&host.stores, &queues);
         self.log_changes(&host.stores);
         self.watch_all(&host.stores);
@@ -301,6 +304,19 @@ impl World {
     /// From now on so many writes of the controllers pass, and then none.
     pub(crate) fn cut_after(&self, writes: usize) {
         self.traffic.cut_after(writes);
+    }
+
+    /// How many requests the controllers have sent to the host cluster.
+    pub(crate) fn requests(&self) -> usize {
+        self.traffic.requests()
+    }
+
+    /// How often controllers have come to an end of their work, for Installations, Executions and deploy items; `None` while
+    /// one works or is to.
+    pub(crate) fn at_rest(&self) -> Option<[u64; 3]> {
+        let queues = [&self.queues.installations, &self.queues.executions, &self.queues.deploy_items];
+        let tallies = queues.map(|queue| queue.tally());
+        tallies.iter().all(|tally| tally.queued == 0 && tally.running == 0).then(|| tallies.map(|tally| tally.settled))
     }
 
     /// Whether a write was held back.

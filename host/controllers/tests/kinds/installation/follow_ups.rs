@@ -334,3 +334,27 @@ async fn ins_25_ins_28_a_template_that_comes_back_while_its_orphan_goes_is_made_
     let after = world.find_sub("x").await.unwrap();
     assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orc_04_orc_34_c_20_what_is_up_to_date_is_passed_over_without_a_request() {
+    let world = World::new().await;
+    let subs = json!({"subinstallations": [sub("sub", &deploying(&[("s", &[])]), &json!({}))]});
+    world.apply(&installation("root", &both(&deploying(&[("r", &[])]), &subs))).await;
+    world.succeed("r").await;
+    world.succeed("s").await;
+    world.ended("Installation", "root", "Succeeded").await;
+    let at_rest = async |more_than: [u64; 3]| loop {
+        match world.at_rest() {
+            Some(settled) if settled.iter().zip(more_than).all(|(now, before)| *now > before) => return settled,
+            _ => tokio::task::yield_now().await,
+        }
+    };
+    let before = (at_rest([0; 3]).await, world.requests());
+    let label = json!({"metadata": {"labels": {"team": "green"}}});
+    for (kind, name) in [("Installation", "root"), ("Execution", "root")] {
+        world.patch(kind, name, &label).await;
+    }
+    world.patch("DeployItem", &name_of(&world.find_item("r").await.unwrap()), &label).await;
+    let after = (at_rest(before.0).await, world.requests());
+    assert_eq!(after.1, before.1, "each of them was looked at: {:?}, then {:?}", before.0, after.0);
+}

@@ -12,6 +12,8 @@ use tower::service_fn;
 
 /// Counts writes, and holds back for ever what comes after the last one. Events are none: they are written in the background.
 pub(crate) struct Traffic {
+    /// Requests of any kind.
+    requests: AtomicUsize,
     /// How many more writes pass.
     left: AtomicUsize,
     is_cut: AtomicBool,
@@ -20,7 +22,8 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     pub(super) fn new(changed: Arc<Notify>) -> Arc<Self> {
-        Arc::new(Self { left: AtomicUsize::new(usize::MAX), is_cut: AtomicBool::new(false), changed })
+        let (requests, left) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+        Arc::new(Self { requests, left, is_cut: AtomicBool::new(false), changed })
     }
 
     /// So many more writes pass.
@@ -33,7 +36,13 @@ impl Traffic {
         self.is_cut.load(Ordering::SeqCst)
     }
 
+    /// How many requests there were.
+    pub(super) fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
     fn passes(&self, request: &Request<Body>) -> bool {
+        self.requests.fetch_add(1, Ordering::SeqCst);
         if request.method() == Method::GET || request.uri().path().ends_with("/events") {
             return true;
         }
