@@ -1,6 +1,6 @@
 //! The whole status of a deploy item in its jobs, and what changes of it, of its spec and of its job make of them.
 
-use orangery_api::job::Job as _;
+use orangery_api::{deploy_item::DeployItem, job::Job as _};
 use serde_json::{Value, json};
 
 use super::items::{Items, gated, gated_on, proposal};
@@ -26,7 +26,9 @@ async fn c_25_orc_28_the_whole_status_while_a_job_waits_and_when_it_has_succeede
     world.create("item", &[gated("ready")], json!({})).await;
     world.trigger("item", "one").await;
     let wait = "waiting for ConfigMap default/a (.data.k == \"ready\" does not hold) to become ready";
-    world.waiting("item", wait).await;
+    // What is read afterwards may say that the watch has not seen it yet.
+    let says = |item: &DeployItem| item.conditions().iter().all(|condition| condition.message == wait);
+    let waiting = world.wait("item", |item| item.is_some_and(|item| item.phase() == "Progressing" && says(item))).await;
     let mut expected = json!({
         "observedGeneration": -1,
         "jobGeneration": 1,
@@ -42,7 +44,7 @@ async fn c_25_orc_28_the_whole_status_while_a_job_waits_and_when_it_has_succeede
         "lastReconcileTime": "TIME",
         "transitionTimes": ["initTime", "waitTime"],
     });
-    let mut found = whole(&world, "item").await;
+    let mut found = world.whole(&json!(waiting)).await;
     let provider = found.as_object_mut().unwrap().remove("providerStatus").unwrap();
     assert_eq!(found, expected);
     assert_eq!(provider["managedResources"], managed("a"));
@@ -226,7 +228,7 @@ async fn c_24_an_item_that_gets_another_job_while_it_waits_leaves_the_old_one() 
     world.patch_status("DeployItem", "item", &interrupted).await;
     let asked = async || (world.calls() == 2).then_some(());
     world.objects().wait("the component is not asked for the new job", asked).await;
-    let waits = |item: &orangery_api::deploy_item::DeployItem| {
+    let waits = |item: &DeployItem| {
         item.phase() == "Progressing" && item.conditions().iter().any(|one| one.message.contains("to become ready"))
     };
     world.wait("item", |item| item.is_some_and(waits)).await;
@@ -242,7 +244,7 @@ async fn a_finalizer_that_is_taken_away_during_a_job_comes_back_before_the_next_
     world.trigger("item", "one").await;
     world.waiting("item", "to become ready").await;
     world.patch("item", json!({"metadata": {"finalizers": null}})).await;
-    let back = |item: Option<&orangery_api::deploy_item::DeployItem>| {
+    let back = |item: Option<&DeployItem>| {
         item.is_some_and(|item| item.metadata.finalizers == Some(vec![orangery_api::FINALIZER.to_owned()]))
     };
     world.wait("item", back).await;
