@@ -132,6 +132,8 @@ async fn orc_06_ins_67_exe_48_killed_after_any_write_of_a_deletion_nothing_is_le
             world.restart();
             world.gone("Installation", &name).await;
         }
+        // What it exported is left to the garbage collector of the cluster.
+        world.gone("DataObject", &name).await;
         let state = end_state(&world, &name).await;
         assert_eq!(state, json!({"objects": [], "maps": [], "exported": null}), "killed after write {writes}");
         world.cut_after(usize::MAX);
