@@ -41,6 +41,7 @@ async fn orc_40_a_guard_that_was_removed_by_hand_comes_back_with_the_next_job() 
     let world = World::guarded().await;
     let first = importing_a_config_map(&world).await;
     world.patch("ConfigMap", "settings", &json!({"metadata": {"finalizers": null}})).await;
+    world.sees_no_guard("settings").await;
     world.request("tree").await;
     world.ended_after("Installation", "tree", "Succeeded", &first).await;
     assert!(is_guarded(&world.find("ConfigMap", "settings").await.unwrap()));

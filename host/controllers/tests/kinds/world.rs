@@ -16,7 +16,7 @@ use k8s_openapi::{
     api::events::v1::Event, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, Client, Config,
+    Api, Client, Config, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
     runtime::{WatchStreamExt, conditions::is_crd_established, wait::await_condition, watcher},
@@ -33,7 +33,7 @@ use orangery_core::{
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_ocm::Unavailable;
-use orangery_reconcile::{Controller, Pace, Panicked, Queue, Store, Watched, run, watch_labelled};
+use orangery_reconcile::{Controller, Key, Pace, Panicked, Queue, Store, Watched, run, watch_labelled};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -390,6 +390,22 @@ impl World {
 
     pub(crate) async fn list(&self, kind: &str) -> Vec<Value> {
         self.api(kind).list(&Default::default()).await.unwrap().items.into_iter().map(|object| json!(object)).collect()
+    }
+
+    /// Waits until the controllers know of no guard on what has this name: until then they would add none.
+    pub(crate) async fn sees_no_guard(&self, name: &str) {
+        let (stores, key) = (&self.host.as_ref().unwrap().stores, Key::new("default", name));
+        let free = async || {
+            let finalizers = [
+                stores.targets.get(&key).map(|object| object.finalizers().to_vec()),
+                stores.contexts.get(&key).map(|object| object.finalizers().to_vec()),
+                stores.secrets.get(&key).map(|object| object.finalizers().to_vec()),
+                stores.config_maps.get(&key).map(|object| object.finalizers().to_vec()),
+            ];
+            let is_held = finalizers.iter().flatten().flatten().any(|finalizer| finalizer == GUARD);
+            (!is_held).then_some(())
+        };
+        self.wait(&format!("the controllers know a guard on {name}"), free).await;
     }
 
     /// The answer, which is asked for after every change that the controllers see; `None` where it does not come in time.

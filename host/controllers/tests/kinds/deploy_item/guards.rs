@@ -114,6 +114,7 @@ async fn orc_40_a_guard_that_was_taken_away_by_hand_comes_back_with_the_next_job
     world.job("item", "one").await;
     for (kind, name) in USED {
         world.objects().patch(kind, name, &json!({"metadata": {"finalizers": null, "labels": {(GUARD): null}}})).await;
+        world.objects().sees_no_guard(name).await;
     }
     world.job("item", "two").await;
     assert_eq!(guards(&world).await, [true; 3]);
