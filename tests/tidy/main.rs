@@ -13,6 +13,8 @@ mod generated;
 #[cfg(test)]
 mod graph;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod modules;
 #[cfg(test)]
 mod names;

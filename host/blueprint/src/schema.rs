@@ -4,13 +4,20 @@
 
 mod hybrid;
 mod resolve;
+mod steps;
 
 use std::collections::BTreeMap;
 
-use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
 use orangery_ocm::{Files, ReferenceError, ResourceReference};
+
+use self::steps::Steps;
+pub use self::{
+    resolve::{MOST_SCHEMA_DEPTH, MOST_UNFOLDED_SCHEMA_BYTES},
+    steps::MOST_SCHEMA_STEPS,
+};
 
 /// What the schemas of one blueprint may refer to.
 #[derive(Clone, Copy)]
@@ -90,6 +97,33 @@ pub enum SchemaError {
         /// Where it is, from the component version of the blueprint on.
         resource: Box<ResourceReference>,
     },
+    /// References unfold to more than [`MOST_UNFOLDED_SCHEMA_BYTES`].
+    #[error(
+        "the schema unfolds to more than the {MOST_UNFOLDED_SCHEMA_BYTES} bytes that are allowed; refer to the same part less \
+         often, or by `#/…` within one schema"
+    )]
+    Unfolded,
+    /// Parts stand deeper in each other than [`MOST_SCHEMA_DEPTH`].
+    #[error("parts of the schema stand more than the {MOST_SCHEMA_DEPTH} levels deep in each other that are allowed")]
+    TooDeep,
+    /// A check takes more than [`MOST_SCHEMA_STEPS`].
+    #[error(
+        "checking the value takes more than the {MOST_SCHEMA_STEPS} steps that are allowed; let the schema refer to the same \
+         part less often, or make the value smaller"
+    )]
+    Steps,
+    /// More than [`MOST_PATTERNS`].
+    #[error("the schema has {count} regular expressions, {MOST_PATTERNS} are allowed")]
+    Patterns {
+        /// How many.
+        count: usize,
+    },
+    /// A reference to a part that is no schema.
+    #[error("the schema refers to {reference}, which is data and no schema; put the schema into definitions")]
+    Data {
+        /// The reference.
+        reference: String,
+    },
     /// Any other reference.
     #[error(
         "the schema refers to {reference}; only local://, blueprint:// and `#` references are followed, nothing is fetched"
@@ -113,24 +147,44 @@ impl SchemaError {
 /// How many faults of a value are told.
 pub const MOST_FAULTS: usize = 5;
 
+/// The most regular expressions of one schema.
+pub const MOST_PATTERNS: usize = 128;
+
+/// The most bytes of a compiled regular expression.
+pub const MOST_PATTERN_BYTES: usize = 2 << 20;
+
 impl Schemas<'_> {
     /// Whether a schema can be used: its references lead somewhere, and it is a schema.
     pub fn check_schema(&self, schema: &Value) -> Result<(), SchemaError> {
-        compile(&resolve::resolve(self, schema)?).map(drop)
+        compile(&resolve::resolve(self, schema)?, &Steps::default()).map(drop)
     }
 
     /// Whether a value follows a schema (draft 7, draft 4 where the schema is only valid there).
     pub fn check(&self, schema: &Value, value: &Value) -> Result<(), SchemaError> {
         let schema = resolve::resolve(self, schema)?;
-        let validator = compile(&schema)?;
-        let faults: Vec<String> = validator.iter_errors(value).take(MOST_FAULTS).map(|error| fault(&error)).collect();
+        let steps = Steps::default();
+        let validator = compile(&schema, &steps)?;
+        let faults = || validator.iter_errors(value).take(MOST_FAULTS).map(|error| fault(&error)).collect();
+        let faults: Vec<String> = steps.run(faults).ok_or(SchemaError::Steps)?;
         if faults.is_empty() { Ok(()) } else { Err(SchemaError::Value { faults }) }
     }
 }
 
-fn compile(schema: &Value) -> Result<Validator, SchemaError> {
-    let schema = &hybrid::numbered(schema);
-    let build = |draft| jsonschema::options().with_draft(draft).should_validate_formats(true).offline().build(schema);
+/// Patterns are those of the `regex` crate, whose time is linear: no look-around, no back references.
+fn compile(schema: &Value, steps: &Steps) -> Result<Validator, SchemaError> {
+    if let Some(reference) = steps::reference_into_data(schema) {
+        return Err(SchemaError::Data { reference: reference.to_owned() });
+    }
+    let count = steps::patterns(schema);
+    if count > MOST_PATTERNS {
+        return Err(SchemaError::Patterns { count });
+    }
+    let schema = &steps::marked(&hybrid::numbered(schema));
+    let build = |draft| {
+        let patterns = PatternOptions::regex().size_limit(MOST_PATTERN_BYTES);
+        let options = jsonschema::options().with_draft(draft).should_validate_formats(true).offline();
+        steps.counted(options.with_pattern_options(patterns)).build(schema)
+    };
     build(Draft::Draft7).or_else(|error| {
         build(Draft::Draft4).map_err(|_| SchemaError::Schema { reason: format!("{} ({error})", place(&error)) })
     })

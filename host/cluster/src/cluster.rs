@@ -8,6 +8,7 @@ use kube::{
     api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
     core::Request,
 };
+use orangery_core::memory;
 use orangery_proposal::{ObjectKey, Selection, deployer::ApiResource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -28,8 +29,14 @@ const FIELD_MANAGER: &str = "orangery";
 /// How long one request may take; watches are not requests of this sort.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// Objects a page of a list holds.
-const PAGE: u32 = 500;
+/// Objects a page of a list holds: as large as objects can be, they fit into one answer.
+pub(crate) const PAGE: u32 = 100;
+
+/// The most pages of one list.
+pub const MOST_PAGES: usize = 1_000;
+
+/// The most memory, in bytes, that the objects of one list may take.
+pub const MOST_LISTED_BYTES: u64 = 256 << 20;
 
 /// One Kubernetes API server.
 pub struct Cluster {
@@ -37,6 +44,12 @@ pub struct Cluster {
     address: String,
     kinds: Kinds,
     watches: Watches,
+}
+
+/// Whether an object of a list is one of a selection.
+fn wanted(what: &Selection, object: &Value) -> bool {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    what.names.is_empty() || what.names.iter().any(|wanted| wanted == name)
 }
 
 /// What a delete has answered.
@@ -190,11 +203,17 @@ impl Cluster {
             ..ListParams::default()
         };
         let mut objects = Vec::new();
-        loop {
+        let mut bytes: u64 = 0;
+        for _ in 0..MOST_PAGES {
             let request = at(resource, what.namespace.as_ref()).list(&params);
             let mut page: Value = self.ask(&key, request).await?;
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+                let items: Vec<Value> = items.into_iter().filter(|item| wanted(what, item)).collect();
+                bytes = items.iter().fold(bytes, |sum, item| sum.saturating_add(memory::of(item)));
                 objects.extend(items.into_iter().map(|item| typed(item, resource)));
+            }
+            if bytes > MOST_LISTED_BYTES {
+                return Err(self.too_large(key, format!("{MOST_LISTED_BYTES} bytes of memory")));
             }
             params.continue_token = page
                 .pointer("/metadata/continue")
@@ -202,15 +221,14 @@ impl Cluster {
                 .filter(|token| !token.is_empty())
                 .map(str::to_owned);
             if params.continue_token.is_none() {
-                break;
+                return Ok(objects);
             }
         }
-        let named = |object: &Value| {
-            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-            what.names.is_empty() || what.names.iter().any(|wanted| wanted == name)
-        };
-        objects.retain(named);
-        Ok(objects)
+        Err(self.too_large(key, format!("{MOST_PAGES} pages")))
+    }
+
+    fn too_large(&self, key: ObjectKey, limit: String) -> Error {
+        Error::TooLarge { cluster: self.address.clone(), key: Box::new(key), limit }
     }
 
     /// A request of the API, within its time.

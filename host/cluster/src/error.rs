@@ -104,6 +104,16 @@ pub enum Error {
         /// How long it was given.
         seconds: u64,
     },
+    /// A list has more than is allowed.
+    #[error("{cluster} lists more than the {limit} that are allowed for {key}; select fewer objects, or delete some")]
+    TooLarge {
+        /// The cluster.
+        cluster: String,
+        /// What was listed.
+        key: Box<ObjectKey>,
+        /// The limit.
+        limit: String,
+    },
     /// A watch does not come about.
     #[error("{cluster} cannot be watched for {api_version} {kind}: {message}")]
     Unwatched {
@@ -130,6 +140,7 @@ impl Error {
             | Error::Missing { key, .. }
             | Error::Invalid { key, .. }
             | Error::Forbidden { key, .. }
+            | Error::TooLarge { key, .. }
             | Error::Unreachable { key, .. }
             | Error::Unanswered { key, .. } => Some(key),
             Error::NotServed { .. } | Error::Unwatched { .. } => None,
@@ -190,6 +201,7 @@ impl From<Error> for Halt {
             Error::Unlocated { .. } | Error::Misplaced { .. } | Error::Invalid { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))
             }
+            Error::TooLarge { .. } => Halt::Stall(failure("TooLarge").with_code(Code::LimitExceeded)),
             Error::Managed { .. } => Halt::Stall(failure("FieldsOfOthers").with_code(Code::ConfigurationProblem)),
             Error::Forbidden { .. } => Halt::Stall(failure("Forbidden").with_code(Code::Unauthorized)),
         }

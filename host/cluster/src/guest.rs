@@ -1,10 +1,6 @@
 //! Reading clusters on behalf of components: the port `core::deployer::Clusters`.
 
-use futures::{
-    StreamExt, TryStreamExt,
-    future::{try_join, try_join_all},
-    stream,
-};
+use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
 use orangery_core::{error::Fault, port::BoxFuture, step::Halt};
 use orangery_proposal::{
@@ -73,11 +69,21 @@ impl Clusters for ClusterSet {
                 (Some(groups), Some(core)) => [groups, core].concat(),
                 _ => one_by_one(&cluster, &groups).await?,
             };
+            within_kinds(&cluster, resources.len())?;
             resources.sort();
             Ok(resources)
         })
     }
 }
+
+/// The most versions of API groups that a cluster may serve: each is asked for its kinds.
+pub const MOST_GROUP_VERSIONS: usize = 500;
+
+/// The most kinds that a cluster may serve.
+pub const MOST_KINDS: usize = 10_000;
+
+/// How many of the versions are asked at the same time.
+const ASKED_AT_ONCE: usize = 16;
 
 /// Asks for all kinds in one answer, as servers give it since Kubernetes 1.30; others answer the list of groups.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
@@ -113,10 +119,29 @@ async fn one_by_one(cluster: &Cluster, groups: &Value) -> Result<Vec<ApiResource
         let message = format!("the groups that {} serves cannot be read: {error}", cluster.address());
         Fault::invalid(orangery_core::error::Code::InternalProblem, message)
     })?;
-    let versions = groups.groups.into_iter().flat_map(|group| group.versions);
-    let paths = versions.map(|version| format!("/apis/{}", version.group_version));
-    let lists = paths.chain(["/api/v1".to_owned()]).map(|path| kinds(cluster, path));
-    Ok(try_join_all(lists).await?.into_iter().flatten().collect())
+    let versions: Vec<_> = groups.groups.into_iter().flat_map(|group| group.versions).collect();
+    if versions.len() > MOST_GROUP_VERSIONS {
+        return Err(serves_too_much(cluster, versions.len(), "versions of API groups", MOST_GROUP_VERSIONS));
+    }
+    let paths = versions.into_iter().map(|version| format!("/apis/{}", version.group_version));
+    let lists = stream::iter(paths.chain(["/api/v1".to_owned()])).map(|path| kinds(cluster, path));
+    let mut all = Vec::new();
+    let mut lists = lists.buffered(ASKED_AT_ONCE);
+    while let Some(list) = lists.try_next().await? {
+        all.extend(list);
+        within_kinds(cluster, all.len())?;
+    }
+    Ok(all)
+}
+
+fn within_kinds(cluster: &Cluster, kinds: usize) -> Result<(), Fault> {
+    if kinds > MOST_KINDS { Err(serves_too_much(cluster, kinds, "kinds", MOST_KINDS)) } else { Ok(()) }
+}
+
+fn serves_too_much(cluster: &Cluster, count: usize, what: &str, most: usize) -> Fault {
+    let message =
+        format!("{} serves {count} {what}, {most} are allowed; remove definitions that nobody uses", cluster.address());
+    Fault::invalid(orangery_core::error::Code::LimitExceeded, message)
 }
 
 async fn kinds(cluster: &Cluster, path: String) -> Result<Vec<ApiResource>, Fault> {
@@ -148,6 +173,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn limits_cluster_the_versions_of_api_groups_and_the_kinds_are_bounded() {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = kube::Client::try_from(nowhere).unwrap();
+        let cluster = Cluster::new(client, "cluster c".to_owned(), std::sync::Arc::new(|_| {}));
+        let versions: Vec<Value> = (0..=MOST_GROUP_VERSIONS)
+            .map(|number| json!({"groupVersion": format!("g/v{number}"), "version": format!("v{number}")}))
+            .collect();
+        let groups = json!({"kind": "APIGroupList", "groups": [{"name": "g", "versions": versions}]});
+        let message = one_by_one(&cluster, &groups).await.unwrap_err().to_string();
+        let expected =
+            "cluster c serves 501 versions of API groups, 500 are allowed; remove definitions that nobody uses";
+        assert_eq!(message, expected);
+        assert_eq!(within_kinds(&cluster, MOST_KINDS), Ok(()));
+        let expected = "cluster c serves 10001 kinds, 10000 are allowed; remove definitions that nobody uses";
+        assert_eq!(within_kinds(&cluster, MOST_KINDS + 1).unwrap_err().to_string(), expected);
+    }
 
     #[test]
     fn an_aggregated_answer_has_all_kinds() {

@@ -15,9 +15,15 @@ use kube::{
 use orangery_core::{
     error::{Code, Failure},
     step::Halt,
+    yaml::{self, YamlError, YamlFault},
 };
 use orangery_egress::EgressConnector;
 use tower::{BoxError, ServiceBuilder};
+
+use crate::answer::BoundedAnswers;
+
+/// The most bytes of a kubeconfig.
+pub const MOST_KUBECONFIG_BYTES: usize = 1 << 20;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -27,6 +33,18 @@ pub enum KubeconfigError {
     /// It does not parse.
     #[error("the kubeconfig of the target cannot be read; it has to be a kubeconfig as YAML or JSON")]
     Unreadable,
+    /// It has too many bytes.
+    #[error(
+        "the kubeconfig of the target has {bytes} bytes, {MOST_KUBECONFIG_BYTES} are allowed; leave out what its current context \
+         does not name"
+    )]
+    TooLarge {
+        /// How many it has.
+        bytes: usize,
+    },
+    /// Its aliases unfold to too much, or it is too deep.
+    #[error("the kubeconfig of the target is beyond what is allowed: {0}")]
+    Unfolded(YamlFault),
     /// It holds what is not allowed.
     #[error(
         "{what} is not allowed in the kubeconfig of a target (user {user:?}); allowed are client-certificate-data, \
@@ -93,6 +111,7 @@ fn connected(config: &Config) -> Result<Client, kube::Error> {
     connector.set_connect_timeout(config.connect_timeout);
     let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
     let service = ServiceBuilder::new()
+        .layer(BoundedAnswers)
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
@@ -102,6 +121,15 @@ fn connected(config: &Config) -> Result<Client, kube::Error> {
 }
 
 pub(crate) fn read(text: &str) -> Result<Kubeconfig, KubeconfigError> {
+    if text.len() > MOST_KUBECONFIG_BYTES {
+        return Err(KubeconfigError::TooLarge { bytes: text.len() });
+    }
+    // The client's own decoder has no limits; what is wrong otherwise it says itself.
+    if let Err(YamlError { reason, .. }) = yaml::documents(text)
+        && matches!(reason, YamlFault::Unfolded | YamlFault::TooDeep | YamlFault::TooLarge | YamlFault::RecursiveAlias)
+    {
+        return Err(KubeconfigError::Unfolded(reason));
+    }
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_source| KubeconfigError::Unreadable)?;
     for named in &kubeconfig.clusters {
         if named.cluster.as_ref().is_some_and(|cluster| cluster.certificate_authority.is_some()) {
@@ -140,6 +168,22 @@ fn refused(user: &AuthInfo) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_kubeconfig_size_and_depth_are_bounded() {
+        let large = format!("apiVersion: v1\npreferences: {{a: {}}}\n", "x".repeat(MOST_KUBECONFIG_BYTES));
+        assert_eq!(read(&large), Err(KubeconfigError::TooLarge { bytes: large.len() }));
+        let aliases = format!("a: &a {}\nextensions: [{}]\n", "x".repeat(50 << 10), "*a, ".repeat(12_000));
+        assert_eq!(read(&aliases), Err(KubeconfigError::Unfolded(YamlFault::Unfolded)));
+        let deep = format!("preferences: {}{}", "[".repeat(200), "]".repeat(200));
+        assert_eq!(read(&deep), Err(KubeconfigError::Unfolded(YamlFault::TooDeep)));
+        let message = KubeconfigError::Unfolded(YamlFault::TooDeep).to_string();
+        assert_eq!(
+            message,
+            "the kubeconfig of the target is beyond what is allowed: values stand more than the 128 levels deep in each other \
+             that are allowed"
+        );
+    }
 
     fn kubeconfig(user: &str) -> String {
         format!(

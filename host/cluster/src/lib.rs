@@ -8,6 +8,7 @@
 //!
 //! Nothing here sleeps or polls: a watch wakes the object that waits.
 
+mod answer;
 mod cluster;
 mod connect;
 mod connections;
@@ -20,13 +21,15 @@ mod set;
 mod watch;
 
 pub use crate::{
-    cluster::{Cluster, Deletion, is_being_deleted},
+    answer::MOST_ANSWER_BYTES,
+    cluster::{Cluster, Deletion, MOST_LISTED_BYTES, MOST_PAGES, is_being_deleted},
     connect::ClusterPool,
     connections::Connections,
     error::{Error, NOT_SERVED, code},
+    guest::{MOST_GROUP_VERSIONS, MOST_KINDS},
     issue::{Credential, IssuedCredential, Subject, issue_credential},
-    kubeconfig::KubeconfigError,
+    kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES},
     object_watcher::ObjectWatcher,
     set::{ClusterSet, unobserved},
-    watch::{Observed, Place, Waiter, Wake, Watches},
+    watch::{MOST_WATCHED_BYTES, Observed, Place, Waiter, Wake, Watches},
 };

@@ -15,7 +15,7 @@ use orangery_proposal::{ObjectKey, deployer::ApiResource};
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub use self::known::Observed;
+pub use self::known::{MOST_WATCHED_BYTES, Observed};
 use orangery_core::name::Namespace;
 
 use self::{follow::follow, known::KnownObjects};

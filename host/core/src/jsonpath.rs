@@ -1,8 +1,20 @@
 //! Kubernetes-style JSONPath (`docs/wire.md` §8.1, §9): without braces, the leading dot optional, keys with dashes, and
 //! with dots behind a backslash. Translated to RFC 9535, which judges the rest.
 
+mod cost;
+
 use serde_json::Value;
 use serde_json_path::JsonPath;
+
+pub use self::cost::MOST_STEPS;
+use self::cost::{QueryOrigin, QueryShape, SegmentShape};
+
+/// The longest path, in bytes.
+pub const LONGEST_PATH: usize = 1 << 10;
+
+/// How deep brackets may stand in each other. What reads a filter tries several forms for each bracket, so the time grows
+/// with a power of this.
+pub const MOST_NESTED_BRACKETS: usize = 6;
 
 /// Why a path gives no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +35,17 @@ pub enum PathError {
         /// How many.
         count: usize,
     },
+    /// Evaluating it over this document may take more than [`MOST_STEPS`].
+    #[error(
+        "the JSONPath {path:?} could take {steps} steps over this object, {MOST_STEPS} are allowed; name the fields on the way \
+         instead of `..`, and ask for fewer in filters"
+    )]
+    Steps {
+        /// The text.
+        path: String,
+        /// How many at most.
+        steps: u64,
+    },
 }
 
 /// A path that was read.
@@ -30,6 +53,7 @@ pub enum PathError {
 pub struct ParsedPath {
     text: String,
     path: JsonPath,
+    shape: QueryShape,
 }
 
 impl ParsedPath {
@@ -38,23 +62,36 @@ impl ParsedPath {
     /// # Errors
     /// [`PathError::Syntax`]
     pub fn parse(text: &str) -> Result<Self, PathError> {
+        if text.len() > LONGEST_PATH {
+            let path = text.chars().take(80).chain("…".chars()).collect();
+            let reason = format!("it has {} bytes, {LONGEST_PATH} are allowed", text.len());
+            return Err(PathError::Syntax { path, reason });
+        }
         let syntax = |reason: String| PathError::Syntax { path: text.to_owned(), reason };
-        let translated = translate(trimmed(text)).map_err(syntax)?;
+        nested(text).map_err(syntax)?;
+        let (translated, shape) = translate(trimmed(text)).map_err(syntax)?;
         let path = JsonPath::parse(&translated).map_err(|error| syntax(error.message().to_owned()))?;
-        Ok(Self { text: text.to_owned(), path })
+        Ok(Self { text: text.to_owned(), path, shape })
     }
 
     /// All results, in document order; a missing key gives none.
-    pub fn all<'a>(&self, document: &'a Value) -> Vec<&'a Value> {
-        self.path.query(document).all()
+    ///
+    /// # Errors
+    /// [`PathError::Steps`]
+    pub fn all<'a>(&self, document: &'a Value) -> Result<Vec<&'a Value>, PathError> {
+        let steps = self.shape.most_steps(document);
+        if steps > MOST_STEPS {
+            return Err(PathError::Steps { path: self.text.clone(), steps });
+        }
+        Ok(self.path.query(document).all())
     }
 
     /// The one result.
     ///
     /// # Errors
-    /// [`PathError::Count`] where there is none or more than one.
+    /// [`PathError::Count`] where there is none or more than one, [`PathError::Steps`]
     pub fn one<'a>(&self, document: &'a Value) -> Result<&'a Value, PathError> {
-        match self.all(document).as_slice() {
+        match self.all(document)?.as_slice() {
             [one] => Ok(one),
             other => Err(PathError::Count { path: self.text.clone(), count: other.len() }),
         }
@@ -83,28 +120,71 @@ fn trimmed(text: &str) -> &str {
     if shorter.ends_with('\\') { text } else { shorter }
 }
 
-fn translate(text: &str) -> Result<String, String> {
-    let mut out = String::from("$");
-    let mut rest = text.strip_prefix('$').unwrap_or(text);
-    if !rest.is_empty() && !rest.starts_with(['.', '[']) {
-        rest = name(rest, JsonPathPosition::Outside, &mut out)?;
+/// Refuses brackets that stand too deep in each other, and the functions that compile a regular expression for each value.
+/// What stands in quotes counts as well: better too much than too little.
+fn nested(text: &str) -> Result<(), String> {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
     }
-    let left = steps(rest, JsonPathPosition::Outside, &mut out)?;
-    if left.is_empty() { Ok(out) } else { Err(format!("{left:?} is not expected here")) }
+    if deepest > MOST_NESTED_BRACKETS {
+        return Err(format!("its brackets stand {deepest} deep, {MOST_NESTED_BRACKETS} are allowed"));
+    }
+    Ok(())
 }
 
-fn steps<'a>(mut rest: &'a str, place: JsonPathPosition, out: &mut String) -> Result<&'a str, String> {
+/// What a path is written as, and the form of the query that is being written.
+#[derive(Default)]
+struct Translation {
+    text: String,
+    shape: QueryShape,
+}
+
+impl Translation {
+    /// Begins a segment that takes one value of each.
+    fn segment(&mut self, descends: bool) {
+        self.shape.segments.push(SegmentShape { descends, selectors: 1, ..SegmentShape::default() });
+    }
+
+    /// Changes the segment that was begun last.
+    fn last(&mut self, change: impl FnOnce(&mut SegmentShape)) {
+        if let Some(segment) = self.shape.segments.last_mut() {
+            change(segment);
+        }
+    }
+}
+
+fn translate(text: &str) -> Result<(String, QueryShape), String> {
+    let mut out = Translation { text: "$".to_owned(), shape: QueryShape::default() };
+    let mut rest = text.strip_prefix('$').unwrap_or(text);
+    if !rest.is_empty() && !rest.starts_with(['.', '[']) {
+        out.segment(false);
+        rest = name(rest, JsonPathPosition::Outside, &mut out.text)?;
+    }
+    let left = steps(rest, JsonPathPosition::Outside, &mut out)?;
+    if left.is_empty() { Ok((out.text, out.shape)) } else { Err(format!("{left:?} is not expected here")) }
+}
+
+fn steps<'a>(mut rest: &'a str, place: JsonPathPosition, out: &mut Translation) -> Result<&'a str, String> {
     loop {
         rest = if let Some(after) = rest.strip_prefix("..") {
-            out.push_str("..");
+            out.segment(true);
+            out.text.push_str("..");
             selected(after, place, out)?
         } else if let Some(after) = rest.strip_prefix('.') {
             // A dot alone is the document itself.
             if after.is_empty() {
                 return Ok(after);
             }
+            out.segment(false);
             selected(after, place, out)?
         } else if let Some(after) = rest.strip_prefix('[') {
+            out.segment(false);
             brackets(after, out)?
         } else {
             return Ok(rest);
@@ -113,15 +193,16 @@ fn steps<'a>(mut rest: &'a str, place: JsonPathPosition, out: &mut String) -> Re
 }
 
 /// What follows a dot: a name, a star, or brackets.
-fn selected<'a>(rest: &'a str, place: JsonPathPosition, out: &mut String) -> Result<&'a str, String> {
+fn selected<'a>(rest: &'a str, place: JsonPathPosition, out: &mut Translation) -> Result<&'a str, String> {
     if let Some(after) = rest.strip_prefix('*') {
-        out.push_str("[*]");
+        out.last(|segment| segment.spreads = true);
+        out.text.push_str("[*]");
         return Ok(after);
     }
     if let Some(after) = rest.strip_prefix('[') {
         return brackets(after, out);
     }
-    name(rest, place, out)
+    name(rest, place, &mut out.text)
 }
 
 fn name<'a>(rest: &'a str, place: JsonPathPosition, out: &mut String) -> Result<&'a str, String> {
@@ -151,22 +232,27 @@ fn name<'a>(rest: &'a str, place: JsonPathPosition, out: &mut String) -> Result<
     Ok(rest.get(end..).unwrap_or_default())
 }
 
-fn brackets<'a>(rest: &'a str, out: &mut String) -> Result<&'a str, String> {
+fn brackets<'a>(rest: &'a str, out: &mut Translation) -> Result<&'a str, String> {
     let (inside, after) = enclosed(rest)?;
     let inside = inside.trim();
-    out.push('[');
+    out.text.push('[');
     if let Some(condition) = inside.strip_prefix('?') {
-        out.push('?');
+        out.text.push('?');
         filter(condition, out)?;
     } else {
-        for (index, part) in split(inside).into_iter().enumerate() {
+        let parts = split(inside);
+        out.last(|segment| {
+            segment.selectors = parts.len() as u64;
+            segment.spreads = parts.iter().any(|part| part.contains(['*', ':']));
+        });
+        for (index, part) in parts.into_iter().enumerate() {
             if index > 0 {
-                out.push(',');
+                out.text.push(',');
             }
-            element(part.trim(), out)?;
+            element(part.trim(), &mut out.text)?;
         }
     }
-    out.push(']');
+    out.text.push(']');
     Ok(after)
 }
 
@@ -183,18 +269,30 @@ fn element(part: &str, out: &mut String) -> Result<(), String> {
     Err(format!("{part:?} in brackets is neither a number, a range, a star nor a name in quotes"))
 }
 
-fn filter(mut rest: &str, out: &mut String) -> Result<(), String> {
+/// A filter, and the selectors that may follow it.
+fn filter(mut rest: &str, out: &mut Translation) -> Result<(), String> {
+    let selectors = 1 + rest.chars().filter(|c| *c == ',').count() as u64;
+    out.last(|segment| (segment.selectors, segment.spreads) = (selectors, true));
     while let Some(c) = rest.chars().next() {
         if let Some((text, after)) = quoted(rest) {
-            quote(&text, out);
+            quote(&text, &mut out.text);
             rest = after;
             continue;
         }
-        out.push(c);
-        rest = rest.get(c.len_utf8()..).unwrap_or_default();
-        if c == '@' || c == '$' {
-            rest = steps(rest, JsonPathPosition::Filter, out)?;
+        if rest.starts_with("match") || rest.starts_with("search") {
+            return Err("regular expressions are not supported; compare with `==`".to_owned());
         }
+        out.text.push(c);
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        let origin = match c {
+            '@' => QueryOrigin::Current,
+            '$' => QueryOrigin::Root,
+            _ => continue,
+        };
+        let outer = std::mem::take(&mut out.shape);
+        rest = steps(rest, JsonPathPosition::Filter, out)?;
+        let asked = std::mem::replace(&mut out.shape, outer);
+        out.last(|segment| segment.asked.push((origin, asked)));
     }
     Ok(())
 }
@@ -271,6 +369,8 @@ fn quote(text: &str, out: &mut String) {
 }
 
 #[cfg(test)]
+mod bombs;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod tests {
@@ -294,7 +394,7 @@ mod tests {
     #[track_caller]
     fn check(path: &str, expected: Value) {
         let document = document();
-        let found: Vec<Value> = ParsedPath::parse(path).unwrap().all(&document).into_iter().cloned().collect();
+        let found: Vec<Value> = ParsedPath::parse(path).unwrap().all(&document).unwrap().into_iter().cloned().collect();
         assert_eq!(Value::Array(found), expected, "{path}");
     }
 

@@ -12,7 +12,10 @@ use std::fmt;
 use granit_parser::{Event, Marker, Parser};
 use serde_json::Value;
 
-pub use self::positions::{Embedded, SourcePosition, SourcePositions};
+pub use self::{
+    build::{MOST_ALIASED_BYTES, MOST_YAML_BYTES, MOST_YAML_DEPTH},
+    positions::{Embedded, MOST_POSITION_BYTES, SourcePosition, SourcePositions},
+};
 
 /// Why a text is no YAML, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,8 +44,12 @@ pub enum YamlFault {
     NotANumber,
     /// A tag and the value under it do not fit, such as `!!int x`.
     Tag(String),
-    /// Aliases unfold to more than the limit.
-    TooManyNodes,
+    /// Anchors and aliases unfold to more than [`MOST_ALIASED_BYTES`].
+    Unfolded,
+    /// The document takes more than [`MOST_YAML_BYTES`].
+    TooLarge,
+    /// Values stand deeper in each other than [`MOST_YAML_DEPTH`].
+    TooDeep,
     /// An alias stands inside what it names.
     RecursiveAlias,
 }
@@ -58,7 +65,19 @@ impl fmt::Display for YamlFault {
                 f.write_str("infinite numbers and `.nan` cannot be written as JSON; use quotes for text")
             }
             YamlFault::Tag(tag) => write!(f, "the value does not fit its tag `{tag}`"),
-            YamlFault::TooManyNodes => f.write_str("the aliases of the document unfold to too many values"),
+            YamlFault::Unfolded => write!(
+                f,
+                "the aliases of the document unfold to more than the {MOST_ALIASED_BYTES} bytes that are allowed; write less, or \
+                 in several documents"
+            ),
+            YamlFault::TooLarge => write!(
+                f,
+                "the document has so many values that it takes more than the {MOST_YAML_BYTES} bytes of memory that are \
+                 allowed; write several"
+            ),
+            YamlFault::TooDeep => {
+                write!(f, "values stand more than the {MOST_YAML_DEPTH} levels deep in each other that are allowed")
+            }
             YamlFault::RecursiveAlias => f.write_str("an alias cannot stand inside what it names"),
         }
     }

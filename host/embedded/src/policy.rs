@@ -1,7 +1,8 @@
 //! Validating admission policies: rules in CEL that a cluster keeps as objects, and that every write is held against.
 //!
 //! What is carried out: creates and updates, selectors, match conditions, variables, messages; the actions Deny and
-//! Warn. Parameters, audit annotations, deletions and what an expression may cost are not.
+//! Warn. Parameters, audit annotations and deletions are not. What an expression may cost is bounded, though not as a
+//! cluster counts it.
 
 mod constraints;
 

@@ -6,8 +6,12 @@
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use serde_json::{Map, Value};
 
-/// What an evaluation may cost at most.
+/// What an evaluation over a document may cost at most.
 pub const COST_LIMIT: u64 = 1_000_000;
+
+/// What one in a scope may cost at most, as rules of admission have it: they look at whole objects, and compare each part of a
+/// list with all others.
+pub const SCOPE_COST_LIMIT: u64 = 50_000_000;
 
 /// What compiling a pattern may cost.
 const MATCHING: u64 = 50_000;
@@ -96,13 +100,13 @@ fn add(left: u64, right: u64) -> u64 {
 }
 
 /// Refuses an evaluation that could cost more than the limit.
-pub(crate) fn within_limit(expression: &Expr, document: &Map<String, Value>) -> Result<(), String> {
+pub(crate) fn within_limit(expression: &Expr, document: &Map<String, Value>, limit: u64) -> Result<(), String> {
     let mut estimate = Estimate { document, cost: 0 };
     estimate.extent(expression, &mut Vec::new());
     match estimate.cost {
-        cost if cost <= COST_LIMIT => Ok(()),
+        cost if cost <= limit => Ok(()),
         cost => Err(format!(
-            "it could cost {}, {COST_LIMIT} are allowed; look at fewer values, or nest fewer of all, exists, map and filter",
+            "it could cost {}, {limit} are allowed; look at fewer values, or nest fewer of all, exists, map and filter",
             if cost == u64::MAX { "more than can be counted".to_owned() } else { cost.to_string() }
         )),
     }

@@ -1,9 +1,9 @@
 //! Expressions in CEL over JSON, with the functions of Kubernetes that policies use: the standard ones, those of strings,
 //! and `indexOf` and `lastIndexOf` of lists.
 //!
-//! [`Expression::holds`] evaluates in a [`ExpressionScope`] that may be used many times, without a limit.
-//! [`Expression::holds_of`] evaluates over one document: what the evaluation may cost at most is told before it begins,
-//! and one that could cost more than [`COST_LIMIT`] is refused. [`Expression::check`] finds what is wrong whatever the
+//! [`Expression::holds`] evaluates in a [`ExpressionScope`] that may be used many times, [`Expression::holds_of`] over one
+//! document. What an evaluation may cost at most is told before it begins, and one that could cost more than
+//! [`SCOPE_COST_LIMIT`] or [`COST_LIMIT`] is refused. [`Expression::check`] finds what is wrong whatever the
 //! values are.
 
 mod cost;
@@ -21,10 +21,13 @@ use cel::{
 };
 use serde_json::{Map, Value};
 
-pub use crate::{cost::COST_LIMIT, types::Type};
+pub use crate::{
+    cost::{COST_LIMIT, SCOPE_COST_LIMIT},
+    types::Type,
+};
 
 /// The longest expression, in bytes.
-const LONGEST: usize = 16 << 10;
+pub const LONGEST_EXPRESSION: usize = 16 << 10;
 
 /// What a level of an expression needs of the stack at most to be parsed, in bytes, where nothing is optimised: the parser calls
 /// itself for each rank of operators.
@@ -96,8 +99,8 @@ impl std::fmt::Debug for Expression {
 impl Expression {
     /// The expression of a text, or why it is none.
     pub fn compile(source: &str) -> Result<Self, String> {
-        if source.len() > LONGEST {
-            return Err(format!("it has {} bytes, {LONGEST} are allowed", source.len()));
+        if source.len() > LONGEST_EXPRESSION {
+            return Err(format!("it has {} bytes, {LONGEST_EXPRESSION} are allowed", source.len()));
         }
         let levels = operators(source);
         let program = within(levels, STACK_TO_PARSE, || ENVIRONMENT.compile(source));
@@ -123,7 +126,7 @@ impl Expression {
     }
 
     fn evaluate(&self, document: &Map<String, Value>) -> Result<bool, String> {
-        cost::within_limit(&self.program.expression().expr, document)?;
+        cost::within_limit(&self.program.expression().expr, document, COST_LIMIT)?;
         let mut scope = ExpressionScope::new();
         scope.name_all(&self.reads(), document);
         // What the library says of an error may have values in it, which may be secrets, of any length.
@@ -161,9 +164,12 @@ impl Expression {
         }
     }
 
+    /// An evaluation that could cost more than [`SCOPE_COST_LIMIT`] is not begun.
     fn value(&self, scope: &ExpressionScope) -> Result<CelValue, String> {
-        within(self.levels, STACK_TO_WALK, || self.program.execute(&scope.context))
-            .map_err(|error| lower(&error.to_string()))
+        within(self.levels, STACK_TO_WALK, || {
+            cost::within_limit(&self.program.expression().expr, &scope.document, SCOPE_COST_LIMIT)?;
+            self.program.execute(&scope.context).map_err(|error| lower(&error.to_string()))
+        })
     }
 }
 
@@ -183,6 +189,8 @@ fn lower(sentence: &str) -> String {
 /// What expressions can name.
 pub struct ExpressionScope {
     context: Context<'static, 'static>,
+    /// What has a name, as JSON: the cost of an evaluation is told from it.
+    document: Map<String, Value>,
 }
 
 impl Default for ExpressionScope {
@@ -194,11 +202,16 @@ impl Default for ExpressionScope {
 impl ExpressionScope {
     /// A scope in which nothing has a name yet.
     pub fn new() -> Self {
-        Self { context: Context::with_env(Arc::clone(&ENVIRONMENT)) }
+        Self { context: Context::with_env(Arc::clone(&ENVIRONMENT)), document: Map::new() }
     }
 
     /// Gives a value a name.
     pub fn name(&mut self, name: &str, value: &Value) {
+        self.add(name, value);
+        self.document.insert(name.to_owned(), value.clone());
+    }
+
+    fn add(&mut self, name: &str, value: &Value) {
         self.context.add_variable_from_value(name, cel_value(value));
     }
 
@@ -217,12 +230,12 @@ impl ExpressionScope {
             match value {
                 Value::Object(of) if !whole => {
                     let few = of.iter().filter(|(member, _)| members.contains(&member.as_str()));
-                    self.name(
+                    self.add(
                         name,
                         &Value::Object(few.map(|(member, value)| (member.clone(), value.clone())).collect()),
                     );
                 }
-                value => self.name(name, value),
+                value => self.add(name, value),
             }
         }
     }
@@ -230,8 +243,27 @@ impl ExpressionScope {
     /// Gives what an expression makes a name in `variables`. One that fails has none, so that whoever names it fails.
     pub fn define(&mut self, name: &str, expression: &Expression) {
         if let Ok(value) = expression.value(self) {
+            let variables = self.document.entry("variables").or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(variables) = variables {
+                variables.insert(name.to_owned(), json(&value));
+            }
             self.context.add_variable_from_value(format!("variables.{name}"), value);
         }
+    }
+}
+
+/// A computed value as JSON; what JSON does not have is null.
+fn json(value: &CelValue) -> Value {
+    match value {
+        CelValue::Int(number) => Value::from(*number),
+        CelValue::UInt(number) => Value::from(*number),
+        CelValue::Float(number) => Value::from(*number),
+        CelValue::Bool(truth) => Value::from(*truth),
+        CelValue::String(text) => Value::from(text.as_str()),
+        CelValue::List(items) => items.iter().map(json).collect(),
+        CelValue::Map(map) => map.map.iter().map(|(key, value)| (key.to_string(), json(value))).collect(),
+        CelValue::Bytes(bytes) => Value::from("x".repeat(bytes.len())),
+        _ => Value::Null,
     }
 }
 
@@ -327,6 +359,28 @@ mod tests {
             let message = Expression::compile(source).unwrap().holds_of(document.as_object().unwrap()).unwrap_err();
             assert!(!message.contains("hunter2") && message.len() < 100, "{source}: {message}");
         }
+    }
+
+    #[test]
+    fn limits_expression_in_a_scope_what_could_cost_too_much_is_not_begun() {
+        let mut scope = ExpressionScope::new();
+        scope.name("object", &json!({"list": (0..1000).collect::<Vec<u32>>(), "text": "x".repeat(1000)}));
+        scope.define("names", &Expression::compile("object.list.map(n, object.text)").unwrap());
+        for source in [
+            "object.list.all(a, object.list.all(b, object.list.all(c, object.list.all(d, true))))",
+            "object.text.replace('x', object.text).replace('x', object.text).size() > 0",
+            "object.list.all(a, object.text.matches('(x*)*y'))",
+            "variables.names.all(a, variables.names.all(b, a == b))",
+        ] {
+            let message = Expression::compile(source).unwrap().holds(&scope).unwrap_err();
+            assert!(
+                message.starts_with("it could cost ") && message.contains("50000000 are allowed"),
+                "{source}: {message}"
+            );
+        }
+        let unique = "object.list.all(e, object.list.indexOf(e) == object.list.lastIndexOf(e))";
+        assert_eq!(Expression::compile(unique).unwrap().holds(&scope), Ok(true));
+        assert_eq!(Expression::compile("variables.names.all(a, a == object.text)").unwrap().holds(&scope), Ok(true));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use orangery_blueprint::{
 };
 use orangery_core::{
     error::{Fault, Problem},
+    memory,
     workflow::GateKind,
 };
 use orangery_proposal::{ClusterRef, Item, ObjectKey, Selection, StageFailure};
@@ -80,7 +81,6 @@ pub(crate) fn request(of: &RenderRequest) -> template::Request {
     }
 }
 
-/// A fault that a guest answers.
 /// What a gate expression asks.
 pub(crate) fn question(of: &GateQuestion) -> gate::GateQuestion {
     gate::GateQuestion {
@@ -96,6 +96,7 @@ pub(crate) fn question(of: &GateQuestion) -> gate::GateQuestion {
     }
 }
 
+/// A fault that a guest answers.
 pub(crate) fn fault(of: wire::Fault) -> Fault {
     match of {
         wire::Fault::Invalid(of) => Fault::Invalid(problem(of)),
@@ -121,6 +122,19 @@ fn problem(of: wire::Problem) -> Problem {
 fn problem_for_guest(of: Problem) -> wire::Problem {
     let Problem { code, message, at } = of;
     wire::Problem { code: code.into(), message, at }
+}
+
+/// The most memory, in bytes, that an argument of a host call may take as a value.
+pub(crate) const MOST_ARGUMENT_BYTES: u64 = 32 << 20;
+
+/// An argument of a host call, in JSON. The error is the end of a sentence.
+pub(crate) fn argument(text: &str) -> Result<Value, String> {
+    if memory::of_json(text) > MOST_ARGUMENT_BYTES {
+        return Err(format!(
+            "takes more than the {MOST_ARGUMENT_BYTES} bytes of memory that are allowed; hand in less"
+        ));
+    }
+    serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))
 }
 
 /// Which cluster a guest means.

@@ -243,7 +243,10 @@ impl<'a> Demand<'a> {
     /// # Errors
     /// [`Unready`] names path and operator, never a value of the object.
     pub fn classify(&self, object: &Value) -> Result<(), Unready> {
-        let found = self.path.all(object);
+        let found = match self.path.all(object) {
+            Ok(found) => found,
+            Err(error) => return unready(error.to_string()),
+        };
         let listed = |value: &Value| self.requirement.values.iter().any(|wanted| same(wanted, value));
         let satisfied = match self.operator {
             RequirementOperator::Exists => !found.is_empty(),

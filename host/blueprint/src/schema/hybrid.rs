@@ -3,8 +3,7 @@
 
 use serde_json::Value;
 
-/// Keywords whose values are data, not schemas.
-const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
+use super::steps::DATA;
 
 /// The schema with exclusive bounds as numbers: `maximum: 5, exclusiveMaximum: true` is `exclusiveMaximum: 5`.
 pub(super) fn numbered(schema: &Value) -> Value {

@@ -1,15 +1,27 @@
 //! Puts in place what `$ref`s of our schemes stand for. Fields next to such a `$ref` are dropped, as in the original.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use serde_json::Value;
+use orangery_core::memory;
+use serde_json::{Map, Value};
 
 use super::{SchemaError, Schemas};
 use orangery_ocm::ResourceReference;
 
+/// The most memory, in bytes, that a schema may unfold to.
+pub const MOST_UNFOLDED_SCHEMA_BYTES: u64 = 16 << 20;
+
+/// How deep parts of a schema may stand in each other, references unfolded.
+pub const MOST_SCHEMA_DEPTH: usize = 128;
+
 /// A schema without references that leave it.
 pub(super) fn resolve(schemas: &Schemas<'_>, schema: &Value) -> Result<Value, SchemaError> {
-    walk(&SchemaSource { schemas, component: None }, schema, &BTreeSet::new())
+    let left = Cell::new(MOST_UNFOLDED_SCHEMA_BYTES);
+    let source = SchemaSource { schemas, component: None, left: &left, depth: 0 };
+    walk(&source, schema, &BTreeSet::new())
 }
 
 /// Where a part of a schema comes from: its references count from there.
@@ -17,6 +29,31 @@ struct SchemaSource<'a> {
     schemas: &'a Schemas<'a>,
     /// The component references that lead to the component version it lies in; `None` for the blueprint.
     component: Option<ReferencePath>,
+    /// What is left of [`MOST_UNFOLDED_SCHEMA_BYTES`].
+    left: &'a Cell<u64>,
+    /// How deep the part stands.
+    depth: usize,
+}
+
+impl SchemaSource<'_> {
+    /// Where the parts of a part come from.
+    fn below(&self) -> Result<Self, SchemaError> {
+        if self.depth >= MOST_SCHEMA_DEPTH {
+            return Err(SchemaError::TooDeep);
+        }
+        Ok(SchemaSource { component: self.component.clone(), depth: self.depth + 1, ..*self })
+    }
+
+    /// Takes memory for a part.
+    fn spend(&self, bytes: u64) -> Result<(), SchemaError> {
+        match self.left.get().checked_sub(bytes) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(SchemaError::Unfolded),
+        }
+    }
 }
 
 type ReferencePath = Vec<BTreeMap<String, String>>;
@@ -28,17 +65,32 @@ fn walk(
     above: &BTreeSet<(Option<ReferencePath>, String)>,
 ) -> Result<Value, SchemaError> {
     match part {
-        Value::Object(map) => match map.get("$ref") {
-            Some(Value::String(reference)) if !reference.starts_with('#') => follow(place, reference, above),
-            Some(_) | None => map
-                .iter()
-                .map(|(name, value)| Ok((name.clone(), walk(place, value, above)?)))
-                .collect::<Result<_, _>>()
-                .map(Value::Object),
-        },
-        Value::Array(items) => items.iter().map(|item| walk(place, item, above)).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(part.clone()),
+        Value::Object(map) => {
+            let below = place.below()?;
+            if let Some(Value::String(reference)) = map.get("$ref").filter(|reference| leaves(reference)) {
+                return follow(&below, reference, above);
+            }
+            place.spend(memory::of(&Value::Object(Map::from_iter([(String::new(), Value::Null)]))))?;
+            let entry = |(name, value): (&String, &Value)| {
+                place.spend(memory::of_text(name.len()))?;
+                Ok((name.clone(), walk(&below, value, above)?))
+            };
+            map.iter().map(entry).collect::<Result<_, _>>().map(Value::Object)
+        }
+        Value::Array(items) => {
+            let below = place.below()?;
+            items.iter().map(|item| walk(&below, item, above)).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            place.spend(memory::of(part))?;
+            Ok(part.clone())
+        }
     }
+}
+
+/// Whether a reference leads out of the schema that it stands in.
+fn leaves(reference: &Value) -> bool {
+    reference.as_str().is_some_and(|reference| !reference.starts_with('#'))
 }
 
 fn follow(
@@ -58,13 +110,16 @@ fn follow(
         walk(place, &file(place, reference, path)?, &above)?
     } else if address.starts_with("cd://") {
         let (found, component) = resource(place, reference, address)?;
-        walk(&SchemaSource { schemas: place.schemas, component: Some(component) }, found, &above)?
+        walk(&SchemaSource { component: Some(component), ..*place }, found, &above)?
     } else {
         return Err(SchemaError::Scheme { reference: own() });
     };
     let mut part = &resolved;
     for field in fragment.trim_matches('/').split('/').filter(|field| !field.is_empty()) {
         part = part.get(field).ok_or_else(|| SchemaError::Fragment { reference: own(), field: field.to_owned() })?;
+    }
+    if !fragment.is_empty() {
+        place.spend(memory::of(part))?;
     }
     Ok(part.clone())
 }

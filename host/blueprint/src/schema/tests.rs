@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::FileSystem;
 
+mod bombs;
 mod edges;
 
 fn check(schema: Value, value: Value) -> Result<(), SchemaError> {

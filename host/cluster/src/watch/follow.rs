@@ -15,7 +15,11 @@ use orangery_proposal::deployer::ApiResource;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Value, json};
 
-use super::{Scope, Shared, Waiter, known::KnownObjects};
+use super::{
+    Scope, Shared, Waiter,
+    known::{KnownObjects, MOST_WATCHED_BYTES},
+};
+use crate::cluster::PAGE;
 
 /// Follows a scope until it is aborted. Errors are backed off (0.8 s to 30 s) by the watcher.
 pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
@@ -27,6 +31,7 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
     let config = watcher::Config {
         label_selector: scope.labels.clone(),
         field_selector: scope.fields.clone(),
+        page_size: Some(PAGE),
         ..watcher::Config::default()
     };
     let mut events = pin!(watcher(api, config).default_backoff());
@@ -38,6 +43,13 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
                 known.failed(error.to_string())
             }
         });
+        if known.lock().is_too_large() {
+            let trouble = format!(
+                "its objects take more than the {MOST_WATCHED_BYTES} bytes of memory that are allowed; select fewer, or delete some"
+            );
+            tracing::warn!(kind = scope.resource.kind, "a watch is given up: {trouble}");
+            return known.change(|known| known.give_up(trouble));
+        }
     }
 }
 

@@ -5,10 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use orangery_core::name::Namespace;
+use orangery_core::{memory, name::Namespace};
 use serde_json::Value;
 
 use super::{Place, Waiter};
+
+/// The most memory, in bytes, that the objects of one watch may take.
+pub const MOST_WATCHED_BYTES: u64 = 256 << 20;
+
+/// Places whose removal is remembered. Older ones are forgotten: words about them that come late are taken for new.
+const MOST_EMPTIED: usize = 10_000;
 
 /// What is known of one object.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +36,8 @@ pub(crate) struct KnownObjects {
     synced: bool,
     trouble: Option<String>,
     objects: BTreeMap<Place, Arc<Value>>,
+    /// What they take, in bytes.
+    bytes: u64,
     /// The list that is coming in.
     listing: Option<Listing>,
     /// The version at which a place was last emptied: older words about it are ignored.
@@ -113,9 +121,11 @@ impl KnownObjects {
     /// those whom its news concern.
     pub(crate) fn end_list(&mut self) -> Vec<Waiter> {
         let Listing { named, mut news } = self.listing.take().unwrap_or_default();
-        self.objects.retain(|place, _| {
+        let bytes = &mut self.bytes;
+        self.objects.retain(|place, object| {
             let kept = named.contains(place);
             if !kept {
+                *bytes = bytes.saturating_sub(memory::of(object));
                 news.insert(place.clone());
             }
             kept
@@ -144,11 +154,28 @@ impl KnownObjects {
         let place = place_of(object);
         let version = version_of(object);
         if self.objects.get(&place).is_some_and(|known| version_of(known) <= version) {
-            self.objects.remove(&place);
+            let gone = self.objects.remove(&place);
+            self.bytes = self.bytes.saturating_sub(gone.map_or(0, |object| memory::of(&object)));
         }
         let woken = self.concerned(&place);
+        if self.emptied.len() >= MOST_EMPTIED {
+            self.emptied.clear();
+        }
         self.emptied.insert(place, version);
         woken
+    }
+
+    /// Whether the objects take more than [`MOST_WATCHED_BYTES`].
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.bytes > MOST_WATCHED_BYTES
+    }
+
+    /// Forgets all objects for good, and why.
+    pub(crate) fn give_up(&mut self, trouble: String) -> Vec<Waiter> {
+        self.objects.clear();
+        self.emptied.clear();
+        (self.bytes, self.synced, self.listing) = (0, false, None);
+        self.failed(trouble)
     }
 
     /// The watch does not come about, or broke off. What waits for the first list is woken.
@@ -169,7 +196,10 @@ impl KnownObjects {
         {
             return false;
         }
-        self.objects.insert(place, Arc::new(stripped(object)));
+        let object = stripped(object);
+        let more = memory::of(&object);
+        let before = self.objects.insert(place, Arc::new(object)).map_or(0, |object| memory::of(&object));
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(more);
         known != Some(version)
     }
 

@@ -48,7 +48,7 @@ proptest! {
     fn a_key_that_is_not_there_is_no_result(keys in vec("[a-z]{1,8}", 1..4), other in "[A-Z]{1,8}") {
         let document = nested(&keys, json!(1));
         let path = format!("{}.{other}", dotted(&keys));
-        prop_assert_eq!(ParsedPath::parse(&path).unwrap().all(&document), Vec::<&Value>::new());
+        prop_assert_eq!(ParsedPath::parse(&path).unwrap().all(&document), Ok(Vec::<&Value>::new()));
     }
 
     #[test]
@@ -70,21 +70,21 @@ proptest! {
             values.iter().enumerate().filter(|(_, value)| **value == wanted).map(|(n, _)| json!(n)).collect();
         let document = json!({"conditions": elements});
         let path = ParsedPath::parse(&format!(".conditions[?(@.type==\"{wanted}\")].n")).unwrap();
-        let found: Vec<Value> = path.all(&document).into_iter().cloned().collect();
+        let found: Vec<Value> = path.all(&document).unwrap().into_iter().cloned().collect();
         prop_assert_eq!(found, expected);
     }
 
     #[test]
     fn a_hostile_text_is_a_path_or_an_error_and_never_a_panic(text in "\\PC{0,40}") {
         if let Ok(path) = ParsedPath::parse(&text) {
-            path.all(&json!({"a": [1, {"b": null}]}));
+            let _ = path.all(&json!({"a": [1, {"b": null}]}));
         }
     }
 
     #[test]
     fn text_made_of_the_marks_of_paths_never_panics(text in "[.\\[\\]'\"\\\\?@()*$:,a-c0-9= -]{0,24}") {
         if let Ok(path) = ParsedPath::parse(&text) {
-            path.all(&json!({"a": [1, {"b": null}]}));
+            let _ = path.all(&json!({"a": [1, {"b": null}]}));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From events to a value: keys, anchors, merges and the limit on what aliases unfold to.
+//! From events to a value: keys, anchors, merges, and the limits on what aliases unfold to and on depth.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,45 @@ use super::{
     YamlFault,
     scalar::{self, Scalar},
 };
+use crate::memory;
 
-/// How many values the aliases of one document may unfold to.
-const MOST_ALIASED: usize = 1_000_000;
+/// The most memory, in bytes, that one document may take as a value.
+pub const MOST_YAML_BYTES: u64 = 256 << 20;
 
-/// A value with the number of values in it.
+/// The most memory, in bytes, that the anchors and the aliases of one document may unfold to.
+pub const MOST_ALIASED_BYTES: u64 = 32 << 20;
+
+/// How deep values may stand in each other, aliases unfolded.
+pub const MOST_YAML_DEPTH: usize = 128;
+
+/// A value with the memory that it takes and its depth: 1 for a scalar.
 #[derive(Clone)]
 struct CountedValue {
     value: Value,
-    nodes: usize,
+    bytes: u64,
+    depth: usize,
+}
+
+impl CountedValue {
+    fn scalar(value: Value) -> Self {
+        Self { bytes: memory::of(&value), value, depth: 1 }
+    }
+}
+
+/// What a list or an object that is being read has so far.
+#[derive(Clone, Copy)]
+struct ContainerSize {
+    bytes: u64,
+    depth: usize,
+}
+
+impl ContainerSize {
+    const EMPTY: Self = Self { bytes: memory::of_container() + memory::of_item(), depth: 1 };
+
+    fn add(&mut self, bytes: u64, depth: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.depth = self.depth.max(depth + 1);
+    }
 }
 
 enum MappingKey {
@@ -27,15 +57,17 @@ enum MappingKey {
 }
 
 enum BuilderFrame {
-    List { items: Vec<Value>, nodes: usize, anchor: usize },
-    Object { entries: Map<String, Value>, merged: Vec<Value>, key: MappingKey, nodes: usize, anchor: usize },
+    List { items: Vec<Value>, size: ContainerSize, anchor: usize },
+    Object { entries: Map<String, Value>, merged: Vec<Value>, key: MappingKey, size: ContainerSize, anchor: usize },
 }
 
 #[derive(Default)]
 pub(super) struct Builder {
     stack: Vec<BuilderFrame>,
     anchors: BTreeMap<usize, CountedValue>,
-    aliased: usize,
+    aliased: u64,
+    /// What the values take that are written out.
+    written: u64,
     root: Value,
 }
 
@@ -53,32 +85,49 @@ impl Builder {
                 if plain && tag.is_none() && text == "<<" && self.take_merge_key() {
                     return Ok(());
                 }
+                self.write(memory::of_item() + memory::of_text(text.len()))?;
                 let scalar = scalar::resolve(&text, plain, tag.as_deref())?;
                 self.scalar(scalar, anchor)
             }
             Event::Alias(anchor) => {
+                let bytes = self.anchors.get(&anchor).ok_or(YamlFault::RecursiveAlias)?.bytes;
+                self.spend(bytes)?;
                 let counted = self.anchors.get(&anchor).cloned().ok_or(YamlFault::RecursiveAlias)?;
-                self.aliased = self.aliased.saturating_add(counted.nodes);
-                if self.aliased > MOST_ALIASED {
-                    return Err(YamlFault::TooManyNodes);
-                }
                 self.node(counted, 0)
             }
             Event::SequenceStart(_, anchor, _) => {
                 self.container_is_no_key()?;
-                self.stack.push(BuilderFrame::List { items: Vec::new(), nodes: 1, anchor });
-                Ok(())
+                self.stack.push(BuilderFrame::List { items: Vec::new(), size: ContainerSize::EMPTY, anchor });
+                self.within_depth(0)
             }
             Event::MappingStart(_, anchor, _) => {
                 self.container_is_no_key()?;
                 let (entries, merged) = (Map::new(), Vec::new());
-                self.stack.push(BuilderFrame::Object { entries, merged, key: MappingKey::Wanted, nodes: 1, anchor });
-                Ok(())
+                let (key, size) = (MappingKey::Wanted, ContainerSize::EMPTY);
+                self.stack.push(BuilderFrame::Object { entries, merged, key, size, anchor });
+                self.within_depth(0)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             // Comments and names of anchors are not emitted, unknown aliases are errors of the parser.
             _ => Ok(()),
         }
+    }
+
+    /// Takes memory for what is written out.
+    fn write(&mut self, bytes: u64) -> Result<(), YamlFault> {
+        self.written = self.written.saturating_add(bytes);
+        if self.written > MOST_YAML_BYTES { Err(YamlFault::TooLarge) } else { Ok(()) }
+    }
+
+    /// Takes memory for a copy.
+    fn spend(&mut self, bytes: u64) -> Result<(), YamlFault> {
+        self.aliased = self.aliased.saturating_add(bytes);
+        if self.aliased > MOST_ALIASED_BYTES { Err(YamlFault::Unfolded) } else { Ok(()) }
+    }
+
+    /// Refuses a value of this depth where it would stand.
+    fn within_depth(&self, depth: usize) -> Result<(), YamlFault> {
+        if self.stack.len() + depth > MOST_YAML_DEPTH { Err(YamlFault::TooDeep) } else { Ok(()) }
     }
 
     /// Whether `<<` stands where a key is wanted.
@@ -92,7 +141,8 @@ impl Builder {
         }
     }
 
-    fn container_is_no_key(&self) -> Result<(), YamlFault> {
+    fn container_is_no_key(&mut self) -> Result<(), YamlFault> {
+        self.write(memory::of_container())?;
         match self.stack.last() {
             Some(BuilderFrame::Object { key: MappingKey::Wanted, .. }) => Err(YamlFault::KeyIsNoScalar),
             Some(BuilderFrame::Object { .. } | BuilderFrame::List { .. }) | None => Ok(()),
@@ -100,34 +150,41 @@ impl Builder {
     }
 
     fn scalar(&mut self, scalar: Scalar, anchor: usize) -> Result<(), YamlFault> {
-        if let Some(BuilderFrame::Object { key: key @ MappingKey::Wanted, .. }) = self.stack.last_mut() {
-            let text = scalar.into_key()?;
-            if anchor != 0 {
-                self.anchors.insert(anchor, CountedValue { value: Value::String(text.clone()), nodes: 1 });
-            }
-            *key = MappingKey::Text(text);
-            return Ok(());
+        let Some(BuilderFrame::Object { key: MappingKey::Wanted, .. }) = self.stack.last() else {
+            return self.node(CountedValue::scalar(scalar.into_value()?), anchor);
+        };
+        let text = scalar.into_key()?;
+        if anchor != 0 {
+            let counted = CountedValue::scalar(Value::String(text.clone()));
+            self.spend(counted.bytes)?;
+            self.anchors.insert(anchor, counted);
         }
-        self.node(CountedValue { value: scalar.into_value()?, nodes: 1 }, anchor)
+        if let Some(BuilderFrame::Object { key, .. }) = self.stack.last_mut() {
+            *key = MappingKey::Text(text);
+        }
+        Ok(())
     }
 
     fn node(&mut self, counted: CountedValue, anchor: usize) -> Result<(), YamlFault> {
+        self.within_depth(counted.depth)?;
         if anchor != 0 {
+            self.spend(counted.bytes)?;
             self.anchors.insert(anchor, counted.clone());
         }
-        let CountedValue { value, nodes: more } = counted;
+        let CountedValue { value, bytes, depth } = counted;
         match self.stack.last_mut() {
             None => self.root = value,
-            Some(BuilderFrame::List { items, nodes, .. }) => {
+            Some(BuilderFrame::List { items, size, .. }) => {
                 items.push(value);
-                *nodes += more;
+                size.add(bytes, depth);
             }
-            Some(BuilderFrame::Object { entries, merged, key, nodes, .. }) => {
-                *nodes += more;
+            Some(BuilderFrame::Object { entries, merged, key, size, .. }) => {
+                size.add(bytes, depth);
                 match std::mem::replace(key, MappingKey::Wanted) {
                     // An alias of a scalar may be a key.
                     MappingKey::Wanted => *key = MappingKey::Text(Scalar::of(value)?.into_key()?),
                     MappingKey::Text(text) => {
+                        size.add(memory::of_field(text.len()), 0);
                         entries.insert(text, value);
                     }
                     MappingKey::Merge => merged.push(value),
@@ -139,14 +196,15 @@ impl Builder {
 
     fn close(&mut self) -> Result<(), YamlFault> {
         match self.stack.pop() {
-            Some(BuilderFrame::List { items, nodes, anchor }) => {
-                self.node(CountedValue { value: Value::Array(items), nodes }, anchor)
+            Some(BuilderFrame::List { items, size: ContainerSize { bytes, depth }, anchor }) => {
+                self.node(CountedValue { value: Value::Array(items), bytes, depth }, anchor)
             }
-            Some(BuilderFrame::Object { mut entries, merged, nodes, anchor, .. }) => {
+            Some(BuilderFrame::Object { mut entries, merged, size, anchor, .. }) => {
                 for value in merged {
                     merge(&mut entries, value)?;
                 }
-                self.node(CountedValue { value: Value::Object(entries), nodes }, anchor)
+                let ContainerSize { bytes, depth } = size;
+                self.node(CountedValue { value: Value::Object(entries), bytes, depth }, anchor)
             }
             None => Ok(()),
         }

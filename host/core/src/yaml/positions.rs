@@ -6,6 +6,10 @@ use granit_parser::{Event, ScalarStyle, Span};
 
 use super::scalar;
 
+/// The most bytes of the paths of one document whose places are kept. What comes later is placed where the nearest part around
+/// it is: a long name with many parts below it would be written once for each of them.
+pub const MOST_POSITION_BYTES: usize = 32 << 20;
+
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePosition {
@@ -126,6 +130,8 @@ enum PositionFrame {
 pub(super) struct Tracker {
     stack: Vec<PositionFrame>,
     positions: SourcePositions,
+    /// Of all paths so far.
+    bytes: usize,
 }
 
 impl Tracker {
@@ -191,18 +197,41 @@ impl Tracker {
     }
 
     fn key(&mut self, object: &str, name: &str, place: SourcePosition) -> String {
+        if !self.has_room(object.len() + name.len()) {
+            return String::new();
+        }
         let path = if object.is_empty() { name.to_owned() } else { format!("{object}.{name}") };
         if self.positions.parts.insert(path.clone(), DocumentPart { place, embedded: Embedded::At(place) }).is_some() {
             self.positions.duplicates.push((path.clone(), place));
             // The earlier value does not count.
-            let is_below = |part: &str| part.strip_prefix(&path).is_some_and(|rest| rest.starts_with(['.', '[']));
-            self.positions.parts.retain(|part, _| !is_below(part));
+            for separator in ['.', '['] {
+                let below = format!("{path}{separator}");
+                let parts = self.positions.parts.range(below.clone()..).map(|(part, _)| part);
+                let parts: Vec<String> = parts.take_while(|part| part.starts_with(&below)).cloned().collect();
+                for part in parts {
+                    self.positions.parts.remove(&part);
+                }
+            }
         }
         path
     }
 
+    /// Whether the place of a path of this length is still kept.
+    fn has_room(&mut self, length: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(length);
+        self.bytes <= MOST_POSITION_BYTES
+    }
+
     /// A value begins; its path.
     fn value(&mut self, place: SourcePosition, embedded: Embedded) -> String {
+        let length = match self.stack.last() {
+            Some(PositionFrame::List { path, .. } | PositionFrame::Object { path, .. }) => path.len(),
+            None => 0,
+        };
+        // Without room what is below counts as the document itself, whose place stays.
+        if !self.has_room(length) {
+            return String::new();
+        }
         let path = match self.stack.last() {
             None => String::new(),
             Some(PositionFrame::List { path, index }) => format!("{path}[{index}]"),

@@ -61,7 +61,17 @@ fn reasons_are_sentences_with_the_fix() {
         (YamlFault::MergeOfNoObject, "`<<` can only merge an object or a list of objects"),
         (YamlFault::NotANumber, "infinite numbers and `.nan` cannot be written as JSON; use quotes for text"),
         (YamlFault::Tag("!!int".to_owned()), "the value does not fit its tag `!!int`"),
-        (YamlFault::TooManyNodes, "the aliases of the document unfold to too many values"),
+        (
+            YamlFault::Unfolded,
+            "the aliases of the document unfold to more than the 33554432 bytes that are allowed; write less, or in several \
+             documents",
+        ),
+        (
+            YamlFault::TooLarge,
+            "the document has so many values that it takes more than the 268435456 bytes of memory that are allowed; write \
+             several",
+        ),
+        (YamlFault::TooDeep, "values stand more than the 128 levels deep in each other that are allowed"),
         (YamlFault::RecursiveAlias, "an alias cannot stand inside what it names"),
     ];
     for (reason, message) in cases {

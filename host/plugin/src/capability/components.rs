@@ -7,6 +7,7 @@ use wasmtime::component::{HasData, Linker};
 use super::{Guest, postponed::Postponed};
 use crate::{
     bindings::template::orangery::template::components::{self, Host, Identity},
+    convert,
     meter::Meter,
 };
 
@@ -38,8 +39,7 @@ fn size(identity: &Identity) -> usize {
 }
 
 fn parsed(from: Option<String>) -> Result<Option<Value>, String> {
-    let parse = |text: String| serde_json::from_str(&text);
-    from.map(parse).transpose().map_err(|error| format!("`from` is not JSON: {error}"))
+    from.as_deref().map(convert::argument).transpose().map_err(|error| format!("`from` {error}"))
 }
 
 impl<'v> ComponentsView<'v> {

@@ -10,6 +10,7 @@ use wasmtime::component::{HasData, Linker};
 use super::{Guest, locked, postponed::Postponed};
 use crate::{
     bindings::template::orangery::template::kubeconfigs::{self, Host},
+    convert,
     meter::Meter,
     transcript::Transcript,
 };
@@ -46,10 +47,10 @@ impl Host for KubeconfigsView<'_> {
             return Ok(Err(refusal.to_string()));
         }
         let Some(port) = self.port else { return Ok(Err("there is no blueprint in this call".to_owned())) };
-        let arguments: Value = match serde_json::from_str(&arguments) {
+        let arguments: Value = match convert::argument(&arguments) {
             Ok(arguments @ Value::Object(_)) => arguments,
             Ok(_) => return Ok(Err("`arguments` is not a JSON object".to_owned())),
-            Err(error) => return Ok(Err(format!("`arguments` is not JSON: {error}"))),
+            Err(error) => return Ok(Err(format!("`arguments` {error}"))),
         };
         match self.meter.wait(port.issue_credential(&kind, &arguments)).await {
             Ok(issued) => {

@@ -298,6 +298,33 @@ mod tests {
     }
 
     #[test]
+    fn limits_json_an_answer_is_counted_by_the_memory_of_its_values() {
+        let budget = Budget { output_bytes: 1 << 20, ..Budget::default() };
+        let bomb = format!("[{}0]", "{\"\":0},".repeat(140_000));
+        assert!(bomb.len() < 1 << 20, "its text is within the budget");
+        let status = |text: &str| {
+            let gate = plan::Gate::Accepted;
+            proposal(plan::Proposal { status: Some(text.to_owned()), ..proposal_of(vec![], gate) }, &budget)
+        };
+        assert_eq!(
+            status(&bomb).unwrap_err().to_string(),
+            "the answer makes no sense: status has so many small values that the answer takes more than the 16777216 bytes of \
+             memory that are allowed, 16 for each of outputBytes; answer fewer, or raise limits.outputBytes of the registration"
+        );
+        let labels: serde_json::Map<String, Value> =
+            (0..5_000).map(|at| (format!("example.org/label-{at}"), json!("the value of a label"))).collect();
+        assert!(status(&Value::Object(labels).to_string()).is_ok());
+    }
+
+    #[test]
+    fn limits_json_an_argument_of_a_host_call_is_counted_in_the_same_way() {
+        let bomb = format!("[{}0]", "{\"\":0},".repeat(100_000));
+        let expected = "takes more than the 33554432 bytes of memory that are allowed; hand in less";
+        assert_eq!(super::super::argument(&bomb), Err(expected.to_owned()));
+        assert_eq!(super::super::argument("[1]"), Ok(json!([1])));
+    }
+
+    #[test]
     fn a_proposal_is_taken_over_whole() {
         let expected = Proposal {
             stages: vec![Stage {

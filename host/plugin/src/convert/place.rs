@@ -2,6 +2,7 @@
 
 use std::{cell::Cell, fmt};
 
+use orangery_core::memory;
 use serde_json::Value;
 
 use crate::{
@@ -9,15 +10,20 @@ use crate::{
     error::Error,
 };
 
-/// What is left of the budget for the answer.
+/// How many bytes of memory the values of an answer may take for each byte of `outputBytes`: three times what manifests need.
+pub(crate) const MEMORY_OF_OUTPUT: u64 = 16;
+
+/// What is left of the budget for the answer: bytes of it, and bytes of memory that its values take.
 pub(super) struct Allowance<'a> {
     budget: &'a Budget,
     left: Cell<u64>,
+    memory: Cell<u64>,
 }
 
 impl<'a> Allowance<'a> {
     pub(super) fn new(budget: &'a Budget) -> Self {
-        Self { budget, left: Cell::new(budget.output_bytes) }
+        let memory = budget.output_bytes.saturating_mul(MEMORY_OF_OUTPUT);
+        Self { budget, left: Cell::new(budget.output_bytes), memory: Cell::new(memory) }
     }
 }
 
@@ -72,6 +78,15 @@ impl<'a> AnswerPosition<'a> {
     /// A JSON document.
     pub(super) fn json(&self, text: &str) -> Result<Value, Error> {
         self.spend(text.len())?;
+        let bytes = memory::of_json(text);
+        let Some(left) = self.allowance.memory.get().checked_sub(bytes) else {
+            let most = self.allowance.budget.output_bytes.saturating_mul(MEMORY_OF_OUTPUT);
+            return Err(self.nonsense(format!(
+                "has so many small values that the answer takes more than the {most} bytes of memory that are allowed, \
+                 {MEMORY_OF_OUTPUT} for each of outputBytes; answer fewer, or raise limits.outputBytes of the registration"
+            )));
+        };
+        self.allowance.memory.set(left);
         serde_json::from_str(text).map_err(|error| self.nonsense(format!("is not JSON: {error}")))
     }
 

@@ -130,3 +130,38 @@ fn a_later_list_wakes_those_only_that_its_news_concern() {
     }
     assert_eq!(known.end_list(), ["changed", "gone", "new"].map(waiter));
 }
+
+#[test]
+fn limits_cluster_a_watch_counts_the_memory_of_its_objects_and_is_given_up_beyond() {
+    let mut known = synced();
+    let large = |name: &str, version: &str| {
+        let mut object = object(name, version);
+        object["data"] = json!({"text": "x".repeat(1 << 20)});
+        object
+    };
+    for version in 1..=300 {
+        known.changed(large("x", &version.to_string()));
+    }
+    assert!(!known.is_too_large(), "one object, however often it changes");
+    for number in 1..=255 {
+        known.changed(large(&format!("y{number}"), "1"));
+    }
+    assert!(known.is_too_large());
+    for number in 1..=10 {
+        known.removed(&large(&format!("y{number}"), "2"));
+    }
+    assert!(!known.is_too_large(), "what is gone is not counted");
+    known.wait(None, waiter("i"));
+    assert_eq!(known.give_up("too large".to_owned()), vec![waiter("i")]);
+    assert_eq!(known.observed(&place("x")), Observed::Forbidden("too large".to_owned()));
+    assert_eq!(known.all(), Err(Observed::Forbidden("too large".to_owned())));
+}
+
+#[test]
+fn limits_cluster_removals_without_end_are_not_all_remembered() {
+    let mut known = synced();
+    for number in 0..=MOST_EMPTIED {
+        known.removed(&object(&format!("x{number}"), "1"));
+    }
+    assert_eq!(known.emptied.len(), 1);
+}

@@ -4,7 +4,7 @@ use super::*;
 
 #[track_caller]
 fn check_in(document: Value, path: &str, expected: Value) {
-    let found: Vec<Value> = ParsedPath::parse(path).unwrap().all(&document).into_iter().cloned().collect();
+    let found: Vec<Value> = ParsedPath::parse(path).unwrap().all(&document).unwrap().into_iter().cloned().collect();
     assert_eq!(Value::Array(found), expected, "{path}");
 }
 

@@ -85,7 +85,7 @@ fn aliases_cannot_unfold_without_end() {
         let list = vec![format!("*a{below}"); 10].join(", ");
         text.push_str(&format!("a{level}: &a{level} [{list}]\n"));
     }
-    assert_eq!(decode(&text).unwrap_err().reason, YamlFault::TooManyNodes);
+    assert_eq!(decode(&text).unwrap_err().reason, YamlFault::Unfolded);
     assert_eq!(decode("a: &a [*a]").unwrap_err().reason, YamlFault::RecursiveAlias);
 }
 

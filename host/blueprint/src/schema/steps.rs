@@ -1,0 +1,138 @@
+//! The steps that a check of a value may take.
+//!
+//! A schema that refers to itself twice takes twice as long with each level of the value, or of its own definitions. Each part of
+//! a schema therefore carries one more keyword, which counts, and ends the check where the limit is reached.
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use jsonschema::{Keyword, ValidationError, ValidationOptions};
+use serde_json::{Map, Value};
+
+/// The most steps of one check: parts of a schema, each with every entry and every 16 bytes of text of the value that it is
+/// held against.
+pub const MOST_SCHEMA_STEPS: u64 = 2_000_000;
+
+/// The keyword that counts. No name of a field is like it by chance.
+const KEYWORD: &str = "\u{1}steps";
+
+/// Keywords whose values are data, not schemas.
+pub(super) const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
+
+/// Keywords whose values have names of the author's before the schemas.
+const NAMED: [&str; 6] =
+    ["properties", "patternProperties", "definitions", "$defs", "dependencies", "dependentSchemas"];
+
+/// Counts the steps of one check.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps(Arc<AtomicU64>);
+
+/// What ends a check from within.
+struct OutOfSteps;
+
+impl Steps {
+    /// Gives a validator the keyword that counts.
+    pub(super) fn counted(&self, options: ValidationOptions<'static>) -> ValidationOptions<'static> {
+        let steps = self.clone();
+        options.with_keyword(KEYWORD, move |_: &Map<String, Value>, _: &Value, _| Ok(Box::new(steps.clone())))
+    }
+
+    /// What a check answers; `None` where it was ended.
+    pub(super) fn run<T>(&self, check: impl FnOnce() -> T) -> Option<T> {
+        self.0.store(0, Ordering::Relaxed);
+        match panic::catch_unwind(AssertUnwindSafe(check)) {
+            Ok(answer) => Some(answer),
+            Err(cause) if cause.is::<OutOfSteps>() => None,
+            Err(cause) => panic::resume_unwind(cause),
+        }
+    }
+
+    fn take(&self, instance: &Value) {
+        let looked_at = match instance {
+            Value::Array(items) => items.len(),
+            Value::Object(fields) => fields.len(),
+            Value::String(text) => text.len() / 16,
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        };
+        let more = 1 + looked_at as u64;
+        if self.0.fetch_add(more, Ordering::Relaxed).saturating_add(more) > MOST_SCHEMA_STEPS {
+            // Without the hook of panics: nothing is broken, and nobody is told.
+            panic::resume_unwind(Box::new(OutOfSteps));
+        }
+    }
+}
+
+impl<'i> Keyword<'i> for Steps {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        self.take(instance);
+        Ok(())
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        self.take(instance);
+        true
+    }
+}
+
+/// The schema with the keyword in each of its parts.
+pub(super) fn marked(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => {
+            let part = |(name, value): (&String, &Value)| {
+                let value = match value {
+                    value if DATA.contains(&name.as_str()) => value.clone(),
+                    Value::Object(named) if NAMED.contains(&name.as_str()) => {
+                        named.iter().map(|(name, value)| (name.clone(), marked(value))).collect()
+                    }
+                    value => marked(value),
+                };
+                (name.clone(), value)
+            };
+            let mut map: Map<String, Value> = map.iter().map(part).collect();
+            map.insert(KEYWORD.to_owned(), Value::Bool(true));
+            Value::Object(map)
+        }
+        Value::Array(items) => items.iter().map(marked).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
+    }
+}
+
+/// How many regular expressions a schema has.
+pub(super) fn patterns(schema: &Value) -> usize {
+    match schema {
+        Value::Object(map) => {
+            let own = usize::from(map.get("pattern").is_some_and(Value::is_string));
+            let named = map.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
+            map.values().map(patterns).fold(own + named, usize::saturating_add)
+        }
+        Value::Array(items) => items.iter().map(patterns).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// A reference of a schema to a part that is data, such as `#/enum/0`, where nothing counts.
+pub(super) fn reference_into_data(schema: &Value) -> Option<&str> {
+    match schema {
+        Value::Object(map) => {
+            let own = map.get("$ref").and_then(Value::as_str).filter(|reference| leads_into_data(reference));
+            own.or_else(|| map.values().find_map(reference_into_data))
+        }
+        Value::Array(items) => items.iter().find_map(reference_into_data),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+fn leads_into_data(reference: &str) -> bool {
+    let mut is_named = false;
+    reference.split('/').skip(1).any(|step| {
+        // What is escaped may be a keyword as well.
+        let is_data = !is_named && (DATA.contains(&step) || (step.contains('%') && step != "%24defs"));
+        is_named = !is_named && (NAMED.contains(&step) || step == "%24defs");
+        is_data
+    })
+}

@@ -1,0 +1,105 @@
+//! Schemas that are small and would take for ever.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// More than any of these takes, on the slowest machine.
+const SOON: Duration = Duration::from_secs(30);
+
+fn with_types(types: BTreeMap<String, Value>, schema: &Value, value: &Value) -> Result<(), SchemaError> {
+    let began = Instant::now();
+    let files = FileSystem::parse(&json!({})).unwrap();
+    let found = Schemas { local_types: &types, files: &files, resources: &BTreeMap::new() }.check(schema, value);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    found
+}
+
+#[test]
+fn limits_schema_local_types_that_double_are_refused_before_they_unfold() {
+    let twice = |name: String| json!({"allOf": [{"$ref": name}, {"$ref": name}]});
+    let mut types: BTreeMap<String, Value> =
+        (1..30).map(|level| (format!("t{level}"), twice(format!("local://t{}", level - 1)))).collect();
+    types.insert("t0".to_owned(), json!({"type": "string"}));
+    assert_eq!(with_types(types.clone(), &json!({"$ref": "local://t29"}), &json!("x")), Err(SchemaError::Unfolded));
+    assert_eq!(with_types(types, &json!({"$ref": "local://t5"}), &json!("x")), Ok(()));
+    // A long text that is referred to often.
+    let long = BTreeMap::from([("t".to_owned(), json!({"title": "x".repeat(50 << 10)}))]);
+    let often = json!({"allOf": vec![json!({"$ref": "local://t"}); 1_000]});
+    assert_eq!(with_types(long, &often, &json!("x")), Err(SchemaError::Unfolded));
+}
+
+#[test]
+fn limits_schema_depth_is_bounded_with_references_unfolded() {
+    let types: BTreeMap<String, Value> = (0..1_000)
+        .map(|level| (format!("t{level}"), json!({"items": {"$ref": format!("local://t{}", level + 1)}})))
+        .collect();
+    assert_eq!(with_types(types, &json!({"$ref": "local://t0"}), &json!([])), Err(SchemaError::TooDeep));
+}
+
+#[test]
+fn limits_schema_definitions_that_double_end_where_the_steps_do() {
+    let twice = |level: usize| {
+        let below = json!({"$ref": format!("#/definitions/t{}", level - 1)});
+        json!({"allOf": [below, below]})
+    };
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let mut definitions: serde_json::Map<String, Value> = (1..40)
+            .map(|level| {
+                let mut part = twice(level);
+                let list = part["allOf"].take();
+                (format!("t{level}"), json!({keyword: list}))
+            })
+            .collect();
+        definitions.insert("t0".to_owned(), json!({"type": if keyword == "anyOf" { "null" } else { "string" }}));
+        let schema = json!({"definitions": definitions, "$ref": "#/definitions/t39"});
+        let found = with_types(BTreeMap::new(), &schema, &json!("x"));
+        assert_eq!(found, Err(SchemaError::Steps), "{keyword}");
+    }
+}
+
+#[test]
+fn limits_schema_what_doubles_with_each_level_of_the_value_ends_where_the_steps_do() {
+    let schema = json!({"items": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}});
+    let deep = (0..60).fold(json!(1), |value, _| json!([value]));
+    assert_eq!(with_types(BTreeMap::new(), &schema, &deep), Err(SchemaError::Steps));
+    let honest = json!({"properties": {"children": {"items": {"$ref": "#"}}, "enum": {"type": "string"}}});
+    let tree = (0..50).fold(json!({}), |value, _| json!({"children": [value, {"enum": "x"}]}));
+    assert_eq!(with_types(BTreeMap::new(), &honest, &tree), Ok(()));
+    let message = SchemaError::Steps.to_string();
+    assert!(
+        message.starts_with("checking the value takes more than the 2000000 steps that are allowed; "),
+        "{message}"
+    );
+}
+
+#[test]
+fn limits_schema_no_part_hides_where_nothing_counts() {
+    for reference in ["#/enum/0", "#/definitions/a/const", "#/default", "#/en%75m/0", "#/properties/x/examples/0"] {
+        let schema = json!({"items": {"$ref": reference}, "enum": [{"type": "string"}]});
+        let expected = Err(SchemaError::Data { reference: reference.to_owned() });
+        assert_eq!(with_types(BTreeMap::new(), &schema, &json!([])), expected, "{reference}");
+    }
+    for reference in ["#/definitions/enum", "#/properties/default", "#/definitions/a%20b", "#"] {
+        let schema = json!({
+            "definitions": {"enum": {}, "a b": {}}, "properties": {"default": {}}, "items": {"$ref": reference},
+        });
+        assert_eq!(with_types(BTreeMap::new(), &schema, &json!([])), Ok(()), "{reference}");
+    }
+}
+
+#[test]
+fn limits_schema_patterns_take_linear_time_and_are_bounded() {
+    let schema = json!({"pattern": "^(a+)+$"});
+    assert!(matches!(
+        with_types(BTreeMap::new(), &schema, &json!(format!("{}b", "a".repeat(100_000)))),
+        Err(SchemaError::Value { .. })
+    ));
+    for pattern in ["^(?=a).*$", r"(a)\1", "(((a{1000}){1000}){1000})"] {
+        let found = with_types(BTreeMap::new(), &json!({"pattern": pattern}), &json!("a"));
+        assert!(matches!(found, Err(SchemaError::Schema { .. })), "{pattern}: {found:?}");
+    }
+    let many: Vec<Value> = (0..=MOST_PATTERNS).map(|at| json!({"pattern": format!("a{at}")})).collect();
+    let found = with_types(BTreeMap::new(), &json!({"anyOf": many}), &json!("a"));
+    assert_eq!(found, Err(SchemaError::Patterns { count: MOST_PATTERNS + 1 }));
+}
