@@ -113,7 +113,7 @@ mod tests {
                 // Many events, each within the limit, and then one without end.
                 let object = json!({"metadata": {"name": "x", "namespace": "a", "resourceVersion": "2"}});
                 let event = format!("{}\n", json!({"type": "ADDED", "object": object}));
-                let events = stream::iter(vec![Ok::<_, std::io::Error>(event.repeat(1_000)); 200]);
+                let events = stream::repeat_with(move || Ok::<_, std::io::Error>(event.repeat(1_000))).take(200);
                 Body::from_stream(
                     events.chain(
                         endless("{\"type\":\"ADDED\",\"object\":[")

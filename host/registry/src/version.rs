@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, io::Read, sync::Arc};
 
 use data_encoding::BASE64;
 use flate2::read::MultiGzDecoder;
-use orangery_blueprint::FileSystem;
+use orangery_blueprint::{FileSystem, schema::MOST_UNFOLDED_SCHEMA_BYTES};
 use orangery_core::{
     digest::content::{Algorithm, ContentDigest},
     error::{Code, Fault},
+    memory,
     port::BoxFuture,
 };
 use orangery_ocm::{
@@ -183,6 +184,10 @@ impl ComponentVersion for OpenedVersion {
             let bytes = self.schema_bytes(node, resource).await?;
             let unusable = |why: String| unknown(&format!("the schema in {}: {why}", display(node, resource)));
             let bytes = plain(&bytes).map_err(unusable)?;
+            if memory::of_json(&bytes) > MOST_UNFOLDED_SCHEMA_BYTES {
+                let most = MOST_UNFOLDED_SCHEMA_BYTES;
+                return Err(unusable(format!("it takes more than the {most} bytes of memory that are allowed")));
+            }
             serde_json::from_slice(&bytes).map_err(|error| unusable(format!("it is no JSON: {error}")))
         })
     }

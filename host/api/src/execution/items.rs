@@ -8,7 +8,7 @@ use std::{
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use k8s_openapi::ByteString;
 use orangery_blueprint::gate::GateExpressions;
-use orangery_core::workflow::GateKind;
+use orangery_core::{memory, workflow::GateKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +27,9 @@ use crate::{
 /// The longest item list that is read, in bytes of JSON. An object of Kubernetes has at most 1.5 MiB; gzip makes a
 /// thousandth of a list made to harm.
 const LONGEST_LIST: u64 = 64 << 20;
+
+/// The most memory, in bytes, that an item list may take.
+const MOST_LIST_BYTES: u64 = 256 << 20;
 
 /// One deploy item as an Execution lists it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,6 +91,13 @@ pub enum ItemsError {
     /// The list is too long.
     #[error("spec.deployItemsCompressed has more than {} MiB; split the blueprint into sub-installations", LONGEST_LIST >> 20)]
     TooLong,
+    /// The list has too many small values.
+    #[error(
+        "spec.deployItemsCompressed has so many small values that it takes more than {} MiB of memory; split the blueprint into \
+         sub-installations",
+        MOST_LIST_BYTES >> 20
+    )]
+    TooLarge,
     /// The bytes decompressed are no list of items.
     #[error(
         "spec.deployItemsCompressed is not a list of deploy items; delete the Execution, its Installation writes it anew"
@@ -172,6 +182,9 @@ fn decompress(bytes: &[u8]) -> Result<Vec<DeployItemTemplate>, ItemsError> {
     GzDecoder::new(bytes).take(LONGEST_LIST + 1).read_to_end(&mut json).map_err(ItemsError::Compression)?;
     if u64::try_from(json.len()).unwrap_or(u64::MAX) > LONGEST_LIST {
         return Err(ItemsError::TooLong);
+    }
+    if memory::of_json(&json) > MOST_LIST_BYTES {
+        return Err(ItemsError::TooLarge);
     }
     serde_json::from_slice::<Option<Vec<_>>>(&json).map(Option::unwrap_or_default).map_err(ItemsError::Format)
 }
@@ -263,5 +276,15 @@ mod tests {
         assert!(matches!(broken(&gzip(b"{}")), ItemsError::Format(_)));
         let long = vec![b' '; usize::try_from(LONGEST_LIST).unwrap() + 1];
         assert!(matches!(broken(&gzip(&long)), ItemsError::TooLong));
+    }
+
+    #[test]
+    fn limits_execution_a_list_of_many_small_items_is_refused_before_it_is_decoded() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(format!("[{}{{}}]", "{\"\":0},".repeat(400_000)).as_bytes()).unwrap();
+        let compressed = encoder.finish().unwrap();
+        assert!(compressed.len() < 100 << 10, "as an Execution can have it: {}", compressed.len());
+        let spec = ExecutionSpec { deploy_items_compressed: Some(ByteString(compressed)), ..ExecutionSpec::default() };
+        assert!(matches!(spec.items().unwrap_err(), ItemsError::TooLarge));
     }
 }

@@ -12,7 +12,7 @@ use super::{SchemaError, Schemas};
 use orangery_ocm::ResourceReference;
 
 /// The most memory, in bytes, that a schema may unfold to.
-pub const MOST_UNFOLDED_SCHEMA_BYTES: u64 = 16 << 20;
+pub const MOST_UNFOLDED_SCHEMA_BYTES: u64 = 32 << 20;
 
 /// How deep parts of a schema may stand in each other, references unfolded.
 pub const MOST_SCHEMA_DEPTH: usize = 128;
@@ -142,6 +142,7 @@ fn file(place: &SchemaSource<'_>, reference: &str, path: &str) -> Result<Value, 
         return Err(fault("a schema of a component version has no blueprint, use cd:// or `#/…`".to_owned()));
     }
     let bytes = place.schemas.files.read(path).map_err(fault)?;
+    place.spend(memory::of_json(&bytes))?;
     serde_json::from_slice(&bytes).map_err(|error| fault(format!("{path} is not JSON: {error}")))
 }
 
