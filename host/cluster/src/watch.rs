@@ -11,13 +11,12 @@ use std::{
 };
 
 use kube::Client;
+use orangery_core::name::Namespace;
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
 use serde_json::Value;
 use tokio::time::Instant;
 
 pub use self::known::{MOST_WATCHED_BYTES, Observed};
-use orangery_core::name::Namespace;
-
 use self::{follow::follow, known::KnownObjects};
 use crate::Error;
 

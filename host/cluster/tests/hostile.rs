@@ -46,7 +46,7 @@ mod tests {
         Selection {
             api_version: "v1".to_owned(),
             kind: "ConfigMap".to_owned(),
-            namespace: Some("a".to_owned()),
+            namespace: Some("a".into()),
             names: Vec::new(),
             labels: None,
             fields: None,
@@ -55,7 +55,7 @@ mod tests {
 
     fn key() -> ObjectKey {
         let text = str::to_owned;
-        ObjectKey { api_version: text("v1"), kind: text("ConfigMap"), namespace: Some(text("a")), name: text("x") }
+        ObjectKey { api_version: text("v1"), kind: text("ConfigMap"), namespace: Some("a".into()), name: text("x") }
     }
 
     /// A body that begins as an object and never ends.
@@ -124,9 +124,9 @@ mod tests {
             }
         };
         let (pool, cluster) = target(Router::new().route("/api/v1/namespaces/a/configmaps", get(answer))).await;
-        let waiter = Waiter { kind: "DeployItem", namespace: "a".to_owned(), name: "i".to_owned() };
+        let waiter = Waiter { kind: "DeployItem", namespace: "a".into(), name: "i".to_owned() };
         let set = pool.set(Arc::new(NoConnections), waiter);
-        let place = Place { namespace: Some("a".to_owned()), name: "x".to_owned() };
+        let place = Place { namespace: Some("a".into()), name: "x".to_owned() };
         let _ = set.watch(&cluster, &config_maps(), &place);
         // The watch is asked for once more: it was broken off, and is taken up again.
         for _ in 0..2 {
