@@ -1,6 +1,7 @@
 //! The corpus of `fuzz/`, run over its parsers: what a fuzzer has found once is found no more.
 
 #[cfg(test)]
+#[expect(unreachable_pub, reason = "targets of the fuzzer import it from a library")]
 #[path = "../../fuzz/src/parsers.rs"]
 mod parsers;
 

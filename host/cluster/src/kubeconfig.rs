@@ -172,11 +172,11 @@ mod tests {
     #[test]
     fn limits_kubeconfig_size_and_depth_are_bounded() {
         let large = format!("apiVersion: v1\npreferences: {{a: {}}}\n", "x".repeat(MOST_KUBECONFIG_BYTES));
-        assert_eq!(read(&large), Err(KubeconfigError::TooLarge { bytes: large.len() }));
+        assert_eq!(read(&large).map(drop), Err(KubeconfigError::TooLarge { bytes: large.len() }));
         let aliases = format!("a: &a {}\nextensions: [{}]\n", "x".repeat(50 << 10), "*a, ".repeat(12_000));
-        assert_eq!(read(&aliases), Err(KubeconfigError::Unfolded(YamlFault::Unfolded)));
+        assert_eq!(read(&aliases).map(drop), Err(KubeconfigError::Unfolded(YamlFault::Unfolded)));
         let deep = format!("preferences: {}{}", "[".repeat(200), "]".repeat(200));
-        assert_eq!(read(&deep), Err(KubeconfigError::Unfolded(YamlFault::TooDeep)));
+        assert_eq!(read(&deep).map(drop), Err(KubeconfigError::Unfolded(YamlFault::TooDeep)));
         let message = KubeconfigError::Unfolded(YamlFault::TooDeep).to_string();
         assert_eq!(
             message,

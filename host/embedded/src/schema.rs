@@ -38,7 +38,9 @@ impl OpenApiSchema {
     fn validator(&self) -> &Result<jsonschema::Validator, String> {
         self.validator.get_or_init(|| {
             let plain = plain(&self.root);
+            // As in a cluster, the time of a pattern is linear.
             let options = jsonschema::options().with_draft(jsonschema::Draft::Draft4);
+            let options = options.with_pattern_options(jsonschema::PatternOptions::regex());
             options.build(&plain).map_err(|error| error.to_string())
         })
     }
