@@ -16,7 +16,7 @@ use orangery_ocm::{Files, ReferenceError, ResourceReference};
 use self::steps::Steps;
 pub use self::{
     resolve::{MOST_SCHEMA_DEPTH, MOST_UNFOLDED_SCHEMA_BYTES},
-    steps::MOST_SCHEMA_STEPS,
+    steps::{MOST_SCHEMA_PARTS, MOST_SCHEMA_STEPS},
 };
 
 /// What the schemas of one blueprint may refer to.
@@ -118,6 +118,20 @@ pub enum SchemaError {
         /// How many.
         count: usize,
     },
+    /// References within the schema unfold to more than [`MOST_SCHEMA_PARTS`].
+    #[error(
+        "the schema has {parts} parts with the references within it unfolded, {MOST_SCHEMA_PARTS} are allowed; refer to the same \
+         part less often"
+    )]
+    Parts {
+        /// How many.
+        parts: u64,
+    },
+    /// A part has a name of its own, from which its references would count.
+    #[error(
+        "a part of the schema has an $id of its own, which is not supported; remove it, and refer to the part by `#/…`"
+    )]
+    Named,
     /// A reference to a part that is no schema.
     #[error("the schema refers to {reference}, which is data and no schema; put the schema into definitions")]
     Data {
@@ -174,6 +188,13 @@ impl Schemas<'_> {
 fn compile(schema: &Value, steps: &Steps) -> Result<Validator, SchemaError> {
     if let Some(reference) = steps::reference_into_data(schema) {
         return Err(SchemaError::Data { reference: reference.to_owned() });
+    }
+    if steps::has_named_part(schema) {
+        return Err(SchemaError::Named);
+    }
+    let parts = steps::unfolded(schema);
+    if parts > MOST_SCHEMA_PARTS {
+        return Err(SchemaError::Parts { parts });
     }
     let count = steps::patterns(schema);
     if count > MOST_PATTERNS {

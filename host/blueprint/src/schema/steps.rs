@@ -4,6 +4,7 @@
 //! a schema therefore carries one more keyword, which counts, and ends the check where the limit is reached.
 
 use std::{
+    collections::BTreeMap,
     panic::{self, AssertUnwindSafe},
     sync::{
         Arc,
@@ -135,4 +136,56 @@ fn leads_into_data(reference: &str) -> bool {
         is_named = !is_named && (NAMED.contains(&step) || step == "%24defs");
         is_data
     })
+}
+
+/// The most parts of a schema with the references within it unfolded: a validator is built with all of them.
+pub const MOST_SCHEMA_PARTS: u64 = 100_000;
+
+/// How many parts a schema has with the references within it unfolded; one that leads back to where it stands counts once.
+pub(super) fn unfolded(schema: &Value) -> u64 {
+    parts(schema, schema, &mut BTreeMap::new())
+}
+
+/// `known` has the parts behind references; `None` of one that is being counted.
+fn parts<'a>(root: &'a Value, part: &'a Value, known: &mut BTreeMap<&'a str, Option<u64>>) -> u64 {
+    match part {
+        Value::Object(map) => {
+            let own = map.values().fold(1, |sum: u64, part| sum.saturating_add(parts(root, part, known)));
+            let Some(reference) = map.get("$ref").and_then(Value::as_str) else { return own };
+            let behind = match known.get(reference) {
+                Some(count) => count.unwrap_or(1),
+                None => {
+                    known.insert(reference, None);
+                    let target = target(root, reference);
+                    let count = target.map_or(1, |target| parts(root, target, known));
+                    known.insert(reference, Some(count));
+                    count
+                }
+            };
+            own.saturating_add(behind)
+        }
+        Value::Array(items) => items.iter().fold(1, |sum, part| sum.saturating_add(parts(root, part, known))),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
+}
+
+/// What a reference leads to, where it is a path from the root.
+fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let path = reference.strip_prefix('#')?;
+    root.pointer(path).or_else(|| root.pointer(&path.replace("%20", " ").replace("%24", "$").replace("%25", "%")))
+}
+
+/// Whether references of a part would be looked up elsewhere than from the root, because it has a name of its own.
+pub(super) fn has_named_part(schema: &Value) -> bool {
+    let is_named = |part: &Value| {
+        let name = part.get("$id").or_else(|| part.get("id"));
+        name.is_some_and(Value::is_string) || has_named_part(part)
+    };
+    match schema {
+        Value::Object(map) => {
+            map.iter().filter(|(name, _)| !DATA.contains(&name.as_str())).any(|(_, part)| is_named(part))
+        }
+        Value::Array(items) => items.iter().any(is_named),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }

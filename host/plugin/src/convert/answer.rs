@@ -308,7 +308,7 @@ mod tests {
         };
         assert_eq!(
             status(&bomb).unwrap_err().to_string(),
-            "the answer makes no sense: status has so many small values that the answer takes more than the 16777216 bytes of \
+            "the component's answer makes no sense: status has so many small values that the answer takes more than the 16777216 bytes of \
              memory that are allowed, 16 for each of outputBytes; answer fewer, or raise limits.outputBytes of the registration"
         );
         let labels: serde_json::Map<String, Value> =

@@ -13,6 +13,13 @@ use crate::{
 /// How many bytes of memory the values of an answer may take for each byte of `outputBytes`: three times what manifests need.
 pub(crate) const MEMORY_OF_OUTPUT: u64 = 16;
 
+/// What an answer may take in any case, in bytes of memory.
+const LEAST_MEMORY: u64 = 1 << 20;
+
+fn memory_of(budget: &Budget) -> u64 {
+    budget.output_bytes.saturating_mul(MEMORY_OF_OUTPUT).max(LEAST_MEMORY)
+}
+
 /// What is left of the budget for the answer: bytes of it, and bytes of memory that its values take.
 pub(super) struct Allowance<'a> {
     budget: &'a Budget,
@@ -22,8 +29,7 @@ pub(super) struct Allowance<'a> {
 
 impl<'a> Allowance<'a> {
     pub(super) fn new(budget: &'a Budget) -> Self {
-        let memory = budget.output_bytes.saturating_mul(MEMORY_OF_OUTPUT);
-        Self { budget, left: Cell::new(budget.output_bytes), memory: Cell::new(memory) }
+        Self { budget, left: Cell::new(budget.output_bytes), memory: Cell::new(memory_of(budget)) }
     }
 }
 
@@ -80,7 +86,7 @@ impl<'a> AnswerPosition<'a> {
         self.spend(text.len())?;
         let bytes = memory::of_json(text);
         let Some(left) = self.allowance.memory.get().checked_sub(bytes) else {
-            let most = self.allowance.budget.output_bytes.saturating_mul(MEMORY_OF_OUTPUT);
+            let most = memory_of(self.allowance.budget);
             return Err(self.nonsense(format!(
                 "has so many small values that the answer takes more than the {most} bytes of memory that are allowed, \
                  {MEMORY_OF_OUTPUT} for each of outputBytes; answer fewer, or raise limits.outputBytes of the registration"
