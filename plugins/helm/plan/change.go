@@ -108,7 +108,7 @@ func (r *change) leave(standing []render.Object, live map[wire.Key]render.Object
 	for _, old := range standing {
 		key := old.Key()
 		existing, exists := live[key]
-		if !exists || existing.Annotation(policyAnnotation) == keep {
+		if !exists || isKept(existing) {
 			continue
 		}
 		stays := false

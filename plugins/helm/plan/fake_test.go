@@ -231,6 +231,21 @@ func (w *world) revision(number int) *helm.Release {
 	return of
 }
 
+// keep marks a config map as somebody does who wants it to stay.
+func (w *world) keep(name, policy string) {
+	for key, object := range w.objects {
+		if key.Kind == "ConfigMap" && key.Name == name {
+			metadata := object["metadata"].(map[string]any)
+			annotations, _ := metadata["annotations"].(map[string]any)
+			if annotations == nil {
+				annotations = map[string]any{}
+				metadata["annotations"] = annotations
+			}
+			annotations[policyAnnotation] = policy
+		}
+	}
+}
+
 // left are the objects that there are, but for the revisions.
 func (w *world) left() []string {
 	names := []string{}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"orangery.dev/helm/render"
@@ -76,9 +78,14 @@ func (c *call) namespace() wire.Write {
 	return wire.Write{Object: object, How: wire.Create, Owned: wire.Kept}
 }
 
+// isKept says whether an object stays when it has left: Helm takes the word in any case and with spaces around it.
+func isKept(object render.Object) bool {
+	return strings.ToLower(strings.TrimSpace(object.Annotation(policyAnnotation))) == keep
+}
+
 // ownership of an object that the chart wants kept.
 func ownership(object render.Object) wire.Ownership {
-	if object.Annotation(policyAnnotation) == keep {
+	if isKept(object) {
 		return wire.Kept
 	}
 	return wire.Managed

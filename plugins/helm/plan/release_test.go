@@ -107,6 +107,24 @@ func TestAnUpgradeMergesDeletesAndSupersedes(t *testing.T) {
 		"sh.helm.release.v1.rel.v1 superseded: Install complete", "sh.helm.release.v1.rel.v2 deployed: Upgrade complete")
 }
 
+func TestWhatIsMarkedAsKeptSinceStaysInEverySpelling(t *testing.T) {
+	for _, policy := range []string{"keep", "Keep", " KEEP "} {
+		w := newWorld(t)
+		both := charted(map[string]string{"templates/a.yaml": configMap("a", ""), "templates/left.yaml": configMap("left", "")})
+		w.deploy(both, nil)
+		w.keep("left", policy)
+		w.deploy(charted(map[string]string{"templates/a.yaml": configMap("a", "x: y")}), nil)
+		sameTexts(t, w.left(), "ConfigMap demo/a", "ConfigMap demo/left")
+		w.keep("a", policy)
+		proposal, err := Uninstall(w, w.again())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.carryOut(proposal, "")
+		sameTexts(t, w.left(), "ConfigMap demo/a", "ConfigMap demo/left")
+	}
+}
+
 func TestForceReplaces(t *testing.T) {
 	w := newWorld(t)
 	w.deploy(charted(map[string]string{"templates/a.yaml": configMap("a", "")}), nil)

@@ -80,10 +80,20 @@ func (c *call) going(of *helm.Release) ([]wire.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	var keys []wire.Key
+	var all, keys []wire.Key
 	for _, object := range objects {
-		if strings.ToLower(strings.TrimSpace(object.Annotation(policyAnnotation))) != keep {
-			keys = append(keys, object.Key())
+		all = append(all, object.Key())
+	}
+	live, err := c.live(all)
+	if err != nil {
+		return nil, err
+	}
+	// What its owner has marked since counts as well as what the chart says.
+	for _, object := range objects {
+		key := object.Key()
+		existing, exists := live[key]
+		if !isKept(object) && !(exists && isKept(existing)) {
+			keys = append(keys, key)
 		}
 	}
 	return keys, nil
