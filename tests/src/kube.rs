@@ -163,7 +163,7 @@ impl Kube {
     pub fn operator(&self, binary: &Binary, user: &str, arguments: &[&str]) -> Running {
         let kubeconfig = self.path(&format!("{user}.kubeconfig"));
         write(&self.folder, &format!("{user}.kubeconfig"), &self.kubeconfig_of_operator(user));
-        binary.start(&[&["run", "--kubeconfig", &kubeconfig], arguments].concat())
+        binary.start(&[&["run", "--mock-deployer", "--kubeconfig", &kubeconfig], arguments].concat())
     }
 
     /// What a user has written so far, or tried to, in order: the verb, the kind's plural name, the object and the answer.

@@ -86,8 +86,9 @@ impl World {
     pub fn start(&mut self) {
         let kubeconfig = self.kubeconfig();
         let kubeconfig = kubeconfig.to_string_lossy();
-        let arguments =
-            ["run", "--kubeconfig", &kubeconfig, "--pickup-timeout", "none", "--metrics-address", "127.0.0.1:0"];
+        let kubeconfig = ["run", "--kubeconfig", &kubeconfig];
+        let others = ["--mock-deployer", "--pickup-timeout", "none", "--metrics-address", "127.0.0.1:0"];
+        let arguments = [&kubeconfig[..], &others[..]].concat();
         self.operator = Some(self.binary.start_into(&arguments, &self.log_file()));
     }
 

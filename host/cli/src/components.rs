@@ -25,21 +25,40 @@ pub enum ComponentsError {
     Set(#[from] PluginSetError),
 }
 
-/// Registers the components that ship with the host and those of `folder`. Each is compiled when it is first called,
+/// Which of the components that ship with the host are registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bundled {
+    /// Those that deploy something.
+    Productive,
+    /// The mock deployer as well, which does what the configuration of an item says and deploys nothing: for tests.
+    WithMock,
+}
+
+/// The name of the deployer that is for tests.
+const MOCK: &str = "mock";
+
+impl Bundled {
+    fn has(self, name: &str) -> bool {
+        self == Bundled::WithMock || name != MOCK
+    }
+}
+
+/// Registers components that ship with the host and those of `folder`. Each is compiled when it is first called,
 /// unless the cache of this user has it; `notice` is told of those that take seconds.
 ///
 /// # Errors
 /// [`ComponentsError`]
-pub fn load(folder: Option<&Path>, notice: fn(&str)) -> Result<Arc<PluginSet>, ComponentsError> {
+pub fn load(folder: Option<&Path>, bundled: Bundled, notice: fn(&str)) -> Result<Arc<PluginSet>, ComponentsError> {
     let compiler = CompileCommand::current_exe().map_err(ComponentsError::Program)?;
     let sandbox = Sandbox::start(SandboxConfig { notice, ..SandboxConfig::new(compiler, cache::folder()) })?;
-    Ok(Arc::new(PluginSet::load(registered(folder)?, &sandbox)?))
+    Ok(Arc::new(PluginSet::load(registered(folder, bundled)?, &sandbox)?))
 }
 
-fn registered(folder: Option<&Path>) -> Result<Vec<Registered>, RegistrationError> {
+fn registered(folder: Option<&Path>, bundled: Bundled) -> Result<Vec<Registered>, RegistrationError> {
     let builtin = orangery_builtin::components();
     let mut registered = builtin
         .iter()
+        .filter(|builtin| bundled.has(builtin.name))
         .map(|builtin| Registered::builtin(builtin.name, builtin.registration, builtin.component))
         .collect::<Result<Vec<_>, _>>()?;
     if let Some(folder) = folder {
@@ -60,11 +79,11 @@ mod tests {
         let registration = "apiVersion: orangery.dev/v1alpha1\nkind: Plugin\nmetadata: {name: mine}\nspec:\n  \
                             version: 0.1.0\n  component: {file: mine.wasm}\n  deployer: {itemTypes: [example.com/mine]}\n";
         fs::write(folder.path().join("mine.yaml"), registration).unwrap();
-        let names: Vec<String> = registered(Some(folder.path()))
-            .unwrap()
-            .iter()
-            .map(|registered| registered.registration().metadata.name.clone())
-            .collect();
-        assert_eq!(names, ["jinja", "manifest", "mock", "gotemplate", "spiff", "helm", "mine"]);
+        let names = |bundled| -> Vec<String> {
+            let registered = registered(Some(folder.path()), bundled).unwrap();
+            registered.iter().map(|registered| registered.registration().metadata.name.clone()).collect()
+        };
+        assert_eq!(names(Bundled::WithMock), ["jinja", "manifest", "mock", "gotemplate", "spiff", "helm", "mine"]);
+        assert_eq!(names(Bundled::Productive), ["jinja", "manifest", "gotemplate", "spiff", "helm", "mine"]);
     }
 }

@@ -16,6 +16,7 @@ use orangery_cli::{
     call::{CallError, CallSubject},
     command::plan::{PlanDocument, PlannedObject},
     command_error::CommandError,
+    components::Bundled,
     connection::ConnectionError,
     repositories::RepositoriesError,
     terminal,
@@ -99,7 +100,7 @@ fn is_stdin(path: &Path) -> bool {
 /// [`PlanError`], whose [`exit`](PlanError::exit) is the exit code.
 pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Result<Exit, PlanError> {
     let written = arguments.file.as_deref().map(read).transpose()?;
-    let plugins = orangery_cli::components::load(arguments.plugins.as_deref(), terminal::notice)?;
+    let plugins = orangery_cli::components::load(arguments.plugins.as_deref(), Bundled::WithMock, terminal::notice)?;
     let components = arguments.repositories.open(&[])?;
     let client = arguments.connection.client().await?;
     let item = item(&client, &arguments, written).await?;

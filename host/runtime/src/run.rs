@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    components::{self, ComponentsError},
+    components::{self, Bundled, ComponentsError},
     definitions::Definitions,
     lease::{self, Fence, LeaseConfig, LeaseError},
     logging::{self, FilterError},
@@ -70,7 +70,8 @@ impl RunError {
 pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     logging::start(&arguments.logging, LevelFilter::INFO)?;
     let mut stop = StopSignal::new()?;
-    let plugins = components::load(arguments.plugins.as_deref())?;
+    let bundled = if arguments.mock_deployer { Bundled::WithMock } else { Bundled::Productive };
+    let plugins = components::load(arguments.plugins.as_deref(), bundled)?;
     let requests = Requests::default();
     let cluster = arguments.connection.config().await?;
     let own_address = Some(own_address(&cluster));

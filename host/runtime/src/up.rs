@@ -24,7 +24,8 @@ use self::{
     view::{LiveView, ViewScope},
 };
 use crate::{
-    components, logging,
+    components::{self, Bundled},
+    logging,
     machine::SystemClock,
     operator::{Operator, OperatorConfig},
     requests::{Requests, in_process},
@@ -46,7 +47,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
     let manifests = folder::read(&arguments.paths)?;
     let mut stop = StopSignal::new()?;
     let place = ServerLocation::choose(&arguments)?;
-    let plugins = components::load(arguments.plugins.as_deref())?;
+    let plugins = components::load(arguments.plugins.as_deref(), Bundled::WithMock)?;
     let server = serve(&arguments, &place).await?;
     let client = in_process(server.router(), &Requests::default());
     let components = arguments.repositories.open(&folders(&arguments.paths))?;

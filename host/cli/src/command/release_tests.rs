@@ -23,7 +23,7 @@ use orangery_proposal::{
 use crate::{
     call::{CallError, CallSubject},
     command_error::CommandError,
-    components,
+    components::{self, Bundled},
     connection::{Connection, NamespaceScope, reads::cluster_reads},
     exit::Exit,
     terminal::{self, Terminal},
@@ -91,7 +91,7 @@ impl Test {
 
     /// The tests that the first deployer finds which knows the release.
     async fn cases(&self, client: &Client, namespace: &Namespace) -> Result<Vec<TestCase>, CommandError> {
-        let plugins = components::load(self.plugins.as_deref(), terminal::notice)?;
+        let plugins = components::load(self.plugins.as_deref(), Bundled::WithMock, terminal::notice)?;
         let subject = TestSubject { namespace: namespace.to_owned(), name: self.release.clone() };
         let reads = Reads::of_clusters(Arc::new(cluster_reads(client.clone())));
         for deployer in plugins.deployers() {

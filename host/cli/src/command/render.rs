@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::{
     blueprints::{BlueprintsError, FolderFiles, archive_of_blueprint, folder_of_blueprint},
     command_error::CommandError,
-    components,
+    components::{self, Bundled},
     exit::Exit,
     folder::{self, FolderError},
     form::OutputFormat,
@@ -134,7 +134,7 @@ impl Render {
             repositories: self.repositories.open(&folders(&beside))?,
             repository_context: self.repository_context,
         };
-        let plugins = components::load(self.plugins.as_deref(), terminal::notice)?;
+        let plugins = components::load(self.plugins.as_deref(), Bundled::WithMock, terminal::notice)?;
         let mut offline = Offline {
             plugins: plugins.as_ref(),
             versions,

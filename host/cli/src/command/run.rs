@@ -25,6 +25,9 @@ pub struct RunArguments {
     /// Folder with registrations of further components (YAML)
     #[arg(long, value_name = "FOLDER")]
     pub plugins: Option<PathBuf>,
+    /// Also work on items of type landscaper.gardener.cloud/mock, which deploy nothing and do what they say: for tests
+    #[arg(long)]
+    pub mock_deployer: bool,
     /// Serve metrics (/metrics) and health (/healthz, /readyz) over plain HTTP here, such as 0.0.0.0:8080
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_address: Option<SocketAddr>,
