@@ -119,7 +119,12 @@ pub fn replacement(live: &Value, desired: &Value) -> Value {
             }
         }
         ("", "ServiceAccount") => keep(live, &mut body, &["secrets"], Keep::WhereAbsent),
-        ("", "PersistentVolumeClaim") => keep(live, &mut body, &["spec", "volumeName"], Keep::WhereAbsent),
+        // What the server filled in cannot be taken away again.
+        ("", "PersistentVolumeClaim") => {
+            for field in ["volumeName", "storageClassName", "volumeMode", "dataSource", "dataSourceRef"] {
+                keep(live, &mut body, &["spec", field], Keep::WhereAbsent);
+            }
+        }
         _ => {}
     }
     body

@@ -120,6 +120,23 @@ fn replaced_accounts_and_claims_keep_what_was_bound_to_them() {
     );
 }
 
+/// The server refuses a claim that takes away what it has filled in: a second job would fail.
+#[test]
+fn a_claim_keeps_what_the_server_filled_in_and_gets_what_it_names() {
+    let claim = |spec: Value| json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": spec});
+    let source = json!({"kind": "PersistentVolumeClaim", "name": "other"});
+    let filled = json!({"volumeName": "pv", "storageClassName": "standard", "volumeMode": "Filesystem",
+        "dataSource": source, "dataSourceRef": source, "resources": {"requests": {"storage": "1Gi"}}});
+    let wanted = |size: &str| json!({"resources": {"requests": {"storage": size}}});
+    let mut expected = filled.clone();
+    expected["resources"] = wanted("2Gi")["resources"].clone();
+    check_replacement(claim(filled.clone()), claim(wanted("2Gi")), claim(expected));
+    let mut named = wanted("1Gi");
+    named["storageClassName"] = json!("fast");
+    let replaced = replacement(&claim(filled), &claim(named));
+    assert_eq!(replaced["spec"]["storageClassName"], "fast", "what is named is sent, and the server has its say");
+}
+
 #[test]
 fn a_write_that_changes_nothing_is_seen() {
     let live = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "3", "managedFields": []},
