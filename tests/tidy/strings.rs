@@ -193,7 +193,7 @@ mod tests {
         ("orangery-apply", Meaning::Kind, 1, "a kind has no type"),
         ("orangery-blueprint", Meaning::Kind, 14, "a kind has no type"),
         ("orangery-cli", Meaning::Kind, 14, "a kind has no type"),
-        ("orangery-cluster", Meaning::Kind, 7, "a kind has no type"),
+        ("orangery-cluster", Meaning::Kind, 9, "a kind has no type"),
         ("orangery-controllers", Meaning::Kind, 5, "a kind has no type"),
         ("orangery-core", Meaning::Kind, 13, "a kind has no type"),
         ("orangery-embedded", Meaning::Kind, 20, "a kind has no type"),
@@ -204,11 +204,11 @@ mod tests {
         ("orangery-apply", Meaning::ApiVersion, 1, "group and version have no type"),
         ("orangery-blueprint", Meaning::ApiVersion, 1, "group and version have no type"),
         ("orangery-cli", Meaning::ApiVersion, 10, "group and version have no type"),
-        ("orangery-cluster", Meaning::ApiVersion, 8, "group and version have no type"),
+        ("orangery-cluster", Meaning::ApiVersion, 9, "group and version have no type"),
         ("orangery-core", Meaning::ApiVersion, 1, "group and version have no type"),
         ("orangery-embedded", Meaning::ApiVersion, 7, "group and version have no type"),
         ("orangery-ocm", Meaning::ApiVersion, 1, "group and version have no type"),
-        ("orangery-proposal", Meaning::ApiVersion, 5, "group and version have no type"),
+        ("orangery-proposal", Meaning::ApiVersion, 6, "group and version have no type"),
     ];
 
     fn found(text: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use orangery_core::step::{Halt, Step, Until};
 use orangery_proposal::{
     ClusterRef, ObjectRemoval, Selection,
     check::key_of,
-    inventory::{Group, Inventory, InventoryEntry, InventoryPolicy, LocatedObject, groups},
+    inventory::{Group, InventoryEntry, LocatedObject, groups},
     overlay::{is_unchanged, overlay},
 };
 use serde_json::{Value, json};
@@ -17,15 +17,16 @@ use crate::{
     ItemState, Job,
     apply_error::{ApplyError, all},
     executor::AT_ONCE,
+    owner::Deleted,
+    scope::clusters_of,
     site::Site,
-    write::is_of_item,
     writer::{ObjectWriter, Spot},
 };
-use orangery_cluster::{Deletion, Error, Observed, is_being_deleted};
+use orangery_cluster::{Deletion, Error, Observed, Precondition, is_being_deleted};
 
 /// Deletes the inventory of an item by its deletion order, as far as it goes without waiting. What is gone leaves the
-/// inventory of the state; what is kept, or in no group, stays in the cluster. Needs neither component nor configuration
-/// (C-28).
+/// inventory of the state; what is kept, in no group, or not the item's (C-36) stays in the cluster. Needs neither
+/// component nor configuration (C-28). What lies in clusters that the targets do not name any more stays in the state.
 ///
 /// # Errors
 /// A wait for what goes slowly, or why something cannot be deleted.
@@ -35,27 +36,34 @@ pub async fn delete(job: &Job<'_>, state: &mut ItemState) -> Step<()> {
     }
     let writer = ObjectWriter::Server;
     let site = Site::new(job, &writer, None);
+    let ending = state.inventory.ending();
+    site.settle(clusters_of(&ending), state).await.map_err(|error| error.halt)?;
     let groups = groups(&state.deletion_order, &state.inventory.ending());
-    site.delete_groups(groups, &mut state.inventory).await.map_err(|error| error.halt)
+    site.delete_groups(groups, state).await.map_err(|error| error.halt)
 }
+
+/// How often a deletion is tried that meets changes of others.
+const ATTEMPTS: usize = 5;
 
 /// Where the deletion of one object stands.
 enum Stand {
     Gone,
-    /// It goes; until when is the watch's to tell.
-    Going,
+    /// It goes, the object of this uid; until when is the watch's to tell.
+    Going(String),
+    /// It stays, and why.
+    Left(String),
 }
 
 impl Site<'_> {
-    /// Deletes group after group; the next waits until this one is gone.
-    pub(crate) async fn delete_groups(&self, groups: Vec<Group>, inventory: &mut Inventory) -> Result<(), ApplyError> {
+    /// Deletes group after group; the next waits until this one is gone. What stays is noted, and forgotten as well.
+    pub(crate) async fn delete_groups(&self, groups: Vec<Group>, state: &mut ItemState) -> Result<(), ApplyError> {
         for Group { on, members, matching, force } in groups {
-            let entry = |located: &LocatedObject| inventory.0.get(located).cloned().unwrap_or_default();
+            let entry = |located: &LocatedObject| state.inventory.0.get(located).cloned().unwrap_or_default();
             let members: Vec<_> = members.into_iter().map(|located| (entry(&located), located)).collect();
             let deletions: Vec<_> = members
                 .into_iter()
                 .map(|(entry, located)| async move {
-                    let result = self.delete_member(&located, &entry, force).await;
+                    let result = self.delete_member(&located, Deleted::Member(&entry), force).await;
                     (located, result)
                 })
                 .collect();
@@ -63,87 +71,124 @@ impl Site<'_> {
             let mut outcomes = Vec::new();
             for (located, result) in results {
                 match result {
-                    Ok(()) => drop(inventory.0.remove(&located)),
+                    Ok(note) => {
+                        state.inventory.0.remove(&located);
+                        state.notes.extend(note);
+                    }
                     Err(error) => outcomes.push(Err(error)),
                 }
             }
             for selection in matching {
-                outcomes.push(self.delete_matching(&on, &selection, force).await);
+                match self.job.grants.delete_unmanaged(&on, &selection) {
+                    Ok(()) => outcomes.push(self.delete_matching(&on, &selection, force).await),
+                    Err(refusal) => state.notes.push(format!("objects of {on} stay: {refusal}")),
+                }
             }
             all(outcomes)?;
         }
         Ok(())
     }
 
-    /// Removes the objects of a stage and waits until they are gone.
-    pub(crate) async fn remove(&self, removals: &[ObjectRemoval]) -> Result<(), ApplyError> {
+    /// Removes the objects of a stage and waits until they are gone. Answers what stays, and why.
+    pub(crate) async fn remove(&self, removals: &[ObjectRemoval]) -> Result<Vec<String>, ApplyError> {
         let deletions: Vec<_> = removals
             .iter()
             .map(|removal| {
                 let located = LocatedObject { on: removal.on.clone(), key: removal.key.clone() };
-                async move { self.delete_member(&located, &InventoryEntry::default(), removal.force).await }
+                async move { self.delete_member(&located, Deleted::Removal, removal.force).await }
             })
             .collect();
-        all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await).map(drop)
+        let results = all(stream::iter(deletions).buffered(AT_ONCE).collect::<Vec<_>>().await)?;
+        Ok(results.into_iter().flatten().collect())
     }
 
+    /// Deletes one object. Answers why it stays, where it does.
     async fn delete_member(
         &self,
         located: &LocatedObject,
-        entry: &InventoryEntry,
+        what: Deleted<'_>,
         force: bool,
-    ) -> Result<(), ApplyError> {
-        let spot = match self.spot(located).await {
-            Ok(spot) => spot,
-            Err(error) if error.is_not_served() => return Ok(()),
-            Err(error) => return Err(error),
+    ) -> Result<Option<String>, ApplyError> {
+        let left = |why: String| format!("{} of {} stays: {why}", located.key, located.on);
+        if let Err(refusal) = self.job.grants.write(&located.on, &located.key) {
+            return Ok(Some(left(refusal.to_string())));
+        }
+        let Some(mut spot) = self.spot_in_any_version(located).await? else { return Ok(None) };
+        let stand = match self.begin(&spot, what).await {
+            // What was known of the versions has changed.
+            Err(error) if error.is_not_served() => match self.spot_in_any_version(located).await? {
+                None => return Ok(None),
+                Some(served) => {
+                    spot = served;
+                    self.begin(&spot, what).await?
+                }
+            },
+            stand => stand?,
         };
-        match self.begin(&spot, entry).await? {
-            Stand::Gone => Ok(()),
-            Stand::Going => self.until_gone(&spot, force).await,
+        match stand {
+            Stand::Gone => Ok(None),
+            Stand::Left(why) => Ok(Some(left(why))),
+            Stand::Going(uid) => self.until_gone(&spot, &uid, force).await.map(|()| None),
         }
     }
 
-    async fn begin(&self, spot: &Spot<'_>, entry: &InventoryEntry) -> Result<Stand, ApplyError> {
-        match spot.observed() {
+    /// Begins the deletion of the object as it is known, and reads it again where it has changed since: whose it is, is
+    /// looked at in the very version that is deleted.
+    async fn begin(&self, spot: &Spot<'_>, what: Deleted<'_>) -> Result<Stand, ApplyError> {
+        let mut known = match spot.observed() {
             Some(Observed::Absent) => return Ok(Stand::Gone),
-            Some(Observed::Present(live)) if is_being_deleted(&live) => return Ok(Stand::Going),
-            Some(Observed::Present(_) | Observed::Unknown | Observed::Forbidden(_)) | None => {}
-        }
-        if entry.policy == InventoryPolicy::Fallback || entry.before_deletion.is_some() {
-            let Some(live) = spot.get().await? else { return Ok(Stand::Gone) };
-            if entry.policy == InventoryPolicy::Fallback && !is_of_item(&live, self.job) {
-                return Ok(Stand::Gone);
+            Some(Observed::Present(live)) => Some(live),
+            Some(Observed::Unknown | Observed::Forbidden(_)) | None => None,
+        };
+        for _ in 0..ATTEMPTS {
+            let live = match known.take() {
+                Some(live) => live,
+                None => match spot.get().await? {
+                    Some(live) => Arc::new(live),
+                    None => return Ok(Stand::Gone),
+                },
+            };
+            if let Some(why) = what.stays(&live, self.job.owner, self.job.labels) {
+                return Ok(Stand::Left(why));
             }
-            if let Some(patch) = &entry.before_deletion
-                && !is_being_deleted(&live)
-            {
-                self.change_before(spot, &live, patch).await?;
+            if is_being_deleted(&live) {
+                return Ok(Stand::Going(Precondition::of(&live).uid));
+            }
+            let read = match what {
+                Deleted::Member(InventoryEntry { before_deletion: Some(patch), .. }) => {
+                    match self.change_before(spot, &live, patch).await {
+                        Ok(Some(changed)) => Arc::new(changed),
+                        Ok(None) => live,
+                        Err(Error::Missing { .. }) => return Ok(Stand::Gone),
+                        Err(Error::Conflict { .. }) => continue,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Deleted::Member(_) | Deleted::Removal | Deleted::Selected => live,
+            };
+            self.job.fence()?;
+            match spot.delete(&read).await {
+                Ok(Deletion::Gone) => return Ok(Stand::Gone),
+                Ok(Deletion::Pending(_)) => return Ok(Stand::Going(Precondition::of(&read).uid)),
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        self.job.fence()?;
-        match spot.delete().await? {
-            Deletion::Gone => Ok(Stand::Gone),
-            Deletion::Pending(_) => Ok(Stand::Going),
-        }
+        Err(Error::Conflict { key: Box::new(spot.key.clone()) }.into())
     }
 
-    async fn change_before(&self, spot: &Spot<'_>, live: &Value, patch: &Value) -> Result<(), ApplyError> {
+    /// Lays a last change over an object; `None` where it has it already.
+    async fn change_before(&self, spot: &Spot<'_>, live: &Value, patch: &Value) -> Result<Option<Value>, Error> {
         let mut body = live.clone();
         overlay(&mut body, patch);
-        if is_unchanged(live, &body) {
-            return Ok(());
+        if is_unchanged(live, &body) || self.job.fence().is_err() {
+            return Ok(None);
         }
-        self.job.fence()?;
-        match spot.replace(&body).await {
-            // Gone meanwhile: nothing is left to change.
-            Ok(_) | Err(Error::Missing { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        spot.replace(&body).await.map(Some)
     }
 
-    /// A wait, unless the object is gone by now.
-    async fn until_gone(&self, spot: &Spot<'_>, force: bool) -> Result<(), ApplyError> {
+    /// A wait, unless the object of this uid is gone by now.
+    async fn until_gone(&self, spot: &Spot<'_>, uid: &str, force: bool) -> Result<(), ApplyError> {
         let waiting = || Err(Halt::from(spot.key.waiting(Until::Gone)).into());
         // A watch that is not synced yet cannot say that the object is gone, and calls again once it is.
         let live = match self.watch(spot) {
@@ -152,10 +197,13 @@ impl Site<'_> {
             Err(ApplyError { halt: Halt::Wait(_), .. }) => return waiting(),
             Err(error) => return Err(error),
         };
+        if Precondition::of(&live).uid != uid {
+            return Ok(());
+        }
         if force && live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|held| !held.is_empty())
         {
             self.job.fence()?;
-            match spot.patch(&json!({"metadata": {"finalizers": null}})).await {
+            match spot.patch(&json!({"metadata": {"uid": uid, "finalizers": null}})).await {
                 Ok(_) | Err(Error::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -175,9 +223,9 @@ impl Site<'_> {
         let spots = keys.map(|key| self.spot_of(on, key, Arc::clone(&cluster), Arc::clone(&resource)));
         let deletions: Vec<_> = spots
             .map(|spot| async move {
-                match self.begin(&spot, &InventoryEntry::default()).await? {
-                    Stand::Gone => Ok(()),
-                    Stand::Going => self.until_gone(&spot, force).await,
+                match self.begin(&spot, Deleted::Selected).await? {
+                    Stand::Gone | Stand::Left(_) => Ok(()),
+                    Stand::Going(uid) => self.until_gone(&spot, &uid, force).await,
                 }
             })
             .collect();

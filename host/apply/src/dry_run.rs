@@ -17,7 +17,6 @@ use crate::{
     executor::{execute, located},
     site::Site,
     trials::{Trial, Trials},
-    write::is_of_item,
     writer::ObjectWriter,
 };
 
@@ -48,21 +47,22 @@ pub struct Effect {
 }
 
 /// Carries a proposal out as [`carry_out`](crate::carry_out) does, with reads and tries (`dryRun`) alone. `known` is the item's
-/// inventory. Gates are not waited for: every stage is taken to succeed; and nobody recovers from a failure, which is
+/// state. Gates are not waited for: every stage is taken to succeed; and nobody recovers from a failure, which is
 /// answered.
 ///
 /// # Errors
 /// Those of [`carry_out`](crate::carry_out).
-pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &Inventory) -> Step<DryRun> {
+pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &ItemState) -> Step<DryRun> {
     let proposal = Proposal { recover: None, ..proposal.clone() };
     let writer = ObjectWriter::DryRun(Trials::default());
-    let mut state = ItemState { inventory: known.clone(), ..ItemState::default() };
+    let (inventory, clusters) = (known.inventory.clone(), known.clusters.clone());
+    let mut state = ItemState { inventory, clusters, ..ItemState::default() };
     let site = Site::new(job, &writer, Some(&proposal));
     let outcome = execute(site, &mut Unrecorded, &proposal, &mut state).await?;
     let ObjectWriter::DryRun(trials) = writer else { return Ok(DryRun { outcome, effects: Vec::new() }) };
     let mut trials = trials.into_objects();
     let writes: BTreeMap<LocatedObject, &ObjectWrite> = writes(&proposal).collect();
-    let effects = order(&proposal, known).into_iter().filter_map(|(located, stage)| {
+    let effects = order(&proposal, &known.inventory).into_iter().filter_map(|(located, stage)| {
         let trial = trials.remove(&located)?;
         let write = writes.get(&located).copied();
         Some(effect(trial, (located, stage), write, job))
@@ -128,7 +128,7 @@ fn effect(
 /// Whether a write leaves an object to somebody else.
 fn is_foreign(live: Option<&Value>, write: Option<&ObjectWrite>, job: &Job<'_>) -> bool {
     let (Some(live), Some(write)) = (live, write) else { return false };
-    (write.how == Write::Create || write.owned == Ownership::Fallback) && !is_of_item(live, job)
+    (write.how == Write::Create || write.owned == Ownership::Fallback) && !job.owns(live)
 }
 
 #[cfg(test)]
@@ -137,11 +137,11 @@ mod tests {
 
     use jiff::Timestamp;
     use orangery_core::port::Clock;
-    use orangery_proposal::{ClusterRef, SecretContent};
+    use orangery_proposal::{ClusterRef, SecretContent, grant::Grants};
     use serde_json::json;
 
     use super::*;
-    use crate::Purpose;
+    use crate::{Owner, Purpose};
     use orangery_cluster::{Cluster, ClusterPool, Connections, Waiter};
 
     fn config_map(name: &str) -> Value {
@@ -197,11 +197,14 @@ mod tests {
         let waiter = Waiter { kind: "DeployItem", namespace: "n".into(), name: "item".to_owned() };
         let clusters = ClusterPool::new(|_| {}).set(Arc::new(Nowhere), waiter);
         let labels = ["item".to_owned()];
+        let owner = Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned() };
+        let grants = Grants::default();
         let job = Job {
             id: &"j".into(),
             purpose: Purpose::Install,
-            owner: "item",
+            owner: &owner,
             labels: &labels,
+            grants: &grants,
             clusters: &clusters,
             clock: &Stopped,
             is_current: &|| true,

@@ -20,7 +20,8 @@ use orangery_proposal::{
 };
 
 use crate::{
-    ItemState, Job, Outcome, ProgressStore, Purpose, apply_error::ApplyError, site::Site, writer::ObjectWriter,
+    ItemState, Job, Outcome, ProgressStore, Purpose, apply_error::ApplyError, scope::clusters_of, site::Site,
+    writer::ObjectWriter,
 };
 use orangery_cluster::code;
 
@@ -113,7 +114,14 @@ impl<'a> Executor<'a> {
 
     async fn run(&mut self, entrance: Entrance) -> Step<Outcome> {
         match entrance {
-            Entrance::Resumed => {}
+            // What was written is in another cluster than the target names by now: the proposal begins anew in that one.
+            Entrance::Resumed => {
+                if self.settle().await.map_err(|error| error.halt)? {
+                    self.step = ExecutionStep::Stage(Position::default());
+                    self.since = self.site.job.clock.now();
+                    self.begin(true).await?;
+                }
+            }
             Entrance::FirstCall => self.begin(must_be_stored(self.proposal)).await?,
             // A crash must not begin the job's calls again.
             Entrance::NextCall => self.begin(true).await?,
@@ -164,7 +172,7 @@ impl<'a> Executor<'a> {
             ExecutionStep::Tidying => {
                 if !dry_run {
                     let ephemeral = groups(&[], &self.state.inventory.ephemeral());
-                    self.site.delete_groups(ephemeral, &mut self.state.inventory).await?;
+                    self.site.delete_groups(ephemeral, self.state).await?;
                 }
                 ExecutionEvent::Tidied
             }
@@ -182,8 +190,9 @@ impl<'a> Executor<'a> {
             return Ok(());
         }
         let planned = self.all_planned();
+        self.site.settle(clusters_of(&self.state.inventory.leaving(&planned)), self.state).await?;
         let groups = groups(&self.proposal.pruning_order, &self.state.inventory.leaving(&planned));
-        self.site.delete_groups(groups, &mut self.state.inventory).await?;
+        self.site.delete_groups(groups, self.state).await?;
         // Kept objects, and what no group takes in, stay in the cluster and are forgotten.
         self.state.inventory.0.retain(|located, _| planned.contains(located));
         Ok(())

@@ -60,7 +60,7 @@ impl Site<'_> {
         let parsed = ParsedPath::parse(path).map_err(|error| {
             Halt::Stall(Failure::new("Export", "InvalidPath", error.to_string()).with_code(Code::ConfigurationProblem))
         })?;
-        if let Some(answer) = self.answers.get(located)
+        if let Some(answer) = self.answer(located)
             && let Ok(value) = parsed.one(answer)
         {
             return Ok(value.clone());

@@ -87,7 +87,7 @@ impl Site<'_> {
 
     async fn object_ready(&self, check: &Readiness, key: ObjectKey) -> Result<(), ApplyError> {
         let located = LocatedObject { on: check.on.clone(), key };
-        let before = match self.answers.get(&located) {
+        let before = match self.answer(&located) {
             Some(answer) => classify(&check.rule, answer)?,
             None => Err(Unready("not seen yet".to_owned())),
         };

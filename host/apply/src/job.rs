@@ -1,5 +1,7 @@
 //! What a job is to this crate, and what it asks of whoever runs it.
 
+use std::collections::BTreeMap;
+
 use orangery_core::{
     error::Problem,
     name::JobId,
@@ -7,13 +9,17 @@ use orangery_core::{
     step::Step,
 };
 use orangery_proposal::{
-    DeletionGroup, Proposal,
+    ClusterRef, DeletionGroup, Proposal,
+    grant::Grants,
     inventory::Inventory,
     item::{Progress, StoredProposal},
 };
 use serde_json::Value;
 
-use crate::apply_error::ApplyError;
+use crate::{
+    apply_error::ApplyError,
+    owner::{Owner, is_of_item},
+};
 use orangery_cluster::ClusterSet;
 
 /// What a proposal is carried out for.
@@ -31,10 +37,12 @@ pub struct Job<'a> {
     pub id: &'a JobId,
     /// What it is for.
     pub purpose: Purpose,
-    /// The item's name: the value of the ownership labels.
-    pub owner: &'a str,
-    /// The labels that mark the objects of the item.
+    /// The item.
+    pub owner: &'a Owner,
+    /// The labels that mark the objects of the item, with its name, as the deployers of Landscaper do.
     pub labels: &'a [String],
+    /// What the component of the item may reach: held against the inventory whenever something of it is deleted (C-37).
+    pub grants: &'a Grants,
     /// The item's clusters.
     pub clusters: &'a ClusterSet,
     /// The time.
@@ -44,6 +52,11 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Whether an object carries the mark of the item, or its label where it has no mark.
+    pub(crate) fn owns(&self, object: &Value) -> bool {
+        is_of_item(object, self.owner, self.labels)
+    }
+
     /// Stands before every write.
     pub(crate) fn fence(&self) -> Result<(), ApplyError> {
         if (self.is_current)() { Ok(()) } else { Err(ApplyError::superseded()) }
@@ -63,6 +76,14 @@ pub struct ItemState {
     pub status: Option<Value>,
     /// How the inventory is deleted with the item; empty means the default.
     pub deletion_order: Vec<DeletionGroup>,
+    /// The uids of the clusters that the inventory is about, as far as they are known (C-35).
+    pub clusters: BTreeMap<ClusterRef, String>,
+    /// What the item has left in clusters that its targets do not name any more, by the uid of the cluster.
+    pub former: BTreeMap<String, Inventory>,
+    /// Where the caller keeps the credentials of clusters, by the uid of the cluster; of no meaning here.
+    pub credentials: BTreeMap<String, String>,
+    /// What was not deleted, and why, one sentence each: for the caller to tell, and not to keep.
+    pub notes: Vec<String>,
 }
 
 /// Where is stored what has to survive a crash.

@@ -13,6 +13,8 @@ mod executor;
 mod export;
 mod gate;
 mod job;
+mod owner;
+mod scope;
 mod site;
 mod trials;
 mod write;
@@ -23,4 +25,6 @@ pub use crate::{
     dry_run::{DryRun, Effect, dry_run},
     executor::carry_out,
     job::{ItemState, Job, Outcome, ProgressStore, Purpose},
+    owner::{OWNER_ANNOTATION, Owner},
+    scope::without_stray_namespaces,
 };

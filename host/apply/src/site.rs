@@ -19,7 +19,7 @@ use crate::{
 use orangery_cluster::{Cluster, Observed, Place, unobserved};
 
 /// Group and version, and kind, on a cluster.
-type KindOn = (ClusterRef, String, String);
+pub(crate) type KindOn = (ClusterRef, String, String);
 
 /// A job's objects.
 pub(crate) struct Site<'a> {
@@ -27,7 +27,7 @@ pub(crate) struct Site<'a> {
     writer: &'a ObjectWriter,
     /// Kinds that the proposal itself defines: known before discovery is.
     defined: BTreeMap<KindOn, Arc<ApiResource>>,
-    /// What writes have answered since the controller was called.
+    /// What writes have answered since the controller was called, in the versions of the writes.
     pub(crate) answers: BTreeMap<LocatedObject, Arc<Value>>,
 }
 
@@ -58,8 +58,8 @@ impl<'a> Site<'a> {
         Ok((cluster, resource))
     }
 
-    /// The object with its cluster; an object that is not where its kind lives is refused. For a dry run an object of a kind
-    /// that is not served does not exist.
+    /// The object with its cluster; one of a namespaced kind without a namespace is refused. For a dry run an object of a
+    /// kind that is not served does not exist.
     pub(crate) async fn spot(&self, located: &LocatedObject) -> Result<Spot<'a>, ApplyError> {
         let LocatedObject { on, key } = located;
         let (cluster, resource) = match self.resource(on, &key.api_version, &key.kind).await {
@@ -68,8 +68,33 @@ impl<'a> Site<'a> {
             }
             found => found?,
         };
-        Place::of(&resource, key)?;
-        Ok(self.spot_of(on, key.clone(), cluster, resource))
+        let namespace = Place::of(&resource, key)?.namespace;
+        Ok(self.spot_of(on, ObjectKey { namespace, ..key.clone() }, cluster, resource))
+    }
+
+    /// The object in the version that it is named in or, where that is not served any more, in one that is (C-35). `None`
+    /// where the cluster does not serve the kind in any version: then there is no such object.
+    pub(crate) async fn spot_in_any_version(&self, located: &LocatedObject) -> Result<Option<Spot<'a>>, ApplyError> {
+        match self.spot(located).await {
+            Err(error) if error.is_not_served() => self.spot_in_group(located).await,
+            Ok(spot) if !spot.is_served => self.spot_in_group(located).await,
+            found => found.map(Some),
+        }
+    }
+
+    async fn spot_in_group(&self, LocatedObject { on, key }: &LocatedObject) -> Result<Option<Spot<'a>>, ApplyError> {
+        let cluster = self.job.clusters.cluster(on).await?;
+        let Some(resource) = cluster.served_in_group(key.group(), &key.kind).await? else { return Ok(None) };
+        let namespace = Place::of(&resource, key)?.namespace;
+        let key = ObjectKey { api_version: resource.api_version.clone(), namespace, ..key.clone() };
+        Ok(Some(self.spot_of(on, key, cluster, resource)))
+    }
+
+    /// What a write has answered since the controller was called, in the version that is asked for.
+    pub(crate) fn answer(&self, located: &LocatedObject) -> Option<&Arc<Value>> {
+        let answer = self.answers.get(located)?;
+        let version = answer.get("apiVersion").and_then(Value::as_str);
+        version.is_none_or(|version| version == located.key.api_version).then_some(answer)
     }
 
     /// An object that was found in its cluster.
@@ -118,7 +143,7 @@ pub(crate) fn or_before(
 }
 
 /// The kinds that a CustomResourceDefinition defines.
-fn kinds_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, Arc<ApiResource>)> {
+pub(crate) fn kinds_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, Arc<ApiResource>)> {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);

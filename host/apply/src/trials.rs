@@ -56,7 +56,11 @@ impl Trials {
             return Ok(known.clone());
         }
         let before = match at.resource {
-            Some(resource) => at.cluster.get(resource, &at.located.key).await?,
+            Some(resource) => match at.cluster.get(resource, &at.located.key).await {
+                // A kind that the proposal defines.
+                Err(Error::NotServed { .. }) => None,
+                found => found?,
+            },
             None => None,
         };
         let after = before.clone().filter(|object| !is_being_deleted(object));

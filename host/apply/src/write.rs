@@ -11,7 +11,7 @@ use orangery_proposal::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{Job, apply_error::ApplyError, site::Site, writer::Spot};
+use crate::{apply_error::ApplyError, site::Site, writer::Spot};
 use orangery_cluster::{Error, is_being_deleted};
 
 /// How often a write is tried that meets changes of others.
@@ -31,14 +31,6 @@ enum Change {
     Patch(Value),
 }
 
-/// Whether an object carries the label of the item.
-pub(crate) fn is_of_item(object: &Value, job: &Job<'_>) -> bool {
-    let labels = object.pointer("/metadata/labels");
-    job.labels
-        .iter()
-        .any(|label| labels.and_then(|labels| labels.get(label)).and_then(Value::as_str) == Some(job.owner))
-}
-
 impl Site<'_> {
     /// Carries a write out. Answers the object; `None` where it was left as it is, because it may not be touched.
     ///
@@ -56,6 +48,7 @@ impl Site<'_> {
             Some(extra) => {
                 let mut created = desired.clone();
                 overlay(&mut created, extra);
+                self.job.owner.put_on(&mut created);
                 created
             }
             None => desired.clone(),
@@ -90,7 +83,7 @@ impl Site<'_> {
             self.job.fence()?;
             let answer = match &live {
                 None => spot.create(created).await,
-                Some(live) if write.owned == Ownership::Fallback && !is_of_item(live, self.job) => return Ok(None),
+                Some(live) if write.owned == Ownership::Fallback && !self.job.owns(live) => return Ok(None),
                 Some(live) if is_being_deleted(live) => {
                     // What is written to an object on its way out is lost with it.
                     if self.is_still_there(spot)? {
@@ -114,14 +107,15 @@ impl Site<'_> {
         Err(Error::Conflict { key: Box::new(key.clone()) }.into())
     }
 
-    /// The object as the component wants it, with the labels of the item.
+    /// The object as the component wants it, with the mark and the labels of the item.
     fn labelled(&self, write: &ObjectWrite) -> Value {
         let mut object = write.object.clone();
         if !self.job.labels.is_empty() {
             let labels: Map<String, Value> =
-                self.job.labels.iter().map(|label| (label.clone(), json!(self.job.owner))).collect();
+                self.job.labels.iter().map(|label| (label.clone(), json!(self.job.owner.name))).collect();
             overlay(&mut object, &json!({"metadata": {"labels": labels}}));
         }
+        self.job.owner.put_on(&mut object);
         object
     }
 

@@ -7,7 +7,7 @@ use orangery_proposal::{ClusterRef, ObjectKey, deployer::ApiResource, inventory:
 use serde_json::Value;
 
 use crate::trials::{Trials, Tried};
-use orangery_cluster::{Cluster, Deletion, Error, Observed, Place};
+use orangery_cluster::{Cluster, Deletion, Error, Observed, Place, Precondition};
 
 /// What carries writes out.
 pub(crate) enum ObjectWriter {
@@ -97,9 +97,10 @@ impl Spot<'_> {
         }
     }
 
-    pub(crate) async fn delete(&self) -> Result<Deletion, Error> {
+    /// Deletes the object as it was read.
+    pub(crate) async fn delete(&self, read: &Value) -> Result<Deletion, Error> {
         match self.writer {
-            ObjectWriter::Server => self.cluster.delete(&self.resource, &self.key).await,
+            ObjectWriter::Server => self.cluster.delete(&self.resource, &self.key, &Precondition::of(read)).await,
             ObjectWriter::DryRun(trials) => trials.delete(&self.tried()).await,
         }
     }

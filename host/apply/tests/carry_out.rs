@@ -13,6 +13,12 @@ mod dry_run;
 #[path = "carry_out/gates.rs"]
 mod gates;
 #[cfg(test)]
+#[path = "carry_out/identity.rs"]
+mod identity;
+#[cfg(test)]
+#[path = "carry_out/ownership.rs"]
+mod ownership;
+#[cfg(test)]
 #[path = "carry_out/resume.rs"]
 mod resume;
 #[cfg(test)]

@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use http::Request as HttpRequest;
 use kube::{
     Client,
-    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy},
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
     core::Request,
 };
 use orangery_core::memory;
 use orangery_proposal::{ObjectKey, Selection, deployer::ApiResource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 pub(crate) use self::kinds::Kinds;
 use orangery_core::name::Namespace;
@@ -44,6 +45,25 @@ pub struct Cluster {
     address: String,
     kinds: Kinds,
     watches: Watches,
+    /// Its uid, once it was asked for; `None` where its credentials may not know it.
+    uid: OnceCell<Option<String>>,
+}
+
+/// Which object a delete is meant for: one that is another by now, or has changed, is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Precondition {
+    /// The uid of the object that was read.
+    pub uid: String,
+    /// The version that was read.
+    pub resource_version: String,
+}
+
+impl Precondition {
+    /// That the object is still as it was read.
+    pub fn of(live: &Value) -> Self {
+        let text = |at: &str| live.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self { uid: text("/metadata/uid"), resource_version: text("/metadata/resourceVersion") }
+    }
 }
 
 /// Whether an object of a list is one of a selection.
@@ -64,7 +84,7 @@ pub enum Deletion {
 impl Cluster {
     /// The server behind a client. `address` names it in messages; `wake` is called for whoever waits on its objects.
     pub fn new(client: Client, address: String, wake: Wake) -> Self {
-        Self { client, address, kinds: Kinds::default(), watches: Watches::new(wake) }
+        Self { client, address, kinds: Kinds::default(), watches: Watches::new(wake), uid: OnceCell::new() }
     }
 
     /// The client.
@@ -85,6 +105,32 @@ impl Cluster {
     /// How the server serves a kind: asked once for each group and version, and again for a kind that is not known.
     pub async fn served(&self, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
         self.kinds.find(self, api_version, kind).await
+    }
+
+    /// How the server serves a kind of a group in any version, the preferred one first; `None` where it does not.
+    pub async fn served_in_group(&self, group: &str, kind: &str) -> Result<Option<Arc<ApiResource>>, Error> {
+        self.kinds.find_in_group(self, group, kind).await
+    }
+
+    /// What the cluster is, whatever its address and its credentials are: the uid of its Namespace `kube-system` (C-35).
+    /// Asked once; `None` where the credentials may not read it.
+    pub async fn uid(&self) -> Result<Option<&str>, Error> {
+        let uid = self.uid.get_or_try_init(|| async {
+            let key = ObjectKey {
+                api_version: "v1".to_owned(),
+                kind: "Namespace".to_owned(),
+                namespace: None,
+                name: "kube-system".to_owned(),
+            };
+            let request = http::Request::get("/api/v1/namespaces/kube-system").body(Vec::new());
+            let answer = self.ask(&key, request.map_err(kube::core::request::Error::BuildRequest)).await;
+            match answer.map(|namespace: Value| Precondition::of(&namespace).uid) {
+                Ok(uid) => Ok(Some(uid).filter(|uid| !uid.is_empty())),
+                Err(Error::Forbidden { .. } | Error::Missing { .. } | Error::NotServed { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        });
+        Ok(uid.await?.as_deref())
     }
 
     /// One object; `None` where it does not exist.
@@ -171,10 +217,22 @@ impl Cluster {
         self.ask(key, at(resource, key.namespace.as_ref()).patch(&segment(&key.name), params, patch)).await
     }
 
-    /// Deletes an object, its dependents in the background. One that is not there is gone.
-    pub async fn delete(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Deletion, Error> {
-        let params =
-            DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
+    /// Deletes an object as it was read, its dependents in the background. One that is not there is gone; one that is another
+    /// by now, or has changed, is a conflict.
+    pub async fn delete(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        read: &Precondition,
+    ) -> Result<Deletion, Error> {
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            preconditions: Some(Preconditions {
+                uid: Some(read.uid.clone()),
+                resource_version: Some(read.resource_version.clone()),
+            }),
+            ..DeleteParams::default()
+        };
         let request = at(resource, key.namespace.as_ref()).delete(&segment(&key.name), &params);
         let answer: Value = match self.ask(key, request).await {
             Ok(answer) => answer,
@@ -240,7 +298,12 @@ impl Cluster {
         let classify = |error| Error::classify(&self.address, key, error);
         let request = request.map_err(|error| classify(kube::Error::BuildRequest(error)))?;
         match tokio::time::timeout(ANSWER_WITHIN, self.client.request(request)).await {
-            Ok(answer) => answer.map_err(classify),
+            Ok(answer) => answer.map_err(classify).inspect_err(|error| {
+                // What was known of the version does not hold any more.
+                if let Error::NotServed { api_version, .. } = error {
+                    self.kinds.forget(api_version);
+                }
+            }),
             Err(_elapsed) => Err(Error::Unanswered {
                 cluster: self.address.clone(),
                 key: Box::new(key.clone()),

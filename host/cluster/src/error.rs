@@ -30,12 +30,6 @@ pub enum Error {
         /// The object.
         key: Box<ObjectKey>,
     },
-    /// An object of a cluster-scoped kind has a namespace.
-    #[error("{key} must not have metadata.namespace, because its kind is cluster-scoped")]
-    Misplaced {
-        /// The object.
-        key: Box<ObjectKey>,
-    },
     /// The object changed again and again between read and write.
     #[error("{key} keeps changing while it is written; the write is tried again")]
     Conflict {
@@ -133,7 +127,6 @@ impl Error {
     pub fn key(&self) -> Option<&ObjectKey> {
         match self {
             Error::Unlocated { key }
-            | Error::Misplaced { key }
             | Error::Conflict { key }
             | Error::Managed { key, .. }
             | Error::AlreadyExists { key }
@@ -158,9 +151,12 @@ impl Error {
         let passing = causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
             || status.message.contains("exceeded quota");
         let managed = causes.iter().any(|cause| cause.reason == "FieldManagerConflict");
+        // An answer about an object names it; another one is about the path, so about the version and the kind.
+        let is_named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
         let message = message(&key, &status);
         match status.code {
-            404 => Error::Missing { key, message },
+            404 if is_named => Error::Missing { key, message },
+            404 => Error::NotServed { cluster, api_version: key.api_version, kind: key.kind },
             403 if passing => Error::Missing { key, message },
             401 | 403 => Error::Forbidden { cluster, key, message },
             409 if status.is_already_exists() => Error::AlreadyExists { key },
@@ -198,7 +194,7 @@ impl From<Error> for Halt {
             Error::Missing { .. } => Halt::Retry(failure("NotFound")),
             Error::Unreachable { .. } | Error::Unanswered { .. } => Halt::Retry(failure("ClusterUnreachable")),
             Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
-            Error::Unlocated { .. } | Error::Misplaced { .. } | Error::Invalid { .. } => {
+            Error::Unlocated { .. } | Error::Invalid { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))
             }
             Error::TooLarge { .. } => Halt::Stall(failure("TooLarge").with_code(Code::LimitExceeded)),

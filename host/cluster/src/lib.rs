@@ -22,7 +22,7 @@ mod watch;
 
 pub use crate::{
     answer::MOST_ANSWER_BYTES,
-    cluster::{Cluster, Deletion, MOST_LISTED_BYTES, MOST_PAGES, is_being_deleted},
+    cluster::{Cluster, Deletion, MOST_LISTED_BYTES, MOST_PAGES, Precondition, is_being_deleted},
     connect::ClusterPool,
     connections::Connections,
     error::{Error, NOT_SERVED, code},

@@ -23,12 +23,19 @@ pub struct ClusterSet {
     /// Serialises connecting, so that each reference is resolved once.
     connected: tokio::sync::Mutex<BTreeMap<ClusterRef, Arc<Cluster>>>,
     /// Protects the holds of this call. Held to add one or to take all.
-    holds: Mutex<Vec<Hold>>,
+    holds: Arc<Mutex<Vec<Hold>>>,
 }
 
 impl ClusterSet {
     pub(crate) fn new(connections: Arc<dyn Connections>, waiter: Waiter, kept: Arc<Holds>) -> Self {
-        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), holds: Mutex::default() }
+        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), holds: Arc::default() }
+    }
+
+    /// Other clusters for the same item: what is watched there is held together with what is watched here.
+    #[must_use]
+    pub fn beside(&self, connections: Arc<dyn Connections>) -> Self {
+        let (waiter, kept, holds) = (self.waiter.clone(), Arc::clone(&self.kept), Arc::clone(&self.holds));
+        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), holds }
     }
 
     /// The cluster behind a reference.

@@ -47,13 +47,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of an object; one that is not where its kind lives is refused.
+    /// The place of an object. One of a namespaced kind needs a namespace; that of a cluster-scoped kind counts for nothing,
+    /// as on API servers.
     pub fn of(resource: &ApiResource, key: &ObjectKey) -> Result<Self, Error> {
-        match (resource.namespaced, &key.namespace) {
-            (true, None) => Err(Error::Unlocated { key: Box::new(key.clone()) }),
-            (false, Some(_)) => Err(Error::Misplaced { key: Box::new(key.clone()) }),
-            (true, Some(_)) | (false, None) => Ok(Self { namespace: key.namespace.clone(), name: key.name.clone() }),
+        if resource.namespaced && key.namespace.is_none() {
+            return Err(Error::Unlocated { key: Box::new(key.clone()) });
         }
+        let namespace = key.namespace.clone().filter(|_| resource.namespaced);
+        Ok(Self { namespace, name: key.name.clone() })
     }
 }
 

@@ -16,6 +16,8 @@ use orangery_reconcile::{Key, LeaseDeadline, Store, Watched, Writer};
 use crate::{
     account_tokens::{OwnAddress, Tokens},
     changed_answers::ChangedAnswers,
+    kept_credentials::KnownCredentials,
+    seal::NewestSeals,
     seed::HostKey,
     stores::{Kind, Stores},
 };
@@ -34,7 +36,7 @@ pub struct ControllerContext {
     pub clock: Arc<dyn Clock>,
     /// The randomness.
     pub rng: Arc<dyn Rng>,
-    /// What the randomness of templates is derived from.
+    /// What the randomness of templates and the seals of the host's state are derived from.
     pub key: HostKey,
     /// Publishes events.
     pub recorder: Recorder,
@@ -52,6 +54,10 @@ pub struct ControllerContext {
     pub(crate) tokens: Tokens,
     /// What gate expressions answer otherwise than in the last job.
     pub(crate) changed_answers: ChangedAnswers,
+    /// Which credentials of clusters are kept.
+    pub(crate) kept_credentials: KnownCredentials,
+    /// Which state of an item is the newest that this process has seen.
+    pub(crate) newest_seals: NewestSeals,
 }
 
 /// How long an item waits for an external deployer unless told otherwise, as in the code of Landscaper.
@@ -84,6 +90,8 @@ impl ControllerContext {
             term: None,
             tokens: Tokens::default(),
             changed_answers: ChangedAnswers::default(),
+            kept_credentials: KnownCredentials::default(),
+            newest_seals: NewestSeals::default(),
         }
     }
 

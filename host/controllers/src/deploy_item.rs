@@ -22,7 +22,7 @@ use orangery_proposal::item::decide;
 use orangery_reconcile::{Controller, Key, NextCall, Queue};
 
 use self::{
-    apply::{Applied, apply},
+    apply::{Applied, apply, former::release_credentials},
     gather::ItemReconciliation,
     status::proposal_cache::ProposalCache,
     trigger::{ItemTrigger, concurrency::ConcurrencyLimiter, trigger},
@@ -64,8 +64,13 @@ impl DeployItemController {
     /// An item that others released is not looked at again: what it holds goes with it.
     fn forget_deleted(&self) {
         let (pool, cache, limiter) = (Arc::clone(&self.pool), Arc::clone(&self.cache), Arc::clone(&self.limiter));
+        let host = Arc::downgrade(&self.host);
         self.host.stores.deploy_items.subscribe(move |change| {
             if let (None, Some(key)) = (change.after, change.key()) {
+                let uid = change.before.and_then(|before| before.metadata.uid.as_deref());
+                if let (Some(host), Some(uid)) = (host.upgrade(), uid) {
+                    host.newest_seals.forget(uid);
+                }
                 pool.release(&waiter(Kind::DeployItem, &key));
                 cache.forget(&key);
                 limiter.leave(&key);
@@ -98,6 +103,7 @@ impl DeployItemController {
                 status.finish(&rest, state, now).await.map_err(|write| job::unwritten(&transition, write))?;
             }
             None => {
+                release_credentials(&gathered).await;
                 status.release().await?;
                 self.forget(&gathered.key);
             }

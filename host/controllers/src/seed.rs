@@ -1,4 +1,5 @@
-//! The time and the randomness that templates of a job are given: made from what is stored, so that rendering again,
+//! The operator's key. From it come the seals of the host's state, and
+//! the time and the randomness that templates of a job are given: made from what is stored, so that rendering again,
 //! also after a restart, gives the same (`docs/contract.md`, the promise of `rng`).
 
 use std::fmt;
@@ -22,10 +23,32 @@ const CONTENT: &str = "seed";
 /// How many bytes it has.
 const LENGTH: usize = 32;
 
-/// What the randomness of all jobs is derived from. With it and the id of a job one knows the passwords that its
-/// templates made.
+/// What the key for seals is derived with: no text that the randomness of a job is derived from, as it has no `/`.
+const SEALS: &[u8] = b"orangery.dev seals of host state";
+
+/// What the randomness of all jobs is derived from, and the key that seals the host's state. With it and the id of a job
+/// one knows the passwords that its templates made.
 #[derive(Clone)]
-pub struct HostKey(hmac::Key);
+pub struct HostKey {
+    randomness: hmac::Key,
+    seals: SealKey,
+}
+
+/// The key of seals (C-37).
+#[derive(Clone)]
+pub(crate) struct SealKey(hmac::Key);
+
+impl SealKey {
+    /// The HMAC of a text.
+    pub(crate) fn sign(&self, text: &[u8]) -> Vec<u8> {
+        hmac::sign(&self.0, text).as_ref().to_vec()
+    }
+
+    /// Whether this is the HMAC of a text.
+    pub(crate) fn verify(&self, text: &[u8], tag: &[u8]) -> bool {
+        hmac::verify(&self.0, text, tag).is_ok()
+    }
+}
 
 impl fmt::Debug for HostKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,7 +95,14 @@ pub enum HostKeyError {
 impl HostKey {
     /// A key of these bytes.
     pub fn new(bytes: &[u8; LENGTH]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
+        let randomness = hmac::Key::new(hmac::HMAC_SHA256, bytes);
+        let seals = SealKey(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&randomness, SEALS).as_ref()));
+        Self { randomness, seals }
+    }
+
+    /// The key of seals.
+    pub(crate) fn seals(&self) -> &SealKey {
+        &self.seals
     }
 
     /// The key of this installation of the host: read, or made once.
@@ -105,7 +135,7 @@ impl HostKey {
     /// together with the job's id.
     pub(crate) fn of_job(&self, installation: &Installation, job: &JobId) -> JobRandomness {
         let uid = installation.metadata.uid.as_deref().unwrap_or_default();
-        let tag = hmac::sign(&self.0, format!("{uid}/{job}").as_bytes());
+        let tag = hmac::sign(&self.randomness, format!("{uid}/{job}").as_bytes());
         let mut seed = [0; LENGTH];
         seed.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);
         let times = installation.status.as_ref().and_then(|status| status.transition_times.clone()).unwrap_or_default();

@@ -31,6 +31,12 @@ impl Default for Bounds {
     }
 }
 
+/// The key of a provider status under which the host keeps the inventory.
+pub const MANAGED_RESOURCES: &str = "managedResources";
+
+/// The key of a provider status under which the host keeps everything else.
+pub const HOST: &str = "orangery";
+
 /// The identity of an object.
 ///
 /// # Errors
@@ -63,6 +69,7 @@ pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
 /// # Errors
 /// [`Fault::Denied`] names a missing grant, [`Fault::Invalid`] everything else; neither is helped by trying again.
 pub fn check(proposal: &Proposal, grants: &Grants, bounds: Bounds) -> Result<(), Fault> {
+    check_status(proposal.status.as_ref())?;
     let empty = Vec::new();
     let (exports, afterwards) = match &proposal.next {
         Next::Finish(completion) => (&completion.exports, &completion.afterwards),
@@ -99,6 +106,18 @@ pub fn check(proposal: &Proposal, grants: &Grants, bounds: Bounds) -> Result<(),
         }
     }
     proposal.deletion_order.iter().chain(&proposal.pruning_order).try_for_each(|group| check_group(group, grants))
+}
+
+/// What the host keeps in the provider status is the host's (C-37).
+fn check_status(status: Option<&Value>) -> Result<(), Fault> {
+    let reserved =
+        [MANAGED_RESOURCES, HOST].into_iter().find(|key| status.is_some_and(|status| status.get(key).is_some()));
+    match reserved {
+        None => Ok(()),
+        Some(key) => Err(invalid(format!(
+            "the provider status that is proposed has the key {key:?}, which the host keeps for itself; leave it out"
+        ))),
+    }
 }
 
 fn check_stage(stage: &Stage, grants: &Grants, bytes: &mut usize) -> Result<(), Fault> {
@@ -309,6 +328,16 @@ mod tests {
             json!({"pruningOrder": [{"what": [{"managed": {"apiVersion": "v1", "kind": "ConfigMap", "labels": "a=b"}}]}]}),
             "by name and namespace",
         );
+    }
+
+    #[test]
+    fn c_37_a_component_does_not_write_what_the_host_keeps() {
+        for key in ["managedResources", "orangery"] {
+            let message = format!("the provider status that is proposed has the key {key:?}");
+            check_invalid(json!({"status": {"kind": "K", key: []}}), &message);
+        }
+        let own = proposal(json!({"status": {"kind": "K", "mine": {"orangery": 1}}}));
+        assert_eq!(check(&own, &grants(), Bounds::default()), Ok(()));
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! The form is the one that Landscaper's deployers have always written, so that items of a running Landscaper are
 //! adopted as they are; what is ours is added and left out where it says nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use orangery_core::name::Namespace;
 use serde::{Deserialize, Serialize};
@@ -12,11 +15,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     ClusterRef, DeletionGroup, DeletionScope, ObjectKey, ObjectWrite, Ownership, Selection, Write,
-    default_deletion_order, overlay::overlay,
+    default_deletion_order, group_of, overlay::overlay,
 };
 
-/// An object of one of the item's clusters.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// An object of one of the item's clusters. Two of them are equal where they mean the same object: the version of the
+/// key says how it is read and written, and is no part of what it is (C-35).
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LocatedObject {
     /// Where.
@@ -25,6 +29,39 @@ pub struct LocatedObject {
     /// Which.
     #[serde(flatten)]
     pub key: ObjectKey,
+}
+
+impl LocatedObject {
+    fn order(&self, other: &Self) -> Ordering {
+        let group = self.key.group().cmp(other.key.group());
+        let (own, others) = (&self.key, &other.key);
+        self.on
+            .cmp(&other.on)
+            .then(group)
+            .then_with(|| own.kind.cmp(&others.kind))
+            .then_with(|| own.namespace.cmp(&others.namespace))
+            .then_with(|| own.name.cmp(&others.name))
+    }
+}
+
+impl PartialEq for LocatedObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.order(other) == Ordering::Equal
+    }
+}
+
+impl Eq for LocatedObject {}
+
+impl PartialOrd for LocatedObject {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for LocatedObject {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order(other)
+    }
 }
 
 fn is_target(on: &ClusterRef) -> bool {
@@ -143,9 +180,10 @@ impl Inventory {
         (!list.is_empty()).then_some(Value::Array(list))
     }
 
-    /// Takes a write in, keeping the uid that was known: the union of what was there and what is to come.
+    /// Takes a write in, keeping the uid that was known: the union of what was there and what is to come. From now on the
+    /// object is named in the version of the write.
     pub fn plan(&mut self, located: LocatedObject, write: &ObjectWrite) {
-        let uid = self.0.get(&located).and_then(|entry| entry.uid.clone());
+        let uid = self.0.remove(&located).and_then(|entry| entry.uid);
         let entry =
             InventoryEntry { policy: InventoryPolicy::of(write), uid, before_deletion: write.before_deletion.clone() };
         self.0.insert(located, entry);
@@ -270,8 +308,9 @@ fn takes_in(scope: &DeletionScope, key: &ObjectKey) -> bool {
     }
 }
 
+/// Whether a selection takes an object in, whatever version either is named in.
 fn selects(selection: &Selection, key: &ObjectKey) -> bool {
-    selection.api_version == key.api_version
+    group_of(&selection.api_version) == key.group()
         && selection.kind == key.kind
         && (selection.namespace.is_none() || selection.namespace == key.namespace)
         && (selection.names.is_empty() || selection.names.contains(&key.name))

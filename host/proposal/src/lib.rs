@@ -56,6 +56,11 @@ pub struct ObjectKey {
     pub name: String,
 }
 
+/// The API group of an `apiVersion`; empty for the core group.
+pub(crate) fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 impl ObjectKey {
     /// The object as something that is waited for.
     pub fn waiting(&self, until: Until) -> Waiting {
@@ -64,7 +69,7 @@ impl ObjectKey {
 
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
+        group_of(&self.api_version)
     }
 
     /// The version without its group.

@@ -4,7 +4,7 @@ use orangery_tests::{
     cluster::Cluster,
     repository,
     requests::Requests,
-    tree::{any, blueprint, installation},
+    tree::{any, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster},
 };
 use serde_json::{Value, json};
 
@@ -41,6 +41,10 @@ async fn a_triple_costs_at_most_sixteen_writes_and_two_reads() {
     let cluster = settled().await;
     // The first one also guards the Target and the Context, which all others use as well.
     deploy_hello(&cluster).await;
+    // As long as something is deployed to it, the credentials of the cluster are kept.
+    let stays = json!({"imports": imports_cluster(), "deployExecutions": executions(&[deploys("stays", &[], "1")])});
+    cluster.apply(&on_cluster(installation("stays", &blueprint(stays)))).await;
+    cluster.expect(&in_phase("Installation", "stays", "Succeeded")).await;
     cluster.delete(&any("Installation", "hello")).await;
     cluster.expect_absent(&any("Installation", "hello")).await;
     let before = Requests::counted(cluster.client()).await;

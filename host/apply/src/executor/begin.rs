@@ -6,7 +6,7 @@ use orangery_proposal::{ObjectWrite, Ownership, Stage, Write, executor::writes, 
 use super::{Executor, located};
 use crate::{
     apply_error::{ApplyError, all},
-    write::is_of_item,
+    scope::clusters_of,
 };
 
 impl Executor<'_> {
@@ -29,12 +29,20 @@ impl Executor<'_> {
         if let Some(first) = self.proposal.stages.first() {
             self.refuse_unplaced(first).await?;
         }
+        self.settle().await?;
         for (located, write) in writes(self.proposal) {
             if self.state.inventory.0.contains_key(&located) || !self.is_foreign(&located, write).await? {
                 self.state.inventory.plan(located, write);
             }
         }
         Ok(())
+    }
+
+    /// Whether the clusters of the proposal are other ones than those that the inventory is about: what it has of them is set
+    /// apart.
+    pub(super) async fn settle(&mut self) -> Result<bool, ApplyError> {
+        let concerned = clusters_of(&self.all_planned());
+        self.site.settle(concerned, self.state).await
     }
 
     /// Objects of the first stage that can be written nowhere fail the job before anything is recorded or written.
@@ -57,6 +65,6 @@ impl Executor<'_> {
             Err(error) if error.is_not_served() => return Ok(false),
             Err(error) => return Err(error),
         };
-        Ok(spot.get().await?.is_some_and(|live| !is_of_item(&live, self.site.job)))
+        Ok(spot.get().await?.is_some_and(|live| !self.site.job.owns(&live)))
     }
 }

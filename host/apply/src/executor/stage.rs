@@ -24,7 +24,10 @@ impl Executor<'_> {
     /// One step of a stage, within the time of the stage.
     pub(super) async fn perform_in(&mut self, stage: &Stage, step: StageStep) -> Result<ExecutionEvent, ApplyError> {
         let result = match step {
-            StageStep::Removing => self.site.remove(&stage.removals).await.map(|()| ExecutionEvent::Removed),
+            StageStep::Removing => self.site.remove(&stage.removals).await.map(|notes| {
+                self.state.notes.extend(notes);
+                ExecutionEvent::Removed
+            }),
             StageStep::Defining => self.define(stage).await.map(|()| ExecutionEvent::Defined),
             StageStep::Writing => self.write_rest(stage).await.map(|()| ExecutionEvent::Written),
             StageStep::Waiting => self.pass_gate(stage).await.map(|()| ExecutionEvent::GatePassed),
@@ -47,7 +50,7 @@ impl Executor<'_> {
         }
         let mut results = Vec::new();
         for located in located.iter().filter(|located| self.state.inventory.0.contains_key(located)) {
-            if self.site.answers.get(located).is_some_and(|answer| established(answer)) {
+            if self.site.answer(located).is_some_and(|answer| established(answer)) {
                 continue;
             }
             let spot = self.site.spot(located).await?;

@@ -12,7 +12,7 @@ use std::{
 use axum::{Router, body::Body};
 use jiff::Timestamp;
 use kube::Client;
-use orangery_apply::{DryRun, ItemState, Job, Outcome, ProgressStore, Purpose, carry_out, delete, dry_run};
+use orangery_apply::{DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purpose, carry_out, delete, dry_run};
 use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, Waiter};
 use orangery_core::{
     digest::sha256,
@@ -22,7 +22,8 @@ use orangery_core::{
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_proposal::{
-    ClusterRef, Proposal, SecretContent, executor::ExecutionStep, inventory::LocatedObject, item::StoredProposal,
+    ClusterRef, Proposal, SecretContent, executor::ExecutionStep, grant::Grants, inventory::LocatedObject,
+    item::StoredProposal,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -117,6 +118,14 @@ pub(crate) struct World {
     clock: Settable,
     pool: ClusterPool,
     woken: Arc<Notify>,
+    /// Whose objects are written.
+    pub(crate) owner: Owner,
+    /// What its component may reach.
+    pub(crate) grants: Grants,
+    /// What has to survive of the other items.
+    others: BTreeMap<String, Status>,
+    /// Another cluster that the target names.
+    other: Option<(Server, Client)>,
 }
 
 struct Connected(Arc<Cluster>);
@@ -176,7 +185,7 @@ impl ProgressStore for TestStore<'_> {
     }
 }
 
-fn client(router: Router, traffic: Arc<Traffic>) -> Client {
+fn client(router: Router, traffic: Arc<Traffic>, name: &str) -> Client {
     let service = service_fn(move |request: axum::http::Request<kube::client::Body>| {
         let (router, traffic) = (router.clone(), Arc::clone(&traffic));
         async move {
@@ -184,7 +193,8 @@ fn client(router: Router, traffic: Arc<Traffic>) -> Client {
             let query = request.uri().query().unwrap_or_default().to_owned();
             let writes = method != "GET";
             let discovers = path.split('/').count() < 5 && !path.contains("namespaces") && !path.ends_with('s');
-            if !query.contains("watch=") && !discovers {
+            let identifies = path.ends_with("/namespaces/kube-system");
+            if !query.contains("watch=") && !discovers && !identifies {
                 let short = path.rsplit("/").take(2).collect::<Vec<_>>();
                 traffic.note(format!("{method} {}", short.into_iter().rev().collect::<Vec<_>>().join("/")));
             }
@@ -199,19 +209,14 @@ fn client(router: Router, traffic: Arc<Traffic>) -> Client {
             Ok(response)
         }
     });
-    Client::new(service, "default")
+    Client::new(service, name)
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let options = Options {
-            storage: Storage::Memory,
-            address: "127.0.0.1:0".parse().unwrap(),
-            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
-        };
-        let server = start(options).await.unwrap();
+        let server = server().await;
         let traffic = Arc::new(Traffic::default());
-        let client = client(server.router(), Arc::clone(&traffic));
+        let client = client(server.router(), Arc::clone(&traffic), "first");
         let woken = Arc::new(Notify::new());
         Self {
             client,
@@ -222,8 +227,36 @@ impl World {
             clock: Settable(Mutex::new(Timestamp::UNIX_EPOCH)),
             pool: pool(&woken),
             woken,
+            owner: Owner { namespace: "default".into(), name: "item".into(), uid: "uid-of-item".to_owned() },
+            grants: everything(),
+            others: BTreeMap::new(),
+            other: None,
             _server: server,
         }
+    }
+
+    /// Goes on with another item of the same clusters.
+    pub(crate) fn switch(&mut self, name: &str) {
+        let (name, uid) = (name.to_owned(), format!("uid-of-{name}"));
+        let status = self.others.remove(&name).unwrap_or_default();
+        let owner = Owner { name: name.as_str().into(), uid, ..self.owner.clone() };
+        let before = std::mem::replace(&mut self.owner, owner);
+        self.others.insert(before.name.as_str().to_owned(), std::mem::replace(&mut self.status, status));
+    }
+
+    /// The target names another cluster from now on, which is asked by [`objects`](Self::objects) as well.
+    pub(crate) async fn swap_cluster(&mut self) {
+        let server = server().await;
+        let other = client(server.router(), Arc::clone(&self.traffic), "second");
+        let before = std::mem::replace(&mut self.client, other);
+        let former = self.other.replace((server, before));
+        assert!(former.is_none(), "the target was swapped once");
+    }
+
+    /// The target names the first cluster again.
+    pub(crate) fn swap_back(&mut self) {
+        let (_, first) = self.other.as_mut().unwrap();
+        std::mem::swap(&mut self.client, first);
     }
 
     /// The process is killed: nothing but the server and the status is left.
@@ -254,8 +287,13 @@ impl World {
     }
 
     pub(crate) fn clusters(&self) -> ClusterSet {
-        let cluster = self.pool.adopt("the cluster of the test", &self.client);
+        let name = self.client_name();
+        let cluster = self.pool.adopt(&name, &self.client);
         self.pool.set(Arc::new(Connected(cluster)), waiter())
+    }
+
+    fn client_name(&self) -> String {
+        format!("the cluster of the test, {}", self.client.default_namespace())
     }
 
     /// One look. What is to be done again is the kept proposal, if there is progress, else `proposal`.
@@ -272,12 +310,13 @@ impl World {
         let allowed =
             || self.allowed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
         let is_current = || self.is_current.load(Ordering::SeqCst) && allowed();
-        let labels = [LABEL.to_owned()];
+        let (owner, labels) = (self.owner.clone(), [LABEL.to_owned()]);
         let job = Job {
             id: &job.into(),
             purpose: Purpose::Install,
-            owner: "item",
+            owner: &owner,
             labels: &labels,
+            grants: &self.grants,
             clusters: &clusters,
             clock: &self.clock,
             is_current: &is_current,
@@ -325,12 +364,13 @@ impl World {
     pub(crate) async fn look_at_deletion(&mut self) -> Step<()> {
         let clusters = self.clusters();
         let is_current = || self.is_current.load(Ordering::SeqCst);
-        let labels = [LABEL.to_owned()];
+        let (owner, labels) = (self.owner.clone(), [LABEL.to_owned()]);
         let job = Job {
             id: &"deletion".into(),
             purpose: Purpose::Uninstall,
-            owner: "item",
+            owner: &owner,
             labels: &labels,
+            grants: &self.grants,
             clusters: &clusters,
             clock: &self.clock,
             is_current: &is_current,
@@ -347,17 +387,18 @@ impl World {
     /// What a proposal would do, with what the item has now.
     pub(crate) async fn dry_run(&self, proposal: &Proposal) -> Step<DryRun> {
         let clusters = self.clusters();
-        let labels = [LABEL.to_owned()];
+        let (owner, labels) = (self.owner.clone(), [LABEL.to_owned()]);
         let job = Job {
             id: &"dry-run".into(),
             purpose: Purpose::Install,
-            owner: "item",
+            owner: &owner,
             labels: &labels,
+            grants: &self.grants,
             clusters: &clusters,
             clock: &self.clock,
             is_current: &|| true,
         };
-        dry_run(&job, proposal, &self.status.state.inventory).await
+        dry_run(&job, proposal, &self.status.state).await
     }
 
     /// Waits until a watch has woken the item.
@@ -403,6 +444,22 @@ impl World {
     pub(crate) fn inventory(&self) -> Vec<String> {
         self.status.state.inventory.0.keys().map(|located| located.key.name.clone()).collect()
     }
+}
+
+async fn server() -> Server {
+    let options = Options {
+        storage: Storage::Memory,
+        address: "127.0.0.1:0".parse().unwrap(),
+        clock: Arc::new(|| Timestamp::UNIX_EPOCH),
+    };
+    start(options).await.unwrap()
+}
+
+/// Every cluster and every kind.
+pub(crate) fn everything() -> Grants {
+    let all = json!({"clusters": {"target": true, "host": true, "named": ["*"]}, "reads": [{}], "writes": [{}],
+        "deleteUnmanaged": true});
+    serde_json::from_value(all).unwrap()
 }
 
 fn pool(woken: &Arc<Notify>) -> ClusterPool {

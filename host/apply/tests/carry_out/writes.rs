@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use orangery_apply::Outcome;
+use orangery_apply::{OWNER_ANNOTATION, Outcome};
 use orangery_core::step::Halt;
 use orangery_proposal::{ClusterRef, ObjectKey, deployer::Clusters, executor::ExecutionStep, item::Progress};
 use serde_json::{Value, json};
@@ -92,9 +92,11 @@ async fn what_is_merged_at_creation_is_lost_with_the_first_update() {
     };
     let path = "/api/v1/namespaces/default/configmaps/a";
     world.run("j", &plan("1")).await;
-    assert_eq!(world.get(path).await.unwrap()["metadata"]["annotations"], json!({"made": "here"}));
+    let mark = world.owner.mark();
+    let annotations = json!({"made": "here", OWNER_ANNOTATION: mark});
+    assert_eq!(world.get(path).await.unwrap()["metadata"]["annotations"], annotations);
     world.run("k", &plan("2")).await;
-    assert_eq!(world.get(path).await.unwrap()["metadata"].get("annotations"), None);
+    assert_eq!(world.get(path).await.unwrap()["metadata"]["annotations"], json!({OWNER_ANNOTATION: mark}));
 }
 
 #[tokio::test]

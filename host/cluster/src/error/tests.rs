@@ -8,7 +8,7 @@ fn key(kind: &str) -> ObjectKey {
 
 fn status(code: u16, reason: &str, message: &str, causes: Vec<StatusCause>) -> kube::Error {
     let details = StatusDetails {
-        name: String::new(),
+        name: "x".to_owned(),
         group: String::new(),
         kind: String::new(),
         uid: String::new(),
@@ -48,6 +48,15 @@ fn c_09_network_api_and_conflicts_pass_and_the_rest_does_not() {
     check(kube::Error::LinesCodecMaxLineLengthExceeded, "retry", "ClusterUnreachable", &[]);
 }
 
+/// An answer about an object names it; a path that is not served names nothing.
+#[test]
+fn c_35_a_version_that_is_not_served_is_no_object_that_is_missing() {
+    let mut unserved = kube::core::Status::failure("404 page not found\n", "Failed to parse error data").with_code(404);
+    check(kube::Error::Api(Box::new(unserved.clone())), "retry", NOT_SERVED, &[]);
+    unserved.reason = "NotFound".to_owned();
+    check(kube::Error::Api(Box::new(unserved)), "retry", NOT_SERVED, &[]);
+}
+
 #[test]
 fn a_quota_and_a_going_namespace_pass() {
     let terminating =
@@ -77,7 +86,6 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
     vec![
         (unserved, "retry", NOT_SERVED, false),
         (Error::Unlocated { key: key() }, "stall", "InvalidObject", true),
-        (Error::Misplaced { key: key() }, "stall", "InvalidObject", true),
         (Error::Conflict { key: key() }, "retry", "Conflict", true),
         (Error::Managed { key: key(), message: message() }, "stall", "FieldsOfOthers", true),
         (Error::AlreadyExists { key: key() }, "retry", "AlreadyExists", true),

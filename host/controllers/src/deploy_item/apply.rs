@@ -17,8 +17,13 @@ use orangery_proposal::{
 };
 
 use super::dependencies;
-use super::{gather::ItemReconciliation, status::proposal_cache};
+use super::{
+    gather::{GatheredItem, ItemReconciliation},
+    status::{proposal_cache, provider_status::ReadStatus},
+};
+use crate::{event, refresh, seal::Doubt};
 
+pub(super) mod former;
 mod uninstall;
 
 /// What a call of the controller came to.
@@ -70,10 +75,48 @@ impl ItemReconciliation {
 
     /// Brings the item about.
     async fn install(&mut self) -> Step<Verdict> {
-        let mut state = self.gathered.state_with_target().await?;
+        let read = self.gathered.state_with_target().await?;
+        let mut state = self.vouched(read).await?;
         let result = self.carry_on(Purpose::Install, &mut state).await;
+        if result.is_ok() {
+            self.clean_up_if_possible(&mut state).await;
+        }
         self.state = Some(state);
         result
+    }
+
+    /// The state that counts; what does not is told. A state is older than another one where it is the newest that the
+    /// server has: else the item is worked on as it is now.
+    async fn vouched(&self, read: ReadStatus) -> Step<ItemState> {
+        let GatheredItem { host, item, key, .. } = &self.gathered;
+        if read.doubt == Some(Doubt::Replayed) {
+            let store = &host.stores.deploy_items;
+            refresh::read(host, store, key).await?;
+            let newest = store.get(key).and_then(|newest| newest.metadata.resource_version.clone());
+            if newest != item.metadata.resource_version {
+                let message = format!("DeployItem {key} has changed since it was read; it is worked on as it is now");
+                return Err(Halt::Retry(Failure::new("ReadStatus", "Conflict", message)));
+            }
+        }
+        if let Some(doubt) = read.doubt {
+            self.tell("StateNotTrusted", doubt.note());
+        }
+        Ok(read.state)
+    }
+
+    fn tell(&self, reason: &str, note: &str) {
+        let GatheredItem { host, item, key, .. } = &self.gathered;
+        tracing::warn!(item = %key, "{note}");
+        event::warn(&host.recorder, item.as_ref(), reason, note);
+    }
+
+    /// Tells what was not deleted, and why.
+    fn tell_what_stays(&self, state: &mut ItemState) {
+        let mut notes = std::mem::take(&mut state.notes);
+        notes.sort();
+        if !notes.is_empty() {
+            self.tell("ObjectsStay", &notes.join("; "));
+        }
     }
 
     /// The item's time is up. A component that recovers from failed stages is called for this one, too, and has as much time
@@ -133,7 +176,10 @@ impl ItemReconciliation {
             state.progress = None;
         }
         match proposal_action(state.progress.as_ref(), stored.as_deref(), self.gathered.host.clock.now()) {
-            ProposalAction::Resume => Ok(stored),
+            ProposalAction::Resume => {
+                stored.iter().try_for_each(|proposal| self.gathered.check(proposal))?;
+                Ok(stored)
+            }
             ProposalAction::CallIn(left) => Err(Halt::Wait(Wait::poll(left))),
             ProposalAction::Call(call) => self.gathered.ask(purpose, call, state).await,
         }
@@ -154,6 +200,7 @@ impl ItemReconciliation {
         let job = self.gathered.job(purpose, &is_current);
         let order = state.deletion_order.clone();
         let result = carry_out(&job, &mut self.status, proposal, state).await;
+        self.tell_what_stays(state);
         if purpose == Purpose::Uninstall && proposal.deletion_order.is_empty() {
             state.deletion_order = order;
         }

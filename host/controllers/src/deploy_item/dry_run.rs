@@ -57,10 +57,9 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
         unfinished: false,
         failure: None,
     };
-    let state = gathered.state_with_target().await?;
+    let state = gathered.state_with_target().await?.state;
     let Some(proposal) = gathered.ask(Purpose::Install, NextCall::default(), &state).await? else { return Ok(run) };
-    let DryRun { outcome, effects } =
-        try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state.inventory).await?;
+    let DryRun { outcome, effects } = try_out(&gathered.job(Purpose::Install, &|| true), &proposal, &state).await?;
     run.effects = effects;
     match outcome {
         Outcome::Finished => {}

@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks};
-use orangery_apply::{ItemState, Job, Purpose};
+use orangery_apply::{ItemState, Job, Owner, Purpose, without_stray_namespaces};
 use orangery_cluster::{ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
     error::Failure,
+    name::ObjectName,
     phase::{Phase as _, item::Item as Phase},
     step::Step,
     walk::standing_phase,
@@ -24,12 +25,17 @@ use orangery_reconcile::Key;
 
 use self::request::ItemJob;
 use super::{
-    status::{StatusWriter, proposal_cache::ProposalCache, provider_status},
+    status::{
+        StatusWriter,
+        proposal_cache::ProposalCache,
+        provider_status::{self, ReadStatus},
+    },
     timeout::limit,
     trigger::{TriggeredJob, concurrency::ConcurrencyLimiter},
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
+    seal::Sealer,
     stores::Kind,
     target_access::TargetConnections,
 };
@@ -45,7 +51,9 @@ pub(super) struct GatheredItem {
     pub(super) deployer: Arc<dyn Deployer>,
     pub(super) clusters: Arc<ClusterSet>,
     pub(super) job: ItemJob,
-    targets: Arc<TargetConnections>,
+    pub(super) pool: Arc<ClusterPool>,
+    owner: Owner,
+    pub(super) targets: Arc<TargetConnections>,
 }
 
 impl GatheredItem {
@@ -60,17 +68,20 @@ impl GatheredItem {
         let targets = Arc::new(TargetConnections::of(host, pool, &item));
         let connections = Arc::<TargetConnections>::clone(&targets);
         let clusters = Arc::new(pool.set(connections, waiter(Kind::DeployItem, &key)));
-        Self { host: Arc::clone(host), key, item, deployer, clusters, job, targets }
+        let (namespace, name) = (key.namespace.clone(), ObjectName::from(key.name.as_str()));
+        let pool = Arc::clone(pool);
+        let owner = Owner { namespace, name, uid: item.metadata.uid.clone().unwrap_or_default() };
+        Self { host: Arc::clone(host), key, item, deployer, clusters, job, pool, owner, targets }
     }
 
-    /// The state as the status has it.
-    pub(super) fn state(&self) -> Step<ItemState> {
+    /// The state as the status has it, as far as it counts.
+    pub(super) fn state(&self) -> Step<ReadStatus> {
         let status = self.item.status.as_ref().and_then(|status| status.provider_status.as_ref());
-        provider_status::read(status, &self.job.id)
+        provider_status::read(status, &self.job.id, Sealer::of(&self.host, &self.item))
     }
 
     /// The same, where the target of the item exists: without it nothing is begun.
-    pub(super) async fn state_with_target(&self) -> Step<ItemState> {
+    pub(super) async fn state_with_target(&self) -> Step<ReadStatus> {
         self.targets.exist().await?;
         self.state()
     }
@@ -83,11 +94,20 @@ impl GatheredItem {
             Purpose::Install => self.deployer.plan(&item, reads).await.map(Some),
             Purpose::Uninstall => self.deployer.uninstall(&item, reads).await,
         };
-        let checked = answer.and_then(|proposal| {
-            proposal.iter().try_for_each(|proposal| check(proposal, self.deployer.grants(), Bounds::default()))?;
-            Ok(proposal)
-        });
-        checked.map(|proposal| proposal.map(Arc::new)).map_err(|fault| classify(fault, self.deployer.identity()))
+        match answer.map_err(|fault| classify(fault, self.deployer.identity()))? {
+            None => Ok(None),
+            Some(proposal) => {
+                self.check(&proposal)?;
+                Ok(Some(Arc::new(without_stray_namespaces(&self.clusters, proposal).await?)))
+            }
+        }
+    }
+
+    /// Nothing is carried out that is not checked, also where it was checked before: what was stored may come from a time
+    /// with other grants.
+    pub(super) fn check(&self, proposal: &Proposal) -> Step<()> {
+        let checked = check(proposal, self.deployer.grants(), Bounds::default());
+        checked.map_err(|fault| classify(fault, self.deployer.identity()))
     }
 
     fn request(&self, call: NextCall, state: &ItemState) -> Item {
@@ -103,8 +123,9 @@ impl GatheredItem {
         Job {
             id: &self.job.id,
             purpose,
-            owner: &self.key.name,
+            owner: &self.owner,
             labels: self.deployer.ownership_labels(),
+            grants: self.deployer.grants(),
             clusters: &self.clusters,
             clock: self.host.clock.as_ref(),
             is_current,
@@ -142,9 +163,10 @@ impl ItemReconciliation {
             Ok(limit) => (limit, None),
             Err(failure) => (None, Some(failure)),
         };
-        let status = StatusWriter::new(host, &item, (&id, phase, is_new), deployer.identity(), now);
+        let mut status = StatusWriter::new(host, &item, (&id, phase, is_new), deployer.identity(), now);
         let begun = status.begun();
         let gathered = GatheredItem::new(host, pool, item, deployer, ItemJob { id, begun, limit });
+        status.keep_credentials_of(&gathered.targets);
         let (cache, deadline) = (Arc::clone(cache), deadline(begun, limit));
         Self { gathered, cache, status, phase, deadline, invalid_timeout, state: None }
     }

@@ -1,7 +1,7 @@
 //! What a call of the controller writes about its item: the status, the export Secret, stored proposals. Every status write
 //! carries the version that was read, so that an item that has changed meanwhile, as by an interrupt, refuses it (C-24, C-25).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -22,7 +22,10 @@ use orangery_reconcile::Key;
 use crate::{
     controller_context::ControllerContext,
     job::{self, JobStatus},
+    kept_credentials::{self, secret_of},
     object::generation_of,
+    seal::Sealer,
+    target_access::TargetConnections,
 };
 
 mod exports;
@@ -46,6 +49,8 @@ pub(super) struct StatusWriter {
     deployer: DeployerInformation,
     /// The time of all writes but the last.
     now: Time,
+    /// How the clusters of the item are reached.
+    targets: Option<Arc<TargetConnections>>,
 }
 
 impl StatusWriter {
@@ -70,7 +75,13 @@ impl StatusWriter {
                 version: deployer.version.clone(),
             },
             now: now.clone(),
+            targets: None,
         }
+    }
+
+    /// From now on the credentials of the clusters that a state is about are kept before it is written.
+    pub(super) fn keep_credentials_of(&mut self, targets: &Arc<TargetConnections>) {
+        self.targets = Some(Arc::clone(targets));
     }
 
     /// The begin of a job: the clock of its timeout starts, errors of the last one are forgotten (C-08).
@@ -140,14 +151,21 @@ impl StatusWriter {
 
     async fn write(&mut self, state: Option<&ItemState>) -> Step<()> {
         let before = self.stored();
+        let mut number = None;
         if let Some(state) = state {
-            self.draft.status.get_or_insert_default().provider_status = provider_status::write(state);
+            self.keep_credentials(state).await;
+            let (whole, sealed) = self.sealed(state);
+            self.draft.status.get_or_insert_default().provider_status = whole;
+            number = Some(sealed);
         }
         let writer = self.host.writer(&self.host.stores.deploy_items);
         let answer =
             writer.update_status(&self.before, &self.draft).await.map_err(|error| error.halt("UpdateStatus"))?;
         self.draft = DeployItem::clone(&answer);
         self.before = answer;
+        if let Some(number) = number {
+            Sealer::of(&self.host, &self.before).written(number);
+        }
         if let Some(state) = state {
             let namespace = Key::of(self.before.as_ref()).namespace;
             proposal_cache::discard(&self.host.client, &namespace, before.as_ref(), state.stored.as_ref()).await;
@@ -159,13 +177,47 @@ impl StatusWriter {
     /// of the last one stays to be seen.
     fn has(&self, state: &ItemState) -> bool {
         let status = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
-        self.before.phase() == self.phase.as_str() && status == provider_status::write(state).as_ref()
+        self.before.phase() == self.phase.as_str() && status == self.sealed(state).0.as_ref()
     }
 
-    /// The proposal that the item's status names.
+    /// The kubeconfigs of the clusters that have objects of the item, and where they are kept, by the uid of the cluster.
+    fn used_credentials(&self, state: &ItemState) -> Vec<(String, String, String)> {
+        let clusters = state.clusters.iter().filter(|_| !state.inventory.0.is_empty());
+        let used = clusters.filter_map(|(on, uid)| {
+            let (target, kubeconfig) = self.targets.as_ref()?.used(on)?;
+            Some((uid.clone(), secret_of(&target, uid), kubeconfig))
+        });
+        used.collect()
+    }
+
+    async fn keep_credentials(&self, state: &ItemState) {
+        for (_, secret, kubeconfig) in self.used_credentials(state) {
+            kept_credentials::keep(&self.host, &secret, &kubeconfig).await;
+        }
+    }
+
+    /// Where the credentials of clusters are, those that were kept before included: they go with the item, or when nothing
+    /// is left in the cluster.
+    fn credentials(&self, state: &ItemState) -> BTreeMap<String, String> {
+        let used = self.used_credentials(state).into_iter().map(|(uid, secret, _)| (uid, secret));
+        state.credentials.clone().into_iter().chain(used).collect()
+    }
+
+    /// The provider status of a state, and the number of its seal.
+    fn sealed(&self, state: &ItemState) -> (Option<Value>, u64) {
+        let before = self.before.status.as_ref().and_then(|status| status.provider_status.as_ref());
+        provider_status::write(
+            state,
+            &self.credentials(state),
+            (before, &self.job),
+            Sealer::of(&self.host, &self.before),
+        )
+    }
+
+    /// The proposal that the item's status names, as far as it is the host's word.
     fn stored(&self) -> Option<StoredProposal> {
         let status = self.before.status.as_ref()?.provider_status.as_ref();
-        provider_status::read(status, &self.job).ok()?.stored
+        provider_status::read(status, &self.job, Sealer::of(&self.host, &self.before)).ok()?.state.stored
     }
 
     /// The item is uninstalled: it may go.
@@ -181,7 +233,8 @@ impl StatusWriter {
             status.export_ref = Some(exports::reference(&self.before));
             return Ok(());
         }
-        match stale {
+        // Others may write the status: only the Secret that the host writes is removed.
+        match stale.filter(|stale| stale.name == exports::reference(&self.before).name) {
             Some(stale) => exports::remove(&self.host.client, &self.before, &stale.name).await,
             None => Ok(()),
         }

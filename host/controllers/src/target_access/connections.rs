@@ -1,7 +1,10 @@
 //! The clusters that an object reaches: its target, other targets of its namespace, and the host's own (`docs/wire.md`
 //! §1.4).
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
@@ -25,6 +28,8 @@ pub(crate) struct TargetConnections {
     /// The object that needs them, in messages.
     whose: String,
     own: Option<String>,
+    /// Protects how clusters were connected. Held for one look-up or one change.
+    used: Mutex<BTreeMap<ClusterRef, String>>,
 }
 
 impl TargetConnections {
@@ -42,11 +47,25 @@ impl TargetConnections {
         namespace: &Namespace,
         whose: String,
     ) -> Self {
-        Self { host: Arc::clone(host), pool: Arc::clone(pool), namespace: namespace.to_owned(), whose, own: None }
+        Self {
+            host: Arc::clone(host),
+            pool: Arc::clone(pool),
+            namespace: namespace.to_owned(),
+            whose,
+            own: None,
+            used: Mutex::default(),
+        }
     }
 
     fn targets(&self) -> Targets<'_> {
         Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose }
+    }
+
+    /// The kubeconfig by which a cluster was connected, and the Target that it is of.
+    pub(crate) fn used(&self, on: &ClusterRef) -> Option<(Key, String)> {
+        let name = self.own_name(on).ok()?;
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((Key::new(self.namespace.clone(), name), used.get(on)?.clone()))
     }
 
     /// An item whose target does not exist fails at once (`docs/wire.md` §3.5); one without a target is not asked.
@@ -79,7 +98,9 @@ impl Connections for TargetConnections {
                 return Ok(self.pool.adopt("the host cluster", &self.host.client));
             }
             let kubeconfig = self.targets().kubeconfig(self.own_name(on)?).await?;
-            self.pool.connect(&kubeconfig).await.map_err(Halt::from)
+            let cluster = self.pool.connect(&kubeconfig).await.map_err(Halt::from)?;
+            self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(on.clone(), kubeconfig);
+            Ok(cluster)
         })
     }
 

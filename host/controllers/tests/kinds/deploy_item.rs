@@ -2,7 +2,9 @@
 
 mod deletions;
 mod dry_runs;
+mod former_cluster;
 mod guards;
+mod hostile;
 mod items;
 mod jobs;
 mod limits;

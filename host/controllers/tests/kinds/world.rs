@@ -301,6 +301,12 @@ impl World {
         self.restart();
     }
 
+    /// The controllers end, and others begin whose component may reach this only.
+    pub(crate) fn restart_granting(&mut self, grants: Value) {
+        self.plugin = Arc::new(Scripted::granted(Arc::clone(&self.changed), grants));
+        self.restart();
+    }
+
     /// From now on so many writes of the controllers pass, and then none.
     pub(crate) fn cut_after(&self, writes: usize) {
         self.traffic.cut_after(writes);

@@ -17,13 +17,23 @@ impl ItemReconciliation {
         if self.gathered.item.flag(annotation::DELETE_WITHOUT_UNINSTALL) {
             return Ok(Verdict::Done);
         }
-        let mut state = self.gathered.state()?;
+        let read = self.gathered.state()?;
+        let mut state = self.vouched(read).await?;
         let result = self.take_away(&mut state).await;
         self.state = Some(state);
         result
     }
 
+    /// What the item has in the clusters of its targets, then what it has left in former ones.
     pub(super) async fn take_away(&mut self, state: &mut ItemState) -> Step<Verdict> {
+        let verdict = self.take_inventory_away(state).await?;
+        if verdict == Verdict::Done {
+            self.clean_up_all(state).await?;
+        }
+        Ok(verdict)
+    }
+
+    async fn take_inventory_away(&mut self, state: &mut ItemState) -> Step<Verdict> {
         if state.inventory.0.is_empty() {
             return Ok(Verdict::Done);
         }
@@ -43,7 +53,9 @@ impl ItemReconciliation {
             state.progress = Some(Progress::deleting(&self.gathered.job.id, now));
         }
         let is_current = self.status.fence();
-        delete(&self.gathered.job(Purpose::Uninstall, &is_current), state).await.map(|()| Verdict::Done)
+        let result = delete(&self.gathered.job(Purpose::Uninstall, &is_current), state).await;
+        self.tell_what_stays(state);
+        result.map(|()| Verdict::Done)
     }
 
     /// An item that another deployer brought about has its deletion order in the configuration alone. A component that

@@ -1,5 +1,7 @@
 //! `status.providerStatus`: what the component keeps there, the inventory in the form of Landscaper's deployers, and beside
-//! them, under `orangery`, what the host needs to go on and to delete.
+//! them, under `orangery`, what the host needs to go on and to delete, sealed.
+
+use std::collections::BTreeMap;
 
 use orangery_apply::ItemState;
 use orangery_core::{
@@ -8,18 +10,18 @@ use orangery_core::{
     step::{Halt, Step},
 };
 use orangery_proposal::{
-    DeletionGroup,
+    ClusterRef, DeletionGroup,
+    check::{HOST, MANAGED_RESOURCES},
     inventory::Inventory,
     item::{Progress, StoredProposal},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-const MANAGED_RESOURCES: &str = "managedResources";
-const HOST: &str = "orangery";
+use crate::seal::{Doubt, Sealer};
 
-/// What the host keeps beside the inventory.
-#[derive(Default, PartialEq, Serialize, Deserialize)]
+/// What the host keeps beside the inventory. Others may write it as well: it counts where its seal is good (C-37).
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Additions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,58 +30,186 @@ struct Additions {
     progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deletion_order: Vec<DeletionGroup>,
+    /// Which clusters the inventory is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    clusters: Vec<KnownCluster>,
+    /// What lies in other clusters than those.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    former: Vec<FormerCluster>,
+    /// The Secrets of the operator's namespace with the credentials of these clusters, by the uid of the cluster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    credentials: BTreeMap<String, String>,
+    /// The job that has written this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    job: Option<JobId>,
+    /// Grows with each write.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    number: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seal: Option<String>,
 }
 
-/// Reads a provider status, as a job finds it. The progress of another job is no progress of this one.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct KnownCluster {
+    on: ClusterRef,
+    uid: String,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FormerCluster {
+    uid: String,
+    managed_resources: Value,
+}
+
+/// A provider status that was read.
+pub(in crate::deploy_item) struct ReadStatus {
+    /// What counts of it.
+    pub(in crate::deploy_item) state: ItemState,
+    /// Why not all of it does.
+    pub(in crate::deploy_item) doubt: Option<Doubt>,
+}
+
+/// Reads a provider status, as a job finds it. The progress of another job is no progress of this one. Of a status that this
+/// operator has not written, or not last, only the inventory is taken over, and no last changes of its objects but their
+/// annotations: whose the objects are, is looked at before they are deleted.
 ///
 /// # Errors
 /// A stall where the inventory cannot be read: guessing would leak or delete objects.
-pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId) -> Step<ItemState> {
+pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId, sealer: Sealer<'_>) -> Step<ReadStatus> {
     let mut own = status.and_then(Value::as_object).cloned().unwrap_or_default();
-    let inventory =
-        Inventory::read(own.remove(MANAGED_RESOURCES).as_ref()).map_err(|error| unreadable(&error.to_string()))?;
+    let inventory = inventory(own.remove(MANAGED_RESOURCES).as_ref())?;
     let additions: Additions = match own.remove(HOST) {
         Some(additions) => serde_json::from_value(additions)
             .map_err(|error| unreadable(&format!("status.providerStatus.orangery cannot be read: {error}")))?,
         None => Additions::default(),
     };
-    Ok(ItemState {
+    let status = (!own.is_empty()).then_some(Value::Object(own));
+    let is_empty = inventory.0.is_empty() && additions == Additions::default();
+    let doubt = if is_empty { None } else { additions.verify(&inventory, sealer).err() };
+    if doubt.is_some() {
+        let inventory = adopted(inventory);
+        return Ok(ReadStatus { state: ItemState { inventory, status, ..ItemState::default() }, doubt });
+    }
+    let mut former = BTreeMap::new();
+    for FormerCluster { uid, managed_resources } in &additions.former {
+        former.insert(uid.clone(), self::inventory(Some(managed_resources))?);
+    }
+    let state = ItemState {
         inventory,
         progress: additions.progress.filter(|progress| progress.job == *job),
         stored: additions.proposal,
-        status: (!own.is_empty()).then_some(Value::Object(own)),
+        status,
         deletion_order: additions.deletion_order,
-    })
+        clusters: additions.clusters.into_iter().map(|known| (known.on, known.uid)).collect(),
+        former,
+        credentials: additions.credentials,
+        notes: Vec::new(),
+    };
+    Ok(ReadStatus { state, doubt })
+}
+
+fn inventory(list: Option<&Value>) -> Step<Inventory> {
+    Inventory::read(list).map_err(|error| unreadable(&error.to_string()))
+}
+
+/// An inventory that nothing vouches for.
+fn adopted(mut inventory: Inventory) -> Inventory {
+    for entry in inventory.0.values_mut() {
+        let annotations =
+            entry.before_deletion.take().and_then(|change| change.pointer("/metadata/annotations").cloned());
+        entry.before_deletion = annotations.map(|annotations| json!({"metadata": {"annotations": annotations}}));
+    }
+    inventory
 }
 
 fn unreadable(message: &str) -> Halt {
     Halt::Stall(Failure::new("ReadStatus", "UnreadableStatus", message).with_code(Code::InternalProblem))
 }
 
-/// The provider status of a state; `None` where there is nothing to say.
-pub(in crate::deploy_item) fn write(state: &ItemState) -> Option<Value> {
-    let ItemState { inventory, progress, stored, status, deletion_order } = state;
-    let mut whole = status.as_ref().and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-    if let Some(list) = inventory.list() {
+impl Additions {
+    fn of(state: &ItemState, credentials: &BTreeMap<String, String>, job: &JobId) -> Self {
+        let known = state.clusters.iter().map(|(on, uid)| KnownCluster { on: on.clone(), uid: uid.clone() });
+        let former = state.former.iter().filter_map(|(uid, inventory)| {
+            Some(FormerCluster { uid: uid.clone(), managed_resources: inventory.list()? })
+        });
+        Self {
+            proposal: state.stored.clone(),
+            progress: state.progress.clone(),
+            deletion_order: state.deletion_order.clone(),
+            clusters: known.filter(|_| !state.inventory.0.is_empty()).collect(),
+            former: former.collect(),
+            credentials: credentials.clone(),
+            job: Some(job.clone()),
+            number: 0,
+            seal: None,
+        }
+    }
+
+    /// Whether there is nothing to say.
+    fn is_empty(&self, inventory: &Inventory) -> bool {
+        let job = self.job.clone();
+        inventory.0.is_empty() && *self == Self { job, ..Self::default() }
+    }
+
+    /// The same under a number, sealed with the inventory beside it.
+    fn sealed(self, number: u64, inventory: &Inventory, sealer: Sealer<'_>) -> Self {
+        let unsealed = Self { number, seal: None, ..self };
+        let seal = sealer.seal(number, &(inventory.list(), &unsealed));
+        Self { seal, ..unsealed }
+    }
+
+    fn verify(&self, inventory: &Inventory, sealer: Sealer<'_>) -> Result<(), Doubt> {
+        let unsealed = Self { seal: None, ..self.clone() };
+        sealer.verify(self.number, &(inventory.list(), &unsealed), self.seal.as_deref())
+    }
+}
+
+/// The provider status of a state that a job has come to, and the number of its seal; `None` where there is nothing to say.
+/// What says the same as `before` is left as it is.
+pub(in crate::deploy_item) fn write(
+    state: &ItemState,
+    credentials: &BTreeMap<String, String>,
+    (before, job): (Option<&Value>, &JobId),
+    sealer: Sealer<'_>,
+) -> (Option<Value>, u64) {
+    let mut whole = state.status.as_ref().and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+    if let Some(list) = state.inventory.list() {
         whole.insert(MANAGED_RESOURCES.to_owned(), list);
     }
-    let additions =
-        Additions { proposal: stored.clone(), progress: progress.clone(), deletion_order: deletion_order.clone() };
-    if additions != Additions::default() {
-        whole.insert(HOST.to_owned(), json!(additions));
+    let additions = Additions::of(state, credentials, job);
+    let number =
+        before.and_then(|before| before.pointer("/orangery/number")).and_then(Value::as_u64).unwrap_or_default();
+    let finished = |number: u64| {
+        let mut whole = whole.clone();
+        if !additions.is_empty(&state.inventory) {
+            whole.insert(HOST.to_owned(), json!(additions.clone().sealed(number, &state.inventory, sealer)));
+        }
+        if whole.is_empty() {
+            return None;
+        }
+        // The schema of the CRD asks for both.
+        whole.entry("apiVersion").or_insert_with(|| json!("orangery.dev/v1alpha1"));
+        whole.entry("kind").or_insert_with(|| json!("ProviderStatus"));
+        Some(Value::Object(whole))
+    };
+    let same = finished(number);
+    if same.as_ref() == before {
+        return (same, number);
     }
-    if whole.is_empty() {
-        return None;
-    }
-    // The schema of the CRD asks for both.
-    whole.entry("apiVersion").or_insert_with(|| json!("orangery.dev/v1alpha1"));
-    whole.entry("kind").or_insert_with(|| json!("ProviderStatus"));
-    Some(Value::Object(whole))
+    let number = sealer.next_number();
+    (finished(number), number)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seal::tests::Bench;
 
     /// `tests/golden/hello-manifest`.
     fn recorded() -> Value {
@@ -91,46 +221,128 @@ mod tests {
         })
     }
 
-    #[test]
-    fn a_status_of_landscaper_is_adopted_and_written_as_it_is() {
-        let state = read(Some(&recorded()), &"job".into()).unwrap();
-        assert_eq!((state.inventory.0.len(), &state.progress, &state.stored), (1, &None, &None));
-        assert_eq!(write(&state), Some(recorded()));
+    /// A state that was written, and the status of it.
+    fn written(state: &ItemState, bench: &Bench) -> Value {
+        write(state, &state.credentials, (None, &"j".into()), bench.sealer("u")).0.unwrap()
+    }
+
+    fn state(status: &Value, job: &str, bench: &Bench) -> (ItemState, Option<Doubt>) {
+        let ReadStatus { state, doubt } = read(Some(status), &job.into(), bench.sealer("u")).unwrap();
+        (state, doubt)
+    }
+
+    /// A state with all that the host keeps.
+    fn whole() -> ItemState {
+        let progress = json!({"job": "j", "at": "pruning", "since": "1970-01-01T00:00:00Z"});
+        let order = json!([{"on": "target", "what": ["namespaced"], "force": true}]);
+        let inventory = Inventory::read(recorded().get(MANAGED_RESOURCES)).unwrap();
+        ItemState {
+            former: BTreeMap::from([("old".to_owned(), inventory.clone())]),
+            inventory,
+            progress: serde_json::from_value(progress).unwrap(),
+            stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec!["s".into()] }),
+            status: Some(json!({"apiVersion": "a/v1", "kind": "K", "mine": 1})),
+            deletion_order: serde_json::from_value(order).unwrap(),
+            clusters: BTreeMap::from([(ClusterRef::Target, "c".to_owned())]),
+            credentials: BTreeMap::from([("c".to_owned(), "orangery-cluster-c".to_owned())]),
+            notes: Vec::new(),
+        }
     }
 
     #[test]
-    fn additions_stand_beside_and_only_the_own_job_goes_on() {
-        let mut status = recorded();
-        status["orangery"] = json!({
-            "proposal": {"digest": "sha256:0", "secrets": ["s"]},
-            "progress": {"job": "j", "at": "pruning", "since": "1970-01-01T00:00:00Z"},
-            "deletionOrder": [{"on": "target", "what": ["namespaced"], "force": true}],
-        });
-        let state = read(Some(&status), &"j".into()).unwrap();
-        assert_eq!(write(&state), Some(status.clone()));
-        assert_eq!(state.status, Some(json!({"apiVersion": status["apiVersion"], "kind": "ProviderStatus"})));
-        let other = read(Some(&status), &"k".into()).unwrap();
-        assert_eq!((other.progress, other.stored), (None, state.stored));
+    fn c_37_a_status_of_landscaper_is_adopted_and_nothing_vouches_for_it() {
+        let bench = Bench::new(1);
+        let (state, doubt) = state(&recorded(), "job", &bench);
+        assert_eq!(doubt, Some(Doubt::Unsealed));
+        assert_eq!((state.inventory.0.len(), &state.progress, &state.stored), (1, &None, &None));
+        let mut status = written(&state, &bench);
+        let own = status.as_object_mut().unwrap().remove(HOST).unwrap();
+        assert_eq!(status, recorded());
+        assert!(own["seal"].is_string(), "from now on it is sealed");
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_only_the_own_job_goes_on() {
+        let bench = Bench::new(1);
+        let status = written(&whole(), &bench);
+        assert_eq!(state(&status, "j", &bench), (whole(), None));
+        let other = ItemState { progress: None, ..whole() };
+        assert_eq!(state(&status, "k", &bench), (other, None));
+    }
+
+    #[test]
+    fn what_says_the_same_is_not_written_anew() {
+        let bench = Bench::new(1);
+        let sealer = bench.sealer("u");
+        let (first, number) = write(&whole(), &whole().credentials, (None, &"j".into()), sealer);
+        sealer.written(number);
+        assert_eq!(write(&whole(), &whole().credentials, (first.as_ref(), &"j".into()), sealer), (first.clone(), 1));
+        let (second, number) = write(&whole(), &whole().credentials, (first.as_ref(), &"k".into()), sealer);
+        assert_eq!((second == first, number), (false, 2), "another job");
+    }
+
+    #[test]
+    fn c_37_of_a_status_that_somebody_changed_only_the_inventory_is_taken_over() {
+        let bench = Bench::new(1);
+        let status = written(&whole(), &bench);
+        let inventory = whole().inventory;
+        let adopted = ItemState { inventory: inventory.clone(), status: whole().status, ..ItemState::default() };
+        for (at, value) in [
+            ("/orangery/progress/at", json!("exporting")),
+            ("/orangery/proposal/secrets", json!(["other"])),
+            ("/orangery/deletionOrder/0/force", json!(false)),
+            ("/orangery/clusters/0/uid", json!("d")),
+            ("/orangery/former/0/uid", json!("new")),
+            ("/orangery/credentials/c", json!("orangery-seed")),
+            ("/orangery/job", json!("k")),
+            ("/orangery/number", json!(7)),
+        ] {
+            let mut changed = status.clone();
+            *changed.pointer_mut(at).unwrap() = value;
+            assert_eq!(state(&changed, "j", &bench), (adopted.clone(), Some(Doubt::Unsealed)), "{at}");
+        }
+        let mut planted = status.clone();
+        let secret = json!({"resource": {"apiVersion": "v1", "kind": "Secret", "name": "s", "namespace": "other"},
+            "patchBeforeDelete": {"data": {"k": "v"}}});
+        planted["managedResources"].as_array_mut().unwrap().push(secret);
+        let (found, doubt) = state(&planted, "j", &bench);
+        assert_eq!((found.inventory.0.len(), doubt), (2, Some(Doubt::Unsealed)));
+        assert!(found.inventory.0.values().all(|entry| entry.before_deletion.is_none()));
+    }
+
+    #[test]
+    fn c_37_a_status_that_was_written_before_another_one_is_no_state_to_go_on_with() {
+        let bench = Bench::new(1);
+        let first = written(&ItemState { deletion_order: Vec::new(), ..whole() }, &bench);
+        state(&first, "j", &bench);
+        let second = written(&whole(), &bench);
+        assert_eq!(state(&second, "j", &bench).1, None);
+        assert_eq!(state(&first, "j", &bench).1, Some(Doubt::Replayed));
     }
 
     #[test]
     fn nothing_to_say_is_no_status() {
-        assert_eq!(write(&read(None, &"j".into()).unwrap()), None);
+        let bench = Bench::new(1);
+        let nothing = read(None, &"j".into(), bench.sealer("u")).unwrap();
+        assert_eq!((&nothing.state, nothing.doubt), (&ItemState::default(), None));
+        assert_eq!(write(&nothing.state, &BTreeMap::new(), (None, &"j".into()), bench.sealer("u")).0, None);
         let stored = ItemState {
             stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec![] }),
             ..ItemState::default()
         };
+        let status = written(&stored, &bench);
         assert_eq!(
-            write(&stored),
-            Some(json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "ProviderStatus",
-                "orangery": {"proposal": {"digest": "sha256:0", "secrets": []}}}))
+            (&status["apiVersion"], &status["kind"]),
+            (&json!("orangery.dev/v1alpha1"), &json!("ProviderStatus"))
         );
+        assert_eq!(status["orangery"]["proposal"], json!({"digest": "sha256:0", "secrets": []}));
     }
 
     #[test]
     fn what_cannot_be_read_is_not_guessed() {
+        let bench = Bench::new(1);
         for broken in [json!({"managedResources": "x"}), json!({"orangery": {"progress": {"at": "nowhere"}}})] {
-            assert!(matches!(read(Some(&broken), &"j".into()), Err(Halt::Stall(_))), "{broken}");
+            assert!(matches!(read(Some(&broken), &"j".into(), bench.sealer("u")), Err(Halt::Stall(_))), "{broken}");
         }
     }
 }

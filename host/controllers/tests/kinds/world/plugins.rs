@@ -48,10 +48,13 @@ fn number(item: &Item) -> u8 {
 
 impl Scripted {
     pub(super) fn new(called: Arc<Notify>) -> Self {
-        let everything = json!({"clusters": {"target": true}, "reads": [{}], "writes": [{}]});
+        Self::granted(called, json!({"clusters": {"target": true}, "reads": [{}], "writes": [{}]}))
+    }
+
+    pub(super) fn granted(called: Arc<Notify>, grants: Value) -> Self {
         Self {
             identity: identity("scripted"),
-            grants: serde_json::from_value(everything).unwrap(),
+            grants: serde_json::from_value(grants).unwrap(),
             labels: vec!["example.org/item".into()],
             calls: Mutex::default(),
             uninstalls: Mutex::default(),

@@ -21,6 +21,12 @@ fn member(key: &str, value: &Value) -> Value {
         ("lastError" | "firstError", error) => self::error(error),
         ("lastErrors", Value::Array(errors)) => errors.iter().map(self::error).collect(),
         ("transitionTimes", Value::Object(times)) => times.keys().cloned().collect(),
+        // What the host keeps is sealed, with the uids of clusters and the number of the write.
+        ("orangery", Value::Object(members)) => {
+            let of_run = ["clusters", "credentials", "job", "number", "seal"];
+            let kept = members.iter().filter(|(key, _)| !of_run.contains(&key.as_str()));
+            Value::Object(kept.map(|(key, value)| (key.clone(), member(key, value))).collect::<Map<_, _>>())
+        }
         (_, Value::Object(members)) => {
             Value::Object(members.iter().map(|(key, value)| (key.clone(), member(key, value))).collect::<Map<_, _>>())
         }

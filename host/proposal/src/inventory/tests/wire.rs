@@ -116,9 +116,13 @@ fn a_selection_takes_in_what_has_all_that_it_names() {
         groups(&order, &BTreeSet::from([config_map("x")])).len() == 1
     };
     assert!(taken(&selection()));
+    assert!(
+        taken(&Selection { api_version: "v2".into(), ..selection() }),
+        "the version is no part of what an object is"
+    );
     assert!(taken(&Selection { namespace: Some("a".into()), names: vec!["y".into(), "x".into()], ..selection() }));
     for other in [
-        Selection { api_version: "v2".into(), ..selection() },
+        Selection { api_version: "apps/v1".into(), ..selection() },
         Selection { kind: "Secret".into(), ..selection() },
         Selection { namespace: Some("b".into()), ..selection() },
         Selection { names: vec!["y".into()], ..selection() },

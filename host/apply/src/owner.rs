@@ -1,0 +1,126 @@
+//! Whose an object is: the mark that the host puts on everything it writes, and what it means for an object that is to be
+//! deleted (C-36).
+
+use orangery_core::name::{Namespace, ObjectName};
+use orangery_proposal::{
+    inventory::{InventoryEntry, InventoryPolicy},
+    overlay::overlay,
+};
+use serde_json::{Value, json};
+
+/// The annotation that says which deploy item has written an object: `namespace/name/uid` of the item.
+pub const OWNER_ANNOTATION: &str = "orangery.dev/owner";
+
+/// The annotation by which Helm lets objects stay.
+const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+
+/// The deploy item that objects are written for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its name: the value of the ownership labels.
+    pub name: ObjectName,
+    /// Its uid: an item of the same name that comes later is another one.
+    pub uid: String,
+}
+
+impl Owner {
+    /// The value of [`OWNER_ANNOTATION`].
+    pub fn mark(&self) -> String {
+        format!("{}/{}/{}", self.namespace, self.name, self.uid)
+    }
+
+    /// Puts the mark on an object that is written for the item, whatever stood there.
+    pub(crate) fn put_on(&self, object: &mut Value) {
+        overlay(object, &json!({"metadata": {"annotations": {OWNER_ANNOTATION: self.mark()}}}));
+    }
+}
+
+/// Whose a live object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim<'o> {
+    /// It has the mark of the item.
+    Own,
+    /// It has no mark, but the label by which the deployers of Landscaper know their objects.
+    OwnByLabel,
+    /// It has the mark of another item, or the label with its name.
+    Other(&'o str),
+    /// Nothing says that an item has written it.
+    Nobody,
+}
+
+/// Whose a live object is.
+fn claim<'o>(object: &'o Value, owner: &Owner, labels: &[String]) -> Claim<'o> {
+    let mark = annotation(object, OWNER_ANNOTATION);
+    if let Some(mark) = mark.filter(|mark| *mark != owner.mark()) {
+        return Claim::Other(mark);
+    }
+    let found = object.pointer("/metadata/labels");
+    let mut named = labels.iter().filter_map(|label| found?.get(label)?.as_str());
+    match (named.clone().find(|name| *name != owner.name.as_str()), mark, named.next()) {
+        // A deployer that knows no marks has taken it over.
+        (Some(other), _, _) => Claim::Other(other),
+        (None, Some(_), _) => Claim::Own,
+        (None, None, Some(_)) => Claim::OwnByLabel,
+        (None, None, None) => Claim::Nobody,
+    }
+}
+
+/// Whether an object is the item's: by its mark, or by its label where it has no mark.
+pub(crate) fn is_of_item(object: &Value, owner: &Owner, labels: &[String]) -> bool {
+    matches!(claim(object, owner, labels), Claim::Own | Claim::OwnByLabel)
+}
+
+/// What is to be deleted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deleted<'e> {
+    /// An object of the inventory.
+    Member(&'e InventoryEntry),
+    /// An object that a stage removes.
+    Removal,
+    /// An object that a selection takes in, whoever made it.
+    Selected,
+}
+
+impl Deleted<'_> {
+    /// Why a live object stays where it is; `None` where it is to be deleted.
+    pub(crate) fn stays(&self, live: &Value, owner: &Owner, labels: &[String]) -> Option<String> {
+        match (self, claim(live, owner, labels)) {
+            (Deleted::Selected, _) => None,
+            (Deleted::Member(_) | Deleted::Removal, Claim::Other(mark)) => {
+                Some(format!("it belongs to {}", item(mark)))
+            }
+            (Deleted::Removal, Claim::Own | Claim::OwnByLabel | Claim::Nobody) => None,
+            (Deleted::Member(_), Claim::Nobody) => Some(format!(
+                "nothing says that this item has written it (annotation {OWNER_ANNOTATION}); delete it by hand where it is \
+                 not needed"
+            )),
+            (Deleted::Member(InventoryEntry { uid: Some(uid), .. }), Claim::OwnByLabel) if is_another(live, uid) => {
+                Some("it is another object than the one that this item has written".to_owned())
+            }
+            (Deleted::Member(entry), Claim::Own | Claim::OwnByLabel) => (entry.policy != InventoryPolicy::Ephemeral
+                && is_kept(live))
+            .then(|| format!("its annotation {RESOURCE_POLICY} is keep")),
+        }
+    }
+}
+
+fn is_another(live: &Value, uid: &str) -> bool {
+    live.pointer("/metadata/uid").and_then(Value::as_str) != Some(uid)
+}
+
+/// Whether an object is to stay as Helm says, which takes the word in any case and with spaces around it.
+fn is_kept(live: &Value) -> bool {
+    annotation(live, RESOURCE_POLICY).is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
+}
+
+fn annotation<'o>(object: &'o Value, name: &str) -> Option<&'o str> {
+    object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(name)).and_then(Value::as_str)
+}
+
+/// The item of a mark, in words. A mark may be anything that somebody wrote.
+fn item(mark: &str) -> String {
+    let named = mark.rsplit_once('/').map_or(mark, |(named, _uid)| named);
+    format!("DeployItem {}", named.escape_debug().take(128).collect::<String>())
+}

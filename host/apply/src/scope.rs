@@ -1,0 +1,137 @@
+//! Where objects are: their cluster, which may be another one than it was, and whether their kind has namespaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orangery_cluster::{ClusterSet, Error};
+use orangery_core::step::Step;
+use orangery_proposal::{
+    ClusterRef, Next, ObjectWrite, Proposal,
+    check::key_of,
+    inventory::{InventoryEntry, LocatedObject, is_definition},
+};
+use serde_json::Value;
+
+use crate::{
+    ItemState,
+    apply_error::ApplyError,
+    site::{Site, kinds_of},
+};
+
+/// The clusters of objects.
+pub(crate) fn clusters_of(objects: &BTreeSet<LocatedObject>) -> BTreeSet<ClusterRef> {
+    objects.iter().map(|located| located.on.clone()).collect()
+}
+
+impl Site<'_> {
+    /// Holds the inventory against these clusters. What lies in another cluster than the reference means now is set apart:
+    /// nothing of it is looked for here (C-35). Entries of kinds without namespaces lose theirs. Whether anything was set
+    /// apart.
+    pub(crate) async fn settle(&self, on: BTreeSet<ClusterRef>, state: &mut ItemState) -> Result<bool, ApplyError> {
+        let mut is_moved = false;
+        for on in on {
+            let cluster = self.job.clusters.cluster(&on).await?;
+            if let Some(uid) = cluster.uid().await? {
+                match state.clusters.insert(on.clone(), uid.to_owned()) {
+                    Some(before) if before != uid => {
+                        set_apart(&on, &before, state);
+                        is_moved = true;
+                    }
+                    Some(_) | None => {}
+                }
+                take_back(&on, uid, state);
+            }
+            self.drop_stray_namespaces(&on, state).await?;
+        }
+        Ok(is_moved)
+    }
+
+    async fn drop_stray_namespaces(&self, on: &ClusterRef, state: &mut ItemState) -> Result<(), ApplyError> {
+        let is_placed = |located: &&LocatedObject| located.on == *on && located.key.namespace.is_some();
+        let placed: Vec<LocatedObject> = state.inventory.0.keys().filter(is_placed).cloned().collect();
+        let mut kinds: BTreeMap<(String, String), bool> = BTreeMap::new();
+        for mut located in placed {
+            let kind = (located.key.api_version.clone(), located.key.kind.clone());
+            let is_namespaced = match kinds.get(&kind) {
+                Some(known) => *known,
+                None => {
+                    let found = match self.resource(on, &kind.0, &kind.1).await {
+                        Ok((_, resource)) => resource.namespaced,
+                        Err(error) if error.is_not_served() => true,
+                        Err(error) => return Err(error),
+                    };
+                    *kinds.entry(kind).or_insert(found)
+                }
+            };
+            if !is_namespaced && let Some(entry) = state.inventory.0.remove(&located) {
+                located.key.namespace = None;
+                state.inventory.0.entry(located).or_insert(entry);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Moves what the inventory has behind a reference to the cluster of this uid.
+fn set_apart(on: &ClusterRef, uid: &str, state: &mut ItemState) {
+    let of_cluster = |located: &LocatedObject, _: &mut InventoryEntry| located.on == *on;
+    let moved: Vec<_> = state.inventory.0.extract_if(.., of_cluster).collect();
+    if !moved.is_empty() {
+        state.former.entry(uid.to_owned()).or_default().0.extend(moved);
+    }
+}
+
+/// Takes back what was set apart when the reference meant another cluster than this.
+fn take_back(on: &ClusterRef, uid: &str, state: &mut ItemState) {
+    let Some(former) = state.former.get_mut(uid) else { return };
+    let of_cluster = |located: &LocatedObject, _: &mut InventoryEntry| located.on == *on;
+    for (located, entry) in former.0.extract_if(.., of_cluster) {
+        state.inventory.0.entry(located).or_insert(entry);
+    }
+    if former.0.is_empty() {
+        state.former.remove(uid);
+    }
+}
+
+/// The proposal as API servers take it: objects of kinds without namespaces have none (C-35). A kind that neither a cluster
+/// serves nor the proposal defines is left as it is.
+///
+/// # Errors
+/// A cluster cannot be asked.
+pub async fn without_stray_namespaces(clusters: &ClusterSet, mut proposal: Proposal) -> Step<Proposal> {
+    let definitions: Vec<(ClusterRef, Value)> = writes(&mut proposal)
+        .filter(|write| defines(write))
+        .map(|write| (write.on.clone(), write.object.clone()))
+        .collect();
+    let defined: BTreeMap<_, _> = definitions.iter().flat_map(|(on, object)| kinds_of(on, object)).collect();
+    for write in writes(&mut proposal) {
+        let Ok(key) = key_of(&write.object) else { continue };
+        if key.namespace.is_none() {
+            continue;
+        }
+        let kind = (write.on.clone(), key.api_version.clone(), key.kind.clone());
+        let is_namespaced = match defined.get(&kind) {
+            Some(resource) => resource.namespaced,
+            None => match clusters.cluster(&write.on).await?.served(&key.api_version, &key.kind).await {
+                Ok(resource) => resource.namespaced,
+                Err(Error::NotServed { .. }) => true,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        if !is_namespaced && let Some(metadata) = write.object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("namespace");
+        }
+    }
+    Ok(proposal)
+}
+
+fn defines(write: &ObjectWrite) -> bool {
+    key_of(&write.object).is_ok_and(|key| is_definition(&key))
+}
+
+fn writes(proposal: &mut Proposal) -> impl Iterator<Item = &mut ObjectWrite> {
+    let afterwards = match &mut proposal.next {
+        Next::Finish(completion) => Some(&mut completion.afterwards),
+        Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => None,
+    };
+    proposal.stages.iter_mut().chain(afterwards.into_iter().flatten()).flat_map(|stage| &mut stage.writes)
+}

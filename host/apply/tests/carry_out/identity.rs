@@ -1,0 +1,183 @@
+//! What an object is: its group, kind, place and cluster, in whatever version it is named.
+
+use orangery_apply::{Outcome, without_stray_namespaces};
+use orangery_proposal::{Proposal, inventory::Inventory};
+use serde_json::{Value, json};
+
+use crate::world::{World, proposal, stage, write};
+
+fn autoscaler(version: &str) -> Value {
+    json!({"apiVersion": format!("autoscaling/{version}"), "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "a", "namespace": "default"},
+        "spec": {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}})
+}
+
+fn of(objects: &[Value]) -> Proposal {
+    let writes: Vec<Value> = objects.iter().map(|object| json!({"object": object, "how": "replace"})).collect();
+    proposal(json!({"stages": [stage(&writes)]}))
+}
+
+const AUTOSCALER: &str = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/a";
+
+#[tokio::test]
+async fn c_35_an_object_that_is_written_in_another_version_is_the_same_object() {
+    let mut world = World::new().await;
+    world.run("j", &of(&[autoscaler("v1")])).await;
+    let first = world.get(AUTOSCALER).await.unwrap();
+    assert_eq!(world.run("k", &of(&[autoscaler("v2")])).await, Outcome::Finished);
+    let second = world.get(AUTOSCALER).await.expect("it is still there");
+    assert_eq!(second["metadata"]["uid"], first["metadata"]["uid"]);
+    let versions: Vec<String> =
+        world.status.state.inventory.0.keys().map(|located| located.key.api_version.clone()).collect();
+    assert_eq!(versions, ["autoscaling/v2"], "one entry, in the version that was written last");
+    world.delete().await;
+    assert_eq!(world.get(AUTOSCALER).await, None);
+}
+
+/// A definition of a kind with two versions, of which those are served.
+fn definition(served: [bool; 2]) -> Value {
+    let version = |name: &str, served: bool, storage: bool| {
+        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        json!({"name": name, "served": served, "storage": storage, "schema": schema})
+    };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+            "versions": [version("v1", served[0], false), version("v2", served[1], true)]}})
+}
+
+const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org";
+const THING: &str = "/apis/example.org/v2/namespaces/default/things/x";
+
+/// An object of the kind that was written as `v1`, which is not served any more.
+async fn unserved(is_known: bool) -> World {
+    let mut world = World::new().await;
+    world.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition([true, true])).await;
+    let thing =
+        json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "x", "namespace": "default"}});
+    world.run("j", &of(&[thing])).await;
+    assert!(world.get(THING).await.is_some());
+    world.send("PATCH", DEFINITION, &json!({"spec": definition([false, true])["spec"]})).await;
+    if !is_known {
+        world.restart();
+    }
+    world
+}
+
+#[tokio::test]
+async fn c_35_an_object_whose_version_is_not_served_any_more_is_found_in_one_that_is() {
+    let mut world = unserved(false).await;
+    world.delete().await;
+    assert_eq!((world.get(THING).await, world.inventory().len()), (None, 0));
+}
+
+#[tokio::test]
+async fn c_35_a_version_that_was_served_when_it_was_last_asked_for_is_no_proof_that_an_object_is_gone() {
+    let mut world = unserved(true).await;
+    world.run("k", &proposal(json!({}))).await;
+    assert_eq!((world.get(THING).await, world.inventory().len()), (None, 0), "it is pruned");
+}
+
+fn path(name: &str) -> String {
+    format!("/api/v1/namespaces/default/configmaps/{name}")
+}
+
+async fn names(world: &World) -> Vec<String> {
+    world.config_maps().await.into_keys().collect()
+}
+
+#[tokio::test]
+async fn c_35_where_the_target_names_another_cluster_nothing_is_deleted_there_and_nothing_is_forgotten() {
+    let mut world = World::new().await;
+    let both = proposal(json!({"stages": [stage(&[write("x", "1"), write("y", "1")])]}));
+    world.run("j", &both).await;
+    let first = world.get(&path("y")).await.unwrap();
+    world.swap_cluster().await;
+    // The same name, even with the mark of the item: it is another object of another cluster.
+    copy(&world, &first).await;
+    let only = proposal(json!({"stages": [stage(&[write("x", "2")])]}));
+    assert_eq!(world.run("k", &only).await, Outcome::Finished);
+    assert_eq!((names(&world).await, world.inventory()), (vec!["x".to_owned(), "y".to_owned()], vec!["x".to_owned()]));
+    assert_eq!(world.status.state.former.values().map(named).collect::<Vec<_>>(), [["x", "y"]]);
+    // Back again, what was left there is known, and what is left in the other cluster as well.
+    world.swap_back();
+    assert_eq!(names(&world).await, ["x", "y"]);
+    assert_eq!(world.run("l", &only).await, Outcome::Finished);
+    assert_eq!((names(&world).await, world.inventory()), (vec!["x".to_owned()], vec!["x".to_owned()]));
+    assert_eq!(world.status.state.former.values().map(named).collect::<Vec<_>>(), [["x"]]);
+}
+
+/// Somebody makes an object of the same name and with the same marks.
+async fn copy(world: &World, of: &Value) {
+    let metadata = &of["metadata"];
+    let copy = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": metadata["name"],
+        "namespace": "default", "annotations": metadata["annotations"], "labels": metadata["labels"]}});
+    world.send("POST", "/api/v1/namespaces/default/configmaps", &copy).await;
+}
+
+fn named(inventory: &Inventory) -> Vec<String> {
+    inventory.0.keys().map(|located| located.key.name.clone()).collect()
+}
+
+#[tokio::test]
+async fn c_35_a_deletion_deletes_nothing_in_a_cluster_that_the_item_has_not_written_to() {
+    let mut world = World::new().await;
+    world.run("j", &proposal(json!({"stages": [stage(&[write("x", "1")])]}))).await;
+    let live = world.get(&path("x")).await.unwrap();
+    world.swap_cluster().await;
+    copy(&world, &live).await;
+    world.delete().await;
+    assert_eq!(names(&world).await, ["x"], "a copy with the mark of the item is none of its objects");
+    assert_eq!(world.status.state.former.values().map(named).collect::<Vec<_>>(), [["x"]]);
+}
+
+#[tokio::test]
+async fn c_35_a_proposal_that_waits_begins_anew_where_its_target_names_another_cluster() {
+    let mut world = World::new().await;
+    let check = json!({"ready": [{"name": "r", "scope": "stage", "rule": {"requirements": [
+        {"path": ".data.k", "operator": "in", "values": ["ready"]}]}}]});
+    let mut plan = json!({"stages": [stage(&[write("x", "1")])]});
+    plan["stages"][0]["gate"] = check;
+    let plan = proposal(plan);
+    assert!(world.reconcile("j", &plan).await.is_err(), "it waits");
+    world.swap_cluster().await;
+    assert!(world.reconcile("j", &plan).await.is_err(), "it waits");
+    assert_eq!((names(&world).await, world.inventory()), (vec!["x".to_owned()], vec!["x".to_owned()]));
+    world.send("PATCH", &path("x"), &json!({"data": {"k": "ready"}})).await;
+    assert_eq!(world.run("j", &plan).await, Outcome::Finished);
+}
+
+fn role(namespace: Option<&str>) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "r", "namespace": namespace}, "rules": []})
+}
+
+const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/r";
+
+#[tokio::test]
+async fn c_35_a_namespace_of_a_cluster_scoped_object_is_dropped_as_api_servers_do() {
+    let mut world = World::new().await;
+    let placed = without_stray_namespaces(&world.clusters(), of(&[role(Some("default"))])).await.unwrap();
+    assert_eq!(world.run("j", &placed).await, Outcome::Finished);
+    assert_eq!(world.get(ROLE).await.unwrap()["metadata"].get("namespace"), None);
+    // Without it, it is the same object.
+    assert_eq!(world.run("k", &of(&[role(None)])).await, Outcome::Finished);
+    assert!(world.get(ROLE).await.is_some(), "it is not pruned");
+    world.delete().await;
+    assert_eq!(world.get(ROLE).await, None);
+}
+
+#[tokio::test]
+async fn c_35_an_adopted_inventory_may_name_a_namespace_where_there_is_none() {
+    let mut world = World::new().await;
+    world.run("j", &of(&[role(None)])).await;
+    let resource = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "r",
+        "namespace": "default"});
+    let adopted = Inventory::read(Some(&json!([{"policy": "manage", "resource": resource}]))).unwrap();
+    world.status.state.inventory = adopted.clone();
+    assert_eq!(world.run("k", &of(&[role(None)])).await, Outcome::Finished);
+    assert!(world.get(ROLE).await.is_some(), "it is planned, so it is not pruned");
+    world.status.state.inventory = adopted;
+    world.delete().await;
+    assert_eq!(world.get(ROLE).await, None);
+}

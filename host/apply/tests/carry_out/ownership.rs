@@ -1,0 +1,181 @@
+//! Whose an object is: only what the item itself has written is deleted with it.
+
+use orangery_apply::{OWNER_ANNOTATION, Outcome};
+use orangery_proposal::inventory::Inventory;
+use serde_json::{Value, json};
+
+use crate::world::{LABEL, World, config_map, proposal, stage, write};
+
+fn path(name: &str) -> String {
+    format!("/api/v1/namespaces/default/configmaps/{name}")
+}
+
+async fn names(world: &World) -> Vec<String> {
+    world.config_maps().await.into_keys().collect()
+}
+
+async fn job(world: &mut World, item: &str, job: &str, objects: &[&str]) {
+    world.switch(item);
+    let writes: Vec<Value> = objects.iter().map(|name| write(name, item)).collect();
+    assert_eq!(world.run(job, &proposal(json!({"stages": [stage(&writes)]}))).await, Outcome::Finished);
+}
+
+/// What is told about objects that stay.
+fn notes(world: &World) -> Vec<&str> {
+    world.status.state.notes.iter().map(String::as_str).collect()
+}
+
+#[tokio::test]
+async fn c_36_an_object_that_another_item_took_over_is_not_pruned_by_the_first() {
+    let mut world = World::new().await;
+    job(&mut world, "b", "1", &["y"]).await;
+    job(&mut world, "a", "1", &["x"]).await;
+    // b comes first: a depends on it.
+    job(&mut world, "b", "2", &["x", "y"]).await;
+    job(&mut world, "a", "2", &["z"]).await;
+    assert_eq!(names(&world).await, ["x", "y", "z"]);
+    assert_eq!(world.inventory(), ["z"]);
+    let note = "ConfigMap default/x of the target cluster stays: it belongs to DeployItem default/b";
+    assert_eq!(notes(&world), [note]);
+    world.switch("b");
+    world.delete().await;
+    assert_eq!(names(&world).await, ["z"], "b has it now, and takes it along");
+}
+
+#[tokio::test]
+async fn c_36_an_object_that_another_item_took_over_is_not_deleted_with_the_first() {
+    let mut world = World::new().await;
+    job(&mut world, "a", "1", &["x"]).await;
+    job(&mut world, "b", "1", &["x"]).await;
+    world.switch("a");
+    world.delete().await;
+    assert_eq!((names(&world).await, world.inventory().len(), notes(&world).len()), (vec!["x".to_owned()], 0, 1));
+}
+
+/// The same name, and the same label: an item that was deleted and made again, or one of another namespace.
+#[tokio::test]
+async fn c_36_an_item_of_the_same_name_is_another_item() {
+    let mut world = World::new().await;
+    job(&mut world, "a", "1", &["x"]).await;
+    world.owner.uid = "another".to_owned();
+    world.delete().await;
+    assert_eq!(names(&world).await, ["x"]);
+}
+
+#[tokio::test]
+async fn c_36_an_object_that_somebody_else_has_made_anew_stays() {
+    let mut world = World::new().await;
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1")])]}))).await;
+    world.send("DELETE", &path("a"), &json!({})).await;
+    world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map("a", "theirs")).await;
+    world.delete().await;
+    assert_eq!(world.config_maps().await["a"], json!({"k": "theirs"}));
+    let note = "ConfigMap default/a of the target cluster stays: nothing says that this item has written it (annotation \
+                orangery.dev/owner); delete it by hand where it is not needed";
+    assert_eq!(notes(&world), [note]);
+}
+
+/// An inventory of Landscaper, and objects with its label: one that is meant, one that was made anew, one without a label.
+#[tokio::test]
+async fn c_36_of_an_inventory_of_landscaper_only_objects_with_the_label_of_the_item_are_its_own() {
+    let mut world = World::new().await;
+    let mut inventory = Vec::new();
+    for (name, label, knows_uid) in
+        [("own", json!({LABEL: "item"}), true), ("anew", json!({LABEL: "item"}), false), ("bare", json!({}), true)]
+    {
+        let mut object = config_map(name, "1");
+        object["metadata"]["labels"] = label;
+        let made = world.send("POST", "/api/v1/namespaces/default/configmaps", &object).await;
+        let uid = if knows_uid { made["metadata"]["uid"].clone() } else { json!("earlier") };
+        inventory.push(json!({"policy": "manage", "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": name,
+            "namespace": "default", "uid": uid}}));
+    }
+    world.status.state.inventory = Inventory::read(Some(&Value::Array(inventory))).unwrap();
+    world.delete().await;
+    assert_eq!(names(&world).await, ["anew", "bare"]);
+}
+
+#[tokio::test]
+async fn c_36_what_was_taken_over_since_it_was_read_is_read_again() {
+    let mut world = World::new().await;
+    // The watch that waits for it goes on knowing the object.
+    job(&mut world, "a", "1", &["x"]).await;
+    world.send("PATCH", &path("x"), &json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
+    let removed =
+        proposal(json!({"stages": [{"name": "s", "gate": "gone", "removals": [{"key": crate::world::key("x")}]}]}));
+    assert!(world.reconcile("2", &removed).await.is_err(), "it waits");
+    world.send("PATCH", &path("x"), &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(world.run("2", &removed).await, Outcome::Finished);
+    job(&mut world, "b", "1", &["x"]).await;
+    world.switch("a");
+    world.status.state.inventory = Inventory::read(Some(&json!([{"policy": "manage",
+        "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": "default"}}])))
+    .unwrap();
+    world.delete().await;
+    assert_eq!(names(&world).await, ["x"]);
+}
+
+#[tokio::test]
+async fn c_36_a_stage_removes_nothing_of_another_item() {
+    let mut world = World::new().await;
+    job(&mut world, "b", "1", &["x"]).await;
+    world.switch("a");
+    world.send("POST", "/api/v1/namespaces/default/configmaps", &config_map("nobodys", "1")).await;
+    let removals = json!([{"key": crate::world::key("x")}, {"key": crate::world::key("nobodys")}]);
+    let plan = proposal(json!({"stages": [{"name": "s", "gate": "gone", "removals": removals}]}));
+    assert_eq!(world.run("1", &plan).await, Outcome::Finished);
+    assert_eq!(names(&world).await, ["x"]);
+}
+
+#[tokio::test]
+async fn c_36_a_component_cannot_write_the_mark_of_another_item() {
+    let mut world = World::new().await;
+    let marked = |mut object: Value| {
+        object["metadata"]["annotations"] = json!({OWNER_ANNOTATION: "default/b/uid-of-b"});
+        object
+    };
+    let all = ["apply", "replace", "patch", "fill", "overlay", "create"].map(|how| {
+        json!({"object": marked(config_map(how, "1")), "how": how,
+            "atCreation": {"metadata": {"annotations": {OWNER_ANNOTATION: "default/b/uid-of-b"}}}})
+    });
+    world.run("j", &proposal(json!({"stages": [stage(&all)]}))).await;
+    for (name, object) in world.objects().await {
+        assert_eq!(object["metadata"]["annotations"][OWNER_ANNOTATION], "default/item/uid-of-item", "{name}");
+    }
+    world.delete().await;
+    assert!(names(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn c_36_what_helm_is_told_to_keep_stays_in_every_spelling() {
+    let mut world = World::new().await;
+    let all = ["a", "b", "c", "d"].map(|name| write(name, "1"));
+    world.run("j", &proposal(json!({"stages": [stage(&all)]}))).await;
+    for (name, policy) in [("a", "keep"), ("b", " Keep "), ("c", "KEEP"), ("d", "keeper")] {
+        let annotations = json!({"metadata": {"annotations": {"helm.sh/resource-policy": policy}}});
+        world.send("PATCH", &path(name), &annotations).await;
+    }
+    world.run("k", &proposal(json!({"stages": [stage(&[write("e", "1")])]}))).await;
+    assert_eq!(names(&world).await, ["a", "b", "c", "e"], "pruned");
+    world.send("PATCH", &path("e"), &json!({"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}})).await;
+    world.delete().await;
+    assert_eq!(names(&world).await, ["a", "b", "c", "e"], "deleted");
+}
+
+#[tokio::test]
+async fn c_37_what_is_not_granted_is_not_deleted() {
+    let mut world = World::new().await;
+    world.run("j", &proposal(json!({"stages": [stage(&[write("a", "1")])]}))).await;
+    world.grants =
+        serde_json::from_value(json!({"clusters": {"target": true}, "writes": [{"kinds": ["Secret"]}]})).unwrap();
+    let order = json!([{"what": [{"matching": {"apiVersion": "v1", "kind": "ConfigMap"}}]}]);
+    world.status.state.deletion_order = serde_json::from_value(order).unwrap();
+    world.delete().await;
+    assert_eq!((names(&world).await, notes(&world).len()), (vec!["a".to_owned()], 2));
+    world.grants = serde_json::from_value(json!({})).unwrap();
+    world.status.state.inventory = Inventory::read(Some(&json!([{"policy": "manage", "cluster": "host",
+        "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": "default"}}])))
+    .unwrap();
+    world.delete().await;
+    assert_eq!(names(&world).await, ["a"]);
+}

@@ -1,0 +1,129 @@
+//! What an item has left in clusters that its targets do not name any more: deleted there with the credentials of that time,
+//! and told as long as it is there (C-35).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use orangery_apply::{ItemState, Job, Purpose, delete};
+use orangery_cluster::{Cluster, Connections};
+use orangery_core::{
+    error::{Code, Failure},
+    port::BoxFuture,
+    step::{Halt, Step},
+};
+use orangery_proposal::{ClusterRef, SecretContent, inventory::Inventory};
+
+use crate::{
+    deploy_item::gather::{GatheredItem, ItemReconciliation},
+    kept_credentials,
+};
+
+/// Objects that are named in a message.
+const NAMED: usize = 5;
+
+/// One cluster, whatever is asked for.
+struct Former(Arc<Cluster>);
+
+impl Connections for Former {
+    fn connect<'a>(&'a self, _: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
+        Box::pin(async { Ok(Arc::clone(&self.0)) })
+    }
+
+    fn content<'a>(&'a self, _: &'a SecretContent) -> BoxFuture<'a, Step<String>> {
+        Box::pin(async { Err(failure("NoTargetDefined", "nothing is written to a former cluster".to_owned())) })
+    }
+}
+
+fn failure(reason: &str, message: String) -> Halt {
+    Halt::Stall(Failure::new("CleanUp", reason, message).with_code(Code::ConfigurationProblem))
+}
+
+impl ItemReconciliation {
+    /// Deletes what is left in former clusters, as far as they answer, and tells what stays.
+    pub(super) async fn clean_up_if_possible(&mut self, state: &mut ItemState) {
+        for uid in state.former.keys().cloned().collect::<Vec<_>>() {
+            let what = left(&uid, state);
+            if let Err(halt) = self.clean_up(&uid, state).await {
+                let why = match halt {
+                    Halt::Wait(wait) => wait.to_string(),
+                    Halt::Retry(failure) | Halt::Stall(failure) => failure.message,
+                };
+                self.tell("LeftInFormerCluster", &format!("{what}: {why}"));
+            }
+        }
+    }
+
+    /// Deletes what is left in all former clusters.
+    ///
+    /// # Errors
+    /// One of them does not answer, or is not known how to be reached.
+    pub(super) async fn clean_up_all(&mut self, state: &mut ItemState) -> Step<()> {
+        for uid in state.former.keys().cloned().collect::<Vec<_>>() {
+            self.clean_up(&uid, state).await?;
+        }
+        Ok(())
+    }
+
+    async fn clean_up(&mut self, uid: &str, state: &mut ItemState) -> Step<()> {
+        let Some(cluster) = self.former_cluster(uid, state).await? else {
+            let message = format!(
+                "{}, and it is not known how that cluster is reached; have the Target name it again, or delete the item with \
+                 the annotation landscaper.gardener.cloud/delete-without-uninstall",
+                left(uid, state)
+            );
+            return Err(failure("FormerClusterUnknown", message));
+        };
+        let inventory = state.former.get(uid).cloned().unwrap_or_default();
+        let clusters = inventory.0.keys().map(|located| (located.on.clone(), uid.to_owned())).collect();
+        let mut there = ItemState { inventory, clusters, ..ItemState::default() };
+        let set = self.gathered.clusters.beside(Arc::new(Former(cluster)));
+        let is_current = self.status.fence();
+        let job = Job { clusters: &set, ..self.gathered.job(Purpose::Uninstall, &is_current) };
+        let result = delete(&job, &mut there).await;
+        self.tell_what_stays(&mut there);
+        let elsewhere = !there.former.is_empty();
+        if there.inventory.0.is_empty() && !elsewhere {
+            state.former.remove(uid);
+        } else if !elsewhere {
+            state.former.insert(uid.to_owned(), there.inventory);
+        }
+        result?;
+        if elsewhere {
+            let message = format!("{}, but its credentials lead to another cluster now", left(uid, state));
+            return Err(failure("FormerClusterUnknown", message));
+        }
+        self.forget_credentials(uid, state).await;
+        Ok(())
+    }
+
+    async fn former_cluster(&self, uid: &str, state: &ItemState) -> Step<Option<Arc<Cluster>>> {
+        let Some(secret) = state.credentials.get(uid) else { return Ok(None) };
+        let Some(kubeconfig) = kept_credentials::find(&self.gathered.host, secret).await? else { return Ok(None) };
+        self.gathered.pool.connect(&kubeconfig).await.map(Some).map_err(Halt::from)
+    }
+
+    async fn forget_credentials(&self, uid: &str, state: &mut ItemState) {
+        if state.clusters.values().any(|known| known == uid) {
+            return;
+        }
+        let secret = state.credentials.remove(uid);
+        kept_credentials::release(&self.gathered.host, &self.gathered.item, &secret).await;
+    }
+}
+
+/// The item is gone: nothing of what was kept for it is needed.
+pub(in crate::deploy_item) async fn release_credentials(gathered: &GatheredItem) {
+    let kept = gathered.state().map(|read| read.state.credentials).unwrap_or_default();
+    kept_credentials::release(&gathered.host, &gathered.item, kept.values()).await;
+}
+
+/// What is left in a former cluster, in words.
+fn left(uid: &str, state: &ItemState) -> String {
+    let objects: BTreeMap<_, _> = state.former.get(uid).map(|Inventory(objects)| objects.clone()).unwrap_or_default();
+    let named: Vec<String> = objects.keys().take(NAMED).map(|located| located.key.to_string()).collect();
+    let more = objects.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let named = named.join(", ");
+    format!(
+        "the target names another cluster than before: {named}{more} stay in the cluster whose kube-system has the uid {uid}"
+    )
+}

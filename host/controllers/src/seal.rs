@@ -1,0 +1,154 @@
+//! What the host keeps in the status of an item is authenticated: others may write there, and nothing is carried out that
+//! they have made up (C-37). An HMAC under a key of the operator, over all that counts, bound to the item, its job and a
+//! number that grows with each write.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use data_encoding::BASE64;
+use orangery_api::deploy_item::DeployItem;
+use serde::Serialize;
+
+use crate::{controller_context::ControllerContext, seed::SealKey};
+
+/// The numbers of the newest seals that this process has seen, by the uid of the item: an older one is no state to go on
+/// with, though it was once written by the operator.
+#[derive(Default)]
+pub(crate) struct NewestSeals {
+    /// Held for one look-up or one change.
+    by_uid: Mutex<BTreeMap<String, u64>>,
+}
+
+impl NewestSeals {
+    /// Takes a number in that was found or written. Whether none is known that is newer.
+    fn take(&self, uid: &str, number: u64) -> bool {
+        let mut by_uid = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = by_uid.entry(uid.to_owned()).or_insert(number);
+        let is_newest = number >= *newest;
+        *newest = number.max(*newest);
+        is_newest
+    }
+
+    fn newest(&self, uid: &str) -> u64 {
+        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner).get(uid).copied().unwrap_or_default()
+    }
+
+    /// The item is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        self.by_uid.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+}
+
+/// Seals the state of one item, and says whether a state that is found is sealed.
+#[derive(Clone, Copy)]
+pub(crate) struct Sealer<'a> {
+    key: &'a SealKey,
+    newest: &'a NewestSeals,
+    uid: &'a str,
+}
+
+/// Why a state that is found is not gone on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// This operator has not written it.
+    Unsealed,
+    /// This operator has written a newer one since.
+    Replayed,
+}
+
+impl Doubt {
+    /// What is told about an item.
+    pub(crate) fn note(self) -> &'static str {
+        match self {
+            Doubt::Unsealed => {
+                "status.providerStatus was not written by this operator: of managedResources only objects that carry the mark \
+                 of this item are its own, and nothing else of it counts"
+            }
+            Doubt::Replayed => {
+                "status.providerStatus is an older one than this operator has written last: of managedResources only objects \
+                 that carry the mark of this item are its own, and nothing else of it counts"
+            }
+        }
+    }
+}
+
+impl<'a> Sealer<'a> {
+    /// For an item.
+    pub(crate) fn of(host: &'a ControllerContext, item: &'a DeployItem) -> Self {
+        let uid = item.metadata.uid.as_deref().unwrap_or_default();
+        Self { key: host.key.seals(), newest: &host.newest_seals, uid }
+    }
+
+    /// The number of the next seal.
+    pub(crate) fn next_number(self) -> u64 {
+        self.newest.newest(self.uid).saturating_add(1)
+    }
+
+    /// A seal was written.
+    pub(crate) fn written(self, number: u64) {
+        self.newest.take(self.uid, number);
+    }
+
+    /// The seal of what counts.
+    pub(crate) fn seal(self, number: u64, content: &impl Serialize) -> Option<String> {
+        let sealed = serde_json::to_vec(&("status", self.uid, number, content)).ok()?;
+        Some(BASE64.encode(&self.key.sign(&sealed)))
+    }
+
+    /// Holds a seal against what it is said to be of.
+    pub(crate) fn verify(self, number: u64, content: &impl Serialize, seal: Option<&str>) -> Result<(), Doubt> {
+        let tag = seal.and_then(|seal| BASE64.decode(seal.as_bytes()).ok()).ok_or(Doubt::Unsealed)?;
+        let sealed = serde_json::to_vec(&("status", self.uid, number, content)).map_err(|_| Doubt::Unsealed)?;
+        if !self.key.verify(&sealed, &tag) {
+            return Err(Doubt::Unsealed);
+        }
+        if self.newest.take(self.uid, number) { Ok(()) } else { Err(Doubt::Replayed) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::seed::HostKey;
+
+    /// What seals are made with in tests.
+    pub(crate) struct Bench(HostKey, NewestSeals);
+
+    impl Bench {
+        pub(crate) fn new(key: u8) -> Self {
+            Self(HostKey::new(&[key; 32]), NewestSeals::default())
+        }
+
+        pub(crate) fn sealer<'a>(&'a self, uid: &'a str) -> Sealer<'a> {
+            Sealer { key: self.0.seals(), newest: &self.1, uid }
+        }
+    }
+
+    #[test]
+    fn c_37_a_seal_is_good_for_one_item_one_content_one_number_and_one_operator() {
+        let (own, other) = (Bench::new(1), Bench::new(2));
+        let seal = own.sealer("u").seal(1, &"content").unwrap();
+        assert_eq!(own.sealer("u").verify(1, &"content", Some(&seal)), Ok(()));
+        assert_eq!(own.sealer("v").verify(1, &"content", Some(&seal)), Err(Doubt::Unsealed), "another item's");
+        assert_eq!(own.sealer("u").verify(1, &"other", Some(&seal)), Err(Doubt::Unsealed));
+        assert_eq!(own.sealer("u").verify(2, &"content", Some(&seal)), Err(Doubt::Unsealed));
+        assert_eq!(other.sealer("u").verify(1, &"content", Some(&seal)), Err(Doubt::Unsealed), "another operator's");
+        assert_eq!(own.sealer("u").verify(1, &"content", Some("none")), Err(Doubt::Unsealed));
+        assert_eq!(own.sealer("u").verify(1, &"content", None), Err(Doubt::Unsealed));
+    }
+
+    #[test]
+    fn c_37_a_seal_that_is_older_than_another_one_is_not_good_any_more() {
+        let bench = Bench::new(1);
+        let sealer = bench.sealer("u");
+        let [first, second] = [1, 2].map(|number| sealer.seal(number, &"content").unwrap());
+        assert_eq!(sealer.verify(2, &"content", Some(&second)), Ok(()));
+        assert_eq!(sealer.verify(1, &"content", Some(&first)), Err(Doubt::Replayed));
+        assert_eq!(sealer.verify(2, &"content", Some(&second)), Ok(()));
+        assert_eq!(sealer.next_number(), 3);
+        sealer.written(3);
+        assert_eq!(sealer.verify(2, &"content", Some(&second)), Err(Doubt::Replayed));
+    }
+}

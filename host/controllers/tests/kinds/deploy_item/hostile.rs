@@ -1,0 +1,224 @@
+//! Host state that somebody else has written, and a component that reaches for it: nothing of it is carried out, and it is
+//! told (C-37).
+
+use k8s_openapi::{
+    ByteString,
+    api::{
+        core::v1::{ConfigMap, Namespace, Secret},
+        events::v1::Event,
+    },
+};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use orangery_api::job::Job;
+use serde_json::{Value, json};
+
+use super::items::{Items, gated, proposal};
+
+/// What stands in the status of an item of a component that keeps nothing there.
+fn planted(fields: Value) -> Value {
+    let mut status = json!({"apiVersion": "example.org/v1", "kind": "Status"});
+    orangery_proposal::overlay::overlay(&mut status, &fields);
+    json!({"status": {"providerStatus": status}})
+}
+
+async fn plant(world: &Items, name: &str, status: Value) {
+    world.items().patch_status(name, &PatchParams::default(), &Patch::Merge(planted(status))).await.unwrap();
+}
+
+/// A Secret of another namespace.
+async fn victim(world: &Items) -> Api<Secret> {
+    let namespace = json!({"metadata": {"name": "other"}});
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "other");
+    let secret = json!({"metadata": {"name": "victim"}});
+    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    secrets
+}
+
+fn entry(on: &str) -> Value {
+    json!([{"policy": "manage", "cluster": on, "resource": {"apiVersion": "v1", "kind": "Secret", "name": "victim",
+        "namespace": "other"}}])
+}
+
+/// Waits until an event about an item says this.
+async fn event_says(world: &Items, reason: &str, text: &str) {
+    let events: Api<Event> = Api::default_namespaced(world.client.clone());
+    let says = |event: &Event| {
+        event.reason.as_deref() == Some(reason) && event.note.as_ref().is_some_and(|note| note.contains(text))
+    };
+    let published = async {
+        while !events.list(&Default::default()).await.unwrap().items.iter().any(says) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), published).await.expect("it is told in time");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_37_an_inventory_that_a_user_has_written_deletes_nothing_of_others() {
+    for on in ["target", "host"] {
+        let world = Items::new().await;
+        let secrets = victim(&world).await;
+        world.create("item", &[proposal("a", json!({}))], json!({})).await;
+        plant(&world, "item", json!({"managedResources": entry(on)})).await;
+        let status = world.job("item", "one").await;
+        assert_eq!(status["phase"], "Succeeded", "{status:#}");
+        event_says(&world, "StateNotTrusted", "was not written by this operator").await;
+        event_says(&world, "ObjectsStay", "Secret other/victim").await;
+        plant(&world, "item", json!({"managedResources": entry(on)})).await;
+        world.delete("item").await;
+        world.trigger("item", "two").await;
+        world.gone("item").await;
+        assert!(secrets.get_opt("victim").await.unwrap().is_some(), "{on}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_37_an_order_of_deletion_that_a_user_has_written_deletes_nothing() {
+    let world = Items::new().await;
+    let secrets = victim(&world).await;
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    world.job("item", "one").await;
+    let every = json!([{"on": "host", "what": [{"matching": {"apiVersion": "v1", "kind": "Secret"}}], "force": true}]);
+    plant(&world, "item", json!({"orangery": {"deletionOrder": every}})).await;
+    world.delete("item").await;
+    world.trigger("item", "two").await;
+    world.gone("item").await;
+    assert!(secrets.get_opt("victim").await.unwrap().is_some());
+    assert_eq!(world.value("a").await, None, "its own objects are deleted all the same");
+}
+
+/// What the host would store of a proposal: content, and the name of its Secret.
+async fn store(world: &Items, proposal: &Value) -> Value {
+    use std::io::Write as _;
+    let json = proposal.to_string().into_bytes();
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(&json).unwrap();
+    let content = ByteString(encoder.finish().unwrap());
+    let mut secret: Secret = serde_json::from_value(json!({"metadata": {"name": "planted"}})).unwrap();
+    secret.data = Some([("proposal".to_owned(), content)].into());
+    let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    json!({"digest": orangery_core::digest::sha256(&json), "secrets": ["planted"]})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_37_a_proposal_that_a_user_has_written_is_not_carried_out() {
+    let world = Items::new().await;
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    let binding =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "evil", "namespace": "default"}});
+    let evil: orangery_proposal::Proposal = serde_json::from_value(json!({"next": {"finish": {}}, "stages": [
+        {"name": "s", "gate": "accepted", "writes": [{"object": binding, "on": "host", "how": "create"}]}]}))
+    .unwrap();
+    let stored = store(&world, &json!(evil)).await;
+    let progress =
+        json!({"job": "one", "at": {"stage": {"stage": 0, "step": "removing"}}, "since": "2020-01-01T00:00:00Z"});
+    plant(&world, "item", json!({"orangery": {"progress": progress, "proposal": stored}})).await;
+    let status = world.job("item", "one").await;
+    assert_eq!(status["phase"], "Succeeded", "{status:#}");
+    event_says(&world, "StateNotTrusted", "was not written by this operator").await;
+    assert_eq!((world.value("evil").await, world.value("a").await.as_deref()), (None, Some("v")));
+    let maps: Api<ConfigMap> = Api::default_namespaced(world.client.clone());
+    assert!(maps.get_opt("evil").await.unwrap().is_none());
+    let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
+    assert!(secrets.get_opt("planted").await.unwrap().is_some(), "nor is a Secret that the status names deleted");
+}
+
+/// The item waits, and its status is taken down.
+async fn waits(world: &Items, name: &str, job: &str) -> Value {
+    world.trigger(name, job).await;
+    world.waiting(name, "ConfigMap default/a").await;
+    let item = world.wait(name, |item| item.is_some_and(|item| Items::step(item).is_some())).await.unwrap();
+    item.status.unwrap().provider_status.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_37_an_older_state_of_the_same_item_is_not_gone_on_with() {
+    let world = Items::new().await;
+    world.create("item", &[gated("ready")], json!({})).await;
+    let older = waits(&world, "item", "one").await;
+    world.patch_config_map("a", json!({"data": {"k": "ready"}})).await;
+    world.finished("item", "one").await;
+    let calls = world.calls();
+    // Everything is as it was when the job waited, as far as a user can write it.
+    let status =
+        json!({"status": {"jobID": "one", "jobIDFinished": "", "phase": "Progressing", "providerStatus": older}});
+    world.items().patch_status("item", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    event_says(&world, "StateNotTrusted", "is an older one than this operator has written last").await;
+    world.wait("item", |_| world.calls() > calls).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_37_the_state_of_another_item_is_not_gone_on_with() {
+    let world = Items::new().await;
+    world.create("other", &[gated("ready")], json!({})).await;
+    let others = waits(&world, "other", "one").await;
+    world.create("item", &[proposal("b", json!({}))], json!({})).await;
+    let status = json!({"status": {"providerStatus": others}});
+    world.items().patch_status("item", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    let status = world.job("item", "one").await;
+    assert_eq!(status["phase"], "Succeeded", "{status:#}");
+    event_says(&world, "StateNotTrusted", "was not written by this operator").await;
+    let names: Vec<&str> = status["providerStatus"]["managedResources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["resource"]["name"].as_str())
+        .collect();
+    assert_eq!(names, ["b"]);
+    assert_eq!(world.value("a").await.as_deref(), Some("v"), "the object of the other item stays");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_37_a_component_that_writes_what_the_host_keeps_fails_its_item() {
+    let world = Items::new().await;
+    for key in ["managedResources", "orangery"] {
+        let name = key.to_lowercase();
+        world.create(&name, &[proposal("a", json!({"status": {key: []}}))], json!({})).await;
+        let status = world.job(&name, "one").await;
+        let message = format!(
+            "plugin scripted: the provider status that is proposed has the key {key:?}, which the host keeps for itself; leave \
+             it out"
+        );
+        assert_eq!(
+            (&status["phase"], &status["lastError"]["message"]),
+            (&json!("Failed"), &json!(message)),
+            "{status:#}"
+        );
+    }
+    assert_eq!(world.value("a").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_37_a_stored_proposal_is_checked_again_when_it_is_gone_on_with() {
+    let mut world = Items::new().await;
+    world.create("item", &[gated("ready")], json!({})).await;
+    waits(&world, "item", "one").await;
+    world.restart_granting(json!({"clusters": {"target": true}, "reads": [{}], "writes": [{"kinds": ["Secret"]}]}));
+    world.patch_config_map("a", json!({"data": {"k": "ready"}})).await;
+    let status = world.finished("item", "one").await;
+    let error = &status["lastError"];
+    assert_eq!((&status["phase"], &error["reason"]), (&json!("Failed"), &json!("CapabilityDenied")), "{status:#}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("v1 ConfigMap in namespace default is not granted to this component"), "{message}");
+}
+
+/// A name that the status says is no name of a Secret to delete.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_37_a_reference_to_exports_that_a_user_has_written_deletes_no_secret() {
+    let world = Items::new().await;
+    let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
+    let secret = json!({"metadata": {"name": "victim"}});
+    secrets.create(&PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
+    world.create("item", &[proposal("a", json!({}))], json!({})).await;
+    let status = json!({"status": {"exportRef": {"name": "victim", "namespace": "default"}}});
+    world.items().patch_status("item", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    assert_eq!(world.job("item", "one").await["phase"], "Succeeded");
+    assert!(secrets.get_opt("victim").await.unwrap().is_some());
+    assert!(world.items().get("item").await.unwrap().finished_job(&"one".into()));
+}

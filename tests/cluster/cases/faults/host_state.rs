@@ -1,0 +1,119 @@
+//! What the host keeps about an item, and whose objects are, in the hands of users: objects of others stay (C-35 to C-37).
+
+use orangery_tests::{
+    objects::{NAMESPACE, Objects},
+    tree::{any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster},
+};
+use serde_json::{Value, json};
+
+/// An Installation of these items on the Target `cluster`.
+fn deploying(name: &str, items: &[Value]) -> Value {
+    let fields = json!({"imports": imports_cluster(), "deployExecutions": executions(items)});
+    on_cluster(installation(name, &blueprint(fields)))
+}
+
+/// A Secret of another namespace.
+async fn victim(cluster: &Objects) -> Value {
+    cluster.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})).await;
+    let victim = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "victim", "namespace": "other"}});
+    cluster.apply(&victim).await;
+    victim
+}
+
+/// An Installation without a Target, whose one item says what its component is to keep in the status.
+async fn plants(status: Value) {
+    let cluster = crate::cluster().await;
+    let victim = victim(&cluster).await;
+    let mut item = mocks("plants", &[], "Succeeded", "x");
+    item["config"]["providerStatus"] = status;
+    let root = installation("root", &blueprint(json!({"deployExecutions": executions(&[item])})));
+    cluster.apply(&root).await;
+    let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
+    let message = failed["status"]["lastError"]["message"].to_string();
+    assert!(message.contains("which the host keeps for itself; leave it out"), "{message}");
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    cluster.expect(&victim).await;
+}
+
+#[tokio::test]
+async fn c_37_a_mock_item_cannot_plant_an_inventory() {
+    let resource = json!({"apiVersion": "v1", "kind": "Secret", "name": "victim", "namespace": "other"});
+    let entry = json!({"policy": "manage", "cluster": "host", "resource": resource});
+    plants(json!({"apiVersion": "a/v1", "kind": "K", "managedResources": [entry]})).await;
+}
+
+#[tokio::test]
+async fn c_37_a_mock_item_cannot_plant_an_order_of_deletion() {
+    let every = json!({"matching": {"apiVersion": "v1", "kind": "Secret"}});
+    let order = json!([{"on": "host", "what": [every], "force": true}]);
+    plants(json!({"apiVersion": "a/v1", "kind": "K", "orangery": {"deletionOrder": order}})).await;
+}
+
+/// An item `name` that deploys these ConfigMaps.
+fn deploys_all(name: &str, after: &[&str], objects: &[&str]) -> Value {
+    let mut item = deploys(name, after, name);
+    let manifests = objects.iter().map(|object| {
+        let metadata = json!({"name": object, "namespace": NAMESPACE});
+        let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"by": name}});
+        json!({"policy": "manage", "manifest": manifest})
+    });
+    item["config"]["manifests"] = manifests.collect();
+    item
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+}
+
+/// Applies the Installation anew, and waits for the end of the next job.
+async fn next_job(cluster: &Objects, root: &Value) {
+    let job = cluster.expect(&any("Installation", "root")).await["status"]["jobID"].clone();
+    cluster.apply(root).await;
+    ask(cluster, "root").await;
+    let is_done = |object: &Value| {
+        let status = &object["status"];
+        object["metadata"]["name"] == "root" && status["jobID"] != job && status["jobIDFinished"] == status["jobID"]
+    };
+    let done = cluster.expect_that(&any("Installation", "root"), "did not end another job", is_done).await;
+    assert_eq!(done["status"]["phase"], "Succeeded", "{done:#}");
+}
+
+#[tokio::test]
+async fn c_36_an_object_that_moves_from_one_item_to_another_lives() {
+    let cluster = crate::cluster().await;
+    let first = [deploys_all("a", &["b"], &["x"]), deploys_all("b", &[], &["y"])];
+    cluster.apply(&deploying("root", &first)).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    let second = [deploys_all("a", &["b"], &["z"]), deploys_all("b", &[], &["x", "y"])];
+    next_job(&cluster, &deploying("root", &second)).await;
+    for (name, by) in [("x", "b"), ("y", "b"), ("z", "a")] {
+        let object = cluster.expect(&config_map(name)).await;
+        assert_eq!(object["data"], json!({"by": by}), "{name}");
+    }
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&any("Installation", "root")).await;
+    for name in ["x", "y", "z"] {
+        cluster.expect_absent(&config_map(name)).await;
+    }
+}
+
+#[tokio::test]
+async fn c_35_an_object_that_is_written_in_another_version_stays() {
+    let cluster = crate::cluster().await;
+    let autoscaler = |version: &str| {
+        let mut item = deploys("scales", &[], "1");
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
+        item["config"]["manifests"] = json!([{"policy": "manage", "manifest": {
+            "apiVersion": format!("autoscaling/{version}"), "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "a", "namespace": NAMESPACE}, "spec": {"maxReplicas": 2, "scaleTargetRef": target}}}]);
+        deploying("root", &[item])
+    };
+    cluster.apply(&autoscaler("v1")).await;
+    cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
+    next_job(&cluster, &autoscaler("v2")).await;
+    let object = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}});
+    cluster.expect(&object).await;
+    cluster.delete(&any("Installation", "root")).await;
+    cluster.expect_absent(&object).await;
+}
