@@ -85,9 +85,10 @@ impl ImportWatches {
             return Mark { imports: String::new(), answers: Vec::new() };
         }
         let imports = match self.view(host, installation) {
-            View::Known(hash) => hash,
-            // The first lists are not in: they will know nothing older than what is read now.
-            View::Unknown | View::Forbidden(_) => {
+            View::Known(Some(hash)) => Some(hash),
+            // The first lists are not in, or one has not told yet of what is there already: they will know nothing older than
+            // what is read now.
+            View::Known(None) | View::Unknown | View::Forbidden(_) => {
                 let read = read_imports(host, installation, JobId::EMPTY).await;
                 read.ok().map(|imported| import::content_hash(&imported))
             }
