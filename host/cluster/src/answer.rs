@@ -119,7 +119,7 @@ where
             Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
             None => return Poll::Ready(None),
         };
-        match frame.data_ref().map(|bytes| bytes.clone()).map_or(Ok(()), |bytes| self.take(&bytes)) {
+        match frame.data_ref().cloned().map_or(Ok(()), |bytes| self.take(&bytes)) {
             Ok(()) => Poll::Ready(Some(Ok(frame))),
             Err(error) => Poll::Ready(Some(Err(error.into()))),
         }

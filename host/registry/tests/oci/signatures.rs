@@ -10,7 +10,8 @@ use crate::filled_registry::{FilledRegistry, start};
 /// A shop whose text has a signed digest of a kind, and an access that nobody signed.
 fn shop(kind: &str, access: &Value) -> ComponentRequest {
     let fixture: Value = serde_json::from_str(include_str!("../local/signed.json")).expect("JSON");
-    let signed = &fixture["kinds"];
+    let signed =
+        |field: &str| fixture.pointer("/kinds").and_then(|kinds| kinds.get(field)).expect("the fixture has it");
     let value = sha256(b"a manifest").trim_start_matches("sha256:").to_owned();
     let digest = json!({"hashAlgorithm": "SHA-256", "normalisationAlgorithm": kind, "value": value});
     let text = json!({"name": "text", "version": "1", "type": "plain", "relation": "local", "access": access, "digest": digest});
@@ -20,12 +21,12 @@ fn shop(kind: &str, access: &Value) -> ComponentRequest {
             "name": "example.com/shop", "version": "1.0.0", "provider": "us", "repositoryContexts": [], "sources": [],
             "componentReferences": [], "resources": [text],
         },
-        "signatures": [signed["signatures"][kind]],
+        "signatures": [signed("signatures").get(kind).expect("a signature of this kind")],
     });
     let mut request = ComponentRequest::of(ComponentSource::Inline(descriptor));
     request.verification = Some(Verification {
         signature: "kinds".to_owned(),
-        public_key: signed["public"].as_str().map(|key| key.as_bytes().to_vec()),
+        public_key: signed("public").as_str().map(|key| key.as_bytes().to_vec()),
         ca_certificate: None,
         above: None,
     });
