@@ -35,6 +35,13 @@ pub(crate) struct Wanted {
     pub(crate) seconds: i64,
 }
 
+impl Wanted {
+    /// The account as messages name it.
+    pub(crate) fn title(&self) -> String {
+        format!("ServiceAccount {}/{}", self.namespace, self.account)
+    }
+}
+
 /// A token, and when another one is asked for.
 #[derive(Clone)]
 pub(crate) struct Token {

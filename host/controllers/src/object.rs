@@ -86,13 +86,14 @@ pub(crate) fn message_of(error: &kube::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use orangery_api::installation::Installation;
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn installation(name: &str, uid: &str, fields: Value) -> Installation {
+    /// An Installation with these fields of its metadata.
+    pub(crate) fn installation(name: &str, uid: &str, fields: Value) -> Installation {
         let mut metadata = json!({"namespace": "n", "name": name, "uid": uid, "resourceVersion": "1"});
         orangery_proposal::overlay::overlay(&mut metadata, &fields);
         serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}})).unwrap()

@@ -81,12 +81,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-
-    fn installation(name: &str, uid: &str, fields: Value) -> Installation {
-        let mut metadata = json!({"namespace": "n", "name": name, "uid": uid, "resourceVersion": "1"});
-        orangery_proposal::overlay::overlay(&mut metadata, &fields);
-        serde_json::from_value(json!({"metadata": metadata, "spec": {"blueprint": {}}})).unwrap()
-    }
+    use crate::object::tests::installation;
 
     #[test]
     fn only_what_is_deleted_without_its_parent_is_orphaned() {

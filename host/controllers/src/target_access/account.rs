@@ -71,8 +71,8 @@ pub(super) async fn kubeconfig(
     };
     let server = |address: &OwnAddress| address.server.trim_end_matches('/').to_ascii_lowercase();
     if host.own_address.as_ref().is_none_or(|own| server(own) != server(&address)) {
-        let owner = Owner { host, named, namespace, account: &account };
-        if let Some(why) = unsafe_audience(&form.audience, || owner.audiences()).await? {
+        let named_account = TargetAccount { host, named, namespace, account: &account };
+        if let Some(why) = unsafe_audience(&form.audience, || named_account.audiences()).await? {
             return Err(invalid(why));
         }
     }
@@ -107,14 +107,14 @@ where
 }
 
 /// A service account that a target names.
-struct Owner<'a> {
+struct TargetAccount<'a> {
     host: &'a ControllerContext,
     named: &'a str,
     namespace: &'a Namespace,
     account: &'a str,
 }
 
-impl<'a> Owner<'a> {
+impl<'a> TargetAccount<'a> {
     /// The audiences of this cluster's own API server: those of a token for which none were asked.
     async fn audiences(self) -> Step<&'a [String]> {
         let Self { host, named, namespace, account } = self;
@@ -146,9 +146,8 @@ async fn request(host: &ControllerContext, named: &str, wanted: &Wanted) -> Step
         },
         ..TokenRequest::default()
     };
-    let account = format!("ServiceAccount {}/{}", wanted.namespace, wanted.account);
     let answer = accounts.create_token_request(&wanted.account, &PostParams::default(), &request).await;
-    answer.map_err(|error| refused(named, &account, error))
+    answer.map_err(|error| refused(named, &wanted.title(), error))
 }
 
 async fn token(host: &ControllerContext, named: &str, wanted: Wanted) -> Step<String> {
@@ -157,9 +156,8 @@ async fn token(host: &ControllerContext, named: &str, wanted: Wanted) -> Step<St
         return Ok(token);
     }
     let answer = request(host, named, &wanted).await?;
-    let account = format!("ServiceAccount {}/{}", wanted.namespace, wanted.account);
     let Some(status) = answer.status else {
-        let message = format!("{named} names {account}, for which the API server answered no token");
+        let message = format!("{named} names {}, for which the API server answered no token", wanted.title());
         return Err(Halt::Retry(Failure::new("ResolveTarget", "TokenUnavailable", message)));
     };
     let life = status.expiration_timestamp.0.duration_since(now);

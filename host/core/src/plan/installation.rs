@@ -80,13 +80,15 @@ fn wait_for(related: &[&RelatedObject], until: Until) -> Step<()> {
         .map_or(Ok(()), |wait| Err(Halt::Wait(wait)))
 }
 
-fn failed(operation: &str, reason: &str, related: &[&RelatedObject]) -> Failure {
+/// The failure of a phase by those that failed, and by what is said besides.
+fn failed(operation: &str, reason: &str, related: &[&RelatedObject], besides: &[String]) -> Failure {
     let codes: BTreeSet<Code> = related
         .iter()
         .filter_map(|related_object| related_object.failure.as_ref())
         .flat_map(|failure| failure.codes.iter().cloned())
         .collect();
-    let causes: Vec<String> = related.iter().map(|related_object| related_object.cause()).collect();
+    let causes = related.iter().map(|related_object| related_object.cause());
+    let causes: Vec<String> = causes.chain(besides.iter().cloned()).collect();
     Failure { operation: operation.to_owned(), reason: reason.to_owned(), message: joined(&causes), codes }
 }
 
@@ -197,7 +199,7 @@ fn gone(related: &[RelatedObject], job: &JobId, operation: &str, reason: &str) -
         related_object.ids.has_finished(job) && related_object.standing == ChildState::DeleteFailed
     });
     wait_for(&working, Until::Gone)?;
-    Ok(if left.is_empty() { Verdict::Done } else { Verdict::Failed(failed(operation, reason, &left)) })
+    Ok(if left.is_empty() { Verdict::Done } else { Verdict::Failed(failed(operation, reason, &left, &[])) })
 }
 
 /// `Progressing`: have all children finished, and well? (INS-33 … INS-35, C-13) `missing` are those that the job made, in
@@ -211,13 +213,11 @@ pub fn progressing(children: &[RelatedObject], missing: &[String], job: &JobId) 
     if bad.is_empty() && missing.is_empty() {
         return Ok(Verdict::Done);
     }
-    let mut failure = failed("Progressing", "SubobjectsFailed", &bad);
     let lost = missing.iter().map(|child| {
         format!("{child} is missing: its object was deleted during the job; reconcile the root installation again")
     });
-    let causes = bad.iter().map(|related_object| related_object.cause()).chain(lost).collect::<Vec<_>>();
-    failure.message = joined(&causes);
-    Ok(Verdict::Failed(failure))
+    let lost: Vec<String> = lost.collect();
+    Ok(Verdict::Failed(failed("Progressing", "SubobjectsFailed", &bad, &lost)))
 }
 
 /// `InitDelete`: may it go on, as far as its successors are concerned? (INS-61, C-15)
@@ -231,7 +231,7 @@ pub fn successors(related: &[RelatedObject], job: &JobId) -> Step<()> {
     if bad.is_empty() {
         return wait_for(&related.iter().collect::<Vec<_>>(), Until::Gone);
     }
-    let failure = failed("CheckSuccessors", "SuccessorNotDeleted", &bad);
+    let failure = failed("CheckSuccessors", "SuccessorNotDeleted", &bad, &[]);
     Err(Halt::Stall(Failure {
         message: format!("an installation that imports exports of this one could not be deleted: {}", failure.message),
         ..failure
