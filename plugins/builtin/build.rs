@@ -87,13 +87,13 @@ fn rust(plugins: &Path, names: &[String]) -> Result<Vec<PathBuf>, Error> {
 fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
     let plugins = here.parent().unwrap_or(here);
     let (engines, contracts) = (plugins.join("go"), plugins.with_file_name("wit"));
-    let packages = engines.join("pkg");
+    let (packages, random) = (engines.join("pkg"), engines.join("random"));
     if name == "helm" {
         let deployer = plugins.join("helm");
         return go_component(&GoComponent {
             name,
             main: &deployer.join("component"),
-            with: &[&deployer, &packages],
+            with: &[&deployer, &packages, &random],
             standins: None,
             tags: &[],
             wit: &contracts.join("deployer"),
@@ -104,7 +104,7 @@ fn go(here: &Path, name: &str) -> Result<PathBuf, Error> {
     go_component(&GoComponent {
         name,
         main: &engines.join("component"),
-        with: &[&engines, &packages],
+        with: &[&engines, &packages, &random],
         standins: Some(&engines.join("standins")),
         tags: &[name],
         wit: &contracts.join("template"),

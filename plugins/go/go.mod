@@ -8,6 +8,7 @@ require (
 	github.com/mandelsoft/spiff v1.7.0-beta-9
 	github.com/mandelsoft/vfs v0.4.5-0.20250514111339-d7b067920e91
 	go.yaml.in/yaml/v3 v3.0.5
+	orangery.dev/random v0.0.0
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -29,3 +30,5 @@ require (
 	golang.org/x/crypto v0.55.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )
+
+replace orangery.dev/random => ./random

@@ -6,6 +6,7 @@ go 1.26.0
 require (
 	github.com/ProtonMail/go-crypto v1.4.1
 	helm.sh/helm/v4 v4.2.3
+	orangery.dev/random v0.0.0
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -52,3 +53,5 @@ require (
 replace k8s.io/client-go => ./standins/client-go
 
 replace k8s.io/apiextensions-apiserver => ./standins/apiextensions-apiserver
+
+replace orangery.dev/random => ../go/random

@@ -11,6 +11,7 @@ import (
 
 	"orangery.dev/plugins/host"
 	"orangery.dev/plugins/landscaper"
+	"orangery.dev/random"
 )
 
 // sprigFunctions are sprig's, without the environment and the network. They are gathered once.
@@ -19,8 +20,8 @@ var sprigFunctions = func() template.FuncMap {
 	delete(functions, "env")
 	delete(functions, "expandenv")
 	functions["getHostByName"] = noNames
-	functions["randInt"] = randInt
-	functions["shuffle"] = shuffle
+	functions["randInt"] = random.Int
+	functions["shuffle"] = random.Shuffle
 	return functions
 }()
 

@@ -9,6 +9,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/engine"
+	"orangery.dev/random"
 )
 
 // begins is the function that a template calls first, with the name that it has in messages.
@@ -18,7 +19,7 @@ const begins = "orangery_begins"
 func templates(of *chart.Chart, values common.Values, cluster *Cluster) (map[string]string, error) {
 	last := ""
 	renderer := engine.Engine{CustomTemplateFuncs: template.FuncMap{
-		"lookup": cluster.lookup, "randInt": randInt, "shuffle": shuffle,
+		"lookup": cluster.lookup, "randInt": random.Int, "shuffle": random.Shuffle,
 		begins: func(root any) string {
 			// Not again where it includes others.
 			if name := nameOf(root); name != "" && name != last {

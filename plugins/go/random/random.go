@@ -1,4 +1,7 @@
-package render
+// Package random draws what sprig's randInt and shuffle take from math/rand, whose seed a pre-initialised component has
+// frozen. Everything here is drawn from crypto/rand, as all of sprig's other random functions do; the host makes that of
+// the job.
+package random
 
 import (
 	"crypto/rand"
@@ -6,11 +9,8 @@ import (
 	"math/big"
 )
 
-// Sprig draws randInt and shuffle from math/rand, whose seed a pre-initialised component has frozen. These draw from
-// crypto/rand, as all of sprig's other random functions do; the host makes that of the job.
-
-// randInt is a number from low up to, without, high.
-func randInt(low, high int) (int, error) {
+// Int is a number from low up to, without, high.
+func Int(low, high int) (int, error) {
 	if high <= low {
 		return 0, fmt.Errorf("invalid argument to randInt: %d is not less than %d", low, high)
 	}
@@ -18,8 +18,8 @@ func randInt(low, high int) (int, error) {
 	return low + drawn, err
 }
 
-// shuffle is the characters of a text in another order.
-func shuffle(text string) (string, error) {
+// Shuffle is the characters of a text in another order.
+func Shuffle(text string) (string, error) {
 	characters := []rune(text)
 	for i := len(characters) - 1; i > 0; i-- {
 		j, err := draw(i + 1)
