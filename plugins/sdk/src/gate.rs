@@ -1,14 +1,14 @@
-//! What the author of a condition writes.
+//! What the author of a gate expression writes.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::bindings::gate::exports::orangery::gate::gate::{Answer, GateQuestion, Guest, Verdict};
 
-/// A condition: one function from a question to an answer.
+/// A gate expression: one function from a question to an answer.
 ///
 /// Exported with [`export_gate!`](crate::export_gate). Same question, same answer: what changes comes with the
-/// question, which is asked again when a live object that the condition names has changed.
+/// question, which is asked again when a live object that the expression names has changed.
 ///
 /// ```
 /// use orangery_sdk::{Answer, GateEngine, GateQuestion};
@@ -29,12 +29,12 @@ use crate::bindings::gate::exports::orangery::gate::gate::{Answer, GateQuestion,
 /// orangery_sdk::export_gate!(Enough);
 /// ```
 pub trait GateEngine {
-    /// Whether the condition holds.
+    /// Whether the gate expression holds.
     fn evaluate(question: GateQuestion) -> Answer;
 }
 
 impl GateQuestion {
-    /// What the condition tells the component.
+    /// What the gate expression tells the component.
     ///
     /// # Errors
     ///

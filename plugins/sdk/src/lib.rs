@@ -1,4 +1,4 @@
-//! What the author of a deployer, a template engine or a condition needs: one trait, one macro.
+//! What the author of a deployer, a template engine or a gate expression needs: one trait, one macro.
 //!
 //! A deployer never writes: it reads what it was granted, and answers a [`Proposal`]; the host carries it out. Its logic is
 //! plain Rust, tested natively against [`cases`]; [`export_deployer!`] makes a component of it on `wasm32-wasip2`.
@@ -79,10 +79,10 @@ macro_rules! export_deployer {
 /// On the build machine it expands to nothing, so that the crate links and tests like any other.
 #[macro_export]
 macro_rules! export_gate {
-    ($condition:ident) => {
+    ($evaluator:ident) => {
         $crate::contract_level!();
         #[cfg(target_family = "wasm")]
-        $crate::bindings::gate::export_evaluate!($condition with_types_in $crate::bindings::gate);
+        $crate::bindings::gate::export_evaluate!($evaluator with_types_in $crate::bindings::gate);
     };
 }
 

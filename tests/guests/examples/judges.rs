@@ -1,4 +1,4 @@
-//! A condition that does what its configuration says: answers, lies, or misbehaves.
+//! A gate expression that does what its configuration says: answers, lies, or misbehaves.
 
 mod bindings {
     wit_bindgen::generate!({
