@@ -10,7 +10,7 @@
 //! | `request NAME`, `interrupt NAME`, `delete NAME`, `ignore successors of NAME` | what users ask for |
 //! | `automatic NAME failed N every D`, `automatic NAME succeeded every D` | `spec.automaticReconcile` |
 //! | `look NAME` | the controller looks at it once |
-//! | `settle` | it looks at all, again and again, until nothing changes |
+//! | `until-idle` | all are reconciled, again and again, until nothing changes |
 //! | `execution NAME ok`, `… failed MESSAGE`, `… gone`, `… lost` | what becomes of the Execution of NAME; lost: deleted by force |
 //! | `lost NAME` | an Installation deleted by force |
 //! | `clock SECONDS` | time that passes |
@@ -76,7 +76,7 @@ impl Player for Installations {
                 self.tree.get_mut(name).automatic.succeeded = Some((*interval).to_owned());
             }
             ["look", name] => self.reconcile(name, report),
-            ["settle"] => self.settle(report),
+            ["until-idle"] => self.run_until_idle(report),
             ["execution", name, rest @ ..] => self.tree.execution(name, rest),
             ["lost", name] => self.tree.remove(name),
             ["clock", seconds] => {
@@ -99,8 +99,8 @@ impl Installations {
         }
     }
 
-    /// Looks at all until nothing changes.
-    fn settle(&mut self, report: &mut Report) {
+    /// Reconciles all until nothing changes.
+    fn run_until_idle(&mut self, report: &mut Report) {
         for _ in 0..100 {
             let before = self.clone();
             let names: Vec<String> = self.tree.installations.keys().cloned().collect();
@@ -117,7 +117,7 @@ impl Installations {
                 return;
             }
         }
-        unreachable!("the tree does not settle");
+        unreachable!("the tree does not come to rest");
     }
 
     /// What the controller does when it is called for an Installation.

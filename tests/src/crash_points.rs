@@ -27,7 +27,7 @@ use crate::{
     invariants,
     objects::Objects,
     proxy::{Fate, Fates, ProxyRequest},
-    tree::{API, any, settle},
+    tree::{API, any, wait_until_idle},
     world::{Ground, World},
 };
 
@@ -175,7 +175,7 @@ async fn play(scenario: &Scenario, ground: &Ground, binary: Binary, point: Optio
     }
     ended(&world.objects, &scenario.deed).await;
     let writes = cut.counted();
-    settle(&world.objects).await;
+    wait_until_idle(&world.objects).await;
     let history = history.until_now().await;
     let broken = invariants::broken(history.versions());
     assert!(broken.is_empty(), "{}\n{:#?}", broken.join("\n"), history.message_of());

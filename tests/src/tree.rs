@@ -80,7 +80,7 @@ pub fn subinstallation(name: &str, blueprint: &Value) -> Value {
 }
 
 /// What a busy operator would still have done is done when another tree has come and gone.
-pub async fn settle(objects: &Objects) {
+pub async fn wait_until_idle(objects: &Objects) {
     objects.apply(&installation("other", &blueprint(json!({})))).await;
     objects.expect(&in_phase("Installation", "other", "Succeeded")).await;
     objects.delete(&any("Installation", "other")).await;

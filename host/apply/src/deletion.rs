@@ -17,10 +17,10 @@ use crate::{
     ItemState, Job,
     apply_error::{ApplyError, all},
     executor::AT_ONCE,
+    job_objects::JobObjects,
     owner::Deleted,
     scope::clusters_of,
-    site::Site,
-    writer::{ObjectWriter, Spot},
+    writer::{ObjectHandle, ObjectWriter},
 };
 use orangery_cluster::{Deletion, Error, Observed, Precondition, is_being_deleted};
 
@@ -35,26 +35,26 @@ pub async fn delete(job: &Job<'_>, state: &mut ItemState) -> Step<()> {
         return Ok(());
     }
     let writer = ObjectWriter::Server;
-    let site = Site::new(job, &writer, None);
+    let objects = JobObjects::new(job, &writer, None);
     let ending = state.inventory.ending();
-    site.settle(clusters_of(&ending), state).await.map_err(|error| error.halt)?;
+    objects.check_clusters(clusters_of(&ending), state).await.map_err(|error| error.halt)?;
     let groups = groups(&state.deletion_order, &state.inventory.ending());
-    site.delete_groups(groups, state).await.map_err(|error| error.halt)
+    objects.delete_groups(groups, state).await.map_err(|error| error.halt)
 }
 
 /// How often a deletion is tried that meets changes of others.
 const ATTEMPTS: usize = 5;
 
 /// Where the deletion of one object stands.
-enum Stand {
+enum DeletionState {
     Gone,
     /// It goes, the object of this uid; until when is the watch's to tell.
-    Going(String),
+    Pending(String),
     /// It stays, and why.
     Left(String),
 }
 
-impl Site<'_> {
+impl JobObjects<'_> {
     /// Deletes group after group; the next waits until this one is gone. What stays is noted, and forgotten as well.
     pub(crate) async fn delete_groups(&self, groups: Vec<Group>, state: &mut ItemState) -> Result<(), ApplyError> {
         for Group { on, members, matching, force } in groups {
@@ -113,53 +113,53 @@ impl Site<'_> {
         if let Err(refusal) = self.job.grants.write(&located.on, &located.key) {
             return Ok(Some(left(refusal.to_string())));
         }
-        let Some(mut spot) = self.spot_in_any_version(located).await? else { return Ok(None) };
-        let stand = match self.begin(&spot, what).await {
+        let Some(mut handle) = self.handle_in_any_version(located).await? else { return Ok(None) };
+        let state = match self.begin(&handle, what).await {
             // What was known of the versions has changed.
-            Err(error) if error.is_not_served() => match self.spot_in_any_version(located).await? {
+            Err(error) if error.is_not_served() => match self.handle_in_any_version(located).await? {
                 None => return Ok(None),
                 Some(served) => {
-                    spot = served;
-                    self.begin(&spot, what).await?
+                    handle = served;
+                    self.begin(&handle, what).await?
                 }
             },
-            stand => stand?,
+            state => state?,
         };
-        match stand {
-            Stand::Gone => Ok(None),
-            Stand::Left(why) => Ok(Some(left(why))),
-            Stand::Going(uid) => self.until_gone(&spot, &uid, force).await.map(|()| None),
+        match state {
+            DeletionState::Gone => Ok(None),
+            DeletionState::Left(why) => Ok(Some(left(why))),
+            DeletionState::Pending(uid) => self.until_gone(&handle, &uid, force).await.map(|()| None),
         }
     }
 
     /// Begins the deletion of the object as it is known, and reads it again where it has changed since: whose it is, is
     /// looked at in the very version that is deleted.
-    async fn begin(&self, spot: &Spot<'_>, what: Deleted<'_>) -> Result<Stand, ApplyError> {
-        let mut known = match spot.observed() {
-            Some(Observed::Absent) => return Ok(Stand::Gone),
+    async fn begin(&self, handle: &ObjectHandle<'_>, what: Deleted<'_>) -> Result<DeletionState, ApplyError> {
+        let mut known = match handle.observed() {
+            Some(Observed::Absent) => return Ok(DeletionState::Gone),
             Some(Observed::Present(live)) => Some(live),
             Some(Observed::Unknown | Observed::Forbidden(_)) | None => None,
         };
         for _ in 0..ATTEMPTS {
             let live = match known.take() {
                 Some(live) => live,
-                None => match spot.get().await? {
+                None => match handle.get().await? {
                     Some(live) => Arc::new(live),
-                    None => return Ok(Stand::Gone),
+                    None => return Ok(DeletionState::Gone),
                 },
             };
             if let Some(why) = what.stays(&live, self.job.owner, self.job.labels) {
-                return Ok(Stand::Left(why));
+                return Ok(DeletionState::Left(why));
             }
             if is_being_deleted(&live) {
-                return Ok(Stand::Going(Precondition::of(&live).uid));
+                return Ok(DeletionState::Pending(Precondition::of(&live).uid));
             }
             let read = match what {
                 Deleted::Member(InventoryEntry { before_deletion: Some(patch), .. }) => {
-                    match self.change_before(spot, &live, patch).await {
+                    match self.change_before(handle, &live, patch).await {
                         Ok(Some(changed)) => Arc::new(changed),
                         Ok(None) => live,
-                        Err(Error::Missing { .. }) => return Ok(Stand::Gone),
+                        Err(Error::Missing { .. }) => return Ok(DeletionState::Gone),
                         Err(Error::Conflict { .. }) => continue,
                         Err(error) => return Err(error.into()),
                     }
@@ -167,31 +167,36 @@ impl Site<'_> {
                 Deleted::Member(_) | Deleted::Removal | Deleted::Selected => live,
             };
             self.job.fence()?;
-            match spot.delete(&read).await {
-                Ok(Deletion::Gone) => return Ok(Stand::Gone),
-                Ok(Deletion::Pending(_)) => return Ok(Stand::Going(Precondition::of(&read).uid)),
+            match handle.delete(&read).await {
+                Ok(Deletion::Gone) => return Ok(DeletionState::Gone),
+                Ok(Deletion::Pending(_)) => return Ok(DeletionState::Pending(Precondition::of(&read).uid)),
                 Err(Error::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::Conflict { key: Box::new(spot.key.clone()) }.into())
+        Err(Error::Conflict { key: Box::new(handle.key.clone()) }.into())
     }
 
     /// Lays a last change over an object; `None` where it has it already.
-    async fn change_before(&self, spot: &Spot<'_>, live: &Value, patch: &Value) -> Result<Option<Value>, Error> {
+    async fn change_before(
+        &self,
+        handle: &ObjectHandle<'_>,
+        live: &Value,
+        patch: &Value,
+    ) -> Result<Option<Value>, Error> {
         let mut body = live.clone();
         overlay(&mut body, patch);
         if is_unchanged(live, &body) || self.job.fence().is_err() {
             return Ok(None);
         }
-        spot.replace(&body).await.map(Some)
+        handle.replace(&body).await.map(Some)
     }
 
     /// A wait, unless the object of this uid is gone by now.
-    async fn until_gone(&self, spot: &Spot<'_>, uid: &str, force: bool) -> Result<(), ApplyError> {
-        let waiting = || Err(Halt::from(spot.key.waiting(Until::Gone)).into());
+    async fn until_gone(&self, handle: &ObjectHandle<'_>, uid: &str, force: bool) -> Result<(), ApplyError> {
+        let waiting = || Err(Halt::from(handle.key.waiting(Until::Gone)).into());
         // A watch that is not synced yet cannot say that the object is gone, and calls again once it is.
-        let live = match self.watch(spot) {
+        let live = match self.watch(handle) {
             Ok(None) => return Ok(()),
             Ok(Some(live)) => live,
             Err(ApplyError { halt: Halt::Wait(_), .. }) => return waiting(),
@@ -203,7 +208,7 @@ impl Site<'_> {
         if force && live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|held| !held.is_empty())
         {
             self.job.fence()?;
-            match spot.patch(&json!({"metadata": {"uid": uid, "finalizers": null}})).await {
+            match handle.patch(&json!({"metadata": {"uid": uid, "finalizers": null}})).await {
                 Ok(_) | Err(Error::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -220,12 +225,12 @@ impl Site<'_> {
         };
         let objects = cluster.list(&resource, selection).await?;
         let keys = objects.iter().filter_map(|object| key_of(object).ok());
-        let spots = keys.map(|key| self.spot_of(on, key, Arc::clone(&cluster), Arc::clone(&resource)));
-        let deletions: Vec<_> = spots
-            .map(|spot| async move {
-                match self.begin(&spot, Deleted::Selected).await? {
-                    Stand::Gone | Stand::Left(_) => Ok(()),
-                    Stand::Going(uid) => self.until_gone(&spot, &uid, force).await,
+        let handles = keys.map(|key| self.handle_of(on, key, Arc::clone(&cluster), Arc::clone(&resource)));
+        let deletions: Vec<_> = handles
+            .map(|handle| async move {
+                match self.begin(&handle, Deleted::Selected).await? {
+                    DeletionState::Gone | DeletionState::Left(_) => Ok(()),
+                    DeletionState::Pending(uid) => self.until_gone(&handle, &uid, force).await,
                 }
             })
             .collect();

@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use crate::{
     ItemState, Job, Outcome, ProgressStore,
+    dry_run_objects::{DryRunObject, DryRunObjects},
     executor::{execute, located},
-    site::Site,
-    trials::{Trial, Trials},
+    job_objects::JobObjects,
     writer::ObjectWriter,
 };
 
@@ -46,7 +46,7 @@ pub struct Effect {
     pub ephemeral: bool,
 }
 
-/// Carries a proposal out as [`carry_out`](crate::carry_out) does, with reads and tries (`dryRun`) alone. `known` is the item's
+/// Carries a proposal out as [`carry_out`](crate::carry_out) does, with reads and dry runs alone. `known` is the item's
 /// state. Gates are not waited for: every stage is taken to succeed; and nobody recovers from a failure, which is
 /// answered.
 ///
@@ -54,18 +54,18 @@ pub struct Effect {
 /// Those of [`carry_out`](crate::carry_out).
 pub async fn dry_run(job: &Job<'_>, proposal: &Proposal, known: &ItemState) -> Step<DryRun> {
     let proposal = Proposal { recover: None, ..proposal.clone() };
-    let writer = ObjectWriter::DryRun(Trials::default());
+    let writer = ObjectWriter::DryRun(DryRunObjects::default());
     let (inventory, clusters) = (known.inventory.clone(), known.clusters.clone());
     let mut state = ItemState { inventory, clusters, ..ItemState::default() };
-    let site = Site::new(job, &writer, Some(&proposal));
-    let outcome = execute(site, &mut Unrecorded, &proposal, &mut state).await?;
-    let ObjectWriter::DryRun(trials) = writer else { return Ok(DryRun { outcome, effects: Vec::new() }) };
-    let mut trials = trials.into_objects();
+    let objects = JobObjects::new(job, &writer, Some(&proposal));
+    let outcome = execute(objects, &mut Unrecorded, &proposal, &mut state).await?;
+    let ObjectWriter::DryRun(objects) = writer else { return Ok(DryRun { outcome, effects: Vec::new() }) };
+    let mut objects = objects.into_objects();
     let writes: BTreeMap<LocatedObject, &ObjectWrite> = writes(&proposal).collect();
     let effects = order(&proposal, &known.inventory).into_iter().filter_map(|(located, stage)| {
-        let trial = trials.remove(&located)?;
+        let known = objects.remove(&located)?;
         let write = writes.get(&located).copied();
-        Some(effect(trial, (located, stage), write, job))
+        Some(effect(known, (located, stage), write, job))
     });
     Ok(DryRun { outcome, effects: effects.collect() })
 }
@@ -105,12 +105,12 @@ impl ProgressStore for Unrecorded {
 
 /// What has become of an object in the end.
 fn effect(
-    trial: Trial,
+    known: DryRunObject,
     (located, stage): (LocatedObject, String),
     write: Option<&ObjectWrite>,
     job: &Job<'_>,
 ) -> Effect {
-    let Trial { before, after, is_written, is_deleted } = trial;
+    let DryRunObject { before, after, is_written, is_deleted } = known;
     let is_foreign = !is_written && !is_deleted && is_foreign(before.as_ref(), write, job);
     let action = match (&before, &after) {
         (Some(_), _) if is_foreign => Action::Foreign,
@@ -222,8 +222,8 @@ mod tests {
         };
         let action = |before: Option<&Value>, after: Option<&Value>, flags: (bool, bool)| {
             let (is_written, is_deleted) = flags;
-            let trial = Trial { before: before.cloned(), after: after.cloned(), is_written, is_deleted };
-            effect(trial, (located.clone(), String::new()), Some(&created), &job).action
+            let known = DryRunObject { before: before.cloned(), after: after.cloned(), is_written, is_deleted };
+            effect(known, (located.clone(), String::new()), Some(&created), &job).action
         };
         assert_eq!(action(None, None, (false, true)), Action::None);
         assert_eq!(action(None, Some(&ours), (true, false)), Action::Create);

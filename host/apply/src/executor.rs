@@ -20,8 +20,8 @@ use orangery_proposal::{
 };
 
 use crate::{
-    ItemState, Job, Outcome, ProgressStore, Purpose, apply_error::ApplyError, scope::clusters_of, site::Site,
-    writer::ObjectWriter,
+    ItemState, Job, Outcome, ProgressStore, Purpose, apply_error::ApplyError, job_objects::JobObjects,
+    scope::clusters_of, writer::ObjectWriter,
 };
 use orangery_cluster::code;
 
@@ -45,18 +45,18 @@ pub async fn carry_out(
     proposal: &Proposal,
     state: &mut ItemState,
 ) -> Step<Outcome> {
-    execute(Site::new(job, &ObjectWriter::Server, Some(proposal)), store, proposal, state).await
+    execute(JobObjects::new(job, &ObjectWriter::Server, Some(proposal)), store, proposal, state).await
 }
 
-/// The one path of a run and of a dry run: the writer of the site tells them apart.
+/// The one path of a run and of a dry run: the writer of the objects tells them apart.
 pub(crate) async fn execute(
-    site: Site<'_>,
+    objects: JobObjects<'_>,
     store: &mut dyn ProgressStore,
     proposal: &Proposal,
     state: &mut ItemState,
 ) -> Step<Outcome> {
-    let (mut executor, entrance) = Executor::new(site, store, proposal, state);
-    match executor.run(entrance).await {
+    let (mut executor, start) = Executor::new(objects, store, proposal, state);
+    match executor.run(start).await {
         Ok(outcome) => Ok(outcome),
         Err(halt) => Err(executor.halt(halt).await),
     }
@@ -64,7 +64,7 @@ pub(crate) async fn execute(
 
 /// How the execution comes to its proposal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Entrance {
+enum Start {
     /// The first call of the job has just answered it.
     FirstCall,
     /// A later call has.
@@ -74,7 +74,7 @@ enum Entrance {
 }
 
 struct Executor<'a> {
-    site: Site<'a>,
+    objects: JobObjects<'a>,
     store: &'a mut dyn ProgressStore,
     proposal: &'a Proposal,
     state: &'a mut ItemState,
@@ -89,42 +89,40 @@ struct Executor<'a> {
 
 impl<'a> Executor<'a> {
     fn new(
-        site: Site<'a>,
+        objects: JobObjects<'a>,
         store: &'a mut dyn ProgressStore,
         proposal: &'a Proposal,
         state: &'a mut ItemState,
-    ) -> (Self, Entrance) {
-        let now = site.job.clock.now();
+    ) -> (Self, Start) {
+        let now = objects.job.clock.now();
         let recovers_until = state.progress.as_ref().and_then(|progress| progress.recovers_until);
-        let (entrance, step, since, planned) = match state.progress.take() {
-            None => (Entrance::FirstCall, ExecutionStep::Stage(Position::default()), now, BTreeSet::new()),
+        let (start, step, since, planned) = match state.progress.take() {
+            None => (Start::FirstCall, ExecutionStep::Stage(Position::default()), now, BTreeSet::new()),
             Some(progress) => match next(proposal, &progress.step, ExecutionEvent::GateResult) {
-                ExecutionTransition::Continue(step) => (Entrance::NextCall, step, now, progress.planned),
+                ExecutionTransition::Continue(step) => (Start::NextCall, step, now, progress.planned),
                 ExecutionTransition::Finish
                 | ExecutionTransition::Fail(_)
                 | ExecutionTransition::Unrecovered
-                | ExecutionTransition::Impossible => {
-                    (Entrance::Resumed, progress.step, progress.since, progress.planned)
-                }
+                | ExecutionTransition::Impossible => (Start::Resumed, progress.step, progress.since, progress.planned),
             },
         };
-        let stored = state.stored.take().filter(|_| entrance == Entrance::Resumed);
-        (Self { site, store, proposal, state, stored, step, since, planned, recovers_until }, entrance)
+        let stored = state.stored.take().filter(|_| start == Start::Resumed);
+        (Self { objects, store, proposal, state, stored, step, since, planned, recovers_until }, start)
     }
 
-    async fn run(&mut self, entrance: Entrance) -> Step<Outcome> {
-        match entrance {
+    async fn run(&mut self, start: Start) -> Step<Outcome> {
+        match start {
             // What was written is in another cluster than the target names by now: the proposal begins anew in that one.
-            Entrance::Resumed => {
-                if self.settle().await.map_err(|error| error.halt)? {
+            Start::Resumed => {
+                if self.check_clusters().await.map_err(|error| error.halt)? {
                     self.step = ExecutionStep::Stage(Position::default());
-                    self.since = self.site.job.clock.now();
+                    self.since = self.objects.job.clock.now();
                     self.begin(true).await?;
                 }
             }
-            Entrance::FirstCall => self.begin(must_be_stored(self.proposal)).await?,
+            Start::FirstCall => self.begin(must_be_stored(self.proposal)).await?,
             // A crash must not begin the job's calls again.
-            Entrance::NextCall => self.begin(true).await?,
+            Start::NextCall => self.begin(true).await?,
         }
         loop {
             match self.transition().await? {
@@ -153,11 +151,11 @@ impl<'a> Executor<'a> {
 
     /// The effect of the step. A dry run takes what would be waited for as given, and reads no exports.
     async fn perform(&mut self) -> Result<Option<ExecutionEvent>, ApplyError> {
-        let (proposal, dry_run) = (self.proposal, self.site.is_dry_run());
+        let (proposal, dry_run) = (self.proposal, self.objects.is_dry_run());
         Ok(Some(match self.step {
             ExecutionStep::Stage(position) | ExecutionStep::Afterwards(position) => match stage(proposal, &self.step) {
                 Some(stage) => self.perform_in(stage, position.step).await?,
-                None => ExecutionEvent::StagesPassed { now: self.site.job.clock.now() },
+                None => ExecutionEvent::StagesPassed { now: self.objects.job.clock.now() },
             },
             ExecutionStep::Pruning => {
                 self.prune().await?;
@@ -172,7 +170,7 @@ impl<'a> Executor<'a> {
             ExecutionStep::Tidying => {
                 if !dry_run {
                     let ephemeral = groups(&[], &self.state.inventory.ephemeral());
-                    self.site.delete_groups(ephemeral, self.state).await?;
+                    self.objects.delete_groups(ephemeral, self.state).await?;
                 }
                 ExecutionEvent::Tidied
             }
@@ -181,7 +179,7 @@ impl<'a> Executor<'a> {
     }
 
     fn prunes(&self) -> bool {
-        self.site.job.purpose == Purpose::Install && matches!(self.proposal.next, Next::Finish(_))
+        self.objects.job.purpose == Purpose::Install && matches!(self.proposal.next, Next::Finish(_))
     }
 
     /// Deletes what is in the inventory and in none of this job's proposals.
@@ -190,9 +188,9 @@ impl<'a> Executor<'a> {
             return Ok(());
         }
         let planned = self.all_planned();
-        self.site.settle(clusters_of(&self.state.inventory.leaving(&planned)), self.state).await?;
+        self.objects.check_clusters(clusters_of(&self.state.inventory.leaving(&planned)), self.state).await?;
         let groups = groups(&self.proposal.pruning_order, &self.state.inventory.leaving(&planned));
-        self.site.delete_groups(groups, self.state).await?;
+        self.objects.delete_groups(groups, self.state).await?;
         // Kept objects, and what no group takes in, stay in the cluster and are forgotten.
         self.state.inventory.0.retain(|located, _| planned.contains(located));
         Ok(())
@@ -203,8 +201,8 @@ impl<'a> Executor<'a> {
         if completion.exports.is_empty() {
             return Ok(());
         }
-        let exports = self.site.collect(&completion.exports).await?;
-        self.site.job.fence()?;
+        let exports = self.objects.collect(&completion.exports).await?;
+        self.objects.job.fence()?;
         Ok(self.store.export(&exports).await?)
     }
 
@@ -217,7 +215,7 @@ impl<'a> Executor<'a> {
     async fn enter(&mut self, step: ExecutionStep) -> Step<()> {
         let must_be_recorded = must_be_recorded(self.proposal, &self.step, &step);
         if !step.is_in_stage_of(&self.step) {
-            self.since = self.site.job.clock.now();
+            self.since = self.objects.job.clock.now();
         }
         self.step = step;
         if must_be_recorded && self.stored.is_some() { self.record().await } else { Ok(()) }
@@ -237,7 +235,7 @@ impl<'a> Executor<'a> {
 
     /// The job stops here for now: a proposal that waits is stored, so that exactly it is gone on with.
     async fn halt(&mut self, halt: Halt) -> Halt {
-        if self.site.job.fence().is_err() {
+        if self.objects.job.fence().is_err() {
             return halt;
         }
         if matches!(halt, Halt::Wait(_))
@@ -263,7 +261,7 @@ impl<'a> Executor<'a> {
     }
 
     async fn record(&mut self) -> Step<()> {
-        self.site.job.fence().map_err(|error| error.halt)?;
+        self.objects.job.fence().map_err(|error| error.halt)?;
         self.update_state();
         self.store.record(self.state).await
     }
@@ -277,7 +275,7 @@ impl<'a> Executor<'a> {
     fn progress(&self) -> Option<Progress> {
         self.stored.as_ref()?;
         Some(Progress {
-            job: self.site.job.id.clone(),
+            job: self.objects.job.id.clone(),
             step: self.step.clone(),
             since: self.since,
             planned: self.planned.clone(),

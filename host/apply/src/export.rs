@@ -15,12 +15,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     apply_error::{ApplyError, all},
-    site::{Site, or_before},
-    writer::Spot,
+    job_objects::{JobObjects, or_before},
+    writer::ObjectHandle,
 };
 use orangery_cluster::Observed;
 
-impl Site<'_> {
+impl JobObjects<'_> {
     /// All exports, or a wait for what they come from.
     pub(crate) async fn collect(&self, rules: &[ExportRule]) -> Result<Value, ApplyError> {
         let mut results = Vec::new();
@@ -65,25 +65,25 @@ impl Site<'_> {
         {
             return Ok(value.clone());
         }
-        let spot = self.spot(located).await?;
+        let handle = self.handle(located).await?;
         let classified = |object: Option<Arc<Value>>| match object.as_deref().map(|object| parsed.one(object)) {
             Some(Ok(value)) => Ok(value.clone()),
-            Some(Err(error)) => Err(absent(&spot.key, export, &error)),
-            None => Err(Halt::from(spot.key.waiting(Until::Exists)).into()),
+            Some(Err(error)) => Err(absent(&handle.key, export, &error)),
+            None => Err(Halt::from(handle.key.waiting(Until::Exists)).into()),
         };
-        let before = match classified(self.newest(&spot).await?) {
+        let before = match classified(self.newest(&handle).await?) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         // From here on a change calls again; what has changed since the read is seen at once.
-        classified(or_before(self.watch(&spot), || before)?)
+        classified(or_before(self.watch(&handle), || before)?)
     }
 
-    async fn newest(&self, spot: &Spot<'_>) -> Result<Option<Arc<Value>>, ApplyError> {
-        match spot.observed() {
+    async fn newest(&self, handle: &ObjectHandle<'_>) -> Result<Option<Arc<Value>>, ApplyError> {
+        match handle.observed() {
             Some(Observed::Present(object)) => Ok(Some(object)),
             Some(Observed::Absent) => Ok(None),
-            Some(Observed::Unknown | Observed::Forbidden(_)) | None => Ok(spot.get().await?.map(Arc::new)),
+            Some(Observed::Unknown | Observed::Forbidden(_)) | None => Ok(handle.get().await?.map(Arc::new)),
         }
     }
 }

@@ -17,10 +17,10 @@ use serde_json::Value;
 
 use crate::{
     apply_error::{ApplyError, all},
-    site::{Site, or_before},
+    job_objects::{JobObjects, or_before},
 };
 
-impl Site<'_> {
+impl JobObjects<'_> {
     /// Whether a stage that began to wait at `since` is through.
     pub(crate) async fn gate(&self, stage: &Stage, inventory: &Inventory, since: Timestamp) -> Result<(), ApplyError> {
         match &stage.gate {
@@ -46,12 +46,12 @@ impl Site<'_> {
 
     async fn completed(&self, key: &ObjectKey) -> Result<(), ApplyError> {
         let located = LocatedObject { on: ClusterRef::Target, key: key.clone() };
-        let spot = self.spot(&located).await?;
+        let handle = self.handle(&located).await?;
         let waits = |until: Until| ApplyError::from(Halt::from(key.waiting(until)));
         // What was just written exists, whether or not the watch has seen it.
         let written = self.answers.contains_key(&located);
         let before = || waits(if written { Until::Finished } else { Until::Exists });
-        match or_before(self.watch(&spot), before)?.as_deref().map(run) {
+        match or_before(self.watch(&handle), before)?.as_deref().map(run) {
             None => Err(waits(Until::Exists)),
             Some(WorkloadState::Unfinished) => Err(waits(Until::Finished)),
             Some(WorkloadState::Succeeded) => Ok(()),
@@ -92,8 +92,8 @@ impl Site<'_> {
             None => Err(Unready("not seen yet".to_owned())),
         };
         let Err(before) = before else { return Ok(()) };
-        let spot = self.spot(&located).await?;
-        match or_before(self.watch(&spot), || unmet(&located.key, &before))? {
+        let handle = self.handle(&located).await?;
+        match or_before(self.watch(&handle), || unmet(&located.key, &before))? {
             None => Err(Halt::from(located.key.waiting(Until::Exists)).into()),
             Some(object) => classify(&check.rule, &object)?.map_err(|unready| unmet(&located.key, &unready)),
         }

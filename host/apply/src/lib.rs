@@ -9,14 +9,14 @@
 mod apply_error;
 mod deletion;
 mod dry_run;
+mod dry_run_objects;
 mod executor;
 mod export;
 mod gate;
 mod job;
+mod job_objects;
 mod owner;
 mod scope;
-mod site;
-mod trials;
 mod write;
 mod writer;
 

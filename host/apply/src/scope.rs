@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{
     ItemState,
     apply_error::ApplyError,
-    site::{Site, kinds_of},
+    job_objects::{JobObjects, kinds_of},
 };
 
 /// The clusters of objects.
@@ -22,23 +22,27 @@ pub(crate) fn clusters_of(objects: &BTreeSet<LocatedObject>) -> BTreeSet<Cluster
     objects.iter().map(|located| located.on.clone()).collect()
 }
 
-impl Site<'_> {
-    /// Holds the inventory against these clusters. What lies in another cluster than the reference means now is set apart:
-    /// nothing of it is looked for here (C-35). Entries of kinds without namespaces lose theirs. Whether anything was set
-    /// apart.
-    pub(crate) async fn settle(&self, on: BTreeSet<ClusterRef>, state: &mut ItemState) -> Result<bool, ApplyError> {
+impl JobObjects<'_> {
+    /// Holds the inventory against these clusters. What lies in another cluster than the reference means now moves to `former`:
+    /// nothing of it is looked for here (C-35). Entries of kinds without namespaces lose theirs. Whether anything
+    /// moved.
+    pub(crate) async fn check_clusters(
+        &self,
+        on: BTreeSet<ClusterRef>,
+        state: &mut ItemState,
+    ) -> Result<bool, ApplyError> {
         let mut is_moved = false;
         for on in on {
             let cluster = self.job.clusters.cluster(&on).await?;
             if let Some(uid) = cluster.uid().await? {
                 match state.clusters.insert(on.clone(), uid.to_owned()) {
                     Some(before) if before != uid => {
-                        set_apart(&on, &before, state);
+                        move_to_former(&on, &before, state);
                         is_moved = true;
                     }
                     Some(_) | None => {}
                 }
-                take_back(&on, uid, state);
+                restore_former(&on, uid, state);
             }
             self.drop_stray_namespaces(&on, state).await?;
         }
@@ -72,7 +76,7 @@ impl Site<'_> {
 }
 
 /// Moves what the inventory has behind a reference to the cluster of this uid.
-fn set_apart(on: &ClusterRef, uid: &str, state: &mut ItemState) {
+fn move_to_former(on: &ClusterRef, uid: &str, state: &mut ItemState) {
     let of_cluster = |located: &LocatedObject, _: &mut InventoryEntry| located.on == *on;
     let moved: Vec<_> = state.inventory.0.extract_if(.., of_cluster).collect();
     if !moved.is_empty() {
@@ -80,8 +84,8 @@ fn set_apart(on: &ClusterRef, uid: &str, state: &mut ItemState) {
     }
 }
 
-/// Takes back what was set apart when the reference meant another cluster than this.
-fn take_back(on: &ClusterRef, uid: &str, state: &mut ItemState) {
+/// Takes back what moved to `former` when the reference meant another cluster than this.
+fn restore_former(on: &ClusterRef, uid: &str, state: &mut ItemState) {
     let Some(former) = state.former.get_mut(uid) else { return };
     let of_cluster = |located: &LocatedObject, _: &mut InventoryEntry| located.on == *on;
     for (located, entry) in former.0.extract_if(.., of_cluster) {

@@ -11,7 +11,7 @@ use orangery_proposal::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{apply_error::ApplyError, site::Site, writer::Spot};
+use crate::{apply_error::ApplyError, job_objects::JobObjects, writer::ObjectHandle};
 use orangery_cluster::{Error, is_being_deleted};
 
 /// How often a write is tried that meets changes of others.
@@ -31,7 +31,7 @@ enum Change {
     Patch(Value),
 }
 
-impl Site<'_> {
+impl JobObjects<'_> {
     /// Carries a write out. Answers the object; `None` where it was left as it is, because it may not be touched.
     ///
     /// An object that is `known` to exist is read first; a new one is created first and only read if that fails.
@@ -42,8 +42,8 @@ impl Site<'_> {
         known: bool,
     ) -> Result<Option<Arc<Value>>, ApplyError> {
         self.job.fence()?;
-        let spot = self.spot(located).await?;
-        let desired = self.desired(&spot, write).await?;
+        let handle = self.handle(located).await?;
+        let desired = self.desired(&handle, write).await?;
         let created = match &write.at_creation {
             Some(extra) => {
                 let mut created = desired.clone();
@@ -54,17 +54,17 @@ impl Site<'_> {
             None => desired.clone(),
         };
         let answer = match &write.how {
-            Write::Create => match spot.create(&created).await {
+            Write::Create => match handle.create(&created).await {
                 Err(Error::AlreadyExists { .. }) => return Ok(None),
                 other => other?,
             },
-            Write::Apply if write.at_creation.is_some() && spot.get().await?.is_none() => {
-                spot.apply(None, &created).await?
+            Write::Apply if write.at_creation.is_some() && handle.get().await?.is_none() => {
+                handle.apply(None, &created).await?
             }
-            Write::Apply => spot.apply(None, &desired).await?,
-            Write::ApplyAs(manager) => spot.apply(Some(manager), &desired).await?,
+            Write::Apply => handle.apply(None, &desired).await?,
+            Write::ApplyAs(manager) => handle.apply(Some(manager), &desired).await?,
             Write::Replace | Write::Patch | Write::Merge(_) | Write::Fill | Write::Overlay => {
-                return self.converge(&spot, write, (&desired, &created), known).await;
+                return self.converge(&handle, write, (&desired, &created), known).await;
             }
         };
         Ok(Some(Arc::new(answer)))
@@ -72,34 +72,34 @@ impl Site<'_> {
 
     async fn converge(
         &self,
-        spot: &Spot<'_>,
+        handle: &ObjectHandle<'_>,
         write: &ObjectWrite,
         (desired, created): (&Value, &Value),
         known: bool,
     ) -> Result<Option<Arc<Value>>, ApplyError> {
-        let key = &spot.key;
-        let mut live = if known { spot.get().await? } else { None };
+        let key = &handle.key;
+        let mut live = if known { handle.get().await? } else { None };
         for _ in 0..ATTEMPTS {
             self.job.fence()?;
             let answer = match &live {
-                None => spot.create(created).await,
+                None => handle.create(created).await,
                 Some(live) if write.owned == Ownership::Fallback && !self.job.owns(live) => return Ok(None),
                 Some(live) if is_being_deleted(live) => {
                     // What is written to an object on its way out is lost with it.
-                    if self.is_still_there(spot)? {
+                    if self.is_still_there(handle)? {
                         return Err(Halt::from(key.waiting(Until::Gone)).into());
                     }
-                    spot.create(created).await
+                    handle.create(created).await
                 }
                 Some(live) => match change(live, desired, &write.how) {
                     Change::Nothing => return Ok(Some(Arc::new(live.clone()))),
-                    Change::Put(body) => spot.replace(&body).await,
-                    Change::Patch(patch) => spot.patch(&patch).await,
+                    Change::Put(body) => handle.replace(&body).await,
+                    Change::Patch(patch) => handle.patch(&patch).await,
                 },
             };
             match answer {
                 Ok(answer) => return Ok(Some(Arc::new(answer))),
-                Err(Error::AlreadyExists { .. } | Error::Conflict { .. }) => live = spot.get().await?,
+                Err(Error::AlreadyExists { .. } | Error::Conflict { .. }) => live = handle.get().await?,
                 Err(Error::Missing { .. }) if live.is_some() => live = None,
                 Err(error) => return Err(error.into()),
             }
@@ -120,14 +120,14 @@ impl Site<'_> {
     }
 
     /// The same with the content that the host places; a dry run shows nobody what that is.
-    async fn desired(&self, spot: &Spot<'_>, write: &ObjectWrite) -> Result<Value, ApplyError> {
+    async fn desired(&self, handle: &ObjectHandle<'_>, write: &ObjectWrite) -> Result<Value, ApplyError> {
         let mut object = self.labelled(write);
         for Injection { at, content } in &write.inject {
             let content =
                 if self.is_dry_run() { PLACED.to_owned() } else { self.job.clusters.content(content).await? };
-            let encoded = spot.key.kind == "Secret" && at.starts_with("/data/");
+            let encoded = handle.key.kind == "Secret" && at.starts_with("/data/");
             let text = if encoded { BASE64.encode(content.as_bytes()) } else { content };
-            place(&mut object, at, text).ok_or_else(|| ApplyError::no_place(&spot.key, at))?;
+            place(&mut object, at, text).ok_or_else(|| ApplyError::no_place(&handle.key, at))?;
         }
         Ok(object)
     }

@@ -1,4 +1,4 @@
-//! How the objects of a proposal are written: by the server, or tried only. Everything that reads or writes an object of a
+//! How the objects of a proposal are written: by the server, or in a dry run only. Everything that reads or writes an object of a
 //! proposal goes through here, so that a run and a dry run take one path.
 
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use orangery_proposal::{ClusterRef, ObjectKey, deployer::ApiResource, inventory::LocatedObject};
 use serde_json::Value;
 
-use crate::trials::{Trials, Tried};
-use orangery_cluster::{Cluster, Deletion, Error, Observed, Place, Precondition};
+use crate::dry_run_objects::{DryRunObjects, DryRunRequest};
+use orangery_cluster::{Cluster, Deletion, Error, NamespacedName, Observed, Precondition};
 
 /// What carries writes out.
 pub(crate) enum ObjectWriter {
     /// The server.
     Server,
-    /// Nobody: writes are tried and remembered.
-    DryRun(Trials),
+    /// Nobody: writes are dry runs, and remembered.
+    DryRun(DryRunObjects),
 }
 
 /// An object with its cluster, the way it is served and who writes it.
-pub(crate) struct Spot<'a> {
+pub(crate) struct ObjectHandle<'a> {
     pub(crate) writer: &'a ObjectWriter,
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) resource: Arc<ApiResource>,
@@ -28,7 +28,7 @@ pub(crate) struct Spot<'a> {
     pub(crate) is_served: bool,
 }
 
-impl<'a> Spot<'a> {
+impl<'a> ObjectHandle<'a> {
     /// An object of a kind that the cluster does not serve yet.
     pub(crate) fn unserved(writer: &'a ObjectWriter, cluster: Arc<Cluster>, located: &LocatedObject) -> Self {
         let LocatedObject { on, key } = located.clone();
@@ -41,21 +41,21 @@ impl<'a> Spot<'a> {
         Self { writer, cluster, resource: Arc::new(resource), on, key, is_served: false }
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place { namespace: self.key.namespace.clone(), name: self.key.name.clone() }
+    pub(crate) fn place(&self) -> NamespacedName {
+        NamespacedName { namespace: self.key.namespace.clone(), name: self.key.name.clone() }
     }
 }
 
-impl Spot<'_> {
+impl ObjectHandle<'_> {
     /// The object; `None` where it does not exist.
     pub(crate) async fn get(&self) -> Result<Option<Value>, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.get(&self.resource, &self.key).await,
-            ObjectWriter::DryRun(trials) => trials.get(&self.tried()).await,
+            ObjectWriter::DryRun(objects) => objects.get(&self.request()).await,
         }
     }
 
-    /// What a watch that lives knows of the object; nothing in a dry run, which goes by its own trials.
+    /// What a watch that lives knows of the object; nothing in a dry run, which goes by its own objects.
     pub(crate) fn observed(&self) -> Option<Observed> {
         match self.writer {
             ObjectWriter::Server => self.cluster.watches().observed(&self.resource, &self.place()),
@@ -66,7 +66,7 @@ impl Spot<'_> {
     pub(crate) async fn create(&self, object: &Value) -> Result<Value, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.create(&self.resource, &self.key, object).await,
-            ObjectWriter::DryRun(trials) => trials.create(&self.tried(), object).await,
+            ObjectWriter::DryRun(objects) => objects.create(&self.request(), object).await,
         }
     }
 
@@ -77,7 +77,7 @@ impl Spot<'_> {
             (ObjectWriter::Server, Some(manager)) => {
                 self.cluster.apply_as(manager, &self.resource, &self.key, object).await
             }
-            (ObjectWriter::DryRun(trials), manager) => trials.apply(&self.tried(), manager, object).await,
+            (ObjectWriter::DryRun(objects), manager) => objects.apply(&self.request(), manager, object).await,
         }
     }
 
@@ -85,7 +85,7 @@ impl Spot<'_> {
     pub(crate) async fn replace(&self, object: &Value) -> Result<Value, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.replace(&self.resource, &self.key, object).await,
-            ObjectWriter::DryRun(trials) => trials.replace(&self.tried(), object).await,
+            ObjectWriter::DryRun(objects) => objects.replace(&self.request(), object).await,
         }
     }
 
@@ -93,7 +93,7 @@ impl Spot<'_> {
     pub(crate) async fn patch(&self, patch: &Value) -> Result<Value, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.patch(&self.resource, &self.key, patch).await,
-            ObjectWriter::DryRun(trials) => trials.patch(&self.tried(), patch).await,
+            ObjectWriter::DryRun(objects) => objects.patch(&self.request(), patch).await,
         }
     }
 
@@ -101,13 +101,13 @@ impl Spot<'_> {
     pub(crate) async fn delete(&self, read: &Value) -> Result<Deletion, Error> {
         match self.writer {
             ObjectWriter::Server => self.cluster.delete(&self.resource, &self.key, &Precondition::of(read)).await,
-            ObjectWriter::DryRun(trials) => trials.delete(&self.tried()).await,
+            ObjectWriter::DryRun(objects) => objects.delete(&self.request()).await,
         }
     }
 
-    fn tried(&self) -> Tried<'_> {
+    fn request(&self) -> DryRunRequest<'_> {
         let resource = self.is_served.then_some(self.resource.as_ref());
-        Tried {
+        DryRunRequest {
             cluster: &self.cluster,
             resource,
             located: LocatedObject { on: self.on.clone(), key: self.key.clone() },

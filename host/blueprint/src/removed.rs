@@ -15,7 +15,7 @@ use orangery_core::{
 
 /// Why the absence of a Target does not say that its cluster is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum AbsenceCause {
     /// It was a copy of this Target, which is there.
     CopyOf(String),
     /// This Installation exports it, and may do so again.
@@ -25,25 +25,25 @@ pub enum Doubt {
 }
 
 /// As the rest of a sentence about the Target.
-impl fmt::Display for Doubt {
+impl fmt::Display for AbsenceCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Doubt::CopyOf(target) => write!(f, "it was a copy of Target {target}, which exists"),
-            Doubt::ExportedBy(installation) => write!(f, "Installation {installation} exports it"),
-            Doubt::Unknown => f.write_str("what it was a copy of is not known"),
+            AbsenceCause::CopyOf(target) => write!(f, "it was a copy of Target {target}, which exists"),
+            AbsenceCause::ExportedBy(installation) => write!(f, "Installation {installation} exports it"),
+            AbsenceCause::Unknown => f.write_str("what it was a copy of is not known"),
         }
     }
 }
 
 /// Whether an item whose Target does not exist may go without being uninstalled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Skip {
+pub enum UninstallSkip {
     /// It does not say `onDelete.skipUninstallIfClusterRemoved`.
-    NotAsked,
+    NotRequested,
     /// It says so, but its cluster does not count as removed.
-    Doubtful(Doubt),
+    Inconclusive(AbsenceCause),
     /// It says so, and its cluster counts as removed.
-    Certain,
+    ClusterRemoved,
 }
 
 /// What the deletion of an item does whose Target does not exist: answers what an event has to tell of an item that goes
@@ -51,18 +51,20 @@ pub enum Skip {
 ///
 /// # Errors
 /// What the deletion fails with: nothing was uninstalled, and nobody has said that this is well.
-pub fn without_target(item: &str, target: &str, skip: &Skip) -> Result<String, Failure> {
+pub fn without_target(item: &str, target: &str, skip: &UninstallSkip) -> Result<String, Failure> {
     const FLAG: &str = "onDelete.skipUninstallIfClusterRemoved";
     const ANNOTATION: &str = "annotate the DeployItem landscaper.gardener.cloud/delete-without-uninstall=true";
     let (why, leave) = match skip {
-        Skip::Certain => {
+        UninstallSkip::ClusterRemoved => {
             return Ok(format!(
                 "Target {target} does not exist any more, so its cluster counts as removed ({FLAG}): nothing was \
                  uninstalled, what DeployItem {item} had deployed was left where it was"
             ));
         }
-        Skip::NotAsked => (String::new(), format!("set spec.{FLAG} or {ANNOTATION}")),
-        Skip::Doubtful(doubt) => (format!(", and {FLAG} does not count because {doubt}"), ANNOTATION.to_owned()),
+        UninstallSkip::NotRequested => (String::new(), format!("set spec.{FLAG} or {ANNOTATION}")),
+        UninstallSkip::Inconclusive(cause) => {
+            (format!(", and {FLAG} does not count because {cause}"), ANNOTATION.to_owned())
+        }
     };
     let message = format!(
         "DeployItem {item} cannot be uninstalled: Target {target} does not exist{why}; create it again, or, to leave what \
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn fails(skip: &Skip, expected: &str) {
+    fn fails(skip: &UninstallSkip, expected: &str) {
         let failure = Failure::new("ResolveTarget", "NoTargetFound", expected);
         assert_eq!(without_target("i", "ns/t", skip), Err(failure.with_code(Code::ConfigurationProblem)));
     }
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn c_28_an_item_without_its_target_fails_and_says_both_ways_out() {
         fails(
-            &Skip::NotAsked,
+            &UninstallSkip::NotRequested,
             "DeployItem i cannot be uninstalled: Target ns/t does not exist; create it again, or, to leave what was \
              deployed where it is, set spec.onDelete.skipUninstallIfClusterRemoved or annotate the DeployItem \
              landscaper.gardener.cloud/delete-without-uninstall=true; then reconcile again",
@@ -131,10 +133,13 @@ mod tests {
                  landscaper.gardener.cloud/delete-without-uninstall=true; then reconcile again"
             )
         };
-        let copy = Doubt::CopyOf("ns/cluster".into());
-        fails(&Skip::Doubtful(copy), &message("it was a copy of Target ns/cluster, which exists"));
-        fails(&Skip::Doubtful(Doubt::ExportedBy("ns/up".into())), &message("Installation ns/up exports it"));
-        fails(&Skip::Doubtful(Doubt::Unknown), &message("what it was a copy of is not known"));
+        let copy = AbsenceCause::CopyOf("ns/cluster".into());
+        fails(&UninstallSkip::Inconclusive(copy), &message("it was a copy of Target ns/cluster, which exists"));
+        fails(
+            &UninstallSkip::Inconclusive(AbsenceCause::ExportedBy("ns/up".into())),
+            &message("Installation ns/up exports it"),
+        );
+        fails(&UninstallSkip::Inconclusive(AbsenceCause::Unknown), &message("what it was a copy of is not known"));
     }
 
     #[test]
@@ -142,7 +147,7 @@ mod tests {
         let note = "Target ns/t does not exist any more, so its cluster counts as removed \
                     (onDelete.skipUninstallIfClusterRemoved): nothing was uninstalled, what DeployItem i had deployed was \
                     left where it was";
-        assert_eq!(without_target("i", "ns/t", &Skip::Certain), Ok(note.to_owned()));
+        assert_eq!(without_target("i", "ns/t", &UninstallSkip::ClusterRemoved), Ok(note.to_owned()));
     }
 
     fn imports(targets: Value) -> ImportBindings {

@@ -44,7 +44,7 @@ impl fmt::Display for Severity {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// Where.
-    pub spot: FilePosition,
+    pub position: FilePosition,
     /// How grave.
     pub severity: Severity,
     /// One sentence: what, and after `;` how to mend it.
@@ -54,7 +54,7 @@ pub struct Finding {
 /// As a compiler prints it: `file:line:column: severity: sentence`.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FilePosition { file, place } = &self.spot;
+        let FilePosition { file, place } = &self.position;
         write!(f, "{file}:{}:{}: {}: {}", place.line, place.column, self.severity, self.message)
     }
 }
@@ -69,8 +69,8 @@ pub struct Review {
 }
 
 impl Review {
-    fn say(&mut self, severity: Severity, spot: FilePosition, message: impl Into<String>) {
-        self.findings.push(Finding { spot, severity, message: message.into() });
+    fn say(&mut self, severity: Severity, position: FilePosition, message: impl Into<String>) {
+        self.findings.push(Finding { position, severity, message: message.into() });
     }
 }
 

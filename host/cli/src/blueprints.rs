@@ -154,9 +154,9 @@ fn manifest(file: &Path, all: &mut Vec<FoundBlueprint>) -> Result<(), Blueprints
         }
         Err(error) => {
             let place = SourcePosition { line: error.line, column: error.column };
-            let spot = FilePosition { file: file.display().to_string(), place };
+            let position = FilePosition { file: file.display().to_string(), place };
             let message = format!("{}; correct the YAML", error.reason);
-            all.push(FoundBlueprint::Broken(Finding { spot, severity: Severity::Error, message }));
+            all.push(FoundBlueprint::Broken(Finding { position, severity: Severity::Error, message }));
         }
     }
     Ok(())

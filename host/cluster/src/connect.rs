@@ -10,7 +10,7 @@ use orangery_core::digest::sha256;
 
 use crate::{
     Cluster, ClusterSet, KubeconfigError,
-    connections::{Connections, Holds},
+    connections::{Connections, WatchHandles},
     kubeconfig,
     watch::{Waiter, Wake},
 };
@@ -23,7 +23,7 @@ pub struct ClusterPool {
     wake: Wake,
     /// Protects the clusters by digest. Held for one lookup or one change, never across an await.
     clusters: Mutex<Clusters>,
-    holds: Arc<Holds>,
+    handles: Arc<WatchHandles>,
 }
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ struct Clusters {
 impl ClusterPool {
     /// An empty pool. `wake` is called for an item when something that it waits for has changed; it must not block.
     pub fn new(wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
-        Self { wake: Arc::new(wake), clusters: Mutex::default(), holds: Arc::default() }
+        Self { wake: Arc::new(wake), clusters: Mutex::default(), handles: Arc::default() }
     }
 
     /// The cluster of a kubeconfig.
@@ -59,18 +59,18 @@ impl ClusterPool {
 
     /// The clusters of one item.
     pub fn set(&self, connections: Arc<dyn Connections>, waiter: Waiter) -> ClusterSet {
-        ClusterSet::new(connections, waiter, Arc::clone(&self.holds))
+        ClusterSet::new(connections, waiter, Arc::clone(&self.handles))
     }
 
     /// An item waits for nothing any more: watches that nobody else holds end.
     pub fn release(&self, waiter: &Waiter) {
-        self.holds.replace(waiter, Vec::new());
+        self.handles.replace(waiter, Vec::new());
     }
 
     /// Has the watches that an item holds list anew, for one that heard nothing for long: each watch at most every 15
     /// seconds, whoever asks. What changed wakes those whom it concerns.
     pub fn renew(&self, waiter: &Waiter) {
-        self.holds.renew(waiter);
+        self.handles.renew(waiter);
     }
 
     fn lookup(&self, digest: &str) -> Option<Arc<Cluster>> {

@@ -10,7 +10,7 @@ use orangery_proposal::{ClusterRef, SecretContent};
 
 use crate::{
     Cluster,
-    watch::{Hold, Waiter},
+    watch::{Waiter, WatchHandle},
 };
 
 /// How the references of a proposal become clusters; given by whoever knows targets.
@@ -29,23 +29,23 @@ pub trait Connections: Send + Sync {
 
 /// The watches that items hold between two calls of the controller.
 #[derive(Default)]
-pub(crate) struct Holds {
-    /// Protects the holds by waiter. Held for one change or one look; what is replaced is dropped outside.
-    by_waiter: Mutex<BTreeMap<Waiter, Vec<Hold>>>,
+pub(crate) struct WatchHandles {
+    /// Protects the handles by waiter. Held for one change or one look; what is replaced is dropped outside.
+    by_waiter: Mutex<BTreeMap<Waiter, Vec<WatchHandle>>>,
 }
 
-impl Holds {
-    pub(crate) fn replace(&self, waiter: &Waiter, holds: Vec<Hold>) {
+impl WatchHandles {
+    pub(crate) fn replace(&self, waiter: &Waiter, handles: Vec<WatchHandle>) {
         let before = {
             let mut by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
-            if holds.is_empty() { by_waiter.remove(waiter) } else { by_waiter.insert(waiter.clone(), holds) }
+            if handles.is_empty() { by_waiter.remove(waiter) } else { by_waiter.insert(waiter.clone(), handles) }
         };
         drop(before);
     }
 
     pub(crate) fn renew(&self, waiter: &Waiter) {
         let by_waiter = self.by_waiter.lock().unwrap_or_else(PoisonError::into_inner);
-        by_waiter.get(waiter).into_iter().flatten().for_each(Hold::renew);
+        by_waiter.get(waiter).into_iter().flatten().for_each(WatchHandle::renew);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -31,5 +31,5 @@ pub use crate::{
     kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES},
     object_watcher::ObjectWatcher,
     set::{ClusterSet, unobserved},
-    watch::{MOST_WATCHED_BYTES, Observed, Place, Waiter, Wake, Watches},
+    watch::{MOST_WATCHED_BYTES, NamespacedName, Observed, Waiter, Wake, Watches},
 };

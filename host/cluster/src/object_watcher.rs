@@ -4,22 +4,22 @@ use kube::Client;
 use orangery_proposal::deployer::ApiResource;
 
 use crate::{
-    connections::Holds,
-    watch::{Hold, Observed, Place, Scope, Waiter, Watches},
+    connections::WatchHandles,
+    watch::{NamespacedName, Observed, Scope, Waiter, WatchHandle, Watches},
 };
 
 /// Watches on single objects of one cluster. All who depend on an object share its watch, which ends with the last of them.
 pub struct ObjectWatcher {
     client: Client,
     watches: Watches,
-    holds: Holds,
+    handles: WatchHandles,
 }
 
 impl ObjectWatcher {
     /// Nothing is watched yet. `wake` is called for whoever depends on an object when it has changed, when it is known for
     /// the first time, or when it cannot be watched; it must not block.
     pub fn new(client: Client, wake: impl Fn(&Waiter) + Send + Sync + 'static) -> Self {
-        Self { client, watches: Watches::new(std::sync::Arc::new(wake)), holds: Holds::default() }
+        Self { client, watches: Watches::new(std::sync::Arc::new(wake)), handles: WatchHandles::default() }
     }
 
     /// From now on `waiter` depends on these objects of its namespace, each given by kind and name, and on no others. What
@@ -32,25 +32,25 @@ impl ObjectWatcher {
             labels: None,
             fields: Some(format!("metadata.name={name}")),
         };
-        let hold = |(resource, name): &(ApiResource, String)| {
+        let handle = |(resource, name): &(ApiResource, String)| {
             self.watches.watch(&self.client, scope(resource, name), waiter, None)
         };
-        let holds: Vec<Hold> = objects.iter().map(hold).collect();
-        let observed = |(hold, (_, name)): (&Hold, &(ApiResource, String))| {
-            hold.observed(&Place { namespace: namespace.clone(), name: name.clone() })
+        let handles: Vec<WatchHandle> = objects.iter().map(handle).collect();
+        let observed = |(handle, (_, name)): (&WatchHandle, &(ApiResource, String))| {
+            handle.observed(&NamespacedName { namespace: namespace.clone(), name: name.clone() })
         };
-        let all = holds.iter().zip(objects).map(observed).collect();
-        self.holds.replace(waiter, holds);
+        let all = handles.iter().zip(objects).map(observed).collect();
+        self.handles.replace(waiter, handles);
         all
     }
 
     /// `waiter` depends on nothing any more.
     pub fn release(&self, waiter: &Waiter) {
-        self.holds.replace(waiter, Vec::new());
+        self.handles.replace(waiter, Vec::new());
     }
 
     /// Whether nobody depends on anything.
     pub fn is_empty(&self) -> bool {
-        self.holds.is_empty()
+        self.handles.is_empty()
     }
 }

@@ -11,31 +11,31 @@ use serde_json::Value;
 
 use crate::{
     Cluster, Connections, Error,
-    connections::Holds,
-    watch::{Hold, Observed, Place, Scope, Waiter},
+    connections::WatchHandles,
+    watch::{NamespacedName, Observed, Scope, Waiter, WatchHandle},
 };
 
 /// The clusters of one item. Connected at first use, as late as possible (ORC-26).
 pub struct ClusterSet {
     connections: Arc<dyn Connections>,
     waiter: Waiter,
-    kept: Arc<Holds>,
+    kept: Arc<WatchHandles>,
     /// Serialises connecting, so that each reference is resolved once.
     connected: tokio::sync::Mutex<BTreeMap<ClusterRef, Arc<Cluster>>>,
-    /// Protects the holds of this call. Held to add one or to take all.
-    holds: Arc<Mutex<Vec<Hold>>>,
+    /// Protects the handles of this call. Held to add one or to take all.
+    handles: Arc<Mutex<Vec<WatchHandle>>>,
 }
 
 impl ClusterSet {
-    pub(crate) fn new(connections: Arc<dyn Connections>, waiter: Waiter, kept: Arc<Holds>) -> Self {
-        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), holds: Arc::default() }
+    pub(crate) fn new(connections: Arc<dyn Connections>, waiter: Waiter, kept: Arc<WatchHandles>) -> Self {
+        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), handles: Arc::default() }
     }
 
     /// Other clusters for the same item: what is watched there is held together with what is watched here.
     #[must_use]
     pub fn beside(&self, connections: Arc<dyn Connections>) -> Self {
-        let (waiter, kept, holds) = (self.waiter.clone(), Arc::clone(&self.kept), Arc::clone(&self.holds));
-        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), holds }
+        let (waiter, kept, handles) = (self.waiter.clone(), Arc::clone(&self.kept), Arc::clone(&self.handles));
+        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), handles }
     }
 
     /// The cluster behind a reference.
@@ -59,8 +59,8 @@ impl ClusterSet {
 
     /// The end of a call whose item goes on waiting: what it holds now replaces what it held before.
     pub fn keep_waiting(&self) {
-        let holds = std::mem::take(&mut *self.holds.lock().unwrap_or_else(PoisonError::into_inner));
-        self.kept.replace(&self.waiter, holds);
+        let handles = std::mem::take(&mut *self.handles.lock().unwrap_or_else(PoisonError::into_inner));
+        self.kept.replace(&self.waiter, handles);
     }
 
     /// What is known of an object that nobody here deploys; it is watched from now on. Of a kind that the cluster does not
@@ -80,7 +80,7 @@ impl ClusterSet {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(self.watch(&cluster, &resource, &Place::of(&resource, key)?))
+        Ok(self.watch(&cluster, &resource, &NamespacedName::of(&resource, key)?))
     }
 
     /// All CustomResourceDefinitions of a cluster, without their schemas; they are watched from now on. `Err` says why they
@@ -96,12 +96,12 @@ impl ClusterSet {
     }
 
     /// Watches one object from now on, and says what is known of it.
-    pub fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &Place) -> Observed {
+    pub fn watch(&self, cluster: &Cluster, resource: &ApiResource, place: &NamespacedName) -> Observed {
         let scope =
             Scope { resource: resource.clone(), namespace: place.namespace.clone(), labels: None, fields: None };
-        let hold = cluster.watches().watch(cluster.client(), scope, &self.waiter, Some(place.clone()));
-        let observed = hold.observed(place);
-        self.add(hold);
+        let handle = cluster.watches().watch(cluster.client(), scope, &self.waiter, Some(place.clone()));
+        let observed = handle.observed(place);
+        self.add(handle);
         observed
     }
 
@@ -121,14 +121,14 @@ impl ClusterSet {
 
     /// Watches a scope from now on, and says what is known of its objects; `Err` says why that is nothing.
     fn watch_scope(&self, cluster: &Cluster, scope: Scope) -> Result<Vec<Arc<Value>>, Observed> {
-        let hold = cluster.watches().watch(cluster.client(), scope, &self.waiter, None);
-        let all = hold.all();
-        self.add(hold);
+        let handle = cluster.watches().watch(cluster.client(), scope, &self.waiter, None);
+        let all = handle.all();
+        self.add(handle);
         all
     }
 
-    fn add(&self, hold: Hold) {
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner).push(hold);
+    fn add(&self, handle: WatchHandle) {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
     }
 }
 

@@ -39,14 +39,14 @@ pub type Wake = Arc<dyn Fn(&Waiter) + Send + Sync>;
 
 /// An object within one watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct NamespacedName {
     /// Its namespace; `None` where its kind has none.
     pub namespace: Option<Namespace>,
     /// Its name.
     pub name: String,
 }
 
-impl Place {
+impl NamespacedName {
     /// The place of an object. One of a namespaced kind needs a namespace; that of a cluster-scoped kind counts for nothing,
     /// as on API servers.
     pub fn of(resource: &ApiResource, key: &ObjectKey) -> Result<Self, Error> {
@@ -100,10 +100,10 @@ pub(crate) struct Shared {
 }
 
 /// One waiter's hold on a watch: while it lives, the watch does, and the waiter is woken.
-pub(crate) struct Hold {
+pub(crate) struct WatchHandle {
     watch: Arc<Watch>,
     waiter: Waiter,
-    place: Option<Place>,
+    place: Option<NamespacedName>,
 }
 
 impl Watches {
@@ -112,7 +112,13 @@ impl Watches {
     }
 
     /// Holds the watch of a scope, starting it if nobody did: `waiter` is woken when `place`, or anything, changes.
-    pub(crate) fn watch(&self, client: &Client, scope: Scope, waiter: &Waiter, place: Option<Place>) -> Hold {
+    pub(crate) fn watch(
+        &self,
+        client: &Client,
+        scope: Scope,
+        waiter: &Waiter,
+        place: Option<NamespacedName>,
+    ) -> WatchHandle {
         let mut live = self.live();
         live.retain(|_, watch| watch.strong_count() > 0);
         let watch = live.get(&scope).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -121,11 +127,11 @@ impl Watches {
             watch
         });
         watch.known.lock().wait(place.clone(), waiter.clone());
-        Hold { watch, waiter: waiter.clone(), place }
+        WatchHandle { watch, waiter: waiter.clone(), place }
     }
 
     /// What a synced watch knows of an object; `None` where nobody watches it.
-    pub fn observed(&self, resource: &ApiResource, place: &Place) -> Option<Observed> {
+    pub fn observed(&self, resource: &ApiResource, place: &NamespacedName) -> Option<Observed> {
         let scopes = [place.namespace.clone(), None].map(|namespace| Scope {
             resource: resource.clone(),
             namespace,
@@ -202,9 +208,9 @@ impl Shared {
     }
 }
 
-impl Hold {
+impl WatchHandle {
     /// What is known of an object.
-    pub(crate) fn observed(&self, place: &Place) -> Observed {
+    pub(crate) fn observed(&self, place: &NamespacedName) -> Observed {
         self.watch.known.lock().observed(place)
     }
 
@@ -219,14 +225,14 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for WatchHandle {
     fn drop(&mut self) {
         self.watch.known.lock().leave(&self.place, &self.waiter);
     }
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for WatchHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hold({:?} by {:?})", self.place, self.waiter)
+        write!(f, "WatchHandle({:?} by {:?})", self.place, self.waiter)
     }
 }

@@ -7,7 +7,7 @@ mod tests {
     use axum::{Json, Router, body::Body, extract::Request, routing::get};
     use futures::{StreamExt as _, stream};
     use orangery_cluster::{
-        Cluster, ClusterPool, Connections, Error, MOST_ANSWER_BYTES, MOST_PAGES, Observed, Place, Waiter,
+        Cluster, ClusterPool, Connections, Error, MOST_ANSWER_BYTES, MOST_PAGES, NamespacedName, Observed, Waiter,
     };
     use orangery_core::{port::BoxFuture, step::Step};
     use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deployer::ApiResource};
@@ -126,7 +126,7 @@ mod tests {
         let (pool, cluster) = target(Router::new().route("/api/v1/namespaces/a/configmaps", get(answer))).await;
         let waiter = Waiter { kind: "DeployItem", namespace: "a".into(), name: "i".to_owned() };
         let set = pool.set(Arc::new(NoConnections), waiter);
-        let place = Place { namespace: Some("a".into()), name: "x".to_owned() };
+        let place = NamespacedName { namespace: Some("a".into()), name: "x".to_owned() };
         let _ = set.watch(&cluster, &config_maps(), &place);
         // The watch is asked for once more: it was broken off, and is taken up again.
         for _ in 0..2 {

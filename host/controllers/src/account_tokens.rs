@@ -21,21 +21,21 @@ pub struct OwnAddress {
 #[derive(Default)]
 pub(crate) struct Tokens {
     /// Held for one look-up or one change, never across an await.
-    kept: Mutex<BTreeMap<Wanted, Token>>,
+    kept: Mutex<BTreeMap<TokenKey, Token>>,
     /// The audiences of this cluster's own API server, once they are known.
     own_audiences: OnceLock<Vec<String>>,
 }
 
 /// What a token is asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wanted {
+pub(crate) struct TokenKey {
     pub(crate) namespace: Namespace,
     pub(crate) account: String,
     pub(crate) audiences: Vec<String>,
     pub(crate) seconds: i64,
 }
 
-impl Wanted {
+impl TokenKey {
     /// The account as messages name it.
     pub(crate) fn title(&self) -> String {
         format!("ServiceAccount {}/{}", self.namespace, self.account)
@@ -50,12 +50,12 @@ pub(crate) struct Token {
 }
 
 impl Tokens {
-    pub(crate) fn find(&self, wanted: &Wanted, now: Timestamp) -> Option<String> {
+    pub(crate) fn find(&self, wanted: &TokenKey, now: Timestamp) -> Option<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(wanted).filter(|token| now < token.renew).map(|token| token.text.clone())
     }
 
-    pub(crate) fn keep(&self, wanted: Wanted, token: Token, now: Timestamp) {
+    pub(crate) fn keep(&self, wanted: TokenKey, token: Token, now: Timestamp) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, token| now < token.renew);
         kept.insert(wanted, token);
@@ -78,8 +78,8 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn wanted(account: &str) -> Wanted {
-        Wanted { namespace: "ns".into(), account: account.to_owned(), audiences: Vec::new(), seconds: 100 }
+    fn wanted(account: &str) -> TokenKey {
+        TokenKey { namespace: "ns".into(), account: account.to_owned(), audiences: Vec::new(), seconds: 100 }
     }
 
     #[test]

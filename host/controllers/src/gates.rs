@@ -10,7 +10,7 @@ use std::{
 
 use orangery_api::execution::Records;
 use orangery_blueprint::gate::{self, Expression, ExpressionScope, GateExpression, GateExpressions};
-use orangery_blueprint::plan::gate::{Gate, Settled, Unanswered, answers_otherwise, has_answered, settle};
+use orangery_blueprint::plan::gate::{Gate, GateDecision, Unanswered, answers_otherwise, decide, has_answered};
 use orangery_cluster::{ClusterPool, ClusterSet};
 use orangery_core::{
     dag::{Dag, Direction},
@@ -314,8 +314,8 @@ impl<T: Sync> Evaluator<'_, T> {
         let looks_at_clusters = gate_expression.looks_at_clusters();
         let asked = Gate { item: &whose, kind: gate, limit: item.limit, looks_at_clusters };
         let records = all.entry(item.name.clone()).or_default();
-        let Settled { record, given_up, retry, left } =
-            settle(asked, records.get(&gate), answer, self.host.clock.now());
+        let GateDecision { record, given_up, retry, left } =
+            decide(asked, records.get(&gate), answer, self.host.clock.now());
         if let Some(failure) = retry {
             evaluation.retry.get_or_insert(failure);
         }

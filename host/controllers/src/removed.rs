@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use orangery_api::{deploy_item::DeployItem, installation::Installation, label, marks::Marks};
 use orangery_blueprint::{
     binding::{ExportBindings, ImportBindings},
-    removed::{Doubt, Skip, exports_target, original, without_target},
+    removed::{AbsenceCause, UninstallSkip, exports_target, original, without_target},
 };
 use orangery_core::{
     error::Failure,
@@ -32,11 +32,11 @@ pub(crate) async fn check(host: &ControllerContext, item: &DeployItem) -> Step<O
         return Ok(None);
     }
     let skip = if !may_skip(item) {
-        Skip::NotAsked
+        UninstallSkip::NotRequested
     } else {
-        match search.doubt(item, &target.name).await? {
-            Some(doubt) => Skip::Doubtful(doubt),
-            None => Skip::Certain,
+        match search.other_cause(item, &target.name).await? {
+            Some(cause) => UninstallSkip::Inconclusive(cause),
+            None => UninstallSkip::ClusterRemoved,
         }
     };
     Ok(Some(without_target(&item.name_any(), &search.display(&target.name), &skip)))
@@ -73,19 +73,19 @@ impl Search<'_> {
     }
 
     /// Follows copies up to the Target that a user keeps. `None` where that does not exist, and nobody makes it.
-    async fn doubt(&self, item: &DeployItem, target: &str) -> Step<Option<Doubt>> {
+    async fn other_cause(&self, item: &DeployItem, target: &str) -> Step<Option<AbsenceCause>> {
         // The Execution has the name of its Installation.
         let mut outer = match item.label(label::MANAGED_BY) {
             None => String::new(),
             Some(name) => match self.installation(name) {
                 Some(installation) => parent(&installation).to_owned(),
-                None => return Ok(Some(Doubt::Unknown)),
+                None => return Ok(Some(AbsenceCause::Unknown)),
             },
         };
         let mut target = target.to_owned();
         for _ in 0..DEEPEST {
             if let Some(exporter) = self.exporter(&outer, &target) {
-                return Ok(Some(Doubt::ExportedBy(self.display(&exporter))));
+                return Ok(Some(AbsenceCause::ExportedBy(self.display(&exporter))));
             }
             if outer.is_empty() {
                 return Ok(None);
@@ -95,11 +95,11 @@ impl Search<'_> {
             let imports = ImportBindings::from(&keeper.spec.imports);
             let Some(name) = original(&target, &imports, &context(&outer), &context(&above)) else { break };
             if self.exists(&name).await? {
-                return Ok(Some(Doubt::CopyOf(self.display(&name))));
+                return Ok(Some(AbsenceCause::CopyOf(self.display(&name))));
             }
             (outer, target) = (above, name);
         }
-        Ok(Some(Doubt::Unknown))
+        Ok(Some(AbsenceCause::Unknown))
     }
 
     /// The name of an Installation that exports a Target into the context of its parent.

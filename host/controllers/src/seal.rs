@@ -51,22 +51,22 @@ pub(crate) struct Sealer<'a> {
 
 /// Why a state that is found is not gone on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
+pub(crate) enum SealError {
     /// This operator has not written it.
     Unsealed,
     /// This operator has written a newer one since.
     Replayed,
 }
 
-impl Doubt {
+impl SealError {
     /// What is told about an item.
     pub(crate) fn note(self) -> &'static str {
         match self {
-            Doubt::Unsealed => {
+            SealError::Unsealed => {
                 "status.providerStatus was not written by this operator: of managedResources only objects that carry the mark \
                  of this item are its own, and nothing else of it counts"
             }
-            Doubt::Replayed => {
+            SealError::Replayed => {
                 "status.providerStatus is an older one than this operator has written last: of managedResources only objects \
                  that carry the mark of this item are its own, and nothing else of it counts"
             }
@@ -98,13 +98,13 @@ impl<'a> Sealer<'a> {
     }
 
     /// Holds a seal against what it is said to be of.
-    pub(crate) fn verify(self, number: u64, content: &impl Serialize, seal: Option<&str>) -> Result<(), Doubt> {
-        let tag = seal.and_then(|seal| BASE64.decode(seal.as_bytes()).ok()).ok_or(Doubt::Unsealed)?;
-        let sealed = serde_json::to_vec(&("status", self.uid, number, content)).map_err(|_| Doubt::Unsealed)?;
+    pub(crate) fn verify(self, number: u64, content: &impl Serialize, seal: Option<&str>) -> Result<(), SealError> {
+        let tag = seal.and_then(|seal| BASE64.decode(seal.as_bytes()).ok()).ok_or(SealError::Unsealed)?;
+        let sealed = serde_json::to_vec(&("status", self.uid, number, content)).map_err(|_| SealError::Unsealed)?;
         if !self.key.verify(&sealed, &tag) {
-            return Err(Doubt::Unsealed);
+            return Err(SealError::Unsealed);
         }
-        if self.newest.take(self.uid, number) { Ok(()) } else { Err(Doubt::Replayed) }
+        if self.newest.take(self.uid, number) { Ok(()) } else { Err(SealError::Replayed) }
     }
 }
 
@@ -131,12 +131,16 @@ pub(crate) mod tests {
         let (own, other) = (Bench::new(1), Bench::new(2));
         let seal = own.sealer("u").seal(1, &"content").unwrap();
         assert_eq!(own.sealer("u").verify(1, &"content", Some(&seal)), Ok(()));
-        assert_eq!(own.sealer("v").verify(1, &"content", Some(&seal)), Err(Doubt::Unsealed), "another item's");
-        assert_eq!(own.sealer("u").verify(1, &"other", Some(&seal)), Err(Doubt::Unsealed));
-        assert_eq!(own.sealer("u").verify(2, &"content", Some(&seal)), Err(Doubt::Unsealed));
-        assert_eq!(other.sealer("u").verify(1, &"content", Some(&seal)), Err(Doubt::Unsealed), "another operator's");
-        assert_eq!(own.sealer("u").verify(1, &"content", Some("none")), Err(Doubt::Unsealed));
-        assert_eq!(own.sealer("u").verify(1, &"content", None), Err(Doubt::Unsealed));
+        assert_eq!(own.sealer("v").verify(1, &"content", Some(&seal)), Err(SealError::Unsealed), "another item's");
+        assert_eq!(own.sealer("u").verify(1, &"other", Some(&seal)), Err(SealError::Unsealed));
+        assert_eq!(own.sealer("u").verify(2, &"content", Some(&seal)), Err(SealError::Unsealed));
+        assert_eq!(
+            other.sealer("u").verify(1, &"content", Some(&seal)),
+            Err(SealError::Unsealed),
+            "another operator's"
+        );
+        assert_eq!(own.sealer("u").verify(1, &"content", Some("none")), Err(SealError::Unsealed));
+        assert_eq!(own.sealer("u").verify(1, &"content", None), Err(SealError::Unsealed));
     }
 
     #[test]
@@ -145,10 +149,10 @@ pub(crate) mod tests {
         let sealer = bench.sealer("u");
         let [first, second] = [1, 2].map(|number| sealer.seal(number, &"content").unwrap());
         assert_eq!(sealer.verify(2, &"content", Some(&second)), Ok(()));
-        assert_eq!(sealer.verify(1, &"content", Some(&first)), Err(Doubt::Replayed));
+        assert_eq!(sealer.verify(1, &"content", Some(&first)), Err(SealError::Replayed));
         assert_eq!(sealer.verify(2, &"content", Some(&second)), Ok(()));
         assert_eq!(sealer.next_number(), 3);
         sealer.written(3);
-        assert_eq!(sealer.verify(2, &"content", Some(&second)), Err(Doubt::Replayed));
+        assert_eq!(sealer.verify(2, &"content", Some(&second)), Err(SealError::Replayed));
     }
 }

@@ -1,7 +1,7 @@
 //! Workflows: which items of a graph may start now, which have to go, and what came of all of them (WF-01 … WF-55).
 //!
 //! The engine knows neither objects nor jobs nor time. It is given what became of each item so far and what its gate expressions
-//! answer, and says what to do next. It keeps nothing between two looks, so it may be asked as often as one likes (WF-52,
+//! answer, and says what to do next. It keeps nothing between two evaluations, so it may be asked as often as one likes (WF-52,
 //! WF-54). An Execution is such a workflow (WF-10); so is anything else that is built with [`Workflow::new`] and run by
 //! whoever calls [`Workflow::evaluate`] (WF-11).
 //!
@@ -110,7 +110,7 @@ pub enum WorkflowItemState {
     DeleteFailed,
 }
 
-/// All that a look has to know of an item.
+/// All that an evaluation has to know of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// What became of it.
@@ -130,7 +130,7 @@ impl Facts {
 
 /// What is to become of an item in this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Aim {
+pub enum DesiredAction {
     /// It is to be reconciled.
     Reconcile,
     /// It has to be deleted.
@@ -231,7 +231,7 @@ pub struct WorkflowItem<'a> {
     /// Its name.
     pub name: &'a str,
     /// What is to become of it.
-    pub aim: Aim,
+    pub desired: DesiredAction,
     /// Its class.
     pub class: Class,
     /// The gate expression of its own that alone is waited for: its class would be another one if that were known. It is the
@@ -253,12 +253,12 @@ impl Workflow {
         mut facts: impl FnMut(&str) -> Facts,
     ) -> WorkflowDecision<'_> {
         let facts: Vec<Facts> = self.names.iter().map(|name| facts(name)).collect();
-        let aims = match direction {
-            Direction::Forward => self.aims(&facts),
-            Direction::Backward => vec![Aim::Delete; facts.len()],
+        let desired = match direction {
+            Direction::Forward => self.desired(&facts),
+            Direction::Backward => vec![DesiredAction::Delete; facts.len()],
         };
-        let mut seen = WorkflowEvaluation { workflow: self, facts: &facts, aims: &aims, classes: Vec::new() };
-        seen.classes = facts.iter().zip(&aims).map(|(facts, aim)| standing(facts, *aim)).collect();
+        let mut seen = WorkflowEvaluation { workflow: self, facts: &facts, desired: &desired, classes: Vec::new() };
+        seen.classes = facts.iter().zip(&desired).map(|(facts, desired)| standing(facts, *desired)).collect();
         seen.classes = (0..facts.len()).map(|item| seen.class(item)).collect();
         if policy.failure == FailurePolicy::ContinueIndependent {
             seen.block();
@@ -268,16 +268,19 @@ impl Workflow {
 
     /// What is to become of each item in a run forward. What its gate expressions say counts until it was asked for something;
     /// afterwards it stays with that, however often they change.
-    fn aims(&self, facts: &[Facts]) -> Vec<Aim> {
-        let mut aims: Vec<Aim> = facts.iter().map(own_aim).collect();
+    fn desired(&self, facts: &[Facts]) -> Vec<DesiredAction> {
+        let mut desired: Vec<DesiredAction> = facts.iter().map(own_desired_action).collect();
         // WF-21, WF-25: all that depends on what goes or takes no part goes too, in whatever order that is found.
         let mut ahead: Vec<usize> = Vec::new();
-        ahead.extend((0..aims.len()).filter(|item| matches!(aims.get(*item), Some(Aim::Delete | Aim::Leave))));
-        let mut reached = vec![false; aims.len()];
+        ahead.extend(
+            (0..desired.len())
+                .filter(|item| matches!(desired.get(*item), Some(DesiredAction::Delete | DesiredAction::Leave))),
+        );
+        let mut reached = vec![false; desired.len()];
         while let Some(item) = ahead.pop() {
             for dependent in self.dependents.get(item).into_iter().flatten().flatten().copied() {
-                let (Some(reached), Some(aim), Some(facts)) =
-                    (reached.get_mut(dependent), aims.get_mut(dependent), facts.get(dependent))
+                let (Some(reached), Some(desired), Some(facts)) =
+                    (reached.get_mut(dependent), desired.get_mut(dependent), facts.get(dependent))
                 else {
                     continue;
                 };
@@ -286,12 +289,12 @@ impl Workflow {
                 }
                 ahead.push(dependent);
                 // Whether it takes part at all comes first.
-                if facts.answers.activate == Answer::Met || *aim == Aim::Reconcile {
-                    *aim = Aim::Delete;
+                if facts.answers.activate == Answer::Met || *desired == DesiredAction::Reconcile {
+                    *desired = DesiredAction::Delete;
                 }
             }
         }
-        aims
+        desired
     }
 }
 
@@ -310,34 +313,40 @@ impl From<&Dag> for Workflow {
 }
 
 /// What an item's own gate expressions and its state make of it.
-fn own_aim(facts: &Facts) -> Aim {
+fn own_desired_action(facts: &Facts) -> DesiredAction {
     match (facts.state, facts.answers.activate, facts.answers.when) {
         (WorkflowItemState::Reconciling | WorkflowItemState::Reconciled | WorkflowItemState::ReconcileFailed, _, _) => {
-            Aim::Reconcile
+            DesiredAction::Reconcile
         }
-        (WorkflowItemState::Deleting | WorkflowItemState::DeleteFailed, _, _) => Aim::Delete,
-        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::NotMet, _) => Aim::Leave,
-        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::NotMet) => Aim::Delete,
-        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::Met) => Aim::Reconcile,
+        (WorkflowItemState::Deleting | WorkflowItemState::DeleteFailed, _, _) => DesiredAction::Delete,
+        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::NotMet, _) => DesiredAction::Leave,
+        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::NotMet) => DesiredAction::Delete,
+        (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::Met) => DesiredAction::Reconcile,
         (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Unknown, _)
-        | (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::Unknown) => Aim::Undecided,
+        | (WorkflowItemState::Absent | WorkflowItemState::Idle, Answer::Met, Answer::Unknown) => {
+            DesiredAction::Undecided
+        }
     }
 }
 
 /// The class as far as it follows from the item alone; `Pending` where that depends on others.
-fn standing(facts: &Facts, aim: Aim) -> Class {
+fn standing(facts: &Facts, desired: DesiredAction) -> Class {
     let settled = |answer| if answer == Answer::Met { Class::Succeeded } else { Class::Running };
-    match (aim, facts.state) {
-        (Aim::Leave, _) => Class::Succeeded,
-        (Aim::Reconcile | Aim::Delete, WorkflowItemState::ReconcileFailed | WorkflowItemState::DeleteFailed) => {
-            Class::Failed
-        }
-        (Aim::Reconcile | Aim::Delete, WorkflowItemState::Reconciling | WorkflowItemState::Deleting) => Class::Running,
-        (Aim::Reconcile, WorkflowItemState::Reconciled) => settled(facts.answers.ready),
-        (Aim::Delete, WorkflowItemState::Absent) => settled(facts.answers.deleted),
-        (Aim::Reconcile, WorkflowItemState::Absent | WorkflowItemState::Idle)
-        | (Aim::Delete, WorkflowItemState::Idle | WorkflowItemState::Reconciled) => Class::Pending,
-        (Aim::Undecided, _) => Class::Pending,
+    match (desired, facts.state) {
+        (DesiredAction::Leave, _) => Class::Succeeded,
+        (
+            DesiredAction::Reconcile | DesiredAction::Delete,
+            WorkflowItemState::ReconcileFailed | WorkflowItemState::DeleteFailed,
+        ) => Class::Failed,
+        (
+            DesiredAction::Reconcile | DesiredAction::Delete,
+            WorkflowItemState::Reconciling | WorkflowItemState::Deleting,
+        ) => Class::Running,
+        (DesiredAction::Reconcile, WorkflowItemState::Reconciled) => settled(facts.answers.ready),
+        (DesiredAction::Delete, WorkflowItemState::Absent) => settled(facts.answers.deleted),
+        (DesiredAction::Reconcile, WorkflowItemState::Absent | WorkflowItemState::Idle)
+        | (DesiredAction::Delete, WorkflowItemState::Idle | WorkflowItemState::Reconciled) => Class::Pending,
+        (DesiredAction::Undecided, _) => Class::Pending,
     }
 }
 
@@ -345,17 +354,17 @@ fn count(most: NonZeroU32) -> usize {
     usize::try_from(most.get()).unwrap_or(usize::MAX)
 }
 
-/// Facts and aims of a look, and the classes found so far.
+/// Facts and desired actions of one evaluation, and the classes found so far.
 struct WorkflowEvaluation<'w, 'f> {
     workflow: &'w Workflow,
     facts: &'f [Facts],
-    aims: &'f [Aim],
+    desired: &'f [DesiredAction],
     classes: Vec<Class>,
 }
 
 impl<'w> WorkflowEvaluation<'w, '_> {
-    fn aim(&self, item: usize) -> Option<Aim> {
-        self.aims.get(item).copied()
+    fn desired(&self, item: usize) -> Option<DesiredAction> {
+        self.desired.get(item).copied()
     }
 
     fn is(&self, item: usize, class: Class) -> bool {
@@ -365,7 +374,7 @@ impl<'w> WorkflowEvaluation<'w, '_> {
     /// The class of an item, given what all others are by themselves.
     fn class(&self, item: usize) -> Class {
         let own = self.classes.get(item).copied().unwrap_or(Class::Pending);
-        if own == Class::Pending && self.aim(item) != Some(Aim::Undecided) && self.is_free(item) {
+        if own == Class::Pending && self.desired(item) != Some(DesiredAction::Undecided) && self.is_free(item) {
             Class::Runnable
         } else {
             own
@@ -374,8 +383,8 @@ impl<'w> WorkflowEvaluation<'w, '_> {
 
     /// Whether nothing has to come before the item any more.
     fn is_free(&self, item: usize) -> bool {
-        let (before, has_passed): (_, fn(&Self, usize) -> bool) = match self.aim(item) {
-            Some(Aim::Delete) => (&self.workflow.dependents, Self::has_gone),
+        let (before, has_passed): (_, fn(&Self, usize) -> bool) = match self.desired(item) {
+            Some(DesiredAction::Delete) => (&self.workflow.dependents, Self::has_gone),
             _ => (&self.workflow.dependencies, Self::is_ready),
         };
         before.get(item).into_iter().flatten().all(|other| other.is_some_and(|other| has_passed(self, other)))
@@ -383,16 +392,18 @@ impl<'w> WorkflowEvaluation<'w, '_> {
 
     /// WF-18: what depends on it may be reconciled (C-02).
     fn is_ready(&self, item: usize) -> bool {
-        self.aim(item) == Some(Aim::Reconcile) && self.is(item, Class::Succeeded)
+        self.desired(item) == Some(DesiredAction::Reconcile) && self.is(item, Class::Succeeded)
     }
 
     /// WF-38: what it depends on may be deleted.
     fn has_gone(&self, item: usize) -> bool {
         let Some(facts) = self.facts.get(item) else { return false };
-        match self.aim(item) {
-            Some(Aim::Leave) => true,
-            Some(Aim::Delete) => facts.keep || self.is(item, Class::Succeeded),
-            Some(Aim::Reconcile | Aim::Undecided) | None => facts.state == WorkflowItemState::Absent,
+        match self.desired(item) {
+            Some(DesiredAction::Leave) => true,
+            Some(DesiredAction::Delete) => facts.keep || self.is(item, Class::Succeeded),
+            Some(DesiredAction::Reconcile | DesiredAction::Undecided) | None => {
+                facts.state == WorkflowItemState::Absent
+            }
         }
     }
 
@@ -400,10 +411,10 @@ impl<'w> WorkflowEvaluation<'w, '_> {
     fn block(&mut self) {
         let mut ahead: Vec<usize> = (0..self.classes.len()).filter(|item| self.is(*item, Class::Failed)).collect();
         while let Some(item) = ahead.pop() {
-            let goes = self.aim(item) == Some(Aim::Delete);
+            let goes = self.desired(item) == Some(DesiredAction::Delete);
             let after = if goes { &self.workflow.dependencies } else { &self.workflow.dependents };
             for other in after.get(item).into_iter().flatten().flatten().copied() {
-                let same_way = goes == (self.aim(other) == Some(Aim::Delete));
+                let same_way = goes == (self.desired(other) == Some(DesiredAction::Delete));
                 if let Some(class @ Class::Pending) = self.classes.get_mut(other).filter(|_| same_way) {
                     *class = Class::Blocked;
                     ahead.push(other);
@@ -416,9 +427,10 @@ impl<'w> WorkflowEvaluation<'w, '_> {
     /// decided about items that are not started any more.
     fn awaits(&self, item: usize, stops: bool) -> Option<GateKind> {
         let facts = self.facts.get(item)?;
-        match (self.aim(item), self.classes.get(item)) {
-            (Some(Aim::Undecided), Some(Class::Pending)) if !stops => {
-                let goes = |other: &usize| matches!(self.aim(*other), Some(Aim::Delete | Aim::Leave));
+        match (self.desired(item), self.classes.get(item)) {
+            (Some(DesiredAction::Undecided), Some(Class::Pending)) if !stops => {
+                let goes =
+                    |other: &usize| matches!(self.desired(*other), Some(DesiredAction::Delete | DesiredAction::Leave));
                 let mut dependencies = self.workflow.dependencies.get(item).into_iter().flatten().flatten();
                 let gate = if facts.answers.activate == Answer::Met { GateKind::When } else { GateKind::Activate };
                 (self.is_free(item) || dependencies.any(goes)).then_some(gate)
@@ -442,7 +454,7 @@ impl<'w> WorkflowEvaluation<'w, '_> {
         let stops = policy.failure == FailurePolicy::StopTriggering && has(Class::Failed);
         let items = every().zip(&self.workflow.names).map(|(item, name)| WorkflowItem {
             name,
-            aim: self.aim(item).unwrap_or(Aim::Undecided),
+            desired: self.desired(item).unwrap_or(DesiredAction::Undecided),
             class: self.classes.get(item).copied().unwrap_or(Class::Pending),
             awaits: self.awaits(item, stops),
         });
@@ -476,7 +488,7 @@ impl<'a> WorkflowDecision<'a> {
         self.items.iter().filter(move |item| item.class == class).map(|item| item.name)
     }
 
-    /// The items to be started now, each towards its aim, in the order of declaration.
+    /// The items to be started now, each towards its desired action, in the order of declaration.
     pub fn starting(&self) -> impl Iterator<Item = &WorkflowItem<'a>> {
         self.starts.iter().filter_map(|item| self.items.get(*item))
     }

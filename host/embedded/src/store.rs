@@ -229,6 +229,6 @@ fn write_out(shared: &SharedStore, disk: &Disk) {
         }
         let lines: Vec<Line> = batch.iter().map(state::Queued::line).collect();
         let written = disk.write(&lines).map_err(|error| error.to_string());
-        lock().settle(batch, &written);
+        lock().complete(batch, &written);
     }
 }

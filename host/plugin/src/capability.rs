@@ -47,8 +47,8 @@ pub(crate) fn locked(transcript: &Mutex<Transcript>) -> MutexGuard<'_, Transcrip
 
 /// Links every interface of `wit/`; what is not granted answers so when it is called.
 pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    bindings::deployer::orangery::deployer::types::add_to_linker::<Guest, Words>(linker, |_| WordsView)?;
-    bindings::deployer::orangery::deployer::plan::add_to_linker::<Guest, Words>(linker, |_| WordsView)?;
+    bindings::deployer::orangery::deployer::types::add_to_linker::<Guest, TypesOnly>(linker, |_| TypesOnlyView)?;
+    bindings::deployer::orangery::deployer::plan::add_to_linker::<Guest, TypesOnly>(linker, |_| TypesOnlyView)?;
     log::add_to_linker(linker)?;
     cluster::add_to_linker(linker)?;
     artifacts::add_to_linker(linker)?;
@@ -59,13 +59,13 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
 }
 
 /// Interfaces that hold types only.
-struct WordsView;
+struct TypesOnlyView;
 
-struct Words;
+struct TypesOnly;
 
-impl wasmtime::component::HasData for Words {
-    type Data<'a> = WordsView;
+impl wasmtime::component::HasData for TypesOnly {
+    type Data<'a> = TypesOnlyView;
 }
 
-impl bindings::deployer::orangery::deployer::types::Host for WordsView {}
-impl bindings::deployer::orangery::deployer::plan::Host for WordsView {}
+impl bindings::deployer::orangery::deployer::types::Host for TypesOnlyView {}
+impl bindings::deployer::orangery::deployer::plan::Host for TypesOnlyView {}

@@ -25,8 +25,8 @@ mod write;
 pub use crate::{
     key::{Key, Watched},
     lease_deadline::{LeaseDeadline, Moment},
-    queue::{Queue, Tally},
-    run::{Controller, NextCall, Pace, Panicked, run},
+    queue::{Queue, QueueCounts},
+    run::{Controller, ControllerOptions, NextCall, Panicked, run},
     store::{ObjectChange, Store},
     watch::{watch, watch_labelled},
     write::{CONFLICT, WriteError, Writer},

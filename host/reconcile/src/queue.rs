@@ -37,7 +37,7 @@ struct SharedQueue {
 /// What a queue has counted since it was made, and how full it is: the figures of `orangery_reconcile_*` and
 /// `orangery_queue_*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct QueueCounts {
     /// Keys that wait for their call.
     pub queued: usize,
     /// Keys that are being called.
@@ -64,7 +64,7 @@ pub struct Tally {
     pub waited: Duration,
 }
 
-/// How a call ended, for the tally.
+/// How a call ended, for the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Settled,
@@ -92,7 +92,7 @@ struct CallPlan {
     lanes: BTreeMap<Namespace, VecDeque<String>>,
     /// The keys with a time, earliest first.
     due: BTreeSet<(Instant, Key)>,
-    tally: Tally,
+    counts: QueueCounts,
 }
 
 #[derive(Default)]
@@ -117,7 +117,7 @@ enum KeyState {
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Queue({:?})", self.tally())
+        write!(f, "Queue({:?})", self.counts())
     }
 }
 
@@ -141,8 +141,8 @@ impl Queue {
     }
 
     /// The figures so far.
-    pub fn tally(&self) -> Tally {
-        self.plan().tally.clone()
+    pub fn counts(&self) -> QueueCounts {
+        self.plan().counts.clone()
     }
 
     /// The keys that wait for their call, sorted.
@@ -177,13 +177,13 @@ impl Queue {
         }
     }
 
-    /// A call begins, for the tally.
+    /// A call begins, for the counts.
     pub(crate) fn count(&self, cause: CallCause, silence: bool) {
-        let tally = &mut self.plan().tally;
+        let counts = &mut self.plan().counts;
         *match (cause, silence) {
-            (_, true) => &mut tally.by_stale_watch,
-            (CallCause::Time, false) => &mut tally.by_time,
-            (CallCause::Event, false) => &mut tally.by_event,
+            (_, true) => &mut counts.by_stale_watch,
+            (CallCause::Time, false) => &mut counts.by_time,
+            (CallCause::Event, false) => &mut counts.by_event,
         } += 1;
     }
 
@@ -245,7 +245,7 @@ impl CallPlan {
     }
 
     fn enqueue(&mut self, key: Key) {
-        self.tally.queued += 1;
+        self.counts.queued += 1;
         match self.lanes.get_mut(&key.namespace) {
             Some(lane) => lane.push_back(key.name),
             None => {
@@ -267,15 +267,15 @@ impl CallPlan {
         let entry = self.entries.entry(key.clone()).or_default();
         let mut by = CallCause::Event;
         if let KeyState::Queued { since, cause } = entry.state {
-            self.tally.waited += now.saturating_duration_since(since);
+            self.counts.waited += now.saturating_duration_since(since);
             by = cause;
         }
         entry.state = KeyState::Running { since: now, woken: false };
         if let Some(at) = entry.due.take() {
             self.due.remove(&(at, key.clone()));
         }
-        self.tally.queued -= 1;
-        self.tally.running += 1;
+        self.counts.queued -= 1;
+        self.counts.running += 1;
         Some((key, by))
     }
 
@@ -284,14 +284,14 @@ impl CallPlan {
         let KeyState::Running { since, woken } = entry.state else { return };
         entry.state = KeyState::Idle;
         let timed = entry.due.is_some();
-        self.tally.running -= 1;
-        self.tally.busy += now.saturating_duration_since(since);
+        self.counts.running -= 1;
+        self.counts.busy += now.saturating_duration_since(since);
         *match ended {
-            Ended::Settled => &mut self.tally.settled,
-            Ended::Conflict => &mut self.tally.conflicts,
-            Ended::Retried => &mut self.tally.retried,
-            Ended::Stalled => &mut self.tally.stalled,
-            Ended::Panicked => &mut self.tally.panicked,
+            Ended::Settled => &mut self.counts.settled,
+            Ended::Conflict => &mut self.counts.conflicts,
+            Ended::Retried => &mut self.counts.retried,
+            Ended::Stalled => &mut self.counts.stalled,
+            Ended::Panicked => &mut self.counts.panicked,
         } += 1;
         let failed = matches!(ended, Ended::Retried | Ended::Panicked);
         if woken && !failed {

@@ -61,7 +61,7 @@ pub struct Panicked {
 
 /// How a loop calls its controller, and who hears of panics.
 #[derive(Clone)]
-pub struct Pace {
+pub struct ControllerOptions {
     /// Objects that are worked on at the same time; at least one is.
     pub concurrency: usize,
     /// Spreads what is tried again.
@@ -80,13 +80,13 @@ pub async fn run<C: Controller>(
     controller: Arc<C>,
     store: Store<C::Object>,
     queue: Queue,
-    pace: Pace,
+    options: ControllerOptions,
     stop: CancellationToken,
 ) {
     if stop.run_until_cancelled(store.synced()).await.is_none() {
         return;
     }
-    let Pace { concurrency, rng, panicked } = pace;
+    let ControllerOptions { concurrency, rng, panicked } = options;
     wake_on_change(&store, &queue);
     let mut calls = JoinSet::new();
     let mut failures = BTreeMap::<Key, u32>::new();
@@ -97,7 +97,7 @@ pub async fn run<C: Controller>(
             () = stop.cancelled() => break,
             Some(ended) = calls.join_next() => {
                 tell(&ended, panicked.as_ref());
-                settle(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
+                finish_call(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
             }
             (key, cause) = queue.next(), if calls.len() < concurrency.max(1) => match store.get(&key) {
                 Some(object) => {
@@ -117,7 +117,7 @@ pub async fn run<C: Controller>(
     }
     while let Some(ended) = calls.join_next().await {
         tell(&ended, panicked.as_ref());
-        settle(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
+        finish_call(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
     }
 }
 
@@ -190,7 +190,7 @@ fn tell(ended: &Result<EndedCall, tokio::task::JoinError>, panicked: &dyn Fn(&Pa
 }
 
 /// Says when the key of an ended call is called again.
-fn settle(
+fn finish_call(
     ended: Result<EndedCall, tokio::task::JoinError>,
     queue: &Queue,
     failures: &mut BTreeMap<Key, u32>,
@@ -200,17 +200,17 @@ fn settle(
     // A task that is cancelled belongs to a runtime that is shutting down; panics are caught within the task.
     let Ok((key, result)) = ended else { return };
     let (how, again) = match classify(result) {
-        (how, Again::After(again)) => {
+        (how, Requeue::After(again)) => {
             failures.remove(&key);
             stale_watch.release(&key);
             (how, again)
         }
-        (how, Again::OnEvent(timer)) => {
+        (how, Requeue::OnEvent(timer)) => {
             failures.remove(&key);
             let silence = stale_watch.wait(&key, Instant::now(), rng.fraction());
             (how, Some(timer.map_or(silence, |timer| timer.min(silence))))
         }
-        (how, Again::Backoff) => {
+        (how, Requeue::Backoff) => {
             let failed = failures.entry(key.clone()).or_default();
             *failed = failed.saturating_add(1);
             (how, Some(backoff(*failed, rng.fraction())))
@@ -225,24 +225,24 @@ fn settle(
 }
 
 /// When a key is called again, an event apart.
-enum Again {
+enum Requeue {
     After(Option<Duration>),
     /// It waits for one; at the latest after this long.
     OnEvent(Option<Duration>),
     Backoff,
 }
 
-fn classify(result: Result<Result<NextCall, Halt>, Panicked>) -> (Ended, Again) {
+fn classify(result: Result<Result<NextCall, Halt>, Panicked>) -> (Ended, Requeue) {
     match result {
-        Ok(Ok(NextCall::Settled)) => (Ended::Settled, Again::After(None)),
-        Ok(Ok(NextCall::Again)) => (Ended::Settled, Again::After(Some(Duration::ZERO))),
-        Ok(Ok(NextCall::After(time))) => (Ended::Settled, Again::After(Some(time))),
-        Ok(Ok(NextCall::Waiting(timer))) => (Ended::Settled, Again::OnEvent(timer)),
-        Ok(Err(Halt::Wait(wait))) => (Ended::Settled, Again::OnEvent(wait.again_in())),
-        Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => (Ended::Conflict, Again::Backoff),
-        Ok(Err(Halt::Retry(_))) => (Ended::Retried, Again::Backoff),
-        Ok(Err(Halt::Stall(_))) => (Ended::Stalled, Again::After(None)),
-        Err(_) => (Ended::Panicked, Again::Backoff),
+        Ok(Ok(NextCall::Settled)) => (Ended::Settled, Requeue::After(None)),
+        Ok(Ok(NextCall::Again)) => (Ended::Settled, Requeue::After(Some(Duration::ZERO))),
+        Ok(Ok(NextCall::After(time))) => (Ended::Settled, Requeue::After(Some(time))),
+        Ok(Ok(NextCall::Waiting(timer))) => (Ended::Settled, Requeue::OnEvent(timer)),
+        Ok(Err(Halt::Wait(wait))) => (Ended::Settled, Requeue::OnEvent(wait.again_in())),
+        Ok(Err(Halt::Retry(failure))) if failure.reason == CONFLICT => (Ended::Conflict, Requeue::Backoff),
+        Ok(Err(Halt::Retry(_))) => (Ended::Retried, Requeue::Backoff),
+        Ok(Err(Halt::Stall(_))) => (Ended::Stalled, Requeue::After(None)),
+        Err(_) => (Ended::Panicked, Requeue::Backoff),
     }
 }
 

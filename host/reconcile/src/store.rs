@@ -149,7 +149,7 @@ impl<K: Watched> Store<K> {
     pub fn upsert(&self, mut object: K) -> Arc<K> {
         strip(&mut object);
         let outcome = self.write().upsert(object);
-        self.settle(outcome)
+        self.notify(outcome)
     }
 
     /// Takes in that an object of this uid is gone, as the answer of a delete says. Later words about it are ignored.
@@ -188,7 +188,7 @@ impl<K: Watched> Store<K> {
         let mut object = message.decode()?;
         strip(&mut object);
         let outcome = self.write().upsert(object);
-        self.settle(outcome);
+        self.notify(outcome);
         Ok(())
     }
 
@@ -211,7 +211,7 @@ impl<K: Watched> Store<K> {
         self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
     }
 
-    fn settle(&self, outcome: UpsertOutcome<K>) -> Arc<K> {
+    fn notify(&self, outcome: UpsertOutcome<K>) -> Arc<K> {
         match outcome {
             UpsertOutcome::Unchanged(newest) => newest,
             UpsertOutcome::Changed { before, after } => {

@@ -17,7 +17,7 @@ mod settings;
 mod versions;
 
 pub use client::{Client, Pull};
-pub use file::{FileRequest, Got};
+pub use file::{FileRequest, ReceivedFile};
 pub use flight::Flights;
 pub use keyring::{Consumer, DockerConfig, Keyring, OcmConfig, Resolver};
 pub(crate) use manifest::read as manifest_document;

@@ -103,7 +103,7 @@ impl DescriptorSearch {
             name: descriptor.name.clone(),
             version: descriptor.version.clone(),
         };
-        Ok(FoundVersion { descriptor, blobs: Arc::new(Elsewhere { search: elsewhere, reference }) })
+        Ok(FoundVersion { descriptor, blobs: Arc::new(StoredVersionBlobs { search: elsewhere, reference }) })
     }
 
     async fn source(&self, context: &Value) -> Result<Arc<dyn VersionSource>, Fault> {
@@ -159,12 +159,12 @@ impl SharedRepositories {
 }
 
 /// The blobs of a component version whose descriptor is in an installation: looked for where it is stored.
-struct Elsewhere {
+struct StoredVersionBlobs {
     search: DescriptorSearch,
     reference: VersionReference,
 }
 
-impl Blobs for Elsewhere {
+impl Blobs for StoredVersionBlobs {
     fn local<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Bytes, Fault>> {
         Box::pin(async move {
             let place = format!("the local blob {reference:?} of a component written in the installation");

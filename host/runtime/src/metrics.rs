@@ -14,7 +14,7 @@ use axum::{Router, http::StatusCode, http::header::CONTENT_TYPE, routing::get};
 use orangery_api::condition::Condition;
 use orangery_controllers::Stores;
 use orangery_plugin::Occupancy;
-use orangery_reconcile::{Queue, Tally};
+use orangery_reconcile::{Queue, QueueCounts};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -123,11 +123,11 @@ impl Figures {
     fn write(&self, page: &mut MetricsText) -> fmt::Result {
         let active = self.active.get();
         let queues = active.map_or(&[][..], |active| &active.queues);
-        let tallies: Vec<(&str, Tally)> = queues.iter().map(|(name, queue)| (*name, queue.tally())).collect();
+        let counts: Vec<(&str, QueueCounts)> = queues.iter().map(|(name, queue)| (*name, queue.counts())).collect();
         page.family("orangery_lease_held", "gauge", "Whether this operator is the active one.")?;
         page.sample("orangery_lease_held", &[], u8::from(active.is_some()))?;
-        write_reconciles(page, &tallies)?;
-        write_queues(page, &tallies)?;
+        write_reconciles(page, &counts)?;
+        write_queues(page, &counts)?;
         page.family("orangery_resource_condition", "gauge", "Objects by kind, condition and its status.")?;
         let conditions = active.map(|active| conditions(&active.stores)).unwrap_or_default();
         for ((kind, condition, status), count) in conditions {
@@ -173,54 +173,54 @@ fn conditions(stores: &Stores) -> BTreeMap<(&'static str, String, String), usize
     counts
 }
 
-fn write_reconciles(page: &mut MetricsText, tallies: &[(&str, Tally)]) -> fmt::Result {
+fn write_reconciles(page: &mut MetricsText, counts: &[(&str, QueueCounts)]) -> fmt::Result {
     page.family("orangery_reconcile_total", "counter", "Calls of a controller by how they ended.")?;
-    for (controller, tally) in tallies {
+    for (controller, counts) in counts {
         let results = [
-            ("settled", tally.settled),
-            ("conflict", tally.conflicts),
-            ("retry", tally.retried),
-            ("stalled", tally.stalled),
-            ("panic", tally.panicked),
+            ("settled", counts.settled),
+            ("conflict", counts.conflicts),
+            ("retry", counts.retried),
+            ("stalled", counts.stalled),
+            ("panic", counts.panicked),
         ];
         for (result, count) in results {
             page.sample("orangery_reconcile_total", &[("controller", controller), ("result", result)], count)?;
         }
     }
     page.family("orangery_reconcile_called_total", "counter", "Calls of a controller by what made them.")?;
-    for (controller, tally) in tallies {
-        let causes = [("event", tally.by_event), ("timer", tally.by_time), ("silence", tally.by_stale_watch)];
+    for (controller, counts) in counts {
+        let causes = [("event", counts.by_event), ("timer", counts.by_time), ("silence", counts.by_stale_watch)];
         for (by, count) in causes {
             page.sample("orangery_reconcile_called_total", &[("controller", controller), ("by", by)], count)?;
         }
     }
     page.family("orangery_reconcile_duration_seconds", "summary", "Time spent in calls of a controller.")?;
-    for (controller, tally) in tallies {
+    for (controller, counts) in counts {
         let labels = [("controller", *controller)];
-        page.sample("orangery_reconcile_duration_seconds_sum", &labels, tally.busy.as_secs_f64())?;
-        page.sample("orangery_reconcile_duration_seconds_count", &labels, calls(tally))?;
+        page.sample("orangery_reconcile_duration_seconds_sum", &labels, counts.busy.as_secs_f64())?;
+        page.sample("orangery_reconcile_duration_seconds_count", &labels, calls(counts))?;
     }
     page.family("orangery_reconcile_running", "gauge", "Calls of a controller that are under way.")?;
-    tallies.iter().try_for_each(|(controller, tally)| {
-        page.sample("orangery_reconcile_running", &[("controller", controller)], tally.running)
+    counts.iter().try_for_each(|(controller, counts)| {
+        page.sample("orangery_reconcile_running", &[("controller", controller)], counts.running)
     })
 }
 
-fn write_queues(page: &mut MetricsText, tallies: &[(&str, Tally)]) -> fmt::Result {
+fn write_queues(page: &mut MetricsText, counts: &[(&str, QueueCounts)]) -> fmt::Result {
     page.family("orangery_queue_depth", "gauge", "Objects that wait for a call of their controller.")?;
-    for (controller, tally) in tallies {
-        page.sample("orangery_queue_depth", &[("controller", controller)], tally.queued)?;
+    for (controller, counts) in counts {
+        page.sample("orangery_queue_depth", &[("controller", controller)], counts.queued)?;
     }
     page.family("orangery_queue_wait_seconds", "summary", "Time that objects waited for a call of their controller.")?;
-    tallies.iter().try_for_each(|(controller, tally)| {
+    counts.iter().try_for_each(|(controller, counts)| {
         let labels = [("controller", *controller)];
-        page.sample("orangery_queue_wait_seconds_sum", &labels, tally.waited.as_secs_f64())?;
-        page.sample("orangery_queue_wait_seconds_count", &labels, calls(tally) + tally.running as u64)
+        page.sample("orangery_queue_wait_seconds_sum", &labels, counts.waited.as_secs_f64())?;
+        page.sample("orangery_queue_wait_seconds_count", &labels, calls(counts) + counts.running as u64)
     })
 }
 
-fn calls(tally: &Tally) -> u64 {
-    tally.settled + tally.conflicts + tally.retried + tally.stalled + tally.panicked
+fn calls(counts: &QueueCounts) -> u64 {
+    counts.settled + counts.conflicts + counts.retried + counts.stalled + counts.panicked
 }
 
 /// Prometheus text as it grows.

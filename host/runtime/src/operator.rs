@@ -19,7 +19,9 @@ use orangery_core::{
     port::{Clock, Rng},
 };
 use orangery_ocm::{ComponentVersions, Unavailable};
-use orangery_reconcile::{Controller, LeaseDeadline, Pace, Panicked, Queue, Store, Watched, run, watch_labelled};
+use orangery_reconcile::{
+    Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, Store, Watched, run, watch_labelled,
+};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -136,7 +138,7 @@ impl Operator {
         // Ends when the controllers have ended, so the panics of their last calls are written as well.
         operator.tasks.spawn(written);
         let panicked = Arc::new(move |panicked: &Panicked| crashes.tell(panicked));
-        operator.control_all(&host, &Pace { concurrency: config.concurrency, rng: config.rng, panicked });
+        operator.control_all(&host, &ControllerOptions { concurrency: config.concurrency, rng: config.rng, panicked });
         operator.spawn(async move {
             if namespaces.is_empty() {
                 keep_default_contexts(host, BTreeSet::new()).await;
@@ -201,37 +203,43 @@ impl Operator {
         self.tasks.spawn(async move { watch_labelled(client, &namespaces, label, store, stop).await });
     }
 
-    fn control_all(&mut self, host: &Arc<ControllerContext>, pace: &Pace) {
+    fn control_all(&mut self, host: &Arc<ControllerContext>, options: &ControllerOptions) {
         let queues = Queues::default();
         let stores = self.stores.clone();
         wire(&stores, &queues);
         let pool = clusters(&queues);
         let controller = InstallationController::new(Arc::clone(host), Arc::clone(&pool), queues.installations.clone());
-        self.control(controller, stores.installations, queues.installations.clone(), pace);
+        self.control(controller, stores.installations, queues.installations.clone(), options);
         let controller = ExecutionController::new(
             Arc::clone(host),
             Arc::clone(&pool),
             queues.executions.clone(),
             queues.installations,
         );
-        self.control(controller, stores.executions, queues.executions, pace);
+        self.control(controller, stores.executions, queues.executions, options);
         let controller = DeployItemController::new(Arc::clone(host), pool, queues.deploy_items.clone());
-        self.control(controller, stores.deploy_items, queues.deploy_items, pace);
-        self.guard::<Target>(host, queues.target_guards, pace);
-        self.guard::<SecretMeta>(host, queues.secret_guards, pace);
-        self.guard::<Context>(host, queues.context_guards, pace);
-        self.guard::<ConfigMapMeta>(host, queues.config_map_guards, pace);
+        self.control(controller, stores.deploy_items, queues.deploy_items, options);
+        self.guard::<Target>(host, queues.target_guards, options);
+        self.guard::<SecretMeta>(host, queues.secret_guards, options);
+        self.guard::<Context>(host, queues.context_guards, options);
+        self.guard::<ConfigMapMeta>(host, queues.config_map_guards, options);
     }
 
-    fn guard<K: Guarded>(&mut self, host: &Arc<ControllerContext>, queue: Queue, pace: &Pace) {
+    fn guard<K: Guarded>(&mut self, host: &Arc<ControllerContext>, queue: Queue, options: &ControllerOptions) {
         let store = K::store(&self.stores).clone();
-        self.control(GuardController::<K>::new(Arc::clone(host)), store, queue, pace);
+        self.control(GuardController::<K>::new(Arc::clone(host)), store, queue, options);
     }
 
-    fn control<C: Controller>(&mut self, controller: C, store: Store<C::Object>, queue: Queue, pace: &Pace) {
+    fn control<C: Controller>(
+        &mut self,
+        controller: C,
+        store: Store<C::Object>,
+        queue: Queue,
+        options: &ControllerOptions,
+    ) {
         self.queues.push((C::NAME, queue.clone()));
         let (stop, stores) = (self.stop.clone(), self.stores.clone());
-        let running = run(Arc::new(controller), store, queue, pace.clone(), self.stop.clone());
+        let running = run(Arc::new(controller), store, queue, options.clone(), self.stop.clone());
         self.tasks.spawn(async move {
             // Before the lists of the other kinds are in, children that are not known yet would pass for gone.
             if stop.run_until_cancelled(synced(&stores)).await.is_some() {

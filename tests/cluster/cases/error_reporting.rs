@@ -7,8 +7,8 @@ use orangery_tests::{
     cluster::Cluster,
     external_deployer::{ExternalDeployer, item},
     tree::{
-        any, becomes_ready, blueprint, executions, imports_cluster, in_phase, installation, items, on_cluster, settle,
-        subinstallation,
+        any, becomes_ready, blueprint, executions, imports_cluster, in_phase, installation, items, on_cluster,
+        subinstallation, wait_until_idle,
     },
 };
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ async fn why_leads_to_the_item_that_is_waited_for_or_failed() {
     let (binary, cluster) = server(&[]).await;
     cluster.apply(&nested(json!({"deployExecutions": items(&[("s", &[])], "1")}))).await;
     ExternalDeployer(&cluster).triggered("s").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let chain = why(&binary, "inst/root").await;
     let end = "nobody has taken it, neither a component for example.com/external nor another deployer";
     assert!(chain.contains("because deploy item s (") && chain.contains(end) && chain.contains("fix:"), "{chain}");

@@ -2,7 +2,7 @@
 
 use orangery_tests::{
     objects::NAMESPACE,
-    tree::{any, blueprint, executions, imports_cluster, in_phase, installation, on_cluster, settle},
+    tree::{any, blueprint, executions, imports_cluster, in_phase, installation, on_cluster, wait_until_idle},
 };
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ async fn a_deployment_is_waited_for_where_they_are_not() {
     cluster.apply(&tree("0s")).await;
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}});
     cluster.expect(&deployment).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let installation = cluster.expect(&any("Installation", "tree")).await;
     assert_eq!(installation["status"]["phase"], json!("Progressing"));
     let deployment = cluster.expect(&deployment).await;

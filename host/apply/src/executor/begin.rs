@@ -29,7 +29,7 @@ impl Executor<'_> {
         if let Some(first) = self.proposal.stages.first() {
             self.refuse_unplaced(first).await?;
         }
-        self.settle().await?;
+        self.check_clusters().await?;
         for (located, write) in writes(self.proposal) {
             if self.state.inventory.0.contains_key(&located) || !self.is_foreign(&located, write).await? {
                 self.state.inventory.plan(located, write);
@@ -38,18 +38,18 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Whether the clusters of the proposal are other ones than those that the inventory is about: what it has of them is set
-    /// apart.
-    pub(super) async fn settle(&mut self) -> Result<bool, ApplyError> {
+    /// Whether the clusters of the proposal are other ones than those that the inventory is about: what it has of them is
+    /// moved away.
+    pub(super) async fn check_clusters(&mut self) -> Result<bool, ApplyError> {
         let concerned = clusters_of(&self.all_planned());
-        self.site.settle(concerned, self.state).await
+        self.objects.check_clusters(concerned, self.state).await
     }
 
     /// Objects of the first stage that can be written nowhere fail the job before anything is recorded or written.
     async fn refuse_unplaced(&self, stage: &Stage) -> Result<(), ApplyError> {
         let mut results = Vec::new();
         for write in &stage.writes {
-            results.push(self.site.spot(&located(write)?).await.map(drop));
+            results.push(self.objects.handle(&located(write)?).await.map(drop));
         }
         all(results).map(drop)
     }
@@ -59,12 +59,12 @@ impl Executor<'_> {
         if write.how != Write::Create && write.owned != Ownership::Fallback {
             return Ok(false);
         }
-        let spot = match self.site.spot(located).await {
-            Ok(spot) => spot,
+        let handle = match self.objects.handle(located).await {
+            Ok(handle) => handle,
             // A later stage may bring the kind about: then there is no such object yet.
             Err(error) if error.is_not_served() => return Ok(false),
             Err(error) => return Err(error),
         };
-        Ok(spot.get().await?.is_some_and(|live| !self.site.job.owns(&live)))
+        Ok(handle.get().await?.is_some_and(|live| !self.objects.job.owns(&live)))
     }
 }

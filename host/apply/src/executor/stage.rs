@@ -17,14 +17,14 @@ use super::{AT_ONCE, Executor, located};
 use crate::{
     apply_error::{ApplyError, all},
     gate::within,
-    site::or_before,
+    job_objects::or_before,
 };
 
 impl Executor<'_> {
     /// One step of a stage, within the time of the stage.
     pub(super) async fn perform_in(&mut self, stage: &Stage, step: StageStep) -> Result<ExecutionEvent, ApplyError> {
         let result = match step {
-            StageStep::Removing => self.site.remove(&stage.removals).await.map(|notes| {
+            StageStep::Removing => self.objects.remove(&stage.removals).await.map(|notes| {
                 self.state.notes.extend(notes);
                 ExecutionEvent::Removed
             }),
@@ -32,12 +32,16 @@ impl Executor<'_> {
             StageStep::Writing => self.write_rest(stage).await.map(|()| ExecutionEvent::Written),
             StageStep::Waiting => self.pass_gate(stage).await.map(|()| ExecutionEvent::GatePassed),
         };
-        let now = self.site.job.clock.now();
+        let now = self.objects.job.clock.now();
         result.map_err(|error| within(error, stage.timeout, self.since, now, &format!("stage {}", stage.name)))
     }
 
     async fn pass_gate(&self, stage: &Stage) -> Result<(), ApplyError> {
-        if self.site.is_dry_run() { Ok(()) } else { self.site.gate(stage, &self.state.inventory, self.since).await }
+        if self.objects.is_dry_run() {
+            Ok(())
+        } else {
+            self.objects.gate(stage, &self.state.inventory, self.since).await
+        }
     }
 
     /// Definitions of kinds, until the cluster serves them.
@@ -45,17 +49,17 @@ impl Executor<'_> {
         let definitions: Vec<&ObjectWrite> = stage.writes.iter().filter(|write| defines(write)).collect();
         let located: Vec<LocatedObject> = definitions.iter().map(|write| located(write)).collect::<Result<_, _>>()?;
         self.write_all(&definitions).await?;
-        if self.site.is_dry_run() {
+        if self.objects.is_dry_run() {
             return Ok(());
         }
         let mut results = Vec::new();
         for located in located.iter().filter(|located| self.state.inventory.0.contains_key(located)) {
-            if self.site.answer(located).is_some_and(|answer| established(answer)) {
+            if self.objects.answer(located).is_some_and(|answer| established(answer)) {
                 continue;
             }
-            let spot = self.site.spot(located).await?;
+            let handle = self.objects.handle(located).await?;
             let wait = || Halt::from(located.key.waiting(Until::Ready)).into();
-            let live = or_before(self.site.watch(&spot), wait);
+            let live = or_before(self.objects.watch(&handle), wait);
             results.push(live.and_then(
                 |live| {
                     if live.is_some_and(|live| established(&live)) { Ok(()) } else { Err(wait()) }
@@ -77,7 +81,7 @@ impl Executor<'_> {
 
     /// One group, concurrently. Foreign objects are not in the inventory and are left alone.
     async fn write_all(&mut self, group: &[&ObjectWrite]) -> Result<(), ApplyError> {
-        let (site, inventory) = (&self.site, &self.state.inventory);
+        let (objects, inventory) = (&self.objects, &self.state.inventory);
         let mut ours = Vec::new();
         for write in group {
             let located = located(write)?;
@@ -88,8 +92,8 @@ impl Executor<'_> {
         let writing: Vec<_> = ours
             .into_iter()
             .map(|(located, write, known)| async move {
-                let known = known || site.answers.contains_key(&located);
-                let result = site.write(&located, write, known).await;
+                let known = known || objects.answers.contains_key(&located);
+                let result = objects.write(&located, write, known).await;
                 (located, result)
             })
             .collect();
@@ -107,7 +111,7 @@ impl Executor<'_> {
         if let Some(InventoryEntry { uid: known, .. }) = self.state.inventory.0.get_mut(&located) {
             *known = uid;
         }
-        self.site.answers.insert(located, answer);
+        self.objects.answers.insert(located, answer);
     }
 }
 

@@ -39,7 +39,7 @@ pub enum Unanswered {
 
 /// What follows from asking once.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settled {
+pub struct GateDecision {
     /// What is remembered for the job.
     pub record: GateRecord,
     /// Why it is not waited for any longer.
@@ -51,12 +51,12 @@ pub struct Settled {
 }
 
 /// What follows from an answer at `now`; `before` is the record of this job so far.
-pub fn settle(
+pub fn decide(
     gate: Gate<'_>,
     before: Option<&GateRecord>,
     answer: Result<GateResult, Unanswered>,
     now: Timestamp,
-) -> Settled {
+) -> GateDecision {
     let (answered, unanswered) = match answer {
         Ok(answered) => (answered, None),
         Err(why @ (Unanswered::Passing(_) | Unanswered::Lasting(_))) => {
@@ -81,7 +81,7 @@ pub fn settle(
     let end = deadline(record.asked, limit).filter(|_| given_up.is_none() && !gate::is_settled(gate, &record));
     // A deadline that is over is no time at all.
     let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or(Duration::ZERO));
-    Settled { record, given_up, retry, left }
+    GateDecision { record, given_up, retry, left }
 }
 
 /// Whether a record of the last job has said anything: an answer that came before its watch has not.
@@ -116,28 +116,28 @@ mod tests {
 
     #[test]
     fn wf_02_a_no_that_decides_is_settled_and_has_no_deadline() {
-        let settled = settle(gate(GateKind::When, true), None, Ok(not_met()), at(0));
-        assert_eq!((settled.given_up, settled.retry, settled.left), (None, None, None));
-        assert_eq!(settled.record, GateRecord::following(None, not_met(), at(0)));
+        let decided = decide(gate(GateKind::When, true), None, Ok(not_met()), at(0));
+        assert_eq!((decided.given_up, decided.retry, decided.left), (None, None, None));
+        assert_eq!(decided.record, GateRecord::following(None, not_met(), at(0)));
     }
 
     #[test]
     fn wf_03_what_is_not_ready_is_waited_for_until_the_limit_is_over() {
-        let first = settle(gate(GateKind::Ready, true), None, Ok(not_met()), at(0));
+        let first = decide(gate(GateKind::Ready, true), None, Ok(not_met()), at(0));
         assert_eq!((&first.given_up, first.left), (&None, Some(Duration::from_secs(60))));
-        let later = settle(gate(GateKind::Ready, true), Some(&first.record), Ok(not_met()), at(59));
+        let later = decide(gate(GateKind::Ready, true), Some(&first.record), Ok(not_met()), at(59));
         assert_eq!((&later.given_up, later.left), (&None, Some(Duration::from_secs(1))));
-        let over = settle(gate(GateKind::Ready, true), Some(&first.record), Ok(not_met()), at(60));
+        let over = decide(gate(GateKind::Ready, true), Some(&first.record), Ok(not_met()), at(60));
         assert!(over.given_up.is_some() && over.left.is_none(), "{over:?}");
     }
 
     #[test]
     fn c_07_what_may_pass_is_tried_again_and_what_lasts_is_given_up_at_once() {
-        let passing = settle(gate(GateKind::When, false), None, Err(Unanswered::Passing(failure("away"))), at(0));
+        let passing = decide(gate(GateKind::When, false), None, Err(Unanswered::Passing(failure("away"))), at(0));
         assert_eq!((passing.given_up, passing.retry), (None, Some(failure("away"))));
         assert_eq!(passing.record.answered, GateResult::unknown("Reason", "away"));
         let lasting =
-            settle(gate(GateKind::When, false), None, Err(Unanswered::Lasting(failure("no such type"))), at(0));
+            decide(gate(GateKind::When, false), None, Err(Unanswered::Lasting(failure("no such type"))), at(0));
         let expected = failure("when of deploy item db cannot be told: no such type");
         assert_eq!((lasting.given_up, lasting.retry, lasting.left), (Some(expected), None, None));
     }

@@ -53,12 +53,12 @@ fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 impl BoundNames<'_> {
-    /// Holds it against a blueprint. `spot` answers where a field such as `imports.data[0].name` stands.
+    /// Holds it against a blueprint. `position` answers where a field such as `imports.data[0].name` stands.
     pub(super) fn review(
         &self,
         review: &mut Review,
         blueprint: &Blueprint,
-        mut spot: impl FnMut(&str) -> FilePosition,
+        mut position: impl FnMut(&str) -> FilePosition,
     ) {
         let data = self.imports.data.iter().map(|import| (import.name.as_str(), Some(DATA)));
         let targets = self.imports.targets.iter().map(|import| (import.name.as_str(), given(import)));
@@ -71,7 +71,7 @@ impl BoundNames<'_> {
                     let message = format!(
                         "the blueprint asks for {asked} as import {name:?}, and {given} is given; correct one of them"
                     );
-                    review.say(Severity::Error, spot(&field), message);
+                    review.say(Severity::Error, position(&field), message);
                 }
                 // It may be there for the mappings.
                 (None, _) if self.import_mappings.is_empty() => {
@@ -79,7 +79,7 @@ impl BoundNames<'_> {
                     let message = format!(
                         "the blueprint has no import {name:?}, so it is ignored; correct the name, or remove it; known are: {known}"
                     );
-                    review.say(Severity::Warning, spot(&field), message);
+                    review.say(Severity::Warning, position(&field), message);
                 }
                 (Some(_) | None, _) => {}
             }
@@ -95,12 +95,12 @@ impl BoundNames<'_> {
                 asked(&definition.kind),
                 definition.name
             );
-            review.say(Severity::Error, spot("imports"), message);
+            review.say(Severity::Error, position("imports"), message);
         }
-        self.exports(review, blueprint, spot);
+        self.exports(review, blueprint, position);
     }
 
-    fn exports(&self, review: &mut Review, blueprint: &Blueprint, mut spot: impl FnMut(&str) -> FilePosition) {
+    fn exports(&self, review: &mut Review, blueprint: &Blueprint, mut position: impl FnMut(&str) -> FilePosition) {
         let is_data = |kind: &ExportKind| matches!(kind, ExportKind::Data { .. });
         let names = |data: bool| blueprint.exports.iter().filter(move |export| is_data(&export.kind) == data);
         let data = self.exports.data.iter().map(|export| (export.name.as_str(), true));
@@ -116,7 +116,7 @@ impl BoundNames<'_> {
             let message = format!(
                 "the blueprint has no {sort} export {name:?}; correct the name, or define it in the blueprint; known are: {known}"
             );
-            review.say(Severity::Error, spot(&field), message);
+            review.say(Severity::Error, position(&field), message);
         }
     }
 
@@ -128,9 +128,9 @@ impl BoundNames<'_> {
     }
 
     /// Whether its own rules hold (`docs/wire.md` §3.8).
-    pub(super) fn rules(&self, review: &mut Review, mut spot: impl FnMut(&str) -> FilePosition) {
+    pub(super) fn rules(&self, review: &mut Review, mut position: impl FnMut(&str) -> FilePosition) {
         if let Err(error) = binding::check(self.imports, self.exports) {
-            review.say(Severity::Error, spot(&error.path), error.to_string());
+            review.say(Severity::Error, position(&error.path), error.to_string());
         }
     }
 }

@@ -19,19 +19,19 @@ impl Review {
         let BlueprintReading { faults, unknown, names, subinstallations, .. } = &reading;
         let mut source = BlueprintFiles::new(files.as_ref(), origin);
         for fault in faults {
-            let spot = match fault {
+            let position = match fault {
                 BlueprintError::Yaml { path, source: error } => {
-                    source.text(path).spot(SourcePosition { line: error.line, column: error.column })
+                    source.text(path).position(SourcePosition { line: error.line, column: error.column })
                 }
-                fault => source.spot(fault.file(), &fault.field()),
+                fault => source.position(fault.file(), &fault.field()),
             };
-            self.say(Severity::Error, spot, fault.message_of());
+            self.say(Severity::Error, position, fault.message_of());
         }
         for (file, field) in unknown {
-            let spot = source.spot(file, field);
+            let position = source.position(file, field);
             self.say(
                 Severity::Warning,
-                spot,
+                position,
                 format!("nobody knows the field {field}, so it is ignored; correct its name or remove it"),
             );
         }
@@ -44,7 +44,7 @@ impl Review {
                     "{field} has no name, so its state is kept by its index and is lost when the list changes; give it one"
                 ),
             };
-            self.say(Severity::Warning, source.spot(FILE, field), message);
+            self.say(Severity::Warning, source.position(FILE, field), message);
         }
         let mut documents = vec![FILE];
         documents.extend(subinstallations.iter().map(|(file, _)| file.as_str()).filter(|file| *file != FILE));
@@ -58,7 +58,7 @@ impl Review {
                 let message = format!(
                     "nothing in the blueprint gives the export {name:?}; add an exportExecution that does, or remove it"
                 );
-                self.say(Severity::Warning, source.spot(FILE, field), message);
+                self.say(Severity::Warning, source.position(FILE, field), message);
             }
         }
         self.subinstallations(&mut source, &reading.blueprint, subinstallations);
@@ -67,10 +67,10 @@ impl Review {
 
     fn duplicates(&mut self, source: &mut BlueprintFiles<'_>, file: &str) {
         for (field, place) in source.positions(file).duplicates() {
-            let spot = source.text(file).spot(*place);
+            let position = source.text(file).position(*place);
             self.say(
                 Severity::Warning,
-                spot,
+                position,
                 format!("{field} stands twice in its object, and only the last one counts; remove the other"),
             );
         }
@@ -90,8 +90,8 @@ impl Review {
                     Some((file, field)) => (file.as_str(), field.as_str()),
                     None => (FILE, "subinstallations"),
                 };
-                let spot = source.spot(file, &fault.field(field));
-                self.say(Severity::Error, spot, fault.to_string());
+                let position = source.position(file, &fault.field(field));
+                self.say(Severity::Error, position, fault.to_string());
             }
         }
         for (template, (file, field)) in templates.iter().zip(sites) {
@@ -121,7 +121,7 @@ impl Review {
             field: below("blueprint.filesystem"),
         };
         let Some(of) = self.inline_blueprint(tree, &origin) else { return };
-        bound.review(self, &of, |name| source.spot(file, &below(name)));
+        bound.review(self, &of, |name| source.position(file, &below(name)));
     }
 
     /// A blueprint whose files are a map in a document; what could be read of it.
@@ -133,7 +133,7 @@ impl Review {
             }
             Err(error) => {
                 let BlueprintOrigin::Inline { document, positions, field } = origin else { return None };
-                self.say(Severity::Error, document.spot(positions.find(field)), error.to_string());
+                self.say(Severity::Error, document.position(positions.find(field)), error.to_string());
                 None
             }
         }

@@ -49,21 +49,21 @@ pub fn is_installation(document: &Value) -> bool {
 pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
     let mut review = Review::default();
     let positions = Arc::new(located.positions.clone());
-    let spot = |field: &str| text.spot(positions.find(field));
+    let position = |field: &str| text.position(positions.find(field));
     let (form, unknown) = lenient::decode_noting::<InstallationFields>(&located.value);
     for field in unknown.iter().filter(|field| field.starts_with("spec.imports.") || field.starts_with("spec.exports."))
     {
         let message = format!("nobody knows the field {field}, so it is ignored; correct its name or remove it");
-        review.say(Severity::Warning, spot(field), message);
+        review.say(Severity::Warning, position(field), message);
     }
     for (field, place) in positions.duplicates() {
         let message = format!("{field} stands twice in its object, and only the last one counts; remove the other");
-        review.say(Severity::Warning, text.spot(*place), message);
+        review.say(Severity::Warning, text.position(*place), message);
     }
     let spec = match form {
         Ok(form) => form.spec,
         Err(error) => {
-            review.say(Severity::Error, spot(&error.path), error.to_string());
+            review.say(Severity::Error, position(&error.path), error.to_string());
             return review;
         }
     };
@@ -73,7 +73,7 @@ pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
         exports: &spec.exports,
         export_mappings: &spec.export_data_mappings,
     };
-    bound.rules(&mut review, |field| spot(&format!("spec.{field}")));
+    bound.rules(&mut review, |field| position(&format!("spec.{field}")));
     bound.mappings(&mut review, (text, &positions), |field| format!("spec.{field}"));
     let Some(tree) = &spec.blueprint.inline.filesystem else {
         let (severity, message) = match spec.blueprint.reference {
@@ -86,13 +86,13 @@ pub fn review_installation(located: &LocatedDocument, text: &Text) -> Review {
                 "the installation has no blueprint; set spec.blueprint.ref or spec.blueprint.inline.filesystem",
             ),
         };
-        review.say(severity, spot("spec.blueprint"), message);
+        review.say(severity, position("spec.blueprint"), message);
         return review;
     };
     let field = "spec.blueprint.inline.filesystem".to_owned();
     let origin = BlueprintOrigin::Inline { document: text.clone(), positions: Arc::clone(&positions), field };
     if let Some(blueprint) = review.inline_blueprint(tree, &origin) {
-        bound.review(&mut review, &blueprint, |field| spot(&format!("spec.{field}")));
+        bound.review(&mut review, &blueprint, |field| position(&format!("spec.{field}")));
     }
     review
 }

@@ -36,7 +36,7 @@ impl Text {
     }
 
     /// A place of the text, in the user's file.
-    pub fn spot(&self, place: SourcePosition) -> FilePosition {
+    pub fn position(&self, place: SourcePosition) -> FilePosition {
         let place = self.embedded.iter().rev().fold(place, |place, embedded| embedded.outer(place));
         FilePosition { file: self.file.clone(), place }
     }
@@ -101,8 +101,8 @@ impl<'a> BlueprintFiles<'a> {
     }
 
     /// Where a field of a file stands.
-    pub(super) fn spot(&mut self, file: &str, field: &str) -> FilePosition {
+    pub(super) fn position(&mut self, file: &str, field: &str) -> FilePosition {
         let place = self.positions(file).find(field);
-        self.text(file).spot(place)
+        self.text(file).position(place)
     }
 }

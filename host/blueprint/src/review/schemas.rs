@@ -47,12 +47,12 @@ impl SchemaReview<'_, '_> {
                 if let (true, Some(default)) = (is_sound, &import.default)
                     && let Err(error) = self.schemas.check(schema, default)
                 {
-                    let spot = self.source.spot(FILE, &format!("{path}.default.value"));
+                    let position = self.source.position(FILE, &format!("{path}.default.value"));
                     let message = format!(
                         "the default of the import {:?}: {error}; correct the default or the schema",
                         import.name
                     );
-                    self.review.say(Severity::Error, spot, message);
+                    self.review.say(Severity::Error, position, message);
                 }
             }
             self.imports(&import.conditional);
@@ -65,14 +65,14 @@ impl SchemaReview<'_, '_> {
             Ok(()) => return true,
             Err(error) => error,
         };
-        let spot = self.source.spot(FILE, field);
+        let position = self.source.position(FILE, field);
         match &error {
             SchemaError::NotFetched { reference, .. } => self.review.say(
                 Severity::Note,
-                spot,
+                position,
                 format!("{field} refers to {reference}, which only the component version has, so it is not checked"),
             ),
-            error => self.review.say(Severity::Error, spot, format!("{field}: {error}")),
+            error => self.review.say(Severity::Error, position, format!("{field}: {error}")),
         }
         false
     }

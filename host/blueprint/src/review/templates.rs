@@ -133,7 +133,7 @@ impl ToCheck {
         let (text, place) = &self.execution_at;
         let Self { list, execution, .. } = self;
         let message = format!("{} {:?} ({}): {message}", list.list(), execution.name, execution.engine);
-        Finding { spot: text.spot(*place), severity, message }
+        Finding { position: text.position(*place), severity, message }
     }
 
     fn at(
@@ -150,7 +150,7 @@ impl ToCheck {
             Some(file) => self.texts.text(file),
             None => self.template.clone(),
         };
-        Finding { spot: text.spot(place), severity, message }
+        Finding { position: text.position(place), severity, message }
     }
 
     /// What is wrong with the gate expressions of what the template makes, as far as they stand there as they will be

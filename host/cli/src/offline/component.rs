@@ -27,7 +27,7 @@ pub struct OfflineVersions {
 }
 
 /// What an installation says of its blueprint.
-pub(super) struct Wanted<'a> {
+pub(super) struct BlueprintRequest<'a> {
     /// What it is.
     pub(super) spec: &'a InstallationSpec,
     /// Of a sub-installation: `spec.componentDescriptor` of the root.
@@ -42,13 +42,13 @@ impl OfflineVersions {
         &self,
         world: &NamespaceObjects,
         namespace: &Namespace,
-        wanted: Wanted<'_>,
+        request: BlueprintRequest<'_>,
         rng: JobRandomness,
     ) -> Result<LoadedBlueprint, OfflineFault> {
-        let spec = wanted.spec;
+        let spec = request.spec;
         let context = self.context(world, &spec.context)?;
-        let opened = self.open(world, namespace, &context, &wanted).await?;
-        let files = match wanted.files {
+        let opened = self.open(world, namespace, &context, &request).await?;
+        let files = match request.files {
             Some(files) => files,
             None => {
                 let source = BlueprintSource {
@@ -77,14 +77,14 @@ impl OfflineVersions {
         world: &NamespaceObjects,
         namespace: &Namespace,
         context: &Context,
-        wanted: &Wanted<'_>,
+        request: &BlueprintRequest<'_>,
     ) -> Result<Option<OpenedComponent>, OfflineFault> {
-        let spec = wanted.spec;
+        let spec = request.spec;
         let policy = self.repositories.signature_policy();
         let verifies = policy.verifies(spec.component_descriptor.is_some(), spec.verification.is_some())?;
         let Some(source) = &spec.component_descriptor else { return Ok(None) };
         let source = ComponentSource::try_from(source)?;
-        let above = wanted.above.map(ComponentSource::try_from).transpose()?;
+        let above = request.above.map(ComponentSource::try_from).transpose()?;
         let verification = spec.verification.as_ref().filter(|_| verifies);
         let objects = world.context_objects(&ContextNames::of(context, namespace, verification));
         let inputs = ContextInputs { context, namespace, objects: &objects };

@@ -25,14 +25,16 @@ use orangery_blueprint::{
 use orangery_core::{
     dag::Direction,
     name::{JobId, Namespace},
-    workflow::{Aim, Answers, Facts, GateKind, Workflow, WorkflowItemState, WorkflowPolicy},
+    workflow::{Answers, DesiredAction, Facts, GateKind, Workflow, WorkflowItemState, WorkflowPolicy},
 };
 use orangery_ocm::Files;
 use orangery_render::{DeployItem, ExportValues, Rendering, StateKey, States, Subinstallation, Warning};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Given, GivenNames, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions, component::Wanted};
+use super::{
+    Given, GivenNames, NamespaceObjects, OfflineError, OfflineFault, OfflineVersions, component::BlueprintRequest,
+};
 
 /// The id of the one job that there is.
 const JOB: &JobId = &JobId::from_static("offline");
@@ -221,7 +223,7 @@ impl Offline<'_> {
         };
         self.world.add_installation(&object);
         let above = parent.and_then(|parent| parent.above);
-        let wanted = Wanted { spec, above, files: subject.files.clone() };
+        let wanted = BlueprintRequest { spec, above, files: subject.files.clone() };
         let loaded = self.versions.load(&self.world, &namespace, wanted, self.rng.clone()).await?;
         let imported = self.imported(&subject, &loaded.blueprint, &scope)?;
         let mut rendering = Rendering::new(loaded.subject(scope, plugins), states(&subject.given, &loaded.blueprint)?);
@@ -439,6 +441,7 @@ fn not_wanted(items: &[(&str, Vec<&str>, &GateExpressions)], imports: &Map<Strin
         let answers = Answers { activate: says(GateKind::Activate), when: says(GateKind::When), ..Answers::default() };
         Facts { answers, ..Facts::of(WorkflowItemState::Absent) }
     });
-    let left = evaluation.items().iter().filter(|item| matches!(item.aim, Aim::Delete | Aim::Leave));
+    let left =
+        evaluation.items().iter().filter(|item| matches!(item.desired, DesiredAction::Delete | DesiredAction::Leave));
     left.map(|item| item.name.to_owned()).collect()
 }

@@ -26,7 +26,7 @@ use orangery_core::name::{JobId, Namespace};
 type ObjectId = (Namespace, String);
 
 /// The objects by what they belong to.
-struct Family<'a> {
+struct OwnershipIndex<'a> {
     installations: BTreeMap<ObjectId, &'a Installation>,
     subinstallations: BTreeMap<ObjectId, Vec<&'a Installation>>,
     executions: BTreeMap<ObjectId, &'a Execution>,
@@ -45,23 +45,23 @@ struct ParentNode<'a> {
 }
 
 pub(super) fn tree(objects: &Objects) -> Tree {
-    let mut family = Family::of(objects);
+    let mut index = OwnershipIndex::of(objects);
     let installations: Vec<(ObjectId, &Installation)> =
-        family.installations.iter().map(|(id, installation)| (id.clone(), *installation)).collect();
+        index.installations.iter().map(|(id, installation)| (id.clone(), *installation)).collect();
     let mut roots = Vec::new();
     for (_, installation) in &installations {
-        if parent_id(installation).is_none_or(|parent| !family.installations.contains_key(&parent)) {
-            roots.extend(family.installation(installation, None));
+        if parent_id(installation).is_none_or(|parent| !index.installations.contains_key(&parent)) {
+            roots.extend(index.installation(installation, None));
         }
     }
     for (_, installation) in &installations {
-        roots.extend(family.installation(installation, None));
+        roots.extend(index.installation(installation, None));
     }
-    let executions: Vec<&Execution> = family.executions.values().copied().collect();
-    let homeless = executions.iter().filter(|execution| !family.installations.contains_key(&owner_of(execution)));
-    roots.extend(homeless.map(|execution| family.execution(execution, None)));
-    for (id, items) in &family.items {
-        if !family.executions.contains_key(id) {
+    let executions: Vec<&Execution> = index.executions.values().copied().collect();
+    let homeless = executions.iter().filter(|execution| !index.installations.contains_key(&owner_of(execution)));
+    roots.extend(homeless.map(|execution| index.execution(execution, None)));
+    for (id, items) in &index.items {
+        if !index.executions.contains_key(id) {
             roots.extend(items.iter().map(|item| deploy_item(item, None)));
         }
     }
@@ -87,9 +87,9 @@ fn owner_of(execution: &Execution) -> ObjectId {
     execution.parent_installation().map_or_else(|| id(execution), |name| beside(execution, name))
 }
 
-impl<'a> Family<'a> {
+impl<'a> OwnershipIndex<'a> {
     fn of(objects: &'a Objects) -> Self {
-        let mut family = Self {
+        let mut index = Self {
             installations: objects.installations.iter().map(|object| (id(&**object), &**object)).collect(),
             subinstallations: BTreeMap::new(),
             executions: objects.executions.iter().map(|object| (id(&**object), &**object)).collect(),
@@ -99,14 +99,14 @@ impl<'a> Family<'a> {
         };
         for installation in &objects.installations {
             if let Some(parent) = parent_id(installation) {
-                family.subinstallations.entry(parent).or_default().push(installation);
+                index.subinstallations.entry(parent).or_default().push(installation);
             }
         }
         for item in &objects.deploy_items {
             let execution = beside(&**item, item.label(label::MANAGED_BY).unwrap_or_default());
-            family.items.entry(execution).or_default().push(item);
+            index.items.entry(execution).or_default().push(item);
         }
-        family
+        index
     }
 
     fn installation(&mut self, installation: &'a Installation, parent: Option<ParentNode<'_>>) -> Option<TreeNode> {
@@ -142,14 +142,14 @@ impl<'a> Family<'a> {
             children.extend(self.installation(sub, Some(below)));
         }
         if let Some(workflow) = status.and_then(|status| status.workflow.as_ref()) {
-            let mut whose = Whose { kind: NodeKind::Installation, of: &own_id, nodes: children };
+            let mut gated = GatedItems { kind: NodeKind::Installation, of: &own_id, nodes: children };
             for of in workflow.subinstallations.iter().filter(|of| !of.conditions.is_empty()) {
-                whose.show_conditions((&of.name, &of.conditions), &below);
+                gated.show_conditions((&of.name, &of.conditions), &below);
             }
             if node.standing == NodeState::Succeeded {
-                whose.show_left(workflow.subinstallations.iter().map(|of| &of.name));
+                gated.show_left(workflow.subinstallations.iter().map(|of| &of.name));
             }
-            children = whose.nodes;
+            children = gated.nodes;
             children.sort_by(|one, other| one.title.cmp(&other.title));
         }
         node.children.extend(children);
@@ -173,14 +173,14 @@ impl<'a> Family<'a> {
         let status = execution.status.as_ref();
         let conditional = status.map(|status| status.items.as_slice()).unwrap_or_default();
         if !conditional.is_empty() {
-            let mut whose = Whose { kind: NodeKind::DeployItem, of: &id(execution), nodes: node.children };
+            let mut gated = GatedItems { kind: NodeKind::DeployItem, of: &id(execution), nodes: node.children };
             for item in conditional {
-                whose.show_conditions((&item.name, &item.conditions), &below);
+                gated.show_conditions((&item.name, &item.conditions), &below);
             }
             if node.standing == NodeState::Succeeded {
-                whose.show_left(order.iter());
+                gated.show_left(order.iter());
             }
-            node.children = whose.nodes;
+            node.children = gated.nodes;
         }
         node.children.sort_by_key(|item| order.iter().position(|name| *name == item.title).unwrap_or(usize::MAX));
         let done = node.children.iter().filter(|item| item.standing == NodeState::Succeeded).count();
@@ -246,14 +246,14 @@ fn name_predecessors(nodes: &mut [TreeNode], items: &[&DeployItem]) {
 }
 
 /// The items of an object that gate expressions have a say in.
-struct Whose<'a> {
+struct GatedItems<'a> {
     kind: NodeKind,
     /// The object.
     of: &'a ObjectId,
     nodes: Vec<TreeNode>,
 }
 
-impl Whose<'_> {
+impl GatedItems<'_> {
     /// Says of an item what its gate expressions hold up. One without an object, which is not wanted or not decided upon, gets
     /// a place of its own.
     fn show_conditions(&mut self, (name, conditions): (&str, &[ItemGate]), parent: &ParentNode<'_>) {

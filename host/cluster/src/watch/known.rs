@@ -8,7 +8,7 @@ use std::{
 use orangery_core::{memory, name::Namespace};
 use serde_json::Value;
 
-use super::{Place, Waiter};
+use super::{NamespacedName, Waiter};
 
 /// The most memory, in bytes, that the objects of one watch may take.
 pub const MOST_WATCHED_BYTES: u64 = 256 << 20;
@@ -35,22 +35,22 @@ pub(crate) struct KnownObjects {
     namespace: Option<Namespace>,
     synced: bool,
     trouble: Option<String>,
-    objects: BTreeMap<Place, Arc<Value>>,
+    objects: BTreeMap<NamespacedName, Arc<Value>>,
     /// What they take, in bytes.
     bytes: u64,
     /// The list that is coming in.
     listing: Option<Listing>,
     /// The version at which a place was last emptied: older words about it are ignored.
-    emptied: BTreeMap<Place, u64>,
+    emptied: BTreeMap<NamespacedName, u64>,
     /// The objects that wait for a place, or for anything, and how many times.
-    waiters: BTreeMap<Option<Place>, BTreeMap<Waiter, usize>>,
+    waiters: BTreeMap<Option<NamespacedName>, BTreeMap<Waiter, usize>>,
 }
 
 /// A list that is coming in: the places it has named, and those where it found something new.
 #[derive(Default)]
 struct Listing {
-    named: BTreeSet<Place>,
-    news: BTreeSet<Place>,
+    named: BTreeSet<NamespacedName>,
+    news: BTreeSet<NamespacedName>,
 }
 
 impl KnownObjects {
@@ -58,11 +58,11 @@ impl KnownObjects {
         Self { namespace, ..Self::default() }
     }
 
-    pub(crate) fn wait(&mut self, place: Option<Place>, waiter: Waiter) {
+    pub(crate) fn wait(&mut self, place: Option<NamespacedName>, waiter: Waiter) {
         *self.waiters.entry(place).or_default().entry(waiter).or_default() += 1;
     }
 
-    pub(crate) fn leave(&mut self, place: &Option<Place>, waiter: &Waiter) {
+    pub(crate) fn leave(&mut self, place: &Option<NamespacedName>, waiter: &Waiter) {
         let Some(waiters) = self.waiters.get_mut(place) else { return };
         match waiters.get_mut(waiter) {
             Some(count) if *count > 1 => *count -= 1,
@@ -75,7 +75,7 @@ impl KnownObjects {
         }
     }
 
-    pub(crate) fn observed(&self, place: &Place) -> Observed {
+    pub(crate) fn observed(&self, place: &NamespacedName) -> Observed {
         match (self.synced, &self.trouble) {
             (false, Some(trouble)) => Observed::Forbidden(trouble.clone()),
             (false, None) => Observed::Unknown,
@@ -188,7 +188,7 @@ impl KnownObjects {
     }
 
     /// Takes a version in, unless it is older than what is known; whether it is newer.
-    fn put(&mut self, place: Place, object: Value) -> bool {
+    fn put(&mut self, place: NamespacedName, object: Value) -> bool {
         let version = version_of(&object);
         let known = self.objects.get(&place).map(|known| version_of(known));
         if self.emptied.get(&place).is_some_and(|emptied| version <= *emptied)
@@ -203,8 +203,8 @@ impl KnownObjects {
         known != Some(version)
     }
 
-    fn concerned(&self, place: &Place) -> Vec<Waiter> {
-        let of = |place: Option<Place>| self.waiters.get(&place).into_iter().flat_map(BTreeMap::keys);
+    fn concerned(&self, place: &NamespacedName) -> Vec<Waiter> {
+        let of = |place: Option<NamespacedName>| self.waiters.get(&place).into_iter().flat_map(BTreeMap::keys);
         let both: BTreeSet<&Waiter> = of(Some(place.clone())).chain(of(None)).collect();
         both.into_iter().cloned().collect()
     }
@@ -225,9 +225,9 @@ fn stripped(mut object: Value) -> Value {
     object
 }
 
-pub(crate) fn place_of(object: &Value) -> Place {
+pub(crate) fn place_of(object: &Value) -> NamespacedName {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    Place {
+    NamespacedName {
         namespace: text("/metadata/namespace").map(Namespace::from),
         name: text("/metadata/name").unwrap_or_default().to_owned(),
     }

@@ -21,7 +21,7 @@ use super::{
     gather::{GatheredItem, ItemReconciliation},
     status::{proposal_cache, provider_status::ReadStatus},
 };
-use crate::{event, refresh, seal::Doubt};
+use crate::{event, refresh, seal::SealError};
 
 pub(super) mod former;
 mod uninstall;
@@ -89,7 +89,7 @@ impl ItemReconciliation {
     /// server has: else the item is worked on as it is now.
     async fn vouched(&self, read: ReadStatus) -> Step<ItemState> {
         let GatheredItem { host, item, key, .. } = &self.gathered;
-        if read.doubt == Some(Doubt::Replayed) {
+        if read.seal_error == Some(SealError::Replayed) {
             let store = &host.stores.deploy_items;
             refresh::read(host, store, key).await?;
             let newest = store.get(key).and_then(|newest| newest.metadata.resource_version.clone());
@@ -98,8 +98,8 @@ impl ItemReconciliation {
                 return Err(Halt::Retry(Failure::new("ReadStatus", "Conflict", message)));
             }
         }
-        if let Some(doubt) = read.doubt {
-            self.tell("StateNotTrusted", doubt.note());
+        if let Some(seal_error) = read.seal_error {
+            self.tell("StateNotTrusted", seal_error.note());
         }
         Ok(read.state)
     }

@@ -17,7 +17,7 @@ use orangery_blueprint::sibling::{SiblingReference, exported, imported};
 use orangery_core::name::object_name;
 use orangery_reconcile::{Key, ObjectChange, Watched};
 
-use super::gather::plain::Plain;
+use super::gather::data_sources::DataSourceKind;
 use crate::{
     dependency::{Dependency, Dependents, Edge, Watch},
     guard::free_target,
@@ -148,7 +148,7 @@ pub(super) static TARGETS: Dependency<Installation, Target> = Dependency {
 pub(super) static SECRETS: Dependency<Installation, SecretMeta> = Dependency {
     what: "to exist, to change",
     through: "a watch of its name, held by the root that imports it",
-    dependents: Dependents::Watching(|installation| Plain::Secret.names(installation)),
+    dependents: Dependents::Watching(|installation| DataSourceKind::Secret.names(installation)),
     watch: Watch::ByName,
 };
 
@@ -156,7 +156,7 @@ pub(super) static SECRETS: Dependency<Installation, SecretMeta> = Dependency {
 pub(super) static CONFIG_MAPS: Dependency<Installation, ConfigMapMeta> = Dependency {
     what: "to exist, to change",
     through: "a watch of its name, held by the root that imports it",
-    dependents: Dependents::Watching(|installation| Plain::ConfigMap.names(installation)),
+    dependents: Dependents::Watching(|installation| DataSourceKind::ConfigMap.names(installation)),
     watch: Watch::ByName,
 };
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::stall;
 use crate::{
-    account_tokens::{OwnAddress, Token, Wanted},
+    account_tokens::{OwnAddress, Token, TokenKey},
     controller_context::ControllerContext,
 };
 
@@ -76,7 +76,7 @@ pub(super) async fn kubeconfig(
             return Err(invalid(why));
         }
     }
-    let wanted = Wanted {
+    let wanted = TokenKey {
         namespace: namespace.to_owned(),
         account,
         audiences: if own { Vec::new() } else { form.audience },
@@ -122,7 +122,7 @@ impl<'a> TargetAccount<'a> {
             return Ok(known);
         }
         let (namespace, account) = (namespace.clone(), account.to_owned());
-        let wanted = Wanted { namespace, account, audiences: Vec::new(), seconds: LEAST_SECONDS };
+        let wanted = TokenKey { namespace, account, audiences: Vec::new(), seconds: LEAST_SECONDS };
         let audiences = request(host, named, &wanted).await?.spec.audiences;
         if audiences.is_empty() {
             let message = format!(
@@ -136,7 +136,7 @@ impl<'a> TargetAccount<'a> {
 }
 
 /// Asks for a token.
-async fn request(host: &ControllerContext, named: &str, wanted: &Wanted) -> Step<TokenRequest> {
+async fn request(host: &ControllerContext, named: &str, wanted: &TokenKey) -> Step<TokenRequest> {
     let accounts: Api<ServiceAccount> = Api::namespaced(host.client.clone(), &wanted.namespace);
     let request = TokenRequest {
         spec: TokenRequestSpec {
@@ -150,7 +150,7 @@ async fn request(host: &ControllerContext, named: &str, wanted: &Wanted) -> Step
     answer.map_err(|error| refused(named, &wanted.title(), error))
 }
 
-async fn token(host: &ControllerContext, named: &str, wanted: Wanted) -> Step<String> {
+async fn token(host: &ControllerContext, named: &str, wanted: TokenKey) -> Step<String> {
     let now = host.clock.now();
     if let Some(token) = host.tokens.find(&wanted, now) {
         return Ok(token);

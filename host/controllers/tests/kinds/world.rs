@@ -33,7 +33,7 @@ use orangery_core::{
 };
 use orangery_embedded::{Options, Server, Storage, start};
 use orangery_ocm::Unavailable;
-use orangery_reconcile::{Controller, Key, Pace, Panicked, Queue, Store, Watched, run, watch_labelled};
+use orangery_reconcile::{Controller, ControllerOptions, Key, Panicked, Queue, Store, Watched, run, watch_labelled};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -199,21 +199,21 @@ impl World {
         self.log_changes(&host.stores);
         self.watch_all(&host.stores);
         let panicked = Arc::new(|panicked: &Panicked| panic!("{panicked:?}"));
-        let pace = Pace { concurrency: 8, rng: machine, panicked };
+        let options = ControllerOptions { concurrency: 8, rng: machine, panicked };
         let pool = clusters(&queues);
         let (installations, executions) = (queues.installations.clone(), queues.executions.clone());
         let controller = InstallationController::new(Arc::clone(&host), Arc::clone(&pool), installations.clone());
-        self.control(controller, &host.stores, host.stores.installations.clone(), installations.clone(), &pace);
+        self.control(controller, &host.stores, host.stores.installations.clone(), installations.clone(), &options);
         let controller =
             ExecutionController::new(Arc::clone(&host), Arc::clone(&pool), executions.clone(), installations);
-        self.control(controller, &host.stores, host.stores.executions.clone(), executions, &pace);
+        self.control(controller, &host.stores, host.stores.executions.clone(), executions, &options);
         let items = queues.deploy_items.clone();
         let controller = DeployItemController::new(Arc::clone(&host), pool, items.clone());
-        self.control(controller, &host.stores, host.stores.deploy_items.clone(), items, &pace);
-        self.guard::<Target>(&host, queues.target_guards.clone(), &pace);
-        self.guard::<SecretMeta>(&host, queues.secret_guards.clone(), &pace);
-        self.guard::<Context>(&host, queues.context_guards.clone(), &pace);
-        self.guard::<ConfigMapMeta>(&host, queues.config_map_guards.clone(), &pace);
+        self.control(controller, &host.stores, host.stores.deploy_items.clone(), items, &options);
+        self.guard::<Target>(&host, queues.target_guards.clone(), &options);
+        self.guard::<SecretMeta>(&host, queues.secret_guards.clone(), &options);
+        self.guard::<Context>(&host, queues.context_guards.clone(), &options);
+        self.guard::<ConfigMapMeta>(&host, queues.config_map_guards.clone(), &options);
         let stop = self.stop.clone();
         let excluded = BTreeSet::from(["kube-system".into()]);
         tokio::spawn(async move { stop.run_until_cancelled(keep_default_contexts(host, excluded)).await });
@@ -250,9 +250,9 @@ impl World {
         tokio::spawn(async move { watch_labelled(client, &[], label, store, stop).await });
     }
 
-    fn guard<K: Guarded>(&self, host: &Arc<ControllerContext>, queue: Queue, pace: &Pace) {
+    fn guard<K: Guarded>(&self, host: &Arc<ControllerContext>, queue: Queue, options: &ControllerOptions) {
         let store = K::store(&host.stores).clone();
-        self.control(GuardController::<K>::new(Arc::clone(host)), &host.stores, store, queue, pace);
+        self.control(GuardController::<K>::new(Arc::clone(host)), &host.stores, store, queue, options);
     }
 
     fn control<C: Controller>(
@@ -261,9 +261,9 @@ impl World {
         stores: &Stores,
         store: Store<C::Object>,
         queue: Queue,
-        pace: &Pace,
+        options: &ControllerOptions,
     ) {
-        let (stores, stop, pace) = (stores.clone(), self.stop.clone(), pace.clone());
+        let (stores, stop, options) = (stores.clone(), self.stop.clone(), options.clone());
         tokio::spawn(async move {
             tokio::join!(
                 stores.installations.synced(),
@@ -273,7 +273,7 @@ impl World {
                 stores.data_objects.synced(),
                 stores.contexts.synced()
             );
-            run(Arc::new(controller), store, queue, pace, stop).await;
+            run(Arc::new(controller), store, queue, options, stop).await;
         });
     }
 
@@ -321,8 +321,8 @@ impl World {
     /// one works or is to.
     pub(crate) fn at_rest(&self) -> Option<[u64; 3]> {
         let queues = [&self.queues.installations, &self.queues.executions, &self.queues.deploy_items];
-        let tallies = queues.map(|queue| queue.tally());
-        tallies.iter().all(|tally| tally.queued == 0 && tally.running == 0).then(|| tallies.map(|tally| tally.settled))
+        let counts = queues.map(|queue| queue.counts());
+        counts.iter().all(|count| count.queued == 0 && count.running == 0).then(|| counts.map(|count| count.settled))
     }
 
     /// Whether a write was held back.

@@ -12,8 +12,8 @@ use crate::{
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
     workflow::{
-        Aim, Answers, Class, Ending, Facts, GateKind, Workflow, WorkflowDecision, WorkflowItem, WorkflowItemState,
-        WorkflowPolicy,
+        Answers, Class, DesiredAction, Ending, Facts, GateKind, Workflow, WorkflowDecision, WorkflowItem,
+        WorkflowItemState, WorkflowPolicy,
     },
 };
 
@@ -218,7 +218,7 @@ fn unwanted<'w>(workflow: &'w Workflow, items: &BTreeMap<&str, &ItemState<'_>>, 
         Some(item) => item.facts(job, Direction::Forward, false),
     };
     let evaluation = workflow.evaluate(Direction::Forward, WorkflowPolicy::default(), facts);
-    evaluation.items().iter().filter(|item| item.aim == Aim::Delete).map(|item| item.name).collect()
+    evaluation.items().iter().filter(|item| item.desired == DesiredAction::Delete).map(|item| item.name).collect()
 }
 
 /// The names of the items that gate expressions make go in this job, as far as is known: objects of theirs that are being deleted
@@ -263,7 +263,7 @@ fn decide(items: &[ItemState<'_>], job: &JobId, direction: Direction, policy: Wo
     };
     let mut plan = ExecutionPlan { trigger: Vec::new(), delete: Vec::new(), outcome };
     for item in evaluation.starting() {
-        let goes = item.aim == Aim::Delete && direction == Direction::Forward;
+        let goes = item.desired == DesiredAction::Delete && direction == Direction::Forward;
         let list = if goes { &mut plan.delete } else { &mut plan.trigger };
         list.push(item.name.to_owned());
     }
@@ -292,7 +292,7 @@ fn awaited(evaluation: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<
         }
         let object = items.get(item.name).and_then(|state| state.object.as_ref().or(state.going.as_ref()));
         let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.clone());
-        let until = if item.aim == Aim::Delete { Until::Gone } else { Until::Finished };
+        let until = if item.desired == DesiredAction::Delete { Until::Gone } else { Until::Finished };
         Waiting::beside(kind_of(items).object(), name, until)
     });
     Wait::each(waits)

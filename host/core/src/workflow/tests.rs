@@ -67,10 +67,13 @@ impl Play {
         let mut steps = Vec::new();
         loop {
             let evaluation = workflow.evaluate(direction, policy, |name| self.facts(name));
-            let aims = evaluation.starts().into_iter().map(|name| {
-                (name.to_owned(), evaluation.items().iter().find(|item| item.name == name).unwrap().aim == Aim::Delete)
+            let desired = evaluation.starts().into_iter().map(|name| {
+                (
+                    name.to_owned(),
+                    evaluation.items().iter().find(|item| item.name == name).unwrap().desired == DesiredAction::Delete,
+                )
             });
-            let started: Vec<(String, bool)> = aims.collect();
+            let started: Vec<(String, bool)> = desired.collect();
             if started.is_empty() {
                 let end = evaluation.ending().map_or("waits".to_owned(), |ending| format!("{ending:?}").to_lowercase());
                 steps.push(end);

@@ -255,7 +255,7 @@ impl StoreState {
     }
 
     /// Shows a batch that is on disk; or, when it is not, refuses it and all that comes after.
-    pub(super) fn settle(&mut self, batch: Vec<Queued>, written: &Result<(), String>) {
+    pub(super) fn complete(&mut self, batch: Vec<Queued>, written: &Result<(), String>) {
         if let Err(error) = written {
             self.broken = Some(error.clone());
             self.pending.clear();

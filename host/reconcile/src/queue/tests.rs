@@ -80,7 +80,7 @@ async fn a_call_knows_whether_an_event_or_a_timer_made_it() {
     for (cause, silence) in [(CallCause::Event, false), (CallCause::Time, false), (CallCause::Time, true)] {
         queue.count(cause, silence);
     }
-    let Tally { by_event, by_time, by_stale_watch, .. } = queue.tally();
+    let QueueCounts { by_event, by_time, by_stale_watch, .. } = queue.counts();
     assert_eq!((by_event, by_time, by_stale_watch), (1, 1, 1));
 }
 
@@ -150,8 +150,8 @@ async fn the_tally_counts_what_happened() {
         queue.finish(&called, ended);
     }
     queue.next().await;
-    let counted = Tally { busy: Duration::ZERO, waited: Duration::ZERO, ..queue.tally() };
-    let expected = Tally {
+    let counted = QueueCounts { busy: Duration::ZERO, waited: Duration::ZERO, ..queue.counts() };
+    let expected = QueueCounts {
         queued: 1,
         running: 1,
         settled: 1,
@@ -159,7 +159,7 @@ async fn the_tally_counts_what_happened() {
         retried: 1,
         stalled: 1,
         panicked: 1,
-        ..Tally::default()
+        ..QueueCounts::default()
     };
     assert_eq!(counted, expected);
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
-use crate::Tally;
+use crate::QueueCounts;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -111,8 +111,8 @@ fn started(
     let panics = Arc::<Mutex<Vec<Panicked>>>::default();
     let message = Arc::clone(&panics);
     let panicked = Arc::new(move |panicked: &Panicked| message.lock().unwrap().push(panicked.clone()));
-    let pace = Pace { concurrency, rng: Arc::new(Half), panicked };
-    let running = run(Arc::clone(&controller), store.clone(), queue.clone(), pace, stop.clone());
+    let options = ControllerOptions { concurrency, rng: Arc::new(Half), panicked };
+    let running = run(Arc::clone(&controller), store.clone(), queue.clone(), options, stop.clone());
     Stage { controller, store, queue, stop, calls, panics, running: tokio::spawn(running) }
 }
 
@@ -149,13 +149,13 @@ fn failure(reason: &str) -> Failure {
     Failure::new("Test", reason, "as scripted")
 }
 
-/// The tally once `calls` calls have ended.
-async fn tally_after(queue: &Queue, calls: u64) -> Tally {
+/// The counts once `calls` calls have ended.
+async fn counts_after(queue: &Queue, calls: u64) -> QueueCounts {
     let settled = async {
         loop {
-            let tally = queue.tally();
-            if tally.settled + tally.conflicts + tally.retried + tally.stalled + tally.panicked >= calls {
-                return Tally { busy: Duration::ZERO, waited: Duration::ZERO, ..tally };
+            let counts = queue.counts();
+            if counts.settled + counts.conflicts + counts.retried + counts.stalled + counts.panicked >= calls {
+                return QueueCounts { busy: Duration::ZERO, waited: Duration::ZERO, ..counts };
             }
             tokio::task::yield_now().await;
         }
@@ -169,7 +169,7 @@ async fn every_object_is_called_at_the_start_and_again_only_by_an_event() {
     assert_eq!([stage.called().await, stage.called().await], ["a 1", "b 1"]);
     stage.store.upsert(object("b", 2));
     assert_eq!(stage.called().await, "b 2");
-    tally_after(&stage.queue, 3).await;
+    counts_after(&stage.queue, 3).await;
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 
@@ -222,10 +222,18 @@ async fn ins_49_orc_19_orc_21_a_failure_and_a_panic_are_called_again_and_a_stall
     for _ in 0..4 {
         assert_eq!(stage.called().await, "a 1");
     }
-    let tally = tally_after(&stage.queue, 4).await;
+    let counts = counts_after(&stage.queue, 4).await;
     assert_eq!(
-        tally,
-        Tally { retried: 1, conflicts: 1, panicked: 1, stalled: 1, by_event: 1, by_time: 3, ..Tally::default() }
+        counts,
+        QueueCounts {
+            retried: 1,
+            conflicts: 1,
+            panicked: 1,
+            stalled: 1,
+            by_event: 1,
+            by_time: 3,
+            ..QueueCounts::default()
+        }
     );
     let panicked = Panicked { controller: "scripted", key: Key::new("ns", "a"), message: "as scripted".to_owned() };
     assert_eq!(*stage.panics.lock().unwrap(), [panicked]);
@@ -238,7 +246,7 @@ async fn orc_09_c_11_a_wait_is_called_again_by_its_poll() {
     let script = vec![Err(Halt::Wait(poll)), Err(Halt::wait("ConfigMap", "b", Until::Exists))];
     let mut stage = stage(&["a"], 1, 1, script);
     assert_eq!([stage.called().await, stage.called().await], ["a 1", "a 1"]);
-    tally_after(&stage.queue, 2).await;
+    counts_after(&stage.queue, 2).await;
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 
@@ -269,7 +277,7 @@ async fn c_11_what_waits_and_hears_nothing_looks_again_after_a_time_that_doubles
     assert_eq!(stage.calls.recv().await.unwrap(), "a 1");
     stage.store.upsert(object("a", 2));
     assert_eq!(stage.calls.recv().await.unwrap(), "a 2");
-    let Tally { by_event, by_time, by_stale_watch, .. } = stage.queue.tally();
+    let QueueCounts { by_event, by_time, by_stale_watch, .. } = stage.queue.counts();
     assert_eq!((by_event, by_time, by_stale_watch), (2, 1, 3));
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
@@ -291,9 +299,9 @@ async fn c_11_what_is_where_it_should_be_is_never_looked_at_again() {
 fn flx_03_flx_06_flx_07_the_result_of_a_call_says_when_the_next_one_is() {
     let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     let timed = |result| match classify(Ok(result)).1 {
-        Again::After(after) => ("after", after),
-        Again::OnEvent(at_last) => ("on event", at_last),
-        Again::Backoff => ("backoff", None),
+        Requeue::After(after) => ("after", after),
+        Requeue::OnEvent(at_last) => ("on event", at_last),
+        Requeue::Backoff => ("backoff", None),
     };
     let results = [
         Ok(NextCall::Settled),
@@ -323,7 +331,7 @@ async fn orc_11_a_call_that_asks_for_more_is_called_again() {
     for _ in 0..3 {
         assert_eq!(stage.called().await, "a 1");
     }
-    tally_after(&stage.queue, 3).await;
+    counts_after(&stage.queue, 3).await;
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 
@@ -331,9 +339,9 @@ async fn orc_11_a_call_that_asks_for_more_is_called_again() {
 async fn an_object_that_is_gone_is_not_called() {
     let mut stage = stage(&["a"], 1, 1, vec![Ok(NextCall::After(Duration::from_secs(3600)))]);
     assert_eq!(stage.called().await, "a 1");
-    tally_after(&stage.queue, 1).await;
+    counts_after(&stage.queue, 1).await;
     stage.store.forget(&object("a", 1));
-    assert_eq!(tally_after(&stage.queue, 2).await, Tally { settled: 2, by_event: 1, ..Tally::default() });
+    assert_eq!(counts_after(&stage.queue, 2).await, QueueCounts { settled: 2, by_event: 1, ..QueueCounts::default() });
     assert_eq!(stage.end().await, Vec::<String>::new());
 }
 
@@ -345,7 +353,10 @@ async fn a_stop_lets_the_calls_under_way_end() {
     stage.controller.gate.add_permits(1);
     let queue = stage.queue.clone();
     assert_eq!(stage.end().await, Vec::<String>::new());
-    assert_eq!(tally_after(&queue, 1).await, Tally { settled: 1, queued: 1, by_event: 1, ..Tally::default() });
+    assert_eq!(
+        counts_after(&queue, 1).await,
+        QueueCounts { settled: 1, queued: 1, by_event: 1, ..QueueCounts::default() }
+    );
 }
 
 #[test]
@@ -372,12 +383,12 @@ async fn orc_23_a_waiting_object_holds_up_no_other_and_goes_on_as_soon_as_it_is_
     assert_eq!([stage.called().await, stage.called().await], ["a 1", "b 1"]);
     assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2);
     stage.controller.gate.add_permits(1);
-    tally_after(&stage.queue, 2).await;
+    counts_after(&stage.queue, 2).await;
     stage.store.upsert(object("b", 2));
     let mut woken = [stage.called().await, stage.called().await];
     woken.sort_unstable();
     assert_eq!(woken, ["a 1", "b 2"]);
     // No timer had a part in it.
-    assert_eq!(tally_after(&stage.queue, 4).await, Tally { settled: 4, by_event: 4, ..Tally::default() });
+    assert_eq!(counts_after(&stage.queue, 4).await, QueueCounts { settled: 4, by_event: 4, ..QueueCounts::default() });
     assert_eq!(stage.end().await, Vec::<String>::new());
 }

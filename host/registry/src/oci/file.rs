@@ -51,7 +51,7 @@ pub struct FileRequest {
 
 /// A file that came.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Got {
+pub struct ReceivedFile {
     /// As the server says; empty where it says nothing.
     pub media_type: String,
     /// All of it.
@@ -152,12 +152,12 @@ impl FileRequest {
 
 impl Client {
     /// A file, its size bounded and its digest checked.
-    pub async fn file(&self, file: &FileRequest, keyring: &Keyring) -> Result<Got, Fault> {
-        let got = self.got(file, keyring).await;
+    pub async fn file(&self, file: &FileRequest, keyring: &Keyring) -> Result<ReceivedFile, Fault> {
+        let got = self.receive(file, keyring).await;
         got.map_err(|refusal| refusal.of_a_server(&file.display()))
     }
 
-    async fn got(&self, file: &FileRequest, keyring: &Keyring) -> Result<Got, ExchangeRefusal> {
+    async fn receive(&self, file: &FileRequest, keyring: &Keyring) -> Result<ReceivedFile, ExchangeRefusal> {
         let limits = &self.settings().limits;
         let until = Deadline::after(limits.blob_time);
         let answer = self.answered(file, keyring, until).await?;
@@ -166,7 +166,7 @@ impl Client {
         let media_type = media_type.chars().take(200).collect::<String>().to_ascii_lowercase();
         let mut bytes = Vec::new();
         pour(answer, file.digest.as_ref(), None, limits.blob.min(file.most), &mut bytes).await?;
-        Ok(Got { media_type, bytes })
+        Ok(ReceivedFile { media_type, bytes })
     }
 
     /// Connections that trust these authorities as well, for one file: nothing of theirs is used for another.

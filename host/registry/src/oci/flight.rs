@@ -26,8 +26,8 @@ impl<K: Hash + Eq + Clone, V: Clone> Flights<K, V> {
     /// Waits for what is under way under this key, or starts it.
     pub async fn join<F: Future<Output = V>>(&self, key: K, ask: impl FnOnce() -> F) -> V {
         let cell = Arc::clone(self.lock().entry(key.clone()).or_default());
-        let seat = Seat { flights: self, key, cell };
-        seat.cell.get_or_init(ask).await.clone()
+        let guard = FlightGuard { flights: self, key, cell };
+        guard.cell.get_or_init(ask).await.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Cells<K, V>> {
@@ -43,17 +43,17 @@ impl<K: Hash + Eq + Clone, V: Clone> Default for Flights<K, V> {
 }
 
 /// One that waits; takes the entry away with it when there is an answer, or nobody else waits.
-struct Seat<'a, K: Hash + Eq + Clone, V: Clone> {
+struct FlightGuard<'a, K: Hash + Eq + Clone, V: Clone> {
     flights: &'a Flights<K, V>,
     key: K,
     cell: Arc<OnceCell<V>>,
 }
 
-impl<K: Hash + Eq + Clone, V: Clone> Drop for Seat<'_, K, V> {
+impl<K: Hash + Eq + Clone, V: Clone> Drop for FlightGuard<'_, K, V> {
     fn drop(&mut self) {
         let mut running = self.flights.lock();
         let is_mine = running.get(&self.key).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell));
-        // Two hold the cell when nobody else waits: the map and this seat.
+        // Two hold the cell when nobody else waits: the map and this guard.
         if is_mine && (self.cell.initialized() || Arc::strong_count(&self.cell) <= 2) {
             running.remove(&self.key);
         }

@@ -86,11 +86,11 @@ fn problem(name: &str) -> CriticalProblem {
 async fn ended(operator: &Operator, panicked: u64, settled: u64) {
     let (_, queue) = operator.queues().iter().find(|(name, _)| *name == "deploy-item").unwrap();
     let ended = async {
-        while (queue.tally().panicked, queue.tally().settled) != (panicked, settled) {
+        while (queue.counts().panicked, queue.counts().settled) != (panicked, settled) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, ended).await.unwrap_or_else(|_| panic!("{:?}", queue.tally()));
+    tokio::time::timeout(PATIENCE, ended).await.unwrap_or_else(|_| panic!("{:?}", queue.counts()));
 }
 
 /// Waits until the operator knows a Context.

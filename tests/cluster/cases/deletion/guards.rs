@@ -4,8 +4,8 @@ use orangery_tests::{
     external_deployer::ExternalDeployer,
     objects::{NAMESPACE, Objects},
     tree::{
-        API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster, settle,
-        subinstallation,
+        API, any, ask, blueprint, deploys, executions, imports_cluster, in_phase, installation, on_cluster,
+        subinstallation, wait_until_idle,
     },
 };
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ async fn is_going(cluster: &Objects, kind: &str, name: &str) {
 async fn orc_36_to_38_orc_40_orc_41_what_an_item_deploys_with_stays_until_the_item_is_gone() {
     let cluster = crate::cluster().await;
     let objects = behind_a_secret(&cluster, "garden", NAMESPACE).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(is_guarded(&cluster, "Target", "garden").await, Some(false), "nobody uses it yet");
     cluster.apply(&tree_on("garden")).await;
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;

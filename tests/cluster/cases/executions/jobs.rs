@@ -4,7 +4,7 @@ use orangery_tests::{
     cluster::Cluster,
     external_deployer::{ExternalDeployer, TYPE},
     history::{History, Seen, Version},
-    tree::{API, any, asks, blueprint, config, in_phase, installation, items, settle},
+    tree::{API, any, asks, blueprint, config, in_phase, installation, items, wait_until_idle},
 };
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ async fn exe_01_an_execution_without_a_parent_starts_nothing() {
     let lone =
         json!({"apiVersion": API, "kind": "Execution", "metadata": {"name": "lone"}, "spec": {"deployItems": items}});
     cluster.apply(&lone).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let lone = cluster.expect(&any("Execution", "lone")).await;
     assert_eq!(lone["status"], json!({"observedGeneration": -1}), "nobody wrote it: {lone}");
     assert_eq!(ExternalDeployer(&cluster).find("a").await, None);
@@ -132,7 +132,7 @@ async fn exe_19_to_22_exe_24_exe_28_items_run_as_soon_as_their_predecessors_have
     deployer.begin("a").await;
     deployer.begin("b").await;
     deployer.succeed("a").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let waiting = deployer.find("c").await.unwrap_or_default();
     assert_eq!(waiting["status"]["jobID"], Value::Null, "b is not finished: {waiting}");
     deployer.succeed("b").await;
@@ -147,7 +147,7 @@ async fn exe_25_to_27_a_failure_lets_the_running_ones_end_and_fails() {
     cluster.apply(&tree(&[("bad", &[]), ("slow", &[]), ("next", &["slow"])], "1")).await;
     deployer.begin("slow").await;
     deployer.fail("bad", "boom").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     cluster.expect(&in_phase("Execution", "tree", "Progressing")).await;
     deployer.succeed("slow").await;
     let failed = cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
@@ -184,7 +184,7 @@ async fn exe_35_exe_37_exe_38_c_20_only_a_new_job_of_the_root_begins_again_and_n
     deployer.begin("a").await;
     let first = deployer.triggered("a").await["status"]["jobID"].clone();
     cluster.annotate(&any("Installation", "tree"), asks()).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(cluster.expect(&any("Installation", "tree")).await["status"]["jobID"], first);
 
     // The request was kept; the new job changes nothing in the spec and runs all the same.
@@ -206,7 +206,7 @@ async fn exe_36_wf_49_wf_50_a_changed_spec_alone_starts_nothing() {
     let mut changed = any("Execution", "tree");
     changed["spec"] = json!({"deployItems": items, "deployItemsCompressed": null});
     cluster.merge(&changed).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let after = cluster.expect(&any("Execution", "tree")).await;
     assert_ne!(after["metadata"]["generation"], before["metadata"]["generation"]);
     assert_eq!(after["status"]["jobID"], before["status"]["jobID"]);
@@ -226,7 +226,7 @@ async fn exe_39_to_45_exe_47_exe_48_exe_50_a_deletion_goes_from_dependents_to_wh
     deployer.triggered("left").await;
     deployer.triggered("right").await;
     deployer.succeed("left").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let base = deployer.find("base").await.unwrap_or_default();
     assert!(base["metadata"]["deletionTimestamp"].is_string(), "all are deleted at once: {base}");
     assert_eq!(base["status"]["jobID"], base["status"]["jobIDFinished"], "nobody works on it before its turn: {base}");

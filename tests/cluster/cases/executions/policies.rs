@@ -5,7 +5,8 @@ use orangery_tests::{
     history::History,
     objects::{NAMESPACE, Objects},
     tree::{
-        any, blueprint, deploys, executions, imports_cluster, in_phase, installation, items, mocks, on_cluster, settle,
+        any, blueprint, deploys, executions, imports_cluster, in_phase, installation, items, mocks, on_cluster,
+        wait_until_idle,
     },
 };
 use serde_json::{Value, json};
@@ -127,7 +128,7 @@ async fn wf_27_what_is_to_be_kept_stays_when_its_item_is_deleted() {
     cluster.expect(&in_phase("Installation", "tree", "Succeeded")).await;
     cluster.delete(&any("Installation", "tree")).await;
     cluster.expect_absent(&any("Installation", "tree")).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}});
     cluster.expect(&map("kept")).await;
     cluster.expect_absent(&map("gone")).await;

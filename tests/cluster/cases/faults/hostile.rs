@@ -10,7 +10,7 @@ use kube::{
 use orangery_tests::{
     external_deployer::{ExternalDeployer, item},
     objects::Objects,
-    tree::{API, any, ask, blueprint, in_phase, installation, items, settle, subinstallation},
+    tree::{API, any, ask, blueprint, in_phase, installation, items, subinstallation, wait_until_idle},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -210,7 +210,7 @@ async fn children_deleted_by_hand_wait_for_the_next_job_which_replaces_them() {
     let child = sub(&cluster).await;
     cluster.delete(&child).await;
     cluster.delete(&any("Execution", "root")).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let marked = sub(&cluster).await;
     assert_eq!(marked["metadata"]["uid"], child["metadata"]["uid"], "exe_41: a deletion without a job deletes nothing");
     ask(&cluster, "root").await;

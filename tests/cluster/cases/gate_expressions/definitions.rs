@@ -4,7 +4,7 @@ use orangery_tests::{
     external_deployer::ExternalDeployer,
     history::{History, Seen, Version},
     objects::{NAMESPACE, Objects},
-    tree::{any, ask, in_phase, settle},
+    tree::{any, ask, in_phase, wait_until_idle},
 };
 use serde_json::{Value, json};
 
@@ -136,25 +136,25 @@ async fn orc_33_wf_26_a_definition_that_comes_or_goes_after_the_job_starts_one_e
     cluster.apply(&tree).await;
     let history = History::begin(cluster.client()).await;
     is_settled(&cluster, &deployer, "plain").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 1, "nothing has changed");
     let history = History::begin(cluster.client()).await;
     cluster.apply(&definition).await;
     deployer.succeed("plain").await;
     is_settled(&cluster, &deployer, "gizmo").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 2, "one change, one job beside the last");
     cluster.delete(&definition).await;
     is_settled(&cluster, &deployer, "plain").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 3);
     let mut manual = any("Installation", "tree");
     manual["spec"] = json!({"reconcilePolicy": "Manual"});
     cluster.merge(&manual).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     cluster.expect_absent(&definition).await;
     cluster.apply(&definition).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 3, "who gives the policy up hears no more");
 }
 
@@ -174,7 +174,7 @@ async fn orc_33_wf_26_conditions_deep_in_a_tree_start_jobs_of_its_root() {
     cluster.apply(&definition).await;
     deployer.succeed("plain").await;
     is_settled(&cluster, &deployer, "gear").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 2);
     // A job that fails before it asks is not started again by the same answer; the change of the spec started one as well.
     let broken = json!({"when": "imports.wnted"});
@@ -183,7 +183,7 @@ async fn orc_33_wf_26_conditions_deep_in_a_tree_start_jobs_of_its_root() {
     tree["metadata"]["annotations"] = json!({});
     cluster.apply(&tree).await;
     cluster.expect(&in_phase("Installation", "tree", "Failed")).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 3);
     cluster.delete(&definition).await;
     cluster.expect_absent(&definition).await;
@@ -192,6 +192,6 @@ async fn orc_33_wf_26_conditions_deep_in_a_tree_start_jobs_of_its_root() {
         last.is_some_and(|tree| tree.phase() == "Failed") && jobs_in(seen) == 4
     };
     history.wait_until(failed_again).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(jobs(&history.until_now().await), 4);
 }

@@ -3,7 +3,7 @@
 
 use orangery_tests::{
     external_deployer::{self, ExternalDeployer},
-    tree::{any, ask, in_phase, settle},
+    tree::{any, ask, in_phase, wait_until_idle},
 };
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ async fn wf_03_wf_19_c_03_what_depends_on_an_item_waits_until_it_is_ready() {
     deployer.succeed("canary").await;
     says(&cluster, "canary", "readyWhen", "False").await;
     cluster.apply(&config_map("metric", &json!({"healthy": "17"}))).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert!(deployer.find("rest").await.is_some_and(|rest| rest.pointer("/status/jobID").is_none()));
     let waits = cluster.expect(&in_phase("Execution", "tree", "Progressing")).await;
     let waits = waits["status"]["conditions"]

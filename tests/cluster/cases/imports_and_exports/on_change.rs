@@ -12,7 +12,7 @@ use orangery_tests::{
     history::{History, Seen},
     objects::Objects,
     proxy::{Fate, Fates, ProxyRequest},
-    tree::{API, any, asks, blueprint, in_phase, installation, items, settle},
+    tree::{API, any, asks, blueprint, in_phase, installation, items, wait_until_idle},
     world::World,
 };
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ async fn one_job_for_each_change(imports: Value, source: Value, same: Value, oth
     deployer.succeed("r").await;
     let first = succeeded_after(&cluster, "r", &Value::Null).await;
     cluster.apply(&same).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let resting = cluster.expect(&in_phase("Installation", "r", "Succeeded")).await;
     assert_eq!(resting["status"]["jobID"], first, "nothing has changed for it: {resting}");
 
@@ -112,7 +112,7 @@ async fn one_job_for_each_change(imports: Value, source: Value, same: Value, oth
     assert_eq!(message, content, "the job takes the change into account");
     deployer.succeed("r").await;
     succeeded_after(&cluster, "r", &first).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let seen = history.until_now().await;
     assert_eq!(jobs(&seen, "r").len(), 2, "one at first, and one for the change: {:#?}", seen.message_of());
 }
@@ -185,7 +185,7 @@ async fn orc_33_a_root_starts_once_all_that_it_lacks_is_there() {
     let failed = cluster.expect(&in_phase("Installation", "r", "Failed")).await;
     assert_eq!(failed["status"]["lastError"]["reason"], "ImportNotFound", "{failed}");
     cluster.apply(&data_object("d", json!("one"))).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let waiting = cluster.expect(&in_phase("Installation", "r", "Failed")).await;
     assert_eq!(waiting["status"]["jobID"], failed["status"]["jobID"], "the Secret is still missing: {waiting}");
 
@@ -222,7 +222,7 @@ async fn orc_33_a_failure_before_and_after_the_imports_are_read_starts_nothing()
         for (name, last) in ["unreadable", "broken"].into_iter().zip(&mut last) {
             *last = ended_after(&cluster, name, "Failed", last).await;
         }
-        settle(&cluster).await;
+        wait_until_idle(&cluster).await;
     }
     let seen = history.until_now().await;
     for name in ["unreadable", "broken"] {
@@ -245,7 +245,7 @@ async fn orc_33_ins_43_a_chain_has_one_job_each_for_a_change() {
         assert_eq!(deployer.triggered("b").await["spec"]["config"]["content"], format!("{content}{content}"));
         deployer.succeed("b").await;
         last[1] = succeeded_after(&cluster, "b", &last[1]).await;
-        settle(&cluster).await;
+        wait_until_idle(&cluster).await;
     }
     let seen = history.until_now().await;
     for name in ["a", "b"] {
@@ -268,7 +268,7 @@ async fn orc_33_ins_21_nothing_starts_before_those_that_are_imported_from_have_s
     deployer.succeed("b").await;
     let first = succeeded_after(&cluster, "b", &Value::Null).await;
     let is_settled = async |since: &Value, why: &str| {
-        settle(&cluster).await;
+        wait_until_idle(&cluster).await;
         let resting = cluster.expect(&in_phase("Installation", "b", "Succeeded")).await;
         assert_eq!(resting["status"]["jobID"], *since, "{why}: {resting}");
     };
@@ -294,7 +294,7 @@ async fn orc_33_ins_21_nothing_starts_before_those_that_are_imported_from_have_s
     assert_eq!(deployer.triggered("b").await["spec"]["config"]["content"], "1three");
     deployer.succeed("b").await;
     succeeded_after(&cluster, "b", &second).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let seen = history.until_now().await;
     assert_eq!(jobs(&seen, "b").len(), 3, "one for each success of a: {:#?}", seen.message_of());
 }
@@ -320,7 +320,7 @@ async fn orc_33_a_root_without_the_policy_or_being_deleted_starts_nothing() {
     manual["spec"]["reconcilePolicy"] = json!("Manual");
     cluster.apply(&manual).await;
     both("two").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let resting = cluster.expect(&in_phase("Installation", "r", "Succeeded")).await;
     assert_eq!(resting["status"]["jobID"], first, "{resting}");
 
@@ -333,7 +333,7 @@ async fn orc_33_a_root_without_the_policy_or_being_deleted_starts_nothing() {
     deployer.fail("r", "the disk is full").await;
     let failed = cluster.expect(&in_phase("Installation", "r", "DeleteFailed")).await;
     both("three").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let resting = cluster.expect(&in_phase("Installation", "r", "DeleteFailed")).await;
     assert_eq!(resting["status"]["jobID"], failed["status"]["jobID"], "{resting}");
     cluster.annotate(&any("Installation", "r"), asks()).await;
@@ -388,13 +388,13 @@ async fn orc_33_ins_43_a_root_waits_for_the_job_that_its_predecessor_is_about_to
         deployer.succeed("b").await;
         last[1] = succeeded_after(&world.objects, "b", &last[1]).await;
         if content == "one" {
-            settle(&world.objects).await;
+            wait_until_idle(&world.objects).await;
             // Both are woken by the change, and the start of the first one's job is late.
             failing.0.store(2, Ordering::Relaxed);
             world.objects.apply(&data_object("d", json!("two"))).await;
         }
     }
-    settle(&world.objects).await;
+    wait_until_idle(&world.objects).await;
     assert_eq!(failing.0.load(Ordering::Relaxed), 0, "the job of the first one started late");
     let seen = history.until_now().await;
     for name in ["a", "b"] {
@@ -416,12 +416,12 @@ async fn orc_33_orc_04_a_restart_starts_nothing_and_finds_what_changed_meanwhile
     world.objects.apply(&root("r", imports)).await;
     ExternalDeployer(&world.objects).succeed("r").await;
     let first = succeeded_after(&world.objects, "r", &Value::Null).await;
-    settle(&world.objects).await;
+    wait_until_idle(&world.objects).await;
 
     world.kill().await;
     noted.0.lock().expect("nobody panics with it").clear();
     world.start();
-    settle(&world.objects).await;
+    wait_until_idle(&world.objects).await;
     let written = noted.0.lock().expect("nobody panics with it").clone();
     let of_root: Vec<_> = written.iter().filter(|request| request.contains("installations/r")).collect();
     assert!(of_root.is_empty(), "nothing has changed for it: {written:#?}");

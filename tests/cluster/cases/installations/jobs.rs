@@ -4,7 +4,7 @@ use orangery_tests::{
     external_deployer::ExternalDeployer,
     history::{History, Version},
     objects::Objects,
-    tree::{API, any, asks, blueprint, in_phase, installation, items, settle, subinstallation},
+    tree::{API, any, asks, blueprint, in_phase, installation, items, subinstallation, wait_until_idle},
 };
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ async fn ins_09_ins_15_ins_54_a_request_during_a_job_waits_for_its_end() {
     cluster.apply(&link("a", &[], "1")).await;
     let first = ExternalDeployer(&cluster).triggered("a").await["status"]["jobID"].clone();
     cluster.annotate(&any("Installation", "a"), asks()).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let kept = cluster.expect(&any("Installation", "a")).await;
     assert_eq!((&kept["status"]["jobID"], annotation(&kept, "operation")), (&first, &json!("reconcile")));
     ExternalDeployer(&cluster).succeed("a").await;
@@ -170,7 +170,7 @@ async fn ins_17_ins_18_ins_53_a_child_begins_with_its_parents_job_and_cannot_be_
     cluster.annotate(&sub, asks()).await;
     let removed = |object: &Value| is_sub(object) && *annotation(object, "operation") == Value::Null;
     let after = cluster.expect_that(&kind, "keeps the request", removed).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(after["status"]["jobID"], sub["status"]["jobID"]);
 }
 
@@ -195,7 +195,7 @@ async fn ins_20_to_22_ins_43_ins_44_ins_46_a_root_waits_for_all_it_imports_from_
     }
     deployer.succeed("a").await;
     cluster.expect(&in_phase("Installation", "a", "Succeeded")).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let waiting = cluster.expect(&in_phase("Installation", "c", "Init")).await;
     let message = waiting["status"]["conditions"].to_string();
     assert!(message.contains("Installation b"), "it says whom it waits for: {message}");
@@ -267,7 +267,7 @@ async fn ins_29_ins_30_orphans_that_all_failed_to_go_fail_the_job() {
     cluster.expect(&in_phase("Installation", "root", "Succeeded")).await;
     cluster.apply(&installation("root", &blueprint(json!({})))).await;
     deployer.fail("x-item", "in use").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     cluster.expect(&in_phase("Installation", "root", "CleanupOrphaned")).await;
     deployer.fail("y-item", "in use as well").await;
     let failed = cluster.expect(&in_phase("Installation", "root", "Failed")).await;
@@ -298,7 +298,7 @@ async fn ins_33_to_35_ins_45_siblings_of_a_tree_run_one_after_the_other_and_the_
     second["imports"] = json!({"data": [{"name": "in", "dataRef": "v"}]});
     cluster.apply(&installation("root", &blueprint(json!({"subinstallations": [second, first]})))).await;
     deployer.triggered("one").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(deployer.find("two").await, None, "it has not rendered yet");
     deployer.succeed("one").await;
     deployer.begin("two").await;
@@ -319,7 +319,7 @@ async fn ins_36_ins_39_ins_52_ins_55_a_spec_changed_during_a_job_fails_it_and_th
     let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("changed"), "{message}");
     // The change alone starts nothing.
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let is_settled = cluster.expect(&any("Installation", "a")).await;
     assert_eq!(is_settled["status"]["jobID"], failed["status"]["jobID"]);
     cluster.annotate(&any("Installation", "a"), asks()).await;
@@ -352,7 +352,7 @@ async fn ins_52_ins_53_a_changed_spec_waits_for_a_request_and_says_so() {
     let waits = |object: &Value| object["status"]["conditions"].to_string().contains("AwaitingTrigger");
     let waiting =
         cluster.expect_that(&any("Installation", "a"), "does not say that it waits for a trigger", waits).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(
         (&waiting["status"]["jobID"], &waiting["status"]["phase"]),
         (&done["status"]["jobID"], &json!("Succeeded"))
@@ -374,7 +374,7 @@ async fn ins_56_to_58_ins_60_wf_51_a_deletion_begins_by_itself_after_the_running
     deployer.begin("a").await;
     let first = deployer.triggered("a").await["status"]["jobID"].clone();
     cluster.delete(&any("Installation", "a")).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     let running = cluster.expect(&in_phase("Installation", "a", "Progressing")).await;
     assert_eq!(running["status"]["jobID"], first, "the job is finished first");
     deployer.succeed("a").await;
@@ -391,7 +391,7 @@ async fn ins_59_ins_65_to_68_a_failed_deletion_ends_and_a_request_restarts_it() 
     succeed_family(&cluster).await;
     cluster.delete(&any("Installation", "root")).await;
     deployer.fail("r", "in use").await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     // The sub-installation still works.
     cluster.expect(&in_phase("Installation", "root", "Deleting")).await;
     deployer.fail("s", "in use").await;
@@ -414,7 +414,7 @@ async fn ins_61_to_64_a_deletion_waits_for_importers_unless_the_annotation_says_
     }
     cluster.delete(&any("Installation", "a")).await;
     cluster.expect(&in_phase("Installation", "a", "InitDelete")).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert!(deployer.find("a").await.is_some_and(|item| item["metadata"]["deletionTimestamp"].is_null()));
     // The middle one does not wait for its own importer.
     cluster
@@ -439,7 +439,7 @@ async fn ins_70_to_76_an_interrupt_ends_what_is_unfinished_and_a_new_job_can_beg
     // On an item it does nothing.
     let item = deployer.triggered("s").await;
     cluster.annotate(&item, interrupts.clone()).await;
-    settle(&cluster).await;
+    wait_until_idle(&cluster).await;
     assert_eq!(deployer.triggered("s").await["status"]["phase"], "Progressing");
 
     cluster.annotate(&any("Installation", "root"), interrupts).await;

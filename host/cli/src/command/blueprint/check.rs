@@ -108,20 +108,20 @@ fn number(count: usize, of: &str) -> String {
 }
 
 fn entry(finding: &Finding) -> CheckOutputEntry<'_> {
-    let Finding { spot, severity, message } = finding;
-    let (line, column) = (spot.place.line, spot.place.column);
-    CheckOutputEntry { file: &spot.file, line, column, severity: severity.to_string(), message }
+    let Finding { position, severity, message } = finding;
+    let (line, column) = (position.place.line, position.place.column);
+    CheckOutputEntry { file: &position.file, line, column, severity: severity.to_string(), message }
 }
 
 fn line(finding: &Finding, ink: Ink) -> String {
-    let Finding { spot, severity, message } = finding;
+    let Finding { position, severity, message } = finding;
     let paint = match severity {
         Severity::Error => Paint::Bad,
         Severity::Warning => Paint::Busy,
         Severity::Note => Paint::Dim,
     };
     let severity = ink.paint(paint, &format!("{severity}:"));
-    format!("{}:{}:{}: {severity} {message}", spot.file, spot.place.line, spot.place.column)
+    format!("{}:{}:{}: {severity} {message}", position.file, position.place.line, position.place.column)
 }
 
 /// All that is to be said of these blueprints.

@@ -6,8 +6,8 @@ fn object(name: &str, version: &str) -> Value {
     json!({"metadata": {"namespace": "a", "name": name, "resourceVersion": version}})
 }
 
-fn place(name: &str) -> Place {
-    Place { namespace: Some("a".into()), name: name.into() }
+fn place(name: &str) -> NamespacedName {
+    NamespacedName { namespace: Some("a".into()), name: name.into() }
 }
 
 fn waiter(name: &str) -> Waiter {

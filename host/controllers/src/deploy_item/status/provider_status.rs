@@ -18,7 +18,7 @@ use orangery_proposal::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::seal::{Doubt, Sealer};
+use crate::seal::{SealError, Sealer};
 
 /// What the host keeps beside the inventory. Others may write it as well: it counts where its seal is good (C-37).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub(in crate::deploy_item) struct ReadStatus {
     /// What counts of it.
     pub(in crate::deploy_item) state: ItemState,
     /// Why not all of it does.
-    pub(in crate::deploy_item) doubt: Option<Doubt>,
+    pub(in crate::deploy_item) seal_error: Option<SealError>,
 }
 
 /// Reads a provider status, as a job finds it. The progress of another job is no progress of this one. Of a status that this
@@ -91,10 +91,10 @@ pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId, sealer: 
     };
     let status = (!own.is_empty()).then_some(Value::Object(own));
     let is_empty = inventory.0.is_empty() && additions == Additions::default();
-    let doubt = if is_empty { None } else { additions.verify(&inventory, sealer).err() };
-    if doubt.is_some() {
+    let seal_error = if is_empty { None } else { additions.verify(&inventory, sealer).err() };
+    if seal_error.is_some() {
         let inventory = adopted(inventory);
-        return Ok(ReadStatus { state: ItemState { inventory, status, ..ItemState::default() }, doubt });
+        return Ok(ReadStatus { state: ItemState { inventory, status, ..ItemState::default() }, seal_error });
     }
     let mut former = BTreeMap::new();
     for FormerCluster { uid, managed_resources } in &additions.former {
@@ -111,7 +111,7 @@ pub(in crate::deploy_item) fn read(status: Option<&Value>, job: &JobId, sealer: 
         credentials: additions.credentials,
         notes: Vec::new(),
     };
-    Ok(ReadStatus { state, doubt })
+    Ok(ReadStatus { state, seal_error })
 }
 
 fn inventory(list: Option<&Value>) -> Step<Inventory> {
@@ -164,7 +164,7 @@ impl Additions {
         Self { seal, ..unsealed }
     }
 
-    fn verify(&self, inventory: &Inventory, sealer: Sealer<'_>) -> Result<(), Doubt> {
+    fn verify(&self, inventory: &Inventory, sealer: Sealer<'_>) -> Result<(), SealError> {
         let unsealed = Self { seal: None, ..self.clone() };
         sealer.verify(self.number, &(inventory.list(), &unsealed), self.seal.as_deref())
     }
@@ -226,9 +226,9 @@ mod tests {
         write(state, &state.credentials, (None, &"j".into()), bench.sealer("u")).0.unwrap()
     }
 
-    fn state(status: &Value, job: &str, bench: &Bench) -> (ItemState, Option<Doubt>) {
-        let ReadStatus { state, doubt } = read(Some(status), &job.into(), bench.sealer("u")).unwrap();
-        (state, doubt)
+    fn state(status: &Value, job: &str, bench: &Bench) -> (ItemState, Option<SealError>) {
+        let ReadStatus { state, seal_error } = read(Some(status), &job.into(), bench.sealer("u")).unwrap();
+        (state, seal_error)
     }
 
     /// A state with all that the host keeps.
@@ -252,8 +252,8 @@ mod tests {
     #[test]
     fn c_37_a_status_of_landscaper_is_adopted_and_nothing_vouches_for_it() {
         let bench = Bench::new(1);
-        let (state, doubt) = state(&recorded(), "job", &bench);
-        assert_eq!(doubt, Some(Doubt::Unsealed));
+        let (state, seal_error) = state(&recorded(), "job", &bench);
+        assert_eq!(seal_error, Some(SealError::Unsealed));
         assert_eq!((state.inventory.0.len(), &state.progress, &state.stored), (1, &None, &None));
         let mut status = written(&state, &bench);
         let own = status.as_object_mut().unwrap().remove(HOST).unwrap();
@@ -299,14 +299,14 @@ mod tests {
         ] {
             let mut changed = status.clone();
             *changed.pointer_mut(at).unwrap() = value;
-            assert_eq!(state(&changed, "j", &bench), (adopted.clone(), Some(Doubt::Unsealed)), "{at}");
+            assert_eq!(state(&changed, "j", &bench), (adopted.clone(), Some(SealError::Unsealed)), "{at}");
         }
         let mut planted = status.clone();
         let secret = json!({"resource": {"apiVersion": "v1", "kind": "Secret", "name": "s", "namespace": "other"},
             "patchBeforeDelete": {"data": {"k": "v"}}});
         planted["managedResources"].as_array_mut().unwrap().push(secret);
-        let (found, doubt) = state(&planted, "j", &bench);
-        assert_eq!((found.inventory.0.len(), doubt), (2, Some(Doubt::Unsealed)));
+        let (found, seal_error) = state(&planted, "j", &bench);
+        assert_eq!((found.inventory.0.len(), seal_error), (2, Some(SealError::Unsealed)));
         assert!(found.inventory.0.values().all(|entry| entry.before_deletion.is_none()));
     }
 
@@ -317,14 +317,14 @@ mod tests {
         state(&first, "j", &bench);
         let second = written(&whole(), &bench);
         assert_eq!(state(&second, "j", &bench).1, None);
-        assert_eq!(state(&first, "j", &bench).1, Some(Doubt::Replayed));
+        assert_eq!(state(&first, "j", &bench).1, Some(SealError::Replayed));
     }
 
     #[test]
     fn nothing_to_say_is_no_status() {
         let bench = Bench::new(1);
         let nothing = read(None, &"j".into(), bench.sealer("u")).unwrap();
-        assert_eq!((&nothing.state, nothing.doubt), (&ItemState::default(), None));
+        assert_eq!((&nothing.state, nothing.seal_error), (&ItemState::default(), None));
         assert_eq!(write(&nothing.state, &BTreeMap::new(), (None, &"j".into()), bench.sealer("u")).0, None);
         let stored = ItemState {
             stored: Some(StoredProposal { digest: "sha256:0".into(), secrets: vec![] }),

@@ -29,10 +29,10 @@ const CONTENT: &str = "config";
 /// Where the states of an Installation are kept, and what was read there.
 #[derive(Default)]
 pub(in crate::installation) struct StateSecrets {
-    homes: BTreeMap<StateKey, Home>,
+    by_state: BTreeMap<StateKey, StateSecret>,
 }
 
-struct Home {
+struct StateSecret {
     name: String,
     /// As it was read; a write asks that it be still so.
     present: Option<Secret>,
@@ -75,33 +75,33 @@ impl InstallationReconciliation<'_> {
         lists: &[ExecutionKind],
     ) -> Step<(States, StateSecrets)> {
         let keys = States::keys(blueprint).filter(|key| lists.contains(&key.list));
-        let homes = try_join_all(keys.map(|key| self.home(key, blueprint))).await?;
+        let located = try_join_all(keys.map(|key| self.locate(key, blueprint))).await?;
         let (mut states, mut secrets) = (States::default(), StateSecrets::default());
-        for (key, home, stored) in homes {
+        for (key, secret, stored) in located {
             if let Some(stored) = stored {
                 states.load(key.clone(), &stored).map_err(|error| {
                     let message = format!(
                         "the state of execution {:?} in Secret {}/{} cannot be read: {error}; correct or delete the Secret",
                         key.execution,
                         self.key.namespace.clone(),
-                        home.name
+                        secret.name
                     );
                     Halt::Stall(Failure::new("ReadState", "InvalidState", message).with_code(Code::ConfigurationProblem))
                 })?;
             }
-            secrets.homes.insert(key, home);
+            secrets.by_state.insert(key, secret);
         }
         Ok((states, secrets))
     }
 
     /// Where one state is kept, and what is there.
-    async fn home(&self, key: StateKey, blueprint: &Blueprint) -> Step<(StateKey, Home, Option<Vec<u8>>)> {
+    async fn locate(&self, key: StateKey, blueprint: &Blueprint) -> Step<(StateKey, StateSecret, Option<Vec<u8>>)> {
         let names = StateNames::of(&self.key.name, &key, blueprint);
         if let Some(own) = names.own {
             let present = self.state_secret(&own).await?;
             if present.is_some() {
                 let stored = present.as_ref().and_then(content);
-                return Ok((key, Home { name: own, present }, stored));
+                return Ok((key, StateSecret { name: own, present }, stored));
             }
             if names.contested {
                 // Before the deploy execution writes the shared one, it is copied.
@@ -110,12 +110,12 @@ impl InstallationReconciliation<'_> {
                     Some(stored) => Some(self.write_state(&own, None, stored).await?),
                     None => None,
                 };
-                return Ok((key, Home { name: own, present }, stored));
+                return Ok((key, StateSecret { name: own, present }, stored));
             }
         }
         let present = self.state_secret(&names.shared).await?;
         let stored = present.as_ref().and_then(content);
-        Ok((key, Home { name: names.shared, present }, stored))
+        Ok((key, StateSecret { name: names.shared, present }, stored))
     }
 
     /// The Secret of this name, unless it is that of an Installation that had this one's name before: such a one is
@@ -136,9 +136,9 @@ impl InstallationReconciliation<'_> {
         secrets: &mut StateSecrets,
     ) -> Step<()> {
         for (key, text) in changed {
-            let Some(home) = secrets.homes.get_mut(&key) else { continue };
-            let written = self.write_state(&home.name, home.present.as_ref(), text.as_bytes()).await?;
-            home.present = Some(written);
+            let Some(secret) = secrets.by_state.get_mut(&key) else { continue };
+            let written = self.write_state(&secret.name, secret.present.as_ref(), text.as_bytes()).await?;
+            secret.present = Some(written);
         }
         Ok(())
     }

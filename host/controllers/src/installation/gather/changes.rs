@@ -24,8 +24,8 @@ use orangery_reconcile::{Key, Queue};
 
 use super::{
     super::dependencies::awaits_imports,
-    imports::{GatheredImports, ImportNames, plain_names, read_imports},
-    plain::PlainName,
+    data_sources::DataSourceName,
+    imports::{GatheredImports, ImportNames, data_source_names, read_imports},
     related::related,
     siblings,
 };
@@ -150,9 +150,9 @@ impl ImportWatches {
     }
 
     /// Watches the Secrets and ConfigMaps among the imports from now on. What is known of each.
-    fn keep(&self, host: &ControllerContext, installation: &Installation) -> Vec<(PlainName, Observed)> {
+    fn keep(&self, host: &ControllerContext, installation: &Installation) -> Vec<(DataSourceName, Observed)> {
         let waiter = waiter(Kind::Installation, &Key::of(installation));
-        let named = plain_names(installation);
+        let named = data_source_names(installation);
         let objects: Vec<_> = named.iter().map(|(kind, name)| (kind.resource(), name.clone())).collect();
         let sights = self.watcher.keep(&waiter, &objects);
         if host.stores.installations.get(&Key::of(installation)).is_none() {

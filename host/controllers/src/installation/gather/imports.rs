@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{
     super::dependencies::{CONFIG_MAPS, DATA_OBJECTS, SECRETS, TARGETS, TARGETS_OF_CONTEXT, awaits_imports},
-    plain::{Content, Plain, PlainName},
+    data_sources::{Content, DataSourceKind, DataSourceName},
 };
 use crate::{controller_context::ControllerContext, stores::Stores};
 
@@ -29,13 +29,13 @@ use crate::{controller_context::ControllerContext, stores::Stores};
 pub(in crate::installation) struct GatheredImports<'a> {
     stores: &'a Stores,
     namespace: Namespace,
-    plain: BTreeMap<PlainName, Content>,
+    data_sources: BTreeMap<DataSourceName, Content>,
 }
 
 /// The Secrets and ConfigMaps that an Installation imports.
-pub(in crate::installation) fn plain_names(installation: &Installation) -> Vec<PlainName> {
-    let secrets = SECRETS.names(installation).into_iter().map(|name| (Plain::Secret, name));
-    secrets.chain(CONFIG_MAPS.names(installation).into_iter().map(|name| (Plain::ConfigMap, name))).collect()
+pub(in crate::installation) fn data_source_names(installation: &Installation) -> Vec<DataSourceName> {
+    let secrets = SECRETS.names(installation).into_iter().map(|name| (DataSourceKind::Secret, name));
+    secrets.chain(CONFIG_MAPS.names(installation).into_iter().map(|name| (DataSourceKind::ConfigMap, name))).collect()
 }
 
 /// The names that a [`RecordWriter`] borrows.
@@ -89,23 +89,24 @@ impl<'a> GatheredImports<'a> {
     /// Reads the Secrets and ConfigMaps that an Installation imports; everything else is known.
     async fn read(host: &'a ControllerContext, installation: &Installation) -> Step<Self> {
         let namespace = Key::of(installation).namespace;
-        let mut plain = BTreeMap::new();
-        for (kind, name) in plain_names(installation) {
+        let mut data_sources = BTreeMap::new();
+        for (kind, name) in data_source_names(installation) {
             if let Some(content) = kind.read(&host.client, &namespace, &name).await? {
-                plain.insert((kind, name), content);
+                data_sources.insert((kind, name), content);
             }
         }
-        Ok(Self { stores: &host.stores, namespace, plain })
+        Ok(Self { stores: &host.stores, namespace, data_sources })
     }
 
     /// With these Secrets and ConfigMaps, as a watch knows them; nothing is read.
     pub(in crate::installation) fn seen(
         host: &'a ControllerContext,
         namespace: &Namespace,
-        plain: impl IntoIterator<Item = (PlainName, Arc<Value>)>,
+        data_sources: impl IntoIterator<Item = (DataSourceName, Arc<Value>)>,
     ) -> Self {
-        let plain = plain.into_iter().filter_map(|(of, object)| Some((of.clone(), of.0.content(&object)?)));
-        Self { stores: &host.stores, namespace: namespace.to_owned(), plain: plain.collect() }
+        let data_sources =
+            data_sources.into_iter().filter_map(|(of, object)| Some((of.clone(), of.0.content(&object)?)));
+        Self { stores: &host.stores, namespace: namespace.to_owned(), data_sources: data_sources.collect() }
     }
 
     /// Asks the server for an object that its store lacks; one that exists is known from then on.
@@ -140,11 +141,11 @@ impl Sources for GatheredImports<'_> {
     }
 
     fn secret(&self, name: &str) -> Option<Content> {
-        self.plain.get(&(Plain::Secret, name.to_owned())).cloned()
+        self.data_sources.get(&(DataSourceKind::Secret, name.to_owned())).cloned()
     }
 
     fn config_map(&self, name: &str) -> Option<Content> {
-        self.plain.get(&(Plain::ConfigMap, name.to_owned())).cloned()
+        self.data_sources.get(&(DataSourceKind::ConfigMap, name.to_owned())).cloned()
     }
 
     fn installation_exists(&self, name: &str) -> bool {

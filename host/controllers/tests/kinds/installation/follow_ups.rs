@@ -30,7 +30,7 @@ async fn next_job(world: &World, item: &str, before: &Value) -> Value {
 }
 
 /// Runs a job of another root: what the controllers would still have done for others is done then.
-async fn settle(world: &World, name: &str) {
+async fn wait_until_idle(world: &World, name: &str) {
     world.apply(&installation(name, &json!({}))).await;
     world.ended("Installation", name, "Succeeded").await;
 }
@@ -55,7 +55,7 @@ async fn c_06_c_05_where_the_spec_is_followed_a_change_during_a_job_starts_the_n
         assert_eq!((&running["observedGeneration"], &running["jobGeneration"]), (&json!(2), &json!(3)), "{name}");
         world.succeed(name).await;
         let done = world.ended("Installation", name, "Succeeded").await;
-        settle(&world, &format!("after-{name}")).await;
+        wait_until_idle(&world, &format!("after-{name}")).await;
         let status = world.status("Installation", name).await;
         assert_eq!(
             (&status["jobID"], &status["observedGeneration"], &done["metadata"]["generation"]),
@@ -76,7 +76,7 @@ async fn c_06_ins_52_under_the_policy_manual_a_change_during_a_job_stays_unobser
     world.patch("Installation", "a", &json!({"spec": {"maxParallel": 7}})).await;
     world.succeed("a").await;
     world.ended("Installation", "a", "Failed").await;
-    settle(&world, "other").await;
+    wait_until_idle(&world, "other").await;
     let expected = json!({
         "observedGeneration": 2,
         "jobGeneration": 2,
@@ -107,7 +107,7 @@ async fn c_06_a_job_that_fails_early_has_observed_its_generation_and_does_not_re
     root["metadata"]["annotations"] = json!({});
     world.apply(&root).await;
     let failed = world.ended("Installation", "a", "Failed").await;
-    settle(&world, "other").await;
+    wait_until_idle(&world, "other").await;
     let status = world.status("Installation", "a").await;
     assert_eq!(status["jobID"], failed["status"]["jobID"]);
     assert_eq!((&status["observedGeneration"], &status["jobGeneration"]), (&json!(2), &json!(2)));
@@ -145,7 +145,7 @@ async fn c_05_ins_59_after_a_failed_deletion_a_change_of_a_followed_spec_tries_a
     world.delete("Installation", "a").await;
     world.fail("a", "in use").await;
     let failed = world.ended("Installation", "a", "DeleteFailed").await;
-    settle(&world, "other").await;
+    wait_until_idle(&world, "other").await;
     assert_eq!(world.find("Installation", "a").await.unwrap()["status"], failed["status"], "it does not repeat itself");
     world.patch("Installation", "a", &json!({"spec": {"maxParallel": 7}})).await;
     world.succeed("a").await;
@@ -222,7 +222,7 @@ async fn c_27_a_success_is_recorded_and_repeated_after_the_interval() {
     let expected = json!({"generation": 2, "numberOfReconciles": 0, "lastReconcileTime": "TIME"});
     assert_eq!(record, expected);
     world.restart_after(3_599 - 60);
-    settle(&world, "before-its-time").await;
+    wait_until_idle(&world, "before-its-time").await;
     assert_eq!(world.find("Installation", "a").await.unwrap()["status"], first["status"]);
     world.restart_after(120);
     world.succeed("a").await;
@@ -265,7 +265,7 @@ async fn ins_43_to_46_c_14_only_a_success_triggers_roots_that_import_and_they_as
     world.request("left").await;
     world.fail("left", "boom").await;
     world.ended("Installation", "left", "Failed").await;
-    settle(&world, "other").await;
+    wait_until_idle(&world, "other").await;
     assert_eq!(
         world.find("Installation", "both").await.unwrap()["status"],
         first["status"],
@@ -305,7 +305,7 @@ async fn ins_21_ins_43_ins_61_promises_spare_the_look_at_siblings() {
     world.succeed("a").await;
     world.ended("Installation", "a", "Succeeded").await;
     root["metadata"]["annotations"] = json!({});
-    settle(&world, "other").await;
+    wait_until_idle(&world, "other").await;
     assert_eq!(world.find("Installation", "b").await.unwrap()["status"], importer["status"], "it is not triggered");
     world.delete("Installation", "a").await;
     world.succeed("a").await;

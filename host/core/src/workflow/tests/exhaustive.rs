@@ -43,13 +43,13 @@ struct Naive<'a> {
     facts: &'a [Facts],
     direction: Direction,
     policy: FailurePolicy,
-    aims: Vec<char>,
+    desired: Vec<char>,
 }
 
 impl<'a> Naive<'a> {
     fn new(on: &'a [usize], facts: &'a [Facts], direction: Direction, policy: FailurePolicy) -> Self {
-        let mut naive = Self { on, facts, direction, policy, aims: Vec::new() };
-        naive.aims = naive.items().map(|item| naive.found_aim(item)).collect();
+        let mut naive = Self { on, facts, direction, policy, desired: Vec::new() };
+        naive.desired = naive.items().map(|item| naive.found_desired(item)).collect();
         naive
     }
 
@@ -75,7 +75,7 @@ impl<'a> Naive<'a> {
     }
 
     /// `d` for what is deleted by itself, `l` for what takes no part, `u` for doubt, `r` for what is to be reconciled.
-    fn aim_alone(&self, item: usize) -> char {
+    fn desired_alone(&self, item: usize) -> char {
         let Facts { state, answers, .. } = self.facts[item];
         match (state, answers.activate, answers.when) {
             (WorkflowItemState::Deleting | WorkflowItemState::DeleteFailed, ..) => 'd',
@@ -88,18 +88,18 @@ impl<'a> Naive<'a> {
         }
     }
 
-    fn aim(&self, item: usize) -> char {
-        self.aims[item]
+    fn desired(&self, item: usize) -> char {
+        self.desired[item]
     }
 
-    fn found_aim(&self, item: usize) -> char {
+    fn found_desired(&self, item: usize) -> char {
         if self.direction == Direction::Backward {
             return 'd';
         }
         let reach = self.reach(item);
-        let doomed = self.items().any(|other| reach & (1 << other) != 0 && "dl".contains(self.aim_alone(other)));
+        let doomed = self.items().any(|other| reach & (1 << other) != 0 && "dl".contains(self.desired_alone(other)));
         let takes_part = self.asked(item) || self.facts[item].answers.activate == Answer::Met;
-        if doomed && takes_part { 'd' } else { self.aim_alone(item) }
+        if doomed && takes_part { 'd' } else { self.desired_alone(item) }
     }
 
     fn gone(&self, item: usize) -> bool {
@@ -108,11 +108,11 @@ impl<'a> Naive<'a> {
 
     fn ready(&self, item: usize) -> bool {
         let Facts { state, answers, .. } = self.facts[item];
-        self.aim(item) == 'r' && state == WorkflowItemState::Reconciled && answers.ready == Answer::Met
+        self.desired(item) == 'r' && state == WorkflowItemState::Reconciled && answers.ready == Answer::Met
     }
 
     fn passed_backward(&self, item: usize) -> bool {
-        match self.aim(item) {
+        match self.desired(item) {
             'l' => true,
             'd' => self.gone(item) || self.facts[item].keep,
             _ => self.facts[item].state == WorkflowItemState::Absent,
@@ -120,7 +120,7 @@ impl<'a> Naive<'a> {
     }
 
     fn free(&self, item: usize) -> bool {
-        match self.aim(item) {
+        match self.desired(item) {
             'd' => self.items().all(|other| !self.depends(other, item) || self.passed_backward(other)),
             _ => self.items().all(|other| !self.depends(item, other) || self.ready(other)),
         }
@@ -129,7 +129,7 @@ impl<'a> Naive<'a> {
     /// The letter of the rules, class F apart.
     fn letter(&self, item: usize) -> char {
         let done = |done, otherwise| if done { 'A' } else { otherwise };
-        match (self.aim(item), self.facts[item].state) {
+        match (self.desired(item), self.facts[item].state) {
             ('l', _) => 'A',
             ('u', _) => 'E',
             (_, WorkflowItemState::ReconcileFailed | WorkflowItemState::DeleteFailed) => 'B',
@@ -148,10 +148,10 @@ impl<'a> Naive<'a> {
         }
         for _ in self.items() {
             for item in self.items().filter(|item| letters[*item] == 'E') {
-                let goes = self.aim(item) == 'd';
+                let goes = self.desired(item) == 'd';
                 blocked[item] |= self.items().any(|other| {
                     let before = if goes { self.depends(other, item) } else { self.depends(item, other) };
-                    before && (self.aim(other) == 'd') == goes && (letters[other] == 'B' || blocked[other])
+                    before && (self.desired(other) == 'd') == goes && (letters[other] == 'B' || blocked[other])
                 });
             }
         }
@@ -168,8 +168,8 @@ impl<'a> Naive<'a> {
         let stops = has('B') && self.policy == FailurePolicy::StopTriggering;
         let starts: Vec<usize> = self.items().filter(|item| letters[*item] == 'D' && !stops).collect();
         let doubt = self.items().any(|item| {
-            let beside = |other| self.depends(item, other) && "dl".contains(self.aim(other));
-            letters[item] == 'E' && self.aim(item) == 'u' && (self.free(item) || self.items().any(beside))
+            let beside = |other| self.depends(item, other) && "dl".contains(self.desired(other));
+            letters[item] == 'E' && self.desired(item) == 'u' && (self.free(item) || self.items().any(beside))
         });
         let ending = match () {
             () if has('C') || !starts.is_empty() || (doubt && !stops) => None,

@@ -207,10 +207,11 @@ fn what_was_asked_for_is_not_taken_back_when_a_condition_flips() {
         ..Facts::of(state)
     };
     let workflow = Workflow::new([("1", vec![])]).unwrap();
-    let aims = states.map(|state| workflow.evaluate(Direction::Forward, CONTINUE, |_| facts(state)).items()[0].aim);
-    assert_eq!(aims, [Aim::Reconcile; 3]);
+    let desired =
+        states.map(|state| workflow.evaluate(Direction::Forward, CONTINUE, |_| facts(state)).items()[0].desired);
+    assert_eq!(desired, [DesiredAction::Reconcile; 3]);
     let goes = Facts::of(WorkflowItemState::Deleting);
-    assert_eq!(workflow.evaluate(Direction::Forward, CONTINUE, |_| goes).items()[0].aim, Aim::Delete);
+    assert_eq!(workflow.evaluate(Direction::Forward, CONTINUE, |_| goes).items()[0].desired, DesiredAction::Delete);
 }
 
 /// A graph of up to five items without cycles, with the item that is switched off.

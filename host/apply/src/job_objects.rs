@@ -14,15 +14,15 @@ use serde_json::Value;
 use crate::{
     Job,
     apply_error::ApplyError,
-    writer::{ObjectWriter, Spot},
+    writer::{ObjectHandle, ObjectWriter},
 };
-use orangery_cluster::{Cluster, Observed, Place, unobserved};
+use orangery_cluster::{Cluster, NamespacedName, Observed, unobserved};
 
 /// Group and version, and kind, on a cluster.
 pub(crate) type KindOn = (ClusterRef, String, String);
 
 /// A job's objects.
-pub(crate) struct Site<'a> {
+pub(crate) struct JobObjects<'a> {
     pub(crate) job: &'a Job<'a>,
     writer: &'a ObjectWriter,
     /// Kinds that the proposal itself defines: known before discovery is.
@@ -31,7 +31,7 @@ pub(crate) struct Site<'a> {
     pub(crate) answers: BTreeMap<LocatedObject, Arc<Value>>,
 }
 
-impl<'a> Site<'a> {
+impl<'a> JobObjects<'a> {
     pub(crate) fn new(job: &'a Job<'a>, writer: &'a ObjectWriter, proposal: Option<&Proposal>) -> Self {
         let definitions = proposal.into_iter().flat_map(writes).filter(|(located, _)| is_definition(&located.key));
         let defined = definitions.flat_map(|(located, write)| kinds_of(&located.on, &write.object)).collect();
@@ -60,34 +60,40 @@ impl<'a> Site<'a> {
 
     /// The object with its cluster; one of a namespaced kind without a namespace is refused. For a dry run an object of a
     /// kind that is not served does not exist.
-    pub(crate) async fn spot(&self, located: &LocatedObject) -> Result<Spot<'a>, ApplyError> {
+    pub(crate) async fn handle(&self, located: &LocatedObject) -> Result<ObjectHandle<'a>, ApplyError> {
         let LocatedObject { on, key } = located;
         let (cluster, resource) = match self.resource(on, &key.api_version, &key.kind).await {
             Err(error) if self.is_dry_run() && error.is_not_served() => {
-                return Ok(Spot::unserved(self.writer, self.job.clusters.cluster(on).await?, located));
+                return Ok(ObjectHandle::unserved(self.writer, self.job.clusters.cluster(on).await?, located));
             }
             found => found?,
         };
-        let namespace = Place::of(&resource, key)?.namespace;
-        Ok(self.spot_of(on, ObjectKey { namespace, ..key.clone() }, cluster, resource))
+        let namespace = NamespacedName::of(&resource, key)?.namespace;
+        Ok(self.handle_of(on, ObjectKey { namespace, ..key.clone() }, cluster, resource))
     }
 
     /// The object in the version that it is named in or, where that is not served any more, in one that is (C-35). `None`
     /// where the cluster does not serve the kind in any version: then there is no such object.
-    pub(crate) async fn spot_in_any_version(&self, located: &LocatedObject) -> Result<Option<Spot<'a>>, ApplyError> {
-        match self.spot(located).await {
-            Err(error) if error.is_not_served() => self.spot_in_group(located).await,
-            Ok(spot) if !spot.is_served => self.spot_in_group(located).await,
+    pub(crate) async fn handle_in_any_version(
+        &self,
+        located: &LocatedObject,
+    ) -> Result<Option<ObjectHandle<'a>>, ApplyError> {
+        match self.handle(located).await {
+            Err(error) if error.is_not_served() => self.handle_in_group(located).await,
+            Ok(handle) if !handle.is_served => self.handle_in_group(located).await,
             found => found.map(Some),
         }
     }
 
-    async fn spot_in_group(&self, LocatedObject { on, key }: &LocatedObject) -> Result<Option<Spot<'a>>, ApplyError> {
+    async fn handle_in_group(
+        &self,
+        LocatedObject { on, key }: &LocatedObject,
+    ) -> Result<Option<ObjectHandle<'a>>, ApplyError> {
         let cluster = self.job.clusters.cluster(on).await?;
         let Some(resource) = cluster.served_in_group(key.group(), &key.kind).await? else { return Ok(None) };
-        let namespace = Place::of(&resource, key)?.namespace;
+        let namespace = NamespacedName::of(&resource, key)?.namespace;
         let key = ObjectKey { api_version: resource.api_version.clone(), namespace, ..key.clone() };
-        Ok(Some(self.spot_of(on, key, cluster, resource)))
+        Ok(Some(self.handle_of(on, key, cluster, resource)))
     }
 
     /// What a write has answered since the controller was called, in the version that is asked for.
@@ -98,19 +104,19 @@ impl<'a> Site<'a> {
     }
 
     /// An object that was found in its cluster.
-    pub(crate) fn spot_of(
+    pub(crate) fn handle_of(
         &self,
         on: &ClusterRef,
         key: ObjectKey,
         cluster: Arc<Cluster>,
         resource: Arc<ApiResource>,
-    ) -> Spot<'a> {
-        Spot { writer: self.writer, cluster, resource, on: on.clone(), key, is_served: true }
+    ) -> ObjectHandle<'a> {
+        ObjectHandle { writer: self.writer, cluster, resource, on: on.clone(), key, is_served: true }
     }
 
     /// Whether an object that was seen is still there, as far as is known; watches it from now on.
-    pub(crate) fn is_still_there(&self, spot: &Spot<'_>) -> Result<bool, ApplyError> {
-        match self.watch(spot) {
+    pub(crate) fn is_still_there(&self, handle: &ObjectHandle<'_>) -> Result<bool, ApplyError> {
+        match self.watch(handle) {
             Ok(object) => Ok(object.is_some()),
             // The first list calls again.
             Err(ApplyError { halt: Halt::Wait(_), .. }) => Ok(true),
@@ -119,12 +125,12 @@ impl<'a> Site<'a> {
     }
 
     /// Watches an object from now on; `None` where it does not exist, a wait where that is not known yet.
-    pub(crate) fn watch(&self, spot: &Spot<'_>) -> Result<Option<Arc<Value>>, ApplyError> {
-        match self.job.clusters.watch(&spot.cluster, &spot.resource, &spot.place()) {
+    pub(crate) fn watch(&self, handle: &ObjectHandle<'_>) -> Result<Option<Arc<Value>>, ApplyError> {
+        match self.job.clusters.watch(&handle.cluster, &handle.resource, &handle.place()) {
             Observed::Present(object) => Ok(Some(object)),
             Observed::Absent => Ok(None),
             observed @ (Observed::Unknown | Observed::Forbidden(_)) => {
-                Err(unobserved(&spot.cluster, &spot.resource, observed, spot.key.waiting(Until::Exists)).into())
+                Err(unobserved(&handle.cluster, &handle.resource, observed, handle.key.waiting(Until::Exists)).into())
             }
         }
     }

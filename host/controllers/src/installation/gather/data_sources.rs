@@ -27,15 +27,15 @@ pub(in crate::installation) type Content = BTreeMap<String, Vec<u8>>;
 
 /// A kind without a store that data is imported from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::installation) enum Plain {
+pub(in crate::installation) enum DataSourceKind {
     Secret,
     ConfigMap,
 }
 
 /// A Secret or ConfigMap that imports name.
-pub(in crate::installation) type PlainName = (Plain, String);
+pub(in crate::installation) type DataSourceName = (DataSourceKind, String);
 
-impl Plain {
+impl DataSourceKind {
     /// The names of those of this kind that an Installation imports, each once. What cannot be a name names nothing.
     pub(in crate::installation) fn names(self, installation: &Installation) -> Vec<String> {
         let imports = ImportBindings::from(&installation.spec.imports);
@@ -56,8 +56,8 @@ impl Plain {
             ApiResource { api_version: text(api_version), kind: text(kind), plural: text(plural), namespaced: true }
         }
         match self {
-            Plain::Secret => resource::<Secret>(),
-            Plain::ConfigMap => resource::<ConfigMap>(),
+            DataSourceKind::Secret => resource::<Secret>(),
+            DataSourceKind::ConfigMap => resource::<ConfigMap>(),
         }
     }
 
@@ -69,16 +69,16 @@ impl Plain {
         name: &str,
     ) -> Step<Option<Content>> {
         Ok(match self {
-            Plain::Secret => get::<Secret>(client, namespace, name).await?.map(secret),
-            Plain::ConfigMap => get::<ConfigMap>(client, namespace, name).await?.map(config_map),
+            DataSourceKind::Secret => get::<Secret>(client, namespace, name).await?.map(secret),
+            DataSourceKind::ConfigMap => get::<ConfigMap>(client, namespace, name).await?.map(config_map),
         })
     }
 
     /// Of an object as the API has it; `None` where it is something else.
     pub(in crate::installation) fn content(self, object: &Value) -> Option<Content> {
         match self {
-            Plain::Secret => Secret::deserialize(object).map(secret).ok(),
-            Plain::ConfigMap => ConfigMap::deserialize(object).map(config_map).ok(),
+            DataSourceKind::Secret => Secret::deserialize(object).map(secret).ok(),
+            DataSourceKind::ConfigMap => ConfigMap::deserialize(object).map(config_map).ok(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What has become of the objects in a dry run: each is read once, and every write is tried and remembered.
+//! What has become of the objects in a dry run: each is read once, and every write is sent as a dry run and remembered.
 
 use std::{
     collections::BTreeMap,
@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use orangery_cluster::{Cluster, Deletion, Error, is_being_deleted};
 
-/// An object that is tried to be written.
-pub(crate) struct Tried<'a> {
+/// An object that a dry run reads or writes.
+pub(crate) struct DryRunRequest<'a> {
     pub(crate) cluster: &'a Cluster,
     /// How its kind is served; `None` where it is not served yet.
     pub(crate) resource: Option<&'a ApiResource>,
@@ -24,14 +24,14 @@ pub(crate) struct Tried<'a> {
 
 /// What has become of the objects so far.
 #[derive(Default)]
-pub(crate) struct Trials {
+pub(crate) struct DryRunObjects {
     /// Protects the objects by place. Held for one lookup or one change.
-    objects: Mutex<BTreeMap<LocatedObject, Trial>>,
+    objects: Mutex<BTreeMap<LocatedObject, DryRunObject>>,
 }
 
 /// What has become of one object.
 #[derive(Clone, Default)]
-pub(crate) struct Trial {
+pub(crate) struct DryRunObject {
     /// As it is on the server.
     pub(crate) before: Option<Value>,
     /// As it would be by now.
@@ -40,18 +40,18 @@ pub(crate) struct Trial {
     pub(crate) is_deleted: bool,
 }
 
-impl Trials {
+impl DryRunObjects {
     /// All objects that were come to.
-    pub(crate) fn into_objects(self) -> BTreeMap<LocatedObject, Trial> {
+    pub(crate) fn into_objects(self) -> BTreeMap<LocatedObject, DryRunObject> {
         self.objects.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The object as it would be by now; one that is being deleted is taken to be gone.
-    pub(crate) async fn get(&self, at: &Tried<'_>) -> Result<Option<Value>, Error> {
-        Ok(self.trial(at).await?.after)
+    pub(crate) async fn get(&self, at: &DryRunRequest<'_>) -> Result<Option<Value>, Error> {
+        Ok(self.known(at).await?.after)
     }
 
-    async fn trial(&self, at: &Tried<'_>) -> Result<Trial, Error> {
+    async fn known(&self, at: &DryRunRequest<'_>) -> Result<DryRunObject, Error> {
         if let Some(known) = self.objects.lock().unwrap_or_else(PoisonError::into_inner).get(&at.located) {
             return Ok(known.clone());
         }
@@ -64,27 +64,32 @@ impl Trials {
             None => None,
         };
         let after = before.clone().filter(|object| !is_being_deleted(object));
-        let trial = Trial { before, after, is_written: false, is_deleted: false };
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at.located.clone(), trial.clone());
-        Ok(trial)
+        let known = DryRunObject { before, after, is_written: false, is_deleted: false };
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at.located.clone(), known.clone());
+        Ok(known)
     }
 
-    fn write(&self, at: &Tried<'_>, trial: Trial, after: Value) -> Value {
-        let trial = Trial { after: Some(after.clone()), is_written: true, ..trial };
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at.located.clone(), trial);
+    fn write(&self, at: &DryRunRequest<'_>, known: DryRunObject, after: Value) -> Value {
+        let known = DryRunObject { after: Some(after.clone()), is_written: true, ..known };
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at.located.clone(), known);
         after
     }
 
-    pub(crate) async fn create(&self, at: &Tried<'_>, object: &Value) -> Result<Value, Error> {
-        match self.trial(at).await? {
-            Trial { after: Some(_), .. } => Err(Error::AlreadyExists { key: Box::new(at.located.key.clone()) }),
-            trial => Ok(self.write(at, trial, object.clone())),
+    pub(crate) async fn create(&self, at: &DryRunRequest<'_>, object: &Value) -> Result<Value, Error> {
+        match self.known(at).await? {
+            DryRunObject { after: Some(_), .. } => Err(Error::AlreadyExists { key: Box::new(at.located.key.clone()) }),
+            known => Ok(self.write(at, known, object.clone())),
         }
     }
 
-    pub(crate) async fn apply(&self, at: &Tried<'_>, manager: Option<&str>, object: &Value) -> Result<Value, Error> {
-        let trial = self.trial(at).await?;
-        let after = match (&trial.after, at.resource.filter(|_| trial.is_untouched())) {
+    pub(crate) async fn apply(
+        &self,
+        at: &DryRunRequest<'_>,
+        manager: Option<&str>,
+        object: &Value,
+    ) -> Result<Value, Error> {
+        let known = self.known(at).await?;
+        let after = match (&known.after, at.resource.filter(|_| known.is_untouched())) {
             (None, _) => object.clone(),
             (Some(live), resource) => {
                 let mut otherwise = live.clone();
@@ -97,39 +102,39 @@ impl Trials {
                 }
             }
         };
-        Ok(self.write(at, trial, after))
+        Ok(self.write(at, known, after))
     }
 
-    pub(crate) async fn replace(&self, at: &Tried<'_>, object: &Value) -> Result<Value, Error> {
-        let trial = self.trial(at).await?;
-        let after = match at.resource.filter(|_| trial.is_untouched()) {
+    pub(crate) async fn replace(&self, at: &DryRunRequest<'_>, object: &Value) -> Result<Value, Error> {
+        let known = self.known(at).await?;
+        let after = match at.resource.filter(|_| known.is_untouched()) {
             Some(resource) => answer(at.cluster.try_replace(resource, &at.located.key, object).await, object.clone())?,
             None => object.clone(),
         };
-        Ok(self.write(at, trial, after))
+        Ok(self.write(at, known, after))
     }
 
-    pub(crate) async fn patch(&self, at: &Tried<'_>, patch: &Value) -> Result<Value, Error> {
-        let trial = self.trial(at).await?;
-        let mut otherwise = trial.after.clone().unwrap_or(Value::Null);
+    pub(crate) async fn patch(&self, at: &DryRunRequest<'_>, patch: &Value) -> Result<Value, Error> {
+        let known = self.known(at).await?;
+        let mut otherwise = known.after.clone().unwrap_or(Value::Null);
         apply_merge_patch(&mut otherwise, patch);
-        let after = match at.resource.filter(|_| trial.is_untouched()) {
+        let after = match at.resource.filter(|_| known.is_untouched()) {
             Some(resource) => answer(at.cluster.try_merge(resource, &at.located.key, patch).await, otherwise)?,
             None => otherwise,
         };
-        Ok(self.write(at, trial, after))
+        Ok(self.write(at, known, after))
     }
 
-    pub(crate) async fn delete(&self, at: &Tried<'_>) -> Result<Deletion, Error> {
-        let trial = self.trial(at).await?;
-        let is_deleted = trial.is_deleted || trial.after.is_some();
-        let gone = Trial { after: None, is_deleted, ..trial };
+    pub(crate) async fn delete(&self, at: &DryRunRequest<'_>) -> Result<Deletion, Error> {
+        let known = self.known(at).await?;
+        let is_deleted = known.is_deleted || known.after.is_some();
+        let gone = DryRunObject { after: None, is_deleted, ..known };
         self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(at.located.clone(), gone);
         Ok(Deletion::Gone)
     }
 }
 
-impl Trial {
+impl DryRunObject {
     /// Whether the server has the object as it would be: only then its answer to a try counts.
     fn is_untouched(&self) -> bool {
         !self.is_written && !self.is_deleted
@@ -137,8 +142,8 @@ impl Trial {
 }
 
 /// What the server answers to a try; `otherwise` where something in its way takes part in no tries.
-fn answer(tried: Result<Value, Error>, otherwise: Value) -> Result<Value, Error> {
-    match tried {
+fn answer(answered: Result<Value, Error>, otherwise: Value) -> Result<Value, Error> {
+    match answered {
         Err(Error::Invalid { message, .. }) if message.contains("does not support dry run") => Ok(otherwise),
         answer => answer,
     }
