@@ -37,7 +37,9 @@ impl Cluster {
     pub async fn start_on_kube(binary: &Binary, programs: &Programs, arguments: &[&str]) -> Cluster {
         let server = Kube::start(programs, binary).await;
         let objects = Objects::of(server.kubeconfig()).await;
-        let process = server.operator(binary, OPERATOR[0], arguments);
+        // The cases are those of one trusted team, as with Landscaper.
+        server.allow_any_target_account().await;
+        let process = server.operator(binary, OPERATOR[0], &[&["--target-accounts=any"], arguments].concat());
         objects.apply(&own_target(&server.kubeconfig())).await;
         // The operator gives every namespace one.
         let context = json!({"apiVersion": API, "kind": "Context", "metadata": {"name": "default"}});

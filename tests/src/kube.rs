@@ -41,6 +41,8 @@ const CERTIFICATE: &str = "certificates/apiserver.crt";
 
 /// The user that may do everything.
 const ADMIN: &str = "admin";
+/// The group of the kinds that say who may do what.
+const RBAC: &str = "rbac.authorization.k8s.io";
 /// The group of the operators: they may do what the chart lets them do.
 const OPERATORS: &str = "orangery";
 /// The users of this group.
@@ -137,6 +139,14 @@ impl Kube {
         write(&kube.folder, "admin.kubeconfig", &kube.kubeconfig());
         kube.run(programs, "kube-controller-manager", &kube.controllers());
         kube
+    }
+
+    /// Lets the operators ask for tokens of any service account, as the chart does with `targetAccounts: any`.
+    pub async fn allow_any_target_account(&self) {
+        let objects = Objects::of(self.kubeconfig()).await;
+        for object in cluster_wide("any-target-account", &["any-target-account-rules"]) {
+            objects.apply(&object).await;
+        }
     }
 
     /// The folder of their files.
@@ -328,19 +338,13 @@ fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
 
 /// The namespace of the host, and the rights that the chart gives it.
 fn rights() -> Vec<Value> {
-    let api = "rbac.authorization.k8s.io";
-    let subjects = json!([{"apiGroup": api, "kind": "Group", "name": OPERATORS}]);
-    let version = format!("{api}/v1");
+    let (api, version, subjects) = (RBAC, format!("{RBAC}/v1"), operators());
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}});
+    let [role, binding] = cluster_wide(OPERATORS, &["rules", "cluster-rules"]);
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}}),
-        json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": OPERATORS}, "rules": rules(&["rules", "cluster-rules"])}),
-        json!({
-            "apiVersion": version,
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": OPERATORS},
-            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": OPERATORS},
-            "subjects": subjects,
-        }),
+        namespace,
+        role,
+        binding,
         json!({
             "apiVersion": version,
             "kind": "Role",
@@ -353,6 +357,26 @@ fn rights() -> Vec<Value> {
             "metadata": {"name": OPERATORS, "namespace": HOST_NAMESPACE},
             "roleRef": {"apiGroup": api, "kind": "Role", "name": OPERATORS},
             "subjects": subjects,
+        }),
+    ]
+}
+
+/// The operators, as subjects of a binding.
+fn operators() -> Value {
+    json!([{"apiGroup": RBAC, "kind": "Group", "name": OPERATORS}])
+}
+
+/// What the operators may do everywhere: rules in files of the chart.
+fn cluster_wide(name: &str, files: &[&str]) -> [Value; 2] {
+    let version = format!("{RBAC}/v1");
+    [
+        json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules(files)}),
+        json!({
+            "apiVersion": version,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": operators(),
         }),
     ]
 }

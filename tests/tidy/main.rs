@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod budgets;
 #[cfg(test)]
+mod chart;
+#[cfg(test)]
 mod circles;
 #[cfg(test)]
 mod citations;

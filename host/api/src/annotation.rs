@@ -33,6 +33,9 @@ pub const DEPENDS_ON: &str = "execution.landscaper.gardener.cloud/dependsOn";
 /// On a DataObject or Target that a controller wrote: the hash of its content (`docs/wire.md` §2.4).
 pub const HASH: &str = "data.landscaper.gardener.cloud/hash";
 
+/// `"true"` on a ServiceAccount: Targets of its namespace may name it (C-38). Not in the original.
+pub const ALLOW_TARGETS: &str = "orangery.dev/allow-targets";
+
 /// The finalizer, and the label, of what is in use and stays until nobody uses it any more (ORC-36 … ORC-42). Not in
 /// the original.
 pub const GUARD: &str = "orangery.dev/in-use";
@@ -58,6 +61,7 @@ mod tests {
             SUBINSTALLATION_NAME,
             DEPENDS_ON,
             HASH,
+            ALLOW_TARGETS,
         ];
         let is_part = |part: &str, more: &[char]| {
             let inside = |c: char| c.is_ascii_alphanumeric() || more.contains(&c);

@@ -30,7 +30,7 @@ pub use crate::{
         Tool,
         logging::{LogFormat, Logging},
         plan::PlanArguments,
-        run::RunArguments,
+        run::{AllowedAccounts, RunArguments},
         up::Up,
     },
     exit::Exit,

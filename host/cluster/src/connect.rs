@@ -6,11 +6,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use http::header::InvalidHeaderValue;
 use orangery_core::digest::sha256;
 
 use crate::{
     Cluster, ClusterSet, KubeconfigError,
     connections::{Connections, WatchHandles},
+    impersonation::in_the_name_of,
     kubeconfig,
     watch::{Waiter, Wake},
 };
@@ -55,6 +57,18 @@ impl ClusterPool {
     /// The cluster of a client that the host has already, under a name of its own.
     pub fn adopt(&self, name: &str, client: &kube::Client) -> Arc<Cluster> {
         self.lookup(name).unwrap_or_else(|| self.insert(name.to_owned(), client.clone(), name.to_owned()))
+    }
+
+    /// The same in the name of another user (C-38): each user has watches and knowledge of its own.
+    ///
+    /// # Errors
+    /// The name of the user cannot stand in a header.
+    pub fn adopt_for(&self, user: &str, name: &str, client: &kube::Client) -> Result<Arc<Cluster>, InvalidHeaderValue> {
+        let key = format!("{name} as {user}");
+        if let Some(cluster) = self.lookup(&key) {
+            return Ok(cluster);
+        }
+        Ok(self.insert(key, in_the_name_of(user, client)?, name.to_owned()))
     }
 
     /// The clusters of one item.

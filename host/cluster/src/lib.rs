@@ -14,6 +14,7 @@ mod connect;
 mod connections;
 mod error;
 mod guest;
+mod impersonation;
 mod issue;
 mod kubeconfig;
 mod object_watcher;
@@ -27,6 +28,7 @@ pub use crate::{
     connections::Connections,
     error::{Error, NOT_SERVED, code},
     guest::{MOST_GROUP_VERSIONS, MOST_KINDS},
+    impersonation::in_the_name_of,
     issue::{Credential, IssuedCredential, Subject, issue_credential},
     kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES},
     object_watcher::ObjectWatcher,

@@ -6,7 +6,8 @@ use std::{
 };
 
 use jiff::Timestamp;
-use orangery_core::name::Namespace;
+
+use crate::acting_account::ServiceAccountRef;
 
 /// How this cluster is reached from outside of the operator's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,17 +30,12 @@ pub(crate) struct Tokens {
 /// What a token is asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TokenKey {
-    pub(crate) namespace: Namespace,
-    pub(crate) account: String,
+    /// Whose token.
+    pub(crate) account: ServiceAccountRef,
+    /// The account that asks; `None` for the operator.
+    pub(crate) by: Option<ServiceAccountRef>,
     pub(crate) audiences: Vec<String>,
     pub(crate) seconds: i64,
-}
-
-impl TokenKey {
-    /// The account as messages name it.
-    pub(crate) fn title(&self) -> String {
-        format!("ServiceAccount {}/{}", self.namespace, self.account)
-    }
 }
 
 /// A token, and when another one is asked for.
@@ -79,7 +75,8 @@ mod tests {
     }
 
     fn wanted(account: &str) -> TokenKey {
-        TokenKey { namespace: "ns".into(), account: account.to_owned(), audiences: Vec::new(), seconds: 100 }
+        let account = ServiceAccountRef { namespace: "ns".into(), name: account.into() };
+        TokenKey { account, by: None, audiences: Vec::new(), seconds: 100 }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use orangery_reconcile::{Key, LeaseDeadline, Store, Watched, Writer};
 
 use crate::{
     account_tokens::{OwnAddress, Tokens},
+    acting_account::ActingAccounts,
     changed_answers::ChangedAnswers,
     kept_credentials::KnownCredentials,
     seal::NewestSeals,
@@ -48,6 +49,8 @@ pub struct ControllerContext {
     pub guards: bool,
     /// How the cluster of the client is reached; `None` where only this process can.
     pub own_address: Option<OwnAddress>,
+    /// As whom the operator acts on the cluster of the client for a namespace.
+    pub accounts: ActingAccounts,
     /// Until when anything may be written, on any cluster; `None` for ever (C-34).
     pub term: Option<LeaseDeadline>,
     /// Tokens for targets that name a service account.
@@ -87,6 +90,7 @@ impl ControllerContext {
             max_parallel: None,
             guards: true,
             own_address: None,
+            accounts: ActingAccounts::default(),
             term: None,
             tokens: Tokens::default(),
             changed_answers: ChangedAnswers::default(),

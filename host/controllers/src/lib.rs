@@ -21,6 +21,7 @@
 //! core.
 
 mod account_tokens;
+mod acting_account;
 mod artifacts;
 mod changed_answers;
 mod component;
@@ -54,6 +55,7 @@ pub mod execution;
 pub mod installation;
 
 pub use account_tokens::OwnAddress;
+pub use acting_account::{ActingAccounts, TargetAccounts};
 pub use controller_context::{ControllerContext, PICK_UP_TIMEOUT};
 pub use dependencies::{clusters, dependencies, stores, wire};
 pub use dependency::DependencyRow;

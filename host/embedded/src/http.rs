@@ -27,15 +27,18 @@ use crate::{
     refusal::{Refusal, RefusalReason},
 };
 
+/// Names the user that a request is of.
+const IMPERSONATE_USER: &str = "impersonate-user";
+
 /// The API for callers that are known to be the admin.
 pub(crate) fn trusted(cluster: Arc<EmbeddedCluster>) -> Router {
-    routes(cluster).layer(Extension(User::admin()))
+    routes(cluster).layer(middleware::from_fn(impersonate)).layer(Extension(User::admin()))
 }
 
 /// The API for callers that have to show a token.
 pub(crate) fn guarded(cluster: Arc<EmbeddedCluster>) -> Router {
     let guard = middleware::from_fn_with_state(Arc::clone(&cluster), authenticate);
-    routes(cluster).layer(guard)
+    routes(cluster).layer(middleware::from_fn(impersonate)).layer(guard)
 }
 
 fn routes(cluster: Arc<EmbeddedCluster>) -> Router {
@@ -61,6 +64,15 @@ async fn healthy() -> &'static str {
 async fn metrics(State(cluster): State<Arc<EmbeddedCluster>>) -> Response {
     let text = cluster.metrics.text(&cluster.store.census());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+/// A request in the name of another user is that user's. Everybody with a token may do everything, so also this.
+async fn impersonate(mut request: Request, next: Next) -> Response {
+    let named = request.headers().get(IMPERSONATE_USER).and_then(|value| value.to_str().ok());
+    if let Some(user) = named.map(User::named) {
+        request.extensions_mut().insert(user);
+    }
+    next.run(request).await
 }
 
 /// Lets through who bears a known token. Health is everybody's.

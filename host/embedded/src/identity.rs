@@ -71,6 +71,13 @@ impl User {
     pub(crate) fn admin() -> Self {
         Self { name: "admin".to_owned(), groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()] }
     }
+
+    /// The one of this name, with the groups that it has by its name.
+    pub(crate) fn named(name: &str) -> Self {
+        let account = name.strip_prefix("system:serviceaccount:").map(|_| "system:serviceaccounts".to_owned());
+        let groups = account.into_iter().chain(["system:authenticated".to_owned()]).collect();
+        Self { name: name.to_owned(), groups }
+    }
 }
 
 impl ServerIdentity {
@@ -207,11 +214,10 @@ impl ServerIdentity {
         if claims.get("exp").and_then(Value::as_i64).is_some_and(|expires| expires <= now.as_second()) {
             return None;
         }
-        let name = object::text(&claims, &["sub"])?.to_owned();
+        let name = object::text(&claims, &["sub"])?;
         let made_for = claims.get("aud").and_then(Value::as_array).into_iter().flatten();
         let made_for = made_for.filter_map(Value::as_str).map(str::to_owned).collect();
-        let groups = vec!["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
-        Some((User { name, groups }, made_for))
+        Some((User::named(name), made_for))
     }
 
     /// HMAC-SHA256 (RFC 2104) under the hash of the token, which fits into one block.

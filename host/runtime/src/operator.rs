@@ -6,8 +6,8 @@ use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_blueprint::plugins::Plugins;
 use orangery_controllers::{
-    ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError, OwnAddress, PICK_UP_TIMEOUT,
-    Queues, SecretMeta, Stores, clusters,
+    ActingAccounts, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError, OwnAddress,
+    PICK_UP_TIMEOUT, Queues, SecretMeta, Stores, clusters,
     context::{keep_default_contexts, keep_default_contexts_of},
     deploy_item::DeployItemController,
     execution::ExecutionController,
@@ -53,6 +53,8 @@ pub struct OperatorConfig {
     pub pick_up_timeout: Option<Duration>,
     /// How the cluster is reached, for targets that mean it; `None` where only this process can.
     pub own_address: Option<OwnAddress>,
+    /// As whom it acts for a namespace.
+    pub accounts: ActingAccounts,
     /// Until when the operator may write, on any cluster; `None` where there cannot be another one.
     pub term: Option<LeaseDeadline>,
     /// Whether what is in use is guarded against deletion.
@@ -77,6 +79,7 @@ impl OperatorConfig {
             rng: Arc::new(OsChance),
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
             own_address: None,
+            accounts: ActingAccounts::default(),
             term: None,
             guards: true,
             max_parallel: None,
@@ -123,6 +126,7 @@ impl Operator {
         let mut host = ControllerContext::new((config.client, stores()), plugins, components, config.clock, rng, key);
         host.pick_up_timeout = config.pick_up_timeout;
         host.own_address = config.own_address;
+        host.accounts = config.accounts;
         host.term = config.term;
         host.guards = config.guards;
         host.max_parallel = config.max_parallel;

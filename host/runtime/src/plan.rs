@@ -22,7 +22,7 @@ use orangery_cli::{
     terminal,
 };
 use orangery_controllers::{
-    ControllerContext, HostKey,
+    ActingAccounts, ControllerContext, HostKey,
     deploy_item::{ItemDryRun, dry_run},
     stores,
 };
@@ -108,8 +108,10 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     let plugins: Arc<dyn Plugins> = plugins;
     // Nothing is rendered here, so the key is nobody's.
     let key = HostKey::new(&OsChance.secret());
-    let host =
+    let mut host =
         ControllerContext::new((client, stores()), plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
+    // What may be looked at is for the rights of whoever asks.
+    host.accounts = ActingAccounts::caller();
     let run = dry_run(&Arc::new(host), item).await.map_err(|halt| PlanError::Refused(refusal(&halt)))?;
     document(name, run).write(&arguments, terminal)?;
     Ok(Exit::Ok)

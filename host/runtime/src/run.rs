@@ -2,9 +2,9 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use orangery_cli::{Exit, RunArguments, connection::ConnectionError, repositories::RepositoriesError};
-use orangery_controllers::OwnAddress;
-use orangery_core::port::Rng as _;
+use orangery_cli::{AllowedAccounts, Exit, RunArguments, connection::ConnectionError, repositories::RepositoriesError};
+use orangery_controllers::{ActingAccounts, OwnAddress, TargetAccounts};
+use orangery_core::{name::ObjectName, port::Rng as _};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -104,6 +104,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         components,
         pick_up_timeout: arguments.pickup_timeout.after(),
         own_address,
+        accounts: accounts(arguments.default_service_account, arguments.target_accounts),
         term: Some(lease.deadline().clone()),
         guards: arguments.guards,
         max_parallel: arguments.max_parallel,
@@ -138,6 +139,15 @@ async fn operate(config: OperatorConfig, figures: &Figures, stop: &mut StopSigna
 /// The name of this process: the pod, and no other process of it.
 fn holder() -> String {
     format!("{}_{}", machine::name(), OsChance.job_id())
+}
+
+/// As whom the operator acts, as the flags say.
+fn accounts(default: ObjectName, allowed: AllowedAccounts) -> ActingAccounts {
+    let of_targets = match allowed {
+        AllowedAccounts::OptedIn => TargetAccounts::OptedIn,
+        AllowedAccounts::Any => TargetAccounts::Any,
+    };
+    ActingAccounts::named(default, of_targets)
 }
 
 /// How somebody else reaches the cluster of this connection.

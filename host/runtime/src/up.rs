@@ -13,7 +13,7 @@ use std::{
 
 use kube::{Client, api::DynamicObject};
 use orangery_cli::{Exit, Terminal, Up, apply::apply, folder, repositories::folders};
-use orangery_controllers::OwnAddress;
+use orangery_controllers::{ActingAccounts, OwnAddress};
 use orangery_core::port::Clock;
 use orangery_embedded::{Options, Server};
 use tracing_subscriber::filter::LevelFilter;
@@ -58,6 +58,8 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         components,
         pick_up_timeout,
         own_address,
+        // One trusted team, and the Targets of Landscaper as they are.
+        accounts: ActingAccounts::compatible(),
         guards: arguments.guards,
         max_parallel: arguments.max_parallel,
         ..OperatorConfig::new(client.clone(), plugins)

@@ -43,8 +43,25 @@ fn binding(role: &str, kind: &str, name: &str) -> Value {
     })
 }
 
+/// What lets the account that the operator acts as for the namespace have tokens of another one.
+fn may_have_tokens(account: &str) -> [Value; 2] {
+    let group = "rbac.authorization.k8s.io";
+    let metadata = json!({"name": "tokens", "namespace": NAMESPACE});
+    let rule = json!({"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [account], "verbs": ["create"]});
+    [
+        json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata, "rules": [rule]}),
+        json!({
+            "apiVersion": format!("{group}/v1"),
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "tokens"},
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": NAMESPACE}],
+        }),
+    ]
+}
+
 #[tokio::test]
-async fn a_target_with_oidc_is_reached_with_a_token_that_the_other_cluster_trusts() {
+async fn c_38_a_target_with_oidc_is_reached_with_a_token_that_the_other_cluster_trusts() {
     let (binary, programs) = super::programs().await;
     let here = Kube::start(&programs, &binary).await;
     let objects = Objects::of(here.kubeconfig()).await;
@@ -73,7 +90,38 @@ async fn a_target_with_oidc_is_reached_with_a_token_that_the_other_cluster_trust
     let message = failed["status"]["lastError"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("names ServiceAccount default/deployer, which does not exist; create it"), "{message}");
 
-    objects.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer"}})).await;
+    // The account has not opted in, then nobody lets the namespace have tokens of it.
+    let account = |annotations: Value| {
+        let metadata = json!({"name": "deployer", "annotations": annotations});
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    };
+    let refusals = [
+        (
+            account(json!({})),
+            "names ServiceAccount default/deployer, which Targets may not use; annotate it with \
+            orangery.dev/allow-targets: \"true\"",
+        ),
+        (
+            account(json!({"orangery.dev/allow-targets": "true"})),
+            "names ServiceAccount default/deployer, for which \
+            ServiceAccount default/default may not ask a token, as which the operator acts for the namespace; allow it to \
+            create serviceaccounts/token of deployer",
+        ),
+    ];
+    for (account, refusal) in refusals {
+        objects.apply(&account).await;
+        objects.apply(&tree("elsewhere")).await;
+        let refused = |tree: &Value| {
+            tree.pointer("/status/phase") == Some(&json!("Failed"))
+                && tree
+                    .pointer("/status/lastError/message")
+                    .is_some_and(|message| message.to_string().replace('\\', "").contains(refusal))
+        };
+        objects.expect_that(&tree("elsewhere"), "is not refused in these words", refused).await;
+    }
+    for object in may_have_tokens("deployer") {
+        objects.apply(&object).await;
+    }
     let there = Objects::of(there.kubeconfig()).await;
     there.apply(&binding("cluster-admin", "User", "oidc:system:serviceaccount:default:deployer")).await;
     objects.apply(&tree("elsewhere")).await;

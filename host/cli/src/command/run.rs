@@ -2,8 +2,8 @@
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
-use clap::{Args, value_parser};
-use orangery_core::name::Namespace;
+use clap::{Args, ValueEnum, value_parser};
+use orangery_core::name::{Namespace, ObjectName};
 
 use crate::{command::logging::Logging, connection::Connection, repositories::RepositoryFlags, timeout::Timeout};
 
@@ -37,6 +37,14 @@ pub struct RunArguments {
     /// How long a deploy item that no component claims waits for a deployer elsewhere, such as 90s or 1h30m, or none
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     pub pickup_timeout: Timeout,
+    /// Service account of each namespace that the operator acts as for it, where a component writes to, reads or watches the
+    /// cluster that the operator runs against
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = str::parse::<ObjectName>, help_heading = "Cluster")]
+    pub default_service_account: ObjectName,
+    /// Which service accounts of their namespace Targets with selfConfig or oidcConfig may name: those with the annotation
+    /// orangery.dev/allow-targets: "true" for which the service account above may create serviceaccounts/token, or any
+    #[arg(long, value_name = "WHICH", default_value = "opted-in", help_heading = "Cluster")]
+    pub target_accounts: AllowedAccounts,
     /// Whether Targets, the Secrets behind them, Contexts and imported ConfigMaps stay as long as they are in use
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub guards: bool,
@@ -58,4 +66,13 @@ pub struct RunArguments {
     /// What is logged.
     #[command(flatten)]
     pub logging: Logging,
+}
+
+/// Which service accounts Targets may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AllowedAccounts {
+    /// Those that have opted in.
+    OptedIn,
+    /// Any of the namespace, as with Landscaper.
+    Any,
 }

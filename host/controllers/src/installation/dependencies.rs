@@ -13,8 +13,11 @@ use orangery_api::{
     marks::Marks,
     target::Target,
 };
-use orangery_blueprint::sibling::{SiblingReference, exported, imported};
-use orangery_core::name::object_name;
+use orangery_blueprint::{
+    binding::{ImportBindings, TargetImport, TargetSource},
+    sibling::{SiblingReference, exported, imported},
+};
+use orangery_core::name::{installation_context, object_name};
 use orangery_reconcile::{Key, ObjectChange, Watched};
 
 use super::gather::data_sources::DataSourceKind;
@@ -207,6 +210,28 @@ pub(crate) fn index_written(stores: &Stores) {
     DATA_OF_SOURCE.register(&stores.data_objects);
     TARGETS_OF_CONTEXT.register(&stores.targets);
     TARGETS_OF_SOURCE.register(&stores.targets);
+}
+
+/// The names of the Targets that an Installation imports, and of the copies that it keeps of them.
+pub(super) fn imported_targets(stores: &Stores, installation: &Installation) -> BTreeSet<String> {
+    let Key { namespace, name } = Key::of(installation);
+    let context = installation.parent_installation().map(installation_context).unwrap_or_default();
+    let kept = |context: &str, key: Option<&str>| -> Vec<String> {
+        let targets = TARGETS_OF_CONTEXT.find(&stores.targets, &namespace, context);
+        let imports = targets.iter().filter(|target| {
+            target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
+                && key.is_none_or(|key| target.label(label::KEY) == Some(key))
+        });
+        imports.map(|target| Key::of(target.as_ref()).name).collect()
+    };
+    let imports = ImportBindings::from(&installation.spec.imports);
+    let named = imports.targets.iter().filter_map(TargetImport::source).flat_map(|source| match source {
+        TargetSource::Target(key) => vec![object_name(&context, key)],
+        TargetSource::List(keys) => keys.iter().map(|key| object_name(&context, key)).collect(),
+        TargetSource::Map(keys) => keys.values().map(|key| object_name(&context, key)).collect(),
+        TargetSource::ListOf(import) | TargetSource::MapOf(import) => kept(&context, Some(import)),
+    });
+    named.chain(kept(&installation_context(&name), None)).collect()
 }
 
 fn labelled<K: Watched>(object: &K, key: &str) -> Vec<String> {

@@ -5,7 +5,9 @@ use k8s_openapi::api::{
     authentication::v1::{TokenRequest, TokenRequestSpec},
     core::v1::ServiceAccount,
 };
-use kube::{Api, api::PostParams};
+use kube::{Api, ResourceExt, api::PostParams};
+use orangery_api::annotation::ALLOW_TARGETS;
+use orangery_cluster::in_the_name_of;
 use orangery_core::{
     error::{Code, Failure},
     lenient,
@@ -18,7 +20,9 @@ use serde_json::{Value, json};
 use super::stall;
 use crate::{
     account_tokens::{OwnAddress, Token, TokenKey},
+    acting_account::{ServiceAccountRef, TargetAccounts},
     controller_context::ControllerContext,
+    object_access::get,
 };
 
 /// How long a token is good that a target does not say: a day.
@@ -63,6 +67,8 @@ pub(super) async fn kubeconfig(
         return Err(invalid("needs the name of a service account in serviceAccount.name".to_owned()));
     }
     let own = key == "selfConfig";
+    let account = ServiceAccountRef { namespace: namespace.clone(), name: account.into() };
+    let by = allowed(host, named, &account).await?;
     let address = match &host.own_address {
         Some(address) if own => address.clone(),
         None if own => return Err(invalid("is for an operator that runs against a cluster by its address".to_owned())),
@@ -71,14 +77,14 @@ pub(super) async fn kubeconfig(
     };
     let server = |address: &OwnAddress| address.server.trim_end_matches('/').to_ascii_lowercase();
     if host.own_address.as_ref().is_none_or(|own| server(own) != server(&address)) {
-        let named_account = TargetAccount { host, named, namespace, account: &account };
+        let named_account = TargetAccount { host, named, account: &account, by: by.as_ref() };
         if let Some(why) = unsafe_audience(&form.audience, || named_account.audiences()).await? {
             return Err(invalid(why));
         }
     }
     let wanted = TokenKey {
-        namespace: namespace.to_owned(),
         account,
+        by,
         audiences: if own { Vec::new() } else { form.audience },
         seconds: form.expiration_seconds.unwrap_or(USUAL_SECONDS),
     };
@@ -110,19 +116,54 @@ where
 struct TargetAccount<'a> {
     host: &'a ControllerContext,
     named: &'a str,
-    namespace: &'a Namespace,
-    account: &'a str,
+    account: &'a ServiceAccountRef,
+    by: Option<&'a ServiceAccountRef>,
+}
+
+/// As whom the token of an account is asked for, where Targets may name that account; `None` as the operator. What only its
+/// namespace knows is asked each time, so that what is taken back counts at once.
+///
+/// Whoever wrote the Target is not known, so it is the namespace that has to have the right: the account that the operator acts
+/// as for it asks for the token, and the API server says whether it may.
+async fn allowed(
+    host: &ControllerContext,
+    named: &str,
+    account: &ServiceAccountRef,
+) -> Step<Option<ServiceAccountRef>> {
+    if host.accounts.of_targets == TargetAccounts::Any {
+        return Ok(None);
+    }
+    let Some(found) = get::<ServiceAccount>(&host.client, &account.namespace, &account.name).await? else {
+        return Err(absent(named, account));
+    };
+    if found.annotations().get(ALLOW_TARGETS).map(String::as_str) != Some("true") {
+        let message = format!(
+            "{named} names {account}, which Targets may not use; annotate it with {ALLOW_TARGETS}: \"true\" if whoever may \
+             write Targets in {} may act as this account",
+            account.namespace
+        );
+        return Err(not_allowed(message));
+    }
+    Ok(host.accounts.service_account_for(&account.namespace))
+}
+
+fn not_allowed(message: String) -> Halt {
+    Halt::Stall(Failure::new("ResolveTarget", "ServiceAccountNotAllowed", message).with_code(Code::Forbidden))
+}
+
+fn absent(named: &str, account: &ServiceAccountRef) -> Halt {
+    stall("InvalidTarget", format!("{named} names {account}, which does not exist; create it"))
 }
 
 impl<'a> TargetAccount<'a> {
     /// The audiences of this cluster's own API server: those of a token for which none were asked.
     async fn audiences(self) -> Step<&'a [String]> {
-        let Self { host, named, namespace, account } = self;
+        let Self { host, named, account, by } = self;
         if let Some(known) = host.tokens.own_audiences() {
             return Ok(known);
         }
-        let (namespace, account) = (namespace.clone(), account.to_owned());
-        let wanted = TokenKey { namespace, account, audiences: Vec::new(), seconds: LEAST_SECONDS };
+        let (account, by) = (account.clone(), by.cloned());
+        let wanted = TokenKey { account, by, audiences: Vec::new(), seconds: LEAST_SECONDS };
         let audiences = request(host, named, &wanted).await?.spec.audiences;
         if audiences.is_empty() {
             let message = format!(
@@ -137,7 +178,13 @@ impl<'a> TargetAccount<'a> {
 
 /// Asks for a token.
 async fn request(host: &ControllerContext, named: &str, wanted: &TokenKey) -> Step<TokenRequest> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(host.client.clone(), &wanted.namespace);
+    let client = match &wanted.by {
+        Some(by) => in_the_name_of(&by.user(), &host.client).map_err(|_invalid| {
+            stall("NoServiceAccount", format!("the operator cannot act as {by}, whose name no API server knows"))
+        })?,
+        None => host.client.clone(),
+    };
+    let accounts: Api<ServiceAccount> = Api::namespaced(client, &wanted.account.namespace);
     let request = TokenRequest {
         spec: TokenRequestSpec {
             audiences: wanted.audiences.clone(),
@@ -146,8 +193,8 @@ async fn request(host: &ControllerContext, named: &str, wanted: &TokenKey) -> St
         },
         ..TokenRequest::default()
     };
-    let answer = accounts.create_token_request(&wanted.account, &PostParams::default(), &request).await;
-    answer.map_err(|error| refused(named, &wanted.title(), error))
+    let answer = accounts.create_token_request(&wanted.account.name, &PostParams::default(), &request).await;
+    answer.map_err(|error| refused(named, wanted, error))
 }
 
 async fn token(host: &ControllerContext, named: &str, wanted: TokenKey) -> Step<String> {
@@ -157,7 +204,7 @@ async fn token(host: &ControllerContext, named: &str, wanted: TokenKey) -> Step<
     }
     let answer = request(host, named, &wanted).await?;
     let Some(status) = answer.status else {
-        let message = format!("{named} names {}, for which the API server answered no token", wanted.title());
+        let message = format!("{named} names {}, for which the API server answered no token", wanted.account);
         return Err(Halt::Retry(Failure::new("ResolveTarget", "TokenUnavailable", message)));
     };
     let life = status.expiration_timestamp.0.duration_since(now);
@@ -166,10 +213,18 @@ async fn token(host: &ControllerContext, named: &str, wanted: TokenKey) -> Step<
     Ok(status.token)
 }
 
-fn refused(named: &str, account: &str, error: kube::Error) -> Halt {
+fn refused(named: &str, wanted: &TokenKey, error: kube::Error) -> Halt {
+    let account = &wanted.account;
     let of = |status: u16| matches!(&error, kube::Error::Api(answer) if answer.code == status);
     if of(404) {
-        return stall("InvalidTarget", format!("{named} names {account}, which does not exist; create it"));
+        return absent(named, account);
+    }
+    if let (true, Some(by)) = (of(403), &wanted.by) {
+        return not_allowed(format!(
+            "{named} names {account}, for which {by} may not ask a token, as which the operator acts for the namespace; allow \
+             it to create serviceaccounts/token of {}",
+            account.name
+        ));
     }
     if of(403) {
         let message = format!(

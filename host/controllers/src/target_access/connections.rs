@@ -20,6 +20,9 @@ use orangery_reconcile::Key;
 use super::{Targets, stall};
 use crate::controller_context::ControllerContext;
 
+/// The cluster of the resources, in messages.
+const HOST_CLUSTER: &str = "the host cluster";
+
 /// The targets that an object may reach, by name in its namespace.
 pub(crate) struct TargetConnections {
     host: Arc<ControllerContext>,
@@ -76,6 +79,18 @@ impl TargetConnections {
         }
     }
 
+    /// The cluster of the resources, as the service account that the operator acts as for this namespace: never as itself
+    /// (C-38).
+    fn host_cluster(&self) -> Step<Arc<Cluster>> {
+        let client = &self.host.client;
+        let Some(account) = self.host.accounts.service_account_for(&self.namespace) else {
+            return Ok(self.pool.adopt(HOST_CLUSTER, client));
+        };
+        self.pool.adopt_for(&account.user(), HOST_CLUSTER, client).map_err(|_invalid| {
+            stall("NoServiceAccount", format!("the operator cannot act as {account}, whose name no API server knows"))
+        })
+    }
+
     fn own_name<'a>(&'a self, on: &'a ClusterRef) -> Step<&'a str> {
         match on {
             ClusterRef::Named(name) => Ok(name),
@@ -95,7 +110,7 @@ impl Connections for TargetConnections {
     fn connect<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
         Box::pin(async move {
             if *on == ClusterRef::Host {
-                return Ok(self.pool.adopt("the host cluster", &self.host.client));
+                return self.host_cluster();
             }
             let kubeconfig = self.targets().kubeconfig(self.own_name(on)?).await?;
             let cluster = self.pool.connect(&kubeconfig).await.map_err(Halt::from)?;

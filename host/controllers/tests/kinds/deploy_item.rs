@@ -1,5 +1,6 @@
 //! The life of a deploy item whose proposals stand in its configuration; the tests hand jobs to it, as an Execution does.
 
+mod acting_account;
 mod deletions;
 mod dry_runs;
 mod former_cluster;

@@ -23,9 +23,9 @@ use kube::{
 };
 use orangery_api::{annotation::GUARD, context::Context, job::Job, target::Target};
 use orangery_controllers::{
-    ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, PICK_UP_TIMEOUT, Queues, SecretMeta, Stores,
-    clusters, context::keep_default_contexts, deploy_item::DeployItemController, execution::ExecutionController,
-    installation::InstallationController, stores, wire,
+    ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, OwnAddress, PICK_UP_TIMEOUT, Queues,
+    SecretMeta, Stores, clusters, context::keep_default_contexts, deploy_item::DeployItemController,
+    execution::ExecutionController, installation::InstallationController, stores, wire,
 };
 use orangery_core::{
     name::JobId,
@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     plugins::{Scripted, TestPlugins},
-    traffic::Traffic,
+    traffic::{SentRequest, Traffic},
 };
 use crate::objects::API;
 
@@ -191,6 +191,8 @@ impl World {
         host.guards = self.setup.guards;
         host.max_parallel = self.setup.max_parallel;
         host.pick_up_timeout = Some(self.setup.pick_up_timeout);
+        let authority = data_encoding::BASE64.encode(self.server.ca_pem().as_bytes());
+        host.own_address = Some(OwnAddress { server: self.server.url(), authority: Some(authority) });
         let host = Arc::new(host);
         self.host = Some(Arc::clone(&host));
         let queues = Queues::default();
@@ -315,6 +317,11 @@ impl World {
     /// How many requests the controllers have sent to the host cluster.
     pub(crate) fn requests(&self) -> usize {
         self.traffic.requests()
+    }
+
+    /// The requests of the controllers to the host cluster whose path has this in it.
+    pub(crate) fn asked_about(&self, part: &str) -> Vec<SentRequest> {
+        self.traffic.about(part)
     }
 
     /// How often controllers have come to an end of their work, for Installations, Executions and deploy items; `None` while

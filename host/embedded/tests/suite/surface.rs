@@ -54,6 +54,19 @@ async fn a_service_account_has_tokens_that_let_it_in() {
 }
 
 #[tokio::test]
+async fn a_request_in_the_name_of_another_user_is_of_that_user() {
+    let (server, _client) = serve().await;
+    let review = r#"{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}"#;
+    let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews");
+    let request = request.header("Impersonate-User", "system:serviceaccount:a:robot").body(Body::from(review)).unwrap();
+    let (status, body) = ask(&server.router(), request).await;
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    let expected = json!({"username": "system:serviceaccount:a:robot", "groups": ["system:serviceaccounts", "system:authenticated"]});
+    assert_eq!((status, &answer["status"]["userInfo"]), (StatusCode::CREATED, &expected));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn discovery_tells_the_same_in_both_forms() {
     let (server, _client) = serve_things().await;
     let router = server.router();

@@ -70,11 +70,10 @@ async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &JobId) -> 
     };
     let version = opened.as_ref().map(|opened| opened.version.as_ref());
     let files = orangery_render::files(source, version).await.map_err(|error| load_halt(&error))?;
-    let Key { namespace, name } = Key::of(of);
-    let context = Key { namespace: namespace.clone(), name: of.spec.context.clone() };
+    let context = Key { namespace: Key::of(of).namespace, name: of.spec.context.clone() };
     let reach = TemplateAccess {
         artifacts: Arc::new(ContextArtifacts::new(host, context)),
-        kubeconfigs: Arc::new(TargetKubeconfigs::new(host, namespace, &name)),
+        kubeconfigs: Arc::new(TargetKubeconfigs::new(host, Arc::new(of.clone()))),
         rng: host.key.of_job(of, job),
     };
     let spec = serde_json::to_value(&of.spec.blueprint).unwrap_or_default();

@@ -1,13 +1,15 @@
 //! Credentials for the clusters behind targets, as templates ask for them.
 //!
 //! A template names a target by handing on the Target object that it imported. Only its name counts: what the host acts
-//! on is the Target of that name in the namespace of the Installation, whatever a template wrote into the object.
+//! on is the Target of that name in the namespace of the Installation, whatever a template wrote into the object. One that
+//! the Installation does not import is refused, as a blueprint uses what it was given and nothing else (C-38).
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
+use orangery_api::installation::Installation;
 use orangery_blueprint::template_engine::Kubeconfigs;
 use orangery_cluster::{Credential, IssuedCredential, Subject, issue_credential};
 use orangery_core::{
@@ -17,15 +19,18 @@ use orangery_core::{
     port::BoxFuture,
     step::Halt,
 };
+use orangery_reconcile::Key;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::dependencies::imported_targets;
 use crate::{controller_context::ControllerContext, target_access::Targets};
 
 /// Issues credentials for the templates of one job; the same is issued once.
 pub(in crate::installation) struct TargetKubeconfigs {
     host: Arc<ControllerContext>,
     namespace: Namespace,
+    installation: Arc<Installation>,
     /// The object that asks, in messages.
     whose: String,
     /// What was issued in this job, by target and credential. Held for one look-up or one change.
@@ -55,18 +60,21 @@ struct MetadataForm {
 }
 
 impl TargetKubeconfigs {
-    /// For the Installation of this name.
-    pub(in crate::installation) fn new(
-        host: &Arc<ControllerContext>,
-        namespace: Namespace,
-        installation: &str,
-    ) -> Self {
-        let whose = format!("a template of Installation {installation}");
-        Self { host: Arc::clone(host), namespace, whose, issued: Mutex::default() }
+    /// For an Installation.
+    pub(in crate::installation) fn new(host: &Arc<ControllerContext>, installation: Arc<Installation>) -> Self {
+        let Key { namespace, name } = Key::of(installation.as_ref());
+        let whose = format!("a template of Installation {name}");
+        Self { host: Arc::clone(host), namespace, installation, whose, issued: Mutex::default() }
     }
 
     async fn issued(&self, kind: &str, arguments: &Value) -> Result<IssuedCredential, Fault> {
         let (target, wanted) = wanted(kind, arguments, &self.namespace)?;
+        if !imported_targets(&self.host.stores, &self.installation).contains(&target) {
+            return Err(Fault::denied(format!(
+                "{} asks for a credential of Target {}/{target}, which the installation does not import; import it",
+                self.whose, self.namespace
+            )));
+        }
         let key = (target, wanted);
         if let Some(issued) = self.issued.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(issued.clone());

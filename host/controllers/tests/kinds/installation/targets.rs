@@ -131,3 +131,29 @@ async fn ins_42_a_target_that_is_exported_can_be_imported_by_another_root() {
     world.ended("Installation", "a", "Succeeded").await;
     assert_eq!(exported(&world, "out").await, "made");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_38_a_template_gets_credentials_of_imported_targets_only() {
+    let world = World::new().await;
+    apply_target(&world, "one").await;
+    apply_target(&world, "two").await;
+    let asks = |target: &str| {
+        let arguments = json!({"name": "robot", "namespace": "apps", "target": {"metadata": {"name": target}}});
+        let template = json!({"$credential": {"kind": "shootAdmin", "arguments": arguments}, "deployItems": []});
+        let blueprint = json!({"imports": [import("target")],
+            "deployExecutions": [{"name": "d", "type": ENGINE, "template": template.to_string()}]});
+        with(installation("a", &blueprint), &json!({"imports": {"targets": [{"name": "t", "target": "one"}]}}))
+    };
+    world.apply(&asks("two")).await;
+    let refused = world.ended("Installation", "a", "Failed").await;
+    let refused = message(&refused);
+    let expected = "a template of Installation a asks for a credential of Target default/two, which the installation does not \
+                    import; import it";
+    assert!(refused.contains(expected), "{refused}");
+    // The kubeconfig of the one that is imported is no kubeconfig, which is as far as it has to come.
+    world.apply(&asks("one")).await;
+    let asked = |installation: &Value| {
+        installation["status"]["lastError"]["message"].to_string().contains("kubeconfig of the target")
+    };
+    world.expect("Installation", "a", asked).await;
+}

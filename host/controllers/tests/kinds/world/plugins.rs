@@ -116,7 +116,8 @@ impl Deployer for Scripted {
 }
 
 /// An engine whose templates are JSON documents: `{"$input": POINTER}` is replaced by that value of the inputs. A document
-/// `{"$fail": MESSAGE}` fails, `$state` is kept for the next job.
+/// `{"$fail": MESSAGE}` fails, `$state` is kept for the next job, and for `{"$credential": {"kind": …, "arguments": …}}` a
+/// credential is asked for before anything is answered.
 struct Renders(PluginIdentity);
 
 /// The value with all inputs in their places.
@@ -131,6 +132,10 @@ fn filled(value: &Value, inputs: &Value) -> Value {
     }
 }
 
+fn failed(message: String) -> RenderFailure {
+    RenderFailure { message, file: None, line: None, column: None, snippet: None, transient: false, reads: Vec::new() }
+}
+
 impl TemplateEngine for Renders {
     fn identity(&self) -> &PluginIdentity {
         &self.0
@@ -139,24 +144,28 @@ impl TemplateEngine for Renders {
     fn render<'a>(
         &'a self,
         request: &'a RenderRequest,
-        _: &'a TemplateContext,
+        context: &'a TemplateContext,
     ) -> BoxFuture<'a, Result<Rendered, RenderFailure>> {
         let template: Value = serde_json::from_str(&request.template).unwrap();
         let mut inputs = request.inputs.clone();
         inputs["state"] = request.state.clone().unwrap_or_default();
         let mut document = filled(&template, &inputs);
         let state = document.as_object_mut().and_then(|members| members.remove("$state"));
-        let failure = template.get("$fail").and_then(Value::as_str).map(|message| RenderFailure {
-            message: message.to_owned(),
-            file: None,
-            line: None,
-            column: None,
-            snippet: None,
-            transient: false,
-            reads: Vec::new(),
-        });
-        let rendered = Rendered { output: Output::Document(document), state, warnings: Vec::new() };
-        Box::pin(async move { failure.map_or(Ok(rendered), Err) })
+        let credential = document.as_object_mut().and_then(|members| members.remove("$credential"));
+        let failure = template.get("$fail").and_then(Value::as_str).map(str::to_owned);
+        Box::pin(async move {
+            let asked = match &credential {
+                Some(wanted) => {
+                    let kind = wanted["kind"].as_str().unwrap_or_default();
+                    context.kubeconfigs.issue_credential(kind, &wanted["arguments"]).await.err()
+                }
+                None => None,
+            };
+            match failure.or(asked.map(|fault| fault.to_string())) {
+                Some(message) => Err(failed(message)),
+                None => Ok(Rendered { output: Output::Document(document), state, warnings: Vec::new() }),
+            }
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the controllers write to the host cluster, which can be cut off after any write: as if their process had been killed.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -18,12 +18,23 @@ pub(crate) struct Traffic {
     left: AtomicUsize,
     is_cut: AtomicBool,
     changed: Arc<Notify>,
+    /// All of them, in order.
+    asked: Mutex<Vec<SentRequest>>,
+}
+
+/// A request of the controllers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SentRequest {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    /// In whose name it is, where that is not the operator itself.
+    pub(crate) user: Option<String>,
 }
 
 impl Traffic {
     pub(super) fn new(changed: Arc<Notify>) -> Arc<Self> {
         let (requests, left) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
-        Arc::new(Self { requests, left, is_cut: AtomicBool::new(false), changed })
+        Arc::new(Self { requests, left, is_cut: AtomicBool::new(false), changed, asked: Mutex::default() })
     }
 
     /// So many more writes pass.
@@ -41,8 +52,20 @@ impl Traffic {
         self.requests.load(Ordering::SeqCst)
     }
 
+    /// The requests whose path has this in it.
+    pub(super) fn about(&self, part: &str) -> Vec<SentRequest> {
+        self.asked.lock().unwrap().iter().filter(|asked| asked.path.contains(part)).cloned().collect()
+    }
+
+    fn note(&self, request: &Request<Body>) {
+        let user = request.headers().get("impersonate-user").map(|user| user.to_str().unwrap().to_owned());
+        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        self.asked.lock().unwrap().push(SentRequest { method, path, user });
+    }
+
     fn passes(&self, request: &Request<Body>) -> bool {
         self.requests.fetch_add(1, Ordering::SeqCst);
+        self.note(request);
         if request.method() == Method::GET || request.uri().path().ends_with("/events") {
             return true;
         }
