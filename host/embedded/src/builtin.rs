@@ -1,7 +1,10 @@
-//! The built-in kinds as one table of data: names, scope, subresources, printer columns, defaults.
+//! The built-in kinds as tables of data: names, scope, subresources, printer columns, fields, defaults.
 
 mod check;
 mod columns;
+mod complete;
+mod defaults;
+mod derived;
 mod describe;
 mod fields;
 mod protobuf;
@@ -9,16 +12,15 @@ mod rows;
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use self::rows::{BuiltinResource, ROWS};
 pub(crate) use self::{
     check::check,
+    complete::complete,
     describe::describe,
+    fields::unset,
     protobuf::{ProtobufError, decode},
 };
 use crate::{
-    object,
     present::Column,
     resource::{Generation, ResourceOrigin, Scale, ServedResource, ServedVersion, collection_of},
 };
@@ -56,17 +58,6 @@ fn resource(row: &BuiltinResource) -> ServedResource {
         collection: if row.kind == "Event" { "events".into() } else { collection_of(row.plural, row.group).into() },
         versions: row.versions.iter().map(version).collect(),
         origin: if row.answered { ResourceOrigin::GateResult } else { ResourceOrigin::Builtin },
-    }
-}
-
-/// Fills in what a built-in kind has unless told otherwise.
-pub(crate) fn fill_defaults(kind: &str, object: &mut Value) {
-    for (_, path, text) in rows::DEFAULTS.iter().filter(|(of, _, _)| *of == kind) {
-        let path: Vec<&str> = path.split('.').collect();
-        if object::at(object, &path).is_none_or(Value::is_null) {
-            let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String((*text).to_owned()));
-            object::set(object, &path, value);
-        }
     }
 }
 

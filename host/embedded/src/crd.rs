@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 pub(crate) use self::names::establish;
 use crate::{
-    builtin,
     object::{self, text},
     present::{Cell, Column, JsonPath},
     refusal::StatusCause,
@@ -87,18 +86,6 @@ fn column(column: &Value) -> Column {
         description: field("description"),
         priority: column.get("priority").and_then(Value::as_i64).unwrap_or(0),
         ..Column::new(&field("name"), &field("type"), Cell::Json(path))
-    }
-}
-
-/// Fills in what a definition leaves out.
-pub(crate) fn fill_defaults(crd: &mut Value) {
-    builtin::fill_defaults("CustomResourceDefinition", crd);
-    let kind = text(crd, &["spec", "names", "kind"]).unwrap_or_default().to_owned();
-    if text(crd, &["spec", "names", "singular"]).is_none() {
-        object::set(crd, &["spec", "names", "singular"], json!(kind.to_lowercase()));
-    }
-    if text(crd, &["spec", "names", "listKind"]).is_none() {
-        object::set(crd, &["spec", "names", "listKind"], json!(format!("{kind}List")));
     }
 }
 

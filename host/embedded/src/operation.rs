@@ -91,8 +91,16 @@ impl WriteRequest {
             manager: self.manager.clone(),
             api_version: self.served.api_version(),
             subresource: self.part.subresource(),
+            status_apart: self.served.version().status,
             now,
         }
+    }
+
+    /// Whether a write of the status also writes labels, annotations, finalizers and owners: so it is with most built-in kinds,
+    /// and not with custom ones.
+    fn status_brings_metadata(&self) -> bool {
+        let alone = ["CustomResourceDefinition", "ValidatingAdmissionPolicy", "VolumeAttachment"];
+        !self.served.is_custom() && !alone.contains(&self.served.kind())
     }
 
     /// What the store's refusal means for this request.

@@ -1,6 +1,8 @@
 //! How objects are shown: tables for `kubectl get`, metadata alone, other versions.
 
+mod age;
 mod cell;
+mod event;
 mod path;
 mod table;
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    object,
+    builtin, object,
     refusal::Refusal,
     store::{ObjectName, ObjectVersion},
 };
@@ -66,14 +66,20 @@ impl ListSelector {
             let found = match path.as_slice() {
                 ["metadata", "name"] => name.name.to_string(),
                 ["metadata", "namespace"] => name.namespace.to_string(),
-                path => match object::at(whole.get_or_insert_with(|| entry.value()), path) {
-                    None | Some(Value::Null) => String::new(),
-                    Some(Value::String(text)) => text.clone(),
-                    Some(other) => other.to_string(),
-                },
+                path => field_of(whole.get_or_insert_with(|| entry.value()), path),
             };
             (found == field.value) == field.equal
         })
+    }
+}
+
+/// A field as selectors compare it.
+fn field_of(object: &Value, path: &[&str]) -> String {
+    let type_of = |field: &str| object::text(object, &[field]).unwrap_or_default();
+    match object::at(object, path) {
+        None | Some(Value::Null) => builtin::unset(type_of("apiVersion"), type_of("kind"), path).to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
     }
 }
 
@@ -222,6 +228,16 @@ mod tests {
         check("", "status.phase=Running", true);
         check("", "status.phase!=Running", false);
         check("", "spec.none=", true);
+    }
+
+    #[test]
+    fn a_field_that_is_not_set_is_the_empty_value_of_its_type() {
+        let node = ObjectVersion::encode(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}), 1);
+        let finds = |fields: &str| {
+            let selector = ListSelector::parse(None, Some(fields)).unwrap();
+            selector.matches(&ObjectName::new("", "n"), &node)
+        };
+        assert!(finds("spec.unschedulable=false") && finds("spec.unschedulable!=true") && finds("spec.podCIDR="));
     }
 
     #[test]

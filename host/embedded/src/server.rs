@@ -2,19 +2,19 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
     Options, Storage,
-    cluster::{EmbeddedCluster, key},
+    cluster::EmbeddedCluster,
     http,
     identity::{IdentityError, ServerIdentity},
     lifecycle,
     operation::{FieldValidation, ObjectPart, WriteRequest},
     refusal::{Refusal, RefusalReason},
-    store::{DataFolderError, ObjectStore},
+    store::{DataFolderError, ObjectName, ObjectStore, StoreKey},
 };
 
 /// The namespaces that are always there.
@@ -46,11 +46,13 @@ pub enum StartError {
         #[source]
         source: io::Error,
     },
-    /// The first namespaces cannot be made.
-    #[error("cannot make the namespace {namespace}: {why}")]
-    Namespace {
+    /// What every cluster has cannot be made.
+    #[error("cannot make {name} in {collection}: {why}")]
+    Object {
+        /// Its kind, as `namespaces`.
+        collection: String,
         /// Its name.
-        namespace: &'static str,
+        name: String,
         /// The refusal's sentence.
         why: String,
     },
@@ -92,6 +94,7 @@ pub async fn start(options: Options) -> Result<Server, StartError> {
     for namespace in NAMESPACES {
         make_namespace(&cluster, namespace).await?;
     }
+    make_service(&cluster, address.port()).await?;
     let router = http::guarded(Arc::clone(&cluster));
     let accept = tokio::spawn(http::accept(listener, tls, router, cluster.stop.clone()));
     Ok(Server { cluster, address, tasks: vec![accept, lifecycle] })
@@ -114,20 +117,40 @@ fn open(storage: &Storage) -> Result<OpenedStore, StartError> {
 }
 
 async fn make_namespace(cluster: &EmbeddedCluster, namespace: &'static str) -> Result<(), StartError> {
-    let refused = |refusal: Refusal| StartError::Namespace { namespace, why: refusal.message };
-    let served = cluster.catalog().in_collection("namespaces").ok_or_else(Refusal::unknown_path).map_err(refused)?;
-    if cluster.store.get(&key(&served, "", namespace)).is_some() {
+    let name = StoreKey { collection: "namespaces".into(), name: ObjectName::new("", namespace) };
+    make(cluster, &name, json!({"metadata": {"name": namespace}})).await
+}
+
+/// The Service by which programs in a cluster reach its server: many ask for it, whether it leads there or not.
+async fn make_service(cluster: &EmbeddedCluster, port: u16) -> Result<(), StartError> {
+    let name = StoreKey { collection: "services".into(), name: ObjectName::new("default", "kubernetes") };
+    let labels = json!({"component": "apiserver", "provider": "kubernetes"});
+    let ports = json!([{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}]);
+    let spec = json!({"type": "ClusterIP", "clusterIP": "10.96.0.1", "ports": ports});
+    make(cluster, &name, json!({"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec})).await
+}
+
+/// Makes an object that every cluster has, unless it is there.
+async fn make(cluster: &EmbeddedCluster, name: &StoreKey, object: Value) -> Result<(), StartError> {
+    let refused = |refusal: Refusal| StartError::Object {
+        collection: name.collection.to_string(),
+        name: name.name.name.to_string(),
+        why: refusal.message,
+    };
+    let served =
+        cluster.catalog().in_collection(&name.collection).ok_or_else(Refusal::unknown_path).map_err(refused)?;
+    if cluster.store.get(name).is_some() {
         return Ok(());
     }
     let call = WriteRequest {
         served,
-        namespace: String::new(),
+        namespace: name.name.namespace.to_string(),
         part: ObjectPart::Main,
         dry_run: false,
         manager: "kube-apiserver".to_owned(),
         validation: FieldValidation::Ignore,
     };
-    match cluster.create(&call, json!({"metadata": {"name": namespace}})).await {
+    match cluster.create(&call, object).await {
         Err(refusal) if refusal.reason != RefusalReason::AlreadyExists => Err(refused(refusal)),
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Field, FieldType, Many, fields_of, message_of};
+use super::fields::{Field, FieldType, Many, is_union, members_of, message_of};
 
 /// What does not fit.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) fn check(object: &mut Value) -> Misfits {
 }
 
 fn check_message(object: &mut Map<String, Value>, message: &str, path: &str, misfits: &mut Misfits) {
-    let known = all_fields(message);
+    let known = members_of(message);
     object.retain(|name, value| {
         let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         if path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "stringData") {
@@ -51,18 +51,6 @@ fn check_message(object: &mut Map<String, Value>, message: &str, path: &str, mis
         }
         known.iter().any(|field| field.name == name)
     });
-}
-
-/// The fields of a message with those of the messages inlined in it.
-fn all_fields(message: &str) -> Vec<&'static Field> {
-    let fields = fields_of(message).unwrap_or_default();
-    fields
-        .iter()
-        .flat_map(|field| match field.of {
-            FieldType::Message(inner) if field.name.is_empty() => all_fields(inner),
-            _ => vec![field],
-        })
-        .collect()
 }
 
 fn check_field(value: &mut Value, field: &Field, path: &str, misfits: &mut Misfits) {
@@ -87,8 +75,14 @@ fn check_field(value: &mut Value, field: &Field, path: &str, misfits: &mut Misfi
 fn check_value(value: &mut Value, kind: FieldType, path: &str, misfits: &mut Misfits) {
     let wanted = match (kind, &mut *value) {
         (_, Value::Null) | (FieldType::Raw, _) => return,
-        (FieldType::Message(message), Value::Array(_)) if message.ends_with(".ExtraValue") => return,
         (FieldType::Message(message), Value::Object(fields)) => return check_message(fields, message, path, misfits),
+        (FieldType::Message(message), Value::Array(entries)) if is_union(message) => {
+            for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.is_object()) {
+                check_value(entry, kind, &format!("{path}[{index}]"), misfits);
+            }
+            return;
+        }
+        (FieldType::Message(message), Value::Bool(_)) if is_union(message) => return,
         (FieldType::Message(_), _) => "an object",
         (
             FieldType::Text | FieldType::Bytes | FieldType::Time | FieldType::MicroTime | FieldType::Duration,

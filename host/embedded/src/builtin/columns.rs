@@ -2,7 +2,7 @@
 
 use crate::present::{Cell, Column};
 
-/// The columns of a kind after its name, in order. A kind without a row has its age alone.
+/// The columns of a kind after its name, in order; of events all of them. A kind without a row has its age alone.
 pub(super) fn of(kind: &str) -> Vec<Column> {
     let rows = COLUMNS.iter().find(|(of, _)| *of == kind).map(|(_, columns)| *columns).unwrap_or_default();
     let mut columns: Vec<Column> = rows.iter().map(column).collect();
@@ -28,6 +28,7 @@ fn column((title, of, source): &Described) -> Column {
         ("count", path) => Cell::Count(fields(path)),
         ("since", path) => Cell::Since(fields(path)),
         ("keys", path) => Cell::Pairs(fields(path)),
+        ("event", of) => Cell::Event(of.to_owned()),
         ("ready", "containers") => Cell::ReadyContainers,
         ("restarts", "containers") => Cell::Restarts,
         ("state", "pod") => Cell::PodState,
@@ -53,13 +54,16 @@ const COLUMNS: &[(&str, &[Described])] = &[
     (
         "Event",
         &[
-            ("Last Seen", "string", "since lastTimestamp"),
+            ("Last Seen", "string", "event last seen"),
             ("Type", "string", "type"),
             ("Reason", "string", "reason"),
-            ("Object", "string", "object involvedObject"),
-            ("Source+", "string", "source.component"),
-            ("Message", "string", "message"),
-            ("Count+", "string", "count"),
+            ("Object", "string", "event object"),
+            ("Subobject+", "string", "event part"),
+            ("Source+", "string", "event source"),
+            ("Message", "string", "event message"),
+            ("First Seen+", "string", "event first seen"),
+            ("Count+", "string", "event count"),
+            ("Name+", "string", "metadata.name"),
         ],
     ),
     ("Node", &[("Status", "string", "true Ready"), ("Version", "string", "status.nodeInfo.kubeletVersion")]),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, FieldType, Many, fields_of, message_of};
+use super::fields::{Field, FieldType, Many, is_union, members_of, message_of};
 
 /// The schema of a built-in kind; the schemas of what it contains go to `definitions`. None for a kind without fields.
 pub(crate) fn describe(api_version: &str, kind: &str, definitions: &mut Map<String, Value>) -> Option<Value> {
@@ -11,20 +11,10 @@ pub(crate) fn describe(api_version: &str, kind: &str, definitions: &mut Map<Stri
 }
 
 fn schema_of(message: &str, definitions: &mut Map<String, Value>) -> Value {
-    let mut properties = Map::new();
-    add_properties(message, &mut properties, definitions);
+    let fields = members_of(message).iter();
+    let properties: Map<String, Value> =
+        fields.map(|field| (field.name.to_owned(), field_schema(field, definitions))).collect();
     json!({"type": "object", "properties": properties})
-}
-
-fn add_properties(message: &str, properties: &mut Map<String, Value>, definitions: &mut Map<String, Value>) {
-    for field in fields_of(message).unwrap_or_default() {
-        match field.of {
-            FieldType::Message(inner) if field.name.is_empty() => add_properties(inner, properties, definitions),
-            _ => {
-                properties.insert(field.name.to_owned(), field_schema(field, definitions));
-            }
-        }
-    }
 }
 
 fn field_schema(field: &Field, definitions: &mut Map<String, Value>) -> Value {
@@ -37,6 +27,7 @@ fn field_schema(field: &Field, definitions: &mut Map<String, Value>) -> Value {
         FieldType::Float => json!({"type": "number"}),
         FieldType::Quantity | FieldType::IntOrText => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
         FieldType::Raw => json!({"type": "object"}),
+        FieldType::Message(message) if is_union(message) => json!({}),
         FieldType::Message(message) => {
             let name = format!("io.k8s.api.{message}");
             if !definitions.contains_key(&name) {

@@ -8,10 +8,20 @@ pub(super) struct Field {
     pub(super) number: u64,
     /// Empty for a message whose fields belong to the one around it.
     pub(super) name: &'static str,
-    /// Whether an empty value is the same as none.
-    pub(super) drop_empty: bool,
+    pub(super) presence: Presence,
     pub(super) many: Many,
     pub(super) of: FieldType,
+}
+
+/// When a field is in the answers of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// Where it was set, also to an empty value.
+    Set,
+    /// Where it is not empty.
+    Filled,
+    /// Always: an empty value where nothing was set.
+    Always,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +71,12 @@ fn field(word: &'static str) -> Option<Field> {
         (_, Some(of)) => (Many::Map, of),
         (None, None) => (Many::One, of),
     };
-    let drop_empty = name.starts_with('~');
-    Some(Field { number, name: name.trim_start_matches('~'), drop_empty, many, of: kind(of) })
+    let presence = match name.as_bytes().first() {
+        Some(b'~') => Presence::Filled,
+        Some(b'=') => Presence::Always,
+        _ => Presence::Set,
+    };
+    Some(Field { number, name: name.trim_start_matches(['~', '=']), presence, many, of: kind(of) })
 }
 
 fn kind(of: &'static str) -> FieldType {
@@ -85,6 +99,53 @@ fn kind(of: &'static str) -> FieldType {
 /// The fields of a message; none if the table does not have it.
 pub(super) fn fields_of(message: &str) -> Option<&'static [Field]> {
     MESSAGES.get(message).map(Vec::as_slice)
+}
+
+/// The fields of a message with those of the messages inlined in it, as JSON has them; none for a message that the table does
+/// not have.
+pub(super) fn members_of(message: &str) -> &'static [&'static Field] {
+    MEMBERS.get(inner(message)).map(Vec::as_slice).unwrap_or_default()
+}
+
+static MEMBERS: LazyLock<HashMap<&'static str, Vec<&'static Field>>> =
+    LazyLock::new(|| MESSAGES.keys().map(|message| (*message, members(message))).collect());
+
+fn members(message: &str) -> Vec<&'static Field> {
+    let fields = fields_of(message).unwrap_or_default().iter();
+    let each = |field: &'static Field| match field.of {
+        FieldType::Message(inlined) if field.name.is_empty() => members(inlined),
+        _ => vec![field],
+    };
+    fields.flat_map(each).collect()
+}
+
+/// Whether JSON has a message as something else as well: a schema or a word, a schema or a list of them, a bare list.
+pub(super) fn is_union(message: &str) -> bool {
+    message.starts_with(SCHEMA_OR) || message.ends_with(".ExtraValue")
+}
+
+/// The message whose fields an object has in JSON.
+fn inner(message: &str) -> &str {
+    if message.starts_with(SCHEMA_OR) { SCHEMA } else { message }
+}
+
+/// A schema of a custom kind.
+const SCHEMA: &str = "apiextensions.JSONSchemaProps";
+/// The messages of places that hold a schema or something else.
+const SCHEMA_OR: &str = "apiextensions.JSONSchemaPropsOr";
+
+/// What field selectors compare with where an object of a built-in kind does not have the field: the empty value of its type.
+pub(crate) fn unset(api_version: &str, kind: &str, path: &[&str]) -> &'static str {
+    let mut message = message_of(api_version, kind).unwrap_or_default();
+    for (place, name) in path.iter().enumerate() {
+        match members_of(message).iter().find(|member| member.name == *name).map(|member| member.of) {
+            Some(FieldType::Message(inner)) => message = inner,
+            Some(FieldType::Bool) if place + 1 == path.len() => return "false",
+            Some(FieldType::Int) if place + 1 == path.len() => return "0",
+            _ => return "",
+        }
+    }
+    ""
 }
 
 /// The message of a kind.

@@ -26,7 +26,7 @@ pub(super) async fn v2(headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accept.contains("openapi.spec.v2") {
         let mut response = respond::bytes(StatusCode::OK, Bytes::from_static(EMPTY_V2));
-        let media = HeaderValue::from_static("application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
+        let media = HeaderValue::from_static("application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
         response.headers_mut().insert(header::CONTENT_TYPE, media);
         return response;
     }

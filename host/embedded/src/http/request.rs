@@ -126,7 +126,7 @@ impl RoutedRequest {
         }
     }
 
-    fn form(&self) -> Result<ResponseForm, Refusal> {
+    pub(super) fn form(&self) -> Result<ResponseForm, Refusal> {
         let mut accepts = self.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let accept = accepts.next().unwrap_or_default();
         ResponseForm::parse(accept, self.parameter("includeObject")).ok_or_else(|| {
@@ -232,6 +232,7 @@ fn parse(bytes: &[u8], content_type: &str) -> Result<Value, Refusal> {
             .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
         "application/vnd.kubernetes.protobuf" => builtin::decode(bytes).map_err(|error| match error {
             ProtobufError::UnknownKind { .. } => Refusal::new(RefusalReason::UnsupportedMediaType, error.to_string()),
+            ProtobufError::TooMany => Refusal::new(RefusalReason::TooLarge, error.to_string()),
             ProtobufError::NoMagic | ProtobufError::Damaged => Refusal::bad_request(error.to_string()),
         }),
         _ => serde_json::from_slice(bytes)

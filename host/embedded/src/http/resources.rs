@@ -11,7 +11,13 @@ use axum::{
 };
 
 use super::{answers, discovery, request::RoutedRequest, respond, route::Route};
-use crate::{cluster::EmbeddedCluster, form::ResponseForm, identity::User, refusal::Refusal, resource::ResourceOrigin};
+use crate::{
+    cluster::EmbeddedCluster,
+    form::ResponseForm,
+    identity::User,
+    refusal::{Refusal, RefusalReason},
+    resource::ResourceOrigin,
+};
 
 /// Every path that is not fixed.
 pub(super) async fn resources(
@@ -47,6 +53,10 @@ async fn answer(asked: &RoutedRequest, body: Body) -> Result<Response, Refusal> 
     }
     if asked.served.resource.origin == ResourceOrigin::GateResult {
         return match asked.method {
+            Method::POST if asked.form()? != ResponseForm::Whole => {
+                let why = "only the following media types are accepted: application/json";
+                Err(Refusal::new(RefusalReason::NotAcceptable, why))
+            }
             Method::POST => answers::review(asked, asked.body(body).await?),
             _ => Err(Refusal::method_not_allowed()),
         };

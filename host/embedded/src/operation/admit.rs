@@ -1,6 +1,15 @@
 //! The few rules that single built-in kinds have.
 
+mod fresh;
+mod services;
+
 use serde_json::{Value, json};
+
+pub(super) use self::fresh::complete_new;
+use self::{
+    fresh::template_generation,
+    services::{service, service_type},
+};
 
 use crate::{
     builtin,
@@ -36,23 +45,6 @@ pub(super) fn name_problem(served: &Served, name: &str) -> Option<StatusCause> {
     bad.then(|| StatusCause::invalid("metadata.name", &json!(name), why))
 }
 
-/// What a new object has unless told otherwise.
-pub(super) fn defaults(kind: &str, object: &mut Value, custom: bool) {
-    if custom {
-        return;
-    }
-    match kind {
-        "CustomResourceDefinition" => crd::fill_defaults(object),
-        "Namespace" => {
-            object::set(object, &["spec", "finalizers"], json!(["kubernetes"]));
-            object::set(object, &["status", "phase"], json!("Active"));
-            let name = object::meta(object, "name").to_owned();
-            object::set(object, &["metadata", "labels", "kubernetes.io/metadata.name"], json!(name));
-        }
-        kind => builtin::fill_defaults(kind, object),
-    }
-}
-
 /// Judges a new form of a built-in kind, and completes what depends on other fields.
 pub(super) fn builtin(
     cluster: &EmbeddedCluster,
@@ -67,9 +59,11 @@ pub(super) fn builtin(
             causes.extend(service_type(new));
             service(cluster, old, new);
         }
-        "CustomResourceDefinition" => {
-            crd::fill_defaults(new);
-            causes.extend(crd::problems(new));
+        "CustomResourceDefinition" => causes.extend(crd::problems(new)),
+        "DaemonSet" => template_generation(old, new),
+        "Namespace" => {
+            let name = object::meta(new, "name").to_owned();
+            object::set(new, &["metadata", "labels", "kubernetes.io/metadata.name"], json!(name));
         }
         policy::KIND => causes.extend(policy::problems(new)),
         _ => {}
@@ -129,45 +123,4 @@ fn fill_token(cluster: &EmbeddedCluster, secret: &mut Value) {
     object::set(secret, &["data", "token"], encode(&token));
     object::set(secret, &["data", "namespace"], encode(&namespace));
     object::set(secret, &["data", "ca.crt"], encode(cluster.identity.ca_pem()));
-}
-
-fn service_type(service: &Value) -> Option<StatusCause> {
-    const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    let given = text(service, &["spec", "type"]).filter(|given| !TYPES.contains(given))?;
-    Some(StatusCause::unsupported("spec.type", given, &TYPES))
-}
-
-fn service(cluster: &EmbeddedCluster, old: Option<&Value>, service: &mut Value) {
-    for port in object::at(service, &["spec", "ports"]).and_then(Value::as_array).map_or(0..0, |ports| 0..ports.len()) {
-        let Some(port) = service.pointer_mut(&format!("/spec/ports/{port}")) else { continue };
-        let number = port.get("port").cloned().unwrap_or_default();
-        let fields = object::fields(port);
-        fields.entry("protocol").or_insert_with(|| json!("TCP"));
-        fields.entry("targetPort").or_insert(number);
-    }
-    if text(service, &["spec", "type"]) == Some("ExternalName") {
-        return;
-    }
-    let before = old.and_then(|old| text(old, &["spec", "clusterIP"])).unwrap_or_default();
-    let asked = text(service, &["spec", "clusterIP"]).unwrap_or_default();
-    let address = match (asked, before) {
-        ("", "") => free_address(cluster),
-        ("", before) => before.to_owned(),
-        (asked, _) => asked.to_owned(),
-    };
-    object::set(service, &["spec", "clusterIP"], json!(address));
-    object::set(service, &["spec", "clusterIPs"], json!([address]));
-}
-
-/// A cluster address out of 10.96.0.0/12 that no service has.
-fn free_address(cluster: &EmbeddedCluster) -> String {
-    let taken: std::collections::BTreeSet<String> = cluster
-        .store
-        .list("services", None, None)
-        .entries
-        .iter()
-        .filter_map(|(_, entry)| text(&entry.value(), &["spec", "clusterIP"]).map(str::to_owned))
-        .collect();
-    let free = (10_u32..1 << 20).map(|host| std::net::Ipv4Addr::from((10 << 24 | 96 << 16) + host).to_string());
-    free.into_iter().find(|address| !taken.contains(address)).unwrap_or_else(|| "None".to_owned())
 }

@@ -98,10 +98,13 @@ impl EmbeddedCluster {
         if version.generation != Generation::Never {
             fields.insert("generation".to_owned(), json!(1));
         }
-        if version.status {
+        // A node tells its status as it registers.
+        if version.status && call.served.label() != "nodes" {
             object::take(&mut body, &["status"]);
         }
-        admit::defaults(call.served.kind(), &mut body, call.served.is_custom());
+        if !call.served.is_custom() {
+            admit::complete_new(call.served.kind(), &mut body);
+        }
         let mut draft = prepare::shape_up(self, call, None, body)?;
         match managed {
             Some(managed) => object::set(&mut draft.object, &["metadata", "managedFields"], managed),

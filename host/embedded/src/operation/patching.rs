@@ -103,7 +103,9 @@ impl EmbeddedCluster {
             ObjectPart::Status => {
                 let status = |name: &String| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status");
                 object::fields(&mut wanted).retain(|name, _| status(name));
-                object::meta_mut(&mut wanted).retain(|name, _| matches!(name.as_str(), "name" | "namespace"));
+                if !call.status_brings_metadata() {
+                    object::meta_mut(&mut wanted).retain(|name, _| matches!(name.as_str(), "name" | "namespace"));
+                }
             }
         }
         typed::check(call, &wanted)?;

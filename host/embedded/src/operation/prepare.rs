@@ -73,6 +73,7 @@ pub(super) fn shape_up(
             let why = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: json: {mistyped}");
             return Err(Refusal::bad_request(why));
         }
+        builtin::complete(&mut new);
     }
     let warnings: Vec<String> = unknown.iter().map(|field| format!("unknown field \"{field}\"")).collect();
     if call.validation == FieldValidation::Strict && !warnings.is_empty() {

@@ -60,7 +60,7 @@ impl EmbeddedCluster {
         let name = meta(&old, "name").to_owned();
         check_preconditions(call, &old, &new)?;
         if call.part == ObjectPart::Status {
-            new = with_status(&old, new);
+            new = with_status(call, &old, new);
         }
         let Draft { object, warnings } = self.draft_change(call, &old, new, tracking)?;
         let unchanged = || WriteOutcome { entry: Arc::clone(present), created: false, warnings: warnings.clone() };
@@ -155,8 +155,8 @@ fn check_preconditions(call: &WriteRequest, old: &Value, new: &Value) -> Result<
     Ok(())
 }
 
-/// The old form with the status of the new one, and what the new one says of managed fields.
-fn with_status(old: &Value, mut new: Value) -> Value {
+/// The old form with the status of the new one. Of most built-in kinds the metadata is the new one's as well.
+fn with_status(call: &WriteRequest, old: &Value, mut new: Value) -> Value {
     let mut object = old.clone();
     match object::take(&mut new, &["status"]) {
         Some(status) => object::set(&mut object, &["status"], status),
@@ -164,6 +164,16 @@ fn with_status(old: &Value, mut new: Value) -> Value {
             object::take(&mut object, &["status"]);
         }
     }
-    object::carry(&new, &mut object, &["metadata", "managedFields"]);
+    if call.status_brings_metadata() {
+        object::carry(&new, &mut object, &["metadata"]);
+        if call.served.kind() == "Pod" {
+            object::carry(old, &mut object, &["metadata", "ownerReferences"]);
+            if object::text(&object, &["status", "qosClass"]).is_none() {
+                object::carry(old, &mut object, &["status", "qosClass"]);
+            }
+        }
+    } else {
+        object::carry(&new, &mut object, &["metadata", "managedFields"]);
+    }
     object
 }

@@ -183,6 +183,7 @@ mod tests {
             manager: manager.to_owned(),
             api_version: "v1".to_owned(),
             subresource: "",
+            status_apart: false,
             now: "2026-01-01T00:00:00Z".to_owned(),
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct Author {
     pub(crate) api_version: String,
     /// `status`, `scale`, or empty.
     pub(crate) subresource: &'static str,
+    /// Whether the status is written by itself: who writes the object owns nothing of it.
+    pub(crate) status_apart: bool,
     /// RFC 3339, whole seconds.
     pub(crate) now: String,
 }
@@ -155,6 +157,9 @@ pub(crate) fn track_update(old: Option<&Value>, new: &mut Value, author: &Author
     let Some(old) = old else {
         let mut fields = FieldSet::of(new, shape);
         drop_server_fields(&mut fields);
+        if author.status_apart {
+            fields.remove(&["f:status"]);
+        }
         write(new, vec![updated(author, fields)]);
         return;
     };

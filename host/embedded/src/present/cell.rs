@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::JsonPath;
+use super::{JsonPath, age::since, event};
 use crate::object;
 
 /// A column of a resource's table.
@@ -57,6 +57,8 @@ pub(crate) enum Cell {
     JobState,
     /// Where a Service is reached from outside.
     ExternalAddress,
+    /// A word about an event.
+    Event(String),
 }
 
 impl Column {
@@ -91,6 +93,7 @@ impl Column {
             Cell::PodState => json!(pod_state(object)),
             Cell::JobState => json!(job_state(object)),
             Cell::ExternalAddress => json!(external_address(object)),
+            Cell::Event(word) => json!(event::cell(object, word, now)),
         }
     }
 
@@ -114,32 +117,6 @@ impl Column {
 
 fn size(value: &Value) -> usize {
     value.as_object().map_or_else(|| value.as_array().map_or(0, Vec::len), serde_json::Map::len)
-}
-
-fn since(at: &Value, now: Timestamp) -> String {
-    match at.as_str().and_then(|at| at.parse::<Timestamp>().ok()) {
-        Some(at) => span(now.as_second().saturating_sub(at.as_second()).max(0)),
-        None => "<unknown>".to_owned(),
-    }
-}
-
-/// Seconds in the two most telling units, in the steps of `kubectl`.
-pub(crate) fn span(seconds: i64) -> String {
-    let two = |big: i64, unit: char, small: i64, part: char| match small {
-        0 => format!("{big}{unit}"),
-        small => format!("{big}{unit}{small}{part}"),
-    };
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match () {
-        () if seconds < 120 => format!("{seconds}s"),
-        () if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
-        () if minutes < 180 => format!("{minutes}m"),
-        () if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
-        () if hours < 48 => format!("{hours}h"),
-        () if days < 8 => two(days, 'd', hours % 24, 'h'),
-        () if days < 730 => format!("{days}d"),
-        () => two(days / 365, 'y', days % 365, 'd'),
-    }
 }
 
 fn pairs(value: Option<&Value>) -> String {
@@ -225,17 +202,5 @@ fn external_address(service: &Value) -> String {
         (false, _) => addresses.join(","),
         (true, Some("LoadBalancer")) => "<pending>".to_owned(),
         (true, _) => "<none>".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::span;
-
-    #[test]
-    fn a_span_is_told_in_the_steps_of_kubectl() {
-        let text: Vec<String> =
-            [0, 119, 120, 599, 600, 10_799, 10_800, 28_800, 172_800, 691_200, 63_072_000].map(span).into();
-        assert_eq!(text, ["0s", "119s", "2m", "9m59s", "10m", "179m", "3h", "8h", "2d", "8d", "2y"]);
     }
 }

@@ -24,8 +24,11 @@ impl Include {
     }
 }
 
-/// The columns of a kind that names none.
+/// The columns of a kind: its name first, unless it has a place for that among its own.
 pub(crate) fn columns_of(columns: &[Column]) -> Vec<Column> {
+    if columns.iter().any(|column| column.title == "Name") {
+        return columns.to_vec();
+    }
     let name = Column {
         format: "name".to_owned(),
         ..Column::new("Name", "string", Cell::Path(vec!["metadata".to_owned(), "name".to_owned()]))

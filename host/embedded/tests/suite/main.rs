@@ -7,6 +7,7 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod clients;
 mod custom;
 mod durable;
 mod lifecycle;

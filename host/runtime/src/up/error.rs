@@ -94,7 +94,7 @@ impl From<StartError> for UpError {
             StartError::Folder(_)
             | StartError::Identity(_)
             | StartError::Address { .. }
-            | StartError::Namespace { .. } => UpError::Server(error),
+            | StartError::Object { .. } => UpError::Server(error),
         }
     }
 }

@@ -1,0 +1,88 @@
+//! What a server puts into new objects of single kinds.
+
+use serde_json::{Value, json};
+
+use crate::object::{self, at, text};
+
+/// What a new object of a built-in kind has beside its defaults: what admission and the strategy of its kind put in.
+pub(in crate::operation) fn complete_new(kind: &str, object: &mut Value) {
+    match kind {
+        "Namespace" => object::set(object, &["spec", "finalizers"], json!(["kubernetes"])),
+        "Pod" => new_pod(object),
+        "Job" => new_job(object),
+        "DaemonSet" => object::set(object, &["metadata", "annotations", TEMPLATE_GENERATION], json!("1")),
+        _ => {}
+    }
+}
+
+/// Where a DaemonSet counts the forms of its template.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn new_pod(pod: &mut Value) {
+    let qos = quality(pod);
+    object::set(pod, &["status"], json!({"phase": "Pending", "qosClass": qos}));
+    let spec = object::fields(object::fields(pod).entry("spec").or_insert_with(|| json!({})));
+    spec.entry("serviceAccountName").or_insert_with(|| json!("default"));
+    spec.entry("priority").or_insert_with(|| json!(0));
+    spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Value::Array(tolerations) = tolerations else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = |t: &Value| matches!(text(t, &["key"]), None | Some("")) || text(t, &["key"]) == Some(key);
+        let covers = |t: &Value| matches!(text(t, &["effect"]), None | Some("" | "NoExecute"));
+        if !tolerations.iter().any(|t| tolerated(t) && covers(t)) {
+            tolerations
+                .push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+        }
+    }
+}
+
+/// How a pod is treated when its node runs short: by whether its containers say what they need.
+fn quality(pod: &Value) -> &'static str {
+    let lists = ["containers", "initContainers"].map(|list| object::items(pod, &["spec", list]));
+    let needs: Vec<&Value> = lists.into_iter().flatten().filter_map(|container| container.get("resources")).collect();
+    let of = |resources: &Value, side: &str, name: &str| at(resources, &[side, name]).cloned();
+    let named = |resources: &&Value| {
+        ["requests", "limits"]
+            .iter()
+            .any(|side| ["cpu", "memory"].iter().any(|name| of(resources, side, name).is_some()))
+    };
+    let exact = |resources: &&Value| {
+        ["cpu", "memory"].iter().all(|name| {
+            let limit = of(resources, "limits", name);
+            limit.is_some() && of(resources, "requests", name).is_none_or(|request| Some(request) == limit)
+        })
+    };
+    match (needs.iter().any(named), !needs.is_empty() && needs.iter().all(exact)) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+/// The pods of a job bear its uid, by which it selects them, unless it selects by hand.
+fn new_job(job: &mut Value) {
+    if at(job, &["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
+        return;
+    }
+    let (uid, name) = (object::meta(job, "uid").to_owned(), object::meta(job, "name").to_owned());
+    for prefix in ["", "batch.kubernetes.io/"] {
+        for (label, value) in [("controller-uid", &uid), ("job-name", &name)] {
+            let label = format!("{prefix}{label}");
+            object::set(job, &["spec", "template", "metadata", "labels", &label], json!(value));
+        }
+    }
+    object::set(job, &["spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"], json!(uid));
+}
+
+/// The count grows with every form of the template, and survives a write that leaves it out.
+pub(super) fn template_generation(old: Option<&Value>, new: &mut Value) {
+    let place = ["metadata", "annotations", TEMPLATE_GENERATION];
+    let Some(old) = old else { return };
+    let count: i64 = text(old, &place).and_then(|count| count.parse().ok()).unwrap_or(0);
+    let same = at(old, &["spec", "template"]) == at(new, &["spec", "template"]);
+    let count = if same { count } else { count.saturating_add(1) };
+    if count > 0 {
+        object::set(new, &place, json!(count.to_string()));
+    }
+}

@@ -1,0 +1,168 @@
+//! What stock clients send and read: bodies in protobuf, writes that leave out what the server filled in, forms of answers.
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Method, Request, StatusCode},
+};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::scaffold::*;
+
+async fn ask(router: &Router, method: Method, path: &str, media: &str, body: Vec<u8>) -> (StatusCode, Value) {
+    let request = Request::builder().method(method).uri(path).header("content-type", media).body(Body::from(body));
+    let response = router.clone().oneshot(request.unwrap()).await.unwrap();
+    let status = response.status();
+    let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+async fn send(router: &Router, method: Method, path: &str, media: &str, body: &Value) -> Value {
+    let (status, answer) = ask(router, method, path, media, body.to_string().into_bytes()).await;
+    assert!(status.is_success(), "{path}: {answer}");
+    answer
+}
+
+/// What two answers have in common: all but who wrote when.
+fn content(mut object: Value) -> Value {
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    metadata.retain(|field, _| {
+        !matches!(field.as_str(), "managedFields" | "resourceVersion" | "uid" | "creationTimestamp")
+    });
+    object
+}
+
+const JSON: &str = "application/json";
+
+#[tokio::test]
+async fn a_definition_in_protobuf_is_served() {
+    let (server, _client) = serve().await;
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat();
+    let names = [field(1, b"things"), field(4, b"Thing")].concat();
+    let schema = field(1, &field(5, b"object"));
+    let version = [field(1, b"v1"), vec![2 << 3, 1, 3 << 3, 1], field(4, &schema)].concat();
+    let spec = [field(1, b"example.com"), field(3, &names), field(4, b"Namespaced"), field(7, &version)].concat();
+    let raw = [field(1, &field(1, b"things.example.com")), field(2, &spec)].concat();
+    let meta = [field(1, b"apiextensions.k8s.io/v1"), field(2, b"CustomResourceDefinition")].concat();
+    let body = [b"k8s\0".to_vec(), field(1, &meta), field(2, &raw)].concat();
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let media = "application/vnd.kubernetes.protobuf";
+    let (status, answer) = ask(&server.router(), Method::POST, path, media, body).await;
+    let names = json!({"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"});
+    assert_eq!((status, &answer["spec"]["names"]), (StatusCode::CREATED, &names));
+    let list = send(&server.router(), Method::GET, "/apis/example.com/v1/things", JSON, &Value::Null).await;
+    assert_eq!(list["kind"], json!("ThingList"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn every_way_of_writing_fills_in_the_same() {
+    let (server, _client) = serve().await;
+    let router = server.router();
+    let labels = json!({"app": "w"});
+    let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i:1", "ports": [{"containerPort": 80}]}]}});
+    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"},
+        "spec": {"selector": {"matchLabels": labels}, "template": pod}});
+    let all = "/apis/apps/v1/namespaces/default/deployments";
+    let one = format!("{all}/w");
+    let created = content(send(&router, Method::POST, all, JSON, &body).await);
+    assert_eq!(created["spec"]["replicas"], json!(1));
+    let put = content(send(&router, Method::PUT, &one, JSON, &body).await);
+    assert_eq!(put, created);
+    for (media, patch) in [
+        ("application/merge-patch+json", json!({"spec": {"replicas": null, "strategy": null}})),
+        ("application/strategic-merge-patch+json", json!({"spec": {"template": {"spec": {"dnsPolicy": null}}}})),
+        (
+            "application/json-patch+json",
+            json!([{"op": "remove", "path": "/spec/template/spec/containers/0/terminationMessagePath"}]),
+        ),
+    ] {
+        let patched = content(send(&router, Method::PATCH, &one, media, &patch).await);
+        assert_eq!(patched, created, "{media}");
+    }
+    let path = format!("{all}/applied?fieldManager=m");
+    let mut applied = body.clone();
+    applied["metadata"]["name"] = json!("applied");
+    let mut applied = content(send(&router, Method::PATCH, &path, "application/apply-patch+yaml", &applied).await);
+    applied["metadata"]["name"] = json!("w");
+    assert_eq!(applied, created);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_put_keeps_what_the_server_chose() {
+    let (server, _client) = serve().await;
+    let router = server.router();
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+        "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    let all = "/api/v1/namespaces/default/services";
+    let created = content(send(&router, Method::POST, all, JSON, &service).await);
+    assert_eq!(created["spec"]["ports"], json!([{"port": 80, "protocol": "TCP", "targetPort": 80, "nodePort": 30000}]));
+    let put = content(send(&router, Method::PUT, &format!("{all}/s"), JSON, &service).await);
+    assert_eq!(put, created);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}});
+    let all = "/api/v1/namespaces/default/secrets";
+    let created = content(send(&router, Method::POST, all, JSON, &secret).await);
+    let put = content(send(&router, Method::PUT, &format!("{all}/s"), JSON, &secret).await);
+    assert_eq!((&put, &put["type"]), (&created, &json!("Opaque")));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn metadata_goes_along_with_the_status_of_a_built_in_kind() {
+    let (server, client) = serve().await;
+    namespace(&client, "n").await;
+    let path = "/api/v1/namespaces/n/status";
+    let patch = json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"finalizers": []},
+        "status": {"conditions": [{"type": "T", "status": "True"}]}});
+    let answer = send(&server.router(), Method::PATCH, path, "application/merge-patch+json", &patch).await;
+    assert_eq!(
+        (&answer["metadata"]["annotations"], &answer["spec"]),
+        (&json!({"a": "b"}), &json!({"finalizers": ["kubernetes"]}))
+    );
+    let apply = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "annotations": {"c": "d"}}});
+    let path = format!("{path}?fieldManager=m");
+    let answer = send(&server.router(), Method::PATCH, &path, "application/apply-patch+yaml", &apply).await;
+    assert_eq!(answer["metadata"]["annotations"], json!({"a": "b", "c": "d"}));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_table_of_events_says_when_they_were_seen_last() {
+    let (server, client) = serve().await;
+    let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"},
+        "eventTime": "2027-01-15T07:59:00.000000Z", "reportingController": "c", "reportingInstance": "i", "action": "A",
+        "reason": "R", "type": "Normal", "note": "n", "regarding": {"kind": "Pod", "name": "p"}});
+    create(&dynamic(&client, "events.k8s.io", "v1", "Event", Some("default")), event).await.unwrap();
+    let request = Request::get("/api/v1/namespaces/default/events")
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
+    let response = server.router().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    let table: Value = serde_json::from_slice(&to_bytes(response.into_body(), usize::MAX).await.unwrap()).unwrap();
+    let titles = table["columnDefinitions"].as_array().unwrap().iter().filter(|column| column["priority"] == 0);
+    let titles: Vec<&str> = titles.map(|column| column["name"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["Last Seen", "Type", "Reason", "Object", "Message"]);
+    let cells = json!(["60s", "Normal", "R", "pod/p", "", "c", "n", "60s", "1", "e"]);
+    assert_eq!(table["rows"][0]["cells"], cells);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_review_has_no_table() {
+    let (server, _client) = serve().await;
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {}});
+    let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Body::from(review.to_string()));
+    let response = server.router().oneshot(request.unwrap()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_ACCEPTABLE);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn every_cluster_has_the_service_kubernetes() {
+    let (server, client) = serve().await;
+    let service = dynamic(&client, "", "v1", "Service", Some("default")).get("kubernetes").await.unwrap();
+    assert_eq!(service.data["spec"]["clusterIP"], json!("10.96.0.1"));
+    server.stop().await;
+}
