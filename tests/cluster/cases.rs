@@ -2,6 +2,7 @@
 //! on a real one (`kube.rs`). A suite of one server only lies in `embedded_only/` or `kube_only/` and says why below.
 
 mod admission;
+mod answers;
 mod declarative;
 mod deletion;
 mod deploy_items;

@@ -196,7 +196,7 @@ mod tests {
         ("orangery-cluster", Meaning::Kind, 9, "a kind has no type"),
         ("orangery-controllers", Meaning::Kind, 5, "a kind has no type"),
         ("orangery-core", Meaning::Kind, 13, "a kind has no type"),
-        ("orangery-embedded", Meaning::Kind, 20, "a kind has no type"),
+        ("orangery-embedded", Meaning::Kind, 19, "a kind has no type"),
         ("orangery-plugin", Meaning::Kind, 1, "a kind has no type"),
         ("orangery-proposal", Meaning::Kind, 7, "a kind has no type"),
         ("orangery-reconcile", Meaning::Kind, 1, "a kind has no type"),

@@ -8,6 +8,7 @@ mod derived;
 mod describe;
 mod fields;
 mod protobuf;
+mod quantity;
 mod rows;
 
 use std::sync::Arc;
@@ -41,7 +42,11 @@ fn resource(row: &BuiltinResource) -> ServedResource {
         name: (*name).to_owned(),
         status: row.status,
         scale: scale.clone(),
-        generation: if row.generation { Generation::Spec } else { Generation::Never },
+        generation: match (row.generation, row.kind) {
+            (false, _) => Generation::Never,
+            (true, "Deployment") => Generation::SpecOrAnnotations,
+            (true, _) => Generation::Spec,
+        },
         columns: Arc::clone(&columns),
         schema: None,
     };

@@ -56,6 +56,8 @@ pub(crate) enum Generation {
     Never,
     /// With every change of `spec`.
     Spec,
+    /// With every change of `spec` or of annotations.
+    SpecOrAnnotations,
     /// With every change outside of `metadata`, and outside of `status` where that is a subresource.
     Content,
 }

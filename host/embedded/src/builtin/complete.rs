@@ -8,6 +8,7 @@ use super::{
     derived::{derive, json_of},
     fields::{Field, FieldType, Many, Presence, is_union, members_of, message_of},
     protobuf::is_empty,
+    quantity::canonical,
 };
 
 /// Completes an object. One of a kind that is not built in stays as it is.
@@ -38,7 +39,11 @@ fn complete_message(message: &str, fields: &mut Map<String, Value>) {
             complete_member(member, value);
         }
         if member.presence == Presence::Always {
-            fields.entry(member.name).or_insert_with(|| empty(member));
+            let value = fields.entry(member.name).or_insert(Value::Null);
+            // The real server's store does not tell lists and maps without entries from none.
+            if value.is_null() || (member.many != Many::One && is_empty(value)) {
+                *value = empty(member);
+            }
         }
     }
     drop_empty(members, fields);
@@ -58,20 +63,30 @@ fn is_structure(member: &Field) -> bool {
 }
 
 fn complete_member(member: &Field, value: &mut Value) {
-    let FieldType::Message(message) = member.of else { return };
     match (member.many, value) {
-        (Many::One, value) => complete_value(message, value),
-        (Many::List, Value::Array(entries)) => entries.iter_mut().for_each(|entry| complete_value(message, entry)),
-        (Many::Map, Value::Object(entries)) => entries.values_mut().for_each(|entry| complete_value(message, entry)),
+        (Many::One, value) => complete_value(member.of, value),
+        (Many::List, Value::Array(entries)) => entries.iter_mut().for_each(|entry| complete_value(member.of, entry)),
+        (Many::Map, Value::Object(entries)) => entries.values_mut().for_each(|entry| complete_value(member.of, entry)),
         _ => {}
     }
 }
 
-fn complete_value(message: &str, value: &mut Value) {
+fn complete_value(of: FieldType, value: &mut Value) {
+    let message = match of {
+        FieldType::Message(message) => message,
+        FieldType::Quantity => {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            if let Some(usual) = canonical(&text) {
+                *value = json!(usual);
+            }
+            return;
+        }
+        _ => return,
+    };
     match value {
         Value::Object(fields) => complete_message(message, fields),
         Value::Array(entries) if is_union(message) => {
-            entries.iter_mut().filter(|entry| entry.is_object()).for_each(|entry| complete_value(message, entry));
+            entries.iter_mut().filter(|entry| entry.is_object()).for_each(|entry| complete_value(of, entry));
         }
         _ => {}
     }

@@ -6,7 +6,8 @@ pub(super) const DEFAULTS: &[(&str, &[(&str, &str)])] = &[
     ("admissionregistration.MatchResources", SELECTORS),
     ("admissionregistration.MutatingAdmissionPolicySpec", &[("failurePolicy", r#""Fail""#)]),
     ("admissionregistration.MutatingWebhook", &[("reinvocationPolicy", r#""Never""#)]),
-    ("admissionregistration.Rule", &[("scope", r#""*""#)]),
+    ("admissionregistration.NamedRuleWithOperations", RULE),
+    ("admissionregistration.RuleWithOperations", RULE),
     ("admissionregistration.ServiceReference", &[("port", "443")]),
     ("admissionregistration.ValidatingAdmissionPolicySpec", &[("failurePolicy", r#""Fail""#)]),
     ("apiextensions.CustomResourceDefinitionSpec", &[("conversion", r#"{"strategy":"None"}"#)]),
@@ -129,6 +130,7 @@ pub(super) const DEFAULTS: &[(&str, &[(&str, &str)])] = &[
 pub(super) const WEBHOOK: &[(&str, &str)] = &[("failurePolicy", r#""Fail""#), ("timeoutSeconds", "10")];
 pub(super) const SELECTORS: &[(&str, &str)] =
     &[("matchPolicy", r#""Equivalent""#), ("namespaceSelector", "{}"), ("objectSelector", "{}")];
+const RULE: &[(&str, &str)] = &[("scope", r#""*""#)];
 const ROLLING: &[(&str, &str)] = &[("type", r#""RollingUpdate""#)];
 const TCP: &[(&str, &str)] = &[("protocol", r#""TCP""#)];
 /// 0644.

@@ -14,6 +14,13 @@ pub(super) fn derive(message: &str, fields: &mut Map<String, Value>) {
         "apiextensions.CustomResourceDefinitionNames" => definition_names(fields),
         "apps.DaemonSetUpdateStrategy" => rolling(fields, &[("maxUnavailable", "1"), ("maxSurge", "0")]),
         "apps.DeploymentStrategy" => rolling(fields, &[("maxUnavailable", r#""25%""#), ("maxSurge", r#""25%""#)]),
+        "apps.StatefulSetSpec" => {
+            let claims = fields.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
+            for claim in claims.into_iter().flatten() {
+                object::set(claim, &["apiVersion"], json!("v1"));
+                object::set(claim, &["kind"], json!("PersistentVolumeClaim"));
+            }
+        }
         "apps.StatefulSetUpdateStrategy" => stateful_set_strategy(fields),
         "autoscaling2.HorizontalPodAutoscalerBehavior" => scaling_rules(fields),
         "batch.Job" => job(fields),
@@ -22,6 +29,11 @@ pub(super) fn derive(message: &str, fields: &mut Map<String, Value>) {
             fields.entry("imagePullPolicy").or_insert(policy);
         }
         "core.LimitRangeItem" => limit_range_item(fields),
+        "core.NodeSpec" => {
+            if let Some(range) = fields.get("podCIDR").cloned() {
+                fields.entry("podCIDRs").or_insert_with(|| json!([range]));
+            }
+        }
         "core.NodeStatus" => {
             if let Some(capacity) = fields.get("capacity").cloned() {
                 fields.entry("allocatable").or_insert(capacity);

@@ -1,5 +1,8 @@
 //! OpenAPI documents: enough for `kubectl` to find out that the server validates, and to explain kinds.
 
+mod metadata;
+mod v2;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
@@ -15,14 +18,14 @@ use crate::{
     builtin,
     cluster::EmbeddedCluster,
     refusal::Refusal,
-    resource::{ServedResource, ServedVersion},
+    resource::{ResourceOrigin, ServedResource, ServedVersion},
 };
 
 /// An OpenAPI 2 document that says `swagger: "2.0"` and no more, as protobuf: field 1, length 3, the text.
 const EMPTY_V2: &[u8] = b"\x0a\x032.0";
 
-/// `/openapi/v2`: a document without definitions. All that is known is in version 3.
-pub(super) async fn v2(headers: HeaderMap) -> Response {
+/// `/openapi/v2`: the definitions of all kinds; in protobuf none.
+pub(super) async fn v2(State(cluster): State<Arc<EmbeddedCluster>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accept.contains("openapi.spec.v2") {
         let mut response = respond::bytes(StatusCode::OK, Bytes::from_static(EMPTY_V2));
@@ -30,9 +33,11 @@ pub(super) async fn v2(headers: HeaderMap) -> Response {
         response.headers_mut().insert(header::CONTENT_TYPE, media);
         return response;
     }
-    respond::json(&json!({
-        "swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.33.0"}, "paths": {}, "definitions": {},
-    }))
+    respond::json(&v2::document(&cluster.catalog()))
+}
+
+fn info() -> Value {
+    json!({"title": "Kubernetes", "version": "v1.33.0"})
 }
 
 /// `/openapi/v3`: where the document of each group and version is.
@@ -65,45 +70,53 @@ pub(super) async fn document(State(cluster): State<Arc<EmbeddedCluster>>, Path(p
     let (mut paths, mut schemas) = (Map::new(), Map::new());
     for resource in catalog.resources().filter(|resource| resource.group == group) {
         let Some(at) = resource.versions.iter().find(|candidate| candidate.name == version) else { continue };
-        let name = schema_name(group, version, &resource.kind);
-        let schema = schema(resource, at, &mut schemas);
+        let (name, schema) = documented(resource, at, &mut schemas);
         schemas.insert(name.clone(), schema);
         paths.extend(operations(&path, resource, version, &name));
     }
     if schemas.is_empty() {
         return respond::refused(&Refusal::unknown_path());
     }
-    let title = json!({"title": "Kubernetes", "version": "v1.33.0"});
-    respond::json(&json!({"openapi": "3.0.0", "info": title, "paths": paths, "components": {"schemas": schemas}}))
+    respond::json(&json!({"openapi": "3.0.0", "info": info(), "paths": paths, "components": {"schemas": schemas}}))
 }
 
-/// Reverse domain, version, kind: `dev.example.v1.Thing`.
-fn schema_name(group: &str, version: &str, kind: &str) -> String {
-    let group = if group.is_empty() { "core" } else { group };
-    let reversed: Vec<&str> = group.split('.').rev().collect();
-    format!("{}.{version}.{kind}", reversed.join("."))
+/// The name of a kind's schema: that of its Go type for a built-in kind, else reverse domain, version and kind, as
+/// `com.example.v1.Thing`.
+fn schema_name(resource: &ServedResource, version: &str) -> String {
+    let kind = &resource.kind;
+    let package = match (resource.origin, resource.group.as_str()) {
+        (ResourceOrigin::Custom | ResourceOrigin::Terminating, group) => {
+            let reversed: Vec<&str> = group.split('.').rev().collect();
+            reversed.join(".")
+        }
+        (_, "") => "io.k8s.api.core".to_owned(),
+        (_, "apiextensions.k8s.io") => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions".to_owned(),
+        (_, "apiregistration.k8s.io") => "io.k8s.kube-aggregator.pkg.apis.apiregistration".to_owned(),
+        (_, group) => format!("io.k8s.api.{}", group.split('.').next().unwrap_or_default()),
+    };
+    format!("{package}.{version}.{kind}")
 }
 
 fn kind_of(resource: &ServedResource, version: &str) -> Value {
     json!({"group": resource.group, "version": version, "kind": resource.kind})
 }
 
-fn schema(resource: &ServedResource, version: &ServedVersion, definitions: &mut Map<String, Value>) -> Value {
+/// The schema of a kind, with the name it has in documents. What it refers to goes to `definitions`.
+fn documented(
+    resource: &ServedResource,
+    version: &ServedVersion,
+    definitions: &mut Map<String, Value>,
+) -> (String, Value) {
     let mut schema = match &version.schema {
         Some(schema) => schema.root().clone(),
         None => builtin::describe(&resource.api_version(&version.name), &resource.kind, definitions)
             .unwrap_or_else(|| json!({"type": "object"})),
     };
-    let own = [
-        ("apiVersion", json!({"type": "string", "description": "The group and version of the kind."})),
-        ("kind", json!({"type": "string", "description": "The kind."})),
-        ("metadata", json!({"type": "object", "description": "Name, namespace, labels, annotations and the like."})),
-    ];
-    for (field, of) in own {
+    for (field, of) in metadata::own_fields(definitions) {
         crate::object::set(&mut schema, &["properties", field], of);
     }
     crate::object::set(&mut schema, &["x-kubernetes-group-version-kind"], json!([kind_of(resource, &version.name)]));
-    schema
+    (schema_name(resource, &version.name), schema)
 }
 
 /// The paths of a resource, with the query parameters by which `kubectl` decides who validates.

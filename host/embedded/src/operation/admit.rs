@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::fresh::complete_new;
 use self::{
-    fresh::template_generation,
+    fresh::{admit_pod, template_generation},
     services::{service, service_type},
 };
 
@@ -65,6 +65,7 @@ pub(super) fn builtin(
             let name = object::meta(new, "name").to_owned();
             object::set(new, &["metadata", "labels", "kubernetes.io/metadata.name"], json!(name));
         }
+        "Pod" => admit_pod(old, new),
         policy::KIND => causes.extend(policy::problems(new)),
         _ => {}
     }

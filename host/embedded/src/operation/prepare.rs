@@ -155,6 +155,10 @@ pub(super) fn next_generation(call: &WriteRequest, old: &Value, new: &Value) -> 
     let changed = match version.generation {
         Generation::Never => return current,
         Generation::Spec => old.get("spec") != new.get("spec"),
+        Generation::SpecOrAnnotations => {
+            let annotations = |object| object::at(object, &["metadata", "annotations"]);
+            old.get("spec") != new.get("spec") || annotations(old) != annotations(new)
+        }
         Generation::Content => content_differs(old, new, version.status),
     };
     let current = current.unwrap_or(1);

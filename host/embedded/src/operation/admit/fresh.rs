@@ -1,6 +1,6 @@
 //! What a server puts into new objects of single kinds.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::object::{self, at, text};
 
@@ -8,6 +8,7 @@ use crate::object::{self, at, text};
 pub(in crate::operation) fn complete_new(kind: &str, object: &mut Value) {
     match kind {
         "Namespace" => object::set(object, &["spec", "finalizers"], json!(["kubernetes"])),
+        "Node" => new_node(object),
         "Pod" => new_pod(object),
         "Job" => new_job(object),
         "DaemonSet" => object::set(object, &["metadata", "annotations", TEMPLATE_GENERATION], json!("1")),
@@ -22,19 +23,44 @@ fn new_pod(pod: &mut Value) {
     let qos = quality(pod);
     object::set(pod, &["status"], json!({"phase": "Pending", "qosClass": qos}));
     let spec = object::fields(object::fields(pod).entry("spec").or_insert_with(|| json!({})));
-    spec.entry("serviceAccountName").or_insert_with(|| json!("default"));
-    spec.entry("priority").or_insert_with(|| json!(0));
-    spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
-    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
-    let Value::Array(tolerations) = tolerations else { return };
+    let named = |field: &str| text_of(spec, field).is_some_and(|name| !name.is_empty());
+    if !named("serviceAccountName") && !named("serviceAccount") {
+        spec.insert("serviceAccountName".to_owned(), json!("default"));
+    }
+}
+
+fn text_of<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    fields.get(name).and_then(Value::as_str)
+}
+
+/// The priority of a pod, and for how long it stays on a node that does not answer: kept by every write.
+pub(super) fn admit_pod(old: Option<&Value>, pod: &mut Value) {
+    for (field, usual) in [("priority", json!(0)), ("preemptionPolicy", json!("PreemptLowerPriority"))] {
+        if at(pod, &["spec", field]).is_none() {
+            let kept = old.and_then(|old| at(old, &["spec", field])).cloned();
+            object::set(pod, &["spec", field], kept.unwrap_or(usual));
+        }
+    }
+    let mut tolerations = object::items(pod, &["spec", "tolerations"]).to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let tolerated = |t: &Value| matches!(text(t, &["key"]), None | Some("")) || text(t, &["key"]) == Some(key);
+        let tolerated = |t: &Value| text(t, &["key"]).is_none_or(|of| of.is_empty() || of == key);
         let covers = |t: &Value| matches!(text(t, &["effect"]), None | Some("" | "NoExecute"));
         if !tolerations.iter().any(|t| tolerated(t) && covers(t)) {
             tolerations
                 .push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
         }
     }
+    object::set(pod, &["spec", "tolerations"], json!(tolerations));
+}
+
+/// A new node takes no pods until it says that it is ready.
+fn new_node(node: &mut Value) {
+    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let mut taints = object::items(node, &["spec", "taints"]).to_vec();
+    if !taints.iter().any(|known| ["key", "effect"].iter().all(|field| known.get(field) == taint.get(field))) {
+        taints.push(taint);
+    }
+    object::set(node, &["spec", "taints"], json!(taints));
 }
 
 /// How a pod is treated when its node runs short: by whether its containers say what they need.

@@ -33,8 +33,14 @@ pub(super) fn service(cluster: &EmbeddedCluster, old: Option<&Value>, service: &
     object::set(service, &["spec", "clusterIPs"], json!([address]));
     let family = if address.contains(':') { "IPv6" } else { "IPv4" };
     let spec = object::fields(object::fields(service).entry("spec").or_insert(Value::Null));
-    spec.entry("ipFamilies").or_insert_with(|| json!([family]));
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+    // Whoever gives a service its endpoints by hand may give both kinds.
+    let by_hand = address == "None" && !spec.contains_key("selector");
+    let (families, policy) = match by_hand && !spec.contains_key("ipFamilyPolicy") {
+        true => (json!(["IPv4", "IPv6"]), "RequireDualStack"),
+        false => (json!([family]), "SingleStack"),
+    };
+    spec.entry("ipFamilies").or_insert(families);
+    spec.entry("ipFamilyPolicy").or_insert_with(|| json!(policy));
     node_ports(cluster, old, service);
 }
 
