@@ -63,6 +63,7 @@ fn resource(row: &BuiltinResource) -> ServedResource {
         collection: if row.kind == "Event" { "events".into() } else { collection_of(row.plural, row.group).into() },
         versions: row.versions.iter().map(version).collect(),
         origin: if row.answered { ResourceOrigin::GateResult } else { ResourceOrigin::Builtin },
+        since: 0,
     }
 }
 

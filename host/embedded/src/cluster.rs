@@ -15,7 +15,7 @@ use crate::{
     object,
     policy::{Attempt, Policies},
     refusal::Refusal,
-    resource::Served,
+    resource::{Served, ServedResource},
     store::{ObjectName, ObjectStore, ObjectVersion, StoreKey},
 };
 
@@ -41,7 +41,7 @@ impl EmbeddedCluster {
         for (_, entry) in store.list(crd::SHELF, None, None).entries {
             let definition = entry.value();
             if crd::is_established(&definition) {
-                catalog = catalog.with(crd::resource(&definition));
+                catalog = catalog.with(ServedResource { since: entry.revision, ..crd::resource(&definition) });
             }
         }
         let policies = Policies::of(&store);
@@ -64,8 +64,8 @@ impl EmbeddedCluster {
     /// Takes a definition's newest form into the catalog. The caller holds `definitions`.
     pub(crate) fn serve(&self, definition: &Value) {
         if crd::is_established(definition) {
-            let resource = crd::resource(definition);
-            let catalog = self.catalog().with(resource);
+            let since = self.store.revision();
+            let catalog = self.catalog().with(ServedResource { since, ..crd::resource(definition) });
             self.replace_catalog(catalog);
         }
     }

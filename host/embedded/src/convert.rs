@@ -17,10 +17,12 @@ const EVENT_FIELDS: &[(&str, &str)] = &[
 ];
 const EVENTS_GROUP: &str = "events.k8s.io";
 
-/// The bytes of an object at the served version: those of the store, unless the version differs.
+/// The bytes of an object at the served version: those of the store, unless the version differs or defaults are newer than the
+/// object.
 pub(crate) fn served_bytes(served: &Served, entry: &ObjectVersion) -> Bytes {
     let one_form = served.resource.versions.len() == 1 && served.kind() != "Event";
-    if one_form { entry.bytes.clone() } else { Bytes::from(served_value(served, entry).to_string()) }
+    let whole = served.fills_in(entry.revision).is_none();
+    if one_form && whole { entry.bytes.clone() } else { Bytes::from(served_value(served, entry).to_string()) }
 }
 
 /// An object at the served version.
@@ -30,6 +32,9 @@ pub(crate) fn served_value(served: &Served, entry: &ObjectVersion) -> Value {
     if object::text(&object, &["apiVersion"]) != Some(&version) {
         convert_event(&mut object, &served.resource.group);
         object::set(&mut object, &["apiVersion"], json!(version));
+    }
+    if let Some(schema) = served.fills_in(entry.revision) {
+        schema.fill_defaults(&mut object);
     }
     object
 }

@@ -48,6 +48,7 @@ pub(crate) fn resource(crd: &Value) -> ServedResource {
         collection: collection_of(&plural, &group).into(),
         versions,
         origin: if object::deleting(crd) { ResourceOrigin::Terminating } else { ResourceOrigin::Custom },
+        since: 0,
         group,
         plural,
         kind,

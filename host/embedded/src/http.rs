@@ -8,6 +8,7 @@ mod resources;
 mod respond;
 mod route;
 mod serve;
+mod strict;
 
 use std::sync::Arc;
 
@@ -49,7 +50,9 @@ fn routes(cluster: Arc<EmbeddedCluster>) -> Router {
         .route("/metrics", get(metrics))
         .route("/version", get(discovery::version))
         .route("/api", get(discovery::core_versions))
+        .route("/api/", get(discovery::core_versions))
         .route("/apis", get(discovery::groups))
+        .route("/apis/", get(discovery::groups))
         .route("/openapi/v2", get(openapi::v2))
         .route("/openapi/v3", get(openapi::index))
         .route("/openapi/v3/{*path}", get(openapi::document))

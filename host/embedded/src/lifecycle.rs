@@ -119,6 +119,7 @@ fn call(served: Served, namespace: &str) -> WriteRequest {
         dry_run: false,
         manager: "kube-controller-manager".to_owned(),
         validation: FieldValidation::Ignore,
+        doubled: Vec::new(),
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) enum ObjectPart {
     Main,
     Status,
     Scale,
+    /// The finalizers of a namespace itself.
+    Finalizers,
 }
 
 impl ObjectPart {
@@ -54,6 +56,7 @@ impl ObjectPart {
             Self::Main => "",
             Self::Status => "status",
             Self::Scale => "scale",
+            Self::Finalizers => "finalize",
         }
     }
 }
@@ -69,6 +72,8 @@ pub(crate) struct WriteRequest {
     pub(crate) dry_run: bool,
     pub(crate) manager: String,
     pub(crate) validation: FieldValidation,
+    /// The paths of fields that the body has twice.
+    pub(crate) doubled: Vec<String>,
 }
 
 /// What a write led to.

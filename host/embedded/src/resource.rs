@@ -21,6 +21,8 @@ pub(crate) struct ServedResource {
     /// Served versions, the preferred one first.
     pub(crate) versions: Vec<ServedVersion>,
     pub(crate) origin: ResourceOrigin,
+    /// Objects up to this revision were written under another form of their definition, and may lack its defaults.
+    pub(crate) since: u64,
 }
 
 /// Where a resource comes from.
@@ -99,6 +101,12 @@ impl Served {
     /// The plural with the group, as messages name it.
     pub(crate) fn label(&self) -> &str {
         &self.resource.collection
+    }
+
+    /// The schema whose defaults an object of a revision may lack.
+    pub(crate) fn fills_in(&self, revision: u64) -> Option<&OpenApiSchema> {
+        let older = self.is_custom() && revision <= self.resource.since;
+        self.version().schema.as_deref().filter(|schema| older && schema.has_defaults())
     }
 
     pub(crate) fn is_custom(&self) -> bool {

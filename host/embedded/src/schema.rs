@@ -12,6 +12,8 @@ use crate::refusal::StatusCause;
 #[derive(Debug)]
 pub(crate) struct OpenApiSchema {
     root: Value,
+    /// Whether it has any default.
+    defaulted: bool,
     /// Compiled at the first use: a definition that nobody uses costs nothing.
     validator: OnceLock<Result<jsonschema::Validator, String>>,
 }
@@ -22,7 +24,13 @@ const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 impl OpenApiSchema {
     pub(crate) fn new(root: Value) -> Self {
-        Self { root, validator: OnceLock::new() }
+        let defaulted = has_default(&root);
+        Self { root, defaulted, validator: OnceLock::new() }
+    }
+
+    /// Whether it fills in anything.
+    pub(crate) fn has_defaults(&self) -> bool {
+        self.defaulted
     }
 
     pub(crate) fn root(&self) -> &Value {
@@ -107,6 +115,13 @@ fn prune(value: &mut Value, schema: &Value, root: Root, path: &str, dropped: &mu
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+fn has_default(schema: &Value) -> bool {
+    let each = |of: &Value| of.as_object().is_some_and(|of| of.values().any(has_default));
+    schema.get("default").is_some()
+        || schema.get("properties").is_some_and(each)
+        || ["items", "additionalProperties"].iter().filter_map(|word| schema.get(word)).any(has_default)
 }
 
 fn fill(value: &mut Value, schema: &Value) {

@@ -149,6 +149,7 @@ async fn make(cluster: &EmbeddedCluster, name: &StoreKey, object: Value) -> Resu
         dry_run: false,
         manager: "kube-apiserver".to_owned(),
         validation: FieldValidation::Ignore,
+        doubled: Vec::new(),
     };
     match cluster.create(&call, object).await {
         Err(refusal) if refusal.reason != RefusalReason::AlreadyExists => Err(refused(refusal)),

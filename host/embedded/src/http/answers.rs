@@ -31,7 +31,8 @@ pub(super) async fn subresource(asked: &RoutedRequest, subresource: &str, body: 
             token(asked, name, asked.body(body).await?)
         }
         ("Namespace", "finalize", Method::PUT) => {
-            let outcome = asked.cluster.update(&main, name, asked.body(body).await?).await?;
+            let call = WriteRequest { part: ObjectPart::Finalizers, ..main };
+            let outcome = asked.cluster.update(&call, name, asked.body(body).await?).await?;
             Ok(asked.written(&outcome))
         }
         ("Pod", "eviction", Method::POST) => {

@@ -36,6 +36,9 @@ pub(super) async fn v2(State(cluster): State<Arc<EmbeddedCluster>>, headers: Hea
     respond::json(&v2::document(&cluster.catalog()))
 }
 
+/// Where a schema says of which kinds it is.
+const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
+
 fn info() -> Value {
     json!({"title": "Kubernetes", "version": "v1.33.0"})
 }
@@ -115,7 +118,7 @@ fn documented(
     for (field, of) in metadata::own_fields(definitions) {
         crate::object::set(&mut schema, &["properties", field], of);
     }
-    crate::object::set(&mut schema, &["x-kubernetes-group-version-kind"], json!([kind_of(resource, &version.name)]));
+    crate::object::set(&mut schema, &[GROUP_VERSION_KIND], json!([kind_of(resource, &version.name)]));
     (schema_name(resource, &version.name), schema)
 }
 

@@ -9,7 +9,7 @@ use axum::{
 };
 use serde_json::Value;
 
-use super::{respond, route::Route};
+use super::{respond, route::Route, strict};
 use crate::{
     builtin::{self, ProtobufError},
     cluster::EmbeddedCluster,
@@ -105,6 +105,32 @@ impl RoutedRequest {
         parse(&bytes, self.content_type())
     }
 
+    /// A write of the object in the body.
+    pub(super) async fn write(&self, body: Body) -> Result<(WriteRequest, Value), Refusal> {
+        let bytes = read(body).await?;
+        self.checked(&bytes, self.content_type())
+    }
+
+    /// A write with its body, which is held against fields that are there twice where the author wants to know of them.
+    fn checked(&self, bytes: &[u8], media: &str) -> Result<(WriteRequest, Value), Refusal> {
+        let mut call = self.call();
+        if call.validation == FieldValidation::Ignore || media == PROTOBUF {
+            return Ok((call, parse(bytes, media)?));
+        }
+        let body = match strict::json(bytes) {
+            Ok(body) => body,
+            Err(_) => {
+                let told = strict::doubled_key(bytes).filter(|_| is_yaml(media));
+                if let Some(told) = told.filter(|_| call.validation == FieldValidation::Strict) {
+                    return Err(Refusal::bad_request(format!("error converting YAML to JSON: {told}")));
+                }
+                return Ok((call, parse(bytes, media)?));
+            }
+        };
+        call.doubled = body.doubled;
+        Ok((call, body.value))
+    }
+
     /// What a write has in common with all others.
     pub(super) fn call(&self) -> WriteRequest {
         let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -123,6 +149,7 @@ impl RoutedRequest {
                 Some("Ignore") => FieldValidation::Ignore,
                 _ => FieldValidation::Warn,
             },
+            doubled: Vec::new(),
         }
     }
 
@@ -191,8 +218,12 @@ impl RoutedRequest {
         let bytes = read(body).await?;
         let media = if form == PatchType::Apply { "application/yaml" } else { "application/json" };
         let on_conflict = if self.flag("force") { OnConflict::Take } else { OnConflict::Refuse };
-        let patch =
-            PatchCall { call: self.call(), name: name.to_owned(), form, patch: parse(&bytes, media)?, on_conflict };
+        // What is there twice in a patch of another form is not told.
+        let (call, patch) = match form {
+            PatchType::Apply => self.checked(&bytes, media)?,
+            PatchType::Json | PatchType::Merge | PatchType::Strategic => (self.call(), parse(&bytes, media)?),
+        };
+        let patch = PatchCall { call, name: name.to_owned(), form, patch, on_conflict };
         let outcome = self.cluster.patch(patch).await?;
         Ok(self.written(&outcome))
     }
@@ -224,13 +255,19 @@ async fn read(body: Body) -> Result<Bytes, Refusal> {
     to_bytes(body, MOST_BYTES).await.map_err(too_large)
 }
 
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+fn is_yaml(content_type: &str) -> bool {
+    matches!(content_type, "application/yaml" | "application/apply-patch+yaml")
+}
+
 fn parse(bytes: &[u8], content_type: &str) -> Result<Value, Refusal> {
     match content_type.split(';').next().unwrap_or_default().trim() {
         // JSON is YAML, and the faster to read.
-        "application/yaml" | "application/apply-patch+yaml" => serde_json::from_slice(bytes)
+        yaml if is_yaml(yaml) => serde_json::from_slice(bytes)
             .or_else(|_| yaml_serde::from_slice(bytes))
             .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}"))),
-        "application/vnd.kubernetes.protobuf" => builtin::decode(bytes).map_err(|error| match error {
+        PROTOBUF => builtin::decode(bytes).map_err(|error| match error {
             ProtobufError::UnknownKind { .. } => Refusal::new(RefusalReason::UnsupportedMediaType, error.to_string()),
             ProtobufError::TooMany => Refusal::new(RefusalReason::TooLarge, error.to_string()),
             ProtobufError::NoMagic | ProtobufError::Damaged => Refusal::bad_request(error.to_string()),

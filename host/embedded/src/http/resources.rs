@@ -66,13 +66,13 @@ async fn answer(asked: &RoutedRequest, body: Body) -> Result<Response, Refusal> 
         (Method::GET | Method::HEAD, _) if asked.flag("watch") => asked.watch(),
         (Method::GET | Method::HEAD, None) => asked.list(),
         (Method::POST, None) => {
-            let body = asked.body(body).await?;
-            let outcome = asked.cluster.create(&asked.call(), body).await?;
+            let (call, body) = asked.write(body).await?;
+            let outcome = asked.cluster.create(&call, body).await?;
             Ok(asked.written(&outcome))
         }
         (Method::PUT, Some(name)) => {
-            let body = asked.body(body).await?;
-            let outcome = asked.cluster.update(&asked.call(), name, body).await?;
+            let (call, body) = asked.write(body).await?;
+            let outcome = asked.cluster.update(&call, name, body).await?;
             Ok(asked.written(&outcome))
         }
         (Method::PATCH, Some(name)) => asked.patch(name, body).await,

@@ -99,7 +99,7 @@ impl EmbeddedCluster {
             ObjectPart::Main if call.served.version().status => {
                 object::take(&mut wanted, &["status"]);
             }
-            ObjectPart::Main | ObjectPart::Scale => {}
+            ObjectPart::Main | ObjectPart::Scale | ObjectPart::Finalizers => {}
             ObjectPart::Status => {
                 let status = |name: &String| matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status");
                 object::fields(&mut wanted).retain(|name, _| status(name));

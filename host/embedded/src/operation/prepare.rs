@@ -75,7 +75,9 @@ pub(super) fn shape_up(
         }
         builtin::complete(&mut new);
     }
-    let warnings: Vec<String> = unknown.iter().map(|field| format!("unknown field \"{field}\"")).collect();
+    let doubled = call.doubled.iter().map(|field| format!("duplicate field \"{field}\""));
+    let warnings: Vec<String> =
+        unknown.iter().map(|field| format!("unknown field \"{field}\"")).chain(doubled).collect();
     if call.validation == FieldValidation::Strict && !warnings.is_empty() {
         return Err(Refusal::bad_request(format!("strict decoding error: {}", warnings.join(", "))));
     }
@@ -93,7 +95,7 @@ pub(super) fn shape_up(
     Ok(Draft { object: new, warnings })
 }
 
-fn prune_metadata(object: &mut Value) -> Vec<String> {
+pub(super) fn prune_metadata(object: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
     object::meta_mut(object).retain(|field, value| {
         let known = META_FIELDS.contains(&field.as_str());

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::WriteRequest;
+use super::{WriteRequest, prepare::prune_metadata};
 use crate::{
     builtin,
     object::meta,
@@ -10,12 +10,21 @@ use crate::{
     refusal::{Refusal, RefusalReason},
 };
 
-/// Refuses what cannot be applied, whatever was said of unknown fields: fields and types that a built-in kind does not have,
-/// and several entries of a list for one key. In the words of the real server, all of them together.
+/// Refuses what cannot be applied, whatever was said of unknown fields: fields that a kind and types that a built-in kind does not
+/// have, and several entries of a list for one key. In the words of the real server, all of them together.
 pub(super) fn check(call: &WriteRequest, wanted: &Value) -> Result<(), Refusal> {
     let double = doubled(wanted, call.shape(), "").into_iter();
     let mut complaints: Vec<String> =
         double.map(|(list, key)| format!("{list}: duplicate entries for key {key}")).collect();
+    let schema = call.served.version().schema.as_deref().filter(|_| call.served.is_custom());
+    if let Some(schema) = schema {
+        let mut pruned = wanted.clone();
+        let unknown = prune_metadata(&mut pruned).into_iter().chain(schema.prune(&mut pruned));
+        complaints.extend(unknown.map(|path| {
+            let place = by_keys(&path, wanted, call.shape()).unwrap_or_else(|| format!(".{path}"));
+            format!("{place}: field not declared in schema")
+        }));
+    }
     if !call.served.is_custom() {
         let place = |path: &str| by_keys(path, wanted, call.shape()).unwrap_or_else(|| format!(".{path}"));
         let misfits = builtin::check(&mut wanted.clone());

@@ -111,6 +111,8 @@ impl EmbeddedCluster {
             object::carry(old, &mut new, &["metadata", "labels", "kubernetes.io/metadata.name"]);
             if call.part == ObjectPart::Main {
                 object::carry(old, &mut new, &["spec"]);
+            }
+            if call.part != ObjectPart::Status {
                 object::carry(old, &mut new, &["status"]);
             }
         }

@@ -166,3 +166,88 @@ async fn every_cluster_has_the_service_kubernetes() {
     assert_eq!(service.data["spec"]["clusterIP"], json!("10.96.0.1"));
     server.stop().await;
 }
+
+/// The refusal of a request, with its code.
+async fn refused(router: &Router, method: Method, path: &str, media: &str, body: &str) -> (StatusCode, String) {
+    let (status, answer) = ask(router, method, path, media, body.as_bytes().to_vec()).await;
+    (status, answer["message"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn a_strict_write_tells_of_fields_that_are_unknown_or_there_twice() {
+    let (server, _client) = serve_things().await;
+    let router = server.router();
+    let body = r#"{"metadata": {"name": "c"}, "data": {"a": "1", "a": "2"}, "other": 1}"#;
+    let path = "/api/v1/namespaces/ns/configmaps";
+    let told = refused(&router, Method::POST, &format!("{path}?fieldValidation=Strict"), JSON, body).await;
+    let message = "strict decoding error: unknown field \"other\", duplicate field \"data.a\"";
+    assert_eq!(told, (StatusCode::BAD_REQUEST, message.to_owned()));
+    let (status, answer) = ask(&router, Method::POST, path, JSON, body.as_bytes().to_vec()).await;
+    assert_eq!((status, &answer["data"]), (StatusCode::CREATED, &json!({"a": "2"})));
+    let thing = "\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\nspec:\n  size: 1\n  size: 2\n";
+    let path = "/apis/example.com/v1/namespaces/ns/things/t?fieldManager=m&fieldValidation=Strict";
+    let apply = "application/apply-patch+yaml";
+    let told = refused(&router, Method::PATCH, path, apply, thing).await;
+    let message = "error converting YAML to JSON: yaml: unmarshal errors:\n  line 7: key \"size\" already set in map";
+    assert_eq!(told, (StatusCode::BAD_REQUEST, message.to_owned()));
+    let thing = "{apiVersion: example.com/v1, kind: Thing, metadata: {name: t, other: 1}, spec: {size: 1, other: 1}}";
+    let (status, message) = refused(&router, Method::PATCH, path, apply, thing).await;
+    let fields =
+        "errors:\n  .metadata.other: field not declared in schema\n  .spec.other: field not declared in schema";
+    assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(message.ends_with(fields), "{message}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn defaults_of_a_definition_are_read_where_they_are_newer_than_an_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, client) = serve_folder(folder.path()).await;
+    create(&definitions(&client), definition()).await.unwrap();
+    create(&things(&client, "default"), thing("t", json!({"size": 3}))).await.unwrap();
+    let patch = json!([{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/fresh",
+        "value": {"type": "string", "default": "x"}}]);
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com";
+    send(&server.router(), Method::PATCH, path, "application/json-patch+json", &patch).await;
+    let whole = json!({"size": 3, "mode": "a", "fresh": "x"});
+    let list = "/apis/example.com/v1/things";
+    let read = send(&server.router(), Method::GET, list, JSON, &Value::Null).await;
+    assert_eq!(read["items"][0]["spec"], whole);
+    server.stop().await;
+    let (server, _client) = serve_folder(folder.path()).await;
+    let read = send(&server.router(), Method::GET, list, JSON, &Value::Null).await;
+    assert_eq!(read["items"][0]["spec"], whole, "after a restart as well");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_finalizers_of_a_namespace_are_its_own_to_set() {
+    let (server, client) = serve().await;
+    namespace(&client, "n").await;
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"},
+        "spec": {"finalizers": ["kubernetes", "example.com/wait"]}});
+    let path = "/api/v1/namespaces/n/finalize";
+    let answer = send(&server.router(), Method::PUT, path, JSON, &body).await;
+    assert_eq!(answer["spec"], body["spec"]);
+    let plain = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let answer = send(&server.router(), Method::PUT, "/api/v1/namespaces/n", JSON, &plain).await;
+    assert_eq!((&answer["spec"], &answer["status"]), (&body["spec"], &json!({"phase": "Active"})));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn openapi_2_has_the_definitions_of_all_kinds() {
+    let (server, _client) = serve_things().await;
+    let document = send(&server.router(), Method::GET, "/openapi/v2", JSON, &Value::Null).await;
+    let kind = |name: &str| document["definitions"][name]["x-kubernetes-group-version-kind"][0]["kind"].clone();
+    assert_eq!((kind("com.example.v1.Thing"), kind("io.k8s.api.core.v1.Pod")), (json!("Thing"), json!("Pod")));
+    let thing = &document["definitions"]["com.example.v1.Thing"]["properties"];
+    assert_eq!(thing["spec"]["properties"]["size"], json!({"type": "integer", "minimum": 1}));
+    let definitions = document["definitions"].as_object().unwrap();
+    let text = document.to_string();
+    for part in text.split("\"#/definitions/").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(definitions.contains_key(name), "{name} is referred to and not there");
+    }
+    server.stop().await;
+}

@@ -2,15 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::documented;
-use crate::catalog::Catalog;
+use super::{GROUP_VERSION_KIND, documented};
+use crate::{catalog::Catalog, object, schema::OpenApiSchema};
 
 /// The whole document.
 pub(super) fn document(catalog: &Catalog) -> Value {
     let mut definitions = Map::new();
     for resource in catalog.resources() {
         for version in &resource.versions {
-            let (name, schema) = documented(resource, version, &mut definitions);
+            let (name, mut schema) = documented(resource, version, &mut definitions);
+            let free = |schema: &OpenApiSchema| schema.root().get("x-kubernetes-preserve-unknown-fields").is_some();
+            if version.schema.as_deref().is_some_and(free) {
+                // With any property clients would take all others for unknown.
+                object::fields(&mut schema).retain(|word, _| matches!(word.as_str(), "type" | GROUP_VERSION_KIND));
+            }
             definitions.insert(name, schema);
         }
     }
@@ -77,7 +82,7 @@ fn only_reference(fields: &Map<String, Value>) -> Option<Value> {
     let name = only.get("$ref")?.as_str()?.strip_prefix("#/components/schemas/")?;
     let mut reference = json!({"$ref": format!("#/definitions/{name}")});
     if let Some(description) = fields.get("description") {
-        crate::object::set(&mut reference, &["description"], description.clone());
+        object::set(&mut reference, &["description"], description.clone());
     }
     Some(reference)
 }
