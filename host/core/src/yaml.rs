@@ -46,7 +46,7 @@ pub enum YamlFault {
     Tag(String),
     /// Anchors and aliases unfold to more than [`MOST_ALIASED_BYTES`].
     Unfolded,
-    /// The document takes more than [`MOST_YAML_BYTES`].
+    /// The documents of the text take more than [`MOST_YAML_BYTES`].
     TooLarge,
     /// Values stand deeper in each other than [`MOST_YAML_DEPTH`].
     TooDeep,
@@ -67,12 +67,12 @@ impl fmt::Display for YamlFault {
             YamlFault::Tag(tag) => write!(f, "the value does not fit its tag `{tag}`"),
             YamlFault::Unfolded => write!(
                 f,
-                "the aliases of the document unfold to more than the {MOST_ALIASED_BYTES} bytes that are allowed; write less, or \
-                 in several documents"
+                "the aliases of the text unfold to more than the {MOST_ALIASED_BYTES} bytes that are allowed; write less, \
+                 or several texts"
             ),
             YamlFault::TooLarge => write!(
                 f,
-                "the document has so many values that it takes more than the {MOST_YAML_BYTES} bytes of memory that are \
+                "the text has so many values that it takes more than the {MOST_YAML_BYTES} bytes of memory that are \
                  allowed; write several"
             ),
             YamlFault::TooDeep => {
@@ -187,19 +187,21 @@ pub fn decode_or_text(text: &str) -> Value {
 
 struct Documents<'a> {
     parser: Parser<'a, granit_parser::StrInput<'a>>,
+    spent: build::Spent,
 }
 
 impl<'a> Documents<'a> {
     fn new(text: &'a str) -> Self {
         // Go's decoder skips a byte order mark.
-        Self { parser: Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text)) }
+        let parser = Parser::new_from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
+        Self { parser, spent: build::Spent::default() }
     }
 
     fn next_document(
         &mut self,
         mut tracker: Option<&mut positions::Tracker>,
     ) -> Result<Option<YamlDocument>, YamlError> {
-        let mut builder = build::Builder::default();
+        let mut builder = build::Builder::after(self.spent);
         let mut line = 0;
         while let Some(next) = self.parser.next_event() {
             let (event, span) =
@@ -208,7 +210,11 @@ impl<'a> Documents<'a> {
                 Event::StreamStart | Event::Comment(..) => {}
                 Event::StreamEnd => return Ok(None),
                 Event::DocumentStart(..) => line = 0,
-                Event::DocumentEnd => return Ok(Some(YamlDocument { line, value: builder.finish() })),
+                Event::DocumentEnd => {
+                    let (value, spent) = builder.finish();
+                    self.spent = spent;
+                    return Ok(Some(YamlDocument { line, value }));
+                }
                 node => {
                     if line == 0 {
                         line = span.start.line();

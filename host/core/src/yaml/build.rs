@@ -11,11 +11,11 @@ use super::{
 };
 use crate::memory;
 
-/// The most memory, in bytes, that one document may take as a value.
-pub const MOST_YAML_BYTES: u64 = 256 << 20;
+/// The most memory, in bytes, that the documents of one text may take as values.
+pub const MOST_YAML_BYTES: u64 = 48 << 20;
 
-/// The most memory, in bytes, that the anchors and the aliases of one document may unfold to.
-pub const MOST_ALIASED_BYTES: u64 = 32 << 20;
+/// The most memory, in bytes, that the anchors and the aliases of one text may unfold to.
+pub const MOST_ALIASED_BYTES: u64 = 12 << 20;
 
 /// How deep values may stand in each other, aliases unfolded.
 pub const MOST_YAML_DEPTH: usize = 128;
@@ -61,20 +61,32 @@ enum BuilderFrame {
     Object { entries: Map<String, Value>, merged: Vec<Value>, key: MappingKey, size: ContainerSize, anchor: usize },
 }
 
+/// The memory that a text has taken so far, in bytes; it runs over all of its documents.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Spent {
+    /// What the values take that are written out.
+    written: u64,
+    /// What anchors and aliases unfold to.
+    aliased: u64,
+}
+
 #[derive(Default)]
 pub(super) struct Builder {
     stack: Vec<BuilderFrame>,
     anchors: BTreeMap<usize, CountedValue>,
-    aliased: u64,
-    /// What the values take that are written out.
-    written: u64,
+    spent: Spent,
     root: Value,
 }
 
 impl Builder {
-    /// The document; null where it is empty.
-    pub(super) fn finish(self) -> Value {
-        self.root
+    /// Builds the next document of a text that has taken this much.
+    pub(super) fn after(spent: Spent) -> Self {
+        Self { spent, ..Self::default() }
+    }
+
+    /// The document, null where it is empty, and what the text has taken with it.
+    pub(super) fn finish(self) -> (Value, Spent) {
+        (self.root, self.spent)
     }
 
     pub(super) fn event(&mut self, event: Event<'_>) -> Result<(), YamlFault> {
@@ -115,14 +127,14 @@ impl Builder {
 
     /// Takes memory for what is written out.
     fn write(&mut self, bytes: u64) -> Result<(), YamlFault> {
-        self.written = self.written.saturating_add(bytes);
-        if self.written > MOST_YAML_BYTES { Err(YamlFault::TooLarge) } else { Ok(()) }
+        self.spent.written = self.spent.written.saturating_add(bytes);
+        if self.spent.written > MOST_YAML_BYTES { Err(YamlFault::TooLarge) } else { Ok(()) }
     }
 
     /// Takes memory for a copy.
     fn spend(&mut self, bytes: u64) -> Result<(), YamlFault> {
-        self.aliased = self.aliased.saturating_add(bytes);
-        if self.aliased > MOST_ALIASED_BYTES { Err(YamlFault::Unfolded) } else { Ok(()) }
+        self.spent.aliased = self.spent.aliased.saturating_add(bytes);
+        if self.spent.aliased > MOST_ALIASED_BYTES { Err(YamlFault::Unfolded) } else { Ok(()) }
     }
 
     /// Refuses a value of this depth where it would stand.

@@ -63,13 +63,11 @@ fn reasons_are_sentences_with_the_fix() {
         (YamlFault::Tag("!!int".to_owned()), "the value does not fit its tag `!!int`"),
         (
             YamlFault::Unfolded,
-            "the aliases of the document unfold to more than the 33554432 bytes that are allowed; write less, or in several \
-             documents",
+            "the aliases of the text unfold to more than the 12582912 bytes that are allowed; write less, or several texts",
         ),
         (
             YamlFault::TooLarge,
-            "the document has so many values that it takes more than the 268435456 bytes of memory that are allowed; write \
-             several",
+            "the text has so many values that it takes more than the 50331648 bytes of memory that are allowed; write several",
         ),
         (YamlFault::TooDeep, "values stand more than the 128 levels deep in each other that are allowed"),
         (YamlFault::RecursiveAlias, "an alias cannot stand inside what it names"),

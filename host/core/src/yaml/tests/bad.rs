@@ -133,7 +133,16 @@ fn limits_yaml_the_places_of_parts_take_no_more_than_their_share() {
 }
 
 #[test]
-fn limits_yaml_a_document_is_counted_by_the_memory_of_its_values() {
-    let bomb = format!("[{}]", "{\"\":0},".repeat(400_000));
+fn limits_yaml_a_text_is_counted_by_the_memory_of_its_values() {
+    // 500 KB, as a ConfigMap can have.
+    let bomb = format!("[{}]", "{\"\":0},".repeat(70_000));
     assert_eq!(decode(&bomb).unwrap_err().reason, YamlFault::TooLarge);
+    // The same in many documents, each of which is small.
+    let stream = "---\n- \"\": 0\n".repeat(70_000);
+    assert_eq!(documents(&stream).unwrap_err().reason, YamlFault::TooLarge);
+    assert_eq!(documents(&"---\n- \"\": 0\n".repeat(10_000)).map(|all| all.len()), Ok(10_000));
+    // The definitions of a large operator: 3 MB.
+    let definitions =
+        "- description: what the field of the object means, in a sentence or two of sixty letters\n  type: string\n";
+    assert!(decode(&definitions.repeat(30_000)).is_ok());
 }
