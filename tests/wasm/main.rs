@@ -7,6 +7,8 @@ mod bundled;
 #[cfg(test)]
 mod charts;
 #[cfg(test)]
+mod compiler_process;
+#[cfg(test)]
 mod crashes;
 #[cfg(test)]
 mod deployed_tests;

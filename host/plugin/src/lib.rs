@@ -12,6 +12,7 @@ mod call;
 mod capability;
 mod compile;
 mod component;
+mod confine;
 mod contract;
 mod convert;
 mod epochs;

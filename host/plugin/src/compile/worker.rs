@@ -1,15 +1,18 @@
-//! The compiler's process: limits itself before it reads a byte.
+//! The compiler's process: confines itself before it reads a byte.
 
 use std::{
     io::{self, Read, Write},
     process::ExitCode,
 };
 
-use rlimit::{Resource, setrlimit};
 use wasmtime::Engine;
 
 use super::{ADDRESS_SPACE, CPU_SECONDS};
-use crate::{inspect::MOST_BYTES, sandbox::settings};
+use crate::{
+    confine::{ProcessLimits, confine},
+    inspect::MOST_BYTES,
+    sandbox::settings,
+};
 
 /// Compiles the component of the standard input to the standard output. Call it from `main`, before any thread is started.
 ///
@@ -26,7 +29,8 @@ pub fn compile_worker_main() -> ExitCode {
 }
 
 fn compile() -> Result<(), String> {
-    confine().map_err(|error| format!("the compiler could not limit itself: {error}"))?;
+    let limits = ProcessLimits { cpu_seconds: CPU_SECONDS, address_space: ADDRESS_SPACE };
+    confine(limits).map_err(|error| format!("the compiler could not confine itself: {error}"))?;
     let mut bytes = Vec::new();
     let read = io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("the component could not be read: {error}"))?;
@@ -34,12 +38,4 @@ fn compile() -> Result<(), String> {
     let code = engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?;
     let mut out = io::stdout().lock();
     out.write_all(&code).and_then(|()| out.flush()).map_err(|error| format!("the code could not be written: {error}"))
-}
-
-/// No core dumps, no files, no more memory and time than a large honest component needs.
-fn confine() -> io::Result<()> {
-    setrlimit(Resource::CORE, 0, 0)?;
-    setrlimit(Resource::FSIZE, 0, 0)?;
-    setrlimit(Resource::CPU, CPU_SECONDS, CPU_SECONDS)?;
-    setrlimit(Resource::AS, ADDRESS_SPACE, ADDRESS_SPACE)
 }

@@ -1,0 +1,152 @@
+//! Confining a process to what it was handed: memory and time, three open descriptors, and no way to anything else.
+//!
+//! For processes that work on what others wrote, such as the compiler. What a component makes of a bug in it, is made in a
+//! process that can compute, read its input and write its answer.
+
+use std::{collections::BTreeMap, fs, io, process};
+
+use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, Scope};
+use rlimit::{Resource, setrlimit};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+
+/// The descriptors that stay open: input, answer and words.
+const STANDARD_DESCRIPTORS: u64 = 3;
+
+/// What a process may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcessLimits {
+    /// Seconds of processor time.
+    pub(crate) cpu_seconds: u64,
+    /// Bytes of address space.
+    pub(crate) address_space: u64,
+}
+
+/// Confines this process for the rest of its life. Call it before a thread is started: a filter counts for the thread that
+/// asks for it, and for those that it starts.
+///
+/// No core dumps, no files, no more memory and time than the limits, no descriptor but the standard ones, no new privileges.
+/// Where the kernel has landlock, no path, port or process is reached; where it has seccomp, only calls that compute,
+/// allocate and use the open descriptors are made, and no memory becomes code.
+///
+/// # Errors
+/// What the system refuses, but for filters that the kernel does not have.
+pub(crate) fn confine(limits: ProcessLimits) -> io::Result<()> {
+    // Where memory ends, this process is to end and not the one that has called it. Refused where there is no /proc.
+    let _unmarked = fs::write("/proc/self/oom_score_adj", "1000");
+    close_inherited()?;
+    setrlimit(Resource::CORE, 0, 0)?;
+    setrlimit(Resource::FSIZE, 0, 0)?;
+    setrlimit(Resource::CPU, limits.cpu_seconds, limits.cpu_seconds)?;
+    setrlimit(Resource::AS, limits.address_space, limits.address_space)?;
+    reach_nothing().map_err(io::Error::other)?;
+    setrlimit(Resource::NOFILE, STANDARD_DESCRIPTORS, STANDARD_DESCRIPTORS)?;
+    filter_system_calls()
+}
+
+/// Closes what the caller's callers left open.
+#[expect(unsafe_code, reason = "a descriptor that nothing of this process owns is closed by its number")]
+fn close_inherited() -> io::Result<()> {
+    let names = match fs::read_dir("/proc/self/fd") {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<Vec<_>>>()?,
+        // Without /proc there is nothing to go by; the filters below still hold.
+        Err(_) => return Ok(()),
+    };
+    let descriptors = names.iter().filter_map(|name| name.to_str()?.parse::<i32>().ok());
+    for descriptor in descriptors.filter(|descriptor| *descriptor as u64 >= STANDARD_DESCRIPTORS) {
+        // SAFETY: the process has just begun and has opened nothing yet but the listing, which is closed already; what is
+        // open besides was inherited, and no value of this process knows of it.
+        unsafe { libc::close(descriptor) };
+    }
+    Ok(())
+}
+
+/// Landlock: nothing in the file system, no port, no process outside. A kernel that has less of it takes what it has.
+fn reach_nothing() -> Result<(), landlock::RulesetError> {
+    let abi = ABI::V6;
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(abi))?
+        .handle_access(AccessNet::from_all(abi))?
+        .scope(Scope::from_all(abi))?
+        .create()?
+        .restrict_self()
+        .map(drop)
+}
+
+/// Seccomp: what is not in [`allowed`] does not exist for this process.
+fn filter_system_calls() -> io::Result<()> {
+    // An architecture that the crate does not know has no filter.
+    let Ok(architecture) = std::env::consts::ARCH.try_into() else { return Ok(()) };
+    let absent = SeccompAction::Errno(libc::ENOSYS as u32);
+    let rules = allowed().map_err(io::Error::other)?;
+    let filter = SeccompFilter::new(rules, absent, SeccompAction::Allow, architecture).map_err(io::Error::other)?;
+    let program: BpfProgram = filter.try_into().map_err(io::Error::other)?;
+    match seccompiler::apply_filter(&program) {
+        Ok(()) => Ok(()),
+        Err(seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error))
+            if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL)) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+/// The system calls of a process that computes, with several threads, and whose memory never becomes code.
+fn allowed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let always = [
+        libc::SYS_read,
+        libc::SYS_readv,
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_lseek,
+        libc::SYS_fstat,
+        libc::SYS_close,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_madvise,
+        libc::SYS_brk,
+        libc::SYS_futex,
+        libc::SYS_membarrier,
+        libc::SYS_set_robust_list,
+        libc::SYS_rseq,
+        libc::SYS_gettid,
+        libc::SYS_getpid,
+        libc::SYS_sched_yield,
+        libc::SYS_sched_getaffinity,
+        libc::SYS_getrandom,
+        libc::SYS_clock_gettime,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_nanosleep,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_sigaltstack,
+        libc::SYS_restart_syscall,
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+    ];
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = always.into_iter().map(|call| (call, Vec::new())).collect();
+    let no_code = || masked(2, libc::PROT_EXEC as u64, 0);
+    rules.insert(libc::SYS_mmap, vec![no_code()?]);
+    rules.insert(libc::SYS_mprotect, vec![no_code()?]);
+    let thread = libc::CLONE_THREAD as u64;
+    rules.insert(libc::SYS_clone, vec![masked(0, thread, thread)?]);
+    rules.insert(libc::SYS_prctl, vec![equal(0, libc::PR_SET_NAME as u64)?]);
+    // A process that gives up sends itself a signal.
+    rules.insert(libc::SYS_tgkill, vec![equal(0, u64::from(process::id()))?]);
+    Ok(rules)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
+    let compare = SeccompCmpOp::MaskedEq(mask);
+    SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Qword, compare, value)?])
+}
+
+fn equal(argument: u8, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! What a confined process cannot do, tried in a process of its own: this test program, called again.
+
+use std::{
+    env, fs,
+    net::{TcpListener, TcpStream, UdpSocket},
+    os::unix::net::UnixStream,
+    process::{Command, Stdio},
+    thread,
+};
+
+use super::*;
+
+const LIMITS: ProcessLimits = ProcessLimits { cpu_seconds: 60, address_space: 4 << 30 };
+
+/// Set for the process that tries: what confines it, and a port that is open.
+const PROBE: &str = "ORANGERY_CONFINE_PROBE";
+
+/// Tries one thing after the other, and prints what the system says to each.
+#[test]
+fn probe() {
+    let Ok(asked) = env::var(PROBE) else { return };
+    let (by, port) = asked.split_once(' ').unwrap();
+    let parent = rustix::process::getppid().unwrap();
+    match by {
+        "all" => confine(LIMITS).unwrap(),
+        "landlock" => reach_nothing().unwrap(),
+        _ => {}
+    }
+    let port = port.parse().unwrap();
+    let tried: [(&str, io::Result<()>); 10] = [
+        ("reads a file", fs::read("/etc/passwd").map(drop)),
+        ("lists a folder", fs::read_dir("/").map(drop)),
+        ("writes a file", fs::write(env::temp_dir().join(format!("orangery-probe-{}", process::id())), "x")),
+        ("connects", TcpStream::connect(("127.0.0.1", port)).map(drop)),
+        ("listens", TcpListener::bind("127.0.0.1:0").map(drop)),
+        ("sends datagrams", UdpSocket::bind("127.0.0.1:0").map(drop)),
+        ("makes sockets", UnixStream::pair().map(drop)),
+        ("starts a program", Command::new("/bin/true").spawn().map(drop)),
+        ("signals its parent", rustix::process::test_kill_process(parent).map_err(Into::into)),
+        ("starts a thread", thread::Builder::new().spawn(|| ()).map(drop)),
+    ];
+    // The line of the test harness ends.
+    println!();
+    for (what, answer) in tried {
+        let answer =
+            answer.err().map_or("yes".to_owned(), |error| error.raw_os_error().unwrap_or_default().to_string());
+        println!("{what}: {answer}");
+    }
+}
+
+fn probed(by: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "confine::tests::probe", "--nocapture", "--test-threads=1"])
+        .env(PROBE, format!("{by} {}", listener.local_addr().unwrap().port()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let is_answer =
+        |line: &&str| line.rsplit_once(": ").is_some_and(|(_, end)| end == "yes" || end.parse::<i32>().is_ok());
+    printed.lines().filter(is_answer).fold(String::new(), |all, line| all + line + "\n")
+}
+
+/// What a process that nothing confines is told.
+const FREE: &str = "\
+reads a file: yes
+lists a folder: yes
+writes a file: yes
+connects: yes
+listens: yes
+sends datagrams: yes
+makes sockets: yes
+starts a program: yes
+signals its parent: yes
+starts a thread: yes
+";
+
+#[test]
+fn a_confined_process_computes_and_reaches_nothing() {
+    assert_eq!(probed("nothing"), FREE, "the probe can do all of it where it is let");
+    // ENOSYS: the filter of system calls.
+    let expected = FREE.replace("yes", &libc::ENOSYS.to_string()).replace("thread: 38", "thread: yes");
+    assert_eq!(probed("all"), expected);
+}
+
+#[test]
+fn a_process_without_a_filter_of_system_calls_reaches_no_file_and_no_port() {
+    let expected = FREE
+        .replace("file: yes", "file: 13")
+        .replace("folder: yes", "folder: 13")
+        .replace("connects: yes", "connects: 13")
+        .replace("listens: yes", "listens: 13")
+        .replace("program: yes", "program: 13")
+        .replace("parent: yes", "parent: 1");
+    assert_eq!(probed("landlock"), expected);
+}
