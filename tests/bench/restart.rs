@@ -79,7 +79,13 @@ async fn operator_alone(binary: &Binary, cluster: &Cluster, size: usize, figures
     let kubeconfig = binary.folder().join("alone.kubeconfig");
     fs::write(&kubeconfig, cluster.kubeconfig()).expect("a file in a temporary folder");
     let begin = Instant::now();
-    let mut operator = binary.start(&["run", "--mock-deployer", "--kubeconfig", &kubeconfig.to_string_lossy()]);
+    let mut operator = binary.start(&[
+        "run",
+        "--mock-deployer",
+        "--default-policy=compatible",
+        "--kubeconfig",
+        &kubeconfig.to_string_lossy(),
+    ]);
     operator.logged("the operator is ready").await;
     let ready = begin.elapsed();
     // It looks at all of them once.

@@ -14,6 +14,7 @@ mod golden;
 mod helm;
 mod imports_and_exports;
 mod installations;
+mod policies;
 mod waiting;
 
 /// Why a suite runs on one server only.

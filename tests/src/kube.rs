@@ -173,7 +173,9 @@ impl Kube {
     pub fn operator(&self, binary: &Binary, user: &str, arguments: &[&str]) -> Running {
         let kubeconfig = self.path(&format!("{user}.kubeconfig"));
         write(&self.folder, &format!("{user}.kubeconfig"), &self.kubeconfig_of_operator(user));
-        binary.start(&[&["run", "--mock-deployer", "--kubeconfig", &kubeconfig], arguments].concat())
+        let chosen = arguments.iter().any(|argument| argument.starts_with("--default-policy"));
+        let policy: &[&str] = if chosen { &[] } else { &["--default-policy=compatible"] };
+        binary.start(&[&["run", "--mock-deployer", "--kubeconfig", &kubeconfig], policy, arguments].concat())
     }
 
     /// What a user has written so far, or tried to, in order: the verb, the kind's plural name, the object and the answer.
@@ -340,7 +342,7 @@ fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
 fn rights() -> Vec<Value> {
     let (api, version, subjects) = (RBAC, format!("{RBAC}/v1"), operators());
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}});
-    let [role, binding] = cluster_wide(OPERATORS, &["rules", "cluster-rules"]);
+    let [role, binding] = cluster_wide(OPERATORS, &["rules", "cluster-rules", "policy-rules"]);
     vec![
         namespace,
         role,

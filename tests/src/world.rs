@@ -87,7 +87,14 @@ impl World {
         let kubeconfig = self.kubeconfig();
         let kubeconfig = kubeconfig.to_string_lossy();
         let kubeconfig = ["run", "--kubeconfig", &kubeconfig];
-        let others = ["--mock-deployer", "--pickup-timeout", "none", "--metrics-address", "127.0.0.1:0"];
+        let others = [
+            "--mock-deployer",
+            "--default-policy=compatible",
+            "--pickup-timeout",
+            "none",
+            "--metrics-address",
+            "127.0.0.1:0",
+        ];
         let arguments = [&kubeconfig[..], &others[..]].concat();
         self.operator = Some(self.binary.start_into(&arguments, &self.log_file()));
     }

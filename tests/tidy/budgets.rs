@@ -8,7 +8,8 @@ mod tests {
     };
 
     /// Crates that decide and reach nothing.
-    const PURE: [&str; 4] = ["orangery-core", "orangery-ocm", "orangery-proposal", "orangery-blueprint"];
+    const PURE: [&str; 5] =
+        ["orangery-core", "orangery-ocm", "orangery-proposal", "orangery-policy", "orangery-blueprint"];
     const FILE_MEDIAN: usize = 120;
     const FILE_USUAL: usize = 300;
     const FILE_MOST: usize = 400;

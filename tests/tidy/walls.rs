@@ -20,7 +20,8 @@ mod tests {
 
     const KUBERNETES: &[&str] = &["kube", "kube-client", "kube-core", "kube-runtime", "k8s-openapi"];
     /// Crates that decide and reach nothing.
-    const PURE: &[&str] = &["orangery-core", "orangery-ocm", "orangery-proposal", "orangery-blueprint"];
+    const PURE: &[&str] =
+        &["orangery-core", "orangery-ocm", "orangery-proposal", "orangery-policy", "orangery-blueprint"];
     const GUESTS: &[&str] = &["kube", "k8s-openapi", "tokio", "wasmtime", "wasmtime-wasi", "axum", "anyhow"];
 
     const WALLS: &[Wall] = &[
@@ -47,13 +48,18 @@ mod tests {
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
         },
         Wall {
+            name: "orangery-policy",
+            ours: &["orangery-core", "orangery-ocm", "orangery-proposal"],
+            never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
+        },
+        Wall {
             name: "orangery-blueprint",
             ours: &["orangery-core", "orangery-expression", "orangery-ocm", "orangery-proposal"],
             never: &["kube", "k8s-openapi", "tokio", "tokio-util", "futures", "wasmtime", "anyhow", "uuid", "tracing"],
         },
         Wall {
             name: "orangery-api",
-            ours: &["orangery-blueprint", "orangery-core", "orangery-ocm", "orangery-proposal"],
+            ours: &["orangery-blueprint", "orangery-core", "orangery-ocm", "orangery-policy", "orangery-proposal"],
             never: &["tokio", "wasmtime", "anyhow", "futures"],
         },
         Wall {
@@ -81,6 +87,7 @@ mod tests {
                 "orangery-cluster",
                 "orangery-core",
                 "orangery-ocm",
+                "orangery-policy",
                 "orangery-proposal",
                 "orangery-reconcile",
                 "orangery-render",
@@ -112,6 +119,7 @@ mod tests {
                 "orangery-core",
                 "orangery-ocm",
                 "orangery-plugin",
+                "orangery-policy",
                 "orangery-proposal",
                 "orangery-registry",
                 "orangery-render",
@@ -132,6 +140,7 @@ mod tests {
                 "orangery-embedded",
                 "orangery-ocm",
                 "orangery-plugin",
+                "orangery-policy",
                 "orangery-proposal",
                 "orangery-reconcile",
                 "orangery-render",

@@ -13,6 +13,7 @@ use crate::{
     execution::Execution,
     health::{CriticalProblems, LsHealthCheck},
     installation::Installation,
+    namespace_policy::NamespacePolicy,
     overwrites::ComponentVersionOverwrites,
     sync::{SyncObject, TargetSync},
     target::Target,
@@ -29,6 +30,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         Execution::crd(),
         Installation::crd(),
         LsHealthCheck::crd(),
+        NamespacePolicy::crd(),
         SyncObject::crd(),
         Target::crd(),
         TargetSync::crd(),
@@ -59,10 +61,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::namespace_policy::POLICY_GROUP;
 
     fn crd(plural: &str) -> Value {
-        let name = format!("{plural}.landscaper.gardener.cloud");
-        let crd = crds().into_iter().find(|crd| crd.metadata.name.as_deref() == Some(name.as_str())).unwrap();
+        let crd = crds().into_iter().find(|crd| crd.spec.names.plural == plural).unwrap();
         serde_json::to_value(crd).unwrap()
     }
 
@@ -74,6 +76,7 @@ mod tests {
     fn kinds_names_and_short_names_are_landscapers() {
         let names: Vec<Value> = crds()
             .into_iter()
+            .filter(|crd| crd.spec.group != POLICY_GROUP)
             .map(|crd| {
                 let names = crd.spec.names;
                 assert_eq!((crd.spec.group.as_str(), crd.spec.scope.as_str()), (crate::GROUP, "Namespaced"));
@@ -115,8 +118,34 @@ mod tests {
             .collect();
         assert_eq!(
             with_status,
-            ["CriticalProblems", "DeployItem", "Execution", "Installation", "SyncObject", "TargetSync"]
+            [
+                "CriticalProblems",
+                "DeployItem",
+                "Execution",
+                "Installation",
+                "NamespacePolicy",
+                "SyncObject",
+                "TargetSync",
+            ]
         );
+    }
+
+    #[test]
+    fn a_namespace_policy_is_of_our_own_group_and_of_no_namespace() {
+        let crd = crd("namespacepolicies");
+        let (spec, names) = (&crd["spec"], &crd["spec"]["names"]);
+        assert_eq!(crd["metadata"]["name"], "namespacepolicies.orangery.dev");
+        assert_eq!((&spec["group"], &spec["scope"]), (&json!(POLICY_GROUP), &json!("Cluster")));
+        assert_eq!((&names["kind"], &names["shortNames"]), (&json!("NamespacePolicy"), &json!(["nspol"])));
+        let lines = &schema("namespacepolicies")["properties"]["spec"]["properties"];
+        let fields: Vec<&String> = lines.as_object().unwrap().keys().collect();
+        assert_eq!(
+            fields,
+            ["blueprints", "items", "namespaces", "priority", "profile", "quotas", "sources", "targets"]
+        );
+        assert_eq!(lines["profile"]["default"], "restricted");
+        let pattern = json!({"type": "string", "minLength": 1, "maxLength": 512});
+        assert_eq!(lines["sources"]["properties"]["hosts"]["items"], pattern);
     }
 
     #[test]

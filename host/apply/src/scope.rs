@@ -1,12 +1,16 @@
 //! Where objects are: their cluster, which may be another one than it was, and whether their kind has namespaces.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use orangery_cluster::{ClusterSet, Error};
 use orangery_core::step::Step;
 use orangery_proposal::{
-    ClusterRef, Next, ObjectWrite, Proposal,
+    ClusterRef, DeletionScope, Next, ObjectWrite, Proposal, Stage,
     check::key_of,
+    deployer::ApiResource,
     inventory::{InventoryEntry, LocatedObject, is_definition},
 };
 use serde_json::Value;
@@ -14,7 +18,7 @@ use serde_json::Value;
 use crate::{
     ItemState,
     apply_error::ApplyError,
-    job_objects::{JobObjects, kinds_of},
+    job_objects::{JobObjects, KindOn, kinds_of},
 };
 
 /// The clusters of objects.
@@ -96,8 +100,8 @@ fn restore_former(on: &ClusterRef, uid: &str, state: &mut ItemState) {
     }
 }
 
-/// The proposal as API servers take it: objects of kinds without namespaces have none (C-35). A kind that neither a cluster
-/// serves nor the proposal defines is left as it is.
+/// The proposal as API servers take it: objects and selections of kinds without namespaces have none (C-35). A kind that
+/// neither a cluster serves nor the proposal defines is left as it is.
 ///
 /// # Errors
 /// A cluster cannot be asked.
@@ -106,36 +110,69 @@ pub async fn without_stray_namespaces(clusters: &ClusterSet, mut proposal: Propo
         .filter(|write| defines(write))
         .map(|write| (write.on.clone(), write.object.clone()))
         .collect();
-    let defined: BTreeMap<_, _> = definitions.iter().flat_map(|(on, object)| kinds_of(on, object)).collect();
+    let defined = definitions.iter().flat_map(|(on, object)| kinds_of(on, object)).collect();
+    let scopes = KindScopes { clusters, defined };
     for write in writes(&mut proposal) {
         let Ok(key) = key_of(&write.object) else { continue };
-        if key.namespace.is_none() {
-            continue;
-        }
-        let kind = (write.on.clone(), key.api_version.clone(), key.kind.clone());
-        let is_namespaced = match defined.get(&kind) {
-            Some(resource) => resource.namespaced,
-            None => match clusters.cluster(&write.on).await?.served(&key.api_version, &key.kind).await {
-                Ok(resource) => resource.namespaced,
-                Err(Error::NotServed { .. }) => true,
-                Err(error) => return Err(error.into()),
-            },
-        };
-        if !is_namespaced && let Some(metadata) = write.object.get_mut("metadata").and_then(Value::as_object_mut) {
+        if key.namespace.is_some()
+            && !scopes.is_namespaced(&write.on, &key.api_version, &key.kind).await?
+            && let Some(metadata) = write.object.get_mut("metadata").and_then(Value::as_object_mut)
+        {
             metadata.remove("namespace");
         }
     }
+    for removal in stages(&mut proposal).flat_map(|stage| &mut stage.removals) {
+        let key = &mut removal.key;
+        if key.namespace.is_some() && !scopes.is_namespaced(&removal.on, &key.api_version, &key.kind).await? {
+            key.namespace = None;
+        }
+    }
+    for group in proposal.deletion_order.iter_mut().chain(&mut proposal.pruning_order) {
+        for scope in &mut group.what {
+            if let DeletionScope::Matching(selection) = scope
+                && selection.namespace.is_some()
+                && !scopes.is_namespaced(&group.on, &selection.api_version, &selection.kind).await?
+            {
+                selection.namespace = None;
+            }
+        }
+    }
     Ok(proposal)
+}
+
+/// Which kinds have namespaces.
+struct KindScopes<'a> {
+    clusters: &'a ClusterSet,
+    /// The kinds that the proposal itself defines.
+    defined: BTreeMap<KindOn, Arc<ApiResource>>,
+}
+
+impl KindScopes<'_> {
+    async fn is_namespaced(&self, on: &ClusterRef, of_version: &str, of_kind: &str) -> Step<bool> {
+        let named = (on.clone(), of_version.to_owned(), of_kind.to_owned());
+        if let Some(resource) = self.defined.get(&named) {
+            return Ok(resource.namespaced);
+        }
+        match self.clusters.cluster(on).await?.served(of_version, of_kind).await {
+            Ok(resource) => Ok(resource.namespaced),
+            Err(Error::NotServed { .. }) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 fn defines(write: &ObjectWrite) -> bool {
     key_of(&write.object).is_ok_and(|key| is_definition(&key))
 }
 
-fn writes(proposal: &mut Proposal) -> impl Iterator<Item = &mut ObjectWrite> {
+fn stages(proposal: &mut Proposal) -> impl Iterator<Item = &mut Stage> {
     let afterwards = match &mut proposal.next {
         Next::Finish(completion) => Some(&mut completion.afterwards),
         Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => None,
     };
-    proposal.stages.iter_mut().chain(afterwards.into_iter().flatten()).flat_map(|stage| &mut stage.writes)
+    proposal.stages.iter_mut().chain(afterwards.into_iter().flatten())
+}
+
+fn writes(proposal: &mut Proposal) -> impl Iterator<Item = &mut ObjectWrite> {
+    stages(proposal).flat_map(|stage| &mut stage.writes)
 }

@@ -15,6 +15,7 @@ pub mod cache;
 pub mod call;
 pub mod components;
 pub mod connection;
+pub mod default_policy;
 pub mod exit;
 pub mod folder;
 pub mod form;

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use http::Uri;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::{
@@ -104,6 +105,26 @@ pub(crate) async fn client(text: &str) -> Result<(Client, String), KubeconfigErr
     Ok((client, format!("cluster {}", address.trim_end_matches('/'))))
 }
 
+/// The address of the cluster that a kubeconfig leads to, as policies name it: scheme, host and port.
+///
+/// # Errors
+/// The kubeconfig is not used.
+pub fn server_of(text: &str) -> Result<String, KubeconfigError> {
+    let kubeconfig = read(text)?;
+    let current = kubeconfig.current_context.ok_or(KubeconfigError::Incomplete)?;
+    let context = kubeconfig.contexts.into_iter().find(|named| named.name == current);
+    let cluster = context.and_then(|named| named.context).map(|context| context.cluster);
+    let named = kubeconfig.clusters.into_iter().find(|named| Some(&named.name) == cluster.as_ref());
+    let server = named.and_then(|named| named.cluster?.server).ok_or(KubeconfigError::Incomplete)?;
+    let address: Uri = server.parse().map_err(|_source| KubeconfigError::Incomplete)?;
+    let (Some(scheme), Some(host)) = (address.scheme_str(), address.host()) else {
+        return Err(KubeconfigError::Incomplete);
+    };
+    let scheme = scheme.to_ascii_lowercase();
+    let port = address.port_u16().unwrap_or(if scheme == "http" { 80 } else { 443 });
+    Ok(format!("{scheme}://{}:{port}", host.to_ascii_lowercase().trim_end_matches('.')))
+}
+
 /// A client as kube makes it, whose connections go only where a client of the host may connect to.
 fn connected(config: &Config) -> Result<Client, kube::Error> {
     let https = config.rustls_https_connector_with_connector(EgressConnector::new(config.connect_timeout))?;
@@ -192,6 +213,23 @@ mod tests {
              contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
              users: [{{name: u, user: {user}}}]\n"
         )
+    }
+
+    #[test]
+    fn the_address_of_a_cluster_has_scheme_host_and_port() {
+        let with = |server: &str| server_of(&kubeconfig("{token: t}").replace("https://127.0.0.1:1", server));
+        for (server, address) in [
+            ("https://127.0.0.1:1", "https://127.0.0.1:1"),
+            ("https://Example.ORG", "https://example.org:443"),
+            ("http://example.org./api?x=.acme.org", "http://example.org:80"),
+            ("https://user@example.org:6443/", "https://example.org:6443"),
+            ("https://[::1]:6443", "https://[::1]:6443"),
+        ] {
+            assert_eq!(with(server).as_deref(), Ok(address), "{server}");
+        }
+        assert_eq!(with("/api"), Err(KubeconfigError::Incomplete));
+        let other = kubeconfig("{token: t}").replace("current-context: c", "current-context: d");
+        assert_eq!(server_of(&other), Err(KubeconfigError::Incomplete));
     }
 
     #[track_caller]

@@ -30,7 +30,7 @@ pub use crate::{
     guest::{MOST_GROUP_VERSIONS, MOST_KINDS},
     impersonation::in_the_name_of,
     issue::{Credential, IssuedCredential, Subject, issue_credential},
-    kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES},
+    kubeconfig::{KubeconfigError, MOST_KUBECONFIG_BYTES, server_of},
     object_watcher::ObjectWatcher,
     set::{ClusterSet, unobserved},
     watch::{MOST_WATCHED_BYTES, NamespacedName, Observed, Waiter, Wake, Watches},

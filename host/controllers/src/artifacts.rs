@@ -9,6 +9,7 @@ use orangery_core::{
     step::Halt,
 };
 use orangery_ocm::{ArtifactFuture, Artifacts, ComponentReference};
+use orangery_policy::PolicySubject;
 use orangery_reconcile::Key;
 use tokio::sync::OnceCell;
 
@@ -18,12 +19,20 @@ use crate::{component, controller_context::ControllerContext};
 pub(crate) struct ContextArtifacts {
     host: Arc<ControllerContext>,
     context: Key,
+    /// The type of the item that they are for; `None` for an Installation.
+    item_type: Option<String>,
     opened: OnceCell<Arc<dyn Artifacts>>,
 }
 
 impl ContextArtifacts {
+    /// For an Installation.
     pub(crate) fn new(host: &Arc<ControllerContext>, context: Key) -> Self {
-        Self { host: Arc::clone(host), context, opened: OnceCell::new() }
+        Self { host: Arc::clone(host), context, item_type: None, opened: OnceCell::new() }
+    }
+
+    /// For an item of this type.
+    pub(crate) fn of_item(host: &Arc<ControllerContext>, context: Key, item_type: &str) -> Self {
+        Self { item_type: Some(item_type.to_owned()), ..Self::new(host, context) }
     }
 
     async fn opened(&self) -> Result<&Arc<dyn Artifacts>, Fault> {
@@ -31,7 +40,9 @@ impl ContextArtifacts {
     }
 
     async fn open(&self) -> Result<Arc<dyn Artifacts>, Fault> {
-        let credentials = component::credentials(&self.host, &self.context).await.map_err(|halt| fault(&halt))?;
+        let subject = self.item_type.as_deref().map_or(PolicySubject::Installation, PolicySubject::Item);
+        let credentials =
+            component::credentials(&self.host, &self.context, subject).await.map_err(|halt| fault(&halt))?;
         self.host.components.artifacts(&credentials)
     }
 }

@@ -19,6 +19,7 @@ use orangery_core::{
     step::{Halt, Step},
 };
 use orangery_ocm::{ComponentRequest, ComponentSource, Credentials};
+use orangery_policy::PolicySubject;
 use orangery_reconcile::Key;
 use orangery_render::{LoadError, OpenedComponent};
 use serde::de::DeserializeOwned;
@@ -43,7 +44,8 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
     let above = if verifies { above(host, of, &key.namespace)? } else { None };
     let objects = gather(host, &ContextNames::of(&context, &key.namespace, verification), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
-    let request = inputs.request(source, verification, above).map_err(|error| invalid(&error))?;
+    let mut request = inputs.request(source, verification, above).map_err(|error| invalid(&error))?;
+    request.credentials.allowed = host.policies.of(&key.namespace)?.sources(PolicySubject::Installation);
     let opened = host.components.open(&request).await;
     let version = opened.map_err(|fault| load_halt(&LoadError::Component(fault)))?;
     let source = ComponentDescriptorSource::from(&request.followed(version.replaced()));
@@ -72,21 +74,30 @@ fn above(host: &ControllerContext, of: &Installation, namespace: &Namespace) -> 
 
 /// The request for a component version that no Installation names, by its Context alone. Where everything has to be signed,
 /// there is none: nothing says by whom.
-pub(crate) async fn request(host: &ControllerContext, key: &Key, source: ComponentSource) -> Step<ComponentRequest> {
+pub(crate) async fn request(
+    host: &ControllerContext,
+    key: &Key,
+    source: ComponentSource,
+    subject: PolicySubject<'_>,
+) -> Step<ComponentRequest> {
     let verifies = host.components.signature_policy().verifies(true, false);
     verifies.map_err(|error| stall("NotSigned", &error))?;
     let context = context_of(host, key);
     let objects = gather(host, &ContextNames::of(&context, &key.namespace, None), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
-    inputs.request(source, None, None).map_err(|error| invalid(&error))
+    let mut request = inputs.request(source, None, None).map_err(|error| invalid(&error))?;
+    request.credentials.allowed = host.policies.of(&key.namespace)?.sources(subject);
+    Ok(request)
 }
 
-/// The credentials of a Context.
-pub(crate) async fn credentials(host: &ControllerContext, key: &Key) -> Step<Credentials> {
+/// The credentials of a Context, for what the policy of its namespace allows.
+pub(crate) async fn credentials(host: &ControllerContext, key: &Key, subject: PolicySubject<'_>) -> Step<Credentials> {
     let context = context_of(host, key);
     let objects = gather(host, &ContextNames::of_credentials(&context, &key.namespace), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
-    inputs.credentials().map_err(|error| invalid(&error))
+    let mut credentials = inputs.credentials().map_err(|error| invalid(&error))?;
+    credentials.allowed = host.policies.of(&key.namespace)?.sources(subject);
+    Ok(credentials)
 }
 
 /// Reads what a Context names.

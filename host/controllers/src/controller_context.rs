@@ -11,6 +11,7 @@ use orangery_blueprint::plugins::Plugins;
 use orangery_cluster::Waiter;
 use orangery_core::port::{Clock, Rng};
 use orangery_ocm::ComponentVersions;
+use orangery_policy::Profile;
 use orangery_reconcile::{Key, LeaseDeadline, Store, Watched, Writer};
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     acting_account::ActingAccounts,
     changed_answers::ChangedAnswers,
     kept_credentials::KnownCredentials,
+    namespace_policy::NamespacePolicies,
     seal::NewestSeals,
     seed::HostKey,
     stores::{Kind, Stores},
@@ -45,6 +47,8 @@ pub struct ControllerContext {
     pub pick_up_timeout: Option<Duration>,
     /// How many deploy items of components may be under way at once; `None` for any number (WF-15).
     pub max_parallel: Option<NonZeroU32>,
+    /// What the objects of a namespace may do.
+    pub policies: NamespacePolicies,
     /// Whether what is in use is guarded against deletion.
     pub guards: bool,
     /// How the cluster of the client is reached; `None` where only this process can.
@@ -88,6 +92,7 @@ impl ControllerContext {
             recorder,
             pick_up_timeout: Some(PICK_UP_TIMEOUT),
             max_parallel: None,
+            policies: NamespacePolicies::new(Profile::Compatible),
             guards: true,
             own_address: None,
             accounts: ActingAccounts::default(),

@@ -29,7 +29,9 @@ use self::{
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
-    job, refresh,
+    job,
+    namespace_policy::wake_items,
+    refresh,
     stores::Kind,
 };
 
@@ -58,6 +60,7 @@ impl DeployItemController {
         let limiter = Arc::new(ConcurrencyLimiter::new(host.max_parallel, queue.clone()));
         let controller = Self { host, pool, queue, cache: Arc::default(), limiter };
         controller.forget_deleted();
+        wake_items(&controller.host, controller.queue.clone());
         controller
     }
 

@@ -22,6 +22,7 @@ use self::{
 use crate::{
     controller_context::{ControllerContext, waiter},
     gates::release_when_gone,
+    namespace_policy::wake_refused,
     refresh,
     stores::Kind,
 };
@@ -44,6 +45,7 @@ impl InstallationController {
     /// installations.
     pub fn new(host: Arc<ControllerContext>, pool: Arc<ClusterPool>, queue: Queue) -> Self {
         release_when_gone::<Installation>(&host, &pool);
+        wake_refused(&host, queue.clone());
         Self { worker: InstallationWorker::new(host, pool, queue) }
     }
 }

@@ -11,17 +11,19 @@ use orangery_api::{
     reference::LocalSecretReference,
     target::{KUBERNETES_CLUSTER, Target},
 };
+use orangery_cluster::server_of;
 use orangery_core::{
     error::{Code, Failure},
     name::Namespace,
     step::{Halt, Step},
     yaml::decode_or_text,
 };
+use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_reconcile::Key;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::connections::TargetConnections;
-use crate::{controller_context::ControllerContext, object_access::get};
+use crate::{controller_context::ControllerContext, namespace_policy::refused, object_access::get};
 
 /// The targets that an object of this namespace may reach, by name.
 pub(crate) struct Targets<'a> {
@@ -52,8 +54,19 @@ impl Targets<'_> {
         })
     }
 
-    /// The kubeconfig of a target.
+    /// Whether the policy of the namespace allows something.
+    pub(crate) fn allowed(&self, request: PolicyRequest<'_>) -> Step<()> {
+        self.host.policies.check(self.namespace, PolicySubject::Installation, request)
+    }
+
+    /// The kubeconfig of a target, whose server the policy of the namespace allows.
     pub(crate) async fn kubeconfig(&self, name: &str) -> Step<String> {
+        let kubeconfig = self.found_kubeconfig(name).await?;
+        check_server(self.host, self.namespace, &kubeconfig)?;
+        Ok(kubeconfig)
+    }
+
+    async fn found_kubeconfig(&self, name: &str) -> Step<String> {
         let target = self.target(name).await?;
         if target.spec.type_ != KUBERNETES_CLUSTER {
             let message = format!(
@@ -117,6 +130,17 @@ impl Targets<'_> {
         let content = if let Value::String(text) = content { text } else { content.to_string() };
         Ok(json!({"target": *target, "content": content}).to_string())
     }
+}
+
+/// Whether the policy of a namespace allows the server of a kubeconfig.
+pub(crate) fn check_server(host: &ControllerContext, namespace: &Namespace, kubeconfig: &str) -> Step<()> {
+    let policy = host.policies.of(namespace)?;
+    // Reading a kubeconfig costs more than all checks of a job.
+    if policy.allows_any_server() {
+        return Ok(());
+    }
+    let address = server_of(kubeconfig).map_err(Halt::from)?;
+    policy.check(PolicySubject::Installation, PolicyRequest::Server(&address)).map_err(|violation| refused(&violation))
 }
 
 /// The kubeconfig that stands in the content of a target under its name.

@@ -32,11 +32,13 @@ pub enum Code {
     Forbidden,
     /// `ERR_LIMIT_EXCEEDED`: a budget of the sandbox was met.
     LimitExceeded,
+    /// `ERR_POLICY_VIOLATION`: a policy of the namespace refuses it.
+    PolicyViolation,
     /// Any other code.
     Other(String),
 }
 
-const CODES: [(Code, &str); 12] = [
+const CODES: [(Code, &str); 13] = [
     (Code::Unauthorized, "ERR_UNAUTHORIZED"),
     (Code::Cleanup, "ERR_CLEANUP"),
     (Code::ConfigurationProblem, "ERR_CONFIGURATION_PROBLEM"),
@@ -49,6 +51,7 @@ const CODES: [(Code, &str); 12] = [
     (Code::NoRetry, "ERR_NO_RETRY"),
     (Code::Forbidden, "ERR_FORBIDDEN"),
     (Code::LimitExceeded, "ERR_LIMIT_EXCEEDED"),
+    (Code::PolicyViolation, "ERR_POLICY_VIOLATION"),
 ];
 
 impl From<String> for Code {

@@ -15,6 +15,7 @@ pub mod jsonpath;
 pub mod lenient;
 pub mod memory;
 pub mod name;
+pub mod pattern;
 pub mod phase;
 pub mod plan;
 pub mod port;

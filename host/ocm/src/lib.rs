@@ -1,6 +1,7 @@
 //! Component versions of the Open Component Model: descriptors, identities, references and where they are stored
 //! (`docs/wire.md` §4.4, §10). Pure; what reads registries and archives is the room `registry`.
 
+mod allowed;
 mod artifact;
 mod child;
 mod content;
@@ -22,6 +23,7 @@ mod source;
 mod unavailable;
 
 pub use self::{
+    allowed::{AllowedSources, SourceList},
     artifact::{Artifact, ArtifactFuture, Artifacts, KeyComponent, LayerFuture, ResourceKey, Resources},
     child::{Child, INLINE_LABEL},
     content::{Components, Files, Identity},

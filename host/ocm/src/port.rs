@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    Artifact, Artifacts, Child, ComponentSource, Components, Descriptor, DescriptorSchema, Files, Overwrite,
-    ResourceKey, ResourceReference, SignaturePolicy, VersionReference, replace,
+    AllowedSources, Artifact, Artifacts, Child, ComponentSource, Components, Descriptor, DescriptorSchema, Files,
+    Overwrite, ResourceKey, ResourceReference, SignaturePolicy, VersionReference, replace,
 };
 use orangery_core::{error::Fault, port::BoxFuture};
 
@@ -84,6 +84,8 @@ pub struct Credentials {
     pub ocm_config: Option<(String, Secret)>,
     /// `configurations.helmChartRepoCredentials`.
     pub chart_repositories: ChartRepositories,
+    /// What may be reached with or without credentials: not of the Context, but of the policies of its namespace.
+    pub allowed: AllowedSources,
 }
 
 /// Credentials of classic chart repositories.

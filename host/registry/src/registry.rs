@@ -92,6 +92,7 @@ impl Registries {
         reference: &ArtifactReference,
         keyring: &Keyring,
     ) -> Result<Arc<Manifest>, Fault> {
+        keyring.allows(&reference.repository)?;
         match reference.selector {
             ArtifactSelector::Digest(_) => self.manifest(reference, keyring).await,
             ArtifactSelector::Tag(_) => self.client.manifest(reference, keyring).await,
@@ -107,6 +108,7 @@ impl Registries {
         version: &str,
         keyring: &Keyring,
     ) -> Result<ChartLocation, Fault> {
+        index.is_allowed(keyring)?;
         let asker = index.fingerprint(keyring);
         let key = (format!("{} {chart}:{version}", index.identity()), asker.clone());
         if let Some((since, place)) = self.charts.get(&key)
@@ -136,6 +138,7 @@ impl Registries {
     where
         T: From<Arc<Manifest>> + Into<Option<Arc<Manifest>>> + Clone,
     {
+        keyring.allows(&reference.repository)?;
         let key = (reference.clone(), keyring.fingerprint(&reference.repository));
         if let Some(manifest) = self.manifests.get(&key) {
             return Ok(manifest.into());
@@ -183,6 +186,7 @@ impl Registries {
         most: u64,
         keyring: &Keyring,
     ) -> Result<Bytes, Fault> {
+        keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
         let kept = Blob { place: &place, digest: &blob.digest, asker: &asker };
         self.cache.blob(&kept, || self.client.small_blob(at, blob, most, keyring)).await
@@ -195,6 +199,7 @@ impl Registries {
         digest: &ContentDigest,
         keyring: &Keyring,
     ) -> Result<Bytes, Fault> {
+        keyring.allows(at)?;
         let (place, asker) = (at.to_string(), keyring.fingerprint(at));
         let kept = Blob { place: &place, digest, asker: &asker };
         self.cache.blob(&kept, || self.client.manifest_bytes(at, digest, keyring)).await
@@ -224,6 +229,7 @@ impl Registries {
         blob: &OciDescriptor,
         keyring: &Keyring,
     ) -> Result<Bytes, Fault> {
+        keyring.allows(at)?;
         let key = (at.clone(), keyring.fingerprint(at), blob.digest.clone());
         if self.proven.get(&key).is_some() {
             return self.blob(at, blob, keyring).await;
@@ -293,6 +299,7 @@ impl VersionSource for RegistrySource {
     fn find<'a>(&'a self, name: &'a str, version: &'a str) -> BoxFuture<'a, Result<Option<FoundVersion>, Fault>> {
         Box::pin(async move {
             let repository = self.versions.repository(name)?;
+            self.keyring.allows(&repository)?;
             let key = (repository.clone(), self.keyring.fingerprint(&repository), version.to_owned());
             if let Some(found) = self.registries.versions.get(&key) {
                 return Ok(Some(found));

@@ -14,7 +14,10 @@ use kube::{
         wait::{Condition, await_condition},
     },
 };
-use orangery_api::Admission;
+use orangery_api::{
+    API_VERSION, Admission, GROUP,
+    namespace_policy::{POLICY_API_VERSION, POLICY_GROUP},
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// The field manager of the definitions.
@@ -53,10 +56,12 @@ pub enum DefinitionsError {
     },
     /// Nobody has installed them.
     #[error(
-        "the cluster does not know the kinds of {group}; install them first: orangery crd | kubectl apply --server-side -f -",
-        group = orangery_api::GROUP
+        "the cluster does not know the kinds of {group}; install them first: orangery crd | kubectl apply --server-side -f -"
     )]
-    Missing,
+    Missing {
+        /// The group.
+        group: &'static str,
+    },
     /// The cluster did not say which kinds it knows.
     #[error(
         "the cluster cannot be asked for the kinds it knows: {0}; check that it runs and that the kubeconfig is its own"
@@ -73,11 +78,20 @@ impl Definitions {
                 applied.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
                 install_policies(client).await
             }
-            Definitions::Expect => match client.list_api_group_resources(orangery_api::API_VERSION).await {
-                Ok(_) => Ok(()),
-                Err(kube::Error::Api(status)) if status.code == 404 => Err(DefinitionsError::Missing),
-                Err(error) => Err(DefinitionsError::Unreachable(error)),
-            },
+            Definitions::Expect => {
+                // Without policies nothing would be known of what may be done.
+                let groups = [(GROUP, API_VERSION), (POLICY_GROUP, POLICY_API_VERSION)];
+                for (group, version) in groups {
+                    match client.list_api_group_resources(version).await {
+                        Ok(_) => {}
+                        Err(kube::Error::Api(status)) if status.code == 404 => {
+                            return Err(DefinitionsError::Missing { group });
+                        }
+                        Err(error) => return Err(DefinitionsError::Unreachable(error)),
+                    }
+                }
+                Ok(())
+            }
         }
     }
 }

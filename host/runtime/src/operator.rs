@@ -6,19 +6,20 @@ use kube::Client;
 use orangery_api::{annotation::GUARD, context::Context, target::Target};
 use orangery_blueprint::plugins::Plugins;
 use orangery_controllers::{
-    ActingAccounts, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError, OwnAddress,
-    PICK_UP_TIMEOUT, Queues, SecretMeta, Stores, clusters,
+    ActingAccounts, ConfigMapMeta, ControllerContext, GuardController, Guarded, HostKey, HostKeyError,
+    NamespacePolicies, OwnAddress, PICK_UP_TIMEOUT, Queues, SecretMeta, Stores, clusters,
     context::{keep_default_contexts, keep_default_contexts_of},
     deploy_item::DeployItemController,
     execution::ExecutionController,
     installation::InstallationController,
-    stores, wire,
+    stores, watch_namespace_policies, wire,
 };
 use orangery_core::{
     name::Namespace,
     port::{Clock, Rng},
 };
 use orangery_ocm::{ComponentVersions, Unavailable};
+use orangery_policy::Profile;
 use orangery_reconcile::{
     Controller, ControllerOptions, LeaseDeadline, Panicked, Queue, Store, Watched, run, watch_labelled,
 };
@@ -59,6 +60,8 @@ pub struct OperatorConfig {
     pub term: Option<LeaseDeadline>,
     /// Whether what is in use is guarded against deletion.
     pub guards: bool,
+    /// What objects may do in namespaces that no policy selects.
+    pub default_policy: Profile,
     /// How many deploy items of components may be under way at once; `None` for any number.
     pub max_parallel: Option<NonZeroU32>,
     /// Whose panics it writes down: the name of its pod or machine.
@@ -82,6 +85,7 @@ impl OperatorConfig {
             accounts: ActingAccounts::default(),
             term: None,
             guards: true,
+            default_policy: Profile::Compatible,
             max_parallel: None,
             pod: machine::name(),
         }
@@ -105,6 +109,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A running operator. Dropping it ends everything at once; [`stop`](Self::stop) lets running reconciles end.
 pub struct Operator {
     stores: Stores,
+    policies: NamespacePolicies,
     queues: Vec<(&'static str, Queue)>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
@@ -129,16 +134,19 @@ impl Operator {
         host.accounts = config.accounts;
         host.term = config.term;
         host.guards = config.guards;
+        host.policies = NamespacePolicies::new(config.default_policy);
         host.max_parallel = config.max_parallel;
         let host = Arc::new(host);
         let mut operator = Self {
             stores: host.stores.clone(),
+            policies: host.policies.clone(),
             queues: Vec::new(),
             tasks: JoinSet::new(),
             stop: CancellationToken::new(),
         };
         let namespaces: Vec<Namespace> = config.namespaces.into_iter().collect();
         operator.watch_all(&host.client, &namespaces);
+        operator.spawn(watch_namespace_policies(Arc::clone(&host)));
         // Ends when the controllers have ended, so the panics of their last calls are written as well.
         operator.tasks.spawn(written);
         let panicked = Arc::new(move |panicked: &Panicked| crashes.tell(panicked));
@@ -165,7 +173,7 @@ impl Operator {
 
     /// Waits until the first lists are in: from now on everything that changes is worked on.
     pub async fn ready(&self) {
-        synced(&self.stores).await;
+        tokio::join!(synced(&self.stores), self.policies.synced());
     }
 
     /// Starts nothing more, and gives running reconciles five seconds to end; what is not done by then is done by the
@@ -242,11 +250,13 @@ impl Operator {
         options: &ControllerOptions,
     ) {
         self.queues.push((C::NAME, queue.clone()));
-        let (stop, stores) = (self.stop.clone(), self.stores.clone());
+        let (stop, stores, policies) = (self.stop.clone(), self.stores.clone(), self.policies.clone());
         let running = run(Arc::new(controller), store, queue, options.clone(), self.stop.clone());
         self.tasks.spawn(async move {
-            // Before the lists of the other kinds are in, children that are not known yet would pass for gone.
-            if stop.run_until_cancelled(synced(&stores)).await.is_some() {
+            // Before the lists of the other kinds are in, children that are not known yet would pass for gone, and all would be
+            // allowed that a policy refuses.
+            let known = async { tokio::join!(synced(&stores), policies.synced()) };
+            if stop.run_until_cancelled(known).await.is_some() {
                 running.await;
             }
         });

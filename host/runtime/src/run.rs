@@ -107,6 +107,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
         accounts: accounts(arguments.default_service_account, arguments.target_accounts),
         term: Some(lease.deadline().clone()),
         guards: arguments.guards,
+        default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
         ..OperatorConfig::new(client, plugins)
     };

@@ -61,6 +61,7 @@ pub async fn execute(arguments: Up, terminal: &mut Terminal) -> Result<Exit, UpE
         // One trusted team, and the Targets of Landscaper as they are.
         accounts: ActingAccounts::compatible(),
         guards: arguments.guards,
+        default_policy: arguments.default_policy,
         max_parallel: arguments.max_parallel,
         ..OperatorConfig::new(client.clone(), plugins)
     };

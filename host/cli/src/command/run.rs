@@ -4,8 +4,12 @@ use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, ValueEnum, value_parser};
 use orangery_core::name::{Namespace, ObjectName};
+use orangery_policy::Profile;
 
-use crate::{command::logging::Logging, connection::Connection, repositories::RepositoryFlags, timeout::Timeout};
+use crate::{
+    command::logging::Logging, connection::Connection, default_policy::profile, repositories::RepositoryFlags,
+    timeout::Timeout,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,6 +52,9 @@ pub struct RunArguments {
     /// Whether Targets, the Secrets behind them, Contexts and imported ConfigMaps stay as long as they are in use
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub guards: bool,
+    /// What objects may do in namespaces that no NamespacePolicy selects
+    #[arg(long, value_name = "PROFILE", default_value = "restricted", value_parser = profile())]
+    pub default_policy: Profile,
     /// How many deploy items of components may be under way at once; the others wait for a place [default: any number]
     #[arg(long, value_name = "NUMBER")]
     pub max_parallel: Option<NonZeroU32>,

@@ -4,8 +4,9 @@ use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::Args;
 use orangery_core::name::Namespace;
+use orangery_policy::Profile;
 
-use crate::{command::logging::Logging, repositories::RepositoryFlags, timeout::Timeout};
+use crate::{command::logging::Logging, default_policy::profile, repositories::RepositoryFlags, timeout::Timeout};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,6 +57,9 @@ pub struct Up {
     /// Whether Targets, the Secrets behind them, Contexts and imported ConfigMaps stay as long as they are in use
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub guards: bool,
+    /// What objects may do in namespaces that no NamespacePolicy selects
+    #[arg(long, value_name = "PROFILE", default_value = "compatible", value_parser = profile())]
+    pub default_policy: Profile,
     /// How many deploy items of components may be under way at once; the others wait for a place [default: any number]
     #[arg(long, value_name = "NUMBER")]
     pub max_parallel: Option<NonZeroU32>,

@@ -15,6 +15,7 @@ use orangery_core::{
     step::Step,
     walk::standing_phase,
 };
+use orangery_policy::{EffectivePolicy, PolicyRequest};
 use orangery_proposal::{
     Item, Proposal,
     check::{Bounds, check},
@@ -40,6 +41,7 @@ use crate::{
     target_access::TargetConnections,
 };
 
+mod allowed;
 pub(super) mod request;
 mod resources;
 
@@ -52,6 +54,8 @@ pub(super) struct GatheredItem {
     pub(super) clusters: Arc<ClusterSet>,
     pub(super) job: ItemJob,
     pub(super) pool: Arc<ClusterPool>,
+    /// What counts for its namespace in this call.
+    policy: Step<Arc<EffectivePolicy>>,
     owner: Owner,
     pub(super) targets: Arc<TargetConnections>,
 }
@@ -70,8 +74,9 @@ impl GatheredItem {
         let clusters = Arc::new(pool.set(connections, waiter(Kind::DeployItem, &key)));
         let (namespace, name) = (key.namespace.clone(), ObjectName::from(key.name.as_str()));
         let pool = Arc::clone(pool);
+        let policy = host.policies.of(&key.namespace);
         let owner = Owner { namespace, name, uid: item.metadata.uid.clone().unwrap_or_default() };
-        Self { host: Arc::clone(host), key, item, deployer, clusters, job, pool, owner, targets }
+        Self { host: Arc::clone(host), key, item, deployer, clusters, job, pool, policy, owner, targets }
     }
 
     /// The state as the status has it, as far as it counts.
@@ -80,8 +85,10 @@ impl GatheredItem {
         provider_status::read(status, &self.job.id, Sealer::of(&self.host, &self.item))
     }
 
-    /// The same, where the target of the item exists: without it nothing is begun.
+    /// The same, where the policy of the namespace allows the type of the item, and its target exists: without either
+    /// nothing is begun.
     pub(super) async fn state_with_target(&self) -> Step<ReadStatus> {
+        self.allowed(PolicyRequest::ItemType(&self.item.spec.type_))?;
         self.targets.exist().await?;
         self.state()
     }
@@ -97,15 +104,22 @@ impl GatheredItem {
         match answer.map_err(|fault| classify(fault, self.deployer.identity()))? {
             None => Ok(None),
             Some(proposal) => {
-                self.check(&proposal)?;
-                Ok(Some(Arc::new(without_stray_namespaces(&self.clusters, proposal).await?)))
+                self.check_grants(&proposal)?;
+                let proposal = without_stray_namespaces(&self.clusters, proposal).await?;
+                self.check_policy(&proposal)?;
+                Ok(Some(Arc::new(proposal)))
             }
         }
     }
 
     /// Nothing is carried out that is not checked, also where it was checked before: what was stored may come from a time
-    /// with other grants.
+    /// with other grants, or with another policy.
     pub(super) fn check(&self, proposal: &Proposal) -> Step<()> {
+        self.check_grants(proposal)?;
+        self.check_policy(proposal)
+    }
+
+    fn check_grants(&self, proposal: &Proposal) -> Step<()> {
         let checked = check(proposal, self.deployer.grants(), Bounds::default());
         checked.map_err(|fault| classify(fault, self.deployer.identity()))
     }

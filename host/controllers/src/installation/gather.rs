@@ -7,6 +7,7 @@ use orangery_core::{
     plan::reconcile::{InstallationFacts, JobFacts},
     step::Halt,
 };
+use orangery_reconcile::Key;
 
 use super::reconciliation::InstallationWorker;
 use crate::tree::is_orphaned;
@@ -42,6 +43,7 @@ pub(super) async fn gather(worker: &InstallationWorker, installation: &Installat
     };
     let facts = InstallationFacts { job, request: request_facts(installation), rest: None };
     if !facts.is_idle() {
+        worker.host.policies.forget_lifted(&Key::of(installation));
         return ObservedInstallation { facts, unanswered: None };
     }
     let (rest, unanswered) = idle::gather(worker, installation).await;

@@ -14,6 +14,7 @@ use orangery_core::{
     port::BoxFuture,
     step::{Halt, Step},
 };
+use orangery_policy::PolicyRequest;
 use orangery_proposal::{ClusterRef, SecretContent};
 use orangery_reconcile::Key;
 
@@ -110,6 +111,7 @@ impl Connections for TargetConnections {
     fn connect<'a>(&'a self, on: &'a ClusterRef) -> BoxFuture<'a, Step<Arc<Cluster>>> {
         Box::pin(async move {
             if *on == ClusterRef::Host {
+                self.targets().allowed(PolicyRequest::HostCluster)?;
                 return self.host_cluster();
             }
             let kubeconfig = self.targets().kubeconfig(self.own_name(on)?).await?;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::{
     automatic::{self, AutomaticPlan, AutomaticRecord, JobOutcome, ScheduleError, Terms},
     condition::ConditionInput,
-    error::Failure,
+    error::{Code, Failure},
     phase::installation::Installation as Phase,
     plan::changes::{ObservedRoots, starts},
 };
@@ -23,6 +23,8 @@ pub struct IdleFacts {
     pub has_operation: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Whether something else is allowed than when the last job was refused something.
+    pub is_allowed_anew: bool,
     /// The failure of the last job.
     pub failure: Option<Failure>,
     /// Its name.
@@ -86,7 +88,8 @@ pub fn idle_root(facts: IdleFacts, now: Timestamp) -> IdleRoot {
         let awaits = generation != observed && outcome == JobOutcome::Succeeded;
         return rest(None, awaits.then_some(ConditionInput::AwaitingTrigger), None, None);
     }
-    if starts(&facts.roots, &facts.name) {
+    let was_refused = facts.failure.as_ref().is_some_and(|failure| failure.codes.contains(&Code::PolicyViolation));
+    if facts.is_allowed_anew && was_refused || starts(&facts.roots, &facts.name) {
         return IdleRoot::Start(None);
     }
     let terms = match facts.terms {
@@ -124,6 +127,7 @@ mod tests {
             generations: (1, 1),
             has_operation: false,
             deleting: false,
+            is_allowed_anew: false,
             failure: None,
             name: "a".to_owned(),
             roots: ObservedRoots::new(),
@@ -183,6 +187,17 @@ mod tests {
             IdleFacts { roots: changed_root(), has_operation: true, ..facts(JobOutcome::Succeeded) },
             "rest false same 0 false",
         );
+    }
+
+    #[test]
+    fn what_a_policy_refused_starts_a_job_when_something_else_is_allowed() {
+        let failed = |code| Some(Failure::new("CheckPolicy", "PolicyViolation", "no").with_code(code));
+        let refused =
+            || IdleFacts { failure: failed(Code::PolicyViolation), is_allowed_anew: true, ..facts(JobOutcome::Failed) };
+        check(refused(), "start 0");
+        check(IdleFacts { is_allowed_anew: false, ..refused() }, "rest false same 0 false");
+        check(IdleFacts { failure: failed(Code::Timeout), ..refused() }, "rest false same 0 false");
+        check(IdleFacts { generations: (2, 1), ..refused() }, "rest false same 0 false");
     }
 
     #[test]

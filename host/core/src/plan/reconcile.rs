@@ -229,6 +229,7 @@ mod tests {
             generations: (2, 1),
             has_operation: false,
             deleting: false,
+            is_allowed_anew: false,
             failure: None,
             name: "a".to_owned(),
             roots: Default::default(),

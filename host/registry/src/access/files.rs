@@ -91,6 +91,7 @@ impl ResourceAccess {
     ) -> Result<ResourceContent, Fault> {
         self.keyring.can_ask_charts()?;
         let index = index_of(repository).map_err(unusable)?;
+        index.is_allowed(&self.keyring)?;
         let question = format!("{} {chart}:{version}", index.identity());
         let asker = index.fingerprint(&self.keyring);
         // Where the digest is known before, the cache may have the chart, and nothing is asked.
@@ -160,6 +161,8 @@ impl ResourceAccess {
             let media_type = if got.media_type.is_empty() { media::OCTET_STREAM.to_owned() } else { got.media_type };
             return Ok(ResourceContent { media_type, bytes: Arc::new(got.bytes) });
         };
+        // What the cache has is not to be had either.
+        file.is_allowed(&self.keyring)?;
         let fetch = || async { Ok(self.registries.client().file(&file, &self.keyring).await?.bytes) };
         let asker = file.fingerprint(&self.keyring);
         let bytes = self.registries.file(&file.identity(), &asker, digest_of(digest), fetch).await?;

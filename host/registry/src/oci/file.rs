@@ -145,6 +145,11 @@ impl FileRequest {
         keyring::fingerprint(&self.keys(keyring))
     }
 
+    /// Whether content may come from its host.
+    pub(crate) fn is_allowed(&self, keyring: &Keyring) -> Result<(), Fault> {
+        keyring.allows_host(self.url.host_str().unwrap_or_default())
+    }
+
     fn keys<'k>(&self, keyring: &'k Keyring) -> Vec<&'k KeyringEntry> {
         keyring.matching_file(self.consumer, self.named.as_ref().unwrap_or(&self.url))
     }
@@ -153,6 +158,7 @@ impl FileRequest {
 impl Client {
     /// A file, its size bounded and its digest checked.
     pub async fn file(&self, file: &FileRequest, keyring: &Keyring) -> Result<ReceivedFile, Fault> {
+        file.is_allowed(keyring)?;
         let got = self.receive(file, keyring).await;
         got.map_err(|refusal| refusal.of_a_server(&file.display()))
     }

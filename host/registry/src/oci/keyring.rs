@@ -14,6 +14,7 @@ use orangery_core::{
     digest::content::{Algorithm, ContentDigest, Hasher},
     error::{Code, Fault},
 };
+use orangery_ocm::AllowedSources;
 use rustls::pki_types::CertificateDer;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -98,6 +99,8 @@ pub struct Keyring {
     keys: Vec<KeyringEntry>,
     /// Why there are no credentials for chart repositories though some are given.
     unusable_charts: Option<Arc<str>>,
+    /// Where content may come from, whoever asks for it.
+    allowed: Arc<AllowedSources>,
 }
 
 impl Keyring {
@@ -111,6 +114,16 @@ impl Keyring {
     pub fn with_ocm_config(mut self, config: &OcmConfig) -> Self {
         self.keys.extend(config.keys.iter().cloned());
         self
+    }
+
+    /// Whether content may come from a repository.
+    pub(crate) fn allows(&self, repository: &OciRepository) -> Result<(), Fault> {
+        self.allowed.registry(&format!("{}/{}", repository.registry.authority(), repository.path))
+    }
+
+    /// Whether content may come from a host.
+    pub(crate) fn allows_host(&self, host: &str) -> Result<(), Fault> {
+        self.allowed.host(host)
     }
 
     /// Whether chart repositories can be asked: not where what is given for them cannot be used.

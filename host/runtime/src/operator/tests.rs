@@ -195,7 +195,7 @@ async fn a_second_operator_finds_the_definitions_of_the_first() {
     let expecting =
         || OperatorConfig { definitions: Definitions::Expect, ..OperatorConfig::new(client.clone(), Arc::new(Bare)) };
     let refused = Operator::start(expecting()).await.map(drop);
-    assert!(matches!(refused, Err(OperatorError::Definitions(DefinitionsError::Missing))), "{refused:?}");
+    assert!(matches!(refused, Err(OperatorError::Definitions(DefinitionsError::Missing { .. }))), "{refused:?}");
     let installing = OperatorConfig::new(client.clone(), Arc::new(Bare));
     Operator::start(installing).await.unwrap().stop().await;
     let second = Operator::start(expecting()).await.unwrap();

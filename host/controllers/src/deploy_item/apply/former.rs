@@ -15,6 +15,7 @@ use orangery_proposal::{ClusterRef, SecretContent, inventory::Inventory};
 use crate::{
     deploy_item::gather::{GatheredItem, ItemReconciliation},
     kept_credentials,
+    target_access::check_server,
 };
 
 /// Objects that are named in a message.
@@ -98,6 +99,7 @@ impl ItemReconciliation {
     async fn former_cluster(&self, uid: &str, state: &ItemState) -> Step<Option<Arc<Cluster>>> {
         let Some(secret) = state.credentials.get(uid) else { return Ok(None) };
         let Some(kubeconfig) = kept_credentials::find(&self.gathered.host, secret).await? else { return Ok(None) };
+        check_server(&self.gathered.host, &self.gathered.key.namespace, &kubeconfig)?;
         self.gathered.pool.connect(&kubeconfig).await.map(Some).map_err(Halt::from)
     }
 

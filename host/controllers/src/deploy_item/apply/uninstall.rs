@@ -52,6 +52,7 @@ impl ItemReconciliation {
             let now = self.gathered.host.clock.now();
             state.progress = Some(Progress::deleting(&self.gathered.job.id, now));
         }
+        state.notes.extend(self.gathered.retain_allowed(&mut state.deletion_order));
         let is_current = self.status.fence();
         let result = delete(&self.gathered.job(Purpose::Uninstall, &is_current), state).await;
         self.tell_what_stays(state);

@@ -66,7 +66,7 @@ pub(super) fn item(of: &DeployItem, job: &ItemJob, call: NextCall, status: Optio
 pub(super) fn reads(host: &Arc<ControllerContext>, of: &Arc<DeployItem>, clusters: &Arc<ClusterSet>) -> Reads {
     Reads {
         clusters: Arc::<ClusterSet>::clone(clusters),
-        artifacts: Arc::new(ContextArtifacts::new(host, context(of))),
+        artifacts: Arc::new(ContextArtifacts::of_item(host, context(of), &of.spec.type_)),
         resources: Arc::new(ItemResources::new(host, of, context(of))),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use orangery_api::{deploy_item::DeployItem, label, marks::Marks};
 use orangery_core::error::{Code, Fault};
 use orangery_ocm::{Artifact, ArtifactFuture, ComponentSource, ResourceKey, Resources, VersionReference};
+use orangery_policy::PolicySubject;
 use orangery_reconcile::Key;
 
 use crate::{artifacts::fault, component, controller_context::ControllerContext};
@@ -40,7 +41,9 @@ impl ItemResources {
             version: key.component.version.clone(),
         };
         let source = ComponentSource::Reference(reference);
-        let request = component::request(&self.host, &self.context, source).await.map_err(|halt| fault(&halt))?;
+        let subject = PolicySubject::Item(&self.item.spec.type_);
+        let request =
+            component::request(&self.host, &self.context, source, subject).await.map_err(|halt| fault(&halt))?;
         let version = self.host.components.open(&request).await?;
         let missing = || Fault::invalid(Code::ConfigurationProblem, format!("{key} was not found"));
         version.keyed(key).await?.ok_or_else(missing)

@@ -17,6 +17,7 @@ use orangery_core::{
     phase::{Phase, item::Item as ItemPhase},
     step::{Halt, Step, Until},
 };
+use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_reconcile::{Key, WriteError};
 
 use super::super::{
@@ -40,7 +41,13 @@ impl ExecutionReconciliation<'_> {
         &self,
         items: impl Iterator<Item = (&DeployItemTemplate, Option<&Arc<DeployItem>>)>,
     ) -> Step<Vec<NamePair>> {
-        let writes: Vec<_> = items.map(|(item, present)| self.ensure_one(item, present)).collect();
+        let items: Vec<_> = items.collect();
+        // Before any of them is made, also of those that external deployers work on.
+        for (item, _) in &items {
+            let (of, request) = (PolicySubject::Item(&item.type_), PolicyRequest::ItemType(&item.type_));
+            self.host.policies.check(&self.key.namespace, of, request)?;
+        }
+        let writes: Vec<_> = items.into_iter().map(|(item, present)| self.ensure_one(item, present)).collect();
         stream::iter(writes).buffered(WRITES_AT_ONCE).try_collect().await
     }
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use orangery_api::installation::Installation;
+use orangery_blueprint::BUNDLED_ENGINE;
 use orangery_core::{name::JobId, step::Step};
+use orangery_policy::{PolicyRequest, PolicySubject};
 use orangery_reconcile::Key;
 use orangery_render::{BlueprintSource, LoadedBlueprint, TemplateAccess};
 
@@ -15,6 +17,7 @@ use crate::{
     artifacts::ContextArtifacts,
     component::{self, load_halt},
     controller_context::ControllerContext,
+    namespace_policy::refused,
     object::{generation_of, uid_of},
 };
 
@@ -41,12 +44,15 @@ impl Blueprints {
         job: &JobId,
     ) -> Step<Arc<LoadedBlueprint>> {
         let (uid, generation) = (uid_of(of), generation_of(of));
+        check_source(host, of)?;
         if let Some(kept) = self.lock().get(uid)
             && (kept.generation, &kept.job) == (generation, job)
         {
+            check_templates(host, of, &kept.loaded)?;
             return Ok(Arc::clone(&kept.loaded));
         }
         let loaded = Arc::new(open(host, of, job).await?);
+        check_templates(host, of, &loaded)?;
         self.lock()
             .insert(uid.to_owned(), CachedBlueprint { job: job.clone(), generation, loaded: Arc::clone(&loaded) });
         Ok(loaded)
@@ -60,6 +66,37 @@ impl Blueprints {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, CachedBlueprint>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the policy of the namespace allows where the blueprint comes from. At each use: a policy may change during a job.
+fn check_source(host: &ControllerContext, of: &Installation) -> Step<()> {
+    let component = of.spec.component_descriptor.as_ref();
+    let is_inline = of.spec.blueprint.inline.is_some() || component.is_some_and(|component| component.inline.is_some());
+    if !is_inline {
+        return Ok(());
+    }
+    let namespace = Key::of(of).namespace;
+    host.policies.check(&namespace, PolicySubject::Installation, PolicyRequest::InlineBlueprint)
+}
+
+/// Whether it allows the templates, before any of them is rendered.
+fn check_templates(host: &ControllerContext, of: &Installation, loaded: &LoadedBlueprint) -> Step<()> {
+    let policy = host.policies.of(&Key::of(of).namespace)?;
+    let blueprint = &loaded.blueprint;
+    let lists = [
+        &blueprint.import_executions,
+        &blueprint.deploy_executions,
+        &blueprint.export_executions,
+        &blueprint.subinstallation_executions,
+    ];
+    for execution in lists.into_iter().flatten() {
+        let request = match execution.engine.as_str() {
+            BUNDLED_ENGINE => PolicyRequest::BlueprintComponent,
+            engine => PolicyRequest::Template(engine),
+        };
+        policy.check(PolicySubject::Installation, request).map_err(|violation| refused(&violation))?;
+    }
+    Ok(())
 }
 
 async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &JobId) -> Step<LoadedBlueprint> {

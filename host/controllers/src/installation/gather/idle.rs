@@ -33,6 +33,7 @@ pub(super) async fn gather(
         generations: (generation_of(installation), status.map_or(0, |status| status.observed_generation)),
         has_operation: installation.operation().is_some(),
         deleting: installation.is_deleting(),
+        is_allowed_anew: worker.host.policies.is_lifted(&Key::of(installation)),
         failure: failure_of(installation.last_error()),
         name: Key::of(installation).name,
         // Read in any case: a root that gives the policy up watches nothing any more.

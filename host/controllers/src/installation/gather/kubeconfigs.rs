@@ -13,12 +13,13 @@ use orangery_api::installation::Installation;
 use orangery_blueprint::template_engine::Kubeconfigs;
 use orangery_cluster::{Credential, IssuedCredential, Subject, issue_credential};
 use orangery_core::{
-    error::{Code, Fault},
+    error::{Code, Fault, Problem},
     lenient,
     name::Namespace,
     port::BoxFuture,
     step::Halt,
 };
+use orangery_policy::{PolicyRequest, Violation};
 use orangery_reconcile::Key;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -80,6 +81,7 @@ impl TargetKubeconfigs {
             return Ok(issued.clone());
         }
         let targets = Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose };
+        targets.allowed(PolicyRequest::Credential(kind)).map_err(fault)?;
         let kubeconfig = targets.kubeconfig(&key.0).await.map_err(fault)?;
         let issued = issue_credential(&kubeconfig, &key.1).await?;
         self.issued.lock().unwrap_or_else(PoisonError::into_inner).insert(key, issued.clone());
@@ -122,6 +124,9 @@ fn fault(halt: Halt) -> Fault {
     match halt {
         Halt::Wait(wait) => Fault::later(Code::Unfinished, wait.to_string()),
         Halt::Retry(failure) => Fault::later(Code::InternalProblem, failure.message),
+        Halt::Stall(failure) if failure.codes.contains(&Violation::CODE) => {
+            Fault::Denied(Problem { code: Violation::CODE, message: failure.message, at: None })
+        }
         Halt::Stall(failure) => Fault::invalid(Code::ConfigurationProblem, failure.message),
     }
 }

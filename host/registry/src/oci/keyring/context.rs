@@ -1,5 +1,7 @@
 //! The credentials of a Context, as the cluster has them.
 
+use std::sync::Arc;
+
 use orangery_core::error::{Code, Fault};
 use orangery_ocm::{Credentials, Secret};
 
@@ -13,7 +15,8 @@ impl Keyring {
     /// looks for component versions that name no repository. A Secret with neither of the two keys is a fault: it would
     /// be tried in vain.
     pub fn of_context(credentials: &Credentials) -> Result<(Self, OcmConfig), Fault> {
-        let mut keyring = Self::default().with_chart_repositories(&credentials.chart_repositories);
+        let allowed = Arc::new(credentials.allowed.clone());
+        let mut keyring = Self { allowed, ..Self::default() }.with_chart_repositories(&credentials.chart_repositories);
         for (name, data) in &credentials.pull_secrets {
             let (docker, ocm) = (data.get(DOCKER_CONFIG), data.get(OCM_CREDENTIALS));
             let origin = format!("the Secret {name}");

@@ -1,0 +1,83 @@
+//! What the policy of the namespace allows an item: its type, and everything that its proposal writes, removes and deletes.
+
+use orangery_core::step::{Halt, Step};
+use orangery_policy::{PolicyRequest, PolicySubject};
+use orangery_proposal::{ClusterRef, DeletionGroup, DeletionScope, Next, Proposal, Stage, check::key_of};
+
+use super::GatheredItem;
+use crate::namespace_policy::refused;
+
+impl GatheredItem {
+    /// Whether the item may do something.
+    ///
+    /// # Errors
+    /// A policy refuses it.
+    pub(in crate::deploy_item) fn allowed(&self, request: PolicyRequest<'_>) -> Step<()> {
+        let policy = self.policy.as_ref().map_err(Halt::clone)?;
+        policy.check(PolicySubject::Item(&self.item.spec.type_), request).map_err(|violation| refused(&violation))
+    }
+
+    /// Whether everything that a proposal writes, removes and deletes is allowed.
+    pub(super) fn check_policy(&self, proposal: &Proposal) -> Step<()> {
+        let afterwards: &[Stage] = match &proposal.next {
+            Next::Finish(completion) => &completion.afterwards,
+            Next::Fail(_) | Next::ContinueWith(_) | Next::AgainIn { .. } => &[],
+        };
+        for stage in proposal.stages.iter().chain(afterwards) {
+            for removal in &stage.removals {
+                self.reaches(&removal.on)?;
+                self.allowed(PolicyRequest::Object(&removal.key))?;
+            }
+            for write in &stage.writes {
+                // What has no key is refused before.
+                let Ok(key) = key_of(&write.object) else { continue };
+                self.reaches(&write.on)?;
+                self.allowed(PolicyRequest::Object(&key))?;
+            }
+        }
+        let groups = proposal.deletion_order.iter().chain(&proposal.pruning_order);
+        groups.flat_map(selections).try_for_each(|scope| self.selects(&scope))
+    }
+
+    /// Drops from an order what may not be deleted any more: objects of others that a selection takes in. Answers what stays,
+    /// and why. What the item itself has written is deleted under any policy.
+    pub(in crate::deploy_item) fn retain_allowed(&self, order: &mut [DeletionGroup]) -> Vec<String> {
+        let mut notes = Vec::new();
+        for group in order {
+            let on = group.on.clone();
+            group.what.retain(|scope| match self.selects(&(&on, scope)) {
+                Ok(()) => true,
+                Err(halt) => {
+                    notes.extend(halt.failure().map(|failure| format!("objects of {on} stay: {failure}")));
+                    false
+                }
+            });
+        }
+        notes
+    }
+
+    fn selects(&self, (on, scope): &(&ClusterRef, &DeletionScope)) -> Step<()> {
+        match scope {
+            DeletionScope::Matching(selection) => {
+                self.reaches(on)?;
+                self.allowed(PolicyRequest::Selection(selection))
+            }
+            DeletionScope::Namespaced
+            | DeletionScope::ClusterScoped
+            | DeletionScope::CustomResourceDefinitions
+            | DeletionScope::Managed(_) => Ok(()),
+        }
+    }
+
+    /// Which server a Target names is known where it is connected.
+    fn reaches(&self, on: &ClusterRef) -> Step<()> {
+        match on {
+            ClusterRef::Host => self.allowed(PolicyRequest::HostCluster),
+            ClusterRef::Target | ClusterRef::Named(_) => Ok(()),
+        }
+    }
+}
+
+fn selections(group: &DeletionGroup) -> impl Iterator<Item = (&ClusterRef, &DeletionScope)> {
+    group.what.iter().map(|scope| (&group.on, scope))
+}

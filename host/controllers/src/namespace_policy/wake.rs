@@ -1,0 +1,45 @@
+//! What a change of policies calls: roots whose last job was refused, and items that wait for a place.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use orangery_api::{installation::Installation, job::Job};
+use orangery_core::name::Namespace;
+use orangery_policy::Violation;
+use orangery_reconcile::{Key, Queue};
+
+use crate::controller_context::ControllerContext;
+
+/// A root whose last job a policy refused has its controller called when something else counts for its namespace; it starts
+/// a job then.
+pub(crate) fn wake_refused(host: &Arc<ControllerContext>, queue: Queue) {
+    let known = Arc::downgrade(host);
+    host.policies.subscribe(move |changed: &BTreeSet<Namespace>| {
+        let Some(host) = known.upgrade() else { return };
+        for namespace in changed {
+            for root in host.stores.installations.list(Some(namespace)).iter().filter(|root| is_refused(root)) {
+                let key = Key::of(root.as_ref());
+                host.policies.lift(key.clone());
+                queue.wake(key);
+            }
+        }
+    });
+}
+
+/// Whether the last job of a root has ended because a policy refused something in its tree.
+fn is_refused(root: &Installation) -> bool {
+    let code = Violation::CODE.to_string();
+    root.is_root() && root.job_finished() && root.last_error().is_some_and(|error| error.codes.contains(&code))
+}
+
+/// Items under way have their controller called when something else counts for their namespace.
+pub(crate) fn wake_items(host: &Arc<ControllerContext>, queue: Queue) {
+    let known = Arc::downgrade(host);
+    host.policies.subscribe(move |changed: &BTreeSet<Namespace>| {
+        let Some(host) = known.upgrade() else { return };
+        for namespace in changed {
+            for item in host.stores.deploy_items.list(Some(namespace)).iter().filter(|item| !item.job_finished()) {
+                queue.wake(Key::of(item.as_ref()));
+            }
+        }
+    });
+}

@@ -1,0 +1,237 @@
+//! What counts for one namespace, and its check.
+
+use std::sync::Arc;
+
+use orangery_proposal::{ObjectKey, Selection};
+
+use crate::{
+    pattern::Pattern,
+    profile::Profile,
+    read::Policy,
+    request::{PolicyRequest, PolicySubject},
+    spec::{ItemTypeRule, KindPattern, PolicySpec},
+    violation::Violation,
+};
+
+/// The policies that count for one namespace: each has to allow what is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectivePolicy {
+    policies: Vec<Arc<Policy>>,
+}
+
+/// How many items of a namespace may be under way at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemQuota {
+    /// How many.
+    pub most: u32,
+    /// The policy that says so, such as `NamespacePolicy team-a`.
+    pub policy: String,
+}
+
+impl EffectivePolicy {
+    pub(crate) fn new(policies: Vec<Arc<Policy>>) -> Self {
+        Self { policies }
+    }
+
+    /// The policies, by name.
+    pub fn policies(&self) -> impl Iterator<Item = &Policy> {
+        self.policies.iter().map(AsRef::as_ref)
+    }
+
+    /// Whether something may be read or written: the first line of the first policy that refuses it.
+    ///
+    /// # Errors
+    /// The violation.
+    pub fn check(&self, subject: PolicySubject<'_>, request: PolicyRequest<'_>) -> Result<(), Violation> {
+        self.policies().try_for_each(|policy| check(policy, subject, request))
+    }
+
+    /// Whether clusters may be anywhere, so that their addresses need not be asked for.
+    pub fn allows_any_server(&self) -> bool {
+        self.policies().all(|policy| {
+            let servers = policy
+                .lines()
+                .ok()
+                .and_then(|lines| lines.targets.servers.as_ref().or(lines.profile.spec().targets.servers.as_ref()));
+            servers.is_some_and(|servers| servers.iter().any(Pattern::is_any))
+        })
+    }
+
+    /// The least number of items that a policy allows at once; `None` for any number.
+    pub fn item_quota(&self) -> Option<ItemQuota> {
+        let quotas = self.policies().filter_map(|policy| {
+            let lines = policy.lines().ok()?;
+            let items = lines.quotas.items.or(lines.profile.spec().quotas.items)?;
+            (items > 0).then(|| ItemQuota { most: items, policy: policy.origin().to_string() })
+        });
+        quotas.min_by_key(|quota| quota.most)
+    }
+}
+
+/// A line with its value: of the policy, else of its profile.
+struct PolicyLine<'p, T> {
+    path: &'static str,
+    value: &'p T,
+    of_profile: Option<Profile>,
+}
+
+impl<'p, T> PolicyLine<'p, T> {
+    fn of(policy: &'p PolicySpec, path: &'static str, get: fn(&PolicySpec) -> Option<&T>) -> Option<Self> {
+        match get(policy) {
+            Some(value) => Some(Self { path, value, of_profile: None }),
+            None => get(policy.profile.spec()).map(|value| Self { path, value, of_profile: Some(policy.profile) }),
+        }
+    }
+}
+
+/// What a line refuses, before it is told of which policy it is.
+struct RefusedLine {
+    line: String,
+    of_profile: Option<Profile>,
+    remedy: String,
+}
+
+impl RefusedLine {
+    fn by<T>(line: &PolicyLine<'_, T>, remedy: String) -> Self {
+        Self { line: line.path.to_owned(), of_profile: line.of_profile, remedy }
+    }
+}
+
+fn check(policy: &Policy, subject: PolicySubject<'_>, request: PolicyRequest<'_>) -> Result<(), Violation> {
+    let violation = |line: String, of_profile, why, remedy| Violation {
+        policy: policy.origin().clone(),
+        line,
+        of_profile,
+        asked: request.to_string(),
+        why,
+        remedy,
+    };
+    match policy.lines() {
+        Err(why) => Err(violation("spec".to_owned(), None, Some(format!("it cannot be used: {why}")), None)),
+        Ok(lines) => check_lines(lines, subject, request)
+            .map_err(|RefusedLine { line, of_profile, remedy }| violation(line, of_profile, None, Some(remedy))),
+    }
+}
+
+fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRequest<'_>) -> Result<(), RefusedLine> {
+    let yes = |path, get: fn(&PolicySpec) -> Option<&bool>, remedy: &str| {
+        let line = PolicyLine::of(lines, path, get);
+        line.filter(|line| !*line.value).map_or(Ok(()), |line| Err(RefusedLine::by(&line, remedy.to_owned())))
+    };
+    match request {
+        PolicyRequest::ItemType(of) => item_rule(lines, of).map(drop),
+        PolicyRequest::InlineBlueprint => {
+            yes("spec.blueprints.inline", |spec| spec.blueprints.inline.as_ref(), "inline: true")
+        }
+        PolicyRequest::BlueprintComponent => {
+            yes("spec.blueprints.components", |spec| spec.blueprints.components.as_ref(), "components: true")
+        }
+        PolicyRequest::HostCluster => {
+            yes("spec.targets.hostCluster.allow", |spec| spec.targets.host_cluster.allow.as_ref(), "allow: true")
+        }
+        PolicyRequest::Template(of) => {
+            listed(lines, "spec.blueprints.templates", |spec| spec.blueprints.templates.as_ref(), of)
+        }
+        PolicyRequest::Server(address) => {
+            listed(lines, "spec.targets.servers", |spec| spec.targets.servers.as_ref(), address)
+        }
+        PolicyRequest::Credential(of) => {
+            listed(lines, "spec.targets.credentials", |spec| spec.targets.credentials.as_ref(), of)
+        }
+        PolicyRequest::Object(ObjectKey { api_version, kind, namespace, .. })
+        | PolicyRequest::Selection(Selection { api_version, kind, namespace, .. }) => {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            match namespace.as_deref() {
+                Some(namespace) => {
+                    listed(lines, "spec.targets.namespaces", |spec| spec.targets.namespaces.as_ref(), namespace)?;
+                    narrowed(lines, subject, "namespaces", |rule| rule.namespaces.as_ref(), namespace)?;
+                }
+                // A selection without a namespace reaches into all of them.
+                None => {
+                    let remedy = "clusterScoped: true";
+                    yes("spec.targets.clusterScoped", |spec| spec.targets.cluster_scoped.as_ref(), remedy)?;
+                }
+            }
+            kinds(lines, subject, group, kind)
+        }
+    }
+}
+
+/// A list of patterns, one of which has to match.
+fn listed(
+    lines: &PolicySpec,
+    path: &'static str,
+    get: fn(&PolicySpec) -> Option<&Vec<Pattern>>,
+    name: &str,
+) -> Result<(), RefusedLine> {
+    match PolicyLine::of(lines, path, get) {
+        Some(line) if !line.value.iter().any(|pattern| pattern.matches(name)) => {
+            Err(RefusedLine::by(&line, format!("a pattern for {:?}", cut(name))))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The entry that counts for an item type, with its place.
+fn item_rule<'p>(lines: &'p PolicySpec, of: &str) -> Result<Option<(String, &'p ItemTypeRule)>, RefusedLine> {
+    let Some(line) = PolicyLine::of(lines, "spec.items.types", |spec| spec.items.types.as_ref()) else {
+        return Ok(None);
+    };
+    let rules = line.value.iter().enumerate();
+    let mut matching = rules.filter(|(_, rule)| rule.item_type.matches(of));
+    match matching.next() {
+        Some((number, rule)) => Ok(Some((format!("{}[{number}]", line.path), rule))),
+        None => Err(RefusedLine::by(&line, format!("an entry with type: {:?}", cut(of)))),
+    }
+}
+
+/// The same for what the entry of an item's type has beside that.
+fn narrowed(
+    lines: &PolicySpec,
+    subject: PolicySubject<'_>,
+    field: &str,
+    get: fn(&ItemTypeRule) -> Option<&Vec<Pattern>>,
+    name: &str,
+) -> Result<(), RefusedLine> {
+    let PolicySubject::Item(of) = subject else { return Ok(()) };
+    let Some((path, rule)) = item_rule(lines, of)? else { return Ok(()) };
+    match get(rule) {
+        Some(patterns) if !patterns.iter().any(|pattern| pattern.matches(name)) => Err(RefusedLine {
+            line: format!("{path}.{field}"),
+            of_profile: None,
+            remedy: format!("a pattern for {:?}", cut(name)),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn kinds(lines: &PolicySpec, subject: PolicySubject<'_>, group: &str, of_kind: &str) -> Result<(), RefusedLine> {
+    let matches = |patterns: &[KindPattern]| patterns.iter().any(|pattern| pattern.matches(group, of_kind));
+    let shown = if group.is_empty() { "core" } else { group };
+    let entry = || format!("an entry {{group: {:?}, kind: {:?}}}", cut(shown), cut(of_kind));
+    if let Some(line) = PolicyLine::of(lines, "spec.targets.kinds.deny", |spec| spec.targets.kinds.deny.as_ref())
+        && matches(line.value)
+    {
+        return Err(RefusedLine::by(&line, format!("no {}", entry().trim_start_matches("an "))));
+    }
+    if let Some(line) = PolicyLine::of(lines, "spec.targets.kinds.allow", |spec| spec.targets.kinds.allow.as_ref())
+        && !matches(line.value)
+    {
+        return Err(RefusedLine::by(&line, entry()));
+    }
+    let PolicySubject::Item(of) = subject else { return Ok(()) };
+    match item_rule(lines, of)? {
+        Some((path, ItemTypeRule { kinds: Some(kinds), .. })) if !matches(kinds) => {
+            Err(RefusedLine { line: format!("{path}.kinds"), of_profile: None, remedy: entry() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A name of somebody's choice, as a message has it.
+fn cut(name: &str) -> String {
+    name.chars().take(256).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Every line of a policy: what it allows, what it refuses, and what stands beside that.
+
+use std::collections::BTreeMap;
+
+use orangery_core::error::Code;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{read::PolicyOrigin, set::PolicySet};
+
+/// What counts where these policies select the namespace.
+fn effective(specs: &[Value]) -> EffectivePolicy {
+    let policies = specs.iter().enumerate().map(|(number, spec)| {
+        let mut spec = spec.clone();
+        if spec.get("namespaces").is_none() {
+            spec["namespaces"] = json!({"names": ["a"]});
+        }
+        Policy::read(format!("p{number}"), &spec)
+    });
+    PolicySet::new(Profile::Compatible, policies).of(&"a".into(), &BTreeMap::new())
+}
+
+/// The line that refuses a request of an Installation; `None` where it is allowed.
+fn refused(spec: Value, request: PolicyRequest<'_>) -> Option<String> {
+    effective(&[spec]).check(PolicySubject::Installation, request).err().map(|violation| violation.line)
+}
+
+/// The same of an item.
+fn refused_item(spec: Value, item_type: &str, request: PolicyRequest<'_>) -> Option<String> {
+    effective(&[spec]).check(PolicySubject::Item(item_type), request).err().map(|violation| violation.line)
+}
+
+fn key(api_version: &str, kind: &str, namespace: Option<&str>) -> ObjectKey {
+    ObjectKey {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: namespace.map(Into::into),
+        name: "x".into(),
+    }
+}
+
+fn selection(kind: &str, namespace: Option<&str>) -> Selection {
+    Selection {
+        api_version: "v1".into(),
+        kind: kind.into(),
+        namespace: namespace.map(Into::into),
+        names: vec![],
+        labels: None,
+        fields: None,
+    }
+}
+
+/// The requests that the profiles tell apart, then those that both allow.
+fn profiles_tell_apart(profile: &str) -> Vec<Option<String>> {
+    let (namespace, config_map) = (key("v1", "Namespace", None), key("v1", "ConfigMap", Some("b")));
+    let everywhere = selection("Secret", None);
+    let requests = [
+        PolicyRequest::BlueprintComponent,
+        PolicyRequest::HostCluster,
+        PolicyRequest::Object(&namespace),
+        PolicyRequest::Selection(&everywhere),
+        PolicyRequest::Credential("shootAdmin"),
+        PolicyRequest::Credential("serviceAccount"),
+        PolicyRequest::InlineBlueprint,
+        PolicyRequest::Template("GoTemplate"),
+        PolicyRequest::ItemType("landscaper.gardener.cloud/helm"),
+        PolicyRequest::Server("https://example.org:443"),
+        PolicyRequest::Object(&config_map),
+    ];
+    requests.into_iter().map(|request| refused(json!({"profile": profile}), request)).collect()
+}
+
+#[test]
+fn the_restricted_profile_refuses_what_reaches_beyond_a_tenant_and_the_compatible_one_nothing() {
+    let restricted = [
+        Some("spec.blueprints.components"),
+        Some("spec.targets.hostCluster.allow"),
+        Some("spec.targets.clusterScoped"),
+        Some("spec.targets.clusterScoped"),
+        Some("spec.targets.credentials"),
+    ];
+    let restricted = restricted.into_iter().chain([None; 6]).map(|line| line.map(str::to_owned));
+    assert_eq!(profiles_tell_apart("restricted"), restricted.collect::<Vec<_>>());
+    assert_eq!(profiles_tell_apart("compatible"), vec![None; 11]);
+}
+
+#[test]
+fn switches_are_on_or_off() {
+    let both = |section: &str, spec: fn(bool) -> Value, request: PolicyRequest<'_>| {
+        assert_eq!(refused(spec(true), request), None, "{section}");
+        assert_eq!(refused(spec(false), request).as_deref(), Some(section));
+    };
+    both("spec.blueprints.inline", |on| json!({"blueprints": {"inline": on}}), PolicyRequest::InlineBlueprint);
+    both(
+        "spec.blueprints.components",
+        |on| json!({"blueprints": {"components": on}}),
+        PolicyRequest::BlueprintComponent,
+    );
+    both(
+        "spec.targets.hostCluster.allow",
+        |on| json!({"targets": {"hostCluster": {"allow": on}}}),
+        PolicyRequest::HostCluster,
+    );
+    let role = key("rbac.authorization.k8s.io/v1", "ClusterRole", None);
+    both("spec.targets.clusterScoped", |on| json!({"targets": {"clusterScoped": on}}), PolicyRequest::Object(&role));
+}
+
+/// A line with a list: what it allows, its neighbours that it refuses, and the empty list, which allows nothing.
+fn check_list(line: &str, spec: fn(Value) -> Value, request: for<'a> fn(&'a str) -> PolicyRequest<'a>) {
+    let list = json!(["one", "some-*"]);
+    for allowed in ["one", "some-", "some-thing"] {
+        assert_eq!(refused(spec(list.clone()), request(allowed)), None, "{line} {allowed}");
+    }
+    for neighbour in ["", "on", "one2", "xone", "some", "ONE"] {
+        assert_eq!(refused(spec(list.clone()), request(neighbour)).as_deref(), Some(line), "{neighbour}");
+    }
+    assert_eq!(refused(spec(json!([])), request("one")).as_deref(), Some(line));
+}
+
+#[test]
+fn lists_allow_what_matches_and_nothing_beside_it() {
+    check_list(
+        "spec.blueprints.templates",
+        |list| json!({"blueprints": {"templates": list}}),
+        |name| PolicyRequest::Template(name),
+    );
+    check_list(
+        "spec.targets.servers",
+        |list| json!({"targets": {"servers": list}}),
+        |name| PolicyRequest::Server(name),
+    );
+    check_list(
+        "spec.targets.credentials",
+        |list| json!({"targets": {"credentials": list}}),
+        |name| PolicyRequest::Credential(name),
+    );
+    let types = |list: Value| {
+        let types: Vec<Value> = list.as_array().unwrap().iter().map(|one| json!({"type": one})).collect();
+        json!({"items": {"types": types}})
+    };
+    check_list("spec.items.types", types, |name| PolicyRequest::ItemType(name));
+}
+
+#[test]
+fn namespaces_of_targets_hold_for_writes_and_for_selections() {
+    let spec = || json!({"targets": {"namespaces": ["apps-*"]}});
+    for (namespace, line) in
+        [("apps-1", None), ("apps", Some("spec.targets.namespaces")), ("kube-system", Some("spec.targets.namespaces"))]
+    {
+        let (object, every) = (key("v1", "ConfigMap", Some(namespace)), selection("ConfigMap", Some(namespace)));
+        assert_eq!(refused(spec(), PolicyRequest::Object(&object)).as_deref(), line, "{namespace}");
+        assert_eq!(refused(spec(), PolicyRequest::Selection(&every)).as_deref(), line, "{namespace}");
+    }
+}
+
+#[test]
+fn kinds_are_denied_first_and_have_to_be_allowed() {
+    let spec = || {
+        json!({"targets": {"clusterScoped": true, "kinds": {
+            "allow": [{"group": "core"}, {"group": "apps", "kind": "Deployment"}, {"group": "*.acme.org"}],
+            "deny": [{"group": "core", "kind": "Secret"}, {"kind": "*Role*"}],
+        }}})
+    };
+    let table = [
+        ("v1", "ConfigMap", None),
+        ("v1", "Secret", Some("spec.targets.kinds.deny")),
+        ("apps/v1", "Deployment", None),
+        ("apps/v1", "StatefulSet", Some("spec.targets.kinds.allow")),
+        ("core/v1", "ConfigMap", None),
+        ("db.acme.org/v1", "Secret", None),
+        ("db.acme.org/v1", "UserRole", Some("spec.targets.kinds.deny")),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", Some("spec.targets.kinds.deny")),
+    ];
+    for (api_version, kind, line) in table {
+        let object = key(api_version, kind, Some("b"));
+        assert_eq!(refused(spec(), PolicyRequest::Object(&object)).as_deref(), line, "{api_version} {kind}");
+    }
+}
+
+#[test]
+fn the_first_entry_of_an_item_type_narrows_what_the_namespace_may() {
+    let spec = || {
+        json!({
+            "items": {"types": [
+                {"type": "x/helm", "namespaces": ["apps"], "kinds": [{"group": "apps"}]},
+                {"type": "x/*"},
+            ]},
+        })
+    };
+    let (mine, beside) = (key("apps/v1", "Deployment", Some("apps")), key("apps/v1", "Deployment", Some("b")));
+    let other = key("v1", "ConfigMap", Some("apps"));
+    let table = [
+        (PolicyRequest::Object(&mine), None),
+        (PolicyRequest::Object(&beside), Some("spec.items.types[0].namespaces")),
+        (PolicyRequest::Object(&other), Some("spec.items.types[0].kinds")),
+    ];
+    for (request, line) in table {
+        assert_eq!(refused_item(spec(), "x/helm", request).as_deref(), line, "{request}");
+    }
+    for request in [PolicyRequest::Object(&beside), PolicyRequest::Object(&other)] {
+        assert_eq!(refused_item(spec(), "x/manifest", request), None, "the other entry counts: {request}");
+        assert_eq!(refused(spec(), request), None, "an Installation is no item: {request}");
+    }
+    assert_eq!(refused_item(spec(), "y", PolicyRequest::Object(&mine)).as_deref(), Some("spec.items.types"));
+}
+
+#[test]
+fn of_several_policies_each_has_to_allow_what_is_asked() {
+    let open = json!({"targets": {"namespaces": ["*"]}});
+    let narrow = json!({"targets": {"namespaces": ["apps"]}});
+    let object = key("v1", "ConfigMap", Some("b"));
+    for (specs, policy) in [([open.clone(), narrow.clone()], "p1"), ([narrow, open], "p0")] {
+        let violation = effective(&specs).check(PolicySubject::Item("t"), PolicyRequest::Object(&object)).unwrap_err();
+        assert_eq!(violation.policy, PolicyOrigin::Named(policy.to_owned()));
+    }
+}
+
+#[test]
+fn a_policy_that_cannot_be_used_allows_nothing() {
+    let violation = effective(&[json!({"targets": {"nets": []}})])
+        .check(PolicySubject::Item("t"), PolicyRequest::ItemType("t"))
+        .unwrap_err();
+    assert_eq!(violation.line, "spec");
+    let text = violation.to_string();
+    assert!(
+        text.starts_with(
+            "an item of type t is refused by NamespacePolicy p0, line spec (it cannot be used: spec cannot be read:"
+        ) && text.ends_with("; have an administrator correct that policy"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_least_quota_counts_and_none_is_none() {
+    let quota = |specs: &[Value]| effective(specs).item_quota().map(|quota| (quota.most, quota.policy));
+    assert_eq!(quota(&[json!({"quotas": {"items": 7}})]), Some((7, "NamespacePolicy p0".to_owned())));
+    assert_eq!(quota(&[json!({})]), Some((100, "NamespacePolicy p0".to_owned())), "of the profile");
+    assert_eq!(quota(&[json!({"quotas": {"items": 0}})]), None);
+    let two = [json!({"quotas": {"items": 7}}), json!({"quotas": {"items": 3}})];
+    assert_eq!(quota(&two), Some((3, "NamespacePolicy p1".to_owned())));
+    assert_eq!(quota(&[json!({"profile": "compatible"})]), None);
+}
+
+#[test]
+fn a_violation_names_policy_line_request_and_remedy() {
+    let object = key("v1", "Namespace", None);
+    let text = |set: PolicySet| {
+        let effective = set.of(&"a".into(), &BTreeMap::new());
+        effective.check(PolicySubject::Item("t"), PolicyRequest::Object(&object)).unwrap_err()
+    };
+    let own = json!({"namespaces": {"names": ["a"]}, "targets": {"clusterScoped": false}});
+    let own = text(PolicySet::new(Profile::Compatible, [Policy::read("team", &own)]));
+    assert_eq!(
+        own.to_string(),
+        "v1 Namespace x outside of namespaces is refused by NamespacePolicy team, line spec.targets.clusterScoped; leave it \
+         out, or have an administrator set clusterScoped: true there"
+    );
+    let based =
+        text(PolicySet::new(Profile::Compatible, [Policy::read("team", &json!({"namespaces": {"names": ["a"]}}))]));
+    assert_eq!(
+        based.to_string(),
+        "v1 Namespace x outside of namespaces is refused by NamespacePolicy team, line spec.targets.clusterScoped of its \
+         profile restricted; leave it out, or have an administrator set clusterScoped: true there"
+    );
+    let default = text(PolicySet::new(Profile::Restricted, []));
+    assert_eq!(
+        default.to_string(),
+        "v1 Namespace x outside of namespaces is refused by the default policy, line spec.targets.clusterScoped; leave it \
+         out, or have an administrator set clusterScoped: true in a NamespacePolicy for the namespace"
+    );
+    let failure = default.failure("CheckPolicy");
+    assert_eq!(
+        (failure.reason.as_str(), failure.codes.iter().next()),
+        ("PolicyViolation", Some(&Code::PolicyViolation))
+    );
+    assert_eq!(default.fault().problem().code, Code::PolicyViolation);
+}
+
+#[test]
+fn what_somebody_wrote_is_cut_and_escaped() {
+    let long = "x\n".repeat(1_000);
+    let violation = effective(&[json!({"targets": {"servers": []}})])
+        .check(PolicySubject::Installation, PolicyRequest::Server(&long))
+        .unwrap_err();
+    let text = violation.to_string();
+    assert!(text.len() < 2_000 && !text.contains('\n'), "{text}");
+}

@@ -1,0 +1,114 @@
+//! What counts for a namespace, line by line, and where each comes from.
+
+use serde_json::{Map, Value};
+
+use crate::{effective::EffectivePolicy, read::Policy};
+
+/// One line of a policy that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedLine {
+    /// The policy, such as `NamespacePolicy team-a`.
+    pub policy: String,
+    /// The line, such as `spec.targets.clusterScoped`; `spec` for a policy that cannot be used.
+    pub path: String,
+    /// What it says, as JSON in one line; why the policy cannot be used.
+    pub value: String,
+    /// Where it comes from: `policy`, or the profile, such as `profile restricted`.
+    pub from: String,
+}
+
+/// What says where a policy counts, and not what it allows.
+const OF_SELECTION: [&str; 3] = ["namespaces", "priority", "profile"];
+
+impl EffectivePolicy {
+    /// All lines of the policies that count, policy by policy.
+    pub fn explain(&self) -> Vec<ExplainedLine> {
+        self.policies().flat_map(explained).collect()
+    }
+}
+
+fn explained(policy: &Policy) -> Vec<ExplainedLine> {
+    let origin = policy.origin().to_string();
+    let lines = match policy.lines() {
+        Ok(lines) => lines,
+        Err(why) => {
+            let (path, from) = ("spec".to_owned(), "policy".to_owned());
+            return vec![ExplainedLine { policy: origin, path, value: format!("cannot be used: {why}"), from }];
+        }
+    };
+    let object = |value: serde_json::Result<Value>| match value {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    let own = object(serde_json::to_value(lines));
+    let profile = object(serde_json::to_value(lines.profile.spec()));
+    let mut found = Vec::new();
+    let fields = profile.iter().filter(|(field, _)| !OF_SELECTION.contains(&field.as_str()));
+    for (field, value) in fields {
+        walk(&format!("spec.{field}"), own.get(field), value, &mut |path, value, is_own| {
+            let from = if is_own { "policy".to_owned() } else { format!("profile {}", lines.profile) };
+            found.push(ExplainedLine { policy: origin.clone(), path, value: value.to_string(), from });
+        });
+    }
+    found
+}
+
+/// Calls `told` for each line below a field: its path, its value and whether the policy says it itself.
+fn walk(path: &str, own: Option<&Value>, profile: &Value, told: &mut dyn FnMut(String, &Value, bool)) {
+    let Value::Object(fields) = profile else {
+        return told(path.to_owned(), own.unwrap_or(profile), own.is_some());
+    };
+    for (field, value) in fields {
+        walk(&format!("{path}.{field}"), own.and_then(|own| own.get(field)), value, told);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use crate::{Policy, PolicySet, Profile};
+
+    fn explained(spec: serde_json::Value) -> Vec<String> {
+        let set = PolicySet::new(Profile::Compatible, [Policy::read("team", &spec)]);
+        let lines = set.of(&"a".into(), &BTreeMap::new()).explain();
+        lines.iter().map(|line| format!("{}: {} {} ({})", line.policy, line.path, line.value, line.from)).collect()
+    }
+
+    #[test]
+    fn every_line_is_told_with_where_it_comes_from() {
+        let spec = json!({"namespaces": {"names": ["a"]}, "targets": {"clusterScoped": true, "kinds": {"deny": []}}});
+        assert_eq!(
+            explained(spec),
+            [
+                "spec.blueprints.components false (profile restricted)",
+                "spec.blueprints.inline true (profile restricted)",
+                "spec.blueprints.templates [\"*\"] (profile restricted)",
+                "spec.items.types [{\"type\":\"*\"}] (profile restricted)",
+                "spec.quotas.items 100 (profile restricted)",
+                "spec.sources.hosts [\"*\"] (profile restricted)",
+                "spec.sources.registries [\"*\"] (profile restricted)",
+                "spec.targets.clusterScoped true (policy)",
+                "spec.targets.credentials [\"serviceAccount\"] (profile restricted)",
+                "spec.targets.hostCluster.allow false (profile restricted)",
+                "spec.targets.kinds.allow [{\"group\":\"*\",\"kind\":\"*\"}] (profile restricted)",
+                "spec.targets.kinds.deny [] (policy)",
+                "spec.targets.namespaces [\"*\"] (profile restricted)",
+                "spec.targets.servers [\"*\"] (profile restricted)",
+            ]
+            .map(|line| format!("NamespacePolicy team: {line}"))
+        );
+    }
+
+    #[test]
+    fn the_default_counts_where_no_policy_does_and_one_that_cannot_be_used_says_why() {
+        let default = explained(json!({}));
+        assert_eq!(default.first().unwrap(), "the default policy: spec.blueprints.components true (policy)");
+        assert_eq!(default.len(), 14);
+        let broken = explained(json!({"namespaces": {"names": ["a"]}, "quotas": 5}));
+        assert_eq!(broken.len(), 1);
+        assert!(broken[0].starts_with("NamespacePolicy team: spec cannot be used: spec cannot be read"), "{broken:?}");
+    }
+}

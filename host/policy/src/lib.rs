@@ -1,0 +1,33 @@
+//! What the objects of a namespace may do: the policies of administrators ([`PolicySpec`]), which of them count for a namespace
+//! ([`PolicySet`]), and the check of everything that is about to be read or written ([`EffectivePolicy::check`]).
+//!
+//! Every line of a policy is one field of [`PolicySpec`]. A field that a policy leaves out is that of its [`Profile`].
+
+mod builtin;
+mod effective;
+mod explain;
+mod pattern;
+mod profile;
+mod read;
+mod request;
+mod selector;
+mod set;
+mod sources;
+mod spec;
+mod violation;
+
+pub use crate::{
+    effective::{EffectivePolicy, ItemQuota},
+    explain::ExplainedLine,
+    pattern::Pattern,
+    profile::Profile,
+    read::{Policy, PolicyOrigin},
+    request::{PolicyRequest, PolicySubject},
+    selector::{LabelOperator, LabelRequirement, LabelSelector, NamespaceSelector},
+    set::PolicySet,
+    spec::{
+        BlueprintRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern, PolicySpec, Quotas,
+        SourceRules, TargetRules,
+    },
+    violation::Violation,
+};

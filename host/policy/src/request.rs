@@ -1,0 +1,64 @@
+//! What is asked of a policy.
+
+use std::fmt;
+
+use orangery_proposal::{ObjectKey, Selection};
+
+/// What something is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicySubject<'a> {
+    /// An Installation: its blueprint and templates.
+    Installation,
+    /// A deploy item of this type.
+    Item(&'a str),
+}
+
+/// What is about to be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyRequest<'a> {
+    /// An item of this type is worked on.
+    ItemType(&'a str),
+    /// A blueprint, or a component descriptor, that is written into its Installation.
+    InlineBlueprint,
+    /// A component that a blueprint brings.
+    BlueprintComponent,
+    /// A template execution of this type.
+    Template(&'a str),
+    /// The cluster that the operator runs in, without a Target.
+    HostCluster,
+    /// A cluster at this address: scheme, host and port.
+    Server(&'a str),
+    /// An object of a target cluster is written or removed.
+    Object(&'a ObjectKey),
+    /// Whatever matches is deleted, whoever made it.
+    Selection(&'a Selection),
+    /// A credential of this kind is issued for a Target.
+    Credential(&'a str),
+}
+
+impl fmt::Display for PolicyRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |text: &str| text.escape_debug().take(256).collect::<String>();
+        let place = |f: &mut fmt::Formatter<'_>, namespace: Option<&str>| match namespace {
+            Some(namespace) => write!(f, " in namespace {}", shown(namespace)),
+            None => write!(f, " outside of namespaces"),
+        };
+        match self {
+            Self::ItemType(of) => write!(f, "an item of type {}", shown(of)),
+            Self::InlineBlueprint => f.write_str("a blueprint that is written into its Installation"),
+            Self::BlueprintComponent => f.write_str("a component that a blueprint brings (type: Wasm)"),
+            Self::Template(of) => write!(f, "a template of type {}", shown(of)),
+            Self::HostCluster => f.write_str("the cluster that the operator runs in"),
+            Self::Server(address) => write!(f, "the cluster at {}", shown(address)),
+            Self::Object(key) => {
+                write!(f, "{} {} {}", shown(&key.api_version), shown(&key.kind), shown(&key.name))?;
+                place(f, key.namespace.as_deref())
+            }
+            Self::Selection(selection) => {
+                write!(f, "deleting every {} {}", shown(&selection.api_version), shown(&selection.kind))?;
+                place(f, selection.namespace.as_deref())
+            }
+            Self::Credential(of) => write!(f, "a credential of kind {}", shown(of)),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the objects of a namespace may do: what a policy refuses is refused with its line, before anything is read or written,
+//! and a change of policy counts at once.
+
+mod changes;
+mod refusals;
+
+use orangery_tests::{cluster::Cluster, objects::NAMESPACE};
+use serde_json::{Value, json};
+
+/// The code of what a policy refuses.
+const CODE: &str = "ERR_POLICY_VIOLATION";
+
+/// A policy for the namespace of the cases.
+fn policy(name: &str, fields: Value) -> Value {
+    let mut spec = json!({"profile": "restricted", "namespaces": {"names": [NAMESPACE]}});
+    if let (Some(spec), Some(fields)) = (spec.as_object_mut(), fields.as_object()) {
+        spec.extend(fields.clone());
+    }
+    json!({"apiVersion": "orangery.dev/v1alpha1", "kind": "NamespacePolicy", "metadata": {"name": name}, "spec": spec})
+}
+
+/// Applies a policy, and waits until the operator knows this version of it.
+async fn put(cluster: &Cluster, policy: &Value) {
+    let generation = cluster.apply(policy).await.metadata.generation;
+    let is_known = |object: &Value| {
+        object["metadata"]["name"] == policy["metadata"]["name"]
+            && object["status"]["observedGeneration"].as_i64() == generation
+    };
+    cluster.expect_that(policy, "the policy was not read in time", is_known).await;
+}
+
+/// Waits until an object of ours has ended its job as refused by this line, in this phase; answers the sentence.
+async fn refused(cluster: &Cluster, object: &Value, phase: &str, line: &str) -> String {
+    let line = format!("line {line}");
+    let is_refused = |found: &Value| {
+        let error = &found["status"]["lastError"];
+        let has_code = error["codes"].as_array().is_some_and(|codes| codes.iter().any(|code| code == CODE));
+        let message = error["message"].as_str().unwrap_or_default();
+        found["metadata"]["name"] == object["metadata"]["name"]
+            && found["status"]["phase"] == phase
+            && found["status"]["jobID"] == found["status"]["jobIDFinished"]
+            && has_code
+            && message.contains(&line)
+    };
+    let what = format!("was not refused in time by {line}");
+    let found = cluster.expect_that(object, &what, is_refused).await;
+    found["status"]["lastError"]["message"].as_str().unwrap_or_default().to_owned()
+}

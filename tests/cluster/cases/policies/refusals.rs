@@ -1,0 +1,105 @@
+//! A tenant tries what it may not do.
+
+use orangery_tests::{
+    cluster::Cluster,
+    objects::NAMESPACE,
+    tree::{any, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster},
+};
+use serde_json::{Value, json};
+
+use super::{policy, put, refused};
+
+/// A root that deploys these items to the Target `cluster`.
+fn root(name: &str, items: &[Value]) -> Value {
+    let blueprint = blueprint(json!({"imports": imports_cluster(), "deployExecutions": executions(items)}));
+    on_cluster(installation(name, &blueprint))
+}
+
+/// An item that writes a ConfigMap of its name, and this object after it.
+fn writes(name: &str, object: Value) -> Value {
+    let mut item = deploys(name, &[], "1");
+    let manifests = item.pointer_mut("/config/manifests").and_then(Value::as_array_mut).expect("manifests");
+    manifests.push(json!({"policy": "manage", "manifest": object}));
+    item
+}
+
+fn config_map(name: &str, namespace: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}})
+}
+
+/// A root that is refused by a line; nothing that its item wanted was written.
+async fn check_refused(cluster: &Cluster, name: &str, item: Value, line: &str) -> String {
+    cluster.apply(&root(name, &[item])).await;
+    let message = refused(cluster, &any("Installation", name), "Failed", line).await;
+    cluster.expect_absent(&config_map(name, NAMESPACE)).await;
+    message
+}
+
+/// Under the profile that the chart begins with, and without any policy.
+#[tokio::test]
+async fn a_tenant_under_the_restricted_profile_reaches_no_further_than_its_namespaces() {
+    let cluster = crate::cluster_with(&["--default-policy=restricted"]).await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}});
+    let message =
+        check_refused(&cluster, "scoped", writes("scoped", namespace.clone()), "spec.targets.clusterScoped").await;
+    let sentence = "v1 Namespace mine outside of namespaces is refused by the default policy, line spec.targets.clusterScoped; \
+                    leave it out, or have an administrator set clusterScoped: true in a NamespacePolicy for the namespace";
+    assert!(message.contains(sentence), "{message}");
+    cluster.expect_absent(&namespace).await;
+    // A namespace written beside it makes a Namespace no object of one.
+    let mut stray = namespace.clone();
+    stray["metadata"]["namespace"] = json!(NAMESPACE);
+    check_refused(&cluster, "stray", writes("stray", stray), "spec.targets.clusterScoped").await;
+    cluster.expect_absent(&namespace).await;
+    let wasm = json!([{"name": "d", "type": "Wasm", "file": "engine.wasm"}]);
+    let brings = blueprint(json!({"deployExecutions": wasm}));
+    let mut brings = installation("brings", &brings);
+    brings["spec"]["blueprint"]["inline"]["filesystem"]["engine.wasm"] = json!("no component");
+    cluster.apply(&brings).await;
+    refused(&cluster, &any("Installation", "brings"), "Failed", "spec.blueprints.components").await;
+    // What is its own affair is none of the policy's.
+    cluster.apply(&root("honest", &[deploys("honest", &[], "1")])).await;
+    cluster.expect(&in_phase("Installation", "honest", "Succeeded")).await;
+}
+
+#[tokio::test]
+async fn each_line_of_a_policy_refuses_what_it_does_not_allow_before_anything_is_written() {
+    let cluster = crate::cluster().await;
+    let tries = async |name: &str, item: Value, fields: Value, line: &str| {
+        put(&cluster, &policy("team", fields)).await;
+        let message = check_refused(&cluster, name, item, line).await;
+        assert!(message.contains("NamespacePolicy team"), "{message}");
+    };
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": NAMESPACE}});
+    let denied = json!({"targets": {"kinds": {"deny": [{"group": "core", "kind": "Secret"}]}}});
+    tries("denied", writes("denied", secret.clone()), denied, "spec.targets.kinds.deny").await;
+    let allowed = json!({"targets": {"kinds": {"allow": [{"group": "core", "kind": "ConfigMap"}]}}});
+    tries("allowed", writes("allowed", secret.clone()), allowed, "spec.targets.kinds.allow").await;
+    cluster.expect_absent(&secret).await;
+    let elsewhere = config_map("elsewhere", "kube-system");
+    let namespaces = json!({"targets": {"namespaces": [NAMESPACE]}});
+    tries("beside", writes("beside", elsewhere.clone()), namespaces, "spec.targets.namespaces").await;
+    cluster.expect_absent(&elsewhere).await;
+    let servers = json!({"targets": {"servers": ["https://clusters.example.org:*"]}});
+    tries("server", deploys("server", &[], "1"), servers, "spec.targets.servers").await;
+    let narrowed = json!({"items": {"types": [{"type": "*/kubernetes-manifest", "kinds": [{"kind": "Secret"}]}]}});
+    tries("narrowed", deploys("narrowed", &[], "1"), narrowed, "spec.items.types[0].kinds").await;
+}
+
+/// No item is made whose type is refused, also where others of its Execution are allowed.
+#[tokio::test]
+async fn items_of_a_refused_type_and_blueprints_of_a_refused_sort_are_not_begun() {
+    let cluster = crate::cluster().await;
+    put(&cluster, &policy("team", json!({"items": {"types": [{"type": "*/kubernetes-manifest"}]}}))).await;
+    let both = [deploys("typed", &[], "1"), mocks("mocked", &["typed"], "Succeeded", "x")];
+    cluster.apply(&root("typed", &both)).await;
+    refused(&cluster, &any("Installation", "typed"), "Failed", "spec.items.types").await;
+    assert!(cluster.list(&any("DeployItem", "")).await.is_empty(), "an item was made");
+    put(&cluster, &policy("team", json!({"blueprints": {"templates": ["GoTemplate"]}}))).await;
+    cluster.apply(&root("jinja", &[deploys("jinja", &[], "1")])).await;
+    refused(&cluster, &any("Installation", "jinja"), "Failed", "spec.blueprints.templates").await;
+    put(&cluster, &policy("team", json!({"blueprints": {"inline": false}}))).await;
+    cluster.apply(&root("inline", &[deploys("inline", &[], "1")])).await;
+    refused(&cluster, &any("Installation", "inline"), "Failed", "spec.blueprints.inline").await;
+    assert!(cluster.list(&any("Execution", "")).await.len() <= 1, "something was rendered");
+}
