@@ -12,6 +12,7 @@ mod latency;
 mod load;
 mod place;
 mod restart;
+mod silent;
 mod triples;
 
 use std::{
@@ -63,6 +64,8 @@ enum Part {
     Namespaces,
     /// A restart beside finished triples.
     Restart,
+    /// Clusters that say nothing.
+    Silent,
 }
 
 fn main() -> ExitCode {
@@ -97,6 +100,7 @@ async fn measure(arguments: &Arguments) {
                 triples::ratio(&place, &costs, &mut figures);
                 triples::with_engine(&place, "GoTemplate", largest, &mut figures).await;
             }
+            Part::Silent => silent::measure(&place, &mut figures).await,
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,
             Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Restart if arguments.kube => {}
             Part::Starts => restart::starts(&mut figures).await,

@@ -30,6 +30,7 @@ pub mod own_template;
 pub mod proxy;
 pub mod requests;
 pub mod schedule;
+pub mod silence;
 pub mod tree;
 pub mod usage;
 pub mod world;

@@ -39,14 +39,14 @@ impl JobObjects<'_> {
         for on in on {
             let cluster = self.job.clusters.cluster(&on).await?;
             if let Some(uid) = cluster.uid().await? {
-                match state.clusters.insert(on.clone(), uid.to_owned()) {
+                match state.clusters.insert(on.clone(), uid.clone()) {
                     Some(before) if before != uid => {
                         move_to_former(&on, &before, state);
                         is_moved = true;
                     }
                     Some(_) | None => {}
                 }
-                restore_former(&on, uid, state);
+                restore_former(&on, &uid, state);
             }
             self.drop_stray_namespaces(&on, state).await?;
         }

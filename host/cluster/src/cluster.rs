@@ -12,17 +12,19 @@ use orangery_core::memory;
 use orangery_proposal::{ObjectKey, Selection, deployer::ApiResource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
-pub(crate) use self::kinds::Kinds;
+use self::{discovery::Discovery, requests::RequestGate};
 use orangery_core::name::Namespace;
 
+pub use self::requests::MOST_REQUESTS;
 use crate::{
-    Error,
+    Call, Error,
     watch::{Wake, Watches},
 };
 
-mod kinds;
+mod discovery;
+mod requests;
+mod shared_answers;
 
 /// The field manager of everything that is written to targets.
 const FIELD_MANAGER: &str = "orangery";
@@ -39,14 +41,19 @@ pub const MOST_PAGES: usize = 1_000;
 /// The most memory, in bytes, that the objects of one list may take.
 pub const MOST_LISTED_BYTES: u64 = 256 << 20;
 
-/// One Kubernetes API server.
+/// One Kubernetes API server, asked for one call of a controller.
 pub struct Cluster {
+    server: Arc<ApiServer>,
+    call: Call,
+}
+
+/// What all share who ask one API server.
+struct ApiServer {
     client: Client,
     address: String,
-    kinds: Kinds,
+    requests: RequestGate,
+    discovery: Discovery,
     watches: Watches,
-    /// Its uid, once it was asked for; `None` where its credentials may not know it.
-    uid: OnceCell<Option<String>>,
 }
 
 /// Which object a delete is meant for: one that is another by now, or has changed, is left as it is.
@@ -84,53 +91,35 @@ pub enum Deletion {
 impl Cluster {
     /// The server behind a client. `address` names it in messages; `wake` is called for whoever waits on its objects.
     pub fn new(client: Client, address: String, wake: Wake) -> Self {
-        Self { client, address, kinds: Kinds::default(), watches: Watches::new(wake), uid: OnceCell::new() }
+        let (requests, discovery) = (RequestGate::default(), Discovery::default());
+        let server = ApiServer { client, address, requests, discovery, watches: Watches::new(wake) };
+        Self { server: Arc::new(server), call: Call::default() }
+    }
+
+    /// The same server, asked for a call: its requests end with the call.
+    #[must_use]
+    pub fn during(&self, call: &Call) -> Self {
+        Self { server: Arc::clone(&self.server), call: call.clone() }
+    }
+
+    /// Whether both are the same server, and share what is known of it.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.server, &other.server)
     }
 
     /// The client.
     pub fn client(&self) -> &Client {
-        &self.client
+        &self.server.client
     }
 
     /// How messages name it.
     pub fn address(&self) -> &str {
-        &self.address
+        &self.server.address
     }
 
     /// The watches that items share on it.
     pub fn watches(&self) -> &Watches {
-        &self.watches
-    }
-
-    /// How the server serves a kind: asked once for each group and version, and again for a kind that is not known.
-    pub async fn served(&self, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
-        self.kinds.find(self, api_version, kind).await
-    }
-
-    /// How the server serves a kind of a group in any version, the preferred one first; `None` where it does not.
-    pub async fn served_in_group(&self, group: &str, kind: &str) -> Result<Option<Arc<ApiResource>>, Error> {
-        self.kinds.find_in_group(self, group, kind).await
-    }
-
-    /// What the cluster is, whatever its address and its credentials are: the uid of its Namespace `kube-system` (C-35).
-    /// Asked once; `None` where the credentials may not read it.
-    pub async fn uid(&self) -> Result<Option<&str>, Error> {
-        let uid = self.uid.get_or_try_init(|| async {
-            let key = ObjectKey {
-                api_version: "v1".to_owned(),
-                kind: "Namespace".to_owned(),
-                namespace: None,
-                name: "kube-system".to_owned(),
-            };
-            let request = http::Request::get("/api/v1/namespaces/kube-system").body(Vec::new());
-            let answer = self.ask(&key, request.map_err(kube::core::request::Error::BuildRequest)).await;
-            match answer.map(|namespace: Value| Precondition::of(&namespace).uid) {
-                Ok(uid) => Ok(Some(uid).filter(|uid| !uid.is_empty())),
-                Err(Error::Forbidden { .. } | Error::Missing { .. } | Error::NotServed { .. }) => Ok(None),
-                Err(error) => Err(error),
-            }
-        });
-        Ok(uid.await?.as_deref())
+        &self.server.watches
     }
 
     /// One object; `None` where it does not exist.
@@ -159,12 +148,12 @@ impl Cluster {
         self.written(resource, key, self.patched(&merging(), resource, key, &Patch::Merge(patch)).await)
     }
 
-    /// Server-side apply. Fields of others that the object names are taken over, as controllers do.
+    /// ApiServer-side apply. Fields of others that the object names are taken over, as controllers do.
     pub async fn apply(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
         self.written(resource, key, self.patched(&applying(None), resource, key, &Patch::Apply(object)).await)
     }
 
-    /// Server-side apply in the name of another tool; fields of others stay theirs.
+    /// ApiServer-side apply in the name of another tool; fields of others stay theirs.
     pub async fn apply_as(
         &self,
         manager: &str,
@@ -242,7 +231,7 @@ impl Cluster {
         if answer.get("kind") == Some(&json!("Status")) {
             return Ok(Deletion::Gone);
         }
-        self.watches.upsert(resource, &answer);
+        self.server.watches.upsert(resource, &answer);
         Ok(Deletion::Pending(Box::new(answer)))
     }
 
@@ -286,40 +275,62 @@ impl Cluster {
     }
 
     fn too_large(&self, key: ObjectKey, limit: String) -> Error {
-        Error::TooLarge { cluster: self.address.clone(), key: Box::new(key), limit }
+        Error::TooLarge { cluster: self.address().to_owned(), key: Box::new(key), limit }
     }
 
-    /// A request of the API, within its time.
+    /// A request of the API, within its time and that of the call.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         key: &ObjectKey,
         request: Result<HttpRequest<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, Error> {
-        let classify = |error| Error::classify(&self.address, key, error);
-        let request = request.map_err(|error| classify(kube::Error::BuildRequest(error)))?;
-        match tokio::time::timeout(ANSWER_WITHIN, self.client.request(request)).await {
-            Ok(answer) => answer.map_err(classify).inspect_err(|error| {
-                // What was known of the version does not hold any more.
-                if let Error::NotServed { api_version, .. } = error {
-                    self.kinds.forget(api_version);
-                }
-            }),
-            Err(_elapsed) => Err(Error::Unanswered {
-                cluster: self.address.clone(),
-                key: Box::new(key.clone()),
-                seconds: ANSWER_WITHIN.as_secs(),
-            }),
-        }
+        Box::pin(self.server.ask(&self.call, key, request)).await
     }
 
     /// Tells whoever watches the kind what a write has answered, so that nobody judges by an older version.
     fn written(&self, resource: &ApiResource, key: &ObjectKey, answer: Result<Value, Error>) -> Result<Value, Error> {
         let answer = answer?;
-        self.watches.upsert(resource, &answer);
+        self.server.watches.upsert(resource, &answer);
         if orangery_proposal::inventory::is_definition(key) {
-            self.kinds.forget_all();
+            self.server.discovery.forget_all();
         }
         Ok(answer)
+    }
+}
+
+impl ApiServer {
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        key: &ObjectKey,
+        request: Result<HttpRequest<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<T, Error> {
+        let classify = |error| Error::classify(&self.address, key, error);
+        let request = request.map_err(|error| classify(kube::Error::BuildRequest(error)))?;
+        let limit = call.left(ANSWER_WITHIN);
+        if limit.is_zero() {
+            return Err(Error::OutOfTime { cluster: self.address.clone(), key: Box::new(key.clone()) });
+        }
+        let attempt = self.requests.attempt().map_err(|error| error.about(key))?;
+        let answer = call.wait(limit, self.requests.send(&self.client, request)).await;
+        let answer = answer.map_or_else(|_elapsed| Err(self.unanswered(key, limit)), |answer| answer.map_err(classify));
+        match &answer {
+            Err(error @ (Error::Unreachable { .. } | Error::Unanswered { .. })) => attempt.failed(error),
+            Ok(_) | Err(_) => attempt.answered(),
+        }
+        // What was known of the version does not hold any more.
+        if let Err(Error::NotServed { api_version, .. }) = &answer {
+            self.discovery.forget(api_version);
+        }
+        answer
+    }
+
+    fn unanswered(&self, key: &ObjectKey, limit: Duration) -> Error {
+        Error::Unanswered {
+            cluster: self.address.clone(),
+            key: Box::new(key.clone()),
+            seconds: limit.as_secs_f64().ceil() as u64,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What can go wrong with a cluster, and what it means for the job. One exhaustive table for all of it.
 
+use std::sync::Arc;
+
 use orangery_core::{
     error::{Code, Failure, Fault},
     step::Halt,
@@ -10,7 +12,7 @@ use orangery_proposal::ObjectKey;
 pub const NOT_SERVED: &str = "KindNotServed";
 
 /// Why a cluster did not do what it was asked for. Messages never hold content of Secrets.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The cluster does not know the kind; a definition may be on its way.
     #[error(
@@ -68,8 +70,8 @@ pub enum Error {
         /// The server's words.
         message: String,
     },
-    /// The credentials do not allow it.
-    #[error("the credentials of {cluster} do not allow this for {key}: {message}; grant it to them, or use others")]
+    /// A rule of the cluster does not allow it, whoever asks.
+    #[error("{cluster} does not allow this for {key}: {message}; change the object, or the rule")]
     Forbidden {
         /// The cluster.
         cluster: String,
@@ -86,7 +88,7 @@ pub enum Error {
         /// The object.
         key: Box<ObjectKey>,
         /// What the client says.
-        source: Box<kube::Error>,
+        source: Arc<kube::Error>,
     },
     /// The server did not answer in time.
     #[error("{cluster} did not answer within {seconds} s for {key}")]
@@ -97,6 +99,40 @@ pub enum Error {
         key: Box<ObjectKey>,
         /// How long it was given.
         seconds: u64,
+    },
+    /// The time of the call was up before the server could be asked.
+    #[error("{cluster} was not asked for {key}, because the time for it was up")]
+    OutOfTime {
+        /// The cluster.
+        cluster: String,
+        /// The object.
+        key: Box<ObjectKey>,
+    },
+    /// A request that several have waited for was given up.
+    #[error("a request to a cluster was given up: {message}")]
+    Abandoned {
+        /// Why.
+        message: String,
+    },
+    /// The credentials are not accepted; a token that is about to be renewed, or was a moment ago, may be.
+    #[error("{cluster} does not accept the credentials for {key}: {message}; renew them")]
+    Unauthenticated {
+        /// The cluster.
+        cluster: String,
+        /// The object.
+        key: Box<ObjectKey>,
+        /// The server's words.
+        message: String,
+    },
+    /// The credentials do not allow it; rights that were granted a moment ago are not known everywhere.
+    #[error("the credentials of {cluster} do not allow this for {key}: {message}; grant it to them, or use others")]
+    Unauthorized {
+        /// The cluster.
+        cluster: String,
+        /// The object.
+        key: Box<ObjectKey>,
+        /// The server's words.
+        message: String,
     },
     /// A list has more than is allowed.
     #[error("{cluster} lists more than the {limit} that are allowed for {key}; select fewer objects, or delete some")]
@@ -134,9 +170,22 @@ impl Error {
             | Error::Invalid { key, .. }
             | Error::Forbidden { key, .. }
             | Error::TooLarge { key, .. }
+            | Error::Unauthenticated { key, .. }
+            | Error::Unauthorized { key, .. }
             | Error::Unreachable { key, .. }
+            | Error::OutOfTime { key, .. }
             | Error::Unanswered { key, .. } => Some(key),
-            Error::NotServed { .. } | Error::Unwatched { .. } => None,
+            Error::NotServed { .. } | Error::Unwatched { .. } | Error::Abandoned { .. } => None,
+        }
+    }
+
+    /// The same error of a server, about another object.
+    pub(crate) fn about(self, object: &ObjectKey) -> Self {
+        let key = Box::new(object.clone());
+        match self {
+            Error::Unreachable { cluster, source, .. } => Error::Unreachable { cluster, key, source },
+            Error::Unanswered { cluster, seconds, .. } => Error::Unanswered { cluster, key, seconds },
+            other => other,
         }
     }
 
@@ -145,7 +194,7 @@ impl Error {
         let (cluster, key) = (cluster.to_owned(), Box::new(key.clone()));
         let status = match error {
             kube::Error::Api(status) => status,
-            other => return Error::Unreachable { cluster, key, source: Box::new(other) },
+            other => return Error::Unreachable { cluster, key, source: Arc::new(other) },
         };
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
         let passing = causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
@@ -158,16 +207,24 @@ impl Error {
             404 if is_named => Error::Missing { key, message },
             404 => Error::NotServed { cluster, api_version: key.api_version, kind: key.kind },
             403 if passing => Error::Missing { key, message },
-            401 | 403 => Error::Forbidden { cluster, key, message },
+            401 => Error::Unauthenticated { cluster, key, message },
+            403 if is_of_rights(&status.message) => Error::Unauthorized { cluster, key, message },
+            403 => Error::Forbidden { cluster, key, message },
             409 if status.is_already_exists() => Error::AlreadyExists { key },
             409 if managed => Error::Managed { key, message },
             409 => Error::Conflict { key },
             // 410: what it counted on has expired, and the next answer counts on something else.
-            408 | 410 | 429 => Error::Unreachable { cluster, key, source: Box::new(kube::Error::Api(status)) },
+            408 | 410 | 429 => Error::Unreachable { cluster, key, source: Arc::new(kube::Error::Api(status)) },
             400..500 => Error::Invalid { key, message },
-            _ => Error::Unreachable { cluster, key, source: Box::new(kube::Error::Api(status)) },
+            _ => Error::Unreachable { cluster, key, source: Arc::new(kube::Error::Api(status)) },
         }
     }
+}
+
+/// Whether a refusal is about the rights of whoever asks, as API servers say it for all that authorizes; others are about what
+/// is asked.
+fn is_of_rights(message: &str) -> bool {
+    message.contains("User \"") && message.contains("\" cannot ")
 }
 
 /// The server's words. Of a Secret only the names of fields: the words may quote their content.
@@ -192,7 +249,13 @@ impl From<Error> for Halt {
             Error::Conflict { .. } => Halt::Retry(failure("Conflict")),
             Error::AlreadyExists { .. } => Halt::Retry(failure("AlreadyExists")),
             Error::Missing { .. } => Halt::Retry(failure("NotFound")),
-            Error::Unreachable { .. } | Error::Unanswered { .. } => Halt::Retry(failure("ClusterUnreachable")),
+            Error::Unreachable { .. }
+            | Error::Unanswered { .. }
+            | Error::OutOfTime { .. }
+            | Error::Abandoned { .. } => Halt::Retry(failure("ClusterUnreachable")),
+            Error::Unauthenticated { .. } | Error::Unauthorized { .. } => {
+                Halt::Retry(failure("Forbidden").with_code(Code::Unauthorized))
+            }
             Error::Unwatched { .. } => Halt::Retry(failure("WatchFailed")),
             Error::Unlocated { .. } | Error::Invalid { .. } => {
                 Halt::Stall(failure("InvalidObject").with_code(Code::ConfigurationProblem))

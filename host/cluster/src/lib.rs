@@ -6,9 +6,12 @@
 //! - [`ObjectWatcher`]: watches on single objects, for those that depend on them without deploying them.
 //! - [`issue_credential`]: credentials of a cluster for templates that ask for them.
 //!
-//! Nothing here sleeps or polls: a watch wakes the object that waits.
+//! - [`Call`]: the call of a controller that clusters are asked for: its requests end with it.
+//!
+//! Nothing here polls: a watch wakes the object that waits. Nothing sleeps but a request that the server wants to have later.
 
 mod answer;
+mod call;
 mod cluster;
 mod connect;
 mod connections;
@@ -23,7 +26,8 @@ mod watch;
 
 pub use crate::{
     answer::MOST_ANSWER_BYTES,
-    cluster::{Cluster, Deletion, MOST_LISTED_BYTES, MOST_PAGES, Precondition, is_being_deleted},
+    call::Call,
+    cluster::{Cluster, Deletion, MOST_LISTED_BYTES, MOST_PAGES, MOST_REQUESTS, Precondition, is_being_deleted},
     connect::ClusterPool,
     connections::Connections,
     error::{Error, NOT_SERVED, code},

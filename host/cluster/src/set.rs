@@ -10,7 +10,7 @@ use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deploye
 use serde_json::Value;
 
 use crate::{
-    Cluster, Connections, Error,
+    Call, Cluster, Connections, Error,
     connections::WatchHandles,
     watch::{NamespacedName, Observed, Scope, Waiter, WatchHandle},
 };
@@ -24,18 +24,31 @@ pub struct ClusterSet {
     connected: tokio::sync::Mutex<BTreeMap<ClusterRef, Arc<Cluster>>>,
     /// Protects the handles of this call. Held to add one or to take all.
     handles: Arc<Mutex<Vec<WatchHandle>>>,
+    call: Call,
 }
 
 impl ClusterSet {
     pub(crate) fn new(connections: Arc<dyn Connections>, waiter: Waiter, kept: Arc<WatchHandles>) -> Self {
-        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), handles: Arc::default() }
+        let (connected, handles) = (tokio::sync::Mutex::default(), Arc::default());
+        Self { connections, waiter, kept, connected, handles, call: Call::default() }
+    }
+
+    /// The same clusters, asked for a call of the controller.
+    #[must_use]
+    pub fn during(self, call: Call) -> Self {
+        Self { call, ..self }
+    }
+
+    /// The call that the clusters are asked for.
+    pub fn call(&self) -> &Call {
+        &self.call
     }
 
     /// Other clusters for the same item: what is watched there is held together with what is watched here.
     #[must_use]
     pub fn beside(&self, connections: Arc<dyn Connections>) -> Self {
         let (waiter, kept, handles) = (self.waiter.clone(), Arc::clone(&self.kept), Arc::clone(&self.handles));
-        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), handles }
+        Self { connections, waiter, kept, connected: tokio::sync::Mutex::default(), handles, call: self.call.clone() }
     }
 
     /// The cluster behind a reference.
@@ -47,7 +60,7 @@ impl ClusterSet {
         if let Some(cluster) = connected.get(on) {
             return Ok(Arc::clone(cluster));
         }
-        let cluster = self.connections.connect(on).await?;
+        let cluster = Arc::new(self.connections.connect(on).await?.during(&self.call));
         connected.insert(on.clone(), Arc::clone(&cluster));
         Ok(cluster)
     }

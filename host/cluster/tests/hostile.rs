@@ -1,18 +1,36 @@
-//! Servers of targets that answer without end.
+//! Servers of targets that answer without end, late, or not at all.
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
-
-    use axum::{Json, Router, body::Body, extract::Request, routing::get};
-    use futures::{StreamExt as _, stream};
-    use orangery_cluster::{
-        Cluster, ClusterPool, Connections, Error, MOST_ANSWER_BYTES, MOST_PAGES, NamespacedName, Observed, Waiter,
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
     };
-    use orangery_core::{port::BoxFuture, step::Step};
+
+    use axum::{Json, Router, body::Body, extract::Request, response::IntoResponse as _, routing::get};
+    use futures::{
+        StreamExt as _,
+        future::{join_all, pending},
+        stream,
+    };
+    use http::StatusCode;
+    use orangery_cluster::{
+        Call, Cluster, ClusterPool, Connections, Error, MOST_ANSWER_BYTES, MOST_PAGES, MOST_REQUESTS, NamespacedName,
+        Observed, Waiter,
+    };
+    use orangery_core::{
+        port::{BoxFuture, LendableSlot},
+        step::Step,
+    };
     use orangery_proposal::{ClusterRef, ObjectKey, SecretContent, Selection, deployer::ApiResource};
     use serde_json::json;
-    use tokio::time::timeout;
+    use tokio::{
+        sync::{mpsc, watch},
+        time::{Instant, timeout},
+    };
 
     /// How long a test waits for anything.
     const DEADLINE: Duration = Duration::from_secs(60);
@@ -133,6 +151,152 @@ mod tests {
             timeout(DEADLINE, again.recv()).await.expect("in time").expect("it is asked");
         }
         assert!(matches!(set.watch(&cluster, &config_maps(), &place), Observed::Present(_)));
+    }
+
+    /// A slot that says when it is lent and taken back.
+    struct ToldSlot(mpsc::UnboundedSender<&'static str>);
+
+    impl LendableSlot for ToldSlot {
+        fn lend(&self) {
+            self.0.send("lent").expect("the test waits");
+        }
+
+        fn take_back(&self) {
+            self.0.send("taken back").expect("the test waits");
+        }
+    }
+
+    /// A server that takes requests and answers the head of nothing, or a first byte and no other.
+    fn silent() -> Router {
+        let byte = || async {
+            Body::from_stream(stream::once(async { Ok::<_, std::io::Error>("{") }).chain(stream::pending()))
+        };
+        Router::new().route("/api/v1/namespaces/a/configmaps", get(byte)).fallback(|| async { pending::<()>().await })
+    }
+
+    #[tokio::test]
+    async fn c_39_a_request_to_a_silent_server_ends_with_its_call_and_lends_the_slot_until_then() {
+        let (_pool, cluster) = target(silent()).await;
+        let (told, mut events) = mpsc::unbounded_channel();
+        let call = Call::new(Some(Arc::new(ToldSlot(told))));
+        call.end_in(Some(Duration::from_secs(1)));
+        let cluster = cluster.during(&call);
+        let (config_maps, what, name) = (config_maps(), all(), key());
+        let found = timeout(DEADLINE / 3, async {
+            tokio::join!(cluster.get(&config_maps, &name), cluster.list(&config_maps, &what), cluster.uid())
+        });
+        let (read, listed, uid) = found.await.expect("in time");
+        let is_unanswered = |error: Option<Error>| matches!(error, Some(Error::Unanswered { seconds: 1, .. }));
+        assert!(is_unanswered(read.err()) && is_unanswered(listed.err()) && is_unanswered(uid.err()));
+        let late = cluster.get(&config_maps, &name).await.err();
+        assert!(matches!(late, Some(Error::OutOfTime { .. })), "{late:?}");
+        drop(cluster);
+        drop(call);
+        let mut seen = Vec::new();
+        while let Some(event) = events.recv().await {
+            seen.push(event);
+        }
+        assert_eq!(seen.iter().filter(|event| **event == "lent").count(), 3, "{seen:?}");
+        assert_eq!(seen.iter().filter(|event| **event == "taken back").count(), 3, "{seen:?}");
+    }
+
+    /// How often a router was asked for anything.
+    fn counted(router: Router) -> (Router, Arc<AtomicUsize>) {
+        let asked = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&asked);
+        let counting = axum::middleware::from_fn(move |request: Request, next: axum::middleware::Next| {
+            count.fetch_add(1, Ordering::SeqCst);
+            next.run(request)
+        });
+        (router.layer(counting), asked)
+    }
+
+    #[tokio::test]
+    async fn c_39_several_waiters_ask_once_for_what_a_cluster_serves() {
+        let (router, asked) = counted(silent());
+        let (_pool, cluster) = target(router).await;
+        let call = Call::default();
+        call.end_in(Some(Duration::from_secs(1)));
+        let cluster = cluster.during(&call);
+        let found = timeout(DEADLINE / 3, join_all((0..50).map(|_| cluster.served("v1", "ConfigMap")))).await;
+        assert!(found.expect("in time").iter().all(Result::is_err));
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn c_39_a_failed_discovery_is_remembered_for_a_while_and_then_asked_again() {
+        let (answers, answer) = watch::channel(false);
+        let serves = move || {
+            let is_well = *answer.borrow();
+            async move {
+                let kinds = json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+                    {"name": "configmaps", "singularName": "", "kind": "ConfigMap", "namespaced": true, "verbs": []}]});
+                if is_well { Json(kinds).into_response() } else { StatusCode::INTERNAL_SERVER_ERROR.into_response() }
+            }
+        };
+        let (router, asked) = counted(Router::new().route("/api/v1", get(serves)));
+        let (_pool, cluster) = target(router).await;
+        for _ in 0..500 {
+            assert!(cluster.served("v1", "ConfigMap").await.is_err());
+        }
+        let count = asked.load(Ordering::SeqCst);
+        assert!((1..50).contains(&count), "asked {count} times");
+        answers.send(true).unwrap();
+        let well = async {
+            while cluster.served("v1", "ConfigMap").await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(DEADLINE, well).await.expect("it is asked again");
+    }
+
+    #[tokio::test]
+    async fn c_39_a_server_that_wants_to_be_asked_later_is() {
+        let begun = Instant::now();
+        let times = Arc::<std::sync::Mutex<Vec<Duration>>>::default();
+        let seen = Arc::clone(&times);
+        let busy = move || {
+            let mut seen = seen.lock().unwrap();
+            seen.push(begun.elapsed());
+            let is_first = seen.len() == 1;
+            async move {
+                if is_first {
+                    // As API servers say it that have too much to do: no Status, but text.
+                    let later = [(http::header::RETRY_AFTER, "1")];
+                    return (StatusCode::TOO_MANY_REQUESTS, later, "Too many requests").into_response();
+                }
+                Json(json!({"kind": "ConfigMap", "metadata": {"name": "x"}})).into_response()
+            }
+        };
+        let (_pool, cluster) = target(Router::new().route("/api/v1/namespaces/a/configmaps/x", get(busy))).await;
+        let found = timeout(DEADLINE, cluster.get(&config_maps(), &key())).await.expect("in time");
+        assert_eq!(found.unwrap().unwrap()["metadata"]["name"], "x");
+        let times = times.lock().unwrap().clone();
+        let [first, second] = times.as_slice() else { panic!("{times:?}") };
+        assert!(*second - *first >= Duration::from_secs(1), "{times:?}");
+    }
+
+    #[tokio::test]
+    async fn limits_cluster_so_many_requests_are_under_way_at_once_and_no_more() {
+        let (inside, most) = (watch::channel(0_usize).0, Arc::<AtomicUsize>::default());
+        let (count, all_inside) = (inside.clone(), Arc::clone(&most));
+        let waits = move || {
+            let (count, most) = (count.clone(), Arc::clone(&all_inside));
+            async move {
+                count.send_modify(|inside| *inside += 1);
+                most.fetch_max(*count.borrow(), Ordering::SeqCst);
+                // Until as many have come as there may be at once; the last ones are fewer.
+                let mut full = count.subscribe();
+                let _ = timeout(DEADLINE / 30, full.wait_for(|inside| *inside >= MOST_REQUESTS)).await;
+                count.send_modify(|inside| *inside -= 1);
+                Json(json!({"kind": "ConfigMap", "metadata": {"name": "x"}}))
+            }
+        };
+        let (_pool, cluster) = target(Router::new().route("/api/v1/namespaces/a/configmaps/x", get(waits))).await;
+        let (config_maps, name) = (config_maps(), key());
+        let found = join_all((0..2 * MOST_REQUESTS).map(|_| cluster.get(&config_maps, &name)));
+        assert!(timeout(DEADLINE, found).await.expect("in time").iter().all(Result::is_ok));
+        assert_eq!(most.load(Ordering::SeqCst), MOST_REQUESTS);
     }
 
     /// Connections that nobody asks for: the test has its cluster.

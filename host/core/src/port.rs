@@ -22,3 +22,12 @@ pub trait Rng: Send + Sync {
     /// Bytes that nobody can guess.
     fn secret(&self) -> [u8; 32];
 }
+
+/// The slot of a call, of which only so many are under way at once. One that waits on somebody else's server lends its slot
+/// to others meanwhile. Implemented in `reconcile`.
+pub trait LendableSlot: Send + Sync {
+    /// The call waits: others may have its slot. Asked for as often as [`take_back`](Self::take_back).
+    fn lend(&self);
+    /// The call goes on, whether or not there is room.
+    fn take_back(&self);
+}

@@ -9,6 +9,8 @@
 //! - [`run`]: calls a [`Controller`], event-driven; time is only the pace of failures (C-12) and the net below the watches:
 //!   what waits and hears nothing for long looks again (C-11).
 //!
+//! A call that waits on somebody else's server lends its [`slot`] to others meanwhile.
+//!
 //! It does not decide anything about an object: that is `core`'s, through the controllers.
 
 mod difference;
@@ -16,6 +18,7 @@ mod key;
 mod lease_deadline;
 mod queue;
 mod run;
+mod slot;
 mod stale_watch;
 mod store;
 mod watch;
@@ -25,8 +28,9 @@ mod write;
 pub use crate::{
     key::{Key, Watched},
     lease_deadline::{LeaseDeadline, Moment},
-    queue::{Queue, QueueCounts},
-    run::{Controller, ControllerOptions, NextCall, Panicked, run},
+    queue::{MOST_CALLS_OF_A_NAMESPACE, Queue, QueueCounts},
+    run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, run},
+    slot::slot,
     store::{ObjectChange, Store},
     watch::{watch, watch_labelled},
     write::{CONFLICT, WriteError, Writer},

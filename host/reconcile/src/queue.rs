@@ -20,7 +20,8 @@ use crate::Key;
 /// - A key that is woken many times before it is called is called once.
 /// - A key that is woken while it is called is called again afterwards.
 /// - Of several [`wake_in`](Self::wake_in), the earliest counts; a call settles all that were made before it.
-/// - Namespaces take turns; within one, the first woken is the first called.
+/// - Namespaces take turns; within one, the first woken is the first called. One that has [`MOST_CALLS_OF_A_NAMESPACE`] calls
+///   under way waits until one of them ends.
 #[derive(Clone, Default)]
 pub struct Queue {
     shared: Arc<SharedQueue>,
@@ -33,6 +34,9 @@ struct SharedQueue {
     /// Rung when the next key may have changed.
     bell: Notify,
 }
+
+/// The most calls of one namespace that are under way, those included that wait on somebody else's server.
+pub const MOST_CALLS_OF_A_NAMESPACE: usize = 256;
 
 /// What a queue has counted since it was made, and how full it is: the figures of `orangery_reconcile_*` and
 /// `orangery_queue_*`.
@@ -90,6 +94,8 @@ struct CallPlan {
     turns: VecDeque<Namespace>,
     /// The names to call, by namespace, first woken first. Never empty.
     lanes: BTreeMap<Namespace, VecDeque<String>>,
+    /// Calls that are under way, by namespace. Never zero.
+    running: BTreeMap<Namespace, usize>,
     /// The keys with a time, earliest first.
     due: BTreeSet<(Instant, Key)>,
     counts: QueueCounts,
@@ -256,7 +262,11 @@ impl CallPlan {
     }
 
     fn take(&mut self, now: Instant) -> Option<(Key, CallCause)> {
-        let namespace = self.turns.pop_front()?;
+        let has_room = |namespace: &Namespace| {
+            self.running.get(namespace).is_none_or(|running| *running < MOST_CALLS_OF_A_NAMESPACE)
+        };
+        let turn = self.turns.iter().position(has_room)?;
+        let namespace = self.turns.remove(turn)?;
         let lane = self.lanes.get_mut(&namespace)?;
         let key = Key { name: lane.pop_front()?, namespace };
         if lane.is_empty() {
@@ -276,6 +286,7 @@ impl CallPlan {
         }
         self.counts.queued -= 1;
         self.counts.running += 1;
+        *self.running.entry(key.namespace.clone()).or_default() += 1;
         Some((key, by))
     }
 
@@ -285,6 +296,12 @@ impl CallPlan {
         entry.state = KeyState::Idle;
         let timed = entry.due.is_some();
         self.counts.running -= 1;
+        match self.running.get_mut(&key.namespace) {
+            Some(running) if *running > 1 => *running -= 1,
+            Some(_) | None => {
+                self.running.remove(&key.namespace);
+            }
+        }
         self.counts.busy += now.saturating_duration_since(since);
         *match ended {
             Ended::Settled => &mut self.counts.settled,

@@ -8,7 +8,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::{CONFLICT, Key, Queue, Store, Watched, queue::Ended, stale_watch::StaleWatchTimer};
+use crate::{CONFLICT, Key, Queue, Store, Watched, queue::Ended, slot::CallSlots, stale_watch::StaleWatchTimer};
 
 /// When a controller wants to be called again after a call that ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct Panicked {
 /// How a loop calls its controller, and who hears of panics.
 #[derive(Clone)]
 pub struct ControllerOptions {
-    /// Objects that are worked on at the same time; at least one is.
+    /// Objects that are worked on at the same time; at least one is. Calls that wait on somebody else's server do not count.
     pub concurrency: usize,
     /// Spreads what is tried again.
     pub rng: Arc<dyn Rng>,
@@ -72,6 +72,8 @@ pub struct ControllerOptions {
 
 /// Calls `controller` for every object of `store` that is woken in `queue`, until `stop`; then waits for the calls
 /// that are under way. Dropping the future ends them.
+///
+/// A call that lends its slot makes room for another one; so many as [`MOST_CALLS`] are under way at most.
 ///
 /// Waits for the first list, wakes all objects once, and from then on every object that changes. A panic ends only
 /// its own call, which is tried again. Failures are tried again after a random time under a ceiling that doubles from
@@ -89,6 +91,7 @@ pub async fn run<C: Controller>(
     let ControllerOptions { concurrency, rng, panicked } = options;
     wake_on_change(&store, &queue);
     let mut calls = JoinSet::new();
+    let slots = Arc::<CallSlots>::default();
     let mut failures = BTreeMap::<Key, u32>::new();
     let mut stale_watch = StaleWatchTimer::default();
     loop {
@@ -99,12 +102,13 @@ pub async fn run<C: Controller>(
                 tell(&ended, panicked.as_ref());
                 finish_call(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
             }
-            (key, cause) = queue.next(), if calls.len() < concurrency.max(1) => match store.get(&key) {
+            () = slots.one_more() => {}
+            (key, cause) = queue.next(), if has_room(&calls, &slots, concurrency) => match store.get(&key) {
                 Some(object) => {
                     let silence = stale_watch.is_stale(&key, cause, Instant::now());
                     queue.count(cause, silence);
                     let again = silence.then(|| store.clone());
-                    calls.spawn(call(Arc::clone(&controller), key, object, again));
+                    calls.spawn(Arc::clone(&slots).carry_out(call(Arc::clone(&controller), key, object, again)));
                 }
                 None => {
                     failures.remove(&key);
@@ -119,6 +123,13 @@ pub async fn run<C: Controller>(
         tell(&ended, panicked.as_ref());
         finish_call(ended, &queue, &mut failures, &mut stale_watch, rng.as_ref());
     }
+}
+
+/// The most calls of one loop that are under way, those included that wait on somebody else's server.
+pub const MOST_CALLS: usize = 1_024;
+
+fn has_room(calls: &JoinSet<EndedCall>, slots: &CallSlots, concurrency: usize) -> bool {
+    calls.len() < MOST_CALLS && calls.len().saturating_sub(slots.lent()) < concurrency.max(1)
 }
 
 fn wake_on_change<K: Watched>(store: &Store<K>, queue: &Queue) {

@@ -5,3 +5,4 @@ mod host_state;
 mod hostile;
 mod lost_events;
 mod schedules;
+mod silent_clusters;

@@ -44,7 +44,11 @@ fn c_09_network_api_and_conflicts_pass_and_the_rest_does_not() {
     check(plain(422, "Invalid"), "stall", "InvalidObject", &[Code::ConfigurationProblem]);
     check(plain(400, "BadRequest"), "stall", "InvalidObject", &[Code::ConfigurationProblem]);
     check(plain(403, "Forbidden"), "stall", "Forbidden", &[Code::Unauthorized]);
-    check(plain(401, "Unauthorized"), "stall", "Forbidden", &[Code::Unauthorized]);
+    check(plain(401, "Unauthorized"), "retry", "Forbidden", &[Code::Unauthorized]);
+    let rights = "configmaps is forbidden: User \"u\" cannot create resource \"configmaps\" in the namespace \"a\"";
+    check(status(403, "Forbidden", rights, vec![]), "retry", "Forbidden", &[Code::Unauthorized]);
+    let rule = "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"";
+    check(status(403, "Forbidden", rule, vec![]), "stall", "Forbidden", &[Code::Unauthorized]);
     check(kube::Error::LinesCodecMaxLineLengthExceeded, "retry", "ClusterUnreachable", &[]);
 }
 
@@ -79,7 +83,7 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
     let key = || Box::new(key("K"));
     let (cluster, message) = (|| "c".to_owned(), || "m".to_owned());
     let (api_version, kind) = (|| "a/v1".to_owned(), || "K".to_owned());
-    let unreachable = || Box::new(kube::Error::LinesCodecMaxLineLengthExceeded);
+    let unreachable = || Arc::new(kube::Error::LinesCodecMaxLineLengthExceeded);
     let unserved = Error::NotServed { cluster: cluster(), api_version: api_version(), kind: kind() };
     let unwatched =
         Error::Unwatched { cluster: cluster(), api_version: api_version(), kind: kind(), message: message() };
@@ -91,7 +95,11 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
         (Error::AlreadyExists { key: key() }, "retry", "AlreadyExists", true),
         (Error::Missing { key: key(), message: message() }, "retry", "NotFound", true),
         (Error::Invalid { key: key(), message: message() }, "stall", "InvalidObject", true),
+        (Error::Unauthenticated { cluster: cluster(), key: key(), message: message() }, "retry", "Forbidden", true),
+        (Error::Unauthorized { cluster: cluster(), key: key(), message: message() }, "retry", "Forbidden", true),
         (Error::Forbidden { cluster: cluster(), key: key(), message: message() }, "stall", "Forbidden", true),
+        (Error::OutOfTime { cluster: cluster(), key: key() }, "retry", "ClusterUnreachable", true),
+        (Error::Abandoned { message: message() }, "retry", "ClusterUnreachable", false),
         (
             Error::Unreachable { cluster: cluster(), key: key(), source: unreachable() },
             "retry",

@@ -20,6 +20,7 @@ use super::dependencies;
 use super::{
     gather::{GatheredItem, ItemReconciliation},
     status::{proposal_cache, provider_status::ReadStatus},
+    timeout::in_time,
 };
 use crate::{event, refresh, seal::SealError};
 
@@ -59,14 +60,17 @@ pub(super) async fn apply(reconciliation: &mut ItemReconciliation, action: ItemA
 impl ItemReconciliation {
     /// The work, and what becomes of it where the time of the item is up meanwhile.
     async fn in_time(&mut self, purpose: Purpose) -> Applied {
+        let left = self.time_for_requests();
+        self.gathered.clusters.call().end_in(left);
         let result = match purpose {
-            Purpose::Install => self.install().await,
-            Purpose::Uninstall => self.uninstall().await,
+            Purpose::Install => in_time(left, self.install()).await,
+            Purpose::Uninstall => in_time(left, self.uninstall()).await,
         };
         let now = self.gathered.host.clock.now();
         let result = match (result, self.gathered.job.limit) {
             (Err(halt), Some(limit)) if is_overdue(&halt, self.end(), now) && self.status.is_current() => {
-                self.recover(timed_out(limit, &halt), purpose, now).await
+                self.gathered.clusters.call().end_in(Some(limit));
+                in_time(Some(limit), self.recover(timed_out(limit, &halt), purpose, now)).await
             }
             (result, _) => result,
         };

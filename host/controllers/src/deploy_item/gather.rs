@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use orangery_api::{deploy_item::DeployItem, job::Job as _, marks::Marks};
 use orangery_apply::{ItemState, Job, Owner, Purpose, without_stray_namespaces};
-use orangery_cluster::{ClusterPool, ClusterSet};
+use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
     error::Failure,
@@ -22,7 +22,7 @@ use orangery_proposal::{
     deployer::{Deployer, Reads},
     item::{ItemFacts, NextCall, classify},
 };
-use orangery_reconcile::Key;
+use orangery_reconcile::{Key, slot};
 
 use self::request::ItemJob;
 use super::{
@@ -71,7 +71,8 @@ impl GatheredItem {
         let key = Key::of(item.as_ref());
         let targets = Arc::new(TargetConnections::of(host, pool, &item));
         let connections = Arc::<TargetConnections>::clone(&targets);
-        let clusters = Arc::new(pool.set(connections, waiter(Kind::DeployItem, &key)));
+        let clusters = pool.set(connections, waiter(Kind::DeployItem, &key)).during(Call::new(slot()));
+        let clusters = Arc::new(clusters);
         let (namespace, name) = (key.namespace.clone(), ObjectName::from(key.name.as_str()));
         let pool = Arc::clone(pool);
         let policy = host.policies.of(&key.namespace);

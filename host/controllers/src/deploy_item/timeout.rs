@@ -1,17 +1,60 @@
-//! How long the item of a job may take.
+//! How long the item of a job may take, and that it takes no longer whatever its clusters do.
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use kube::ResourceExt;
 use orangery_api::deploy_item::DeployItem;
-use orangery_core::error::{Code, Failure};
+use orangery_core::{
+    error::{Code, Failure},
+    step::{Halt, Step},
+};
+use tokio::time::timeout;
 
+use super::gather::ItemReconciliation;
 use crate::timeout::limit_of;
+
+/// How long a call may take that begins when the time of its item is up, or nearly: what it waited for may have come about.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
+/// How much longer than its requests a call may take before it is cut off, as by a crash.
+const CUT_OFF_AFTER: Duration = Duration::from_secs(2);
 
 /// How long the item may take; `None` for ever.
 pub(super) fn limit(item: &DeployItem) -> Result<Option<Duration>, Failure> {
     limit_of(item.spec.timeout.as_ref()).map_err(|error| {
         let message = format!("spec.timeout of DeployItem {}: {error}", item.name_any());
         Failure::new("PickUp", "InvalidTimeout", message).with_code(Code::ConfigurationProblem)
+    })
+}
+
+impl ItemReconciliation {
+    /// How much time a call has for its requests; `None` where the item may take for ever.
+    pub(super) fn time_for_requests(&self) -> Option<Duration> {
+        let now = self.gathered.host.clock.now();
+        let recovers = || self.gathered.state().ok()?.state.progress?.recovers_until;
+        let end = match self.deadline? {
+            deadline if deadline <= now => recovers().unwrap_or(deadline),
+            deadline => deadline,
+        };
+        Some(until(now, end).max(LAST_LOOK))
+    }
+}
+
+/// How long it is until then; nothing where it is over.
+fn until(now: Timestamp, end: Timestamp) -> Duration {
+    Duration::try_from(end.duration_since(now)).unwrap_or_default()
+}
+
+/// A piece of work whose requests end in time: it is cut off where it does not end soon after them.
+///
+/// # Errors
+/// Those of the work, and that it was cut off.
+pub(super) async fn in_time<T>(limit: Option<Duration>, work: impl Future<Output = Step<T>>) -> Step<T> {
+    let Some(limit) = limit else { return work.await };
+    timeout(limit.saturating_add(CUT_OFF_AFTER), work).await.unwrap_or_else(|_elapsed| {
+        let message = "the work was cut off, because it went on when the time for it was up";
+        Err(Halt::Retry(Failure::new("Progressing", "CutOff", message).with_code(Code::Timeout)))
     })
 }

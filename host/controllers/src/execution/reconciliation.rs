@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orangery_api::execution::{DeployItemTemplate, Execution, records};
-use orangery_cluster::ClusterPool;
+use orangery_cluster::{Call, ClusterPool};
 use orangery_core::{job::JobEnd, name::JobId};
-use orangery_reconcile::{Key, Queue};
+use orangery_reconcile::{Key, Queue, slot};
 
 use crate::{
     controller_context::{ControllerContext, waiter},
@@ -58,7 +58,7 @@ impl<'a> ExecutionReconciliation<'a> {
             workflow: WorkflowState {
                 items: Arc::default(),
                 records: execution.status.as_ref().map_or_else(BTreeMap::new, |status| records(&status.items)),
-                clusters: pool.set(Arc::new(connections), waiter(Kind::Execution, &key)),
+                clusters: pool.set(Arc::new(connections), waiter(Kind::Execution, &key)).during(Call::new(slot())),
                 expressions: Arc::clone(&worker.expressions),
                 left: None,
                 job,

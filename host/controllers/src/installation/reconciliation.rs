@@ -8,9 +8,9 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_blueprint::record::RecordWriter;
-use orangery_cluster::ClusterPool;
+use orangery_cluster::{Call, ClusterPool};
 use orangery_core::{job::JobEnd, name::JobId};
-use orangery_reconcile::{Key, Queue};
+use orangery_reconcile::{Key, Queue, slot};
 
 use super::{
     gather::{blueprints::Blueprints, changes::ImportWatches},
@@ -104,7 +104,10 @@ impl<'a> InstallationReconciliation<'a> {
             workflow: WorkflowState {
                 items,
                 records,
-                clusters: shared.pool.set(Arc::new(connections), waiter(Kind::Installation, &key)),
+                clusters: shared
+                    .pool
+                    .set(Arc::new(connections), waiter(Kind::Installation, &key))
+                    .during(Call::new(slot())),
                 expressions: Arc::clone(&shared.expressions),
                 left: None,
                 job,

@@ -163,3 +163,17 @@ async fn the_tally_counts_what_happened() {
     };
     assert_eq!(counted, expected);
 }
+
+#[test]
+fn c_39_a_namespace_has_so_many_calls_under_way_and_no_more_while_others_are_called() {
+    let queue = Queue::new();
+    for number in 0..=MOST_CALLS_OF_A_NAMESPACE {
+        queue.wake(key(&format!("a/{number:04}")));
+    }
+    let first = due(&queue);
+    assert_eq!(first.len(), MOST_CALLS_OF_A_NAMESPACE);
+    queue.wake(key("b/x"));
+    assert_eq!(due(&queue), ["b/x"]);
+    queue.finish(&key("a/0000"), Ended::Settled);
+    assert_eq!(due(&queue), [format!("a/{MOST_CALLS_OF_A_NAMESPACE:04}")]);
+}

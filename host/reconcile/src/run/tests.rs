@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
-use crate::QueueCounts;
+use crate::{QueueCounts, slot};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -42,7 +42,8 @@ fn object(name: &str, version: u64) -> ConfigMap {
     .unwrap()
 }
 
-/// Answers what the script says, tells who was called, and, while the gate is closed, stays in its calls.
+/// Answers what the script says, tells who was called, and, while the gate is closed, stays in its calls. That of an object
+/// called `0-waits` lends its slot meanwhile.
 struct Scripted {
     script: Mutex<VecDeque<Result<NextCall, Halt>>>,
     calls: mpsc::UnboundedSender<String>,
@@ -62,8 +63,11 @@ impl Controller for Scripted {
         self.calls
             .send(format!("{} {}", meta.name.as_ref().unwrap(), meta.resource_version.as_ref().unwrap()))
             .unwrap();
+        let lent = slot().filter(|_| meta.name.as_deref() == Some("0-waits"));
+        lent.iter().for_each(|slot| slot.lend());
         let pass = self.gate.acquire().await.unwrap();
         drop(pass);
+        lent.iter().for_each(|slot| slot.take_back());
         self.inside.fetch_sub(1, Ordering::SeqCst);
         let answer = self.script.lock().unwrap().pop_front();
         match answer {
@@ -206,6 +210,18 @@ async fn no_more_are_called_at_once_than_allowed() {
     assert_eq!(first_two, ["a 1", "b 1"]);
     stage.controller.gate.add_permits(3);
     assert_eq!(stage.called().await, "c 1");
+    assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2);
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn c_39_a_call_that_waits_on_a_cluster_makes_room_for_another_and_has_its_slot_back_when_it_goes_on() {
+    assert!(slot().is_none(), "there is no slot outside of a call");
+    let mut stage = stage(&["0-waits", "a", "b"], 1, 0, vec![]);
+    assert_eq!([stage.called().await, stage.called().await], ["0-waits 1", "a 1"]);
+    stage.controller.gate.add_permits(1);
+    assert_eq!(stage.called().await, "b 1");
+    counts_after(&stage.queue, 3).await;
     assert_eq!(stage.controller.most_inside.load(Ordering::SeqCst), 2);
     stage.end().await;
 }

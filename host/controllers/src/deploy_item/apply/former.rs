@@ -1,22 +1,26 @@
 //! What an item has left in clusters that its targets do not name any more: deleted there with the credentials of that time,
 //! and told as long as it is there (C-35).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use orangery_apply::{ItemState, Job, Purpose, delete};
-use orangery_cluster::{Cluster, Connections};
+use orangery_cluster::{Call, Cluster, Connections};
 use orangery_core::{
     error::{Code, Failure},
     port::BoxFuture,
     step::{Halt, Step},
 };
 use orangery_proposal::{ClusterRef, SecretContent, inventory::Inventory};
+use orangery_reconcile::slot;
 
 use crate::{
     deploy_item::gather::{GatheredItem, ItemReconciliation},
     kept_credentials,
     target_access::check_server,
 };
+
+/// How long an item that has succeeded goes on trying to clean up in one former cluster: the next job tries again.
+const CLEANED_UP_WITHIN: Duration = Duration::from_secs(3);
 
 /// Objects that are named in a message.
 const NAMED: usize = 5;
@@ -43,7 +47,9 @@ impl ItemReconciliation {
     pub(super) async fn clean_up_if_possible(&mut self, state: &mut ItemState) {
         for uid in state.former.keys().cloned().collect::<Vec<_>>() {
             let what = left(&uid, state);
-            if let Err(halt) = self.clean_up(&uid, state).await {
+            let call = Call::new(slot());
+            call.end_in(Some(CLEANED_UP_WITHIN));
+            if let Err(halt) = self.clean_up(&uid, state, call).await {
                 let why = match halt {
                     Halt::Wait(wait) => wait.to_string(),
                     Halt::Retry(failure) | Halt::Stall(failure) => failure.message,
@@ -59,12 +65,13 @@ impl ItemReconciliation {
     /// One of them does not answer, or is not known how to be reached.
     pub(super) async fn clean_up_all(&mut self, state: &mut ItemState) -> Step<()> {
         for uid in state.former.keys().cloned().collect::<Vec<_>>() {
-            self.clean_up(&uid, state).await?;
+            let call = self.gathered.clusters.call().clone();
+            self.clean_up(&uid, state, call).await?;
         }
         Ok(())
     }
 
-    async fn clean_up(&mut self, uid: &str, state: &mut ItemState) -> Step<()> {
+    async fn clean_up(&mut self, uid: &str, state: &mut ItemState, call: Call) -> Step<()> {
         let Some(cluster) = self.former_cluster(uid, state).await? else {
             let message = format!(
                 "{}, and it is not known how that cluster is reached; have the Target name it again, or delete the item with \
@@ -76,7 +83,7 @@ impl ItemReconciliation {
         let inventory = state.former.get(uid).cloned().unwrap_or_default();
         let clusters = inventory.0.keys().map(|located| (located.on.clone(), uid.to_owned())).collect();
         let mut there = ItemState { inventory, clusters, ..ItemState::default() };
-        let set = self.gathered.clusters.beside(Arc::new(Former(cluster)));
+        let set = self.gathered.clusters.beside(Arc::new(Former(cluster))).during(call);
         let is_current = self.status.fence();
         let job = Job { clusters: &set, ..self.gathered.job(Purpose::Uninstall, &is_current) };
         let result = delete(&job, &mut there).await;

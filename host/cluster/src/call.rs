@@ -1,0 +1,70 @@
+//! The call of a controller for which clusters are asked: how long it may take, and what it lends to others while it waits.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use orangery_core::port::LendableSlot;
+use tokio::time::{Instant, error::Elapsed, timeout};
+
+/// How long an answer is waited for before the slot is lent: servers that are well have answered by then.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// One call of a controller. Clones are the same call.
+#[derive(Clone, Default)]
+pub struct Call {
+    slot: Option<Arc<dyn LendableSlot>>,
+    /// When its requests end that are still under way. Held to look or to change.
+    end: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Call {
+    /// A call that may take for ever; it lends its slot, where it has one, while a cluster lets it wait.
+    pub fn new(slot: Option<Arc<dyn LendableSlot>>) -> Self {
+        Self { slot, end: Arc::default() }
+    }
+
+    /// From now on no request of the call takes longer than this: those that are under way then end, and none is begun
+    /// after. `None` for as long as requests may take anyway.
+    pub fn end_in(&self, left: Option<Duration>) {
+        let end = left.and_then(|left| Instant::now().checked_add(left));
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = end;
+    }
+
+    /// How long a request may take that may take no longer than `most`.
+    pub(crate) fn left(&self, most: Duration) -> Duration {
+        let end = *self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        end.map_or(most, |end| end.saturating_duration_since(Instant::now()).min(most))
+    }
+
+    /// An answer, which is waited for no longer than `most`.
+    pub(crate) async fn wait<T>(&self, most: Duration, answer: impl Future<Output = T>) -> Result<T, Elapsed> {
+        let patiently = async {
+            let mut answer = pin!(answer);
+            if let Ok(answer) = timeout(PATIENCE, &mut answer).await {
+                return answer;
+            }
+            let _lent = self.slot.as_deref().map(LentSlot::new);
+            answer.await
+        };
+        timeout(most, patiently).await
+    }
+}
+
+/// A slot that is lent until this is dropped.
+struct LentSlot<'a>(&'a dyn LendableSlot);
+
+impl<'a> LentSlot<'a> {
+    fn new(slot: &'a dyn LendableSlot) -> Self {
+        slot.lend();
+        Self(slot)
+    }
+}
+
+impl Drop for LentSlot<'_> {
+    fn drop(&mut self) {
+        self.0.take_back();
+    }
+}

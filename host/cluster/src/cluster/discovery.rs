@@ -1,0 +1,182 @@
+//! What a cluster is and serves: its uid, the versions of a group, and the kinds of a version. Asked for at first use, once
+//! for all who need it, and kept; a kind that is not among them is asked for once more, so that a definition written
+//! meanwhile is found.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
+use orangery_proposal::{ObjectKey, deployer::ApiResource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    ANSWER_WITHIN, ApiServer, Cluster, Precondition, segment,
+    shared_answers::{Asker, SharedAnswers},
+    version_path,
+};
+use crate::{Call, Error};
+
+/// How long a uid stays unknown that the credentials may not read.
+const UNKNOWN_FOR: Duration = Duration::from_secs(60);
+
+/// What is known of one cluster.
+#[derive(Default)]
+pub(super) struct Discovery {
+    /// Its uid; `None` where the credentials may not know it.
+    uid: SharedAnswers<(), Option<String>>,
+    /// By group.
+    versions: SharedAnswers<String, Arc<Vec<String>>>,
+    /// By group and version, then kind.
+    kinds: SharedAnswers<String, Kinds>,
+}
+
+type Kinds = Arc<BTreeMap<String, Arc<ApiResource>>>;
+
+impl Discovery {
+    /// A version that was known is not served any more.
+    pub(super) fn forget(&self, api_version: &str) {
+        self.kinds.forget(|known| known == api_version);
+    }
+
+    /// A definition was written: everything may be served differently now.
+    pub(super) fn forget_all(&self) {
+        self.kinds.forget(|api_version| api_version.contains('/'));
+    }
+}
+
+impl Cluster {
+    /// What the cluster is, whatever its address and its credentials are: the uid of its Namespace `kube-system` (C-35).
+    /// Asked once; `None` where the credentials may not read it.
+    ///
+    /// # Errors
+    /// The cluster cannot be asked.
+    pub async fn uid(&self) -> Result<Option<String>, Error> {
+        match self.server.discovery.uid.known_since(&()) {
+            Some((Some(uid), _)) => return Ok(Some(uid)),
+            // The right to read it may have been granted since.
+            Some((None, since)) if since.elapsed() < UNKNOWN_FOR => return Ok(None),
+            Some((None, _)) | None => {}
+        }
+        let key = key("v1", "Namespace", "kube-system");
+        let request = Arc::clone(&self.server).uid(key.clone());
+        self.shared(&key, self.server.discovery.uid.ask(&(), request)).await.map(|(uid, _)| uid)
+    }
+
+    /// How the server serves a kind: asked once for each group and version, and again for a kind that is not known.
+    ///
+    /// # Errors
+    /// It does not serve the kind, or cannot be asked.
+    pub async fn served(&self, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
+        let known = &self.server.discovery.kinds;
+        if let Some(resource) = known.known(&api_version.to_owned()).and_then(|kinds| kinds.get(kind).cloned()) {
+            return Ok(resource);
+        }
+        let key = key(api_version, "APIResourceList", api_version);
+        loop {
+            let request = Arc::clone(&self.server).kinds(key.clone());
+            let (kinds, asker) = self.shared(&key, known.ask(&key.api_version, request)).await?;
+            if let Some(resource) = kinds.get(kind) {
+                return Ok(Arc::clone(resource));
+            }
+            // An answer that was asked for earlier may be older than the definition.
+            if asker == Asker::Caller {
+                return Err(Error::NotServed {
+                    cluster: self.address().to_owned(),
+                    api_version: api_version.to_owned(),
+                    kind: kind.to_owned(),
+                });
+            }
+        }
+    }
+
+    /// How the server serves a kind of a group in any version, the preferred one first; `None` where it does not.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub async fn served_in_group(&self, group: &str, kind: &str) -> Result<Option<Arc<ApiResource>>, Error> {
+        for api_version in self.versions(group).await?.iter() {
+            match self.served(api_version, kind).await {
+                Ok(resource) => return Ok(Some(resource)),
+                Err(Error::NotServed { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The versions of a group that the server serves, the preferred one first. Asked anew each time: versions come and go.
+    async fn versions(&self, group: &str) -> Result<Arc<Vec<String>>, Error> {
+        if group.is_empty() {
+            return Ok(Arc::new(vec!["v1".to_owned()]));
+        }
+        let key = key(group, "APIGroup", group);
+        let request = Arc::clone(&self.server).versions(key.clone());
+        self.shared(&key, self.server.discovery.versions.ask(&key.api_version, request)).await.map(|(found, _)| found)
+    }
+
+    /// An answer that others may wait for as well.
+    async fn shared<T>(&self, key: &ObjectKey, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let limit = self.call.left(ANSWER_WITHIN);
+        if limit.is_zero() {
+            return Err(Error::OutOfTime { cluster: self.address().to_owned(), key: Box::new(key.clone()) });
+        }
+        Box::pin(self.call.wait(limit, answer)).await.unwrap_or_else(|_elapsed| Err(self.server.unanswered(key, limit)))
+    }
+}
+
+impl ApiServer {
+    async fn uid(self: Arc<Self>, key: ObjectKey) -> Result<Option<String>, Error> {
+        match self.read(&key, "/api/v1/namespaces/kube-system").await {
+            Ok::<Value, _>(namespace) => Ok(Some(Precondition::of(&namespace).uid).filter(|uid| !uid.is_empty())),
+            Err(
+                Error::Forbidden { .. } | Error::Unauthorized { .. } | Error::Missing { .. } | Error::NotServed { .. },
+            ) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn versions(self: Arc<Self>, key: ObjectKey) -> Result<Arc<Vec<String>>, Error> {
+        let found: APIGroup = match self.read(&key, &format!("/apis/{}", segment(&key.name))).await {
+            Ok(found) => found,
+            Err(Error::Missing { .. } | Error::NotServed { .. }) => return Ok(Arc::default()),
+            Err(error) => return Err(error),
+        };
+        let preferred = found.preferred_version.map(|version| version.group_version);
+        let mut versions: Vec<String> = found.versions.into_iter().map(|version| version.group_version).collect();
+        versions.sort_by_key(|version| Some(version) != preferred.as_ref());
+        Ok(Arc::new(versions))
+    }
+
+    /// The kinds of one group and version; none where the server does not know it.
+    async fn kinds(self: Arc<Self>, key: ObjectKey) -> Result<Kinds, Error> {
+        let list: APIResourceList = match self.read(&key, &version_path(&key.api_version)).await {
+            Ok(list) => list,
+            Err(Error::Missing { .. } | Error::NotServed { .. }) => return Ok(Arc::default()),
+            Err(error) => return Err(error),
+        };
+        // A name with a slash is a subresource.
+        let resources = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
+        let served = resources.map(|resource| {
+            let served = ApiResource {
+                api_version: key.api_version.clone(),
+                kind: resource.kind.clone(),
+                plural: resource.name,
+                namespaced: resource.namespaced,
+            };
+            (resource.kind, Arc::new(served))
+        });
+        Ok(Arc::new(served.collect()))
+    }
+
+    /// A request for all who wait for its answer, each for as long as his own call takes.
+    async fn read<T: DeserializeOwned>(&self, key: &ObjectKey, path: &str) -> Result<T, Error> {
+        let request = http::Request::get(path).body(Vec::new()).map_err(kube::core::request::Error::BuildRequest);
+        self.ask(&Call::default(), key, request).await
+    }
+}
+
+/// What is asked for, in messages.
+fn key(api_version: &str, kind: &str, name: &str) -> ObjectKey {
+    let (api_version, kind, name) = (api_version.to_owned(), kind.to_owned(), name.to_owned());
+    ObjectKey { api_version, kind, namespace: None, name }
+}

@@ -1,0 +1,262 @@
+//! How one API server is asked: so many requests at once, none before it wants to be asked again, and none in vain while it
+//! is known to be silent.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::{Request, StatusCode, header::RETRY_AFTER};
+use kube::{Client, client::Body, core::Status};
+use serde::de::DeserializeOwned;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep_until},
+};
+
+use crate::Error;
+
+/// The most requests to one cluster that are under way at once, watches apart.
+pub const MOST_REQUESTS: usize = 64;
+
+/// How often a request is sent again that the server wants to have later.
+const SENT_AGAIN: usize = 5;
+
+/// The longest time for which a server is left alone because it says so.
+const PAUSE_CEILING: Duration = Duration::from_secs(60);
+
+/// A request that failed after this long, while nothing else was answered, has met a silent server.
+const OUTAGE_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a silent server is left alone after the first such request; twice as long after each further one.
+const FIRST_REST: Duration = Duration::from_secs(1);
+
+/// The most of that.
+const REST_CEILING: Duration = Duration::from_secs(30);
+
+/// The requests to one API server.
+pub(super) struct RequestGate {
+    permits: Semaphore,
+    /// Protects what is known of the server. Held for one look or one change.
+    health: Mutex<Health>,
+}
+
+#[derive(Default)]
+struct Health {
+    /// Until when the server wants to be left alone.
+    pause: Option<Instant>,
+    /// When it has answered last.
+    answered: Option<Instant>,
+    outage: Option<Outage>,
+}
+
+/// What is known of a server that does not answer.
+struct Outage {
+    /// RequestGate in a row that it did not answer.
+    failures: u32,
+    /// Until when it is not asked.
+    until: Instant,
+    /// What the last of them failed with.
+    error: Error,
+    /// Whether one request is under way that finds out whether it answers again.
+    is_tried: bool,
+}
+
+/// A request that may be sent; says at its end what became of it.
+pub(super) struct RequestAttempt<'a> {
+    of: &'a RequestGate,
+    began: Instant,
+    tries: bool,
+}
+
+impl Default for RequestGate {
+    fn default() -> Self {
+        Self { permits: Semaphore::new(MOST_REQUESTS), health: Mutex::default() }
+    }
+}
+
+impl RequestGate {
+    /// A request is about to be sent.
+    ///
+    /// # Errors
+    /// The server is silent: what the last request to it failed with. One request at a time finds out whether it still is.
+    pub(super) fn attempt(&self) -> Result<RequestAttempt<'_>, Error> {
+        let began = Instant::now();
+        let mut tries = false;
+        if let Some(outage) = &mut self.health().outage {
+            if outage.is_tried || began < outage.until {
+                return Err(outage.error.clone());
+            }
+            outage.is_tried = true;
+            tries = true;
+        }
+        Ok(RequestAttempt { of: self, began, tries })
+    }
+
+    /// Sends a request as soon as there is room, and again where the server wants to have it later (`Retry-After`).
+    pub(super) async fn send<T: DeserializeOwned>(
+        &self,
+        client: &Client,
+        request: Request<Vec<u8>>,
+    ) -> Result<T, kube::Error> {
+        let mut again = SENT_AGAIN;
+        loop {
+            self.pause().await;
+            let answer = {
+                let _permit = self.permits.acquire().await;
+                self.exchange(client, request.clone()).await
+            };
+            match answer {
+                Err(RefusedAnswer { later: Some(later), .. }) if again > 0 => self.leave_alone(later),
+                Ok(bytes) => return serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError),
+                Err(RefusedAnswer { error, later }) => {
+                    later.into_iter().for_each(|later| self.leave_alone(later));
+                    return Err(error);
+                }
+            }
+            again -= 1;
+        }
+    }
+
+    async fn exchange(&self, client: &Client, request: Request<Vec<u8>>) -> Result<bytes::Bytes, RefusedAnswer> {
+        let answer = client.send(request.map(Body::from)).await?;
+        let (status, later) = (answer.status(), answer.headers().get(RETRY_AFTER).cloned());
+        let bytes = answer.into_body().collect_bytes().await?;
+        self.health().answered = Some(Instant::now());
+        if status.is_success() {
+            return Ok(bytes);
+        }
+        let refusal = refusal(status, &bytes);
+        let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let seconds = later.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let later = seconds.map(Duration::from_secs).filter(|_| is_busy);
+        Err(RefusedAnswer { error: kube::Error::Api(refusal.boxed()), later })
+    }
+
+    fn leave_alone(&self, time: Duration) {
+        let until = Instant::now() + time.min(PAUSE_CEILING);
+        let mut health = self.health();
+        health.pause = health.pause.max(Some(until));
+    }
+
+    async fn pause(&self) {
+        loop {
+            let until = self.health().pause.filter(|until| *until > Instant::now());
+            match until {
+                Some(until) => sleep_until(until).await,
+                None => return,
+            }
+        }
+    }
+
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer that is none.
+struct RefusedAnswer {
+    error: kube::Error,
+    /// When the server wants to be asked again.
+    later: Option<Duration>,
+}
+
+impl From<kube::Error> for RefusedAnswer {
+    fn from(error: kube::Error) -> Self {
+        Self { error, later: None }
+    }
+}
+
+/// What a server says that refuses: a Status, or any text.
+fn refusal(status: StatusCode, bytes: &[u8]) -> Status {
+    let said = serde_json::from_slice(bytes).unwrap_or_else(|_no_status| {
+        Status::failure(String::from_utf8_lossy(bytes).trim(), status.canonical_reason().unwrap_or_default())
+    });
+    if said.code == 0 { said.with_code(status.as_u16()) } else { said }
+}
+
+impl RequestAttempt<'_> {
+    /// The server has answered.
+    pub(super) fn answered(self) {
+        self.of.health().outage = None;
+    }
+
+    /// The server has not answered: where that took long, it is not asked again for a while.
+    pub(super) fn failed(self, error: &Error) {
+        let now = Instant::now();
+        let mut health = self.of.health();
+        let is_silent = health.answered.is_none_or(|answered| answered < self.began);
+        if !is_silent {
+            health.outage = None;
+            return;
+        }
+        if now.saturating_duration_since(self.began) < OUTAGE_AFTER {
+            return;
+        }
+        let failures = health.outage.as_ref().map_or(0, |outage| outage.failures);
+        // Of those that were sent together the first counts.
+        let failures = if self.tries || failures == 0 { failures.saturating_add(1) } else { failures };
+        let rest = FIRST_REST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(REST_CEILING);
+        health.outage = Some(Outage { failures, until: now + rest, error: error.clone(), is_tried: false });
+    }
+}
+
+impl Drop for RequestAttempt<'_> {
+    fn drop(&mut self) {
+        if self.tries
+            && let Some(outage) = &mut self.of.health().outage
+        {
+            outage.is_tried = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orangery_proposal::ObjectKey;
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn silent() -> Error {
+        let key = ObjectKey { api_version: "v1".into(), kind: "K".into(), namespace: None, name: "x".into() };
+        Error::Unanswered { cluster: "c".into(), key: Box::new(key), seconds: 30 }
+    }
+
+    /// A request that is not answered for so long.
+    async fn fails_after(requests: &RequestGate, time: Duration) {
+        let attempt = requests.attempt().unwrap();
+        advance(time).await;
+        attempt.failed(&silent());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_39_a_silent_server_is_left_alone_and_one_request_finds_out_whether_it_answers_again() {
+        let requests = RequestGate::default();
+        fails_after(&requests, OUTAGE_AFTER / 2).await;
+        assert!(requests.attempt().is_ok(), "what fails fast may be asked again");
+        fails_after(&requests, OUTAGE_AFTER).await;
+        assert_eq!(requests.attempt().err().map(|error| error.to_string()), Some(silent().to_string()));
+        advance(FIRST_REST).await;
+        let trying = requests.attempt().unwrap();
+        assert!(requests.attempt().is_err(), "one is enough");
+        drop(trying);
+        // Twice as long from now on.
+        fails_after(&requests, OUTAGE_AFTER).await;
+        advance(FIRST_REST).await;
+        assert!(requests.attempt().is_err());
+        advance(FIRST_REST).await;
+        requests.attempt().unwrap().answered();
+        assert!(requests.attempt().is_ok() && requests.attempt().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c_39_one_slow_request_makes_no_silent_server_while_others_are_answered() {
+        let requests = RequestGate::default();
+        let attempt = requests.attempt().unwrap();
+        advance(OUTAGE_AFTER).await;
+        requests.health().answered = Some(Instant::now());
+        attempt.failed(&silent());
+        assert!(requests.attempt().is_ok());
+    }
+}

@@ -1,0 +1,144 @@
+//! What a cluster is asked once for all who need it. A failure is remembered for a while, so that it is not met again and again.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use tokio::time::Instant;
+
+use crate::Error;
+
+/// How long the first failure is remembered; twice as long each further one.
+const FIRST_REST: Duration = Duration::from_millis(250);
+
+/// The most of that.
+const REST_CEILING: Duration = Duration::from_secs(8);
+
+/// Answers by question.
+pub(super) struct SharedAnswers<K, V> {
+    /// Protects what is known. Held for one look or one change, never across an await.
+    known: Arc<Mutex<BTreeMap<K, Known<V>>>>,
+}
+
+/// What is known of a question.
+struct Known<V> {
+    /// The newest answer.
+    answer: Option<(V, Instant)>,
+    /// The request that is under way.
+    asking: Option<Asking<V>>,
+    failure: Option<RememberedFailure>,
+}
+
+type Asking<V> = Shared<BoxFuture<'static, Result<V, Error>>>;
+
+struct RememberedFailure {
+    failures: u32,
+    until: Instant,
+    error: Error,
+}
+
+/// How a question came to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// It was asked for this caller.
+    Caller,
+    /// It was asked before this caller did.
+    Earlier,
+}
+
+impl<K, V> Default for SharedAnswers<K, V> {
+    fn default() -> Self {
+        Self { known: Arc::default() }
+    }
+}
+
+impl<V> Default for Known<V> {
+    fn default() -> Self {
+        Self { answer: None, asking: None, failure: None }
+    }
+}
+
+impl<K: Ord + Clone + Send + 'static, V: Clone + Send + Sync + 'static> SharedAnswers<K, V> {
+    /// The newest answer.
+    pub(super) fn known(&self, key: &K) -> Option<V> {
+        self.known_since(key).map(|(answer, _)| answer)
+    }
+
+    /// The newest answer, and when it came.
+    pub(super) fn known_since(&self, key: &K) -> Option<(V, Instant)> {
+        self.lock().get(key)?.answer.clone()
+    }
+
+    /// Forgets the answers of these questions.
+    pub(super) fn forget(&self, which: impl Fn(&K) -> bool) {
+        for (_, known) in self.lock().iter_mut().filter(|(key, _)| which(key)) {
+            known.answer = None;
+        }
+    }
+
+    /// Asks, or waits for the answer that somebody else has asked for.
+    ///
+    /// # Errors
+    /// Those of the request, also where another one has failed with it a moment ago.
+    pub(super) async fn ask(
+        &self,
+        key: &K,
+        request: impl Future<Output = Result<V, Error>> + Send + 'static,
+    ) -> Result<(V, Asker), Error> {
+        let (asking, asker) = {
+            let mut all = self.lock();
+            let known = all.entry(key.clone()).or_default();
+            if let Some(asking) = known.asking.as_ref().filter(|asking| asking.peek().is_none()) {
+                (asking.clone(), Asker::Earlier)
+            } else if let Some(failure) = known.failure.as_ref().filter(|failure| Instant::now() < failure.until) {
+                return Err(failure.error.clone());
+            } else {
+                let asking = self.begin(key.clone(), request);
+                known.asking = Some(asking.clone());
+                (asking, Asker::Caller)
+            }
+        };
+        Ok((asking.await?, asker))
+    }
+
+    /// The request as a task of its own: it goes on where the caller gives up.
+    fn begin(&self, key: K, request: impl Future<Output = Result<V, Error>> + Send + 'static) -> Asking<V> {
+        let all = Arc::clone(&self.known);
+        let task = tokio::spawn(async move {
+            let answer = request.await;
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(key).or_default().take_in(&answer);
+            answer
+        });
+        let answer =
+            task.map(|ended| ended.unwrap_or_else(|ended| Err(Error::Abandoned { message: ended.to_string() })));
+        answer.boxed().shared()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<K, Known<V>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<V: Clone> Known<V> {
+    fn take_in(&mut self, answer: &Result<V, Error>) {
+        self.asking = None;
+        match answer {
+            Ok(answer) => {
+                self.answer = Some((answer.clone(), Instant::now()));
+                self.failure = None;
+            }
+            Err(error) => {
+                let failures = self.failure.as_ref().map_or(0, |failure| failure.failures).saturating_add(1);
+                let rest = FIRST_REST.saturating_mul(2_u32.saturating_pow(failures - 1)).min(REST_CEILING);
+                self.failure = Some(RememberedFailure { failures, until: Instant::now() + rest, error: error.clone() });
+            }
+        }
+    }
+}
