@@ -1,7 +1,7 @@
 //! Whose an object is: the mark that the host puts on everything it writes, and what it means for an object that is to be
 //! deleted (C-36).
 
-use orangery_core::name::{Namespace, ObjectName};
+use orangery_core::name::{Namespace, ObjectName, ownership_label};
 use orangery_proposal::{
     inventory::{InventoryEntry, InventoryPolicy},
     overlay::overlay,
@@ -19,7 +19,7 @@ const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 pub struct Owner {
     /// Its namespace.
     pub namespace: Namespace,
-    /// Its name: the value of the ownership labels.
+    /// Its name.
     pub name: ObjectName,
     /// Its uid: an item of the same name that comes later is another one.
     pub uid: String,
@@ -29,6 +29,11 @@ impl Owner {
     /// The value of [`OWNER_ANNOTATION`].
     pub fn mark(&self) -> String {
         format!("{}/{}/{}", self.namespace, self.name, self.uid)
+    }
+
+    /// The value of the ownership labels: its name, as far as that fits.
+    pub(crate) fn label(&self) -> String {
+        ownership_label(&self.name)
     }
 
     /// Puts the mark on an object that is written for the item, whatever stood there.
@@ -58,7 +63,7 @@ fn claim<'o>(object: &'o Value, owner: &Owner, labels: &[String]) -> Claim<'o> {
     }
     let found = object.pointer("/metadata/labels");
     let mut named = labels.iter().filter_map(|label| found?.get(label)?.as_str());
-    match (named.clone().find(|name| *name != owner.name.as_str()), mark, named.next()) {
+    match (named.clone().find(|name| *name != owner.label()), mark, named.next()) {
         // A deployer that knows no marks has taken it over.
         (Some(other), _, _) => Claim::Other(other),
         (None, Some(_), _) => Claim::Own,

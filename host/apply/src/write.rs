@@ -112,7 +112,7 @@ impl JobObjects<'_> {
         let mut object = write.object.clone();
         if !self.job.labels.is_empty() {
             let labels: Map<String, Value> =
-                self.job.labels.iter().map(|label| (label.clone(), json!(self.job.owner.name))).collect();
+                self.job.labels.iter().map(|label| (label.clone(), json!(self.job.owner.label()))).collect();
             overlay(&mut object, &json!({"metadata": {"labels": labels}}));
         }
         self.job.owner.put_on(&mut object);

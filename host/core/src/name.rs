@@ -10,6 +10,48 @@ pub const LONGEST_INSTALLATION: usize = 58;
 /// The longest name of an installation template.
 pub const LONGEST_TEMPLATE: usize = 52;
 
+/// The longest value of a label, and so the longest name that becomes one.
+pub const LABEL_LENGTH: usize = 63;
+/// The longest name of an object.
+pub const NAME_LENGTH: usize = 253;
+
+/// A name that is no longer than it may be: one that is keeps its begin, and ends with a hash of all of it.
+pub fn shortened(name: String, longest: usize) -> String {
+    if name.len() <= longest { name } else { with_ending(&name, &generated_suffix(&[&name]), longest) }
+}
+
+/// As much of the begin of a name as fits before an ending.
+fn with_ending(begin: &str, ending: &str, longest: usize) -> String {
+    let room = longest.saturating_sub(ending.len() + 1);
+    let cut = begin.get(..begin.floor_char_boundary(room)).unwrap_or_default();
+    format!("{}-{ending}", cut.trim_end_matches(['-', '.', '_']))
+}
+
+/// The name that a server would make up, fixed instead by what the object stands for, so that a create whose answer was lost
+/// is not repeated under another name (C-31). The prefix is cut where both together were longer than a name may be.
+fn generated(prefix: &str, stands_for: &[&str], longest: usize) -> String {
+    let suffix = generated_suffix(stands_for);
+    if prefix.len() + suffix.len() <= longest {
+        return format!("{prefix}{suffix}");
+    }
+    with_ending(prefix, &suffix, longest)
+}
+
+/// The name of the sub-installation of a template in a job. It can be the name of an Installation.
+pub fn subinstallation(template: &str, parent_uid: &str, job: &JobId) -> String {
+    generated(&subinstallation_prefix(template), &[parent_uid, template, job], LONGEST_INSTALLATION)
+}
+
+/// The name of the DeployItem of an item in a job. It can be the value of a label, as it is on all that the item deploys.
+pub fn deploy_item(execution: &str, execution_uid: &str, item: &str, job: &JobId) -> String {
+    generated(&deploy_item_prefix(execution, item), &[execution_uid, item, job], LABEL_LENGTH)
+}
+
+/// What a DeployItem is called in the labels of its objects: its name, which others may have given it.
+pub fn ownership_label(deploy_item: &str) -> String {
+    shortened(deploy_item.to_owned(), LABEL_LENGTH)
+}
+
 /// The name of a DataObject or Target that stands for `key` in `context`; the context of roots is empty.
 ///
 /// `#name` is the object `name` whatever the context. In the empty context a key that can be a name is one. All others
@@ -40,14 +82,15 @@ pub fn entry_key(key: &str, map_key: &str) -> String {
     format!("{key}[{map_key}]")
 }
 
-/// The context of an Installation's own imports and of its sub-installations' exports; also who wrote them.
+/// The context of an Installation's own imports and of its sub-installations' exports; also who wrote them. It is the value
+/// of labels.
 pub fn installation_context(installation: &str) -> String {
-    format!("Inst.{installation}")
+    shortened(format!("Inst.{installation}"), LABEL_LENGTH)
 }
 
 /// The context of an Execution's export; also who wrote it.
 pub fn execution_context(execution: &str) -> String {
-    format!("Exec.{execution}")
+    shortened(format!("Exec.{execution}"), LABEL_LENGTH)
 }
 
 /// The DataObject with the exports of an Execution.
@@ -74,7 +117,12 @@ pub fn generated_suffix(parts: &[&str]) -> String {
 
 /// The Secret with the exports of a DeployItem.
 pub fn export_secret(deploy_item: &str) -> String {
-    format!("{deploy_item}-export")
+    shortened(format!("{deploy_item}-export"), NAME_LENGTH)
+}
+
+/// The Secret with a part of a proposal of a DeployItem, which is known by its content.
+pub fn proposal_secret(deploy_item: &str, content: &str) -> String {
+    shortened(format!("{deploy_item}-{content}"), NAME_LENGTH)
 }
 
 /// Which executions a state belongs to.

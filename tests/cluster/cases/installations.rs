@@ -2,3 +2,4 @@
 
 mod automatic_reconcile;
 mod jobs;
+mod long_names;

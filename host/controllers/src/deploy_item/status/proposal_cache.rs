@@ -17,7 +17,7 @@ use orangery_api::deploy_item::DeployItem;
 use orangery_core::{
     digest::sha256,
     error::{Code, Failure},
-    name::Namespace,
+    name::{Namespace, proposal_secret},
     step::{Halt, Step},
 };
 use orangery_proposal::{Proposal, item::StoredProposal};
@@ -65,7 +65,7 @@ pub(super) async fn persist(client: &Client, item: &DeployItem, proposal: &Propo
     for chunk in compressed.chunks(CHUNK) {
         let hex = sha256(chunk);
         let short = hex.rsplit(':').next().and_then(|hex| hex.get(..20)).unwrap_or(&hex);
-        let name = format!("{of}-{short}");
+        let name = proposal_secret(&of, short);
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(name.clone()),

@@ -77,12 +77,10 @@ impl ExecutionReconciliation<'_> {
 
     fn skeleton(&self, item: &DeployItemTemplate) -> DeployItem {
         let generate_name = name::deploy_item_prefix(&self.key.name, &item.name);
-        // The name a server would make up is fixed by item and job instead, so that a create whose answer was lost is
-        // not repeated under another name (C-31).
-        let suffix = name::generated_suffix(&[uid_of(&self.draft), &item.name, &self.workflow.job]);
+        let object_name = name::deploy_item(&self.key.name, uid_of(&self.draft), &item.name, &self.workflow.job);
         DeployItem {
             metadata: ObjectMeta {
-                name: Some(format!("{generate_name}{suffix}")),
+                name: Some(object_name),
                 generate_name: Some(generate_name),
                 namespace: Some(self.key.namespace.to_string()),
                 finalizers: Some(vec![FINALIZER.to_owned()]),

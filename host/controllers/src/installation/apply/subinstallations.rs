@@ -88,8 +88,7 @@ impl InstallationReconciliation<'_> {
             return Ok(before.name_any());
         }
         let prefix = name::subinstallation_prefix(&template.name);
-        let suffix = name::generated_suffix(&[uid_of(&self.draft), &template.name, &self.workflow.job]);
-        let object_name = format!("{prefix}{suffix}");
+        let object_name = name::subinstallation(&template.name, uid_of(&self.draft), &self.workflow.job);
         let object = Installation {
             metadata: ObjectMeta {
                 name: Some(object_name.clone()),

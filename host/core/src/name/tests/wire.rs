@@ -35,6 +35,63 @@ fn contexts_name_their_writer() {
     assert_eq!(subinstallation_prefix(&"x".repeat(LONGEST_TEMPLATE)).len(), 53);
 }
 
+/// All that is made of names which are as long as names can be, with how long it may be and what it was before.
+fn made_of_long_names(long: &str) -> Vec<(String, usize)> {
+    let (uid, job) = ("9d1f3a76-0000-4000-8000-000000000000", JobId::from("3b0c1d9e-0000-4000-8000-000000000000"));
+    vec![
+        (installation_context(long), LABEL_LENGTH),
+        (execution_context(long), LABEL_LENGTH),
+        (object_name(&installation_context(long), long), LABEL_LENGTH),
+        (object_name("", long), NAME_LENGTH),
+        (object_name(&installation_context(long), &element_key(long, 17)), LABEL_LENGTH),
+        (object_name(&installation_context(long), &entry_key(long, long)), LABEL_LENGTH),
+        (execution_export(long), LABEL_LENGTH),
+        (state_secret(long, StateOwner::Export, long), LABEL_LENGTH),
+        (subinstallation(long, uid, &job), LONGEST_INSTALLATION),
+        (subinstallation_prefix(long), LONGEST_INSTALLATION - 5),
+        (deploy_item(long, uid, long, &job), LABEL_LENGTH),
+        (deploy_item_prefix(long, long), NAME_LENGTH),
+        (export_secret(&deploy_item(long, uid, long, &job)), NAME_LENGTH),
+        (ownership_label(long), LABEL_LENGTH),
+    ]
+}
+
+#[test]
+fn c_40_nothing_that_is_made_of_long_names_is_longer_than_it_may_be() {
+    for length in 50..=63 {
+        for (name, longest) in made_of_long_names(&"x".repeat(length)) {
+            assert!(name.len() <= longest, "{length}: {name} has {} characters, not {longest}", name.len());
+            let is_prefix = name.ends_with('-');
+            assert!(is_prefix || name.ends_with(|end: char| end.is_ascii_alphanumeric()), "{name}");
+        }
+    }
+    // Users may give DeployItems names of 253 characters.
+    let longest = "x".repeat(NAME_LENGTH);
+    assert_eq!(ownership_label(&longest).len(), LABEL_LENGTH);
+    assert_eq!(export_secret(&longest).len(), NAME_LENGTH);
+    assert_eq!(proposal_secret(&longest, "0123456789").len(), NAME_LENGTH);
+}
+
+#[test]
+fn c_40_names_that_fit_are_as_they_were_and_long_ones_are_told_apart_by_their_ends() {
+    let (job, name) = (JobId::from("j"), |fill: usize| format!("{}-{}", "i".repeat(fill), "e"));
+    assert_eq!(
+        deploy_item("hello", "u", "item", &job),
+        format!("hello-item-{}", generated_suffix(&["u", "item", "j"]))
+    );
+    assert_eq!(subinstallation("sub", "u", &job), format!("sub-{}", generated_suffix(&["u", "sub", "j"])));
+    assert_eq!(subinstallation(&"x".repeat(49), "u", &job).len(), LONGEST_INSTALLATION);
+    assert_eq!(ownership_label(&name(61)), name(61));
+    assert_eq!(shortened(name(62), 63), format!("{}-{}", "i".repeat(54), generated_suffix(&[&name(62)])));
+    assert_ne!(
+        installation_context(&format!("{}a", "x".repeat(62))),
+        installation_context(&format!("{}b", "x".repeat(62)))
+    );
+    // No two separators in a row, and no half of a character.
+    assert_eq!(shortened(format!("{}--{}", "x".repeat(53), "y".repeat(20)), 63).matches("--").count(), 0);
+    assert!(shortened("ä".repeat(40), 63).len() <= 63);
+}
+
 #[test]
 fn c_31_a_made_up_ending_depends_on_all_that_the_object_stands_for() {
     assert_eq!(generated_suffix(&["root", "sub", "0"]), "2ryu5pch");
