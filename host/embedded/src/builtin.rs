@@ -49,6 +49,7 @@ fn resource(row: &BuiltinResource) -> ServedResource {
         },
         columns: Arc::clone(&columns),
         schema: None,
+        selectable: Vec::new(),
     };
     ServedResource {
         group: row.group.to_owned(),

@@ -76,6 +76,11 @@ fn version(version: &Value) -> ServedVersion {
         generation: Generation::Content,
         columns: columns.into(),
         schema: schema.map(|schema| Arc::new(OpenApiSchema::new(schema))),
+        selectable: object::items(version, &["selectableFields"])
+            .iter()
+            .filter_map(|field| text(field, &["jsonPath"]))
+            .map(|path| path.trim_start_matches('.').to_owned())
+            .collect(),
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct ServedVersion {
     pub(crate) generation: Generation,
     pub(crate) columns: Arc<[Column]>,
     pub(crate) schema: Option<Arc<OpenApiSchema>>,
+    /// The fields of a custom kind that field selectors may name beside name and namespace: dotted paths.
+    pub(crate) selectable: Vec<String>,
 }
 
 /// When `metadata.generation` grows.

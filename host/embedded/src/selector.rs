@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::{
     builtin, object,
     refusal::Refusal,
+    resource::Served,
     store::{ObjectName, ObjectVersion},
 };
 
@@ -37,6 +38,19 @@ impl ListSelector {
             labels: label_requirements(labels.unwrap_or(""))?,
             fields: field_requirements(fields.unwrap_or(""))?,
         })
+    }
+
+    /// Refuses fields that a custom kind does not offer for selection.
+    pub(crate) fn check(&self, served: &Served) -> Result<(), Refusal> {
+        let offered = |path: &str| {
+            matches!(path, "metadata.name" | "metadata.namespace")
+                || served.version().selectable.iter().any(|field| field == path)
+        };
+        let paths = self.fields.iter().map(|field| field.path.join(".")).filter(|_| served.is_custom());
+        match paths.into_iter().find(|path| !offered(path)) {
+            Some(path) => Err(Refusal::bad_request(format!("field label not supported: {path}"))),
+            None => Ok(()),
+        }
     }
 
     /// Whether it selects everything.

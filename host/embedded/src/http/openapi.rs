@@ -21,19 +21,17 @@ use crate::{
     resource::{ResourceOrigin, ServedResource, ServedVersion},
 };
 
-/// An OpenAPI 2 document that says `swagger: "2.0"` and no more, as protobuf: field 1, length 3, the text.
-const EMPTY_V2: &[u8] = b"\x0a\x032.0";
-
-/// `/openapi/v2`: the definitions of all kinds; in protobuf none.
+/// `/openapi/v2`: the definitions of all kinds, in JSON or in protobuf.
 pub(super) async fn v2(State(cluster): State<Arc<EmbeddedCluster>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let document = v2::document(&cluster.catalog());
     if accept.contains("openapi.spec.v2") {
-        let mut response = respond::bytes(StatusCode::OK, Bytes::from_static(EMPTY_V2));
+        let mut response = respond::bytes(StatusCode::OK, Bytes::from(v2::encode(&document)));
         let media = HeaderValue::from_static("application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
         response.headers_mut().insert(header::CONTENT_TYPE, media);
         return response;
     }
-    respond::json(&v2::document(&cluster.catalog()))
+    respond::json(&document)
 }
 
 /// Where a schema says of which kinds it is.

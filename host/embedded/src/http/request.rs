@@ -170,7 +170,9 @@ impl RoutedRequest {
     }
 
     fn selector(&self) -> Result<ListSelector, Refusal> {
-        ListSelector::parse(self.parameter("labelSelector"), self.parameter("fieldSelector"))
+        let selector = ListSelector::parse(self.parameter("labelSelector"), self.parameter("fieldSelector"))?;
+        selector.check(&self.served)?;
+        Ok(selector)
     }
 
     pub(super) fn list_query(&self) -> Result<ListQuery, Refusal> {

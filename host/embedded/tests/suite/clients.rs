@@ -251,3 +251,37 @@ async fn openapi_2_has_the_definitions_of_all_kinds() {
     }
     server.stop().await;
 }
+
+#[tokio::test]
+async fn openapi_2_in_protobuf_bears_the_media_type_that_clients_can_read() {
+    let (server, _client) = serve_things().await;
+    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let request = Request::get("/openapi/v2").header("accept", accept).body(Body::empty()).unwrap();
+    let response = server.router().oneshot(request).await.unwrap();
+    let media = response.headers()["content-type"].to_str().unwrap().to_owned();
+    let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    assert_eq!(media, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    let kind = b"[{\"group\":\"example.com\",\"kind\":\"Thing\",\"version\":\"v1\"}]";
+    assert!(body.windows(kind.len()).any(|window| window == kind));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn objects_of_a_custom_kind_are_selected_by_the_fields_that_its_definition_offers() {
+    let (server, client) = serve().await;
+    let mut offering = definition();
+    offering["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.size"}]);
+    create(&definitions(&client), offering).await.unwrap();
+    let all = things(&client, "default");
+    for (name, size) in [("a", 1), ("b", 2)] {
+        create(&all, thing(name, json!({"size": size}))).await.unwrap();
+    }
+    let named = |list: kube::api::ObjectList<kube::api::DynamicObject>| {
+        list.items.into_iter().map(|thing| thing.metadata.name.unwrap()).collect::<Vec<_>>()
+    };
+    let by = |fields: &str| kube::api::ListParams::default().fields(fields);
+    assert_eq!(named(all.list(&by("spec.size=2")).await.unwrap()), ["b"]);
+    let refused = refusal(all.list(&by("spec.mode=a")).await);
+    assert_eq!(refused, (400, "field label not supported: spec.mode".to_owned()));
+    server.stop().await;
+}

@@ -1,7 +1,10 @@
 //! OpenAPI 2: definitions of all kinds, without paths. `kubectl` reads version 3 first; others know only this one.
 
+mod protobuf;
+
 use serde_json::{Map, Value, json};
 
+pub(super) use self::protobuf::encode;
 use super::{GROUP_VERSION_KIND, documented};
 use crate::{catalog::Catalog, object, schema::OpenApiSchema};
 
