@@ -61,28 +61,27 @@ impl Figures {
     /// # Errors
     /// The address cannot be listened on.
     pub async fn serve(self, address: SocketAddr, stop: CancellationToken) -> Result<SocketAddr, ServeError> {
-        let unusable = |source| ServeError { address, source };
-        let listener = TcpListener::bind(address).await.map_err(unusable)?;
-        let bound = listener.local_addr().map_err(unusable)?;
-        let served = axum::serve(listener, self.router()).with_graceful_shutdown(stop.cancelled_owned());
-        tokio::spawn(async move {
-            if let Err(error) = served.await {
-                tracing::error!(%error, "metrics are no longer served");
-            }
-        });
-        Ok(bound)
+        listen(self.router(), address, stop).await
+    }
+
+    /// The same without `/metrics`: what is served says nothing about any object.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn serve_health(self, address: SocketAddr, stop: CancellationToken) -> Result<SocketAddr, ServeError> {
+        listen(self.health(), address, stop).await
     }
 
     fn router(self) -> Router {
-        let figures = Arc::new(self);
-        let readiness = Arc::clone(&figures);
+        let health = self.clone().health();
+        let text = move || async move { ([(CONTENT_TYPE, "text/plain; version=0.0.4")], self.text()) };
+        health.route("/metrics", get(text))
+    }
+
+    fn health(self) -> Router {
         Router::new()
-            .route(
-                "/metrics",
-                get(move || async move { ([(CONTENT_TYPE, "text/plain; version=0.0.4")], figures.text()) }),
-            )
             .route("/healthz", get(|| async { "ok" }))
-            .route("/readyz", get(move || async move { readiness.ready() }))
+            .route("/readyz", get(move || async move { self.ready() }))
     }
 
     fn ready(&self) -> (StatusCode, &'static str) {
@@ -144,6 +143,20 @@ impl Figures {
         page.family("orangery_build_info", "gauge", "The version; always 1.")?;
         page.sample("orangery_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1)
     }
+}
+
+/// Serves pages in the background until `stop`.
+async fn listen(pages: Router, address: SocketAddr, stop: CancellationToken) -> Result<SocketAddr, ServeError> {
+    let unusable = |source| ServeError { address, source };
+    let listener = TcpListener::bind(address).await.map_err(unusable)?;
+    let bound = listener.local_addr().map_err(unusable)?;
+    let served = axum::serve(listener, pages).with_graceful_shutdown(stop.cancelled_owned());
+    tokio::spawn(async move {
+        if let Err(error) = served.await {
+            tracing::error!(%error, "health and metrics are no longer served");
+        }
+    });
+    Ok(bound)
 }
 
 /// What waits holds nothing: between two calls there is no instance of a component.

@@ -79,6 +79,10 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     let held = plugins.clone();
     let (figures, metrics) = (Figures::new(requests.clone(), move || held.occupancy()), CancellationToken::new());
     let _served_until_the_end = metrics.clone().drop_guard();
+    if let Some(address) = arguments.health_address {
+        let bound = figures.clone().serve_health(address, metrics.clone()).await?;
+        tracing::info!(address = %bound, "health is served");
+    }
     if let Some(address) = arguments.metrics_address {
         let bound = figures.clone().serve(address, metrics).await?;
         tracing::info!(address = %bound, "metrics and health are served");

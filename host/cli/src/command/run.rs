@@ -35,6 +35,9 @@ pub struct RunArguments {
     /// Serve metrics (/metrics) and health (/healthz, /readyz) over plain HTTP here, such as 0.0.0.0:8080
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_address: Option<SocketAddr>,
+    /// Serve health alone (/healthz, /readyz) over plain HTTP here, for probes from outside of the machine
+    #[arg(long, value_name = "ADDRESS")]
+    pub health_address: Option<SocketAddr>,
     /// Look only into this namespace; may be given several times [default: all namespaces]
     #[arg(short, long = "namespace", value_name = "NAMESPACE", value_parser = str::parse::<Namespace>, help_heading = "Cluster")]
     pub namespaces: Vec<Namespace>,
