@@ -1,6 +1,7 @@
 //! The cases of both servers: the folders are behaviours, and whatever is added here runs on the embedded server (`main.rs`) and
 //! on a real one (`kube.rs`). A suite of one server only lies in `embedded_only/` or `kube_only/` and says why below.
 
+mod administration;
 mod admission;
 mod answers;
 mod declarative;
@@ -15,6 +16,7 @@ mod helm;
 mod imports_and_exports;
 mod installations;
 mod policies;
+mod secrets;
 mod waiting;
 
 /// Why a suite runs on one server only.

@@ -45,6 +45,8 @@ const ADMIN: &str = "admin";
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// The group of the operators: they may do what the chart lets them do.
 const OPERATORS: &str = "orangery";
+/// Users that may do nothing, unless a test lets them.
+const TENANTS: [&str; 2] = ["alice", "bob"];
 /// The users of this group.
 pub const OPERATOR: [&str; 2] = ["first-operator", "second-operator"];
 
@@ -124,7 +126,8 @@ impl Kube {
         write(&folder, "service-accounts.pub", &key.public_key_pem());
         let user = |name: &str, group: &str| format!("{name},{name},{name},{group}\n");
         let operators = OPERATOR.map(|name| user(name, OPERATORS)).concat();
-        write(&folder, "tokens.csv", &(user(ADMIN, "system:masters") + &operators));
+        let tenants = TENANTS.map(|name| user(name, "tenants")).concat();
+        write(&folder, "tokens.csv", &(user(ADMIN, "system:masters") + &operators + &tenants));
         write(&folder, "audit.yaml", AUDIT);
         let mut kube = Kube { port, folder, processes: Vec::new() };
         kube.run(programs, "etcd", &kube.etcd(etcd, peers));
@@ -204,7 +207,8 @@ impl Kube {
         BASE64.encode(&fs::read(self.path(CERTIFICATE)).expect("it has a certificate"))
     }
 
-    fn kubeconfig_of(&self, user: &str, namespace: &str) -> String {
+    /// For a user, in a namespace.
+    pub fn kubeconfig_of(&self, user: &str, namespace: &str) -> String {
         let cluster = json!({"server": self.address(), "certificate-authority-data": self.authority()});
         let config = json!({
             "apiVersion": "v1",

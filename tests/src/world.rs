@@ -142,6 +142,13 @@ impl World {
         }
     }
 
+    /// What a command of the binary says against the server, on both outputs, whatever it ends with.
+    pub async fn run(&self, arguments: &[&str]) -> String {
+        let kubeconfig = self.kubeconfig();
+        let ended = self.binary.run(&[arguments, &["--kubeconfig", &kubeconfig.to_string_lossy()]].concat()).await;
+        ended.stdout + &ended.stderr
+    }
+
     fn log_file(&self) -> PathBuf {
         self.binary.folder().join("operator.log")
     }

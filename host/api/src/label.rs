@@ -26,3 +26,10 @@ pub const TARGET_MAP_KEY: &str = "data.landscaper.gardener.cloud/targetmapkey";
 pub const JOB_ID: &str = "data.landscaper.gardener.cloud/jobid";
 /// On any validated kind: `true` skips the validation at admission.
 pub const SKIP_VALIDATION: &str = "validation.landscaper.gardener.cloud/skip-validation";
+/// On a DataObject that the operator wrote: it holds data of Secrets, [`SECRET_DATA_WHOLE`] or [`SECRET_DATA_PARTLY`] (C-41).
+/// Not in the original.
+pub const SECRET_DATA: &str = "orangery.dev/secret-data";
+/// It is a copy: all of it is.
+pub const SECRET_DATA_WHOLE: &str = "whole";
+/// Some of it is.
+pub const SECRET_DATA_PARTLY: &str = "partly";

@@ -406,6 +406,18 @@ mod tests {
     }
 
     #[test]
+    fn a_plural_that_a_definition_makes_up_stays_one_segment() {
+        let resource = ApiResource {
+            api_version: "g/v1".to_owned(),
+            kind: "K".to_owned(),
+            plural: "../../secrets?x#".to_owned(),
+            namespaced: true,
+        };
+        let path = at(&resource, Some(&"a".into())).url_path;
+        assert_eq!(path, "/apis/g/v1/namespaces/a/..%2F..%2Fsecrets%3Fx%23");
+    }
+
+    #[test]
     fn an_api_version_stays_below_the_root_of_its_group() {
         let versions = ["v1", "apps/v1", "../v1", "a/../../api/v1"];
         assert_eq!(

@@ -3,13 +3,19 @@
 use std::sync::Arc;
 
 use orangery_core::{
-    error::{Code, Failure, Fault},
+    error::{Code, Failure, Fault, cleaned},
     step::Halt,
 };
 use orangery_proposal::ObjectKey;
 
 /// The reason of a failure that names a kind which the cluster does not serve.
 pub const NOT_SERVED: &str = "KindNotServed";
+
+/// The most bytes of what a server says when it refuses something.
+const LONGEST_ANSWER: usize = 2 << 10;
+
+/// The most fields of a Secret that a message names.
+const MOST_FIELDS: usize = 20;
 
 /// Why a cluster did not do what it was asked for. Messages never hold content of Secrets.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -193,7 +199,11 @@ impl Error {
     pub(crate) fn classify(cluster: &str, key: &ObjectKey, error: kube::Error) -> Self {
         let (cluster, key) = (cluster.to_owned(), Box::new(key.clone()));
         let status = match error {
-            kube::Error::Api(status) => status,
+            kube::Error::Api(mut status) => {
+                // The server chooses its words.
+                status.message = cleaned(&status.message, LONGEST_ANSWER);
+                status
+            }
             other => return Error::Unreachable { cluster, key, source: Arc::new(other) },
         };
         let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
@@ -233,7 +243,8 @@ fn message(key: &ObjectKey, status: &kube::core::Status) -> String {
         return status.message.clone();
     }
     let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
-    let fields: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).filter(|field| !field.is_empty()).collect();
+    let fields = causes.iter().map(|cause| cleaned(&cause.field, LONGEST_ANSWER)).filter(|field| !field.is_empty());
+    let fields: Vec<String> = fields.take(MOST_FIELDS).collect();
     if fields.is_empty() {
         return "it is not a valid Secret".to_owned();
     }

@@ -108,7 +108,10 @@ async fn gather(host: &ControllerContext, names: &ContextNames, namespace: &Name
     }
     for (namespace, name) in &names.secrets {
         if let Some(secret) = named::<Secret>(host, namespace, name).await? {
-            objects.secrets.insert((namespace.clone(), name.clone()), content(secret));
+            let content = content(secret);
+            host.secrets
+                .learn_secret(&Key::new(namespace, name), content.values().map(|orangery_ocm::Secret(bytes)| bytes));
+            objects.secrets.insert((namespace.clone(), name.clone()), content);
         }
     }
     if let Some(name) = &names.ocm_config {

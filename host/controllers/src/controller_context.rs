@@ -21,6 +21,7 @@ use crate::{
     kept_credentials::KnownCredentials,
     namespace_policy::NamespacePolicies,
     seal::NewestSeals,
+    secret_values::SecretValues,
     seed::HostKey,
     stores::{Kind, Stores},
 };
@@ -57,6 +58,8 @@ pub struct ControllerContext {
     pub accounts: ActingAccounts,
     /// Until when anything may be written, on any cluster; `None` for ever (C-34).
     pub term: Option<LeaseDeadline>,
+    /// What is secret, and shown nowhere.
+    pub secrets: SecretValues,
     /// Tokens for targets that name a service account.
     pub(crate) tokens: Tokens,
     /// What gate expressions answer otherwise than in the last job.
@@ -81,6 +84,8 @@ impl ControllerContext {
         key: HostKey,
     ) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter { controller: "orangery".to_owned(), instance: None });
+        let secrets = SecretValues::default();
+        secrets.follow(&stores.data_objects);
         Self {
             client,
             stores,
@@ -97,6 +102,7 @@ impl ControllerContext {
             own_address: None,
             accounts: ActingAccounts::default(),
             term: None,
+            secrets,
             tokens: Tokens::default(),
             changed_answers: ChangedAnswers::default(),
             kept_credentials: KnownCredentials::default(),

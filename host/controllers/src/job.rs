@@ -170,9 +170,10 @@ pub(crate) fn resting<K: Watched + Job, P: Phase>(
         return Err(Halt::Retry(failure.clone()));
     }
     let namespace = Key::of(object).namespace;
-    let rest = StatusUpdate::after(phase, transition).map(|rest| rest.in_namespace(&namespace));
+    let masker = host.secrets.masker(&namespace);
+    let rest = StatusUpdate::after(phase, transition).map(|rest| rest.in_namespace(&namespace).masked(&masker));
     let failure = rest.as_ref().and_then(|rest| rest.failure.as_ref());
-    event::failed(&host.recorder, object, object.last_error(), failure);
+    event::failed(host, object, object.last_error(), failure);
     Ok(rest)
 }
 

@@ -2,12 +2,12 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use orangery_api::{convert, data_object::DataObject, target::Target};
+use orangery_api::{convert, data_object::DataObject, label, target::Target};
 use orangery_blueprint::record::{Record, RecordContent};
 use orangery_core::{name::Namespace, step::Step};
 use orangery_reconcile::{Key, Store, Watched};
 
-use crate::controller_context::ControllerContext;
+use crate::{controller_context::ControllerContext, secret_values::SecretData};
 
 /// How many records of one owner are written at the same time.
 const WRITES_AT_ONCE: usize = 16;
@@ -31,8 +31,16 @@ async fn write_one(
 ) -> Step<()> {
     let key = Key { namespace: namespace.to_owned(), name: record.name.clone() };
     match &record.content {
-        RecordContent::Data(_) => {
-            let fill = |object: &mut DataObject| convert::write_data_object(record, object, owner);
+        RecordContent::Data(data) => {
+            let secret = host.secrets.secret_data(namespace, data).map(SecretData::label);
+            let fill = |object: &mut DataObject| {
+                convert::write_data_object(record, object, owner);
+                let labels = object.metadata.labels.get_or_insert_default();
+                match secret {
+                    Some(secret) => labels.insert(label::SECRET_DATA.to_owned(), secret.to_owned()),
+                    None => labels.remove(label::SECRET_DATA),
+                };
+            };
             put(host, &host.stores.data_objects, &key, fill).await
         }
         RecordContent::Target(_) => {

@@ -50,7 +50,7 @@ pub(crate) fn may_skip(item: &DeployItem) -> bool {
 /// Tells that an item goes without being uninstalled.
 pub(crate) fn tell(host: &ControllerContext, item: &DeployItem, note: &str) {
     tracing::info!(item = %Key::of(item), "{note}");
-    event::warn(&host.recorder, item, "UninstallSkipped", note);
+    event::warn(host, item, "UninstallSkipped", note);
 }
 
 struct Search<'a> {

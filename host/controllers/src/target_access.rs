@@ -59,9 +59,11 @@ impl Targets<'_> {
         self.host.policies.check(self.namespace, PolicySubject::Installation, request)
     }
 
-    /// The kubeconfig of a target, whose server the policy of the namespace allows.
+    /// The kubeconfig of a target, whose server the policy of the namespace allows. Its credentials are shown nowhere from now
+    /// on.
     pub(crate) async fn kubeconfig(&self, name: &str) -> Step<String> {
         let kubeconfig = self.found_kubeconfig(name).await?;
+        self.host.secrets.learn_kubeconfig(self.namespace, format!("Target {name}"), &kubeconfig);
         check_server(self.host, self.namespace, &kubeconfig)?;
         Ok(kubeconfig)
     }

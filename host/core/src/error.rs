@@ -171,6 +171,28 @@ const LEAST_OF_A_CAUSE: usize = 160;
 /// The room for what is said of a part that is left out, in bytes.
 const OMISSION: usize = 40;
 
+/// Words of a stranger, as they may stand in a message: within a limit, and nothing in them moves the cursor or turns the
+/// text around.
+pub fn cleaned(words: &str, limit: usize) -> String {
+    let moves = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let (kept, _) = words.split_at(words.floor_char_boundary(limit.min(words.len())));
+    let clean: String = kept
+        .chars()
+        .map(|c| {
+            if c == '\n' || c == '\t' {
+                ' '
+            } else if moves(c) {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect();
+    if kept.len() == words.len() { clean } else { format!("{clean} [… {} more bytes]", words.len() - kept.len()) }
+}
+
 /// A message within its limit: what is beyond it is left out, and said to be.
 pub fn cut(message: String, limit: usize) -> String {
     if message.len() <= limit {
@@ -222,6 +244,13 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_a_stranger_move_nothing_and_have_an_end() {
+        assert_eq!(cleaned("a\nb\tc", 10), "a b c");
+        assert_eq!(cleaned("a\u{1b}[2Jb\u{202e}c\u{0}", 20), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}");
+        assert_eq!(cleaned("äää", 3), "ä [… 4 more bytes]");
+    }
 
     #[test]
     fn codes_keep_their_wire_form_and_unknown_ones_survive() {

@@ -5,6 +5,7 @@ use crate::{
     condition::{ConditionInput, Halted},
     error::Failure,
     job::JobEnd,
+    masking::Masker,
     name::Namespace,
     phase::Phase,
     step::{Halt, Step, Verdict, Wait},
@@ -107,6 +108,13 @@ impl<P: Phase> StatusUpdate<P> {
     /// The same of an object in this namespace: what it waits for beside it is there too.
     pub fn in_namespace(self, namespace: &Namespace) -> Self {
         Self { wait: self.wait.map(|wait| wait.in_namespace(namespace)), ..self }
+    }
+
+    /// The same without the values that a masker finds: in the failure, and in why something is waited for (C-41).
+    pub fn masked(self, masker: &Masker) -> Self {
+        let masked = |failure: Failure| Failure { message: masker.mask(&failure.message).into_owned(), ..failure };
+        let wait = self.wait.map(|wait| wait.with_details(|detail| masker.mask(detail).into_owned()));
+        Self { failure: self.failure.map(masked), wait, ..self }
     }
 
     /// The state that conditions and what is waited for are computed from.

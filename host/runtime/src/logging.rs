@@ -1,13 +1,17 @@
-//! What is logged, and how: to stderr, as text or as one JSON object a line.
+//! What is logged, and how: to stderr, as text or as one JSON object a line, without the values of Secrets (C-41).
 
-use std::io;
+use std::{
+    io::{self, Write},
+    sync::OnceLock,
+};
 
 use orangery_cli::{LogFormat, Logging};
+use orangery_controllers::SecretValues;
 use tracing_subscriber::{
     EnvFilter,
-    filter::{LevelFilter, ParseError},
+    filter::{FilterExt as _, LevelFilter, ParseError, filter_fn},
     fmt::MakeWriter,
-    layer::SubscriberExt,
+    layer::{Layer as _, SubscriberExt},
     registry::Registry,
     util::SubscriberInitExt,
 };
@@ -22,6 +26,51 @@ pub struct FilterError {
     source: ParseError,
 }
 
+/// The module of the Kubernetes client that logs answers whole that it cannot read: whoever has a Target chooses them.
+const LOGS_ANSWERS: &str = "kube_client::client";
+
+/// What is secret, once there is an operator in this process: logging is of the process as well.
+static SECRETS: OnceLock<SecretValues> = OnceLock::new();
+
+/// From now on these values are in no line. The first operator of a process counts.
+pub(crate) fn hide(secrets: &SecretValues) {
+    let _ = SECRETS.set(secrets.clone());
+}
+
+/// Writes lines without what is secret. Each call is of one line.
+struct MaskedLines<W> {
+    lines: W,
+    secrets: &'static OnceLock<SecretValues>,
+}
+
+impl<W: Write> Write for MaskedLines<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.secrets.get() {
+            Some(secrets) => self.lines.write_all(secrets.mask_line(&String::from_utf8_lossy(bytes)).as_bytes())?,
+            None => self.lines.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lines.flush()
+    }
+}
+
+/// Makes [`MaskedLines`].
+struct MaskedWriter<W> {
+    writer: W,
+    secrets: &'static OnceLock<SecretValues>,
+}
+
+impl<'writer, W: MakeWriter<'writer>> MakeWriter<'writer> for MaskedWriter<W> {
+    type Writer = MaskedLines<W::Writer>;
+
+    fn make_writer(&'writer self) -> Self::Writer {
+        MaskedLines { lines: self.writer.make_writer(), secrets: self.secrets }
+    }
+}
+
 /// Starts logging for the process, at `usual` where nothing else is asked for. A second call in one process changes
 /// nothing.
 ///
@@ -30,7 +79,7 @@ pub struct FilterError {
 pub(crate) fn start(logging: &Logging, usual: LevelFilter) -> Result<(), FilterError> {
     let filter = filter(logging.log.as_deref(), usual)?;
     // Another subscriber can only be there because a test or an earlier call set it; it is as good.
-    let _ = subscriber(logging.log_format, filter, io::stderr).try_init();
+    let _ = subscriber(logging.log_format, filter, io::stderr, &SECRETS).try_init();
     Ok(())
 }
 
@@ -39,16 +88,23 @@ fn filter(asked: Option<&str>, usual: LevelFilter) -> Result<EnvFilter, FilterEr
     EnvFilter::try_new(asked).map_err(|source| FilterError { filter: asked.to_owned(), source })
 }
 
-fn subscriber<W>(format: LogFormat, filter: EnvFilter, writer: W) -> Box<dyn tracing::Subscriber + Send + Sync>
+fn subscriber<W>(
+    format: LogFormat,
+    filter: EnvFilter,
+    writer: W,
+    secrets: &'static OnceLock<SecretValues>,
+) -> Box<dyn tracing::Subscriber + Send + Sync>
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
-    let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+    // Whatever the filter lets through, no answer of a cluster is logged as it came.
+    let filter = filter.and(filter_fn(|of| of.target() != LOGS_ANSWERS));
+    let lines = tracing_subscriber::fmt::layer().with_writer(MaskedWriter { writer, secrets });
     match format {
-        LogFormat::Text => Box::new(Registry::default().with(filter).with(lines.with_ansi(false))),
+        LogFormat::Text => Box::new(Registry::default().with(lines.with_ansi(false).with_filter(filter))),
         LogFormat::Json => {
             let lines = lines.json().flatten_event(true).with_current_span(true).with_span_list(false);
-            Box::new(Registry::default().with(filter).with(lines))
+            Box::new(Registry::default().with(lines.with_filter(filter)))
         }
     }
 }
@@ -60,6 +116,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// Of a process without an operator.
+    static NOTHING: OnceLock<SecretValues> = OnceLock::new();
 
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
@@ -77,7 +136,7 @@ mod tests {
     fn logged(format: LogFormat, filter: EnvFilter) -> String {
         let written = Written::default();
         let writer = written.clone();
-        tracing::subscriber::with_default(subscriber(format, filter, move || writer.clone()), || {
+        tracing::subscriber::with_default(subscriber(format, filter, move || writer.clone(), &NOTHING), || {
             tracing::debug!("left out");
             tracing::info_span!("reconcile", object = "a/b").in_scope(|| tracing::info!(kind = "Installation", "said"));
         });
@@ -94,6 +153,40 @@ mod tests {
             json!({"level": "INFO", "message": "said", "kind": "Installation", "target": module_path!(),
                 "span": {"name": "reconcile", "object": "a/b"}})
         );
+    }
+
+    #[test]
+    fn c_41_what_is_secret_is_in_no_line_of_either_form() {
+        static SECRETS: OnceLock<SecretValues> = OnceLock::new();
+        let secrets = SecretValues::default();
+        secrets.learn(&"a".into(), "Secret s".to_owned(), ["hunter2 \"of\" mine".to_owned()]);
+        SECRETS.set(secrets).unwrap();
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let written = Written::default();
+            let writer = written.clone();
+            let filter = filter(None, LevelFilter::INFO).unwrap();
+            tracing::subscriber::with_default(subscriber(format, filter, move || writer.clone(), &SECRETS), || {
+                tracing::info!(target: "orangery::guest", plugin = "p", "a component says hunter2 \"of\" mine");
+            });
+            let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+            assert!(text.contains("says [masked]") && !text.contains("hunter2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_answer_of_a_cluster_is_logged_as_it_came() {
+        let written = Written::default();
+        let writer = written.clone();
+        let filter = filter(Some("trace"), LevelFilter::INFO).unwrap();
+        tracing::subscriber::with_default(
+            subscriber(LogFormat::Text, filter, move || writer.clone(), &NOTHING),
+            || {
+                tracing::warn!(target: "kube_client::client", "a whole answer");
+                tracing::warn!(target: "kube_client::client::builder", "of it nothing");
+            },
+        );
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(!text.contains("a whole answer") && text.contains("of it nothing"), "{text}");
     }
 
     #[test]

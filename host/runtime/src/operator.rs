@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     crashes::Crashes,
     definitions::{Definitions, DefinitionsError},
+    logging,
     machine::{self, OsChance, SystemClock},
 };
 
@@ -136,7 +137,8 @@ impl Operator {
         host.guards = config.guards;
         host.policies = NamespacePolicies::new(config.default_policy);
         host.max_parallel = config.max_parallel;
-        let host = Arc::new(host);
+        logging::hide(&host.secrets);
+        let (secrets, host) = (host.secrets.clone(), Arc::new(host));
         let mut operator = Self {
             stores: host.stores.clone(),
             policies: host.policies.clone(),
@@ -149,7 +151,10 @@ impl Operator {
         operator.spawn(watch_namespace_policies(Arc::clone(&host)));
         // Ends when the controllers have ended, so the panics of their last calls are written as well.
         operator.tasks.spawn(written);
-        let panicked = Arc::new(move |panicked: &Panicked| crashes.tell(panicked));
+        let panicked = Arc::new(move |panicked: &Panicked| {
+            let message = secrets.masker(&panicked.key.namespace).mask(&panicked.message).into_owned();
+            crashes.tell(&Panicked { message, ..panicked.clone() });
+        });
         operator.control_all(&host, &ControllerOptions { concurrency: config.concurrency, rng: config.rng, panicked });
         operator.spawn(async move {
             if namespaces.is_empty() {

@@ -24,9 +24,9 @@ use orangery_cli::{
 use orangery_controllers::{
     ActingAccounts, ControllerContext, HostKey,
     deploy_item::{ItemDryRun, dry_run},
-    stores,
+    read_secret_values, stores,
 };
-use orangery_core::{name::Namespace, port::Rng as _, step::Halt, yaml};
+use orangery_core::{masking::Masker, name::Namespace, port::Rng as _, step::Halt, yaml};
 
 use crate::{
     components::ComponentsError,
@@ -112,8 +112,12 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
         ControllerContext::new((client, stores()), plugins, components, Arc::new(SystemClock), Arc::new(OsChance), key);
     // What may be looked at is for the rights of whoever asks.
     host.accounts = ActingAccounts::caller();
-    let run = dry_run(&Arc::new(host), item).await.map_err(|halt| PlanError::Refused(refusal(&halt)))?;
-    document(name, run).write(&arguments, terminal)?;
+    let host = Arc::new(host);
+    read_secret_values(&host, &name.0).await;
+    let run = dry_run(&host, item).await;
+    let masker = host.secrets.masker(&name.0);
+    let run = run.map_err(|halt| PlanError::Refused(masker.mask(&refusal(&halt)).into_owned()))?;
+    document(name, run, &masker).write(&arguments, terminal)?;
     Ok(Exit::Ok)
 }
 
@@ -173,13 +177,18 @@ async fn item(
     }
 }
 
-fn document(name: (Namespace, String), run: ItemDryRun) -> PlanDocument {
+/// The plan without the secret values of the namespace (C-41).
+fn document(name: (Namespace, String), run: ItemDryRun, masker: &Masker) -> PlanDocument {
     let ItemDryRun { plugin, effects, unfinished, failure } = run;
-    let objects = effects.into_iter().map(planned).collect();
-    PlanDocument::new(name, plugin, objects, unfinished, failure.map(|problem| problem.message))
+    let objects = effects.into_iter().map(|effect| planned(effect, masker)).collect();
+    let failure = failure.map(|problem| masker.mask(&problem.message).into_owned());
+    PlanDocument::new(name, plugin, objects, unfinished, failure)
 }
 
-fn planned(effect: Effect) -> PlannedObject {
-    let Effect { located, action, before, after, stage, ephemeral } = effect;
-    PlannedObject::new(action, &located.on, &located.key, before.as_ref(), after.as_ref()).in_stage(stage, ephemeral)
+fn planned(effect: Effect, masker: &Masker) -> PlannedObject {
+    let Effect { located, action, mut before, mut after, stage, ephemeral } = effect;
+    before.iter_mut().chain(&mut after).for_each(|object| masker.mask_value(object));
+    let mut key = located.key;
+    key.name = masker.mask(&key.name).into_owned();
+    PlannedObject::new(action, &located.on, &key, before.as_ref(), after.as_ref()).in_stage(stage, ephemeral)
 }

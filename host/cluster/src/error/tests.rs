@@ -152,3 +152,13 @@ fn messages_of_other_kinds_are_those_of_the_server_and_fields_of_others_fail_the
     let expired = Error::classify("c", &key("K"), status(410, "Expired", "too old", vec![]));
     assert!(matches!(expired, Error::Unreachable { .. }), "{expired}");
 }
+
+#[test]
+fn limits_cluster_the_words_of_a_server_are_cut_and_cleaned() {
+    let words = format!("no\u{1b}[2J\n{}", "x".repeat(LONGEST_ANSWER));
+    for code in [403, 422, 500] {
+        let message = Error::classify("c", &key("ConfigMap"), status(code, "R", &words, vec![])).to_string();
+        assert!(message.contains("no\u{fffd}[2J xxx") && message.contains("[… 7 more bytes]"), "{message}");
+        assert!(!message.chars().any(char::is_control), "{message}");
+    }
+}

@@ -111,7 +111,7 @@ impl ItemReconciliation {
     fn tell(&self, reason: &str, note: &str) {
         let GatheredItem { host, item, key, .. } = &self.gathered;
         tracing::warn!(item = %key, "{note}");
-        event::warn(&host.recorder, item.as_ref(), reason, note);
+        event::warn(host, item.as_ref(), reason, note);
     }
 
     /// Tells what was not deleted, and why.

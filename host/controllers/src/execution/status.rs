@@ -11,6 +11,7 @@ use super::{
 use crate::{
     gates::release_at_rest,
     job::{self, JobStatus},
+    secret_values::masked,
     stores::Kind,
 };
 
@@ -44,7 +45,8 @@ impl ExecutionReconciliation<'_> {
             return Ok(NextCall::Settled);
         };
         let status = self.draft.status.get_or_insert_default();
-        status.items = write_records(&self.workflow.records);
+        let masker = host.secrets.masker(&self.key.namespace);
+        status.items = write_records(&masked(&self.workflow.records, &masker));
         status.rest(&rest, self.generation, &host.now());
         let writer = host.writer(store);
         let written = writer.update_status(&self.before, &self.draft).await;

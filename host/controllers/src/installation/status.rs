@@ -25,6 +25,7 @@ use crate::{
     gates::release_at_rest,
     job::{self, JobStatus},
     object::generation_of,
+    secret_values::masked,
     stores::Kind,
 };
 
@@ -60,7 +61,7 @@ fn rest(host: &ControllerContext, installation: &Installation, plan: IdlePlan) -
         let message = format!("spec.automaticReconcile: {error}; no job starts by itself");
         let failure = Failure::new("AutomaticReconcile", "InvalidSchedule", message);
         let failure = failure.with_code(Code::ConfigurationProblem);
-        event::failed(&host.recorder, installation, None, Some(&failure));
+        event::failed(host, installation, None, Some(&failure));
     }
     let now = host.now();
     let left = |at: Timestamp| Duration::try_from(at.duration_since(now.0)).unwrap_or(Duration::ZERO);
@@ -98,7 +99,8 @@ impl InstallationReconciliation<'_> {
         let triggers = !dependents.is_empty();
         let status = self.draft.status.get_or_insert_default();
         if let Some(workflow) = &mut status.workflow {
-            workflow.write_records(&self.workflow.records);
+            let masker = host.secrets.masker(&self.key.namespace);
+            workflow.write_records(&masked(&self.workflow.records, &masker));
         }
         status.rest(&rest, self.generation, &host.now());
         status.dependents_to_trigger = dependents;

@@ -220,6 +220,12 @@ impl Wait {
         Self { on: self.on.into_iter().map(named).collect(), poll: self.poll }
     }
 
+    /// The same with these words for why each has not happened yet.
+    pub fn with_details(self, words: impl Fn(&str) -> String) -> Self {
+        let worded = |waiting: Waiting| Waiting { detail: waiting.detail.as_deref().map(&words), ..waiting };
+        Self { on: self.on.into_iter().map(worded).collect(), poll: self.poll }
+    }
+
     /// What is waited for, and what must become of it.
     pub fn objects(&self) -> &BTreeSet<Waiting> {
         &self.on

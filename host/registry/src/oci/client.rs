@@ -8,7 +8,10 @@ use orangery_core::{
     error::{Code, Fault},
 };
 use serde::Deserialize;
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    sync::Semaphore,
+};
 
 use super::{
     auth::{self, SessionKey, Sessions},
@@ -28,6 +31,11 @@ const MOST_OF_AN_ERROR: u64 = 64 * 1024;
 pub(super) const MOST_TRIED: usize = 10;
 /// The manifests of an index may be indexes themselves.
 const MOST_LEVELS: usize = 3;
+
+/// The most bytes of blobs that are on their way into memory at once; one that is larger comes alone.
+pub(super) const MOST_FETCHED_AT_ONCE: u64 = 256 << 20;
+/// The bytes of one part of them.
+const SHARE: u64 = 1 << 20;
 
 /// Why there is no manifest.
 #[derive(Clone)]
@@ -64,6 +72,8 @@ pub struct Client {
     sessions: Sessions,
     manifests: Flights<(ArtifactReference, ContentDigest), Result<Arc<Manifest>, Unanswered>>,
     pauses: Pauses,
+    /// What is left of [`MOST_FETCHED_AT_ONCE`], in parts; first come, first served.
+    room: Semaphore,
 }
 
 impl Client {
@@ -76,7 +86,8 @@ impl Client {
             Fault::invalid(Code::ConfigurationProblem, message)
         })?;
         let (sessions, manifests, pauses) = (Sessions::default(), Flights::new(), Pauses::default());
-        Ok(Self { connections, settings, sessions, manifests, pauses })
+        let room = Semaphore::new(shares(MOST_FETCHED_AT_ONCE));
+        Ok(Self { connections, settings, sessions, manifests, pauses, room })
     }
 
     pub(super) fn connections(&self) -> &RegistryConnections {
@@ -306,11 +317,18 @@ impl Pull for Client {
             let refusal = ExchangeRefusal::TooBig { most, size: Some(blob.size) };
             return Err(refusal.fault(&format!("the blob {} of {repository}", blob.digest)));
         }
+        let shares = u32::try_from(shares(blob.size.min(MOST_FETCHED_AT_ONCE))).unwrap_or(u32::MAX);
+        let _room = self.room.acquire_many(shares).await;
         // As much as it will be: a buffer that grows is twice as large for a while.
         let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default());
         self.blob(repository, &blob.digest, Some(blob.size), keyring, &mut bytes).await?;
         Ok(bytes)
     }
+}
+
+/// The parts that so many bytes take.
+fn shares(bytes: u64) -> usize {
+    usize::try_from(bytes.div_ceil(SHARE)).unwrap_or(usize::MAX)
 }
 
 /// Writes what is answered to `into` and gives its size, which is `size` where it was announced and at most `most`;

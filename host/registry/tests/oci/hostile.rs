@@ -1,6 +1,6 @@
 //! Registries that refuse, hang, lie and never stop: each one clear error, within limits and time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -8,7 +8,7 @@ use axum::{
     http::{Response, header},
 };
 use orangery_core::error::{Code, Fault};
-use orangery_registry::oci::{Client, RegistrySettings};
+use orangery_registry::oci::{Client, Keyring, OciDescriptor, Pull as _, PullLimits, RegistrySettings};
 use tokio::time::Instant;
 
 use crate::server::{
@@ -337,4 +337,42 @@ async fn a_registry_with_tls_leads_no_client_out_of_it() {
         let outcome = Client::new(named).expect("a client").manifest(&reference, &Default::default()).await;
         assert!(!outcome.is_err_and(|fault| fault.to_string().contains("asked with TLS")));
     }
+}
+
+/// A blob of this size, of which nothing but the size is known.
+fn announced(size: u64) -> OciDescriptor {
+    let digest = format!("sha256:{}", "0".repeat(64));
+    serde_json::from_value(serde_json::json!({"digest": digest, "size": size})).expect("a descriptor")
+}
+
+#[tokio::test]
+async fn limits_registry_blobs_that_are_fetched_at_once_share_their_bytes() {
+    let server = Server::start(|_: Request| async { Response::new(stuck_after(b"")) }).await;
+    let limits =
+        PullLimits { blob: 128 << 20, idle: Duration::from_secs(60), blob_time: Duration::from_secs(60), ..limits() };
+    let client = Client::new(RegistrySettings { limits, ..RegistrySettings::default() }).expect("a client");
+    let (client, repository) = (Arc::new(client), server.repository());
+    let fetch = |size: u64| {
+        let (client, repository) = (Arc::clone(&client), repository.clone());
+        tokio::spawn(async move { client.small_blob(&repository, &announced(size), size, &Keyring::default()).await })
+    };
+    let asked = async |count: usize| {
+        while server.seen().len() < count {
+            tokio::task::yield_now().await;
+        }
+        server.seen().len()
+    };
+    let first = fetch(100 << 20);
+    assert_eq!(asked(1).await, 1);
+    let _second = fetch(100 << 20);
+    assert_eq!(asked(2).await, 2);
+    // The third finds no room, which a small one after it does not get around.
+    let _third = fetch(100 << 20);
+    let _small = fetch(1);
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.seen().len(), 2);
+    first.abort();
+    assert_eq!(asked(4).await, 4);
 }

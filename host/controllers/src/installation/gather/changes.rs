@@ -107,7 +107,7 @@ impl ImportWatches {
         }
         let view = self.view(host, root);
         if let View::Forbidden(failure) = &view {
-            event::failed(&host.recorder, root, None, Some(failure));
+            event::failed(host, root, None, Some(failure));
         }
         let Key { namespace, name } = Key::of(root);
         let mut ahead = self.add(host, (&name, root), view, &mut roots);

@@ -92,6 +92,9 @@ impl<'a> GatheredImports<'a> {
         let mut data_sources = BTreeMap::new();
         for (kind, name) in data_source_names(installation) {
             if let Some(content) = kind.read(&host.client, &namespace, &name).await? {
+                if kind == DataSourceKind::Secret {
+                    host.secrets.learn_secret(&Key::new(&namespace, &name), content.values());
+                }
                 data_sources.insert((kind, name), content);
             }
         }

@@ -84,6 +84,8 @@ impl TargetKubeconfigs {
         targets.allowed(PolicyRequest::Credential(kind)).map_err(fault)?;
         let kubeconfig = targets.kubeconfig(&key.0).await.map_err(fault)?;
         let issued = issue_credential(&kubeconfig, &key.1).await?;
+        let source = format!("credential {:?} of {}", key.1, self.whose);
+        self.host.secrets.learn_kubeconfig(&self.namespace, source, &issued.kubeconfig);
         self.issued.lock().unwrap_or_else(PoisonError::into_inner).insert(key, issued.clone());
         Ok(issued)
     }

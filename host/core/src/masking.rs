@@ -1,0 +1,270 @@
+//! Values that nobody may read in what is shown: they are found in a text by value, in the forms that they come to have on
+//! their way into messages, and replaced (C-41).
+//!
+//! A value is looked for as it is, line by line, escaped as in JSON, percent-encoded, and in base64 of both alphabets at each
+//! of the three places where it can begin in a longer text. Long values are looked for in pieces as well, so that a text that
+//! was cut in the middle of one shows no more than a piece.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, Encoding};
+use serde_json::Value;
+
+/// The least bytes of a value that is masked: shorter ones stand in every text by chance.
+pub const SHORTEST_MASKED: usize = 8;
+
+/// The least bytes of one line of a value of several lines, and of the pieces of a long one: lines of configurations are
+/// often nothing but structure.
+pub const SHORTEST_MASKED_LINE: usize = 16;
+
+/// Bytes of the pieces that long values are looked for in.
+const PIECE: usize = 48;
+
+/// The most bytes of all values together. Of a text that could hold values beyond that nothing is shown.
+pub const MOST_MASKED_BYTES: usize = 256 << 10;
+
+/// What stands in the place of a value.
+pub const MASK: &str = "[masked]";
+
+/// What stands in the place of a whole text, where there is more to mask than can be looked for.
+const WITHHELD: &str =
+    "[masked: there are more values of Secrets here than can be looked for; import fewer or smaller ones]";
+
+/// Finds values in texts.
+#[derive(Clone, Debug, Default)]
+pub struct Masker(Forms);
+
+#[derive(Clone, Debug, Default)]
+enum Forms {
+    /// Nothing is to be masked.
+    #[default]
+    Nothing,
+    /// These are.
+    Found(Box<AhoCorasick>),
+    /// More than can be looked for.
+    Everything,
+}
+
+impl Masker {
+    /// Of these values. Those below [`SHORTEST_MASKED`] do not count.
+    pub fn of<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
+        let values: BTreeSet<&str> = values.into_iter().map(str::trim).filter(|value| is_masked(value)).collect();
+        if values.iter().map(|value| value.len()).sum::<usize>() > MOST_MASKED_BYTES {
+            return Self(Forms::Everything);
+        }
+        let mut forms = BTreeSet::new();
+        values.iter().for_each(|value| collect(value, &mut forms));
+        if forms.is_empty() {
+            return Self::default();
+        }
+        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms);
+        Self(built.map_or(Forms::Everything, |automaton| Forms::Found(Box::new(automaton))))
+    }
+
+    /// The text with [`MASK`] in the place of each value.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.0 {
+            Forms::Nothing => Cow::Borrowed(text),
+            Forms::Everything if text.is_empty() => Cow::Borrowed(text),
+            Forms::Everything => Cow::Borrowed(WITHHELD),
+            Forms::Found(automaton) => {
+                if !automaton.is_match(text) {
+                    return Cow::Borrowed(text);
+                }
+                let (mut masked, mut end) = (String::with_capacity(text.len()), 0);
+                for found in automaton.find_iter(text) {
+                    masked.push_str(text.get(end..found.start()).unwrap_or_default());
+                    // Pieces of one value that follow each other are one value.
+                    if found.start() != end || !masked.ends_with(MASK) {
+                        masked.push_str(MASK);
+                    }
+                    end = found.end();
+                }
+                masked.push_str(text.get(end..).unwrap_or_default());
+                Cow::Owned(masked)
+            }
+        }
+    }
+
+    /// Masks the texts within a value; the names of members stay.
+    pub fn mask_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.mask(text).into_owned(),
+            Value::Array(elements) => elements.iter_mut().for_each(|element| self.mask_value(element)),
+            Value::Object(members) => members.values_mut().for_each(|member| self.mask_value(member)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Whether a value stands in the text.
+    pub fn finds(&self, text: &str) -> bool {
+        match &self.0 {
+            Forms::Nothing => false,
+            Forms::Found(automaton) => automaton.is_match(text),
+            Forms::Everything => true,
+        }
+    }
+}
+
+/// Whether a value is long enough to be masked.
+fn is_masked(value: &str) -> bool {
+    value.len() >= SHORTEST_MASKED
+}
+
+/// The texts of a value that are to be masked: of a structure those in it, and the text itself.
+pub fn secret_texts(content: &str) -> Vec<String> {
+    let mut texts = vec![content.to_owned()];
+    if let Ok(value) = crate::yaml::decode(content)
+        && (value.is_object() || value.is_array())
+    {
+        leaves(&value, &mut texts);
+    }
+    texts
+}
+
+/// The texts within a value.
+pub fn leaves(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Number(number) => texts.push(number.to_string()),
+        Value::Array(elements) => elements.iter().for_each(|element| leaves(element, texts)),
+        Value::Object(members) => members.values().for_each(|member| leaves(member, texts)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Collects the forms of a value.
+fn collect(value: &str, forms: &mut BTreeSet<String>) {
+    encoded(value, forms);
+    let lines = value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_MASKED_LINE);
+    if value.contains('\n') {
+        lines.clone().for_each(|line| encoded(line, forms));
+    }
+    for line in lines.filter(|line| line.len() > PIECE) {
+        let bytes = line.as_bytes().chunks(PIECE);
+        let pieces = bytes.filter_map(|piece| std::str::from_utf8(piece).ok());
+        pieces.filter(|piece| piece.len() >= SHORTEST_MASKED_LINE).for_each(|piece| encoded(piece, forms));
+    }
+}
+
+/// One text in all its forms.
+fn encoded(text: &str, forms: &mut BTreeSet<String>) {
+    forms.insert(text.to_owned());
+    let json = Value::String(text.to_owned()).to_string();
+    let json = json.trim_matches('"').to_owned();
+    // Text that is quoted in a text that is quoted.
+    let twice = Value::String(json.clone()).to_string();
+    forms.insert(twice.trim_matches('"').to_owned());
+    forms.insert(json);
+    forms.insert(format!("{text:?}").trim_matches('"').to_owned());
+    for (upper, blank) in [(true, "%20"), (true, "+"), (false, "%20"), (false, "+")] {
+        forms.insert(percent_encoded(text, upper, blank));
+    }
+    for alphabet in [BASE64_NOPAD, BASE64URL_NOPAD] {
+        forms.extend((0..3).filter_map(|before| base64_within(&alphabet, text, before)));
+    }
+}
+
+fn percent_encoded(text: &str, upper: bool, blank: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            b' ' => encoded.push_str(blank),
+            _ if upper => encoded.push_str(&format!("%{byte:02X}")),
+            _ => encoded.push_str(&format!("%{byte:02x}")),
+        }
+        encoded
+    })
+}
+
+/// The characters of base64 that a text alone decides where so many bytes stand before it in its group of three.
+fn base64_within(alphabet: &Encoding, text: &str, before: usize) -> Option<String> {
+    let bytes = [vec![0; before], text.as_bytes().to_vec()].concat();
+    let encoded = alphabet.encode(&bytes);
+    // The first characters are of what stands before as well, and the last one of what follows.
+    let begin = [0, 2, 3].get(before)?;
+    let end = bytes.len() * 8 / 6;
+    encoded.get(*begin..end).filter(|form| form.len() >= SHORTEST_MASKED).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUE: &str = "s3cr3t/valu+ \"é\" of mine";
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(Masker::of([VALUE]).mask(text), expected, "{text}");
+    }
+
+    #[test]
+    fn c_41_a_value_is_masked_in_every_form_that_it_comes_in() {
+        check("plain", "plain");
+        check(&format!("it is {VALUE}."), "it is [masked].");
+        check(&format!("as JSON {}", Value::String(VALUE.to_owned())), "as JSON \"[masked]\"");
+        let twice = Value::String(Value::String(VALUE.to_owned()).to_string()).to_string();
+        assert!(!Masker::of([VALUE]).mask(&twice).contains("s3cr3t"), "{twice}");
+        check(&format!("as Rust {VALUE:?}"), "as Rust \"[masked]\"");
+        check("?q=s3cr3t%2Fvalu%2B%20%22%C3%A9%22%20of%20mine&b", "?q=[masked]&b");
+        check("?q=s3cr3t%2fvalu%2b+%22%c3%a9%22+of+mine&b", "?q=[masked]&b");
+        for before in ["", "a", "ab", "abc"] {
+            for alphabet in [BASE64_NOPAD, BASE64URL_NOPAD] {
+                let encoded = alphabet.encode(format!("{before}{VALUE}{before}").as_bytes());
+                let masked = Masker::of([VALUE]).mask(&encoded).into_owned();
+                assert!(masked.contains(MASK) && masked.len() <= MASK.len() + 12, "{before:?}: {encoded} is {masked}");
+            }
+        }
+    }
+
+    #[test]
+    fn c_41_each_line_of_a_value_is_masked_and_pieces_of_a_long_one() {
+        let long: String = (0..40).map(|number| format!("{number:03}x")).collect();
+        let key = format!("-----BEGIN KEY-----\n{long}\nshort\n");
+        let masker = Masker::of([key.as_str()]);
+        assert_eq!(masker.mask(&format!("a {long} b, short")), "a [masked] b, short");
+        assert_eq!(masker.mask("-----BEGIN KEY----- c"), "[masked] c");
+        // A text that was cut in the middle shows less than a piece.
+        let cut = format!("it is {}", long.get(..100).unwrap());
+        assert_eq!(masker.mask(&cut), format!("it is [masked]{}", long.get(96..100).unwrap()));
+    }
+
+    #[test]
+    fn limits_masking_what_is_short_stays_and_what_is_too_much_is_withheld() {
+        assert_eq!(Masker::of(["1234567", "", "true"]).mask("1234567 true"), "1234567 true");
+        assert_eq!(Masker::of([" 12345678\n"]).mask("x12345678x"), "x[masked]x");
+        let most = "x".repeat(MOST_MASKED_BYTES + 1);
+        let masker = Masker::of([most.as_str()]);
+        assert_eq!(
+            (masker.mask("anything"), masker.mask(""), masker.finds("anything")),
+            (WITHHELD.into(), "".into(), true)
+        );
+        assert!(!Masker::default().finds("anything"));
+    }
+
+    #[test]
+    fn c_41_the_texts_within_a_value_are_masked() {
+        let mut value = serde_json::json!({"a": [VALUE, 1, {"b": format!("x{VALUE}")}], "c": null});
+        Masker::of([VALUE]).mask_value(&mut value);
+        assert_eq!(value, serde_json::json!({"a": [MASK, 1, {"b": format!("x{MASK}")}], "c": null}));
+    }
+
+    #[test]
+    fn c_41_of_a_structure_the_texts_in_it_are_masked() {
+        assert_eq!(secret_texts("a text"), ["a text"]);
+        let content = "user: admin\npasswords: [one, 23]\n";
+        assert_eq!(secret_texts(content), [content, "one", "23", "admin"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn c_41_no_value_is_left_in_any_text(value in "[ -~]{8,40}", around in "[a-z \n]{0,20}") {
+            let value = value.trim();
+            proptest::prop_assume!(value.len() >= SHORTEST_MASKED && !MASK.contains(value));
+            let masker = Masker::of([value]);
+            let masked = masker.mask(&format!("{around}{value}{around}{value}")).into_owned();
+            proptest::prop_assert!(!masked.contains(value) && masker.finds(value), "{masked}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Nothing secret is shown: a value of a Secret that goes through a tree stands in no error, condition, event, line of the log
+//! or answer of a command, in whatever encoding (C-41).
+
+use std::sync::Arc;
+
+use data_encoding::{BASE64, BASE64_NOPAD};
+use orangery_tests::{
+    objects::Objects,
+    proxy::{Fate, Fates, ProxyRequest},
+    tree::{any, blueprint, deploys, imports_cluster, in_phase, installation},
+    world::World,
+};
+use serde_json::{Value, json};
+
+/// The value: no name of an object, so that servers quote it when they refuse it.
+const CANARY: &str = "Canary-9f8e7d6c+5b4a3210 of mine";
+
+/// A network that works.
+struct Sound;
+
+impl Fates for Sound {
+    fn request(&self, _: &ProxyRequest) -> Fate {
+        Fate::Pass
+    }
+}
+
+/// The canary as it may be found: a part of it that each encoding keeps together.
+fn forms() -> Vec<String> {
+    let inner = |before: &str| {
+        let encoded = BASE64_NOPAD.encode(format!("{before}{CANARY}").as_bytes());
+        encoded.get(4..28).expect("it is long enough").to_owned()
+    };
+    let percent = CANARY.replace('+', "%2B");
+    let percent = [percent.replace(' ', "%20"), percent.replace(' ', "+")];
+    [CANARY.to_owned(), "9f8e7d6c".to_owned(), inner(""), inner("a"), inner("ab")].into_iter().chain(percent).collect()
+}
+
+#[track_caller]
+fn check(what: &str, text: &str) {
+    for form in forms() {
+        let found = text.find(&form).map(|at| text.get(at.saturating_sub(200)..).unwrap_or(text));
+        let around = found.map(|text| text.chars().take(400).collect::<String>());
+        assert_eq!(around, None, "{what} shows the value as {form}");
+    }
+}
+
+/// An Installation that imports the value, with these parts of a blueprint.
+fn importing(name: &str, mut fields: Value) -> Value {
+    let mut imports = imports_cluster();
+    let value = json!({"name": "value", "type": "data", "schema": {"type": "string"}});
+    imports.as_array_mut().expect("a list").push(value);
+    fields["imports"] = imports;
+    let mut root = installation(name, &blueprint(fields));
+    let data = json!([{"name": "value", "secretRef": {"name": "canary", "key": "value"}}]);
+    root["spec"]["imports"] = json!({"data": data, "targets": [{"name": "cluster", "target": "cluster"}]});
+    root
+}
+
+/// What each object says that others may read: of a deploy item, whose configuration is what a template made of the imports,
+/// the status; of DataObjects those that are not marked.
+async fn readable(objects: &Objects) -> Vec<(String, String)> {
+    let mut readable = Vec::new();
+    for kind in ["Installation", "Execution", "DeployItem", "DataObject", "Target", "Context"] {
+        for object in objects.list(&any(kind, "")).await {
+            let marked = object.pointer("/metadata/labels/orangery.dev~1secret-data").is_some();
+            let part = if kind == "DeployItem" { object["status"].clone() } else { object.clone() };
+            if !marked {
+                readable.push((format!("{kind} {}", object["metadata"]["name"]), part.to_string()));
+            }
+        }
+    }
+    for event in objects.list(&json!({"apiVersion": "events.k8s.io/v1", "kind": "Event"})).await {
+        readable.push(("an event".to_owned(), event.to_string()));
+    }
+    readable
+}
+
+#[tokio::test]
+async fn c_41_a_value_of_a_secret_is_shown_nowhere() {
+    let mut world = World::on(&crate::ground(), crate::binary().await, Arc::new(Sound)).await;
+    let objects = &world.objects;
+    let data = json!({"value": BASE64.encode(CANARY.as_bytes())});
+    objects.apply(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary"}, "data": data})).await;
+    // A template that fails with it, in several encodings.
+    let template = "{{ fail (printf \"%s %s %s %s\" .imports.value (b64enc .imports.value) (urlquery .imports.value) \
+                    (b64enc (printf \"a%s\" .imports.value))) }}";
+    let fails = json!({"deployExecutions": [{"name": "d", "type": "GoTemplate", "template": template}]});
+    objects.apply(&importing("fails", fails)).await;
+    // A server that answers with it.
+    let mut item = deploys("item", &[], "content");
+    item["config"]["manifests"][0]["manifest"]["metadata"]["name"] = json!("{{ imports.value }}");
+    let execution = json!({"name": "d", "type": "Jinja", "template": json!({"deployItems": [item]}).to_string()});
+    objects.apply(&importing("refused", json!({"deployExecutions": [execution]}))).await;
+    world.start();
+    let objects = &world.objects;
+    for name in ["fails", "refused"] {
+        let failed = objects.expect(&in_phase("Installation", name, "Failed")).await;
+        assert!(failed.to_string().contains("[masked]") || name == "fails", "{failed:#}");
+        let arguments = ["why", &format!("installation/{name}"), "-o", "json"];
+        check("why", &world.run(&arguments).await);
+    }
+    check("inspect", &world.run(&["inspect", "-o", "json"]).await);
+    let items = objects.list(&any("DeployItem", "")).await;
+    let item = items.first().and_then(|item| item["metadata"]["name"].as_str()).expect("there is an item");
+    let plan = world.run(&["plan", item]).await;
+    assert!(plan.contains("[masked]"), "{plan}");
+    check("plan", &plan);
+    let copies = objects.list(&any("DataObject", "")).await;
+    let copies: Vec<_> = copies.iter().filter(|copy| copy.to_string().contains(CANARY)).collect();
+    let marks = |copy: &&Value| copy["metadata"]["labels"]["orangery.dev/secret-data"] == "whole";
+    assert!(!copies.is_empty() && copies.iter().all(marks), "{copies:#?}");
+    for (what, text) in readable(objects).await {
+        check(&what, &text);
+    }
+    check("the log", &world.log());
+    world.end().await;
+}
