@@ -22,14 +22,12 @@ use tokio::{
 
 pub use worker::compile_worker_main;
 
-use crate::{error::Error, transcript::escaped};
+use crate::{error::Error, sandbox::Shares, transcript::escaped};
 
 /// The longest that a component may compile.
 const WALL: Duration = Duration::from_secs(180);
 /// Processor seconds of the compiler.
 const CPU_SECONDS: u64 = 240;
-/// Address space of the compiler.
-const ADDRESS_SPACE: u64 = 4 << 30;
 /// The most that is read of the compiler.
 const MOST_CODE: u64 = 1 << 30;
 const MOST_WORDS: u64 = 4 << 10;
@@ -107,7 +105,7 @@ fn classify(status: ExitStatus, words: &str) -> Error {
         Some(SIGXCPU) => Error::CompileLimit { limit: format!("{CPU_SECONDS} s of processor time") },
         Some(SIGKILL) => Error::CompileLimit { limit: "the memory of this machine".to_owned() },
         Some(_) if words.contains("memory allocation of") => {
-            Error::CompileLimit { limit: format!("{} GiB of memory", ADDRESS_SPACE >> 30) }
+            Error::CompileLimit { limit: format!("{} MiB of memory", Shares::of_machine().compiler >> 20) }
         }
         Some(signal) => Error::Compile { why: format!("the compiler crashed with signal {signal}: {words}") },
         None => {
@@ -148,7 +146,10 @@ mod tests {
         );
         assert_eq!(
             message("echo 'memory allocation of 9 bytes failed' >&2; kill -ABRT $$").await,
-            "compiling the component was stopped: it needs more than 4 GiB of memory; make it smaller"
+            format!(
+                "compiling the component was stopped: it needs more than {} MiB of memory; make it smaller",
+                Shares::of_machine().compiler >> 20
+            )
         );
         assert_eq!(
             message("kill -SEGV $$").await,

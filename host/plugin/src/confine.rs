@@ -14,13 +14,16 @@ use seccompiler::{
 /// The descriptors that stay open: input, answer and words.
 const STANDARD_DESCRIPTORS: u64 = 3;
 
+/// Bytes of address space beside the memory that is allocated: the program, and what is reserved and never touched.
+const MOST_MAPPED: u64 = 2 << 30;
+
 /// What a process may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessLimits {
     /// Seconds of processor time.
     pub(crate) cpu_seconds: u64,
-    /// Bytes of address space.
-    pub(crate) address_space: u64,
+    /// Bytes of memory that it allocates, stacks of threads among it.
+    pub(crate) memory: u64,
 }
 
 /// Confines this process for the rest of its life. Call it before a thread is started: a filter counts for the thread that
@@ -39,7 +42,9 @@ pub(crate) fn confine(limits: ProcessLimits) -> io::Result<()> {
     setrlimit(Resource::CORE, 0, 0)?;
     setrlimit(Resource::FSIZE, 0, 0)?;
     setrlimit(Resource::CPU, limits.cpu_seconds, limits.cpu_seconds)?;
-    setrlimit(Resource::AS, limits.address_space, limits.address_space)?;
+    setrlimit(Resource::DATA, limits.memory, limits.memory)?;
+    let mapped = limits.memory.saturating_add(MOST_MAPPED);
+    setrlimit(Resource::AS, mapped, mapped)?;
     reach_nothing().map_err(io::Error::other)?;
     setrlimit(Resource::NOFILE, STANDARD_DESCRIPTORS, STANDARD_DESCRIPTORS)?;
     filter_system_calls()

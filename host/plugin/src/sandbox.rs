@@ -1,6 +1,7 @@
 //! One engine for the process: its settings, its room for calls, its memory of components by digest.
 
 mod engine;
+mod share;
 mod ticker;
 
 use std::{
@@ -16,6 +17,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::{Engine, component::Linker};
 
 pub(crate) use engine::settings;
+pub(crate) use share::Shares;
 pub(crate) use ticker::Ticking;
 
 use crate::{
@@ -51,10 +53,11 @@ pub struct SandboxConfig {
 }
 
 impl SandboxConfig {
-    /// 64 calls at once, 16 of them large ones, 1 GiB for all of them; notices go to the log.
+    /// 64 calls at once, eight of them large ones. All of them have 1 GiB, and less where the machine or the container has
+    /// less to give. Notices go to the log.
     pub fn new(compiler: CompileCommand, cache: Option<PathBuf>) -> Self {
         let notice = |sentence: &str| tracing::warn!("{sentence}");
-        Self { compiler, cache, calls: 64, memory: 1 << 30, notice }
+        Self { compiler, cache, calls: 64, memory: Shares::of_machine().calls, notice }
     }
 }
 
@@ -99,6 +102,8 @@ pub struct Sandbox {
     large_rooms: Semaphore,
     most_calls: u32,
     compiler: CompileCommand,
+    /// Compilers that may run at once.
+    compilers: Semaphore,
     notice: fn(&str),
     registered: OriginCompiler,
     own: OriginCompiler,
@@ -175,6 +180,7 @@ impl Sandbox {
             large_rooms: Semaphore::new((calls / LARGE_SHARE).max(1) as usize),
             most_calls: calls,
             compiler,
+            compilers: Semaphore::new(if Shares::of_machine().is_one_compiler { 1 } else { 2 }),
             registered,
             own,
             notice,
@@ -263,6 +269,7 @@ impl Sandbox {
 
     async fn compile(&self, of_origin: &OriginCompiler, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let _turn = of_origin.compiling.acquire().await;
+        let _share = self.compilers.acquire().await;
         if bytes.len() <= LARGE_COMPONENT {
             return compile::compile(&self.compiler, bytes).await;
         }

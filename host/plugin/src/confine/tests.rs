@@ -10,7 +10,7 @@ use std::{
 
 use super::*;
 
-const LIMITS: ProcessLimits = ProcessLimits { cpu_seconds: 60, address_space: 4 << 30 };
+const LIMITS: ProcessLimits = ProcessLimits { cpu_seconds: 60, memory: 1 << 30 };
 
 /// Set for the process that tries: what confines it, and a port that is open.
 const PROBE: &str = "ORANGERY_CONFINE_PROBE";
