@@ -14,7 +14,7 @@ const LEAST_OF_CALLS: u64 = MAX_MEMORY_MIB << 20;
 /// The most that one compiler takes, where there is enough.
 const MOST_OF_A_COMPILER: u64 = 4 << 30;
 /// The least that one compiler takes: the largest built-in component needs so much.
-const LEAST_OF_A_COMPILER: u64 = 512 << 20;
+const LEAST_OF_A_COMPILER: u64 = 640 << 20;
 
 /// The shares of a machine, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +117,6 @@ mod tests {
         assert_eq!(Shares::of(Some(64 << 30)), shares(1024, 4096, false));
         assert_eq!(Shares::of(Some(4 << 30)), shares(1024, 2816, true));
         assert_eq!(Shares::of(Some(1536 * MIB)), shares(640, 640, true), "the limit of the chart");
-        assert_eq!(Shares::of(Some(128 * MIB)), shares(512, 512, true));
+        assert_eq!(Shares::of(Some(128 * MIB)), shares(512, 640, true));
     }
 }
