@@ -12,6 +12,7 @@ use self::{
     inspect::Inspect,
     interrupt::Interrupt,
     plugin::{PluginArguments, PluginCommand},
+    policy::{PolicyArguments, PolicyCommand},
     reconcile::Reconcile,
     release_tests::Test,
     render::Render,
@@ -28,6 +29,7 @@ pub mod interrupt;
 pub mod logging;
 pub mod plan;
 pub mod plugin;
+pub mod policy;
 pub mod reconcile;
 pub mod release_tests;
 pub mod render;
@@ -57,6 +59,8 @@ pub enum Tool {
     Blueprint(BlueprintArguments),
     /// Look into components, and compile them beforehand
     Plugin(PluginArguments),
+    /// Look at what the objects of namespaces may do
+    Policy(PolicyArguments),
     /// Print the custom resource definitions
     Crd(Crd),
     /// Print the contracts between host and components
@@ -82,6 +86,10 @@ impl Tool {
                 PluginCommand::Inspect(inspect) => inspect.execute(terminal),
                 PluginCommand::Compile(compile) => wait_for(compile.execute(terminal)),
                 PluginCommand::CompileWorker => return orangery_plugin::compile_worker_main(),
+            },
+            Tool::Policy(policy) => match policy.command {
+                PolicyCommand::Explain(explain) => wait_for(explain.execute(terminal)),
+                PolicyCommand::Check(check) => wait_for(check.execute(terminal)),
             },
             Tool::Wit(wit) => wit.execute(terminal),
             Tool::Crd(crd) => crd.execute(terminal),

@@ -23,6 +23,7 @@ use crate::{controller_context::ControllerContext, job::JobStatus};
 
 pub(super) mod concurrency;
 mod pick_up;
+mod quota;
 
 /// What an item is called for.
 pub(super) enum ItemTrigger {

@@ -85,6 +85,33 @@ async fn a_policy_with_a_bad_selector_allows_nothing_and_says_so_and_one_of_a_hi
     cluster.expect(&in_phase("Installation", "stopped", "Succeeded")).await;
 }
 
+/// Both items are ready to begin; the second one begins when the first one is done, and a quota that goes lets all begin.
+#[tokio::test]
+async fn no_more_items_of_a_namespace_are_under_way_than_its_quota() {
+    let cluster = crate::cluster().await;
+    put(&cluster, &policy("team", json!({"quotas": {"items": 1}}))).await;
+    cluster.apply(&root("first", becomes_ready("first", &[]))).await;
+    cluster.expect(&config_map("first")).await;
+    cluster.apply(&root("second", becomes_ready("second", &[]))).await;
+    let item = json!({"apiVersion": any("DeployItem", "")["apiVersion"], "kind": "DeployItem", "metadata": {}});
+    let waits = |item: &Value| item["status"]["waitingFor"][0]["name"] == "items=1 of NamespacePolicy team";
+    cluster.expect_that(&item, "no item waits for its quota", waits).await;
+    cluster.expect_absent(&config_map("second")).await;
+    let say_ready = async |name: &str| {
+        let mut ready = config_map(name);
+        ready["data"] = json!({"ready": "yes"});
+        cluster.merge(&ready).await;
+        cluster.expect(&in_phase("Installation", name, "Succeeded")).await;
+    };
+    say_ready("first").await;
+    cluster.expect(&config_map("second")).await;
+    cluster.apply(&root("third", becomes_ready("third", &[]))).await;
+    cluster.expect_that(&item, "no item waits for its quota", waits).await;
+    cluster.delete(&policy("team", json!({}))).await;
+    say_ready("second").await;
+    cluster.expect(&config_map("third")).await;
+}
+
 /// Of two policies for one namespace each has to allow what is asked; labels decide as names do.
 #[tokio::test]
 async fn policies_of_one_priority_all_have_to_allow_what_is_asked() {

@@ -1,9 +1,13 @@
 //! A tenant tries what it may not do.
 
+use std::net::TcpListener;
+
 use orangery_tests::{
     cluster::Cluster,
     objects::NAMESPACE,
-    tree::{any, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster},
+    tree::{
+        API, any, asks, blueprint, deploys, executions, imports_cluster, in_phase, installation, mocks, on_cluster,
+    },
 };
 use serde_json::{Value, json};
 
@@ -102,4 +106,24 @@ async fn items_of_a_refused_type_and_blueprints_of_a_refused_sort_are_not_begun(
     cluster.apply(&root("inline", &[deploys("inline", &[], "1")])).await;
     refused(&cluster, &any("Installation", "inline"), "Failed", "spec.blueprints.inline").await;
     assert!(cluster.list(&any("Execution", "")).await.len() <= 1, "something was rendered");
+}
+
+#[tokio::test]
+async fn a_registry_that_a_policy_does_not_allow_is_not_asked() {
+    let cluster = crate::cluster().await;
+    let registry = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    registry.set_nonblocking(true).expect("a socket");
+    let address = registry.local_addr().expect("an address").to_string();
+    put(&cluster, &policy("team", json!({"sources": {"registries": ["ghcr.io/acme/*"]}}))).await;
+    let repository = json!({"type": "ociRegistry", "baseUrl": address});
+    let reference = json!({"repositoryContext": repository, "componentName": "example.com/a", "version": "1.0.0"});
+    let spec = json!({"componentDescriptor": {"ref": reference}, "blueprint": {"ref": {"resourceName": "blueprint"}}});
+    let metadata = json!({"name": "fetched", "annotations": asks()});
+    cluster.apply(&json!({"apiVersion": API, "kind": "Installation", "metadata": metadata, "spec": spec})).await;
+    let message = refused(&cluster, &any("Installation", "fetched"), "Failed", "spec.sources.registries").await;
+    assert!(
+        message.contains(&format!("content of {address}/component-descriptors/example.com/a is refused by")),
+        "{message}"
+    );
+    assert!(registry.accept().is_err(), "the registry was asked");
 }

@@ -1,4 +1,4 @@
-//! The limit on deploy items that are under way at once in this host (WF-15).
+//! The limits on deploy items that are under way at once: in this host (WF-15), and in a namespace.
 
 use std::{
     num::NonZeroU32,
@@ -14,6 +14,7 @@ use orangery_core::{
 };
 use orangery_reconcile::{Key, Queue};
 
+use super::quota::NamespaceQuotas;
 use crate::controller_context::ControllerContext;
 
 /// Admits items up to a limit; without one nothing is counted.
@@ -23,13 +24,16 @@ pub(in crate::deploy_item) struct ConcurrencyLimiter {
     slots: Option<Mutex<Slots>>,
     /// Done when the items that had begun before this operator did are counted.
     counted: Once,
+    /// The quotas of namespaces: who has a slot there waits for one of the host.
+    quotas: NamespaceQuotas,
     /// Wakes the items whose turn it is.
     queue: Queue,
 }
 
 impl ConcurrencyLimiter {
     pub(in crate::deploy_item) fn new(most: Option<NonZeroU32>, queue: Queue) -> Self {
-        Self { most, slots: most.map(|most| Mutex::new(Slots::new(most))), counted: Once::new(), queue }
+        let quotas = NamespaceQuotas::new(queue.clone());
+        Self { most, slots: most.map(|most| Mutex::new(Slots::new(most))), counted: Once::new(), quotas, queue }
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Slots) -> T) -> Option<T> {
@@ -40,6 +44,9 @@ impl ConcurrencyLimiter {
     /// What an item waits for where there is no room for it; it is woken when it is its turn. One that has begun is never
     /// turned away.
     pub(in crate::deploy_item) fn admit(&self, host: &ControllerContext, item: &Key, has_begun: bool) -> Option<Wait> {
+        if let Some(wait) = self.quotas.admit(host, item, has_begun) {
+            return Some(wait);
+        }
         if has_begun {
             self.with(|slots| slots.occupy(&slot_owner(item)));
             return None;
@@ -71,6 +78,7 @@ impl ConcurrencyLimiter {
 
     /// The item is under way no more.
     pub(in crate::deploy_item) fn leave(&self, item: &Key) {
+        self.quotas.leave(item);
         for (namespace, name) in self.with(|slots| slots.release(&slot_owner(item))).into_iter().flatten() {
             self.queue.wake(Key::new(namespace, name));
         }

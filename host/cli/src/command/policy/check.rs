@@ -1,0 +1,217 @@
+//! `orangery policy check`: which existing objects a policy would refuse.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use clap::Args;
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use orangery_api::{
+    GROUP, deploy_item::DeployItem, installation::Installation, namespace_policy::POLICY_GROUP, target::Target,
+};
+use orangery_cluster::server_of;
+use orangery_core::name::Namespace;
+use orangery_policy::{EffectivePolicy, Policy, PolicyRequest, PolicySet, PolicySubject, Profile};
+use orangery_proposal::inventory::Inventory;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::known;
+use crate::{
+    call::{CallError, CallSubject},
+    command_error::CommandError,
+    connection::Connection,
+    default_policy::profile,
+    exit::Exit,
+    folder,
+    terminal::Terminal,
+};
+
+const HELP: &str = "\
+Examples:
+  orangery policy check team-a.yaml
+
+The policies of the file are taken as if they were applied, beside those of the cluster. Looked at are Installations (inline
+blueprints), deploy items (their types, and the objects that they have deployed) and Targets whose kubeconfig stands in
+them. What a job would do that has not run yet is not known: where charts and component versions come from, and the types
+of templates. The exit code is 1 when something would be refused.";
+
+/// Tells which existing objects a policy would refuse, before it is applied. Nothing is written.
+#[derive(Clone, Debug, Args)]
+#[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
+pub struct PolicyCheck {
+    /// A file or folder with NamespacePolicies
+    pub file: PathBuf,
+    /// What the operator takes for namespaces that no NamespacePolicy selects
+    #[arg(long, value_name = "PROFILE", default_value = "restricted", value_parser = profile())]
+    pub default_policy: Profile,
+    /// Which cluster.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+impl PolicyCheck {
+    /// Reads what there is, and prints what would be refused.
+    pub async fn execute(self, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let client = self.connection.client().await?;
+        self.on(&client, terminal).await
+    }
+
+    pub(crate) async fn on(&self, client: &Client, terminal: &mut Terminal) -> Result<Exit, CommandError> {
+        let mut policies = known::policies(client).await?;
+        let mut is_unusable = false;
+        for manifest in folder::read(std::slice::from_ref(&self.file))? {
+            if manifest.kind != "NamespacePolicy" || !manifest.api_version.starts_with(POLICY_GROUP) {
+                terminal.warning(format_args!("{}: {} is no NamespacePolicy", manifest.origin, manifest.kind));
+                continue;
+            }
+            let policy = Policy::read(&manifest.name, manifest.object.get("spec").unwrap_or(&Value::Null));
+            if let Err(why) = policy.lines() {
+                terminal.line(format_args!(
+                    "{}: NamespacePolicy {} cannot be used: {why}",
+                    manifest.origin, manifest.name
+                ))?;
+                is_unusable = true;
+            }
+            policies.insert(manifest.name, policy);
+        }
+        let found = Existing::read(client).await?.refused(&PolicySet::new(self.default_policy, policies.into_values()));
+        for line in &found {
+            terminal.line(line)?;
+        }
+        if found.is_empty() && !is_unusable {
+            terminal.line("nothing that there is would be refused")?;
+            return Ok(Exit::Ok);
+        }
+        Ok(Exit::Failed)
+    }
+}
+
+/// What there is.
+struct Existing {
+    namespaces: BTreeMap<Namespace, BTreeMap<String, String>>,
+    installations: Vec<Installation>,
+    items: Vec<DeployItem>,
+    targets: Vec<Target>,
+}
+
+impl Existing {
+    async fn read(client: &Client) -> Result<Self, CallError> {
+        Ok(Self {
+            namespaces: known::namespaces(client).await?,
+            installations: all(client, "Installation").await?,
+            items: all(client, "DeployItem").await?,
+            targets: all(client, "Target").await?,
+        })
+    }
+
+    /// What would be refused: one line for each object and reason, sorted.
+    fn refused(&self, set: &PolicySet) -> Vec<String> {
+        let counting = |namespace: Option<String>| {
+            let namespace = Namespace::from(namespace.unwrap_or_default());
+            let labels = self.namespaces.get(&namespace).cloned().unwrap_or_default();
+            (set.of(&namespace, &labels), namespace)
+        };
+        let mut lines = Vec::new();
+        for installation in &self.installations {
+            let (policy, namespace) = counting(installation.namespace());
+            let spec = &installation.spec;
+            let described = spec.component_descriptor.as_ref();
+            if spec.blueprint.inline.is_some() || described.is_some_and(|descriptor| descriptor.inline.is_some()) {
+                let object = format!("Installation {namespace}/{}", installation.name_any());
+                note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::InlineBlueprint);
+            }
+        }
+        for item in &self.items {
+            let (policy, namespace) = counting(item.namespace());
+            of_item(&mut lines, &policy, &format!("DeployItem {namespace}/{}", item.name_any()), item);
+        }
+        for target in &self.targets {
+            let (policy, namespace) = counting(target.namespace());
+            let kubeconfig = target.spec.config.as_ref().and_then(|config| config.get("kubeconfig"));
+            let address = kubeconfig.and_then(Value::as_str).and_then(|text| server_of(text).ok());
+            if let Some(address) = address {
+                let object = format!("Target {namespace}/{}", target.name_any());
+                note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::Server(&address));
+            }
+        }
+        lines.sort();
+        lines
+    }
+}
+
+fn of_item(lines: &mut Vec<String>, policy: &EffectivePolicy, object: &str, item: &DeployItem) {
+    let of = PolicySubject::Item(&item.spec.type_);
+    note(lines, policy, object, of, PolicyRequest::ItemType(&item.spec.type_));
+    let status = item.status.as_ref().and_then(|status| status.provider_status.as_ref());
+    let deployed = status.and_then(|status| Inventory::read(status.get("managedResources")).ok()).unwrap_or_default();
+    for located in deployed.0.keys() {
+        note(lines, policy, object, of, PolicyRequest::Object(&located.key));
+    }
+}
+
+fn note(
+    lines: &mut Vec<String>,
+    policy: &EffectivePolicy,
+    object: &str,
+    subject: PolicySubject<'_>,
+    request: PolicyRequest<'_>,
+) {
+    lines.extend(policy.check(subject, request).err().map(|violation| format!("{object}: {violation}")));
+}
+
+async fn all<K>(client: &Client, named: &str) -> Result<Vec<K>, CallError>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let nowhere = Namespace::default();
+    let subject = CallSubject { kind: named, group: GROUP, namespace: &nowhere, name: "" };
+    let list = Api::<K>::all(client.clone()).list(&ListParams::default()).await;
+    Ok(list.map_err(|error| CallError::of(subject, error))?.items)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read<K: DeserializeOwned>(name: &str, fields: Value) -> K {
+        let mut object = fields;
+        object["metadata"] = json!({"namespace": "a", "name": name});
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn what_there_is_is_held_against_a_policy() {
+        let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+                          clusters: [{name: k, cluster: {server: 'https://elsewhere.org'}}]\n\
+                          contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {token: t}}]\n";
+        let deployed = json!([{"resource": {"apiVersion": "v1", "kind": "Secret", "name": "x", "namespace": "b"}}]);
+        let existing = Existing {
+            namespaces: BTreeMap::from([("a".into(), BTreeMap::new())]),
+            installations: vec![read("i", json!({"spec": {"blueprint": {"inline": {"filesystem": {}}}}}))],
+            items: vec![read(
+                "d",
+                json!({"spec": {"type": "x/y"}, "status": {"providerStatus": {"managedResources": deployed}}}),
+            )],
+            targets: vec![read("t", json!({"spec": {"type": "k", "config": {"kubeconfig": kubeconfig}}}))],
+        };
+        let refused = |spec: Value| existing.refused(&PolicySet::new(Profile::Restricted, [Policy::read("p", &spec)]));
+        assert_eq!(refused(json!({})), Vec::<String>::new());
+        let strict = json!({
+            "namespaces": {"names": ["a"]},
+            "blueprints": {"inline": false},
+            "targets": {"servers": ["https://example.org:443"], "kinds": {"deny": [{"kind": "Secret"}]}},
+        });
+        let lines: Vec<String> =
+            refused(strict).iter().map(|line| line.split("; ").next().unwrap_or_default().to_owned()).collect();
+        assert_eq!(
+            lines,
+            [
+                "DeployItem a/d: v1 Secret x in namespace b is refused by NamespacePolicy p, line spec.targets.kinds.deny",
+                "Installation a/i: a blueprint that is written into its Installation is refused by NamespacePolicy p, line \
+                 spec.blueprints.inline",
+                "Target a/t: the cluster at https://elsewhere.org:443 is refused by NamespacePolicy p, line spec.targets.servers",
+            ]
+        );
+    }
+}

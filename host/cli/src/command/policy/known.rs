@@ -1,0 +1,36 @@
+//! The policies and namespaces of a cluster.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams},
+};
+use orangery_api::namespace_policy::{NamespacePolicy, POLICY_GROUP};
+use orangery_core::name::Namespace;
+use orangery_policy::Policy;
+use serde_json::Value;
+
+use crate::call::{CallError, CallSubject};
+
+/// All policies, by name, as they are written.
+pub(super) async fn policies(client: &Client) -> Result<BTreeMap<String, Policy>, CallError> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<NamespacePolicy>(&()));
+    let nowhere = Namespace::default();
+    let subject = CallSubject { kind: "NamespacePolicy", group: POLICY_GROUP, namespace: &nowhere, name: "" };
+    let list = api.list(&ListParams::default()).await.map_err(|error| CallError::of(subject, error))?;
+    let read =
+        |object: &DynamicObject| Policy::read(object.name_any(), object.data.get("spec").unwrap_or(&Value::Null));
+    Ok(list.items.iter().map(|object| (object.name_any(), read(object))).collect())
+}
+
+/// All namespaces, with their labels.
+pub(super) async fn namespaces(client: &Client) -> Result<BTreeMap<Namespace, BTreeMap<String, String>>, CallError> {
+    let api: Api<v1::Namespace> = Api::all(client.clone());
+    let nowhere = Namespace::default();
+    let subject = CallSubject { kind: "Namespace", group: "", namespace: &nowhere, name: "" };
+    let list = api.list_metadata(&ListParams::default()).await.map_err(|error| CallError::of(subject, error))?;
+    let labels = |labels: Option<BTreeMap<String, String>>| labels.unwrap_or_default();
+    Ok(list.items.into_iter().map(|one| (one.name_any().into(), labels(one.metadata.labels))).collect())
+}

@@ -1,0 +1,139 @@
+//! The quota of a namespace on deploy items that are under way at once (`quotas.items` of policies).
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Mutex, PoisonError},
+};
+
+use orangery_api::{job::Job, marks::Marks};
+use orangery_core::{
+    name::Namespace,
+    phase::item::Item as Phase,
+    step::{Until, Wait, Waiting},
+    walk::standing_phase,
+};
+use orangery_policy::ItemQuota;
+use orangery_reconcile::{Key, Queue};
+
+use crate::controller_context::ControllerContext;
+
+/// Admits items of namespaces that have a quota; of others nothing is counted.
+pub(super) struct NamespaceQuotas {
+    /// Protects what is under way in which namespace. Held for one change.
+    namespaces: Mutex<BTreeMap<Namespace, QuotaSlots>>,
+    /// Wakes the items whose turn it is.
+    queue: Queue,
+}
+
+/// The items of one namespace, by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct QuotaSlots {
+    occupied: BTreeSet<String>,
+    /// The first comes next.
+    waiting: VecDeque<String>,
+}
+
+impl QuotaSlots {
+    /// Whether an item that is to begin may, where there are so many slots; else it waits from now on.
+    fn acquire(&mut self, item: &str, most: usize) -> bool {
+        if self.occupied.contains(item) {
+            return true;
+        }
+        let before = self.waiting.iter().position(|waiting| waiting == item);
+        if self.occupied.len() + before.unwrap_or(self.waiting.len()) < most {
+            self.occupy(item);
+            return true;
+        }
+        if before.is_none() {
+            self.waiting.push_back(item.to_owned());
+        }
+        false
+    }
+
+    /// An item that has begun has a slot, also where that is one too many.
+    fn occupy(&mut self, item: &str) {
+        self.waiting.retain(|waiting| waiting != item);
+        self.occupied.insert(item.to_owned());
+    }
+
+    /// An item is under way no more, and waits no more. The one that comes next is to be called.
+    fn release(&mut self, item: &str) -> Option<&String> {
+        self.occupied.remove(item);
+        self.waiting.retain(|waiting| waiting != item);
+        self.waiting.front()
+    }
+}
+
+impl NamespaceQuotas {
+    pub(super) fn new(queue: Queue) -> Self {
+        Self { namespaces: Mutex::default(), queue }
+    }
+
+    /// What an item waits for whose namespace has no slot for it. One that has begun is never turned away.
+    pub(super) fn admit(&self, host: &ControllerContext, item: &Key, has_begun: bool) -> Option<Wait> {
+        // Where it is not known what counts, the item says so itself.
+        let quota = host.policies.of(&item.namespace).ok().and_then(|policy| policy.item_quota());
+        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ItemQuota { most, policy }) = quota else {
+            namespaces.remove(&item.namespace);
+            return None;
+        };
+        let slots = namespaces.entry(item.namespace.clone()).or_insert_with(|| begun(host, &item.namespace));
+        if has_begun {
+            slots.occupy(&item.name);
+            return None;
+        }
+        if slots.acquire(&item.name, usize::try_from(most).unwrap_or(usize::MAX)) {
+            return None;
+        }
+        Some(Waiting::nowhere("Quota", format!("items={most} of {policy}"), Until::Room).into())
+    }
+
+    /// The item is under way no more.
+    pub(super) fn leave(&self, item: &Key) {
+        let next = {
+            let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(slots) = namespaces.get_mut(&item.namespace) else { return };
+            slots.release(&item.name).cloned()
+        };
+        if let Some(next) = next {
+            self.queue.wake(Key::new(item.namespace.clone(), next));
+        }
+    }
+}
+
+/// The items of a namespace that have begun before its quota was looked at: they come before all others.
+fn begun(host: &ControllerContext, namespace: &Namespace) -> QuotaSlots {
+    let items = host.stores.deploy_items.list(Some(namespace));
+    let under_way = items.iter().filter(|item| {
+        let (_, fresh) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
+        !item.job_finished() && !fresh && host.plugins.deployer(&item.spec.type_).is_some()
+    });
+    QuotaSlots { occupied: under_way.map(|item| Key::of(item.as_ref()).name).collect(), waiting: VecDeque::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_are_under_way_than_the_quota_and_who_came_first_is_next() {
+        let mut slots = QuotaSlots::default();
+        assert_eq!(["a", "b", "c", "a"].map(|item| slots.acquire(item, 2)), [true, true, false, true]);
+        assert!(!slots.acquire("d", 2));
+        assert_eq!(slots.release("b"), Some(&"c".to_owned()));
+        assert!(!slots.acquire("d", 2), "c came first");
+        assert!(slots.acquire("c", 2) && !slots.acquire("d", 2));
+        assert_eq!(slots.release("d"), None, "it waits no more");
+    }
+
+    #[test]
+    fn a_quota_that_is_raised_lets_those_in_who_wait_and_one_that_is_lowered_sends_nobody_away() {
+        let mut slots = QuotaSlots::default();
+        assert_eq!(["a", "b", "c"].map(|item| slots.acquire(item, 1)), [true, false, false]);
+        assert_eq!(["c", "b"].map(|item| slots.acquire(item, 3)), [true, true]);
+        assert_eq!(["a", "d"].map(|item| slots.acquire(item, 1)), [true, false]);
+        slots.occupy("d");
+        assert!(slots.acquire("d", 1), "it has begun");
+    }
+}
