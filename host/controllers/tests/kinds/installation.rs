@@ -8,4 +8,5 @@ mod jobs;
 mod on_change;
 mod phases;
 mod refusals;
+mod secrets;
 mod targets;

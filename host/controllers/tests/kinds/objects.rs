@@ -12,7 +12,12 @@ pub(crate) const SCRIPTED: &str = "example.org/scripted";
 pub(crate) const ENGINE: &str = "Paths";
 
 pub(crate) fn object(kind: &str, name: &str, spec: &Value) -> Value {
-    json!({"apiVersion": API, "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    let mut object = json!({"apiVersion": API, "kind": kind, "metadata": {"name": name, "namespace": "default"}});
+    // A Context has none.
+    if kind != "Context" {
+        object["spec"] = spec.clone();
+    }
+    object
 }
 
 /// An Installation of a blueprint with these fields, which asks for a job.

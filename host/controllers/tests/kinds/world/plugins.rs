@@ -152,7 +152,7 @@ impl TemplateEngine for Renders {
         let mut document = filled(&template, &inputs);
         let state = document.as_object_mut().and_then(|members| members.remove("$state"));
         let credential = document.as_object_mut().and_then(|members| members.remove("$credential"));
-        let failure = template.get("$fail").and_then(Value::as_str).map(str::to_owned);
+        let failure = document.get("$fail").and_then(Value::as_str).map(str::to_owned);
         Box::pin(async move {
             let asked = match &credential {
                 Some(wanted) => {

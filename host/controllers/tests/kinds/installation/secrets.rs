@@ -1,0 +1,60 @@
+//! What is read of a Secret is shown by no status and no event, and what holds it is marked (C-41).
+
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::{
+    objects::{ENGINE, both, data, data_import, exporting, input, installation, with},
+    world::World,
+};
+
+const VALUE: &str = "hunter2-hunter2+hunter2";
+
+/// An Installation that imports the value as `v`, with this blueprint beside.
+fn importing(name: &str, blueprint: &Value) -> Value {
+    let blueprint = both(blueprint, &json!({"imports": [data_import("v")]}));
+    let from = json!([{"name": "v", "secretRef": {"name": "s", "key": "k"}}]);
+    with(installation(name, &blueprint), &json!({"imports": {"data": from}}))
+}
+
+async fn world() -> World {
+    let world = World::new().await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"},
+        "stringData": {"k": VALUE}});
+    world.apply(&secret).await;
+    world
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_41_a_template_that_fails_with_a_value_of_a_secret_shows_it_to_nobody() {
+    let world = world().await;
+    let template = json!({"$fail": input("/imports/v")}).to_string();
+    let fails = json!({"deployExecutions": [{"name": "d", "type": ENGINE, "template": template}]});
+    world.apply(&importing("a", &fails)).await;
+    let failed = world.ended("Installation", "a", "Failed").await;
+    let status = failed["status"].to_string();
+    assert!(status.contains("[masked]") && !status.contains("hunter2"), "{status}");
+    let events: Api<Event> = Api::default_namespaced(world.client.clone());
+    let notes = async || {
+        let events = events.list(&Default::default()).await.unwrap().items;
+        events
+            .into_iter()
+            .filter_map(|event| event.note)
+            .find(|note| note.contains("[masked]") || note.contains("hunter2"))
+    };
+    let note = world.wait("no event tells of the failure", notes).await;
+    assert!(!note.contains("hunter2"), "{note}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_41_copies_and_exports_of_a_value_of_a_secret_are_marked() {
+    let world = world().await;
+    let exports = both(&exporting("out", &input("/imports/v")), &json!({"imports": [data_import("v")]}));
+    world.apply(&with(importing("a", &exports), &json!({"exports": data(&["out"])}))).await;
+    world.ended("Installation", "a", "Succeeded").await;
+    let objects = world.list("DataObject").await;
+    let holding = objects.iter().filter(|object| object["data"] == VALUE);
+    let marks: Vec<&Value> = holding.map(|object| &object["metadata"]["labels"]["orangery.dev/secret-data"]).collect();
+    assert_eq!(marks, ["whole", "whole"]);
+}
