@@ -212,6 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn names_that_a_cache_of_children_leaves_out_are_accepted_as_by_the_original() {
+        for (plural, cache) in [
+            ("executions", "deployItemCache/properties/activeDIs"),
+            ("installations", "subInstCache/properties/activeSubs"),
+        ] {
+            let schema = schema(plural);
+            let pair = schema.pointer(&format!("/properties/status/properties/{cache}/items")).unwrap();
+            assert_eq!((&pair["type"], pair.get("required")), (&json!("object"), None), "{plural}");
+        }
+        let read: crate::job::NamePair = serde_json::from_value(json!({"specName": "a"})).unwrap();
+        assert_eq!((read.spec_name.as_str(), read.object_name.as_str()), ("a", ""));
+    }
+
+    #[test]
     fn c_04_an_object_with_jobs_begins_unobserved() {
         for plural in ["deployitems", "executions", "installations"] {
             let begin = schema(plural)["properties"]["status"]["default"].clone();

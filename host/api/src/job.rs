@@ -30,8 +30,10 @@ pub struct TransitionTimes {
 #[serde(rename_all = "camelCase")]
 pub struct NamePair {
     /// The name in the template.
+    #[serde(default)]
     pub spec_name: String,
     /// The object's name.
+    #[serde(default)]
     pub object_name: String,
 }
 
