@@ -92,7 +92,7 @@ fn item(item_type: &str) -> Item {
     };
     Item {
         namespace: "default".into(),
-        name: "hello-item-x8mv6".to_owned(),
+        name: "hello-item-x8mv6".into(),
         uid: "f4885b78-dfc7-4031-ab6f-debb6a69f732".to_owned(),
         item_type: item_type.to_owned(),
         generation: 1,

@@ -88,7 +88,7 @@ fn document(number: usize) -> Map<String, Value> {
 
 fn succeeded(name: &str) -> ObjectState {
     ObjectState {
-        object_name: name.to_owned(),
+        object_name: name.into(),
         ids: JobIds::new("job", "job"),
         phase: Some(Item::Succeeded),
         failure: None,

@@ -63,7 +63,7 @@ impl Component {
     pub(crate) fn item(&self, packed: &[u8], values: &Value, release: bool) -> Item {
         Item {
             namespace: "default".into(),
-            name: "compared".to_owned(),
+            name: "compared".into(),
             uid: "9a6f3f6e-0000-4000-8000-000000000000".to_owned(),
             item_type: ITEM_TYPE.to_owned(),
             generation: 1,

@@ -141,15 +141,15 @@ impl Stock {
     /// A cluster of that version and with those kinds, and nothing in it.
     pub(crate) fn cluster(&self, kinds: &Kinds) -> Told {
         let resource = |api_version: &str, kind: &str| ApiResource {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
+            api_version: api_version.into(),
+            kind: kind.into(),
             plural: kind.to_lowercase(),
             namespaced: !CLUSTER_WIDE.contains(&kind),
         };
         let mut served: Vec<ApiResource> = kinds.0.iter().map(|(version, kind)| resource(version, kind)).collect();
         for version in &self.known {
             // What the stock command line knows without a cluster has no kinds.
-            if !served.iter().any(|one| one.api_version == *version) {
+            if !served.iter().any(|one| one.api_version == version.as_str()) {
                 served.push(resource(version, "OfNoObject"));
             }
         }

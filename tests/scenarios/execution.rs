@@ -86,7 +86,7 @@ impl Player for Executions {
             ["item", name, rest @ ..] => {
                 let after = rest.iter().skip(1).map(|name| (*name).to_owned()).collect();
                 self.order.push(((*name).to_owned(), after));
-                let object = ObjectState { object_name: format!("e-{name}-1"), ..ObjectState::default() };
+                let object = ObjectState { object_name: format!("e-{name}-1").into(), ..ObjectState::default() };
                 self.objects.insert((*name).to_owned(), object);
             }
             ["policy", policy @ ..] => set_policy(&mut self.policy, policy),

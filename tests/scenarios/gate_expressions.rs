@@ -140,21 +140,17 @@ fn gate_of(words: &[&str]) -> GateExpression {
         ["of", object, expression @ ..] => {
             let named = NamedObject {
                 target: None,
-                api_version: "v1".to_owned(),
-                kind: "ConfigMap".to_owned(),
+                api_version: "v1".into(),
+                kind: "ConfigMap".into(),
                 namespace: Default::default(),
-                name: (*object).to_owned(),
+                name: (*object).into(),
             };
             let objects = [((*object).to_owned(), named)].into();
             GateExpression { objects, ..GateExpression::expression(&expression.join(" ")) }
         }
         ["defined", group, kind] => {
-            let definition = Definition {
-                target: None,
-                group: (*group).to_owned(),
-                kind: (*kind).to_owned(),
-                version: String::new(),
-            };
+            let definition =
+                Definition { target: None, group: (*group).to_owned(), kind: (*kind).into(), version: String::new() };
             GateExpression { expression: None, crd_present: Some(definition), ..GateExpression::expression("") }
         }
         expression => GateExpression::expression(&expression.join(" ")),
@@ -392,7 +388,7 @@ impl GatedExecution {
 }
 
 fn new_object(name: &str) -> ObjectState {
-    ObjectState { object_name: format!("e-{name}-1"), ..ObjectState::default() }
+    ObjectState { object_name: format!("e-{name}-1").into(), ..ObjectState::default() }
 }
 
 #[test]

@@ -347,7 +347,7 @@ impl Installations {
 
     fn read_imports(&self, of: &Installation) -> Step<BTreeMap<String, Imported>> {
         self.tree.imported(of).map_err(|error| match error.fault.as_ref() {
-            ImportFault::NotFound { kind, name, .. } if of.fields.waits => Halt::wait(*kind, name, Until::Exists),
+            ImportFault::NotFound { kind, name, .. } if of.fields.waits => Halt::wait(kind, name, Until::Exists),
             fault => stall(Failure::new("ReadImports", fault.reason(), error.to_string())),
         })
     }
@@ -452,7 +452,7 @@ impl Automatic {
 
 /// The name of the context that an Installation keeps its own imports in, and its children their exports.
 fn object_in(context: Option<&str>, key: &str) -> String {
-    object_name(&context.map(orangery_core::name::installation_context).unwrap_or_default(), key)
+    object_name(&context.map(orangery_core::name::installation_context).unwrap_or_default(), key).into()
 }
 
 #[test]

@@ -47,8 +47,8 @@ impl Report {
         for condition in conditions {
             let codes: Vec<String> = condition.codes.iter().map(ToString::to_string).collect();
             let codes = if codes.is_empty() { String::new() } else { format!(" [{}]", codes.join(", ")) };
-            let Condition { kind, status, reason, message, .. } = condition;
-            self.line(&format!("{prefix}{kind}={status:?} {reason}{codes} {message}"));
+            let Condition { type_, status, reason, message, .. } = condition;
+            self.line(&format!("{prefix}{type_}={status:?} {reason}{codes} {message}"));
         }
     }
 }

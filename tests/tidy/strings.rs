@@ -21,9 +21,9 @@ pub(crate) enum Meaning {
     Namespace,
     /// `ObjectName`
     Object,
-    /// The kind of an object.
+    /// `Kind`
     Kind,
-    /// Group and version of an object.
+    /// `ApiVersion`
     ApiVersion,
 }
 
@@ -178,37 +178,12 @@ mod tests {
     const ALLOWED: &[(&str, Meaning, usize, &str)] = &[
         ("orangery-embedded", Meaning::Namespace, 25, "a server of its own: parts of URLs, generic over kinds"),
         ("orangery-proposal", Meaning::Namespace, 1, "patterns of a grant, `*` among them"),
-        ("orangery-api", Meaning::Object, 4, "strings still, where an `ObjectName` can stand"),
-        ("orangery-blueprint", Meaning::Object, 1, "strings still, where an `ObjectName` can stand"),
-        ("orangery-cli", Meaning::Object, 19, "strings still, where an `ObjectName` can stand"),
-        ("orangery-cluster", Meaning::Object, 3, "strings still, where an `ObjectName` can stand"),
-        ("orangery-controllers", Meaning::Object, 6, "strings still, where an `ObjectName` can stand"),
-        ("orangery-core", Meaning::Object, 3, "strings still, where an `ObjectName` can stand"),
         ("orangery-embedded", Meaning::Object, 6, "a server of its own: parts of URLs, generic over kinds"),
-        ("orangery-plugin", Meaning::Object, 1, "strings still, where an `ObjectName` can stand"),
-        ("orangery-proposal", Meaning::Object, 3, "strings still, where an `ObjectName` can stand"),
-        ("orangery-reconcile", Meaning::Object, 2, "strings still, where an `ObjectName` can stand"),
-        ("orangery-runtime", Meaning::Object, 2, "strings still, where an `ObjectName` can stand"),
-        ("orangery-api", Meaning::Kind, 4, "a kind has no type"),
-        ("orangery-apply", Meaning::Kind, 1, "a kind has no type"),
-        ("orangery-blueprint", Meaning::Kind, 14, "a kind has no type"),
-        ("orangery-cli", Meaning::Kind, 14, "a kind has no type"),
-        ("orangery-cluster", Meaning::Kind, 7, "a kind has no type"),
-        ("orangery-controllers", Meaning::Kind, 5, "a kind has no type"),
-        ("orangery-core", Meaning::Kind, 13, "a kind has no type"),
-        ("orangery-embedded", Meaning::Kind, 19, "a kind has no type"),
-        ("orangery-plugin", Meaning::Kind, 1, "a kind has no type"),
-        ("orangery-proposal", Meaning::Kind, 7, "a kind has no type"),
-        ("orangery-reconcile", Meaning::Kind, 1, "a kind has no type"),
-        ("orangery-registry", Meaning::Kind, 3, "a kind has no type"),
-        ("orangery-apply", Meaning::ApiVersion, 1, "group and version have no type"),
-        ("orangery-blueprint", Meaning::ApiVersion, 1, "group and version have no type"),
-        ("orangery-cli", Meaning::ApiVersion, 10, "group and version have no type"),
-        ("orangery-cluster", Meaning::ApiVersion, 6, "group and version have no type"),
-        ("orangery-core", Meaning::ApiVersion, 1, "group and version have no type"),
-        ("orangery-embedded", Meaning::ApiVersion, 8, "group and version have no type"),
-        ("orangery-ocm", Meaning::ApiVersion, 1, "group and version have no type"),
-        ("orangery-proposal", Meaning::ApiVersion, 6, "group and version have no type"),
+        ("orangery-plugin", Meaning::Object, 1, "the name of what is tested, such as a release, which is no object"),
+        ("orangery-cluster", Meaning::Kind, 1, "kube's `Resource` answers a text"),
+        ("orangery-reconcile", Meaning::Kind, 1, "kube's `Resource` answers a text"),
+        ("orangery-embedded", Meaning::Kind, 19, "a server of its own: parts of URLs, generic over kinds"),
+        ("orangery-embedded", Meaning::ApiVersion, 8, "a server of its own: parts of URLs, generic over kinds"),
     ];
 
     fn found(text: &str) -> Vec<String> {

@@ -78,7 +78,7 @@ pub fn with_overwrite(
 impl Condition {
     fn to_core(&self) -> condition::Condition {
         condition::Condition {
-            kind: self.type_.clone(),
+            type_: self.type_.clone(),
             status: match self.status.as_str() {
                 "True" => condition::Status::True,
                 "False" => condition::Status::False,
@@ -96,7 +96,7 @@ impl Condition {
 
     fn from_core(condition: condition::Condition) -> Self {
         Self {
-            type_: condition.kind,
+            type_: condition.type_,
             status: match condition.status {
                 condition::Status::True => "True",
                 condition::Status::False => "False",

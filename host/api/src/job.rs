@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{condition::Condition, error::LastError, waiting::WaitingFor};
-use orangery_core::name::JobId;
+use orangery_core::name::{JobId, ObjectName};
 
 /// When a job passed its stations; diagnostic, but for `initTime` of a deploy item.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +34,8 @@ pub struct NamePair {
     pub spec_name: String,
     /// The object's name.
     #[serde(default)]
-    pub object_name: String,
+    #[schemars(with = "String")]
+    pub object_name: ObjectName,
 }
 
 /// What the kinds of the job protocol have in common. Absent status reads as empty.

@@ -1,6 +1,6 @@
 //! References to other objects (`docs/wire.md` §1).
 
-use orangery_core::name::Namespace;
+use orangery_core::name::{Namespace, ObjectName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub struct ObjectReference {
     /// The object's name.
-    pub name: String,
+    #[schemars(with = "String")]
+    pub name: ObjectName,
     /// Its namespace.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     #[schemars(with = "String")]
@@ -43,7 +44,8 @@ pub struct LocalConfigMapReference {
 #[serde(rename_all = "camelCase")]
 pub struct SecretReference {
     /// The Secret's name.
-    pub name: String,
+    #[schemars(with = "String")]
+    pub name: ObjectName,
     /// Its namespace; empty means the referring object's.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     #[schemars(with = "String")]

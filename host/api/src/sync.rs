@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
-use orangery_core::name::Namespace;
+use orangery_core::name::{Kind, Namespace};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +95,8 @@ pub struct SyncObjectSpec {
     /// The holder.
     pub pod_name: String,
     /// The kind of the locked object.
-    pub kind: String,
+    #[schemars(with = "String")]
+    pub kind: Kind,
     /// Its name.
     pub name: String,
     /// When it was taken.

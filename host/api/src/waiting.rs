@@ -1,7 +1,7 @@
 //! `status.waitingFor`: what an object waits for. Not in the original.
 
 use orangery_core::{
-    name::Namespace,
+    name::{Kind, Namespace, ObjectName},
     step::{Awaited, Until, Waiting},
 };
 use schemars::JsonSchema;
@@ -12,16 +12,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingFor {
-    /// Its kind, such as `DeployItem`. `Condition` stands for a gate expression of an item, which is named `item/field`,
+    /// Its kind, such as `DeployItem`. `GateExpression` stands for a gate expression of an item, which is named `item/field`,
     /// `Finalizer` for a finalizer of the object itself, and `Host` for the operator and its limit `maxParallel`.
-    pub kind: String,
+    #[schemars(with = "String")]
+    pub kind: Kind,
     /// Its namespace; absent where it is in none.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     #[schemars(with = "String")]
     pub namespace: Namespace,
     /// Its name; absent where it is selected and not named.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[schemars(with = "String")]
+    pub name: ObjectName,
     /// What selects it, in words, where it is not named.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub selection: String,
@@ -39,8 +41,8 @@ impl WaitingFor {
     /// On the wire.
     pub fn new(waiting: &Waiting) -> Self {
         let (name, selection) = match &waiting.which {
-            Awaited::Name(name) => (name.clone(), String::new()),
-            Awaited::Selection(selection) => (String::new(), selection.clone()),
+            Awaited::Name(name) => (ObjectName::from(name.as_str()), String::new()),
+            Awaited::Selection(selection) => (ObjectName::default(), selection.clone()),
         };
         Self {
             kind: waiting.kind.clone(),
@@ -71,7 +73,9 @@ mod tests {
 
     #[test]
     fn orc_08_the_wire_form_of_each_thing_that_is_waited_for() {
-        let target = |namespace: Option<&str>, until| Waiting::target("Job", namespace.map(Into::into), "a", until);
+        let target = |namespace: Option<&str>, until| {
+            Waiting::target(&"Job".into(), namespace.map(Into::into), &"a".into(), until)
+        };
         let beside = Waiting {
             location: Location::Beside(Some("here".into())),
             ..Waiting::beside("DeployItem", "a", Until::Finished)
@@ -83,7 +87,7 @@ mod tests {
         );
         assert_eq!(wire(target(None, Until::Gone)), json!({"kind": "Job", "name": "a", "until": "Gone"}));
         assert_eq!(
-            wire(Waiting::selected("Pod", None, "with the labels a=b".into(), Until::Exists)),
+            wire(Waiting::selected(&Kind::from_static("Pod"), None, "with the labels a=b".into(), Until::Exists)),
             json!({"kind": "Pod", "selection": "with the labels a=b", "until": "Exists"})
         );
         assert_eq!(

@@ -166,8 +166,10 @@ mod tests {
             "namespace": "n", "name": name}})
         };
         let known = Inventory::read(Some(&json!([managed("old"), managed("r"), managed("z")]))).unwrap();
-        let found: Vec<(String, String)> =
-            order(&proposal, &known).into_iter().map(|(located, stage)| (located.key.name, stage)).collect();
+        let found: Vec<(String, String)> = order(&proposal, &known)
+            .into_iter()
+            .map(|(located, stage)| (located.key.name.to_string(), stage))
+            .collect();
         let expected = [("r", "one"), ("a", "one"), ("b", "one"), ("c", "two"), ("old", ""), ("z", "last")];
         assert_eq!(found, expected.map(|(name, stage)| (name.to_owned(), stage.to_owned())));
     }
@@ -194,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_effect_is_what_has_become_of_the_object_in_the_end() {
-        let waiter = Waiter { kind: "DeployItem", namespace: "n".into(), name: "item".to_owned() };
+        let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "item".into() };
         let clusters = ClusterPool::new(|_| {}).set(Arc::new(Nowhere), waiter);
         let labels = ["item".to_owned()];
         let owner = Owner { namespace: "n".into(), name: "item".into(), uid: "u".to_owned() };

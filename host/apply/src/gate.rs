@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use orangery_core::{
     error::{Code, Failure},
+    name::ObjectName,
     step::{Halt, Until, Waiting},
 };
 use orangery_proposal::{
@@ -113,7 +114,7 @@ impl JobObjects<'_> {
                 api_version: selection.api_version.clone(),
                 kind: selection.kind.clone(),
                 namespace: None,
-                name: String::new(),
+                name: ObjectName::default(),
             });
             classify(&check.rule, object)?.map_err(|unready| unmet(&key, &unready))
         }))
@@ -133,7 +134,7 @@ fn described(selection: &Selection) -> String {
     match (selection.names.as_slice(), &selection.labels) {
         ([], Some(labels)) => format!("with the labels {labels}"),
         ([], None) => "(any)".to_owned(),
-        (names, _) => names.join(", "),
+        (names, _) => names.iter().map(ObjectName::as_str).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -261,7 +262,7 @@ mod tests {
             api_version: "v1".into(),
             kind: "K".into(),
             namespace: None,
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            names: names.iter().map(|name| (*name).into()).collect(),
             labels: labels.map(str::to_owned),
             fields: None,
         }

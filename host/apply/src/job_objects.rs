@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use orangery_core::step::{Halt, Until};
+use orangery_core::{
+    name::{ApiVersion, Kind},
+    step::{Halt, Until},
+};
 use orangery_proposal::{
     ClusterRef, ObjectKey, Proposal,
     deployer::ApiResource,
@@ -19,7 +22,7 @@ use crate::{
 use orangery_cluster::{Cluster, NamespacedName, Observed, unobserved};
 
 /// Group and version, and kind, on a cluster.
-pub(crate) type KindOn = (ClusterRef, String, String);
+pub(crate) type KindOn = (ClusterRef, ApiVersion, Kind);
 
 /// A job's objects.
 pub(crate) struct JobObjects<'a> {
@@ -46,11 +49,11 @@ impl<'a> JobObjects<'a> {
     pub(crate) async fn resource(
         &self,
         on: &ClusterRef,
-        api_version: &str,
-        kind: &str,
+        api_version: &ApiVersion,
+        kind: &Kind,
     ) -> Result<(Arc<Cluster>, Arc<ApiResource>), ApplyError> {
         let cluster = self.job.clusters.cluster(on).await?;
-        let named = (on.clone(), api_version.to_owned(), kind.to_owned());
+        let named = (on.clone(), api_version.clone(), kind.clone());
         let resource = match self.defined.get(&named) {
             Some(resource) => Arc::clone(resource),
             None => cluster.served(api_version, kind).await?,
@@ -100,7 +103,7 @@ impl<'a> JobObjects<'a> {
     pub(crate) fn answer(&self, located: &LocatedObject) -> Option<&Arc<Value>> {
         let answer = self.answers.get(located)?;
         let version = answer.get("apiVersion").and_then(Value::as_str);
-        version.is_none_or(|version| version == located.key.api_version).then_some(answer)
+        version.is_none_or(|version| located.key.api_version == version).then_some(answer)
     }
 
     /// An object that was found in its cluster.
@@ -151,20 +154,20 @@ pub(crate) fn or_before(
 /// The kinds that a CustomResourceDefinition defines.
 pub(crate) fn kinds_of(on: &ClusterRef, definition: &Value) -> Vec<(KindOn, Arc<ApiResource>)> {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+    let (group, kind) = (text("/spec/group"), Kind::from(text("/spec/names/kind")));
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
     let served = versions.into_iter().flatten().filter(|version| version.get("served") != Some(&Value::Bool(false)));
     served
         .filter_map(|version| version.get("name").and_then(Value::as_str))
         .map(|version| {
-            let api_version = format!("{group}/{version}");
+            let api_version = ApiVersion::from(format!("{group}/{version}"));
             let resource = ApiResource {
                 api_version: api_version.clone(),
-                kind: kind.to_owned(),
+                kind: kind.clone(),
                 plural: text("/spec/names/plural").to_owned(),
                 namespaced: text("/spec/scope") == "Namespaced",
             };
-            ((on.clone(), api_version, kind.to_owned()), Arc::new(resource))
+            ((on.clone(), api_version, kind.clone()), Arc::new(resource))
         })
         .collect()
 }

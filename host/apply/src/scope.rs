@@ -6,7 +6,10 @@ use std::{
 };
 
 use orangery_cluster::{ClusterSet, Error};
-use orangery_core::step::Step;
+use orangery_core::{
+    name::{ApiVersion, Kind},
+    step::Step,
+};
 use orangery_proposal::{
     ClusterRef, DeletionScope, Next, ObjectWrite, Proposal, Stage,
     check::key_of,
@@ -56,7 +59,7 @@ impl JobObjects<'_> {
     async fn drop_stray_namespaces(&self, on: &ClusterRef, state: &mut ItemState) -> Result<(), ApplyError> {
         let is_placed = |located: &&LocatedObject| located.on == *on && located.key.namespace.is_some();
         let placed: Vec<LocatedObject> = state.inventory.0.keys().filter(is_placed).cloned().collect();
-        let mut kinds: BTreeMap<(String, String), bool> = BTreeMap::new();
+        let mut kinds: BTreeMap<(ApiVersion, Kind), bool> = BTreeMap::new();
         for mut located in placed {
             let kind = (located.key.api_version.clone(), located.key.kind.clone());
             let is_namespaced = match kinds.get(&kind) {
@@ -148,8 +151,8 @@ struct KindScopes<'a> {
 }
 
 impl KindScopes<'_> {
-    async fn is_namespaced(&self, on: &ClusterRef, of_version: &str, of_kind: &str) -> Step<bool> {
-        let named = (on.clone(), of_version.to_owned(), of_kind.to_owned());
+    async fn is_namespaced(&self, on: &ClusterRef, of_version: &ApiVersion, of_kind: &Kind) -> Step<bool> {
+        let named = (on.clone(), of_version.clone(), of_kind.clone());
         if let Some(resource) = self.defined.get(&named) {
             return Ok(resource.namespaced);
         }

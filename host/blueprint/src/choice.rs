@@ -31,10 +31,10 @@ pub enum ChoiceError {
     #[error("`target` is empty; set target.import or target.name, or leave target out")]
     Empty,
     /// No such import, or of another kind.
-    #[error("there is no {kind} import {import:?}; known are: {known}")]
+    #[error("there is no {import_kind} import {import:?}; known are: {known}")]
     UnknownImport {
         /// `target`, `target list`, `target map`.
-        kind: &'static str,
+        import_kind: &'static str,
         /// The import.
         import: String,
         /// The imports of that kind.
@@ -86,11 +86,11 @@ impl TargetChoice {
     /// The name of the Target object that a choice means. An import means the imported object itself, not the copy that the
     /// installation keeps.
     pub fn resolve(&self, imports: &BTreeMap<String, Imported>) -> Result<String, ChoiceError> {
-        let unknown = |kind: &'static str, import: &str, same: fn(&Imported) -> bool| {
+        let unknown = |import_kind: &'static str, import: &str, same: fn(&Imported) -> bool| {
             let known: Vec<&str> =
                 imports.iter().filter(|(_, import)| same(import)).map(|(name, _)| name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            ChoiceError::UnknownImport { kind, import: import.to_owned(), known }
+            ChoiceError::UnknownImport { import_kind, import: import.to_owned(), known }
         };
         let object = |target: &TargetObject| Ok(target.name.clone());
         match self {

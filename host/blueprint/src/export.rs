@@ -11,7 +11,10 @@ use crate::{
     record::{Purpose, Record, RecordContent, RecordWriter, TargetContent},
     schema::{SchemaError, Schemas},
 };
-use orangery_core::lenient::{self, DecodeError};
+use orangery_core::{
+    lenient::{self, DecodeError},
+    name::Kind,
+};
 
 /// Why exports cannot be written. Never shows a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,7 +73,7 @@ pub enum ExportError {
     )]
     ForeignObject {
         /// `DataObject` or `Target`.
-        kind: &'static str,
+        kind: Kind,
         /// The object's name.
         object: String,
         /// `namespace/name` of the installation.
@@ -225,10 +228,10 @@ pub fn may_write(record: &Record, owner: Option<&str>, scope: &RecordWriter<'_>)
     match owner {
         Some(owner) if owner != scope.installation => Err(ExportError::ForeignObject {
             kind: match record.content {
-                RecordContent::Data(_) => "DataObject",
-                RecordContent::Target(_) => "Target",
+                RecordContent::Data(_) => Kind::from_static("DataObject"),
+                RecordContent::Target(_) => Kind::from_static("Target"),
             },
-            object: record.name.clone(),
+            object: record.name.to_string(),
             installation: format!("{}/{}", scope.namespace, scope.installation),
             owner: owner.to_owned(),
         }),

@@ -21,7 +21,10 @@ pub use self::{
     imports::{import_types, read_imports, type_by, type_of},
     record::{GateRecord, answers, given_up, is_settled},
 };
-use orangery_core::{name::Namespace, workflow::GateKind};
+use orangery_core::{
+    name::{ApiVersion, Kind, Namespace, ObjectName},
+    workflow::GateKind,
+};
 
 /// One gate expression as it is written. `T` is how a target is named: by its Target object, if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,7 +67,7 @@ pub struct Definition<T = String> {
     pub group: String,
     /// The kind.
     #[serde(default)]
-    pub kind: String,
+    pub kind: Kind,
     /// A version that has to be served; any where it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
@@ -79,16 +82,16 @@ pub struct NamedObject<T = String> {
     pub target: Option<T>,
     /// Group and version.
     #[serde(default)]
-    pub api_version: String,
+    pub api_version: ApiVersion,
     /// The kind.
     #[serde(default)]
-    pub kind: String,
+    pub kind: Kind,
     /// The namespace; empty for a kind that has none.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub namespace: Namespace,
     /// The name.
     #[serde(default)]
-    pub name: String,
+    pub name: ObjectName,
 }
 
 fn none<T>() -> Option<T> {

@@ -17,7 +17,7 @@ pub use self::{
 use crate::schema::SchemaError;
 use orangery_core::{
     digest::{self, Fingerprints},
-    name::JobId,
+    name::{JobId, Kind},
 };
 
 /// A DataObject, or what a Secret or ConfigMap gives, as it is found.
@@ -163,7 +163,7 @@ pub enum ImportFault {
     /// An object does not exist.
     NotFound {
         /// Its kind.
-        kind: &'static str,
+        kind: Kind,
         /// Its name.
         name: String,
         /// The key it was looked up by.
@@ -172,7 +172,7 @@ pub enum ImportFault {
     /// A Secret or ConfigMap lacks the key.
     NoKey {
         /// Its kind.
-        kind: &'static str,
+        kind: Kind,
         /// Its name.
         name: String,
         /// The key.
@@ -183,7 +183,7 @@ pub enum ImportFault {
     /// The object belongs to an installation that is gone.
     OwnerGone {
         /// The object's kind.
-        kind: &'static str,
+        kind: Kind,
         /// Its name.
         name: String,
         /// The installation.

@@ -15,6 +15,7 @@ use super::{
 };
 use orangery_core::{
     lenient::{self, DecodeError},
+    name::Kind,
     workflow::FailurePolicy,
     yaml::{self, YamlError},
 };
@@ -136,7 +137,7 @@ struct BlueprintFields {
     _api_version: Value,
     #[serde(rename = "jsonSchemaVersion")]
     _json_schema_version: Value,
-    kind: String,
+    kind: Kind,
     annotations: BTreeMap<String, String>,
     local_types: BTreeMap<String, Value>,
     imports: Vec<ImportForm>,

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use orangery_core::{
     digest,
-    name::{self, JobId, Namespace},
+    name::{self, JobId, Namespace, ObjectName},
 };
 
 /// One object to be written. What its labels say stands in fields of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The object's name.
-    pub name: String,
+    pub name: ObjectName,
     /// The context it lives in; empty for roots' exports, and then not labelled.
     pub context: String,
     /// The writer, `Inst.<name>` or `Exec.<name>`.
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(
             execution_exports("hello", items),
             Record {
-                name: "5gvu6icmp4eiixm73cgfmq7fcyqoszx4".to_owned(),
+                name: "5gvu6icmp4eiixm73cgfmq7fcyqoszx4".into(),
                 context: "Exec.hello".to_owned(),
                 source: "Exec.hello".to_owned(),
                 purpose: None,
@@ -233,7 +233,7 @@ mod tests {
             let record = scope.record(Purpose::Export, "out", None, RecordContent::Data(json!(1)));
             (record.name, record.context, record.source)
         };
-        assert_eq!(place(&root), ("out".to_owned(), String::new(), "Inst.root".to_owned()));
+        assert_eq!(place(&root), ("out".into(), String::new(), "Inst.root".to_owned()));
         let hashed = name::object_name("Inst.root", "out");
         assert_eq!(place(&child), (hashed, "Inst.root".to_owned(), "Inst.sub".to_owned()));
     }

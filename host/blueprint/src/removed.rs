@@ -10,7 +10,7 @@ use std::fmt;
 use crate::binding::{ExportBindings, ImportBindings, TargetSource};
 use orangery_core::{
     error::{Code, Failure},
-    name::{element_key, entry_key, object_name},
+    name::{ObjectName, element_key, entry_key, object_name},
 };
 
 /// Why the absence of a Target does not say that its cluster is removed.
@@ -76,7 +76,7 @@ pub fn without_target(item: &str, target: &str, skip: &UninstallSkip) -> Result<
 /// The name of the Target that an import copy stands for: `copy` is the name of the copy in the `inner` context of the
 /// installation that keeps it, and the answer one in the `outer` context, where it imports from. `None` where none of its
 /// imports says so.
-pub fn original(copy: &str, imports: &ImportBindings, inner: &str, outer: &str) -> Option<String> {
+pub fn original(copy: &str, imports: &ImportBindings, inner: &str, outer: &str) -> Option<ObjectName> {
     imports.targets.iter().find_map(|import| {
         let name = &import.name;
         let key = match import.source()? {

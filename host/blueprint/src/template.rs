@@ -22,6 +22,7 @@ use orangery_core::{
     duration::{self, InvalidDuration},
     lenient::{self, DecodeError},
     name,
+    name::Kind,
     workflow::GateKind,
 };
 
@@ -224,7 +225,7 @@ struct InstallationTemplateFields {
     // Known, and nothing depends on it.
     #[serde(rename = "apiVersion")]
     _api_version: Value,
-    kind: String,
+    kind: Kind,
     name: String,
     blueprint: TemplateBlueprintFields,
     imports: ImportBindings,
@@ -269,7 +270,7 @@ impl InstallationTemplate {
 
     fn of(form: InstallationTemplateFields) -> Result<Self, TemplateError> {
         if !matches!(form.kind.as_str(), "" | "InstallationTemplate") {
-            return Err(TemplateError::Kind { name: form.name, found: form.kind });
+            return Err(TemplateError::Kind { name: form.name, found: form.kind.into() });
         }
         if !name::is_label(&form.name, name::LONGEST_TEMPLATE) {
             return Err(TemplateError::Name { name: form.name });

@@ -13,7 +13,11 @@ use orangery_proposal::deployer::PluginIdentity;
 /// Credentials for the clusters behind targets (`wit/template/kubeconfigs.wit`). Grants are checked by the caller.
 pub trait Kubeconfigs: Send + Sync {
     /// Issues a credential of a kind. The answer is a secret.
-    fn issue_credential<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>>;
+    fn issue_credential<'a>(
+        &'a self,
+        credential_kind: &'a str,
+        arguments: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, Fault>>;
 }
 
 /// The time and the randomness of one job: rendering it again, also after a restart, gives the same.
@@ -54,8 +58,10 @@ impl TemplateContext {
 }
 
 impl Kubeconfigs for Unavailable {
-    fn issue_credential<'a>(&'a self, kind: &'a str, _: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
-        Box::pin(async move { Err(Fault::denied(format!("no credentials of kind {kind:?} can be had here"))) })
+    fn issue_credential<'a>(&'a self, credential_kind: &'a str, _: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
+        Box::pin(
+            async move { Err(Fault::denied(format!("no credentials of kind {credential_kind:?} can be had here"))) },
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use kube::{
     discovery::{self, ApiResource, Scope},
     runtime::{conditions, wait::await_condition},
 };
-use orangery_core::name::Namespace;
+use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 
 use crate::{
     call::{CallError, CallSubject},
@@ -29,9 +29,9 @@ pub enum ApplyError {
         /// Where.
         origin: ObjectOrigin,
         /// The kind.
-        kind: String,
+        kind: Kind,
         /// Its group and version.
-        api_version: String,
+        api_version: ApiVersion,
         /// What was probably meant, such as `Deployment of apps/v1`.
         nearest: Option<String>,
     },
@@ -41,7 +41,7 @@ pub enum ApplyError {
         /// Where.
         origin: ObjectOrigin,
         /// The text.
-        api_version: String,
+        api_version: ApiVersion,
     },
     /// The namespace does not exist.
     #[error(
@@ -52,9 +52,9 @@ pub enum ApplyError {
         /// Where.
         origin: ObjectOrigin,
         /// The kind.
-        kind: String,
+        kind: Kind,
         /// The name.
-        name: String,
+        name: ObjectName,
         /// The namespace.
         namespace: Namespace,
     },
@@ -64,7 +64,7 @@ pub enum ApplyError {
         /// Where.
         origin: ObjectOrigin,
         /// The kind.
-        kind: String,
+        kind: Kind,
         /// The name.
         name: String,
         /// What the server says.
@@ -111,7 +111,7 @@ pub async fn apply(
     let manifests = in_order_of_need(manifests);
     let defined = defined_kinds(&manifests);
     for manifest in &manifests {
-        if !defined.contains(&(group_of(&manifest.api_version).to_owned(), manifest.kind.clone())) {
+        if !defined.contains(&(manifest.api_version.group().to_owned(), manifest.kind.clone())) {
             apply.resolve(manifest).await?;
         }
     }
@@ -122,24 +122,20 @@ pub async fn apply(
     Ok(applied)
 }
 
-fn group_of(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
 /// Group and kind of what the manifests themselves define.
-fn defined_kinds(manifests: &[FolderManifest]) -> BTreeSet<(String, String)> {
+fn defined_kinds(manifests: &[FolderManifest]) -> BTreeSet<(String, Kind)> {
     let text = |manifest: &FolderManifest, path: &str| {
         manifest.object.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
     };
     manifests
         .iter()
         .filter(|manifest| is_definition(manifest))
-        .map(|manifest| (text(manifest, "/spec/group"), text(manifest, "/spec/names/kind")))
+        .map(|manifest| (text(manifest, "/spec/group"), text(manifest, "/spec/names/kind").into()))
         .collect()
 }
 
 fn is_definition(manifest: &FolderManifest) -> bool {
-    manifest.kind == "CustomResourceDefinition" && group_of(&manifest.api_version) == "apiextensions.k8s.io"
+    manifest.kind == "CustomResourceDefinition" && manifest.api_version.group() == "apiextensions.k8s.io"
 }
 
 /// One run of apply.
@@ -147,7 +143,7 @@ struct Apply<'a> {
     client: &'a Client,
     namespace: &'a Namespace,
     /// What the cluster serves, by group and version, as far as asked.
-    served: BTreeMap<String, Vec<(ApiResource, Scope)>>,
+    served: BTreeMap<ApiVersion, Vec<(ApiResource, Scope)>>,
 }
 
 impl Apply<'_> {
@@ -158,7 +154,7 @@ impl Apply<'_> {
             self.served.insert(manifest.api_version.clone(), served);
         }
         let served = self.served.get(&manifest.api_version).into_iter().flatten();
-        match served.into_iter().find(|(resource, _)| resource.kind == manifest.kind) {
+        match served.into_iter().find(|(resource, _)| manifest.kind == resource.kind.as_str()) {
             Some(found) => Ok(found.clone()),
             None => Err(self.unknown(manifest).await),
         }
@@ -220,7 +216,7 @@ impl Apply<'_> {
         let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         await_condition(definitions, &manifest.name, conditions::is_crd_established()).await.map_err(|error| {
             let (origin, name) = (manifest.origin.clone(), manifest.name.clone());
-            ApplyError::NotServed { origin, name, cause: error.to_string() }
+            ApplyError::NotServed { origin, name: name.into(), cause: error.to_string() }
         })?;
         self.served.clear();
         Ok(())
@@ -228,7 +224,7 @@ impl Apply<'_> {
 }
 
 fn call(manifest: &FolderManifest, namespace: &Namespace, error: kube::Error) -> ApplyError {
-    let group = group_of(&manifest.api_version);
+    let group = manifest.api_version.group();
     let subject = CallSubject { kind: &manifest.kind, group, namespace, name: &manifest.name };
     ApplyError::Call { origin: manifest.origin.clone(), cause: CallError::of(subject, error) }
 }
@@ -242,19 +238,21 @@ fn refused(manifest: &FolderManifest, namespace: &Namespace, error: kube::Error)
     let is_about_namespace = status.details.as_ref().is_some_and(|details| details.kind == "namespaces");
     match status.code {
         404 if is_about_namespace => ApplyError::NoNamespace { origin, kind, name, namespace: namespace.to_owned() },
-        400 | 404 | 405 | 409 | 413 | 415 | 422 => ApplyError::Refused { origin, kind, name, message: status.message },
+        400 | 404 | 405 | 409 | 413 | 415 | 422 => {
+            ApplyError::Refused { origin, kind, name: name.into(), message: status.message }
+        }
         _ => call(manifest, namespace, kube::Error::Api(status)),
     }
 }
 
 /// The kind that was probably meant: the same in another version, or one that is written nearly alike.
-fn nearest(kind: &str, api_version: &str, known: Vec<(String, String)>) -> Option<String> {
+fn nearest(kind: &Kind, api_version: &ApiVersion, known: Vec<(String, String)>) -> Option<String> {
     let tolerated = (kind.chars().count() / 3).max(2);
     known
         .into_iter()
         .map(|(other, version)| {
             let distance = strsim::damerau_levenshtein(&kind.to_lowercase(), &other.to_lowercase());
-            (distance, version != api_version, other, version)
+            (distance, *api_version != version.as_str(), other, version)
         })
         .filter(|(distance, ..)| *distance <= tolerated)
         .min()
@@ -279,7 +277,7 @@ mod tests {
 
     #[track_caller]
     fn check(kind: &str, api_version: &str, expected: Option<&str>) {
-        assert_eq!(nearest(kind, api_version, known()).as_deref(), expected);
+        assert_eq!(nearest(&kind.into(), &api_version.into(), known()).as_deref(), expected);
     }
 
     #[test]

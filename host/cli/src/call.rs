@@ -1,6 +1,6 @@
 //! Why a call to a cluster did not do what it was for, in one sentence.
 
-use orangery_core::name::Namespace;
+use orangery_core::name::{Kind, Namespace, ObjectName};
 use std::error::Error as _;
 
 /// Why a call to the cluster did not do what it was for.
@@ -27,7 +27,7 @@ pub enum CallError {
     )]
     NotServed {
         /// The kind.
-        kind: String,
+        kind: Kind,
         /// Its API group.
         group: String,
     },
@@ -35,11 +35,11 @@ pub enum CallError {
     #[error("there is no {kind} {name} in namespace {namespace}; orangery inspect -A shows all there are")]
     NotFound {
         /// The kind, in lower case.
-        kind: String,
+        kind: Kind,
         /// The namespace looked into.
         namespace: Namespace,
         /// The name.
-        name: String,
+        name: ObjectName,
     },
     /// Somebody else changed the object in between.
     #[error("{message}; somebody else changes the same object, try again")]
@@ -66,13 +66,13 @@ pub enum CallError {
 #[derive(Clone, Copy, Debug)]
 pub struct CallSubject<'a> {
     /// The kind.
-    pub kind: &'a str,
+    pub kind: &'a Kind,
     /// Its API group.
     pub group: &'a str,
     /// The namespace.
     pub namespace: &'a Namespace,
     /// The name; empty for a list.
-    pub name: &'a str,
+    pub name: &'a ObjectName,
 }
 
 impl CallError {
@@ -88,11 +88,11 @@ impl CallError {
             401 => CallError::Unauthorized,
             403 => CallError::Forbidden { message },
             404 if status.details.as_ref().is_some_and(|details| !details.name.is_empty()) => CallError::NotFound {
-                kind: subject.kind.to_lowercase(),
+                kind: subject.kind.to_lowercase().into(),
                 namespace: subject.namespace.to_owned(),
                 name: subject.name.to_owned(),
             },
-            404 => CallError::NotServed { kind: subject.kind.to_owned(), group: subject.group.to_owned() },
+            404 => CallError::NotServed { kind: subject.kind.into(), group: subject.group.to_owned() },
             409 => CallError::Conflict { message },
             code => CallError::Refused { message, code },
         }
@@ -132,10 +132,10 @@ mod tests {
     use super::*;
 
     const SUBJECT: CallSubject<'_> = CallSubject {
-        kind: "Installation",
+        kind: &Kind::from_static("Installation"),
         group: "landscaper.gardener.cloud",
         namespace: &Namespace::from_static("default"),
-        name: "hello",
+        name: &ObjectName::from_static("hello"),
     };
 
     fn sentence(status: serde_json::Value) -> String {

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use orangery_core::{error::Fault, name::Namespace};
+use orangery_core::{error::Fault, name::Namespace, name::ObjectName};
 use orangery_plugin::RegistrationError;
 
 use crate::{
@@ -35,7 +35,7 @@ pub enum CommandError {
         /// Its namespace.
         namespace: Namespace,
         /// Its name.
-        name: String,
+        name: ObjectName,
         /// The installation above it.
         parent: String,
     },
@@ -49,7 +49,7 @@ pub enum CommandError {
         /// Its namespace.
         namespace: Namespace,
         /// Its name.
-        name: String,
+        name: ObjectName,
         /// What `--timeout` says.
         timeout: Timeout,
         /// The phase seen last; empty where none was seen.
@@ -61,7 +61,7 @@ pub enum CommandError {
         /// The namespace looked into.
         namespace: Namespace,
         /// The release.
-        name: String,
+        name: ObjectName,
     },
     /// A deployer cannot say what the tests of a release are.
     #[error("{}", .0.problem().message)]
@@ -81,7 +81,7 @@ pub enum CommandError {
         /// Its namespace.
         namespace: Namespace,
         /// Its name.
-        name: String,
+        name: ObjectName,
         /// What `--timeout` says.
         timeout: Timeout,
     },

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orangery_core::name::Namespace;
+use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use serde_json::Value;
 
 #[cfg(test)]
@@ -36,13 +36,13 @@ pub struct FolderManifest {
     /// Where it was read.
     pub origin: ObjectOrigin,
     /// Group and version.
-    pub api_version: String,
+    pub api_version: ApiVersion,
     /// The kind.
-    pub kind: String,
+    pub kind: Kind,
     /// The namespace, where the file names one.
     pub namespace: Option<Namespace>,
     /// The name.
-    pub name: String,
+    pub name: ObjectName,
     /// The whole object.
     pub object: Value,
 }
@@ -206,7 +206,14 @@ fn unpack(origin: ObjectOrigin, value: Value, manifests: &mut Vec<FolderManifest
         None | Some(Value::Null) => None,
         namespace => Some(word(namespace, "metadata.namespace", &origin, &kind)?.into()),
     };
-    manifests.push(FolderManifest { origin, api_version, kind, namespace, name, object: Value::Object(object) });
+    manifests.push(FolderManifest {
+        origin,
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace,
+        name: name.into(),
+        object: Value::Object(object),
+    });
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use orangery_api::{
     installation::Installation,
     waiting::WaitingFor,
 };
-use orangery_core::name::{JobId, Namespace};
+use orangery_core::name::{JobId, Namespace, ObjectName};
 use serde::{Serialize, Serializer};
 
 pub use crate::tree::{
@@ -130,7 +130,7 @@ pub struct TreeNode {
     /// The object's namespace.
     pub namespace: Namespace,
     /// The object's name.
-    pub name: String,
+    pub name: ObjectName,
     /// The name in the blueprint; that of the object where it has none.
     pub title: String,
     /// The phase on the wire; empty before the first job.
@@ -199,8 +199,8 @@ impl TreeNode {
         Some(self)
     }
 
-    fn find(&self, namespace: &Namespace, name: &str) -> Option<&TreeNode> {
-        if self.kind == NodeKind::Installation && self.namespace == *namespace && self.name == name {
+    fn find(&self, namespace: &Namespace, name: &ObjectName) -> Option<&TreeNode> {
+        if self.kind == NodeKind::Installation && self.namespace == *namespace && self.name == *name {
             return Some(self);
         }
         self.children.iter().find_map(|child| child.find(namespace, name))
@@ -214,7 +214,7 @@ impl Tree {
     }
 
     /// The tree of one installation, a sub-installation as well; `None` where there is none.
-    pub fn of_installation(&self, namespace: &Namespace, name: &str) -> Option<Self> {
+    pub fn of_installation(&self, namespace: &Namespace, name: &ObjectName) -> Option<Self> {
         let node = self.roots.iter().find_map(|root| root.find(namespace, name))?;
         Some(Self { roots: vec![node.clone()] })
     }

@@ -8,13 +8,15 @@ use kube::{
     api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
     core::Request,
 };
-use orangery_core::memory;
+use orangery_core::{
+    memory,
+    name::{ApiVersion, Namespace},
+};
 use orangery_proposal::{ObjectKey, Selection, deployer::ApiResource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use self::{discovery::Discovery, requests::RequestGate};
-use orangery_core::name::Namespace;
 
 pub use self::requests::MOST_REQUESTS;
 use crate::{
@@ -241,7 +243,7 @@ impl Cluster {
             api_version: what.api_version.clone(),
             kind: what.kind.clone(),
             namespace: what.namespace.clone(),
-            name: "(all)".to_owned(),
+            name: "(all)".into(),
         };
         let mut params = ListParams {
             label_selector: what.labels.clone(),
@@ -370,7 +372,7 @@ pub(crate) fn at(resource: &ApiResource, namespace: Option<&Namespace>) -> Reque
 }
 
 /// The path of a group and version.
-fn version_path(api_version: &str) -> String {
+fn version_path(api_version: &ApiVersion) -> String {
     match api_version.split_once('/') {
         Some((group, version)) => format!("/apis/{}/{}", segment(group), segment(version)),
         None => format!("/api/{}", segment(api_version)),
@@ -408,8 +410,8 @@ mod tests {
     #[test]
     fn a_plural_that_a_definition_makes_up_stays_one_segment() {
         let resource = ApiResource {
-            api_version: "g/v1".to_owned(),
-            kind: "K".to_owned(),
+            api_version: "g/v1".into(),
+            kind: "K".into(),
             plural: "../../secrets?x#".to_owned(),
             namespaced: true,
         };
@@ -421,7 +423,7 @@ mod tests {
     fn an_api_version_stays_below_the_root_of_its_group() {
         let versions = ["v1", "apps/v1", "../v1", "a/../../api/v1"];
         assert_eq!(
-            versions.map(version_path),
+            versions.map(|version| version_path(&version.into())),
             ["/api/v1", "/apis/apps/v1", "/apis/%2E%2E/v1", "/apis/a/..%2F..%2Fapi%2Fv1"]
         );
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use orangery_core::{
     error::{Code, Failure, Fault, cleaned},
+    name::{ApiVersion, Kind},
     step::Halt,
 };
 use orangery_proposal::ObjectKey;
@@ -28,9 +29,9 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// Group and version.
-        api_version: String,
+        api_version: ApiVersion,
         /// The kind.
-        kind: String,
+        kind: Kind,
     },
     /// An object of a namespaced kind has no namespace.
     #[error("{key} needs metadata.namespace, because its kind is namespaced")]
@@ -156,9 +157,9 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// Group and version.
-        api_version: String,
+        api_version: ApiVersion,
         /// The kind.
-        kind: String,
+        kind: Kind,
         /// What the client says.
         message: String,
     },

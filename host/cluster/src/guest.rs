@@ -2,7 +2,7 @@
 
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
-use orangery_core::{error::Fault, port::BoxFuture, step::Halt};
+use orangery_core::{error::Fault, name::ApiVersion, port::BoxFuture, step::Halt};
 use orangery_proposal::{
     ClusterRef, ObjectKey, Selection,
     deployer::{ApiResource, Clusters},
@@ -100,10 +100,10 @@ fn aggregated(answer: &Value) -> Option<Vec<ApiResource>> {
         let name = text(&group, "/metadata/name");
         for version in list(&group, "versions") {
             let number = text(&version, "/version");
-            let api_version = if name.is_empty() { number } else { format!("{name}/{number}") };
+            let api_version = ApiVersion::from(if name.is_empty() { number } else { format!("{name}/{number}") });
             let kinds = list(&version, "resources").into_iter().map(|resource| ApiResource {
                 api_version: api_version.clone(),
-                kind: text(&resource, "/responseKind/kind"),
+                kind: text(&resource, "/responseKind/kind").into(),
                 plural: text(&resource, "/resource"),
                 namespaced: text(&resource, "/scope") == "Namespaced",
             });
@@ -149,8 +149,8 @@ async fn kinds(cluster: &Cluster, path: String) -> Result<Vec<ApiResource>, Faul
     let resources = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
     Ok(resources
         .map(|resource| ApiResource {
-            api_version: list.group_version.clone(),
-            kind: resource.kind,
+            api_version: ApiVersion::from(&list.group_version),
+            kind: resource.kind.into(),
             plural: resource.name,
             namespaced: resource.namespaced,
         })
@@ -162,7 +162,7 @@ async fn ask<T: serde::de::DeserializeOwned>(cluster: &Cluster, path: &str) -> R
 }
 
 async fn ask_as<T: serde::de::DeserializeOwned>(cluster: &Cluster, path: &str, accept: &str) -> Result<T, Fault> {
-    let key = ObjectKey { api_version: String::new(), kind: "API".to_owned(), namespace: None, name: path.to_owned() };
+    let key = ObjectKey { api_version: ApiVersion::default(), kind: "API".into(), namespace: None, name: path.into() };
     let request = http::Request::get(path).header(http::header::ACCEPT, accept).body(Vec::new());
     let request = request.map_err(kube::core::request::Error::BuildRequest);
     cluster.ask(&key, request).await.map_err(unread)
@@ -206,8 +206,8 @@ mod tests {
                 {"resource": "odd", "responseKind": null, "scope": "Cluster"}]}]},
         ]});
         let kind = |api_version: &str, kind: &str, plural: &str, namespaced| ApiResource {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
+            api_version: api_version.into(),
+            kind: kind.into(),
             plural: plural.to_owned(),
             namespaced,
         };

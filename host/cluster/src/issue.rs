@@ -5,7 +5,7 @@ use data_encoding::BASE64;
 use kube::config::{AuthInfo, Context, Kubeconfig, NamedAuthInfo, NamedContext};
 use orangery_core::{
     error::{Code, Fault},
-    name::{Namespace, is_path_segment},
+    name::{Namespace, ObjectName, is_path_segment},
     step::Halt,
 };
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
@@ -19,7 +19,7 @@ pub struct Credential {
     /// For whom.
     pub subject: Subject,
     /// The name of the service account or shoot.
-    pub name: String,
+    pub name: ObjectName,
     /// Its namespace on the cluster.
     pub namespace: Namespace,
     /// How long it is good, in seconds.
@@ -58,7 +58,7 @@ impl Subject {
                 ("core.gardener.cloud/v1beta1", "Shoot", "shoots", "adminkubeconfig", of)
             }
         };
-        let (api_version, kind, plural) = (api_version.to_owned(), kind.to_owned(), plural.to_owned());
+        let (api_version, kind, plural) = (api_version.into(), kind.into(), plural.to_owned());
         (ApiResource { api_version, kind, plural, namespaced: true }, below, of)
     }
 }
@@ -185,7 +185,7 @@ users:
     async fn a_name_that_leads_elsewhere_is_refused_before_anything_is_asked() {
         let wanted = Credential {
             subject: Subject::ServiceAccount,
-            name: "../secrets/x".to_owned(),
+            name: "../secrets/x".into(),
             namespace: "ns".into(),
             seconds: 600,
         };

@@ -1,6 +1,7 @@
 //! Objects that somebody depends on without deploying them: each is watched by its name, so that nobody reads it again.
 
 use kube::Client;
+use orangery_core::name::ObjectName;
 use orangery_proposal::deployer::ApiResource;
 
 use crate::{
@@ -24,19 +25,19 @@ impl ObjectWatcher {
 
     /// From now on `waiter` depends on these objects of its namespace, each given by kind and name, and on no others. What
     /// is known of each, in their order.
-    pub fn keep(&self, waiter: &Waiter, objects: &[(ApiResource, String)]) -> Vec<Observed> {
+    pub fn keep(&self, waiter: &Waiter, objects: &[(ApiResource, ObjectName)]) -> Vec<Observed> {
         let namespace = Some(waiter.namespace.clone());
-        let scope = |resource: &ApiResource, name: &str| Scope {
+        let scope = |resource: &ApiResource, name: &ObjectName| Scope {
             resource: resource.clone(),
             namespace: namespace.clone(),
             labels: None,
             fields: Some(format!("metadata.name={name}")),
         };
-        let handle = |(resource, name): &(ApiResource, String)| {
+        let handle = |(resource, name): &(ApiResource, ObjectName)| {
             self.watches.watch(&self.client, scope(resource, name), waiter, None)
         };
         let handles: Vec<WatchHandle> = objects.iter().map(handle).collect();
-        let observed = |(handle, (_, name)): (&WatchHandle, &(ApiResource, String))| {
+        let observed = |(handle, (_, name)): (&WatchHandle, &(ApiResource, ObjectName))| {
             handle.observed(&NamespacedName { namespace: namespace.clone(), name: name.clone() })
         };
         let all = handles.iter().zip(objects).map(observed).collect();

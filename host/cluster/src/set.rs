@@ -103,7 +103,7 @@ impl ClusterSet {
     /// The cluster cannot be asked.
     pub async fn definitions(&self, on: &ClusterRef) -> Step<Result<Vec<Arc<Value>>, Observed>> {
         let cluster = self.cluster(on).await?;
-        let resource = cluster.served("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
+        let resource = cluster.served(&"apiextensions.k8s.io/v1".into(), &"CustomResourceDefinition".into()).await?;
         let scope = Scope { resource: resource.as_ref().clone(), namespace: None, labels: None, fields: None };
         Ok(self.watch_scope(&cluster, scope))
     }
@@ -187,7 +187,7 @@ mod tests {
     #[tokio::test]
     async fn orc_26_a_cluster_is_connected_when_it_is_first_asked_for_and_once() {
         let counted = Arc::new(Counted::default());
-        let waiter = Waiter { kind: "DeployItem", namespace: "n".into(), name: "a".to_owned() };
+        let waiter = Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: "a".into() };
         let connections: Arc<dyn Connections> = counted.clone();
         let set = ClusterSet::new(connections, waiter, Arc::default());
         let mut counts = vec![counted.0.load(Ordering::SeqCst)];

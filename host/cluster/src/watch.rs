@@ -11,7 +11,7 @@ use std::{
 };
 
 use kube::Client;
-use orangery_core::name::Namespace;
+use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -27,11 +27,11 @@ mod known;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiter {
     /// Its kind.
-    pub kind: &'static str,
+    pub kind: Kind,
     /// Its namespace.
     pub namespace: Namespace,
     /// Its name.
-    pub name: String,
+    pub name: ObjectName,
 }
 
 /// Called for each who may go on. Must not block.
@@ -43,7 +43,7 @@ pub struct NamespacedName {
     /// Its namespace; `None` where its kind has none.
     pub namespace: Option<Namespace>,
     /// Its name.
-    pub name: String,
+    pub name: ObjectName,
 }
 
 impl NamespacedName {

@@ -53,8 +53,8 @@ mod tests {
 
     fn config_maps() -> ApiResource {
         ApiResource {
-            api_version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
             plural: "configmaps".to_owned(),
             namespaced: true,
         }
@@ -62,8 +62,8 @@ mod tests {
 
     fn all() -> Selection {
         Selection {
-            api_version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
             namespace: Some("a".into()),
             names: Vec::new(),
             labels: None,
@@ -73,7 +73,12 @@ mod tests {
 
     fn key() -> ObjectKey {
         let text = str::to_owned;
-        ObjectKey { api_version: text("v1"), kind: text("ConfigMap"), namespace: Some("a".into()), name: text("x") }
+        ObjectKey {
+            api_version: text("v1").into(),
+            kind: text("ConfigMap").into(),
+            namespace: Some("a".into()),
+            name: text("x").into(),
+        }
     }
 
     /// A body that begins as an object and never ends.
@@ -142,9 +147,9 @@ mod tests {
             }
         };
         let (pool, cluster) = target(Router::new().route("/api/v1/namespaces/a/configmaps", get(answer))).await;
-        let waiter = Waiter { kind: "DeployItem", namespace: "a".into(), name: "i".to_owned() };
+        let waiter = Waiter { kind: "DeployItem".into(), namespace: "a".into(), name: "i".into() };
         let set = pool.set(Arc::new(NoConnections), waiter);
-        let place = NamespacedName { namespace: Some("a".into()), name: "x".to_owned() };
+        let place = NamespacedName { namespace: Some("a".into()), name: "x".into() };
         let _ = set.watch(&cluster, &config_maps(), &place);
         // The watch is asked for once more: it was broken off, and is taken up again.
         for _ in 0..2 {
@@ -218,7 +223,8 @@ mod tests {
         let call = Call::default();
         call.end_in(Some(Duration::from_secs(1)));
         let cluster = cluster.during(&call);
-        let found = timeout(DEADLINE / 3, join_all((0..50).map(|_| cluster.served("v1", "ConfigMap")))).await;
+        let (version, kind) = ("v1".into(), "ConfigMap".into());
+        let found = timeout(DEADLINE / 3, join_all((0..50).map(|_| cluster.served(&version, &kind)))).await;
         assert!(found.expect("in time").iter().all(Result::is_err));
         assert_eq!(asked.load(Ordering::SeqCst), 1);
     }
@@ -236,14 +242,15 @@ mod tests {
         };
         let (router, asked) = counted(Router::new().route("/api/v1", get(serves)));
         let (_pool, cluster) = target(router).await;
+        let (version, kind) = ("v1".into(), "ConfigMap".into());
         for _ in 0..500 {
-            assert!(cluster.served("v1", "ConfigMap").await.is_err());
+            assert!(cluster.served(&version, &kind).await.is_err());
         }
         let count = asked.load(Ordering::SeqCst);
         assert!((1..50).contains(&count), "asked {count} times");
         answers.send(true).unwrap();
         let well = async {
-            while cluster.served("v1", "ConfigMap").await.is_err() {
+            while cluster.served(&version, &kind).await.is_err() {
                 tokio::task::yield_now().await;
             }
         };

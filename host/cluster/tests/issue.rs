@@ -38,7 +38,7 @@ mod tests {
     }
 
     fn wanted(subject: Subject, name: &str) -> Credential {
-        Credential { subject, name: name.to_owned(), namespace: "default".into(), seconds: 3600 }
+        Credential { subject, name: name.into(), namespace: "default".into(), seconds: 3600 }
     }
 
     fn decoded(base64: &str) -> String {

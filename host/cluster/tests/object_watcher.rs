@@ -13,6 +13,7 @@ mod tests {
         api::{DeleteParams, PostParams},
     };
     use orangery_cluster::{ObjectWatcher, Observed, Waiter};
+    use orangery_core::name::ObjectName;
     use orangery_embedded::{Options, Storage, start};
     use orangery_proposal::deployer::ApiResource;
     use serde_json::json;
@@ -58,20 +59,20 @@ mod tests {
     }
 
     fn waiter(name: &str) -> Waiter {
-        Waiter { kind: "Installation", namespace: "default".into(), name: name.to_owned() }
+        Waiter { kind: "Installation".into(), namespace: "default".into(), name: name.into() }
     }
 
-    fn config_map(name: &str) -> (ApiResource, String) {
+    fn config_map(name: &str) -> (ApiResource, ObjectName) {
         let text = str::to_owned;
         let (api_version, kind, plural) = (text("v1"), text("ConfigMap"), text("configmaps"));
-        (ApiResource { api_version, kind, plural, namespaced: true }, name.to_owned())
+        (ApiResource { api_version: api_version.into(), kind: kind.into(), plural, namespaced: true }, name.into())
     }
 
     /// Waits until everybody of these was woken.
-    async fn woken(wakes: &mut mpsc::UnboundedReceiver<String>, mut names: Vec<&str>) {
+    async fn woken(wakes: &mut mpsc::UnboundedReceiver<ObjectName>, mut names: Vec<&str>) {
         while !names.is_empty() {
             let woken = timeout(DEADLINE, wakes.recv()).await.unwrap().unwrap();
-            names.retain(|name| *name != woken);
+            names.retain(|name| woken != *name);
         }
     }
 

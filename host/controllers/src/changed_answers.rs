@@ -13,12 +13,12 @@ use orangery_reconcile::Key;
 use serde_json::json;
 
 use crate::{
-    stores::{Kind, Stores},
+    stores::{StoredKind, Stores},
     tree::root_of,
 };
 
 /// The Execution or Installation whose gate expressions answer otherwise.
-pub(crate) type Holder = (Kind, Key);
+pub(crate) type Holder = (StoredKind, Key);
 
 /// All answers that are others now.
 #[derive(Default)]
@@ -83,7 +83,7 @@ mod tests {
         installation(&stores, "other", None, "Manual");
         let (root, other) = (Key::new("n", "root"), Key::new("n", "other"));
         let changed = ChangedAnswers::default();
-        let (below, beside) = ((Kind::Execution, Key::new("n", "mid")), (Kind::Execution, other.clone()));
+        let (below, beside) = ((StoredKind::Execution, Key::new("n", "mid")), (StoredKind::Execution, other.clone()));
         assert!(changed.set(&below, vec!["db/when=True".to_owned()]));
         assert!(!changed.set(&below, vec!["db/when=True".to_owned()]), "nothing new");
         let one = changed.hashes(&stores, &root);

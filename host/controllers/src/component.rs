@@ -15,7 +15,7 @@ use orangery_api::{
 };
 use orangery_core::{
     error::{Code, Failure},
-    name::Namespace,
+    name::{Namespace, ObjectName},
     step::{Halt, Step},
 };
 use orangery_ocm::{ComponentRequest, ComponentSource, Credentials};
@@ -38,7 +38,7 @@ pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Op
     let verifies = verifies.map_err(|error| stall("NotSigned", &error))?;
     let Some(source) = source else { return Ok(None) };
     // That the Context exists was asked before.
-    let key = Key { name: of.spec.context.clone(), ..Key::of(of) };
+    let key = Key { name: of.spec.context.clone().into(), ..Key::of(of) };
     let context = context_of(host, &key);
     let verification = of.spec.verification.as_ref().filter(|_| verifies);
     let above = if verifies { above(host, of, &key.namespace)? } else { None };
@@ -64,7 +64,7 @@ fn above(host: &ControllerContext, of: &Installation, namespace: &Namespace) -> 
     let mut above = None;
     let mut name = parent(of).to_owned();
     for _ in 0..DEEPEST {
-        let key = Key { namespace: namespace.to_owned(), name };
+        let key = Key { namespace: namespace.to_owned(), name: name.into() };
         let Some(found) = host.stores.installations.get(&key) else { break };
         above = source_of(&found)?.or(above);
         name = parent(&found).to_owned();
@@ -104,7 +104,7 @@ pub(crate) async fn credentials(host: &ControllerContext, key: &Key, subject: Po
 async fn gather(host: &ControllerContext, names: &ContextNames, namespace: &Namespace) -> Step<ContextObjects> {
     let mut objects = ContextObjects::default();
     if let Some(name) = &names.overwrites {
-        objects.overwrites = named::<ComponentVersionOverwrites>(host, namespace, name).await?;
+        objects.overwrites = named::<ComponentVersionOverwrites>(host, namespace, &name.into()).await?;
     }
     for (namespace, name) in &names.secrets {
         if let Some(secret) = named::<Secret>(host, namespace, name).await? {
@@ -115,14 +115,14 @@ async fn gather(host: &ControllerContext, names: &ContextNames, namespace: &Name
         }
     }
     if let Some(name) = &names.ocm_config {
-        let map: Option<ConfigMap> = named(host, namespace, name).await?;
+        let map: Option<ConfigMap> = named(host, namespace, &name.into()).await?;
         objects.ocm_config = map.map(|map| map.data.unwrap_or_default());
     }
     Ok(objects)
 }
 
 /// An object that a Context names; `None` where it does not exist.
-async fn named<K>(host: &ControllerContext, namespace: &Namespace, name: &str) -> Step<Option<K>>
+async fn named<K>(host: &ControllerContext, namespace: &Namespace, name: &ObjectName) -> Step<Option<K>>
 where
     K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {

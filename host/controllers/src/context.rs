@@ -58,7 +58,7 @@ fn lost(host: &ControllerContext) -> impl Stream<Item = Namespace> + use<> {
 }
 
 async fn ensure(host: &ControllerContext, namespace: Namespace) {
-    let key = Key { namespace: namespace.clone(), name: DEFAULT_CONTEXT.to_owned() };
+    let key = Key { namespace: namespace.clone(), name: DEFAULT_CONTEXT.into() };
     if host.stores.contexts.get(&key).is_some() {
         return;
     }

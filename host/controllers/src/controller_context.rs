@@ -23,7 +23,7 @@ use crate::{
     seal::NewestSeals,
     secret_values::SecretValues,
     seed::HostKey,
-    stores::{Kind, Stores},
+    stores::{StoredKind, Stores},
 };
 
 /// What every controller is given.
@@ -128,6 +128,6 @@ impl ControllerContext {
 }
 
 /// An object that waits on clusters or by the names of objects.
-pub(crate) fn waiter(kind: Kind, key: &Key) -> Waiter {
-    Waiter { kind: kind.name(), namespace: key.namespace.clone(), name: key.name.clone() }
+pub(crate) fn waiter(kind: StoredKind, key: &Key) -> Waiter {
+    Waiter { kind: kind.name().into(), namespace: key.namespace.clone(), name: key.name.clone() }
 }

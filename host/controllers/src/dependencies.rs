@@ -11,7 +11,7 @@ use crate::{
     deploy_item, execution,
     guard::SECRET_OF_TARGET,
     installation,
-    stores::{Kind, Queues, Stores},
+    stores::{Queues, StoredKind, Stores},
 };
 
 static TARGET_EDGES: [&dyn Edge; 1] = [&SECRET_OF_TARGET];
@@ -48,15 +48,15 @@ pub fn wire(stores: &Stores, queues: &Queues) {
 pub fn clusters(queues: &Queues) -> Arc<ClusterPool> {
     let queues = queues.clone();
     Arc::new(ClusterPool::new(move |waiter| {
-        if let Some(kind) = Kind::named(waiter.kind) {
+        if let Some(kind) = StoredKind::named(&waiter.kind) {
             queues.wake(kind, Key::new(&waiter.namespace, waiter.name.clone()));
         }
     }))
 }
 
 /// Whether a guarded object is referred to. What refers to it and is itself guarded counts as long as it is in use.
-pub(crate) fn is_in_use(stores: &Stores, kind: Kind, key: &Key) -> bool {
-    let guards = |kind: Kind| {
+pub(crate) fn is_in_use(stores: &Stores, kind: StoredKind, key: &Key) -> bool {
+    let guards = |kind: StoredKind| {
         edges().filter_map(move |edge| edge.guards().filter(|(on, _)| *on == kind).map(|(_, by)| (edge, by)))
     };
     guards(kind).any(|(edge, by)| {
@@ -242,7 +242,7 @@ mod tests {
         let names = |queue: &Queue| queue.queued().into_iter().map(|key| key.name).collect::<Vec<_>>();
         assert_eq!(
             (names(&queues.executions), names(&queues.installations)),
-            (vec!["mid".to_owned(), "root".to_owned()], vec!["mid".to_owned(), "root".to_owned()])
+            (vec!["mid".into(), "root".into()], vec!["mid".into(), "root".into()])
         );
     }
 
@@ -251,9 +251,10 @@ mod tests {
         let stores = stores();
         let in_use = |kind, name: &str| is_in_use(&stores, kind, &Key::new("n", name));
         stores.targets.upsert(read("garden", json!({}), json!({"type": "t", "secretRef": {"name": "kubeconfig"}})));
-        assert!(!in_use(Kind::Secret, "kubeconfig"), "nothing deploys to the Target");
+        assert!(!in_use(StoredKind::Secret, "kubeconfig"), "nothing deploys to the Target");
         let known = stores.deploy_items.upsert(item("i"));
-        let kinds = [(Kind::Secret, "kubeconfig"), (Kind::Target, "garden"), (Kind::Context, "private")];
+        let kinds =
+            [(StoredKind::Secret, "kubeconfig"), (StoredKind::Target, "garden"), (StoredKind::Context, "private")];
         assert_eq!(kinds.map(|(kind, name)| in_use(kind, name)), [true; 3]);
         stores.deploy_items.forget(&known);
         assert_eq!(kinds.map(|(kind, name)| in_use(kind, name)), [false; 3]);

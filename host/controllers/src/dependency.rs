@@ -17,7 +17,7 @@ use crate::{
     controller_context::ControllerContext,
     index::Index,
     object_access::get,
-    stores::{Kind, Queues, Stored, Stores},
+    stores::{Queues, Stored, StoredKind, Stores},
 };
 
 /// How those who depend on an object are found.
@@ -120,9 +120,9 @@ impl<O: Stored, D: Stored> Dependency<O, D> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DependencyRow {
     /// The kind that waits: the dependent, or what waits for its dependents to be gone.
-    pub of: Kind,
+    pub of: StoredKind,
     /// The kind that it waits for.
-    pub on: Kind,
+    pub on: StoredKind,
     /// What it waits for.
     pub what: &'static str,
     /// How those who wait are found.
@@ -138,7 +138,7 @@ pub(crate) trait Edge: Sync {
     /// Subscribes to the stores.
     fn watch(&self, stores: &Stores, queues: &Queues);
     /// The kind that the edge guards against deletion, and the kind of its dependents.
-    fn guards(&self) -> Option<(Kind, Kind)>;
+    fn guards(&self) -> Option<(StoredKind, StoredKind)>;
     /// The dependents of an object that they name themselves.
     fn dependents(&self, stores: &Stores, key: &Key) -> Vec<Key>;
 }
@@ -185,7 +185,7 @@ impl<O: Stored, D: Stored> Edge for Dependency<O, D> {
         }
     }
 
-    fn guards(&self) -> Option<(Kind, Kind)> {
+    fn guards(&self) -> Option<(StoredKind, StoredKind)> {
         matches!(self.watch, Watch::Frees(_)).then_some((D::KIND, O::KIND))
     }
 

@@ -32,7 +32,7 @@ use crate::{
     job,
     namespace_policy::wake_items,
     refresh,
-    stores::Kind,
+    stores::StoredKind,
 };
 
 mod apply;
@@ -74,7 +74,7 @@ impl DeployItemController {
                 if let (Some(host), Some(uid)) = (host.upgrade(), uid) {
                     host.newest_seals.forget(uid);
                 }
-                pool.release(&waiter(Kind::DeployItem, &key));
+                pool.release(&waiter(StoredKind::DeployItem, &key));
                 cache.forget(&key);
                 limiter.leave(&key);
             }
@@ -83,7 +83,7 @@ impl DeployItemController {
 
     /// Nothing is waited for any more: watches and what is held in memory go.
     fn forget(&self, key: &Key) {
-        self.pool.release(&waiter(Kind::DeployItem, key));
+        self.pool.release(&waiter(StoredKind::DeployItem, key));
         self.cache.forget(key);
         self.limiter.leave(key);
     }
@@ -146,7 +146,7 @@ impl Controller for DeployItemController {
     /// Its clusters; itself only where no Execution does it.
     async fn refresh(&self, item: Arc<DeployItem>) -> Result<(), Halt> {
         let (host, key) = (self.host.as_ref(), Key::of(item.as_ref()));
-        self.pool.renew(&waiter(Kind::DeployItem, &key));
+        self.pool.renew(&waiter(StoredKind::DeployItem, &key));
         let execution = Key::new(&key.namespace, item.label(label::MANAGED_BY).unwrap_or(""));
         if host.stores.executions.get(&execution).is_none() {
             refresh::read(host, &host.stores.deploy_items, &key).await?;

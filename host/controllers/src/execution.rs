@@ -19,7 +19,7 @@ use crate::{
     controller_context::{ControllerContext, waiter},
     gates::release_when_gone,
     refresh,
-    stores::Kind,
+    stores::StoredKind,
 };
 
 mod apply;
@@ -61,7 +61,7 @@ impl Controller for ExecutionController {
     /// External deployers write to the items, anybody to what gate expressions look at.
     async fn refresh(&self, execution: Arc<Execution>) -> Result<(), Halt> {
         let (host, key) = (self.worker.host.as_ref(), Key::of(execution.as_ref()));
-        self.worker.pool.renew(&waiter(Kind::Execution, &key));
+        self.worker.pool.renew(&waiter(StoredKind::Execution, &key));
         refresh::read(host, &host.stores.executions, &key).await?;
         let known = deploy_items(&host.stores, &key);
         refresh::list(host, &host.stores.deploy_items, known, &key.namespace, (label::MANAGED_BY, &key.name)).await

@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use crate::{
     controller_context::{ControllerContext, waiter},
-    stores::{Kind, Stored},
+    stores::{Stored, StoredKind},
     tree::observing_root,
 };
 
@@ -333,7 +333,7 @@ impl<T: Sync> Evaluator<'_, T> {
 pub(crate) fn release_at_rest<P>(
     host: &ControllerContext,
     (pool, queue): (&ClusterPool, &Queue),
-    (kind, key): (Kind, Key),
+    (kind, key): (StoredKind, Key),
     transition: &Transition<P>,
     left: Option<Duration>,
 ) {

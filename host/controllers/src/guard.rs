@@ -25,7 +25,7 @@ use crate::{
     dependency::{Dependency, Dependents, Watch},
     index::Index,
     object_access::get,
-    stores::{ConfigMapMeta, Kind, Queues, SecretMeta, Stored, Stores},
+    stores::{ConfigMapMeta, Queues, SecretMeta, Stored, StoredKind, Stores},
 };
 
 /// A kind whose objects are guarded.
@@ -84,17 +84,17 @@ static SECRET: Index<Target> = Index {
 pub(crate) static SECRET_OF_TARGET: Dependency<Target, SecretMeta> = Dependency {
     what: "to be out of use, before its guard goes",
     through: "the Secret that it refers to",
-    dependents: Dependents::Indexed(&SECRET, |secret| vec![Key::of(secret).name]),
-    watch: Watch::Frees(|_, queues, secret| queues.wake(Kind::Secret, secret)),
+    dependents: Dependents::Indexed(&SECRET, |secret| vec![Key::of(secret).name.into()]),
+    watch: Watch::Frees(|_, queues, secret| queues.wake(StoredKind::Secret, secret)),
 };
 
 /// A Target is no longer referred to: its guard is looked at, and that of the Secret behind it, which is in use as long as the
 /// Target is.
 pub(crate) fn free_target(stores: &Stores, queues: &Queues, target: Key) {
     for secret in stores.targets.get(&target).iter().flat_map(|target| SECRET_OF_TARGET.names(target)) {
-        queues.wake(Kind::Secret, Key::new(&target.namespace, secret));
+        queues.wake(StoredKind::Secret, Key::new(&target.namespace, secret));
     }
-    queues.wake(Kind::Target, target);
+    queues.wake(StoredKind::Target, target);
 }
 
 impl<O: Stored, D: Guarded> Dependency<O, D> {

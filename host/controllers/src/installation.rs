@@ -24,7 +24,7 @@ use crate::{
     gates::release_when_gone,
     namespace_policy::wake_refused,
     refresh,
-    stores::Kind,
+    stores::StoredKind,
 };
 
 mod apply;
@@ -72,9 +72,9 @@ impl Controller for InstallationController {
     async fn refresh(&self, installation: Arc<Installation>) -> Result<(), Halt> {
         let (host, stores) = (self.worker.host.as_ref(), &self.worker.host.stores);
         let key = Key::of(installation.as_ref());
-        self.worker.pool.renew(&waiter(Kind::Installation, &key));
+        self.worker.pool.renew(&waiter(StoredKind::Installation, &key));
         refresh::read(host, &stores.installations, &key).await?;
-        let context = Key { name: installation.spec.context.clone(), ..key };
+        let context = Key { name: installation.spec.context.clone().into(), ..key };
         refresh::read(host, &stores.contexts, &context).await?;
         let before = siblings::predecessors(stores, &installation);
         for sibling in before.into_iter().chain(siblings::successors(stores, &installation)) {

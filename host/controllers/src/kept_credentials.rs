@@ -81,7 +81,8 @@ pub(crate) async fn keep(host: &ControllerContext, secret: &str, kubeconfig: &st
 
 /// A kubeconfig that was kept.
 pub(crate) async fn find(host: &ControllerContext, secret: &str) -> Step<Option<String>> {
-    let kept: Option<Secret> = get(&host.client, &Namespace::from(host.client.default_namespace()), secret).await?;
+    let kept: Option<Secret> =
+        get(&host.client, &Namespace::from(host.client.default_namespace()), &secret.into()).await?;
     let content = kept.and_then(|secret| secret.data).and_then(|mut data| data.remove(CONTENT));
     Ok(content.map(|ByteString(content)| String::from_utf8_lossy(&content).into_owned()))
 }

@@ -68,4 +68,4 @@ pub use namespace_policy::{NamespacePolicies, watch_namespace_policies};
 pub use secret_imports::read_secret_values;
 pub use secret_values::SecretValues;
 pub use seed::{HostKey, HostKeyError};
-pub use stores::{ConfigMapMeta, Kind, Queues, SecretMeta, Stored, Stores};
+pub use stores::{ConfigMapMeta, Queues, SecretMeta, Stored, StoredKind, Stores};

@@ -19,7 +19,7 @@ pub(crate) fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Owner
     OwnerReference {
         api_version: K::api_version(&()).into_owned(),
         kind: K::kind(&()).into_owned(),
-        name: Key::of(owner).name,
+        name: Key::of(owner).name.into(),
         uid: uid_of(owner).to_owned(),
         ..OwnerReference::default()
     }

@@ -3,7 +3,7 @@
 use kube::{Api, Client, core::NamespaceResourceScope};
 use orangery_core::{
     error::Failure,
-    name::Namespace,
+    name::{Namespace, ObjectName},
     step::{Halt, Step},
 };
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 ///
 /// # Errors
 /// The server could not be asked; it is tried again.
-pub(crate) async fn get<K>(client: &Client, namespace: &Namespace, name: &str) -> Step<Option<K>>
+pub(crate) async fn get<K>(client: &Client, namespace: &Namespace, name: &ObjectName) -> Step<Option<K>>
 where
     K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {

@@ -97,7 +97,7 @@ impl Search<'_> {
             if self.exists(&name).await? {
                 return Ok(Some(AbsenceCause::CopyOf(self.display(&name))));
             }
-            (outer, target) = (above, name);
+            (outer, target) = (above, name.into());
         }
         Ok(Some(AbsenceCause::Unknown))
     }

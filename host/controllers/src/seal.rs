@@ -11,7 +11,7 @@ use data_encoding::BASE64;
 use orangery_api::deploy_item::DeployItem;
 use serde::Serialize;
 
-use crate::{controller_context::ControllerContext, seed::SealKey};
+use crate::{controller_context::ControllerContext, object::uid_of, seed::SealKey};
 
 /// The numbers of the newest seals that this process has seen, by the uid of the item: an older one is no state to go on
 /// with, though it was once written by the operator.
@@ -77,7 +77,7 @@ impl SealError {
 impl<'a> Sealer<'a> {
     /// For an item.
     pub(crate) fn of(host: &'a ControllerContext, item: &'a DeployItem) -> Self {
-        let uid = item.metadata.uid.as_deref().unwrap_or_default();
+        let uid = uid_of(item);
         Self { key: host.key.seals(), newest: &host.newest_seals, uid }
     }
 

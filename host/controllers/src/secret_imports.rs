@@ -19,7 +19,7 @@ pub async fn read_secret_values(host: &ControllerContext, namespace: &Namespace)
     let names: BTreeSet<&str> =
         imports.filter_map(|import| import.secret_ref.as_ref()).map(|reference| reference.name.as_str()).collect();
     for name in names.into_iter().filter(|name| can_be_name(name)) {
-        if let Ok(Some(secret)) = get::<Secret>(&host.client, namespace, name).await {
+        if let Ok(Some(secret)) = get::<Secret>(&host.client, namespace, &name.into()).await {
             let data = secret.data.unwrap_or_default();
             host.secrets.learn_secret(&Key::new(namespace, name), data.values().map(|ByteString(bytes)| bytes));
         }

@@ -14,7 +14,7 @@ use orangery_core::{
 };
 use ring::hmac;
 
-use crate::object::message_of;
+use crate::object::{message_of, uid_of};
 
 /// The Secret with the host's key, in the operator's namespace.
 const SECRET: &str = "orangery-seed";
@@ -134,7 +134,7 @@ impl HostKey {
     /// Time and randomness of the job that an Installation is in. The time is that of the trigger, which is written
     /// together with the job's id.
     pub(crate) fn of_job(&self, installation: &Installation, job: &JobId) -> JobRandomness {
-        let uid = installation.metadata.uid.as_deref().unwrap_or_default();
+        let uid = uid_of(installation);
         let tag = hmac::sign(&self.randomness, format!("{uid}/{job}").as_bytes());
         let mut seed = [0; LENGTH];
         seed.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);

@@ -15,7 +15,7 @@ pub type ConfigMapMeta = PartialObjectMeta<ConfigMap>;
 
 /// The kinds that controllers work on or depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum StoredKind {
     /// An Installation.
     Installation,
     /// An Execution.
@@ -34,7 +34,7 @@ pub enum Kind {
     ConfigMap,
 }
 
-impl Kind {
+impl StoredKind {
     /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Installation,
@@ -131,7 +131,7 @@ impl Default for Stores {
 /// A kind that has a store.
 pub trait Stored: Watched {
     /// Which one it is.
-    const KIND: Kind;
+    const KIND: StoredKind;
     /// What is known of it.
     fn store(stores: &Stores) -> &Store<Self>;
 }
@@ -139,7 +139,7 @@ pub trait Stored: Watched {
 macro_rules! stored {
     ($($type:ty, $kind:ident, $store:ident;)*) => {
         $(impl Stored for $type {
-            const KIND: Kind = Kind::$kind;
+            const KIND: StoredKind = StoredKind::$kind;
 
             fn store(stores: &Stores) -> &Store<Self> {
                 &stores.$store
@@ -180,21 +180,21 @@ pub struct Queues {
 
 impl Queues {
     /// The queue of the controller of a kind; no controller works on DataObjects.
-    pub fn of(&self, kind: Kind) -> Option<&Queue> {
+    pub fn of(&self, kind: StoredKind) -> Option<&Queue> {
         match kind {
-            Kind::Installation => Some(&self.installations),
-            Kind::Execution => Some(&self.executions),
-            Kind::DeployItem => Some(&self.deploy_items),
-            Kind::Target => Some(&self.target_guards),
-            Kind::DataObject => None,
-            Kind::Context => Some(&self.context_guards),
-            Kind::Secret => Some(&self.secret_guards),
-            Kind::ConfigMap => Some(&self.config_map_guards),
+            StoredKind::Installation => Some(&self.installations),
+            StoredKind::Execution => Some(&self.executions),
+            StoredKind::DeployItem => Some(&self.deploy_items),
+            StoredKind::Target => Some(&self.target_guards),
+            StoredKind::DataObject => None,
+            StoredKind::Context => Some(&self.context_guards),
+            StoredKind::Secret => Some(&self.secret_guards),
+            StoredKind::ConfigMap => Some(&self.config_map_guards),
         }
     }
 
     /// Has the controller of a kind called for an object.
-    pub(crate) fn wake(&self, kind: Kind, key: Key) {
+    pub(crate) fn wake(&self, kind: StoredKind, key: Key) {
         if let Some(queue) = self.of(kind) {
             queue.wake(key);
         }

@@ -39,7 +39,7 @@ impl Targets<'_> {
         if let Some(target) = self.host.stores.targets.get(&Key::new(self.namespace, name)) {
             return Ok(Some(target));
         }
-        let target: Option<Target> = get(&self.host.client, self.namespace, name).await?;
+        let target: Option<Target> = get(&self.host.client, self.namespace, &name.into()).await?;
         Ok(target.map(|target| self.host.stores.targets.upsert(target)))
     }
 
@@ -103,7 +103,7 @@ impl Targets<'_> {
     async fn secret(&self, target: &Target, reference: &LocalSecretReference) -> Step<Value> {
         let LocalSecretReference { name, key } = reference;
         let named = format!("Target {}/{}", self.namespace, target.name_any());
-        let secret: Option<Secret> = get(&self.host.client, self.namespace, name).await?;
+        let secret: Option<Secret> = get(&self.host.client, self.namespace, &name.into()).await?;
         let Some(secret) = secret else {
             return Err(stall(
                 "NoTargetSecret",

@@ -70,7 +70,7 @@ pub(crate) fn observes(installation: &Installation) -> bool {
 /// hands a job down to such an object, so it starts its own, as a root does.
 pub(crate) fn is_orphaned<K: Watched + Marks>(stores: &Stores, object: &K) -> bool {
     let Some(parent) = object.parent_installation().filter(|_| object.is_deleting()) else { return false };
-    let key = Key { name: parent.to_owned(), ..Key::of(object) };
+    let key = Key { name: parent.into(), ..Key::of(object) };
     let above = stores.installations.get(&key);
     let uid = above.as_deref().map_or("", uid_of);
     !object.meta().owner_references.iter().flatten().any(|owner| owner.name == parent && owner.uid == uid)

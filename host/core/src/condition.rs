@@ -37,7 +37,7 @@ pub enum Status {
 pub struct Condition {
     /// Its type.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub type_: String,
     /// Whether it holds.
     pub status: Status,
     /// When the status last changed.
@@ -126,20 +126,20 @@ pub struct Observation {
 }
 
 struct ConditionRow {
-    kind: &'static str,
+    type_: &'static str,
     status: Status,
     reason: String,
     message: String,
     codes: Vec<Code>,
 }
 
-fn row(kind: &'static str, status: Status, reason: &str, message: &str) -> ConditionRow {
-    ConditionRow { kind, status, reason: reason.to_owned(), message: message.to_owned(), codes: Vec::new() }
+fn row(type_: &'static str, status: Status, reason: &str, message: &str) -> ConditionRow {
+    ConditionRow { type_, status, reason: reason.to_owned(), message: message.to_owned(), codes: Vec::new() }
 }
 
-fn failed(kind: &'static str, status: Status, failure: &Failure) -> ConditionRow {
+fn failed(type_: &'static str, status: Status, failure: &Failure) -> ConditionRow {
     let reason = if failure.reason.is_empty() { "Failed" } else { failure.reason.as_str() };
-    ConditionRow { codes: failure.codes.iter().cloned().collect(), ..row(kind, status, reason, &failure.message) }
+    ConditionRow { codes: failure.codes.iter().cloned().collect(), ..row(type_, status, reason, &failure.message) }
 }
 
 const AWAITING: &str = "no job has run for this generation; annotate the root installation with \
@@ -198,9 +198,9 @@ pub fn observe(state: &ConditionInput, generation: i64, previous: &[Condition], 
 /// The conditions of an object: the owned ones computed, the others of `previous` kept. The order is stable, and the
 /// transition time of a condition is kept while its status is.
 fn conditions(state: &ConditionInput, generation: i64, previous: &[Condition], now: Timestamp) -> Vec<Condition> {
-    let kept = previous.iter().filter(|condition| !OWNED.contains(&condition.kind.as_str())).cloned();
+    let kept = previous.iter().filter(|condition| !OWNED.contains(&condition.type_.as_str())).cloned();
     let owned = rows(state).into_iter().map(|row| {
-        let before = previous.iter().find(|condition| condition.kind == row.kind);
+        let before = previous.iter().find(|condition| condition.type_ == row.type_);
         condition(row, generation, before, now)
     });
     owned.chain(kept).collect()
@@ -218,15 +218,15 @@ pub fn with_overwrite(
         Ok(overwritten) => row(OVERWRITE, Status::True, "FoundOverwrite", overwritten),
         Err(not) => row(OVERWRITE, Status::False, "NoOverwriteDefined", not),
     });
-    let before = previous.iter().find(|condition| condition.kind == OVERWRITE);
+    let before = previous.iter().find(|condition| condition.type_ == OVERWRITE);
     let now = row.map(|row| condition(row, generation, before, now));
-    previous.iter().filter(|condition| condition.kind != OVERWRITE).cloned().chain(now).collect()
+    previous.iter().filter(|condition| condition.type_ != OVERWRITE).cloned().chain(now).collect()
 }
 
 fn condition(row: ConditionRow, generation: i64, before: Option<&Condition>, now: Timestamp) -> Condition {
     let same_status = before.filter(|before| before.status == row.status);
     let mut condition = Condition {
-        kind: row.kind.to_owned(),
+        type_: row.type_.to_owned(),
         status: row.status,
         last_transition_time: same_status.map_or(now, |before| before.last_transition_time),
         last_update_time: now,
@@ -263,7 +263,7 @@ mod tests {
     fn line(condition: &Condition) -> String {
         format!(
             "{}={:?} {} {:?} {}",
-            condition.kind,
+            condition.type_,
             condition.status,
             condition.reason,
             condition.message,
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn flx_23_flx_24_conditions_of_others_are_kept_and_own_stale_ones_go() {
         let foreign = Condition {
-            kind: "EnsureSubInstallations".into(),
+            type_: "EnsureSubInstallations".into(),
             ..conditions(&ConditionInput::Succeeded, 1, &[], at(1)).remove(0)
         };
         let failed = conditions(
@@ -351,7 +351,7 @@ mod tests {
             at(2),
         );
         let now = conditions(&ConditionInput::Succeeded, 1, &failed, at(3));
-        let kinds: Vec<&str> = now.iter().map(|condition| condition.kind.as_str()).collect();
+        let kinds: Vec<&str> = now.iter().map(|condition| condition.type_.as_str()).collect();
         assert_eq!(kinds, ["Ready", "Progressing", "EnsureSubInstallations"]);
         assert_eq!(now.last(), Some(&foreign));
     }

@@ -1,6 +1,6 @@
 //! Names that must be the same to the bit in every implementation (`docs/wire.md` §2.4).
 
-pub use self::types::{JobId, NameError, Namespace, ObjectName};
+pub use self::types::{ApiVersion, JobId, Kind, NameError, Namespace, ObjectName};
 use crate::digest;
 
 mod types;
@@ -38,8 +38,8 @@ fn generated(prefix: &str, stands_for: &[&str], longest: usize) -> String {
 }
 
 /// The name of the sub-installation of a template in a job. It can be the name of an Installation.
-pub fn subinstallation(template: &str, parent_uid: &str, job: &JobId) -> String {
-    generated(&subinstallation_prefix(template), &[parent_uid, template, job], LONGEST_INSTALLATION)
+pub fn subinstallation(template: &str, parent_uid: &str, job: &JobId) -> ObjectName {
+    generated(&subinstallation_prefix(template), &[parent_uid, template, job], LONGEST_INSTALLATION).into()
 }
 
 /// The name of the DeployItem of an item in a job. It can be the value of a label, as it is on all that the item deploys.
@@ -56,14 +56,14 @@ pub fn ownership_label(deploy_item: &str) -> String {
 ///
 /// `#name` is the object `name` whatever the context. In the empty context a key that can be a name is one. All others
 /// are hashed.
-pub fn object_name(context: &str, key: &str) -> String {
+pub fn object_name(context: &str, key: &str) -> ObjectName {
     if let Some(global) = key.strip_prefix('#') {
-        return global.to_owned();
+        return global.into();
     }
     if context.is_empty() && can_be_name(key) {
-        return key.to_owned();
+        return key.into();
     }
-    digest::name_hash(&format!("{context}/{key}"))
+    digest::name_hash(&format!("{context}/{key}")).into()
 }
 
 /// Whether an object can have this name: `[a-z0-9]` at both ends, and `.` and `-` between.
@@ -94,7 +94,7 @@ pub fn execution_context(execution: &str) -> String {
 }
 
 /// The DataObject with the exports of an Execution.
-pub fn execution_export(execution: &str) -> String {
+pub fn execution_export(execution: &str) -> ObjectName {
     object_name(&execution_context(execution), "")
 }
 
@@ -116,8 +116,8 @@ pub fn generated_suffix(parts: &[&str]) -> String {
 }
 
 /// The Secret with the exports of a DeployItem.
-pub fn export_secret(deploy_item: &str) -> String {
-    shortened(format!("{deploy_item}-export"), NAME_LENGTH)
+pub fn export_secret(deploy_item: &str) -> ObjectName {
+    shortened(format!("{deploy_item}-export"), NAME_LENGTH).into()
 }
 
 /// The Secret with a part of a proposal of a DeployItem, which is known by its content.
@@ -137,13 +137,13 @@ pub enum StateOwner {
 }
 
 /// The Secret with the state of one template execution.
-pub fn state_secret(installation: &str, owner: StateOwner, execution: &str) -> String {
+pub fn state_secret(installation: &str, owner: StateOwner, execution: &str) -> ObjectName {
     let prefix = match owner {
         StateOwner::Deploy => "deploy",
         StateOwner::Subinstallation => "subinstallation",
         StateOwner::Export => "export",
     };
-    digest::name_hash(&format!("{installation}/{prefix}{execution}"))
+    digest::name_hash(&format!("{installation}/{prefix}{execution}")).into()
 }
 
 /// Whether a name can stand in the path of a request as it is: anything else could not be asked for, or, as `../x`, would
@@ -154,7 +154,7 @@ pub fn is_path_segment(name: &str) -> bool {
 }
 
 /// Whether group and version can stand in the path of a request: `v1`, or `apps/v1`.
-pub fn is_api_version(api_version: &str) -> bool {
+pub fn is_api_version(api_version: &ApiVersion) -> bool {
     api_version.split('/').count() <= 2 && api_version.split('/').all(is_path_segment)
 }
 
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn an_api_version_has_one_or_two_path_segments() {
         for good in ["v1", "apps/v1", "landscaper.gardener.cloud/v1alpha1"] {
-            assert!(is_api_version(good), "{good}");
+            assert!(is_api_version(&good.into()), "{good}");
         }
         for bad in ["", "/", "apps/", "a/b/c", "../v1", "apps/..", "a b/v1"] {
-            assert!(!is_api_version(bad), "{bad}");
+            assert!(!is_api_version(&bad.into()), "{bad}");
         }
     }
 
@@ -250,7 +250,7 @@ mod tests {
             proptest::prop_assert!(can_be_name(&name), "{}", name);
             // In a context nobody's name can be guessed, in none only names are kept.
             let kept = context.is_empty() && can_be_name(&key);
-            proptest::prop_assert_eq!(name == key, kept);
+            proptest::prop_assert_eq!(name == key.as_str(), kept);
         }
 
         #[test]

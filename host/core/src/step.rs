@@ -4,6 +4,7 @@
 //! join: [`all`] runs every step and keeps what all of them need.
 
 use crate::error::Failure;
+use crate::name::Kind;
 pub use crate::step::wait::{Awaited, LISTED, Location, Until, Wait, Waiting};
 
 mod wait;
@@ -30,7 +31,7 @@ impl From<Waiting> for Halt {
 
 impl Halt {
     /// Waiting for one object beside the one that waits.
-    pub fn wait(kind: impl Into<String>, name: impl Into<String>, until: Until) -> Self {
+    pub fn wait(kind: impl Into<Kind>, name: impl Into<String>, until: Until) -> Self {
         Halt::Wait(Wait::on(kind, name, until))
     }
 

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Digest, NestedDigests};
-use orangery_core::lenient::{self, DecodeError};
+use orangery_core::{
+    lenient::{self, DecodeError},
+    name::ApiVersion,
+};
 
 /// How a descriptor is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -202,7 +205,7 @@ pub enum DescriptorError {
 #[serde(rename_all = "camelCase", default)]
 struct DescriptorHead {
     meta: Meta,
-    api_version: String,
+    api_version: ApiVersion,
 }
 
 #[derive(Deserialize, Default)]
@@ -284,7 +287,7 @@ impl Descriptor {
     /// Reads a descriptor of either schema.
     pub fn parse(document: &Value) -> Result<Self, DescriptorError> {
         let head: DescriptorHead = lenient::decode(document)?;
-        let name = if head.api_version.is_empty() { head.meta.schema_version } else { head.api_version };
+        let name = if head.api_version.is_empty() { head.meta.schema_version } else { head.api_version.into() };
         let descriptor = match DescriptorSchema::named(&name) {
             Some(DescriptorSchema::V2) => v2(lenient::decode(document)?),
             Some(DescriptorSchema::V3Alpha1) => v3(lenient::decode(document)?),

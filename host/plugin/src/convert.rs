@@ -31,7 +31,7 @@ use crate::bindings::{
 pub(crate) fn item(of: &Item) -> deploy::Item {
     deploy::Item {
         namespace: of.namespace.to_string(),
-        name: of.name.clone(),
+        name: of.name.to_string(),
         uid: of.uid.clone(),
         item_type: of.item_type.clone(),
         generation: of.generation,
@@ -50,10 +50,10 @@ pub(crate) fn item(of: &Item) -> deploy::Item {
 
 fn stage_failure(of: &StageFailure) -> deploy::Failure {
     let key = |key: &ObjectKey| wire::ObjectKey {
-        api_version: key.api_version.clone(),
-        kind: key.kind.clone(),
+        api_version: key.api_version.to_string(),
+        kind: key.kind.to_string(),
         namespace: key.namespace.as_deref().map(str::to_owned),
-        name: key.name.clone(),
+        name: key.name.to_string(),
     };
     deploy::Failure {
         stage: of.stage.clone(),
@@ -149,11 +149,23 @@ pub(crate) fn cluster_ref(of: wire::ClusterRef) -> ClusterRef {
 /// Which object a guest means.
 pub(crate) fn object_key(of: wire::ObjectKey) -> ObjectKey {
     let wire::ObjectKey { api_version, kind, namespace, name } = of;
-    ObjectKey { api_version, kind, namespace: namespace.map(Into::into), name }
+    ObjectKey {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: namespace.map(Into::into),
+        name: name.into(),
+    }
 }
 
 /// Which objects a guest means.
 pub(crate) fn selection(of: wire::Selection) -> Selection {
     let wire::Selection { api_version, kind, namespace, names, labels, fields } = of;
-    Selection { api_version, kind, namespace: namespace.map(Into::into), names, labels, fields }
+    Selection {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: namespace.map(Into::into),
+        names: names.into_iter().map(Into::into).collect(),
+        labels,
+        fields,
+    }
 }

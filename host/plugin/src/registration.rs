@@ -25,7 +25,7 @@ use crate::{
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Registration {
     /// `orangery.dev/v1alpha1`
-    pub api_version: ApiVersion,
+    pub api_version: RegistrationVersion,
     /// `Plugin`
     pub kind: RegistrationKind,
     /// Its name.
@@ -36,7 +36,7 @@ pub struct Registration {
 
 /// The versions of this form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ApiVersion {
+pub enum RegistrationVersion {
     /// The first.
     #[serde(rename = "orangery.dev/v1alpha1")]
     V1Alpha1,
@@ -249,7 +249,7 @@ impl Registration {
 
     fn check(&self, origin: &str) -> Result<(), RegistrationError> {
         let Self {
-            api_version: ApiVersion::V1Alpha1,
+            api_version: RegistrationVersion::V1Alpha1,
             kind: RegistrationKind::Plugin,
             metadata: Metadata { name },
             spec,
@@ -381,7 +381,7 @@ mod tests {
             "{HEAD}spec: {{version: 1.0.0, component: {{file: a.wasm}}, template: {{types: [Mine]}}, limits: {{memoryMiB: 8}}}}"
         );
         let expected = Registration {
-            api_version: ApiVersion::V1Alpha1,
+            api_version: RegistrationVersion::V1Alpha1,
             kind: RegistrationKind::Plugin,
             metadata: Metadata { name: "mine".into() },
             spec: RegistrationSpec {

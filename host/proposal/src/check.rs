@@ -57,10 +57,10 @@ pub fn key_of(object: &Value) -> Result<ObjectKey, String> {
         }
     }
     Ok(ObjectKey {
-        api_version: api_version.ok_or_else(|| needed("apiVersion"))?.to_owned(),
-        kind: kind.ok_or_else(|| needed("kind"))?.to_owned(),
+        api_version: api_version.ok_or_else(|| needed("apiVersion"))?.into(),
+        kind: kind.ok_or_else(|| needed("kind"))?.into(),
         namespace: text("/metadata/namespace").map(Namespace::from),
-        name: name.ok_or_else(|| needed("metadata.name"))?.to_owned(),
+        name: name.ok_or_else(|| needed("metadata.name"))?.into(),
     })
 }
 

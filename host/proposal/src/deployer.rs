@@ -5,16 +5,20 @@ use std::{fmt, sync::Arc};
 use serde_json::Value;
 
 use crate::{ClusterRef, Item, ObjectKey, Proposal, Selection, grant::Grants};
-use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_core::{
+    error::Fault,
+    name::{ApiVersion, Kind},
+    port::BoxFuture,
+};
 use orangery_ocm::{Artifacts, Resources, Unavailable};
 
 /// One kind that a cluster serves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApiResource {
     /// Group and version.
-    pub api_version: String,
+    pub api_version: ApiVersion,
     /// The kind.
-    pub kind: String,
+    pub kind: Kind,
     /// The plural name in URLs.
     pub plural: String,
     /// Whether its objects live in namespaces.

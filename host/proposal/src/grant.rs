@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{ClusterRef, ObjectKey, Selection};
-use orangery_core::name::{is_api_version, is_path_segment};
+use orangery_core::name::{ObjectName, is_api_version, is_path_segment};
 
 /// What the operator allows one component. Everything is denied unless it stands here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,12 +116,12 @@ impl Grants {
     }
 
     /// May a credential of this kind be issued?
-    pub fn kubeconfig(&self, kind: &str) -> Result<(), Refusal> {
-        if matches(&self.kubeconfigs, kind) {
+    pub fn kubeconfig(&self, credential_kind: &str) -> Result<(), Refusal> {
+        if matches(&self.kubeconfigs, credential_kind) {
             return Ok(());
         }
         Err(Refusal(format!(
-            "issuing a credential of kind {kind:?} is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
+            "issuing a credential of kind {credential_kind:?} is not granted to this component; add it to `kubeconfigs` in the grants of its registration"
         )))
     }
 
@@ -148,7 +148,7 @@ fn key_of(what: &Selection) -> ObjectKey {
         api_version: what.api_version.clone(),
         kind: what.kind.clone(),
         namespace: what.namespace.clone(),
-        name: String::new(),
+        name: ObjectName::default(),
     }
 }
 

@@ -5,7 +5,10 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::Requirement;
-use orangery_core::jsonpath::{ParsedPath, PathError};
+use orangery_core::{
+    jsonpath::{ParsedPath, PathError},
+    name::Kind,
+};
 
 /// What an object lacks to be ready; stable between looks at an unchanged object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +38,9 @@ fn number(object: &Value, pointer: &str) -> Option<i64> {
 }
 
 /// Whether a kind has a rule of its own; the others are ready as soon as they exist.
-pub fn has_rule(group: &str, kind: &str) -> bool {
+pub fn has_rule(group: &str, kind: &Kind) -> bool {
     matches!(
-        (group, kind),
+        (group, kind.as_str()),
         ("", "Pod" | "ReplicationController") | ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
     )
 }
@@ -373,8 +376,12 @@ mod tests {
         check(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "ready");
         check(json!({"apiVersion": "batch/v1", "kind": "Job"}), "ready");
         check(json!({"apiVersion": "example.org/v1", "kind": "Deployment", "spec": {"replicas": 1}}), "ready");
-        assert!(has_rule("apps", "Deployment") && has_rule("", "Pod"));
-        assert!(!has_rule("example.org", "Deployment") && !has_rule("batch", "Job") && !has_rule("", "Service"));
+        assert!(has_rule("apps", &Kind::from_static("Deployment")) && has_rule("", &Kind::from_static("Pod")));
+        assert!(
+            !has_rule("example.org", &Kind::from_static("Deployment"))
+                && !has_rule("batch", &Kind::from_static("Job"))
+                && !has_rule("", &Kind::from_static("Service"))
+        );
     }
 
     #[test]

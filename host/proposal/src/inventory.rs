@@ -9,13 +9,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use orangery_core::name::Namespace;
+use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{
     ClusterRef, DeletionGroup, DeletionScope, ObjectKey, ObjectWrite, Ownership, Selection, Write,
-    default_deletion_order, group_of, overlay::overlay,
+    default_deletion_order, overlay::overlay,
 };
 
 /// An object of one of the item's clusters. Two of them are equal where they mean the same object: the version of the
@@ -147,9 +147,9 @@ struct ManagedResource {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct InventoryResource {
-    api_version: String,
-    kind: String,
-    name: String,
+    api_version: ApiVersion,
+    kind: Kind,
+    name: ObjectName,
     #[serde(default, skip_serializing_if = "str::is_empty")]
     namespace: Namespace,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -310,7 +310,7 @@ fn takes_in(scope: &DeletionScope, key: &ObjectKey) -> bool {
 
 /// Whether a selection takes an object in, whatever version either is named in.
 fn selects(selection: &Selection, key: &ObjectKey) -> bool {
-    group_of(&selection.api_version) == key.group()
+    selection.api_version.group() == key.group()
         && selection.kind == key.kind
         && (selection.namespace.is_none() || selection.namespace == key.namespace)
         && (selection.names.is_empty() || selection.names.contains(&key.name))

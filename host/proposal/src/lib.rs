@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use orangery_core::{
     error::Problem,
-    name::{JobId, Namespace},
+    name::{ApiVersion, JobId, Kind, Namespace, ObjectName},
     step::{Until, Waiting},
 };
 
@@ -46,19 +46,14 @@ pub enum Action {
 #[serde(rename_all = "camelCase")]
 pub struct ObjectKey {
     /// Group and version, such as `apps/v1`, or `v1` for the core group.
-    pub api_version: String,
+    pub api_version: ApiVersion,
     /// The kind, such as `Deployment`.
-    pub kind: String,
+    pub kind: Kind,
     /// `None` for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Namespace>,
     /// The object's name.
-    pub name: String,
-}
-
-/// The API group of an `apiVersion`; empty for the core group.
-pub(crate) fn group_of(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
+    pub name: ObjectName,
 }
 
 impl ObjectKey {
@@ -69,12 +64,12 @@ impl ObjectKey {
 
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
-        group_of(&self.api_version)
+        self.api_version.group()
     }
 
     /// The version without its group.
     pub fn version(&self) -> &str {
-        self.api_version.split_once('/').map_or(self.api_version.as_str(), |(_, version)| version)
+        self.api_version.version()
     }
 }
 
@@ -92,15 +87,15 @@ impl fmt::Display for ObjectKey {
 #[serde(rename_all = "camelCase")]
 pub struct Selection {
     /// Group and version.
-    pub api_version: String,
+    pub api_version: ApiVersion,
     /// The kind.
-    pub kind: String,
+    pub kind: Kind,
     /// `None` selects all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Namespace>,
     /// Empty selects all names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub names: Vec<String>,
+    pub names: Vec<ObjectName>,
     /// A label selector in Kubernetes text form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<String>,
@@ -338,9 +333,9 @@ pub struct Stage {
 #[serde(rename_all = "camelCase")]
 pub struct Follow {
     /// Group and version of the second object.
-    pub api_version: String,
+    pub api_version: ApiVersion,
     /// Its kind.
-    pub kind: String,
+    pub kind: Kind,
     /// A JSONPath into it.
     pub path: String,
 }
@@ -492,7 +487,7 @@ pub struct Item {
     /// The deploy item's namespace.
     pub namespace: Namespace,
     /// Its name.
-    pub name: String,
+    pub name: ObjectName,
     /// Its uid.
     pub uid: String,
     /// Its type.

@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug};
 
 use kube::core::NamespaceResourceScope;
-use orangery_core::name::Namespace;
+use orangery_core::name::{Namespace, ObjectName};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// One object of a kind that a store holds: its namespace and its name.
@@ -12,12 +12,12 @@ pub struct Key {
     /// Its namespace.
     pub namespace: Namespace,
     /// Its name.
-    pub name: String,
+    pub name: ObjectName,
 }
 
 impl Key {
     /// The key of a name in a namespace.
-    pub fn new(namespace: impl Into<Namespace>, name: impl Into<String>) -> Self {
+    pub fn new(namespace: impl Into<Namespace>, name: impl Into<ObjectName>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
@@ -29,7 +29,7 @@ impl Key {
     pub(crate) fn of_meta(meta: &kube::core::ObjectMeta) -> Self {
         Self {
             namespace: meta.namespace.as_deref().map(Namespace::from).unwrap_or_default(),
-            name: meta.name.clone().unwrap_or_default(),
+            name: meta.name.as_deref().map(ObjectName::from).unwrap_or_default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use orangery_core::name::Namespace;
+use orangery_core::name::{Namespace, ObjectName};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -93,7 +93,7 @@ struct CallPlan {
     /// The namespaces that have keys to call, in turn.
     turns: VecDeque<Namespace>,
     /// The names to call, by namespace, first woken first. Never empty.
-    lanes: BTreeMap<Namespace, VecDeque<String>>,
+    lanes: BTreeMap<Namespace, VecDeque<ObjectName>>,
     /// Calls that are under way, by namespace. Never zero.
     running: BTreeMap<Namespace, usize>,
     /// The keys with a time, earliest first.

@@ -53,12 +53,12 @@ pub enum ArchiveError {
         fault: &'static str,
     },
     /// Something other than a file or a folder.
-    #[error("its entry {name:?} is a {kind}; only files and folders are unpacked")]
+    #[error("its entry {name:?} is a {entry_kind}; only files and folders are unpacked")]
     Kind {
         /// The name.
         name: String,
         /// What it is.
-        kind: &'static str,
+        entry_kind: &'static str,
     },
     /// No file at all.
     #[error("it is empty")]
@@ -127,8 +127,8 @@ fn entries(source: impl Read, limits: ArchiveLimits, visit: &mut Visit<'_>) -> R
         if kind == EntryType::Directory {
             continue;
         }
-        if let Some(kind) = refused(kind) {
-            return Err(ArchiveError::Kind { name, kind });
+        if let Some(entry_kind) = refused(kind) {
+            return Err(ArchiveError::Kind { name, entry_kind });
         }
         if name.is_empty() {
             return Err(ArchiveError::Name { name, fault: "has no name" });

@@ -17,7 +17,10 @@ use kube::{
     api::{ObjectMeta, PostParams},
     runtime::{WatchStreamExt as _, watcher},
 };
-use orangery_core::{name::Namespace, port::Clock};
+use orangery_core::{
+    name::{Namespace, ObjectName},
+    port::Clock,
+};
 use orangery_reconcile::LeaseDeadline;
 use tokio::{
     task::JoinHandle,
@@ -36,7 +39,7 @@ pub struct LeaseConfig {
     /// The operator's own namespace.
     pub namespace: Namespace,
     /// The name of the Lease.
-    pub name: String,
+    pub name: ObjectName,
     /// The name of this process; no two processes have the same.
     pub holder: String,
     /// How long a Lease lasts that nobody renews. Whole seconds.
@@ -57,7 +60,7 @@ pub enum LeaseError {
         /// The operator's namespace.
         namespace: Namespace,
         /// The name of the Lease.
-        name: String,
+        name: ObjectName,
         /// What the server says.
         why: String,
     },
@@ -115,7 +118,7 @@ fn claimed(before: Option<&Lease>, config: &LeaseConfig, now: Timestamp) -> Leas
     let spec = before.and_then(|lease| lease.spec.clone()).unwrap_or_default();
     let is_same = spec.holder_identity.as_deref() == Some(&config.holder);
     let metadata = before.map_or_else(
-        || ObjectMeta { name: Some(config.name.clone()), ..ObjectMeta::default() },
+        || ObjectMeta { name: Some(config.name.to_string()), ..ObjectMeta::default() },
         |lease| lease.metadata.clone(),
     );
     let transitions = spec.lease_transitions.unwrap_or_default() + i32::from(before.is_some() && !is_same);
@@ -221,10 +224,10 @@ impl LeaseRequest {
             while let Err(why) = self.renew_once(&mut held).await {
                 if let Some(by) = self.other(&held) {
                     self.deadline.end();
-                    return LeaseError::Taken { name, by };
+                    return LeaseError::Taken { name: name.into(), by };
                 }
                 if !self.deadline.lasts() {
-                    return LeaseError::Expired { name, limit: self.writing(), why };
+                    return LeaseError::Expired { name: name.into(), limit: self.writing(), why };
                 }
                 sleep(duration / 15).await;
             }
@@ -273,7 +276,7 @@ impl HeldLease {
             Err(error) => {
                 self.lease.deadline.end();
                 let (name, limit) = (self.lease.config.name.clone(), self.lease.writing());
-                LeaseError::Expired { name, limit, why: error.to_string() }
+                LeaseError::Expired { name: name.into(), limit, why: error.to_string() }
             }
         }
     }

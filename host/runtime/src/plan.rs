@@ -26,7 +26,13 @@ use orangery_controllers::{
     deploy_item::{ItemDryRun, dry_run},
     read_secret_values, stores,
 };
-use orangery_core::{masking::Masker, name::Namespace, port::Rng as _, step::Halt, yaml};
+use orangery_core::{
+    masking::Masker,
+    name::{Kind, Namespace, ObjectName},
+    port::Rng as _,
+    step::Halt,
+    yaml,
+};
 
 use crate::{
     components::ComponentsError,
@@ -104,7 +110,7 @@ pub async fn execute(arguments: PlanArguments, terminal: &mut Terminal) -> Resul
     let components = arguments.repositories.open(&[])?;
     let client = arguments.connection.client().await?;
     let item = item(&client, &arguments, written).await?;
-    let name = (item.namespace().unwrap_or_default().into(), item.name_any());
+    let name = (item.namespace().unwrap_or_default().into(), item.name_any().into());
     let plugins: Arc<dyn Plugins> = plugins;
     // Nothing is rendered here, so the key is nobody's.
     let key = HostKey::new(&OsChance.secret());
@@ -157,13 +163,18 @@ async fn item(
     let namespace = own.map_or_else(|| arguments.scope.namespace(client), Namespace::from);
     let name = written.as_ref().map(DeployItem::name_any).or_else(|| arguments.name.clone()).unwrap_or_default();
     let api: Api<DeployItem> = Api::namespaced(client.clone(), &namespace);
-    let subject = CallSubject { kind: "DeployItem", group: GROUP, namespace: &namespace, name: &name };
+    let subject = CallSubject {
+        kind: &Kind::from_static("DeployItem"),
+        group: GROUP,
+        namespace: &namespace,
+        name: &ObjectName::from(&name),
+    };
     let live = api.get_opt(&name).await.map_err(|error| CallError::of(subject, error))?;
     match (written, live) {
         (None, Some(live)) => Ok(live),
         (None, None) => {
-            let kind = "deploy item".to_owned();
-            Err(CallError::NotFound { kind, namespace, name }.into())
+            let kind = Kind::from_static("deploy item");
+            Err(CallError::NotFound { kind, namespace, name: name.into() }.into())
         }
         (Some(mut written), live) => {
             written.metadata.namespace = Some(namespace.into());
@@ -178,7 +189,7 @@ async fn item(
 }
 
 /// The plan without the secret values of the namespace (C-41).
-fn document(name: (Namespace, String), run: ItemDryRun, masker: &Masker) -> PlanDocument {
+fn document(name: (Namespace, ObjectName), run: ItemDryRun, masker: &Masker) -> PlanDocument {
     let ItemDryRun { plugin, effects, unfinished, failure } = run;
     let objects = effects.into_iter().map(|effect| planned(effect, masker)).collect();
     let failure = failure.map(|problem| masker.mask(&problem.message).into_owned());
@@ -189,6 +200,6 @@ fn planned(effect: Effect, masker: &Masker) -> PlannedObject {
     let Effect { located, action, mut before, mut after, stage, ephemeral } = effect;
     before.iter_mut().chain(&mut after).for_each(|object| masker.mask_value(object));
     let mut key = located.key;
-    key.name = masker.mask(&key.name).into_owned();
+    key.name = masker.mask(&key.name).into_owned().into();
     PlannedObject::new(action, &located.on, &key, before.as_ref(), after.as_ref()).in_stage(stage, ephemeral)
 }

@@ -90,7 +90,7 @@ pub async fn execute(arguments: RunArguments) -> Result<Exit, RunError> {
     let lease = LeaseConfig {
         client: remote(cluster.clone(), &requests, None).map_err(ConnectionError::Client)?,
         namespace: cluster.default_namespace.as_str().into(),
-        name: arguments.lease,
+        name: arguments.lease.into(),
         holder: holder(),
         duration: Duration::from_secs(arguments.lease_duration.into()),
         clock: Arc::new(SystemClock),

@@ -13,7 +13,7 @@ use orangery_core::{
     condition::Condition,
     error::Failure,
     job::JobIds,
-    name::{JobId, Namespace},
+    name::{JobId, Kind, Namespace},
     phase::{Phase as _, execution::Execution as ExecutionPhase, installation::Installation as Phase},
     plan::installation::{ChildState, Existing, RelatedObject},
 };
@@ -244,7 +244,7 @@ impl Tree {
     pub(super) fn related_object(&self, name: &str) -> RelatedObject {
         let of = self.get(name);
         RelatedObject {
-            kind: "Installation",
+            kind: Kind::from_static("Installation"),
             name: name.to_owned(),
             ids: of.ids.clone(),
             standing: ChildState::of(of.phase),
@@ -257,7 +257,7 @@ impl Tree {
     /// All subobjects.
     pub(super) fn related(&self, name: &str) -> Vec<RelatedObject> {
         let execution = self.executions.get(name).map(|execution| RelatedObject {
-            kind: "Execution",
+            kind: Kind::from_static("Execution"),
             name: name.to_owned(),
             ids: execution.ids.clone(),
             standing: ChildState::of(execution.phase),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
-use orangery_core::name::Namespace;
+use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_ocm::{
     ChartLogin, ChartRepositories, ComponentRequest, ComponentSource, Credentials, Overwrite, OverwriteSide, Secret,
     Verification, VersionReference,
@@ -69,7 +69,7 @@ pub enum ContextError {
     #[error("{kind} {object}, which Context {context} names, does not exist; create it or correct the Context")]
     NotFound {
         /// Its kind.
-        kind: &'static str,
+        kind: Kind,
         /// `namespace/name`
         object: String,
         /// The Context.
@@ -138,7 +138,7 @@ pub enum ContextError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextNames {
     /// Secrets, by namespace and name.
-    pub secrets: BTreeSet<(Namespace, String)>,
+    pub secrets: BTreeSet<(Namespace, ObjectName)>,
     /// The ConfigMap with the OCM configuration, in the namespace of the Context.
     pub ocm_config: Option<String>,
     /// The ComponentVersionOverwrites, in the namespace of the Context.
@@ -151,7 +151,7 @@ impl ContextNames {
         let secrets = context.spec.registry_pull_secrets.iter().map(|secret| secret.name.clone());
         let of_charts = auths(context).unwrap_or_default().into_iter().filter_map(|auth| Some(auth.secret_ref?.name));
         Self {
-            secrets: secrets.chain(of_charts).map(|name| (namespace.to_owned(), name)).collect(),
+            secrets: secrets.chain(of_charts).map(|name| (namespace.to_owned(), name.into())).collect(),
             ocm_config: context.spec.ocm_config.as_ref().map(|reference| reference.name.clone()),
             overwrites: None,
         }
@@ -181,7 +181,7 @@ fn is_of(key: &SecretReference, namespace: &Namespace) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct ContextObjects {
     /// The data of Secrets, by namespace and name.
-    pub secrets: BTreeMap<(Namespace, String), BTreeMap<String, Secret>>,
+    pub secrets: BTreeMap<(Namespace, ObjectName), BTreeMap<String, Secret>>,
     /// The data of the ConfigMap with the OCM configuration.
     pub ocm_config: Option<BTreeMap<String, String>>,
     /// The overwrites.
@@ -227,12 +227,16 @@ impl ContextInputs<'_> {
     pub fn credentials(&self) -> Result<Credentials, ContextError> {
         let mut credentials = Credentials::default();
         for reference in &self.context.spec.registry_pull_secrets {
-            let secret = self.secret(&(self.namespace.to_owned(), reference.name.clone()))?;
+            let secret = self.secret(&(self.namespace.to_owned(), ObjectName::from(&reference.name)))?;
             credentials.pull_secrets.push((reference.name.clone(), secret.clone()));
         }
         if let Some(reference) = &self.context.spec.ocm_config {
             let object = format!("{}/{}", self.namespace, reference.name);
-            let content = self.objects.ocm_config.as_ref().ok_or_else(|| self.not_found("ConfigMap", &object))?;
+            let content = self
+                .objects
+                .ocm_config
+                .as_ref()
+                .ok_or_else(|| self.not_found(Kind::from_static("ConfigMap"), &object))?;
             let text = content
                 .get(OCM_CONFIG)
                 .ok_or_else(|| ContextError::NoOcmConfig { object, context: self.context.name_any() })?;
@@ -264,7 +268,7 @@ impl ContextInputs<'_> {
             Some(reference) => {
                 let key = if reference.key.is_empty() { charts::USUAL_KEY.to_owned() } else { reference.key };
                 let (namespace, context) = (self.namespace.to_owned(), self.context.name_any());
-                let secret = self.secret(&(namespace, reference.name.clone()))?;
+                let secret = self.secret(&(namespace, ObjectName::from(&reference.name)))?;
                 let object = format!("{}/{}", self.namespace, reference.name);
                 Some(secret.get(&key).cloned().ok_or(ContextError::NoAuthHeader { object, context, key })?)
             }
@@ -280,7 +284,7 @@ impl ContextInputs<'_> {
         }
         let object = format!("{}/{name}", self.namespace);
         let found = self.objects.overwrites.as_ref();
-        let found = found.ok_or_else(|| self.not_found("ComponentVersionOverwrites", &object))?;
+        let found = found.ok_or_else(|| self.not_found(Kind::from_static("ComponentVersionOverwrites"), &object))?;
         let side = |side: &OverwriteReference| OverwriteSide {
             repository_context: side.repository_context.clone(),
             component_name: side.component_name.clone(),
@@ -327,12 +331,12 @@ impl ContextInputs<'_> {
         }
     }
 
-    fn secret(&self, name: &(Namespace, String)) -> Result<&BTreeMap<String, Secret>, ContextError> {
+    fn secret(&self, name: &(Namespace, ObjectName)) -> Result<&BTreeMap<String, Secret>, ContextError> {
         let object = format!("{}/{}", name.0, name.1);
-        self.objects.secrets.get(name).ok_or_else(|| self.not_found("Secret", &object))
+        self.objects.secrets.get(name).ok_or_else(|| self.not_found(Kind::from_static("Secret"), &object))
     }
 
-    fn not_found(&self, kind: &'static str, object: &str) -> ContextError {
+    fn not_found(&self, kind: Kind, object: &str) -> ContextError {
         ContextError::NotFound { kind, object: object.to_owned(), context: self.context.name_any() }
     }
 }

@@ -37,7 +37,7 @@ fn text(of: &Value, field: &str) -> String {
 }
 
 fn mark(record: &Record, metadata: &mut ObjectMeta, owner: &OwnerReference) {
-    metadata.name = Some(record.name.clone());
+    metadata.name = Some(record.name.to_string());
     let purpose = match record.purpose {
         Some(Purpose::Import) => label::SOURCE_TYPE_IMPORT,
         Some(Purpose::Export) => label::SOURCE_TYPE_EXPORT,

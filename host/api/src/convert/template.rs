@@ -68,7 +68,7 @@ pub fn deploy_item(
     let item = DeployItemTemplate {
         name: template.name.clone(),
         type_: template.type_.clone(),
-        target: target.map(|name| ObjectReference { name: name.to_owned(), namespace: namespace.to_owned() }),
+        target: target.map(|name| ObjectReference { name: name.into(), namespace: namespace.to_owned() }),
         labels: template.labels.clone(),
         config: Some(template.config.clone()),
         depends_on: template.depends_on.clone(),

@@ -117,15 +117,15 @@ impl DeployItemTemplate {
     }
 
     /// The Targets that its gate expressions look at, its own where they name none.
-    pub fn gate_targets(&self) -> impl Iterator<Item = &String> {
+    pub fn gate_targets(&self) -> impl Iterator<Item = &str> {
         // Deleting the Target of an item that may skip is how a user says that the cluster is gone.
         let skips = self.on_delete.as_ref().is_some_and(|on_delete| on_delete.skip_uninstall_if_cluster_removed);
-        let own = self.target.as_ref().filter(|_| !skips).map(|target| &target.name);
+        let own = self.target.as_ref().filter(|_| !skips).map(|target| target.name.as_str());
         let gates = [&self.activate_when, &self.when, &self.ready_when, &self.deleted_when];
         gates.into_iter().flatten().flat_map(move |gate_expression| {
             let objects = gate_expression.objects.values().map(|object| object.target.as_ref());
             let definition = gate_expression.crd_present.iter().map(|definition| definition.target.as_ref());
-            objects.chain(definition).filter_map(move |target| target.or(own))
+            objects.chain(definition).filter_map(move |target| target.map(String::as_str).or(own))
         })
     }
 
@@ -202,7 +202,7 @@ mod tests {
         DeployItemTemplate {
             name: "item".to_owned(),
             type_: "landscaper.gardener.cloud/kubernetes-manifest".to_owned(),
-            target: Some(ObjectReference { name: "my-cluster".to_owned(), namespace: "g-hello-manifest".into() }),
+            target: Some(ObjectReference { name: "my-cluster".into(), namespace: "g-hello-manifest".into() }),
             config: Some(json!({
                 "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2",
                 "kind": "ProviderConfiguration",

@@ -12,7 +12,7 @@ async fn effects(world: &World, plan: &Proposal) -> Vec<(String, Action, Vec<Str
     let found = world.dry_run(plan).await.unwrap().effects;
     let message = found.into_iter().map(|effect| {
         let differences = effect.before.iter().zip(&effect.after).flat_map(|(before, after)| difference(before, after));
-        (effect.located.key.name, effect.action, differences.map(|one| one.path).collect())
+        (effect.located.key.name.to_string(), effect.action, differences.map(|one| one.path).collect())
     });
     message.collect()
 }
@@ -86,18 +86,18 @@ async fn check(world: &mut World, job: &str, plan: &Proposal) -> Vec<(String, Ac
     assert_eq!(world.run(job, plan).await, run.outcome);
     let after = world.objects().await;
     for effect in &run.effects {
-        let name = &effect.located.key.name;
+        let name = effect.located.key.name.as_str();
         assert_eq!(effect.before.as_ref(), before.get(name), "{name} before");
         match (&effect.after, after.get(name)) {
             (Some(foreseen), Some(is)) => assert_eq!(difference(foreseen, is), [], "{name} after"),
             (foreseen, is) => assert_eq!(foreseen.is_some(), is.is_some() || effect.ephemeral, "{name} after"),
         }
     }
-    let named = |name: &&String| run.effects.iter().any(|effect| effect.located.key.name == **name);
+    let named = |name: &&String| run.effects.iter().any(|effect| effect.located.key.name == name.as_str());
     for name in before.keys().chain(after.keys()).filter(|name| before.get(*name) != after.get(*name)) {
         assert!(named(&name), "{name} has changed, and the dry run did not say so");
     }
-    run.effects.into_iter().map(|effect| (effect.located.key.name, effect.action)).collect()
+    run.effects.into_iter().map(|effect| (effect.located.key.name.to_string(), effect.action)).collect()
 }
 
 fn actions<const N: usize>(expected: [(&str, Action); N]) -> Vec<(String, Action)> {

@@ -28,7 +28,7 @@ async fn c_35_an_object_that_is_written_in_another_version_is_the_same_object() 
     let second = world.get(AUTOSCALER).await.expect("it is still there");
     assert_eq!(second["metadata"]["uid"], first["metadata"]["uid"]);
     let versions: Vec<String> =
-        world.status.state.inventory.0.keys().map(|located| located.key.api_version.clone()).collect();
+        world.status.state.inventory.0.keys().map(|located| located.key.api_version.to_string()).collect();
     assert_eq!(versions, ["autoscaling/v2"], "one entry, in the version that was written last");
     world.delete().await;
     assert_eq!(world.get(AUTOSCALER).await, None);
@@ -116,7 +116,7 @@ async fn copy(world: &World, of: &Value) {
 }
 
 fn named(inventory: &Inventory) -> Vec<String> {
-    inventory.0.keys().map(|located| located.key.name.clone()).collect()
+    inventory.0.keys().map(|located| located.key.name.to_string()).collect()
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use orangery_apply::{DryRun, ItemState, Job, Outcome, Owner, ProgressStore, Purp
 use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, Waiter};
 use orangery_core::{
     digest::sha256,
-    name::JobId,
+    name::{JobId, Kind},
     port::{BoxFuture, Clock},
     step::{Halt, Step},
 };
@@ -442,7 +442,7 @@ impl World {
 
     /// The names in the inventory.
     pub(crate) fn inventory(&self) -> Vec<String> {
-        self.status.state.inventory.0.keys().map(|located| located.key.name.clone()).collect()
+        self.status.state.inventory.0.keys().map(|located| located.key.name.to_string()).collect()
     }
 }
 
@@ -468,7 +468,7 @@ fn pool(woken: &Arc<Notify>) -> ClusterPool {
 }
 
 fn waiter() -> Waiter {
-    Waiter { kind: "DeployItem", namespace: "default".into(), name: "item".to_owned() }
+    Waiter { kind: Kind::from_static("DeployItem"), namespace: "default".into(), name: "item".into() }
 }
 
 /// A proposal in JSON, finishing with nothing unless it says otherwise.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::FileSystem;
-use orangery_core::name::{JobId, Namespace};
+use orangery_core::name::{JobId, Kind, Namespace};
 
 mod edges;
 
@@ -76,7 +76,7 @@ fn ins_42_listed_exports_are_the_objects_recorded_from_the_original() {
     let exports = listed(json!({"data": [{"name": "e", "dataRef": "e-out"}, {"name": "mapped", "dataRef": "m-out"}]}));
     let values = map(json!({"e": "pre-x", "mapped": {"from": "pre-x-suffix"}, "unlisted": 1}));
     let record = |key: &str, data: Value, hash: &str| Record {
-        name: key.to_owned(),
+        name: key.into(),
         context: String::new(),
         source: "Inst.m".to_owned(),
         purpose: Some(Purpose::Export),
@@ -180,7 +180,7 @@ fn every_error_has_its_word() {
         ),
         (
             ExportError::ForeignObject {
-                kind: "Target",
+                kind: Kind::from_static("Target"),
                 object: text("t"),
                 installation: installation(),
                 owner: text("other"),
@@ -203,14 +203,14 @@ fn children_export_into_the_context_of_their_parent() {
     let display: Vec<(String, String, String)> = records(&exports, &values, &scope)
         .unwrap()
         .into_iter()
-        .map(|record| (record.name, record.context, record.key))
+        .map(|record| (record.name.into(), record.context, record.key))
         .collect();
     let text = str::to_owned;
     assert_eq!(
         display,
         [
             (text("global"), text("Inst.up"), text("global")),
-            (orangery_core::name::object_name("Inst.up", "out"), text("Inst.up"), text("out")),
+            (orangery_core::name::object_name("Inst.up", "out").into(), text("Inst.up"), text("out")),
         ]
     );
 }

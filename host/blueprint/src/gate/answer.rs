@@ -52,7 +52,7 @@ pub fn is_defined<'a, T>(definition: &Definition<T>, known: impl IntoIterator<It
     fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
         value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
-    let of_kind = |crd: &&Value| text(crd, "/spec/group") == group && text(crd, "/spec/names/kind") == kind;
+    let of_kind = |crd: &&Value| text(crd, "/spec/group") == group && text(crd, "/spec/names/kind") == kind.as_str();
     let Some(crd) = known.into_iter().find(of_kind) else {
         return GateResult::new(Answer::NotMet, "CrdAbsent", format!("no CustomResourceDefinition defines {display}"));
     };

@@ -47,7 +47,7 @@ pub fn check<T>(
     around: &ExpressionScope<'_>,
 ) -> Result<(), String> {
     for (key, NamedObject { api_version, kind, name, .. }) in &gate_expression.objects {
-        let missing = [("apiVersion", api_version), ("kind", kind), ("name", name)];
+        let missing = [("apiVersion", api_version.as_str()), ("kind", kind), ("name", name)];
         if let Some((field, _)) = missing.iter().find(|(_, value)| value.is_empty()) {
             return Err(format!("objects.{key} has no {field}; set it"));
         }

@@ -127,7 +127,7 @@ fn wf_06_a_kind_is_present_when_it_is_defined_served_and_established() {
     let of = |version: &str| Definition {
         target: None::<String>,
         group: "example.org".to_owned(),
-        kind: "Widget".to_owned(),
+        kind: "Widget".into(),
         version: version.to_owned(),
     };
     let ask = |definition: &Definition, known: &[Value]| {
@@ -137,7 +137,7 @@ fn wf_06_a_kind_is_present_when_it_is_defined_served_and_established() {
     let text = |answer, reason: &str, message: &str| (answer, reason.to_owned(), message.to_owned());
     let absent = text(Answer::NotMet, "CrdAbsent", "no CustomResourceDefinition defines Widget.example.org");
     assert_eq!(ask(&of(""), &[]), absent);
-    assert_eq!(ask(&Definition { kind: "Other".to_owned(), ..of("") }, &[crd(true, "True")]).0, Answer::NotMet);
+    assert_eq!(ask(&Definition { kind: "Other".into(), ..of("") }, &[crd(true, "True")]).0, Answer::NotMet);
     assert_eq!(ask(&of(""), &[crd(true, "True")]), text(Answer::Met, "CrdPresent", "Widget.example.org is defined"));
     assert_eq!(ask(&of("v1"), &[crd(true, "True")]).0, Answer::Met);
     let unserved = "the definition of Widget.example.org does not serve v2";

@@ -9,7 +9,15 @@ use crate::{
     binding::{DataImport, DataSource, ImportBindings, KeyReference, TargetImport, TargetSource},
     record::RecordWriter,
 };
-use orangery_core::{name, yaml};
+use orangery_core::{
+    name::{self, Kind},
+    yaml,
+};
+
+const DATA_OBJECT: Kind = Kind::from_static("DataObject");
+const TARGET: Kind = Kind::from_static("Target");
+const SECRET: Kind = Kind::from_static("Secret");
+const CONFIG_MAP: Kind = Kind::from_static("ConfigMap");
 
 /// What was gathered: the objects of the installation's namespace.
 pub trait Sources {
@@ -63,12 +71,12 @@ impl Reader<'_> {
         match import.source().ok_or(ImportFault::NoSource)? {
             DataSource::DataObject(key) => {
                 let name = name::object_name(&self.context, key);
-                let found = self.from.data_object(&name).ok_or_else(|| not_found("DataObject", &name, key))?;
-                self.owner_exists(found.owner.as_deref(), "DataObject", &name)?;
+                let found = self.from.data_object(&name).ok_or_else(|| not_found(&DATA_OBJECT, &name, key))?;
+                self.owner_exists(found.owner.as_deref(), &DATA_OBJECT, &name)?;
                 Ok(found)
             }
-            DataSource::Secret(reference) => keyed("Secret", reference, self.from.secret(&reference.name)),
-            DataSource::ConfigMap(reference) => keyed("ConfigMap", reference, self.from.config_map(&reference.name)),
+            DataSource::Secret(reference) => keyed(&SECRET, reference, self.from.secret(&reference.name)),
+            DataSource::ConfigMap(reference) => keyed(&CONFIG_MAP, reference, self.from.config_map(&reference.name)),
         }
     }
 
@@ -98,8 +106,8 @@ impl Reader<'_> {
 
     fn target(&self, key: &str) -> Result<TargetObject, ImportFault> {
         let name = name::object_name(&self.context, key);
-        let found = self.from.target(&name).ok_or_else(|| not_found("Target", &name, key))?;
-        self.owner_exists(found.owner.as_deref(), "Target", &name)?;
+        let found = self.from.target(&name).ok_or_else(|| not_found(&TARGET, &name, key))?;
+        self.owner_exists(found.owner.as_deref(), &TARGET, &name)?;
         Ok(found)
     }
 
@@ -113,24 +121,24 @@ impl Reader<'_> {
         Ok(targets)
     }
 
-    fn owner_exists(&self, owner: Option<&str>, kind: &'static str, name: &str) -> Result<(), ImportFault> {
+    fn owner_exists(&self, owner: Option<&str>, kind: &Kind, name: &str) -> Result<(), ImportFault> {
         match owner {
             Some(owner) if Some(owner) != self.scope.parent && !self.from.installation_exists(owner) => {
-                Err(ImportFault::OwnerGone { kind, name: name.to_owned(), owner: owner.to_owned() })
+                Err(ImportFault::OwnerGone { kind: kind.clone(), name: name.to_owned(), owner: owner.to_owned() })
             }
             Some(_) | None => Ok(()),
         }
     }
 }
 
-fn not_found(kind: &'static str, name: &str, key: &str) -> ImportFault {
+fn not_found(kind: &Kind, name: &str, key: &str) -> ImportFault {
     let key = key.strip_prefix('#').unwrap_or(key).to_owned();
-    ImportFault::NotFound { kind, name: name.to_owned(), key }
+    ImportFault::NotFound { kind: kind.clone(), name: name.to_owned(), key }
 }
 
 /// One key, or an object of all keys; each value is read as YAML.
 fn keyed(
-    kind: &'static str,
+    kind: &Kind,
     reference: &KeyReference,
     found: Option<BTreeMap<String, Vec<u8>>>,
 ) -> Result<DataValue, ImportFault> {
@@ -143,7 +151,7 @@ fn keyed(
         let bytes = content.get(&reference.key).ok_or_else(|| {
             let known: Vec<&str> = content.keys().map(String::as_str).collect();
             let (name, key, known) = (reference.name.clone(), reference.key.clone(), known.join(", "));
-            ImportFault::NoKey { kind, name, key, known }
+            ImportFault::NoKey { kind: kind.clone(), name, key, known }
         })?;
         decoded(bytes)
     };

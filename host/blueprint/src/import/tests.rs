@@ -9,7 +9,7 @@ use crate::{
     record::{Purpose, Record, RecordContent, RecordWriter, TargetContent, TargetPosition},
     schema::Schemas,
 };
-use orangery_core::name::{JobId, Namespace};
+use orangery_core::name::{JobId, Kind, Namespace};
 
 mod laws;
 mod messages;
@@ -96,7 +96,7 @@ fn gathered() -> Gathered {
             ("from-sibling".to_owned(), DataValue { owner: Some("sibling".to_owned()), ..value(json!(1)) }),
             ("from-nobody".to_owned(), DataValue { owner: Some("gone".to_owned()), ..value(json!(1)) }),
             (
-                orangery_core::name::object_name("Inst.x", "cfg"),
+                orangery_core::name::object_name("Inst.x", "cfg").into(),
                 DataValue { owner: Some("x".to_owned()), ..value(json!("child")) },
             ),
         ]),
@@ -183,19 +183,24 @@ fn ins_22_what_does_not_exist_is_named_with_the_fix() {
     fails(
         data_import(json!({"dataRef": "nothere"})),
         &ROOT,
-        not_found("DataObject", "nothere", "nothere"),
+        not_found(Kind::from_static("DataObject"), "nothere", "nothere"),
         "import \"i\" of installation ns/x: DataObject nothere does not exist; create it, or let another installation export it",
     );
     let hashed = orangery_core::name::object_name("Inst.x", "t-a");
     let message = format!(
         "import \"i\" of installation ns/sub: Target {hashed}, which stands for the key \"t-a\", does not exist; let the parent import \"t-a\" or a sibling export it"
     );
-    fails(target_import(json!({"targets": ["t-a", "gone"]})), &CHILD, not_found("Target", &hashed, "t-a"), &message);
+    fails(
+        target_import(json!({"targets": ["t-a", "gone"]})),
+        &CHILD,
+        not_found(Kind::from_static("Target"), &hashed, "t-a"),
+        &message,
+    );
     fails(
         data_import(json!({"secretRef": {"name": "s", "key": "zzz"}})),
         &ROOT,
         ImportFault::NoKey {
-            kind: "Secret",
+            kind: Kind::from_static("Secret"),
             name: "s".to_owned(),
             key: "zzz".to_owned(),
             known: "bad, n, t".to_owned(),
@@ -205,7 +210,11 @@ fn ins_22_what_does_not_exist_is_named_with_the_fix() {
     fails(
         data_import(json!({"dataRef": "from-nobody"})),
         &ROOT,
-        ImportFault::OwnerGone { kind: "DataObject", name: "from-nobody".to_owned(), owner: "gone".to_owned() },
+        ImportFault::OwnerGone {
+            kind: Kind::from_static("DataObject"),
+            name: "from-nobody".to_owned(),
+            owner: "gone".to_owned(),
+        },
         "import \"i\" of installation ns/x: DataObject from-nobody was exported by installation gone, which does not exist any more; delete the DataObject or install gone again",
     );
     fails(

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use crate::import::{ImportError, ImportFault};
 use orangery_core::{
     error::{Code, Failure},
+    name::Kind,
     step::{Halt, Until},
 };
 
 /// The kind and the name of an object.
-pub type Named = (&'static str, String);
+pub type Named = (Kind, String);
 
 /// What is done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,11 +28,11 @@ pub fn unread(error: &ImportError, asked: &BTreeSet<Named>, waits: bool) -> Unre
     let ImportFault::NotFound { kind, name, .. } = error.fault.as_ref() else {
         return Unread::Halt(failed("ReadImports", error));
     };
-    let named = (*kind, name.clone());
+    let named = (kind.clone(), name.clone());
     if !asked.contains(&named) {
         return Unread::AskFor(named);
     }
-    Unread::Halt(if waits { Halt::wait(*kind, name, Until::Exists) } else { failed("ReadImports", error) })
+    Unread::Halt(if waits { Halt::wait(kind, name, Until::Exists) } else { failed("ReadImports", error) })
 }
 
 /// A fault of the imports that only a new spec or a new trigger helps against.
@@ -48,12 +49,12 @@ mod tests {
     }
 
     fn missing() -> ImportError {
-        error(ImportFault::NotFound { kind: "DataObject", name: "d".to_owned(), key: "d".to_owned() })
+        error(ImportFault::NotFound { kind: "DataObject".into(), name: "d".to_owned(), key: "d".to_owned() })
     }
 
     #[test]
     fn ins_22_what_a_store_lacks_is_asked_for_once() {
-        let named = ("DataObject", "d".to_owned());
+        let named = (Kind::from_static("DataObject"), "d".to_owned());
         assert_eq!(unread(&missing(), &BTreeSet::new(), true), Unread::AskFor(named.clone()));
         let failure = Unread::Halt(failed("ReadImports", &missing()));
         assert_eq!(unread(&missing(), &BTreeSet::from([named]), false), failure);
@@ -62,7 +63,7 @@ mod tests {
 
     #[test]
     fn c_10_what_does_not_exist_is_waited_for_under_the_policy_alone() {
-        let asked = BTreeSet::from([("DataObject", "d".to_owned())]);
+        let asked = BTreeSet::from([(Kind::from_static("DataObject"), "d".to_owned())]);
         let wait = Unread::Halt(Halt::wait("DataObject", "d", Until::Exists));
         assert_eq!(unread(&missing(), &asked, true), wait);
         let invalid = error(ImportFault::NoSource);

@@ -170,7 +170,11 @@ fn faults_of_deploy_items() {
         (
             ItemError::Target {
                 name: name(),
-                source: ChoiceError::UnknownImport { kind: "target list", import: text("i"), known: text("none") },
+                source: ChoiceError::UnknownImport {
+                    import_kind: "target list",
+                    import: text("i"),
+                    known: text("none"),
+                },
             },
             "deploy item \"item\": there is no target list import \"i\"; known are: none",
         ),

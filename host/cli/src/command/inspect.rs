@@ -5,7 +5,7 @@ use std::{fmt::Debug, sync::Arc};
 use clap::{Args, ValueEnum};
 use kube::{Api, Client, Resource, ResourceExt as _, api::ListParams, core::NamespaceResourceScope};
 use orangery_api::{GROUP, deploy_item::DeployItem, execution::Execution, installation::Installation};
-use orangery_core::name::Namespace;
+use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -58,7 +58,7 @@ The exit code is 0 whatever the installations' phases are.";
 #[command(after_long_help = format!("{HELP}\n\n{}", crate::exit::EXIT_CODES))]
 pub struct Inspect {
     /// Show only this installation, a root or a sub-installation
-    pub name: Option<String>,
+    pub name: Option<ObjectName>,
     /// Look into all namespaces
     #[arg(short = 'A', long, conflicts_with_all = ["namespace", "name"])]
     pub all_namespaces: bool,
@@ -91,8 +91,8 @@ pub enum TreeForm {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct InspectOutput<'a> {
-    api_version: &'static str,
-    kind: &'static str,
+    api_version: ApiVersion,
+    kind: Kind,
     installations: &'a [TreeNode],
     causes: Vec<NodeFailure<'a>>,
 }
@@ -108,7 +108,7 @@ impl Inspect {
         let mut tree = Tree::of(&read(client, &namespace).await?);
         if let Some(name) = &self.name {
             tree = tree.of_installation(&namespace, name).ok_or_else(|| CallError::NotFound {
-                kind: "installation".to_owned(),
+                kind: "installation".into(),
                 namespace: namespace.clone(),
                 name: name.clone(),
             })?;
@@ -122,8 +122,8 @@ impl Inspect {
 
     fn show(&self, tree: &Tree, home: &Namespace, terminal: &mut Terminal) -> Result<(), CommandError> {
         let document = || InspectOutput {
-            api_version: "orangery.dev/v1alpha1",
-            kind: "InstallationTrees",
+            api_version: ApiVersion::from_static("orangery.dev/v1alpha1"),
+            kind: Kind::from_static("InstallationTrees"),
             installations: &tree.roots,
             causes: tree.causes(),
         };
@@ -168,8 +168,8 @@ where
 {
     let api: Api<K> =
         if namespace.is_empty() { Api::all(client.clone()) } else { Api::namespaced(client.clone(), namespace) };
-    let kind = K::kind(&());
-    let subject = CallSubject { kind: &kind, group: GROUP, namespace, name: "" };
+    let kind = Kind::from(K::kind(&()));
+    let subject = CallSubject { kind: &kind, group: GROUP, namespace, name: ObjectName::EMPTY };
     let mut objects = Vec::new();
     let mut parameters = ListParams::default().limit(PAGE);
     loop {

@@ -6,6 +6,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use orangery_api::{GROUP, annotation, installation::Installation, job::Job as _, marks::Operation};
+use orangery_core::name::{Kind, ObjectName};
 use serde_json::json;
 
 use crate::{
@@ -27,7 +28,7 @@ Examples:
 #[command(after_long_help = format!("{EXAMPLES}\n\n{}", crate::exit::EXIT_CODES))]
 pub struct Interrupt {
     /// The installation, a root or a sub-installation
-    pub name: String,
+    pub name: ObjectName,
     /// Which namespace.
     #[command(flatten)]
     pub scope: NamespaceScope,
@@ -46,7 +47,12 @@ impl Interrupt {
         let namespace = self.scope.namespace(client);
         let api: Api<Installation> = Api::namespaced(client.clone(), &namespace);
         let mark = json!({"metadata": {"annotations": {(annotation::OPERATION): Operation::Interrupt.to_string()}}});
-        let subject = CallSubject { kind: "Installation", group: GROUP, namespace: &namespace, name: &self.name };
+        let subject = CallSubject {
+            kind: &Kind::from_static("Installation"),
+            group: GROUP,
+            namespace: &namespace,
+            name: &self.name,
+        };
         let refused = |error| CallError::of(subject, error);
         let before = api.get(&self.name).await.map_err(refused)?;
         let message = if before.job_finished() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use orangery_core::name::Namespace;
+use orangery_core::name::{ApiVersion, Kind, Namespace, ObjectName};
 use orangery_proposal::{
     Action, ClusterRef, ObjectKey,
     overlay::{Difference, difference, display},
@@ -84,11 +84,11 @@ pub struct PlannedObject {
     action: Action,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<String>,
-    api_version: String,
-    kind: String,
+    api_version: ApiVersion,
+    kind: Kind,
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<Namespace>,
-    name: String,
+    name: ObjectName,
     /// The stage that comes to it first; empty for what left the plan.
     stage: String,
     /// Whether it goes with the job that made it.
@@ -145,8 +145,8 @@ impl PlannedObject {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanDocument {
-    api_version: &'static str,
-    kind: &'static str,
+    api_version: ApiVersion,
+    kind: Kind,
     item: ItemName,
     plugin: String,
     objects: Vec<PlannedObject>,
@@ -158,20 +158,28 @@ pub struct PlanDocument {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ItemName {
     namespace: Namespace,
-    name: String,
+    name: ObjectName,
 }
 
 impl PlanDocument {
     /// A plan for an item. `unfinished`: the component is called again afterwards. `failure`: what the item fails with then.
     pub fn new(
-        (namespace, name): (Namespace, String),
+        (namespace, name): (Namespace, ObjectName),
         plugin: String,
         objects: Vec<PlannedObject>,
         unfinished: bool,
         failure: Option<String>,
     ) -> Self {
         let item = ItemName { namespace, name };
-        Self { api_version: "orangery.dev/v1alpha1", kind: "Plan", item, plugin, objects, unfinished, failure }
+        Self {
+            api_version: ApiVersion::from_static("orangery.dev/v1alpha1"),
+            kind: Kind::from_static("Plan"),
+            item,
+            plugin,
+            objects,
+            unfinished,
+            failure,
+        }
     }
 
     /// Writes it as the command line asks for.
@@ -263,10 +271,10 @@ mod tests {
 
     fn key(kind: &str, namespace: Option<&str>, name: &str) -> ObjectKey {
         ObjectKey {
-            api_version: "v1".to_owned(),
-            kind: kind.to_owned(),
+            api_version: "v1".into(),
+            kind: kind.into(),
             namespace: namespace.map(Into::into),
-            name: name.to_owned(),
+            name: name.into(),
         }
     }
 
@@ -275,7 +283,7 @@ mod tests {
     }
 
     fn document(objects: Vec<PlannedObject>) -> PlanDocument {
-        let item = ("default".into(), "web".to_owned());
+        let item = ("default".into(), "web".into());
         PlanDocument::new(item, "helm 0.1.0".to_owned(), objects, false, None)
     }
 

@@ -33,7 +33,9 @@ use crate::{
     timeout::{Timeout, within},
     tree::Tree,
 };
-use orangery_core::name::{JobId, Namespace};
+use orangery_core::name::{JobId, Kind, Namespace, ObjectName};
+
+const INSTALLATION: &Kind = &Kind::from_static("Installation");
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,7 +49,7 @@ A job that runs already is not disturbed: the new one follows it.";
 #[command(after_long_help = format!("{EXAMPLES}\n\n{}", crate::exit::EXIT_CODES))]
 pub struct Reconcile {
     /// The root installation
-    pub name: String,
+    pub name: ObjectName,
     /// Wait until the job has ended
     #[arg(long)]
     pub wait: bool,
@@ -107,7 +109,7 @@ impl Reconcile {
     }
 
     fn subject<'a>(&'a self, namespace: &'a Namespace) -> CallSubject<'a> {
-        CallSubject { kind: "Installation", group: GROUP, namespace, name: &self.name }
+        CallSubject { kind: INSTALLATION, group: GROUP, namespace, name: &self.name }
     }
 
     /// Sets the annotations under the version read; whoever changed the object in between is read again.

@@ -13,7 +13,7 @@ use kube::{
     discovery::{Scope as Reach, pinned_kind},
     runtime::wait::{await_condition, conditions::is_deleted},
 };
-use orangery_core::name::Namespace;
+use orangery_core::name::{Namespace, ObjectName};
 use orangery_plugin::{TestCase, TestSubject};
 use orangery_proposal::{
     deployer::Reads,
@@ -84,7 +84,7 @@ impl Test {
         let (name, timeout) = (self.release.clone(), self.timeout.clone());
         within(&self.timeout, tests).await.unwrap_or(Err(CommandError::Untested {
             namespace: namespace.clone(),
-            name,
+            name: name.into(),
             timeout,
         }))
     }
@@ -100,7 +100,7 @@ impl Test {
                 return Ok(cases);
             }
         }
-        Err(CommandError::NoRelease { namespace: subject.namespace, name: subject.name })
+        Err(CommandError::NoRelease { namespace: subject.namespace, name: subject.name.into() })
     }
 
     /// Runs one test. Answers whether it failed.
@@ -116,7 +116,12 @@ impl Test {
         let object: DynamicObject = serde_json::from_value(object).map_err(unusable)?;
         let types = object.types.clone().unwrap_or_default();
         let (name, kind) = (object.name_any(), types.kind.as_str());
-        let subject = CallSubject { kind, group: types.api_version.as_str(), namespace, name: &name };
+        let subject = CallSubject {
+            kind: &kind.into(),
+            group: types.api_version.as_str(),
+            namespace,
+            name: &ObjectName::from(&name),
+        };
         let refused = |error| CommandError::from(CallError::of(subject, error));
         let api = api(client, namespace, &object, &types).await.map_err(refused)?;
         if delete_before {

@@ -13,7 +13,11 @@ use orangery_api::installation::{
     BlueprintReference, BlueprintSource, ComponentDescriptorSource, InlineBlueprint, Installation, InstallationSpec,
 };
 use orangery_blueprint::template_engine::JobRandomness;
-use orangery_core::{digest, name::Namespace, yaml};
+use orangery_core::{
+    digest,
+    name::{ApiVersion, Kind, Namespace, ObjectName},
+    yaml,
+};
 use orangery_ocm::Files;
 use serde::Serialize;
 use serde_json::Value;
@@ -80,7 +84,7 @@ pub struct Render {
     pub namespace: Namespace,
     /// Name of the installation of a folder or an archive
     #[arg(long, default_value = "blueprint")]
-    pub name: String,
+    pub name: ObjectName,
     /// The time that templates are told
     #[arg(long, value_name = "TIME", default_value = "2000-01-01T00:00:00Z")]
     pub now: Timestamp,
@@ -114,8 +118,8 @@ fn repository_context(text: &str) -> Result<Value, String> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RenderOutput {
-    api_version: &'static str,
-    kind: &'static str,
+    api_version: ApiVersion,
+    kind: Kind,
     installations: Vec<RenderedInstallation>,
 }
 
@@ -144,8 +148,11 @@ impl Render {
             imports: given,
         };
         let installations = offline.roots(subjects).await?;
-        let document =
-            RenderOutput { api_version: "orangery.dev/v1alpha1", kind: "RenderedInstallations", installations };
+        let document = RenderOutput {
+            api_version: ApiVersion::from_static("orangery.dev/v1alpha1"),
+            kind: Kind::from_static("RenderedInstallations"),
+            installations,
+        };
         self.output.write(&document, terminal)?;
         Ok(Exit::Ok)
     }
@@ -200,7 +207,7 @@ impl Render {
         let inline = self.component_descriptor.as_deref().map(descriptor).transpose()?;
         let component_descriptor = inline.map(|of| ComponentDescriptorSource { reference: None, inline: Some(of) });
         let spec = InstallationSpec { component_descriptor, blueprint, ..InstallationSpec::default() };
-        Ok(RenderSubject { name: self.name.clone(), spec, files: Some(files), given })
+        Ok(RenderSubject { name: self.name.to_string(), spec, files: Some(files), given })
     }
 
     /// What templates see as the blueprint of a folder: its files, as an Installation without a component version has

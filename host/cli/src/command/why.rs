@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use kube::Client;
+use orangery_core::name::{ApiVersion, Kind, ObjectName};
 use serde::Serialize;
 
 use crate::{
@@ -61,7 +62,7 @@ pub struct ObjectArgument {
     /// Its kind.
     pub kind: NodeKind,
     /// Its name.
-    pub name: String,
+    pub name: ObjectName,
 }
 
 /// A word that names no kind of a tree.
@@ -80,7 +81,7 @@ impl FromStr for ObjectArgument {
             "deployitem" | "deployitems" | "di" => NodeKind::DeployItem,
             _ => return Err(NoKind(kind.to_owned())),
         };
-        Ok(Self { kind, name: name.to_owned() })
+        Ok(Self { kind, name: name.into() })
     }
 }
 
@@ -88,8 +89,8 @@ impl FromStr for ObjectArgument {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WhyOutput<'a> {
-    api_version: &'static str,
-    kind: &'static str,
+    api_version: ApiVersion,
+    kind: Kind,
     #[serde(flatten)]
     why: &'a Chain<'a>,
 }
@@ -104,13 +105,20 @@ impl Why {
         let namespace = self.scope.namespace(client);
         let tree = Tree::of(&inspect::read(client, &namespace).await?);
         let ObjectArgument { kind, name } = &self.subject;
-        let why = tree.why(*kind, &namespace, name).ok_or_else(|| CallError::NotFound {
-            kind: kind.as_str().to_lowercase(),
+        let why = tree.why(*kind, &namespace, &name.into()).ok_or_else(|| CallError::NotFound {
+            kind: kind.as_str().to_lowercase().into(),
             namespace: namespace.clone(),
-            name: name.clone(),
+            name: name.clone().into(),
         })?;
         if let Some(form) = self.output {
-            form.write(&WhyOutput { api_version: "orangery.dev/v1alpha1", kind: "Why", why: &why }, terminal)?;
+            form.write(
+                &WhyOutput {
+                    api_version: ApiVersion::from_static("orangery.dev/v1alpha1"),
+                    kind: Kind::from_static("Why"),
+                    why: &why,
+                },
+                terminal,
+            )?;
         } else {
             for line in why.lines() {
                 terminal.line(line)?;
@@ -127,9 +135,9 @@ mod tests {
     #[test]
     fn an_object_is_named_as_kubectl_names_it() {
         let read = |text: &str| text.parse::<ObjectArgument>().map(|subject| (subject.kind, subject.name)).ok();
-        assert_eq!(read("hello"), Some((NodeKind::Installation, "hello".to_owned())));
-        assert_eq!(read("exec/hello"), Some((NodeKind::Execution, "hello".to_owned())));
-        assert_eq!(read("DeployItem/x"), Some((NodeKind::DeployItem, "x".to_owned())));
+        assert_eq!(read("hello"), Some((NodeKind::Installation, "hello".into())));
+        assert_eq!(read("exec/hello"), Some((NodeKind::Execution, "hello".into())));
+        assert_eq!(read("DeployItem/x"), Some((NodeKind::DeployItem, "x".into())));
         assert_eq!(read("pod/x"), None);
     }
 }

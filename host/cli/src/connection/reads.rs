@@ -6,6 +6,7 @@ use kube::Client;
 use orangery_cluster::{Cluster, ClusterPool, ClusterSet, Connections, Waiter};
 use orangery_core::{
     error::{Code, Failure},
+    name::Kind,
     port::BoxFuture,
     step::{Halt, Step},
 };
@@ -14,7 +15,8 @@ use orangery_proposal::{ClusterRef, SecretContent};
 /// Reads of the cluster behind a client, as components of deploy items make them.
 pub(crate) fn cluster_reads(client: Client) -> ClusterSet {
     let target = Cluster::new(client, "the cluster of the command".to_owned(), Arc::new(|_| {}));
-    let command = Waiter { kind: "Command", namespace: Default::default(), name: String::new() };
+    let command =
+        Waiter { kind: Kind::from_static("Command"), namespace: Default::default(), name: String::new().into() };
     ClusterPool::new(|_| {}).set(Arc::new(OnlyTarget(Arc::new(target))), command)
 }
 
@@ -85,7 +87,7 @@ mod tests {
             api_version: "v1".into(),
             kind: "ConfigMap".into(),
             namespace: Some("default".into()),
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            names: names.iter().map(|name| (*name).into()).collect(),
             labels: labels.map(str::to_owned),
             fields: None,
         }

@@ -80,10 +80,10 @@ fn a_manifest_holds_the_object_whole() {
         read(std::slice::from_ref(&file)).unwrap(),
         [FolderManifest {
             origin: ObjectOrigin { file, line: 1 },
-            api_version: "v1".to_owned(),
-            kind: "ConfigMap".to_owned(),
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
             namespace: Some("demo".into()),
-            name: "m".to_owned(),
+            name: "m".into(),
             object: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "demo"}, "data": {"a": "1"}}),
         }]
     );
@@ -153,15 +153,15 @@ fn what_stands_near_a_mistake_in_a_secret_is_not_shown() {
 fn what_others_need_is_sent_first() {
     let manifest = |kind: &str, name: &str| FolderManifest {
         origin: ObjectOrigin { file: PathBuf::from("x"), line: 1 },
-        api_version: "v1".to_owned(),
-        kind: kind.to_owned(),
+        api_version: "v1".into(),
+        kind: kind.into(),
         namespace: None,
-        name: name.to_owned(),
+        name: name.into(),
         object: json!({}),
     };
     let given =
         [("Installation", "i"), ("Pod", "p"), ("DataObject", "d"), ("Target", "t"), ("Pod", "a"), ("Namespace", "n")];
     let sorted = in_order_of_need(given.map(|(kind, name)| manifest(kind, name)).to_vec());
-    let names: Vec<String> = sorted.into_iter().map(|manifest| manifest.name).collect();
+    let names: Vec<String> = sorted.into_iter().map(|manifest| manifest.name.into()).collect();
     assert_eq!(names, ["n", "t", "d", "p", "a", "i"]);
 }

@@ -10,6 +10,7 @@ use orangery_api::target::Target;
 use orangery_blueprint::import::{DataValue, Imported, TargetObject};
 use orangery_core::{
     lenient::{self, DecodeError},
+    name::ObjectName,
     yaml::{self, YamlError},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -80,7 +81,7 @@ fn below<'a>(place: &str, of: impl Iterator<Item = (&'a String, &'a Value)>) -> 
 pub struct Given {
     /// The name of its object, where it is a sub-installation; `None` where that is not known, and its name in the
     /// blueprint stands for it.
-    pub object_name: Option<String>,
+    pub object_name: Option<ObjectName>,
     /// What the deploy items exported, by item; `None` where that is not known.
     pub deploy_items: Option<Map<String, Value>>,
     /// What executions kept, by list and name.

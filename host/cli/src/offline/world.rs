@@ -21,7 +21,7 @@ use orangery_blueprint::{
     import::{DataValue, Sources, TargetObject},
     record::{Record, RecordContent},
 };
-use orangery_core::name::Namespace;
+use orangery_core::name::{Kind, Namespace, ObjectName};
 use serde::de::DeserializeOwned;
 
 use crate::folder::{FolderManifest, ObjectOrigin};
@@ -33,7 +33,7 @@ pub struct WorldError {
     /// Where it stands.
     pub origin: ObjectOrigin,
     /// Its kind.
-    pub kind: String,
+    pub kind: Kind,
     /// Why.
     pub cause: String,
 }
@@ -41,13 +41,13 @@ pub struct WorldError {
 /// All objects of one namespace.
 #[derive(Clone, Debug, Default)]
 pub struct NamespaceObjects {
-    data_objects: BTreeMap<String, DataObject>,
-    targets: BTreeMap<String, Target>,
-    secrets: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
-    config_maps: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
-    contexts: BTreeMap<String, Context>,
-    overwrites: BTreeMap<String, ComponentVersionOverwrites>,
-    installations: BTreeSet<String>,
+    data_objects: BTreeMap<ObjectName, DataObject>,
+    targets: BTreeMap<ObjectName, Target>,
+    secrets: BTreeMap<ObjectName, BTreeMap<String, Vec<u8>>>,
+    config_maps: BTreeMap<ObjectName, BTreeMap<String, Vec<u8>>>,
+    contexts: BTreeMap<ObjectName, Context>,
+    overwrites: BTreeMap<ObjectName, ComponentVersionOverwrites>,
+    installations: BTreeSet<ObjectName>,
 }
 
 fn parsed<T: DeserializeOwned>(manifest: &FolderManifest) -> Result<T, WorldError> {
@@ -100,14 +100,14 @@ impl NamespaceObjects {
 
     /// An installation that is not among the manifests: whose exports may be imported.
     pub fn add_installation(&mut self, name: &str) {
-        self.installations.insert(name.to_owned());
+        self.installations.insert(name.into());
     }
 
     /// Writes what an installation keeps or exports, as the controller does.
     pub fn write(&mut self, records: &[Record], namespace: &Namespace, installation: &str) {
         let owner = OwnerReference {
-            api_version: orangery_api::API_VERSION.to_owned(),
-            kind: "Installation".to_owned(),
+            api_version: orangery_api::API_VERSION.into(),
+            kind: "Installation".into(),
             name: installation.to_owned(),
             ..OwnerReference::default()
         };
@@ -145,17 +145,17 @@ impl NamespaceObjects {
 
     /// What of the objects that a Context names is here.
     pub fn context_objects(&self, names: &ContextNames) -> ContextObjects {
-        let secret = |of: &(Namespace, String)| {
+        let secret = |of: &(Namespace, ObjectName)| {
             let content = self.secrets.get(&of.1)?.iter();
             let content = content.map(|(key, bytes)| (key.clone(), orangery_ocm::Secret(bytes.clone())));
             Some((of.clone(), content.collect()))
         };
         let text = |(key, bytes): (&String, &Vec<u8>)| (key.clone(), String::from_utf8_lossy(bytes).into_owned());
-        let map = names.ocm_config.as_ref().and_then(|name| self.config_maps.get(name));
+        let map = names.ocm_config.as_ref().and_then(|name| self.config_maps.get(name.as_str()));
         ContextObjects {
             secrets: names.secrets.iter().filter_map(secret).collect(),
             ocm_config: map.map(|content| content.iter().map(text).collect()),
-            overwrites: names.overwrites.as_ref().and_then(|name| self.overwrites.get(name)).cloned(),
+            overwrites: names.overwrites.as_ref().and_then(|name| self.overwrites.get(name.as_str())).cloned(),
         }
     }
 

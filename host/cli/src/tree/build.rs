@@ -20,10 +20,10 @@ use orangery_api::{
 };
 
 use crate::tree::{ItemProgress, NodeKind, NodeState, Objects, Tree, TreeNode, Trouble, cause};
-use orangery_core::name::{JobId, Namespace};
+use orangery_core::name::{JobId, Namespace, ObjectName};
 
 /// Namespace and name.
-type ObjectId = (Namespace, String);
+type ObjectId = (Namespace, ObjectName);
 
 /// The objects by what they belong to.
 struct OwnershipIndex<'a> {
@@ -70,11 +70,11 @@ pub(super) fn tree(objects: &Objects) -> Tree {
 
 fn id(object: &impl Marks) -> ObjectId {
     let meta = object.meta();
-    (meta.namespace.as_deref().map(Namespace::from).unwrap_or_default(), meta.name.clone().unwrap_or_default())
+    (meta.namespace.as_deref().map(Namespace::from).unwrap_or_default(), meta.name.clone().unwrap_or_default().into())
 }
 
 fn beside(object: &impl Marks, name: &str) -> ObjectId {
-    (object.meta().namespace.as_deref().map(Namespace::from).unwrap_or_default(), name.to_owned())
+    (object.meta().namespace.as_deref().map(Namespace::from).unwrap_or_default(), name.into())
 }
 
 fn parent_id(installation: &Installation) -> Option<ObjectId> {
@@ -208,7 +208,7 @@ fn tell_stopped(node: &mut TreeNode) {
 }
 
 fn item_title(item: &DeployItem) -> String {
-    item.label(label::ITEM_NAME).map_or_else(|| id(item).1, str::to_owned)
+    item.label(label::ITEM_NAME).map_or_else(|| id(item).1.into(), str::to_owned)
 }
 
 fn deploy_item(item: &DeployItem, parent: Option<ParentNode<'_>>) -> TreeNode {
@@ -218,7 +218,7 @@ fn deploy_item(item: &DeployItem, parent: Option<ParentNode<'_>>) -> TreeNode {
     let mut node = node(item, NodeKind::DeployItem, times, ExpectedJob { parent, is_requested });
     node.title = item_title(item);
     node.item_type = Some(item.spec.type_.clone());
-    node.target = item.spec.target.as_ref().map(|target| target.name.clone());
+    node.target = item.spec.target.as_ref().map(|target| target.name.clone()).map(String::from);
     node.plugin = status
         .map(|status| &status.deployer)
         .filter(|deployer| !deployer.name.is_empty())
@@ -300,7 +300,7 @@ impl GatedItems<'_> {
         TreeNode {
             kind: self.kind,
             namespace: self.of.0.clone(),
-            name: name.to_owned(),
+            name: name.into(),
             title: name.to_owned(),
             phase: String::new(),
             standing,
@@ -340,7 +340,7 @@ fn node<K: Marks + Job>(
     TreeNode {
         kind,
         namespace,
-        title: name.clone(),
+        title: name.to_string(),
         name,
         phase: object.phase().to_owned(),
         standing,

@@ -1,6 +1,6 @@
 //! What really failed: root causes, and what usually helps.
 
-use orangery_core::{error::Code, name::Namespace};
+use orangery_core::{error::Code, name::Namespace, name::ObjectName};
 use serde::Serialize;
 
 use crate::tree::{NodeKind, Tree, TreeNode, Trouble};
@@ -16,7 +16,7 @@ pub struct NodeFailure<'a> {
     /// Its namespace.
     pub namespace: &'a Namespace,
     /// Its name.
-    pub name: &'a str,
+    pub name: &'a ObjectName,
     /// Why it failed.
     #[serde(flatten)]
     pub trouble: &'a Trouble,

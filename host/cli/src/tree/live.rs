@@ -142,7 +142,7 @@ impl Live {
 }
 
 fn id(node: &TreeNode) -> LiveObjectId {
-    (node.kind, node.namespace.clone(), node.name.clone())
+    (node.kind, node.namespace.clone(), node.name.to_string())
 }
 
 fn each(nodes: &mut [TreeNode], visit: &mut impl FnMut(&mut TreeNode)) {

@@ -4,7 +4,7 @@ mod why;
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use orangery_core::name::Namespace;
+use orangery_core::name::{Namespace, ObjectName};
 use serde_json::{Value, json};
 
 use crate::{
@@ -217,9 +217,9 @@ top          Installation  Failed     ChildrenFailed
         causes(&tree),
         ["installation default/top/server failed: import x does not exist\n  reason: ImportNotFound (in Deploy)"]
     );
-    let one = tree.of_installation(&"default".into(), "top-a1").unwrap();
+    let one = tree.of_installation(&"default".into(), &ObjectName::from_static("top-a1")).unwrap();
     assert_eq!(plain(&one), "\nserver  Installation  Failed  ImportNotFound\n");
-    assert_eq!(tree.of_installation(&"other".into(), "top-a1"), None);
+    assert_eq!(tree.of_installation(&"other".into(), &ObjectName::from_static("top-a1")), None);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn what_is_handed_down_is_named_as_in_the_blueprint() {
         .execution("database-z9", &["item"], status("Succeeded", true, json!({})))
         .item("database-z9", "item", json!({}), status("Succeeded", true, json!({})));
     for item in &mut given.0.deploy_items {
-        Arc::make_mut(item).spec.target.as_mut().unwrap().name = "7ziogpow4xbchhkm45r7f6twabhsgmhc".to_owned();
+        Arc::make_mut(item).spec.target.as_mut().unwrap().name = "7ziogpow4xbchhkm45r7f6twabhsgmhc".into();
     }
     assert_eq!(
         plain(&given.tree()),

@@ -6,7 +6,10 @@ use std::{
 };
 
 use orangery_api::waiting::WaitingFor;
-use orangery_core::{name::Namespace, step::Until};
+use orangery_core::{
+    name::{Namespace, ObjectName},
+    step::Until,
+};
 use serde::Serialize;
 
 use crate::tree::{NodeKind, NodeState, Tree, TreeNode, Trouble};
@@ -34,7 +37,7 @@ pub struct Link<'a> {
     /// Its namespace.
     pub namespace: &'a Namespace,
     /// Its name.
-    pub name: &'a str,
+    pub name: &'a ObjectName,
     /// Its name in the blueprint.
     pub title: &'a str,
     /// The phase on the wire.
@@ -65,7 +68,7 @@ struct ChainStep<'a> {
 
 impl Tree {
     /// Why an object stands as it does; `None` where there is no such object.
-    pub fn why(&self, kind: NodeKind, namespace: &Namespace, name: &str) -> Option<CauseChain<'_>> {
+    pub fn why(&self, kind: NodeKind, namespace: &Namespace, name: &ObjectName) -> Option<CauseChain<'_>> {
         let positions = NodeIndex::of(self);
         let (mut node, _) = positions.nodes.get(&(kind, namespace, name)).copied()?;
         let mut seen = BTreeSet::new();
@@ -129,7 +132,7 @@ impl<'a> Link<'a> {
     fn subject(&self) -> String {
         match self.kind {
             // One that has no object has no name of its own.
-            NodeKind::DeployItem if self.title == self.name => format!("deploy item {}", self.title),
+            NodeKind::DeployItem if self.name.as_str() == self.title => format!("deploy item {}", self.title),
             NodeKind::Installation => format!("installation {}", self.name),
             NodeKind::Execution => format!("execution {}", self.name),
             NodeKind::DeployItem => format!("deploy item {} ({})", self.title, self.name),
@@ -312,7 +315,7 @@ fn fix(node: &TreeNode) -> Option<String> {
         );
     }
     let missing = node.waiting_for.iter().find(|on| on.until() == Some(Until::Exists))?;
-    let which = if missing.name.is_empty() { &missing.selection } else { &missing.name };
+    let which = if missing.name.is_empty() { missing.selection.as_str() } else { missing.name.as_str() };
     let place =
         if missing.namespace.is_empty() { String::new() } else { format!(" in namespace {}", missing.namespace) };
     Some(format!("create {} {which}{place}, or correct what names it", missing.kind))

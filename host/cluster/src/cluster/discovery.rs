@@ -5,6 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResourceList};
+use orangery_core::name::{ApiVersion, Kind, ObjectName};
 use orangery_proposal::{ObjectKey, deployer::ApiResource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,16 +26,17 @@ pub(super) struct Discovery {
     /// Its uid; `None` where the credentials may not know it.
     uid: SharedAnswers<(), Option<String>>,
     /// By group.
-    versions: SharedAnswers<String, Arc<Vec<String>>>,
+    versions: SharedAnswers<ApiVersion, Versions>,
     /// By group and version, then kind.
-    kinds: SharedAnswers<String, Kinds>,
+    kinds: SharedAnswers<ApiVersion, Kinds>,
 }
 
-type Kinds = Arc<BTreeMap<String, Arc<ApiResource>>>;
+type Versions = Arc<Vec<ApiVersion>>;
+type Kinds = Arc<BTreeMap<Kind, Arc<ApiResource>>>;
 
 impl Discovery {
     /// A version that was known is not served any more.
-    pub(super) fn forget(&self, api_version: &str) {
+    pub(super) fn forget(&self, api_version: &ApiVersion) {
         self.kinds.forget(|known| known == api_version);
     }
 
@@ -66,12 +68,12 @@ impl Cluster {
     ///
     /// # Errors
     /// It does not serve the kind, or cannot be asked.
-    pub async fn served(&self, api_version: &str, kind: &str) -> Result<Arc<ApiResource>, Error> {
+    pub async fn served(&self, api_version: &ApiVersion, kind: &Kind) -> Result<Arc<ApiResource>, Error> {
         let known = &self.server.discovery.kinds;
-        if let Some(resource) = known.known(&api_version.to_owned()).and_then(|kinds| kinds.get(kind).cloned()) {
+        if let Some(resource) = known.known(api_version).and_then(|kinds| kinds.get(kind).cloned()) {
             return Ok(resource);
         }
-        let key = key(api_version, "APIResourceList", api_version);
+        let key = key(api_version, "APIResourceList", api_version.as_str());
         loop {
             let request = Arc::clone(&self.server).kinds(key.clone());
             let (kinds, asker) = self.shared(&key, known.ask(&key.api_version, request)).await?;
@@ -82,8 +84,8 @@ impl Cluster {
             if asker == Asker::Caller {
                 return Err(Error::NotServed {
                     cluster: self.address().to_owned(),
-                    api_version: api_version.to_owned(),
-                    kind: kind.to_owned(),
+                    api_version: api_version.clone(),
+                    kind: kind.clone(),
                 });
             }
         }
@@ -93,7 +95,7 @@ impl Cluster {
     ///
     /// # Errors
     /// It cannot be asked.
-    pub async fn served_in_group(&self, group: &str, kind: &str) -> Result<Option<Arc<ApiResource>>, Error> {
+    pub async fn served_in_group(&self, group: &str, kind: &Kind) -> Result<Option<Arc<ApiResource>>, Error> {
         for api_version in self.versions(group).await?.iter() {
             match self.served(api_version, kind).await {
                 Ok(resource) => return Ok(Some(resource)),
@@ -105,9 +107,9 @@ impl Cluster {
     }
 
     /// The versions of a group that the server serves, the preferred one first. Asked anew each time: versions come and go.
-    async fn versions(&self, group: &str) -> Result<Arc<Vec<String>>, Error> {
+    async fn versions(&self, group: &str) -> Result<Versions, Error> {
         if group.is_empty() {
-            return Ok(Arc::new(vec!["v1".to_owned()]));
+            return Ok(Arc::new(vec![ApiVersion::from_static("v1")]));
         }
         let key = key(group, "APIGroup", group);
         let request = Arc::clone(&self.server).versions(key.clone());
@@ -135,14 +137,15 @@ impl ApiServer {
         }
     }
 
-    async fn versions(self: Arc<Self>, key: ObjectKey) -> Result<Arc<Vec<String>>, Error> {
+    async fn versions(self: Arc<Self>, key: ObjectKey) -> Result<Versions, Error> {
         let found: APIGroup = match self.read(&key, &format!("/apis/{}", segment(&key.name))).await {
             Ok(found) => found,
             Err(Error::Missing { .. } | Error::NotServed { .. }) => return Ok(Arc::default()),
             Err(error) => return Err(error),
         };
-        let preferred = found.preferred_version.map(|version| version.group_version);
-        let mut versions: Vec<String> = found.versions.into_iter().map(|version| version.group_version).collect();
+        let preferred = found.preferred_version.map(|version| ApiVersion::from(version.group_version));
+        let mut versions: Vec<ApiVersion> =
+            found.versions.into_iter().map(|version| version.group_version.into()).collect();
         versions.sort_by_key(|version| Some(version) != preferred.as_ref());
         Ok(Arc::new(versions))
     }
@@ -157,13 +160,14 @@ impl ApiServer {
         // A name with a slash is a subresource.
         let resources = list.resources.into_iter().filter(|resource| !resource.name.contains('/'));
         let served = resources.map(|resource| {
+            let kind = Kind::from(resource.kind);
             let served = ApiResource {
                 api_version: key.api_version.clone(),
-                kind: resource.kind.clone(),
+                kind: kind.clone(),
                 plural: resource.name,
                 namespaced: resource.namespaced,
             };
-            (resource.kind, Arc::new(served))
+            (kind, Arc::new(served))
         });
         Ok(Arc::new(served.collect()))
     }
@@ -176,7 +180,6 @@ impl ApiServer {
 }
 
 /// What is asked for, in messages.
-fn key(api_version: &str, kind: &str, name: &str) -> ObjectKey {
-    let (api_version, kind, name) = (api_version.to_owned(), kind.to_owned(), name.to_owned());
-    ObjectKey { api_version, kind, namespace: None, name }
+fn key(api_version: impl Into<ApiVersion>, kind: impl Into<Kind>, name: impl Into<ObjectName>) -> ObjectKey {
+    ObjectKey { api_version: api_version.into(), kind: kind.into(), namespace: None, name: name.into() }
 }

@@ -10,7 +10,7 @@ fn status(code: u16, reason: &str, message: &str, causes: Vec<StatusCause>) -> k
     let details = StatusDetails {
         name: "x".to_owned(),
         group: String::new(),
-        kind: String::new(),
+        kind: Kind::default().into(),
         uid: String::new(),
         causes,
         retry_after_seconds: 0,
@@ -84,9 +84,13 @@ fn each() -> Vec<(Error, &'static str, &'static str, bool)> {
     let (cluster, message) = (|| "c".to_owned(), || "m".to_owned());
     let (api_version, kind) = (|| "a/v1".to_owned(), || "K".to_owned());
     let unreachable = || Arc::new(kube::Error::LinesCodecMaxLineLengthExceeded);
-    let unserved = Error::NotServed { cluster: cluster(), api_version: api_version(), kind: kind() };
-    let unwatched =
-        Error::Unwatched { cluster: cluster(), api_version: api_version(), kind: kind(), message: message() };
+    let unserved = Error::NotServed { cluster: cluster(), api_version: api_version().into(), kind: kind().into() };
+    let unwatched = Error::Unwatched {
+        cluster: cluster(),
+        api_version: api_version().into(),
+        kind: kind().into(),
+        message: message(),
+    };
     vec![
         (unserved, "retry", NOT_SERVED, false),
         (Error::Unlocated { key: key() }, "stall", "InvalidObject", true),

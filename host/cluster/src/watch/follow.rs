@@ -39,7 +39,7 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
         known.change(|known| match event {
             Ok(event) => take_in(known, event, &scope.resource),
             Err(error) => {
-                tracing::debug!(kind = scope.resource.kind, %error, "a watch broke off and is taken up again");
+                tracing::debug!(kind = %scope.resource.kind, %error, "a watch broke off and is taken up again");
                 known.failed(error.to_string())
             }
         });
@@ -47,7 +47,7 @@ pub(super) async fn follow(client: Client, scope: Scope, known: Arc<Shared>) {
             let trouble = format!(
                 "its objects take more than the {MOST_WATCHED_BYTES} bytes of memory that are allowed; select fewer, or delete some"
             );
-            tracing::warn!(kind = scope.resource.kind, "a watch is given up: {trouble}");
+            tracing::warn!(kind = %scope.resource.kind, "a watch is given up: {trouble}");
             return known.change(|known| known.give_up(trouble));
         }
     }
@@ -65,12 +65,11 @@ fn take_in(known: &mut KnownObjects, event: Event<Watched>, resource: &ApiResour
 }
 
 fn kube_resource(resource: &ApiResource) -> KubeResource {
-    let (group, version) = resource.api_version.split_once('/').unwrap_or(("", &resource.api_version));
     KubeResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: resource.api_version.clone(),
-        kind: resource.kind.clone(),
+        group: resource.api_version.group().to_owned(),
+        version: resource.api_version.version().to_owned(),
+        api_version: resource.api_version.to_string(),
+        kind: resource.kind.to_string(),
         plural: resource.plural.clone(),
     }
 }

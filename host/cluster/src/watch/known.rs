@@ -229,7 +229,7 @@ pub(crate) fn place_of(object: &Value) -> NamespacedName {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     NamespacedName {
         namespace: text("/metadata/namespace").map(Namespace::from),
-        name: text("/metadata/name").unwrap_or_default().to_owned(),
+        name: text("/metadata/name").unwrap_or_default().into(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     guard::free_target,
     index::Index,
     removed,
-    stores::Kind,
+    stores::StoredKind,
 };
 
 /// Deploy items by the Target that they have to reach as long as they are there. Of an item that goes without being
@@ -23,7 +23,7 @@ static TARGET_NAME: Index<DeployItem> = Index {
     name: "target",
     values: |item| {
         let needed = item.spec.target.iter().filter(|_| !removed::may_skip(item));
-        needed.map(|target| target.name.clone()).collect()
+        needed.map(|target| target.name.to_string()).collect()
     },
 };
 
@@ -40,7 +40,7 @@ static CONTEXT_NAME: Index<DeployItem> = Index {
 static TARGET: Dependency<DeployItem, Target> = Dependency {
     what: "to be gone, before its guard goes",
     through: "the Target that it deploys to",
-    dependents: Dependents::Indexed(&TARGET_NAME, |target| vec![Key::of(target).name]),
+    dependents: Dependents::Indexed(&TARGET_NAME, |target| vec![Key::of(target).name.into()]),
     watch: Watch::Frees(free_target),
 };
 
@@ -48,8 +48,8 @@ static TARGET: Dependency<DeployItem, Target> = Dependency {
 static CONTEXT: Dependency<DeployItem, Context> = Dependency {
     what: "to be gone, before its guard goes",
     through: "its Context",
-    dependents: Dependents::Indexed(&CONTEXT_NAME, |context| vec![Key::of(context).name]),
-    watch: Watch::Frees(|_, queues, context| queues.wake(Kind::Context, context)),
+    dependents: Dependents::Indexed(&CONTEXT_NAME, |context| vec![Key::of(context).name.into()]),
+    watch: Watch::Frees(|_, queues, context| queues.wake(StoredKind::Context, context)),
 };
 
 /// All of them.

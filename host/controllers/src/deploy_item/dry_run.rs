@@ -44,7 +44,7 @@ pub async fn dry_run(host: &Arc<ControllerContext>, item: DeployItem) -> Step<It
     // What a running host knows from its watches.
     refresh::read(host, &host.stores.contexts, &context(&item)).await?;
     if let Some(name) = item.label(label::MANAGED_BY).filter(|name| !name.is_empty()) {
-        let installation = Key { name: name.to_owned(), ..Key::of(&item) };
+        let installation = Key { name: name.into(), ..Key::of(&item) };
         refresh::read(host, &host.stores.installations, &installation).await?;
     }
     let limit = limit(&item).map_err(Halt::Stall)?;

@@ -10,7 +10,6 @@ use orangery_cluster::{Call, ClusterPool, ClusterSet};
 use orangery_core::{
     duration::deadline,
     error::Failure,
-    name::ObjectName,
     phase::{Phase as _, item::Item as Phase},
     step::Step,
     walk::standing_phase,
@@ -36,8 +35,9 @@ use super::{
 };
 use crate::{
     controller_context::{ControllerContext, waiter},
+    object::uid_of,
     seal::Sealer,
-    stores::Kind,
+    stores::StoredKind,
     target_access::TargetConnections,
 };
 
@@ -71,12 +71,12 @@ impl GatheredItem {
         let key = Key::of(item.as_ref());
         let targets = Arc::new(TargetConnections::of(host, pool, &item));
         let connections = Arc::<TargetConnections>::clone(&targets);
-        let clusters = pool.set(connections, waiter(Kind::DeployItem, &key)).during(Call::new(slot()));
+        let clusters = pool.set(connections, waiter(StoredKind::DeployItem, &key)).during(Call::new(slot()));
         let clusters = Arc::new(clusters);
-        let (namespace, name) = (key.namespace.clone(), ObjectName::from(key.name.as_str()));
+        let (namespace, name) = (key.namespace.clone(), key.name.clone());
         let pool = Arc::clone(pool);
         let policy = host.policies.of(&key.namespace);
-        let owner = Owner { namespace, name, uid: item.metadata.uid.clone().unwrap_or_default() };
+        let owner = Owner { namespace, name, uid: uid_of(item.as_ref()).to_owned() };
         Self { host: Arc::clone(host), key, item, deployer, clusters, job, pool, policy, owner, targets }
     }
 

@@ -45,7 +45,7 @@ static POLICY: Dependency<Execution, Installation> = policy_of_root();
 pub(super) static TARGETS: Dependency<Execution, Target> = Dependency {
     what: "to be gone, before its guard goes",
     through: "the Targets that its gate expressions look at",
-    dependents: Dependents::Indexed(&GATE_TARGETS, |target| vec![Key::of(target).name]),
+    dependents: Dependents::Indexed(&GATE_TARGETS, |target| vec![Key::of(target).name.into()]),
     watch: Watch::Frees(free_target),
 };
 

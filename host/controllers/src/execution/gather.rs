@@ -35,7 +35,7 @@ use crate::{
     gates::{Item, Items},
     job::failure_of,
     object_access::get,
-    stores::Kind,
+    stores::StoredKind,
     timeout::{USUAL_TIMEOUT, limit_of},
     tree::{is_orphaned, observing_root},
     workflow::changed_answers,
@@ -81,11 +81,11 @@ async fn ask_again(worker: &ExecutionWorker, execution: &Arc<Execution>) -> Step
             changed_answers(&run).await?
         }
         None => {
-            worker.pool.release(&waiter(Kind::Execution, &key));
+            worker.pool.release(&waiter(StoredKind::Execution, &key));
             Vec::new()
         }
     };
-    if host.changed_answers.set(&(Kind::Execution, key), changed)
+    if host.changed_answers.set(&(StoredKind::Execution, key), changed)
         && let Some(root) = root
     {
         worker.installations.wake(Key::of(root.as_ref()));
@@ -183,7 +183,7 @@ fn items(templates: Vec<DeployItemTemplate>) -> Items<DeployItemTemplate> {
     let item = |template: DeployItemTemplate| Item {
         name: template.name.clone(),
         depends_on: template.depends_on.clone(),
-        target: template.target.as_ref().map(|target| target.name.clone()),
+        target: template.target.as_ref().map(|target| target.name.clone()).map(String::from),
         // That it cannot be read the item itself will say.
         limit: limit_of(template.timeout.as_ref()).unwrap_or(Some(USUAL_TIMEOUT)),
         gates: template.gates(),
@@ -201,7 +201,7 @@ pub(super) fn item_name(object: &DeployItem) -> &str {
 /// What the plan needs to know of an object.
 pub(super) fn state(object: &DeployItem) -> ObjectState {
     ObjectState {
-        object_name: object.name_any(),
+        object_name: object.name_any().into(),
         ids: JobIds::new(object.job_id(), object.job_id_finished()),
         phase: ItemPhase::parse(object.phase()),
         failure: failure_of(object.last_error()),

@@ -12,7 +12,7 @@ use crate::{
     gates::Expressions,
     job::JobStatus,
     object::generation_of,
-    stores::Kind,
+    stores::StoredKind,
     target_access::TargetConnections,
     tree::end_of_tree,
     workflow::WorkflowState,
@@ -58,7 +58,9 @@ impl<'a> ExecutionReconciliation<'a> {
             workflow: WorkflowState {
                 items: Arc::default(),
                 records: execution.status.as_ref().map_or_else(BTreeMap::new, |status| records(&status.items)),
-                clusters: pool.set(Arc::new(connections), waiter(Kind::Execution, &key)).during(Call::new(slot())),
+                clusters: pool
+                    .set(Arc::new(connections), waiter(StoredKind::Execution, &key))
+                    .during(Call::new(slot())),
                 expressions: Arc::clone(&worker.expressions),
                 left: None,
                 job,
@@ -72,7 +74,7 @@ impl<'a> ExecutionReconciliation<'a> {
         self.draft.status.get_or_insert_default().begin(self.generation, &self.host.now());
         self.workflow.records.clear();
         // The root has counted them.
-        self.host.changed_answers.set(&(Kind::Execution, self.key.clone()), Vec::new());
+        self.host.changed_answers.set(&(StoredKind::Execution, self.key.clone()), Vec::new());
     }
 
     /// Why the job ends where it would wait or try again.

@@ -12,7 +12,7 @@ use crate::{
     gates::release_at_rest,
     job::{self, JobStatus},
     secret_values::masked,
-    stores::Kind,
+    stores::StoredKind,
 };
 
 /// Writes what a call of the controller came to; and when it is called again.
@@ -37,7 +37,7 @@ impl ExecutionReconciliation<'_> {
     /// Writes where the walk through the phases rests.
     async fn finish(mut self, phase: Phase, transition: Transition<Phase>) -> Result<NextCall, Halt> {
         let (host, worker) = (self.host, self.worker);
-        let execution = (Kind::Execution, self.key.clone());
+        let execution = (StoredKind::Execution, self.key.clone());
         release_at_rest(host, (&worker.pool, &worker.queue), execution, &transition, self.workflow.left);
         let store = &host.stores.executions;
         let Some(rest) = job::resting(host, self.before.as_ref(), phase, &transition)? else {

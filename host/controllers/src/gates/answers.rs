@@ -148,7 +148,7 @@ impl<T: Sync> Evaluator<'_, T> {
             namespace: (!namespace.is_empty()).then(|| namespace.clone()),
             name: name.clone(),
         };
-        let text = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+        let text = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
         Ok(match self.clusters.observe(&on, &key).await.map_err(unanswered)? {
             Observed::Present(object) => Ok(without_secrets(&object)),
             Observed::Absent => Ok(Value::Null),

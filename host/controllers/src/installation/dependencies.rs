@@ -17,7 +17,7 @@ use orangery_blueprint::{
     binding::{ImportBindings, TargetImport, TargetSource},
     sibling::{SiblingReference, exported, imported},
 };
-use orangery_core::name::{installation_context, object_name};
+use orangery_core::name::{ObjectName, installation_context, object_name};
 use orangery_reconcile::{Key, ObjectChange, Watched};
 
 use super::gather::data_sources::DataSourceKind;
@@ -26,7 +26,7 @@ use crate::{
     guard::free_target,
     index::Index,
     policy::policy_of_root,
-    stores::{ConfigMapMeta, Kind, SecretMeta, Stores},
+    stores::{ConfigMapMeta, SecretMeta, StoredKind, Stores},
     tree::{self, CHILDREN, observes},
 };
 
@@ -39,7 +39,7 @@ static OBSERVED_DATA: Index<Installation> = Index {
     name: "observed-data",
     values: |installation| {
         observed(installation, |reference| match reference {
-            SiblingReference::Data(key) => Some(object_name("", key)),
+            SiblingReference::Data(key) => Some(object_name("", key).into()),
             SiblingReference::Target(_) | SiblingReference::TargetList(_) | SiblingReference::TargetMap(_) => None,
         })
     },
@@ -49,7 +49,7 @@ static OBSERVED_TARGETS: Index<Installation> = Index {
     name: "observed-targets",
     values: |installation| {
         observed(installation, |reference| match reference {
-            SiblingReference::Target(key) => Some(object_name("", key)),
+            SiblingReference::Target(key) => Some(object_name("", key).into()),
             SiblingReference::Data(_) | SiblingReference::TargetList(_) | SiblingReference::TargetMap(_) => None,
         })
     },
@@ -135,7 +135,7 @@ static POLICY: Dependency<Installation, Installation> = policy_of_root();
 pub(super) static DATA_OBJECTS: Dependency<Installation, DataObject> = Dependency {
     what: "to exist, to change",
     through: "the index of what roots observe",
-    dependents: Dependents::Indexed(&OBSERVED_DATA, |object| vec![Key::of(object).name]),
+    dependents: Dependents::Indexed(&OBSERVED_DATA, |object| vec![Key::of(object).name.into()]),
     watch: Watch::Wakes(|_| true),
 };
 
@@ -143,7 +143,7 @@ pub(super) static DATA_OBJECTS: Dependency<Installation, DataObject> = Dependenc
 pub(super) static TARGETS: Dependency<Installation, Target> = Dependency {
     what: "to exist, to change",
     through: "the index of what roots observe",
-    dependents: Dependents::Indexed(&OBSERVED_TARGETS, |target| vec![Key::of(target).name]),
+    dependents: Dependents::Indexed(&OBSERVED_TARGETS, |target| vec![Key::of(target).name.into()]),
     watch: Watch::Wakes(|_| true),
 };
 
@@ -175,7 +175,7 @@ pub(super) static CONTEXT: Dependency<Installation, Context> = Dependency {
 pub(super) static GUARDED_TARGETS: Dependency<Installation, Target> = Dependency {
     what: "to be gone, before its guard goes",
     through: "the Targets that gate expressions of its sub-installations look at",
-    dependents: Dependents::Indexed(&GATE_TARGETS, |target| vec![Key::of(target).name]),
+    dependents: Dependents::Indexed(&GATE_TARGETS, |target| vec![Key::of(target).name.into()]),
     watch: Watch::Frees(free_target),
 };
 
@@ -183,8 +183,8 @@ pub(super) static GUARDED_TARGETS: Dependency<Installation, Target> = Dependency
 pub(super) static GUARDED_CONFIG_MAPS: Dependency<Installation, ConfigMapMeta> = Dependency {
     what: "to be gone, before its guard goes",
     through: "the ConfigMaps that it imports",
-    dependents: Dependents::Indexed(&CONFIG_MAP_NAMES, |map| vec![Key::of(map).name]),
-    watch: Watch::Frees(|_, queues, map| queues.wake(Kind::ConfigMap, map)),
+    dependents: Dependents::Indexed(&CONFIG_MAP_NAMES, |map| vec![Key::of(map).name.into()]),
+    watch: Watch::Frees(|_, queues, map| queues.wake(StoredKind::ConfigMap, map)),
 };
 
 /// All of them.
@@ -213,10 +213,10 @@ pub(crate) fn index_written(stores: &Stores) {
 }
 
 /// The names of the Targets that an Installation imports, and of the copies that it keeps of them.
-pub(super) fn imported_targets(stores: &Stores, installation: &Installation) -> BTreeSet<String> {
+pub(super) fn imported_targets(stores: &Stores, installation: &Installation) -> BTreeSet<ObjectName> {
     let Key { namespace, name } = Key::of(installation);
     let context = installation.parent_installation().map(installation_context).unwrap_or_default();
-    let kept = |context: &str, key: Option<&str>| -> Vec<String> {
+    let kept = |context: &str, key: Option<&str>| -> Vec<ObjectName> {
         let targets = TARGETS_OF_CONTEXT.find(&stores.targets, &namespace, context);
         let imports = targets.iter().filter(|target| {
             target.label(label::SOURCE_TYPE) == Some(label::SOURCE_TYPE_IMPORT)
@@ -338,7 +338,10 @@ mod tests {
     fn orc_30_orc_33_a_root_under_the_policy_is_found_by_the_objects_it_imports() {
         let hashed = object_name("", "No Name");
         let root = importer("OnChange", json!({"name": "x"}));
-        assert_eq!(sorted(DATA_OBJECTS.names(&root)), sorted(vec!["global".to_owned(), hashed, "plain".to_owned()]));
+        assert_eq!(
+            sorted(DATA_OBJECTS.names(&root)),
+            sorted(vec!["global".to_owned(), hashed.into(), "plain".to_owned()])
+        );
         assert_eq!(sorted(TARGETS.names(&root)), ["one", "two"]);
         assert_eq!((SECRETS.names(&root), CONFIG_MAPS.names(&root)), (vec!["s".to_owned()], Vec::new()));
         for policy in ["Manual", "OnSpecChange"] {

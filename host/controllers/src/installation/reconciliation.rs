@@ -21,7 +21,7 @@ use crate::{
     gates::Expressions,
     job::JobStatus,
     object::generation_of,
-    stores::Kind,
+    stores::StoredKind,
     target_access::TargetConnections,
     tree::end_of_tree,
     workflow::WorkflowState,
@@ -106,7 +106,7 @@ impl<'a> InstallationReconciliation<'a> {
                 records,
                 clusters: shared
                     .pool
-                    .set(Arc::new(connections), waiter(Kind::Installation, &key))
+                    .set(Arc::new(connections), waiter(StoredKind::Installation, &key))
                     .during(Call::new(slot())),
                 expressions: Arc::clone(&shared.expressions),
                 left: None,

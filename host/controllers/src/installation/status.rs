@@ -26,7 +26,7 @@ use crate::{
     job::{self, JobStatus},
     object::generation_of,
     secret_values::masked,
-    stores::Kind,
+    stores::StoredKind,
 };
 
 /// Writes what a call of the controller came to; and when it is called again.
@@ -88,7 +88,7 @@ impl InstallationReconciliation<'_> {
     /// next, so that a crash between cannot lose them (C-14, C-25).
     async fn finish(mut self, phase: Phase, transition: Transition<Phase>) -> Result<NextCall, Halt> {
         let (host, shared) = (self.host, self.shared);
-        let installation = (Kind::Installation, self.key.clone());
+        let installation = (StoredKind::Installation, self.key.clone());
         release_at_rest(host, (&shared.pool, &shared.queue), installation, &transition, self.workflow.left);
         let Some(rest) = job::resting(host, self.before.as_ref(), phase, &transition)? else {
             shared.blueprints.forget(&self.before);

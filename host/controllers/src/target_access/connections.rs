@@ -41,7 +41,7 @@ impl TargetConnections {
     pub(crate) fn of(host: &Arc<ControllerContext>, pool: &Arc<ClusterPool>, item: &DeployItem) -> Self {
         let whose = format!("DeployItem {}", item.name_any());
         let own = item.spec.target.as_ref().map(|target| target.name.clone());
-        Self { own, ..Self::named(host, pool, &Key::of(item).namespace, whose) }
+        Self { own: own.map(String::from), ..Self::named(host, pool, &Key::of(item).namespace, whose) }
     }
 
     /// Those of an object that has no target of its own.

@@ -36,15 +36,15 @@ fn states() -> Vec<ConditionInput> {
     ]
 }
 
-fn of<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
-    let mut of_kind = conditions.iter().filter(|condition| condition.kind == kind);
-    let found = of_kind.next();
-    assert_eq!(of_kind.next(), None, "{kind} is there twice");
+fn of<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    let mut of_type = conditions.iter().filter(|condition| condition.type_ == type_);
+    let found = of_type.next();
+    assert_eq!(of_type.next(), None, "{type_} is there twice");
     found
 }
 
-fn is(conditions: &[Condition], kind: &str) -> Option<Status> {
-    of(conditions, kind).map(|condition| condition.status)
+fn is(conditions: &[Condition], type_: &str) -> Option<Status> {
+    of(conditions, type_).map(|condition| condition.status)
 }
 
 /// The conditions of an object that was at work in this phase, after the result of the phase.
@@ -56,8 +56,8 @@ fn after(phase: Phase, result: Step<Verdict>) -> Vec<Condition> {
 }
 
 /// Status, reason and message of a condition.
-fn message_of(conditions: &[Condition], kind: &str) -> Option<(Status, String, String)> {
-    of(conditions, kind).map(|found| (found.status, found.reason.clone(), found.message.clone()))
+fn message_of(conditions: &[Condition], type_: &str) -> Option<(Status, String, String)> {
+    of(conditions, type_).map(|found| (found.status, found.reason.clone(), found.message.clone()))
 }
 
 #[test]
@@ -151,14 +151,14 @@ fn flx_15_flx_26_what_is_bad_or_passing_is_there_while_it_is_true_and_never_both
 fn flx_25_two_owners_of_conditions_share_one_list_whichever_comes_last() {
     let failed = ConditionInput::Failed { failure: failure(), retry: false };
     let foreign =
-        Condition { kind: "EnsureSubInstallations".to_owned(), ..conditions(&failed, 1, &[], at(1)).remove(0) };
+        Condition { type_: "EnsureSubInstallations".to_owned(), ..conditions(&failed, 1, &[], at(1)).remove(0) };
     let before = conditions(&failed, 1, std::slice::from_ref(&foreign), at(1));
     let before = with_overwrite(Some(Ok("a -> b")), 1, &before, at(1));
     let progress = |list: &[Condition]| conditions(&ConditionInput::Succeeded, 2, list, at(2));
     let overwrite = |list: &[Condition]| with_overwrite(Some(Err("no rule matches")), 2, list, at(2));
     let after = progress(&overwrite(&before));
     assert_eq!(overwrite(&progress(&before)), after);
-    let kinds = |list: &[Condition]| list.iter().map(|condition| condition.kind.clone()).collect::<Vec<_>>();
+    let kinds = |list: &[Condition]| list.iter().map(|condition| condition.type_.clone()).collect::<Vec<_>>();
     assert_eq!(kinds(&after), ["Ready", "Progressing", "EnsureSubInstallations", OVERWRITE]);
     let without = with_overwrite(None, 2, &progress(&before), at(2));
     assert_eq!(kinds(&without), ["Ready", "Progressing", "EnsureSubInstallations"]);
@@ -197,7 +197,7 @@ fn flx_28_ready_and_progressing_both_sum_up_the_one_state() {
             }
         };
         let conditions = conditions(&state, 1, &[], at(0));
-        let messages = ["Ready", "Progressing"].map(|kind| of(&conditions, kind).map(|found| found.message.as_str()));
+        let messages = ["Ready", "Progressing"].map(|type_| of(&conditions, type_).map(|found| found.message.as_str()));
         assert_eq!(messages, [Some(expected.as_str()); 2], "{state:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Strings that name something, each a type of its own, so that none is passed for another.
 
 use std::{
-    borrow::Borrow,
+    borrow::{Borrow, Cow},
     cmp::Ordering,
     fmt,
     hash::{Hash, Hasher},
@@ -79,6 +79,23 @@ macro_rules! string_type {
             }
         }
 
+        /// Of a text that was checked where it comes from, as everything that an API server answers.
+        impl From<&String> for $name {
+            fn from(text: &String) -> Self {
+                text.as_str().into()
+            }
+        }
+
+        /// Of what a type says of itself.
+        impl From<Cow<'static, str>> for $name {
+            fn from(text: Cow<'static, str>) -> Self {
+                match text {
+                    Cow::Borrowed(text) => Self::from_static(text),
+                    Cow::Owned(text) => text.into(),
+                }
+            }
+        }
+
         /// Of one that is borrowed.
         impl From<&$name> for $name {
             fn from(other: &$name) -> Self {
@@ -89,6 +106,13 @@ macro_rules! string_type {
         /// For what has strings on the wire.
         impl From<$name> for String {
             fn from(name: $name) -> Self {
+                name.as_str().to_owned()
+            }
+        }
+
+        /// For what has strings on the wire.
+        impl From<&$name> for String {
+            fn from(name: &$name) -> Self {
                 name.as_str().to_owned()
             }
         }
@@ -201,6 +225,36 @@ string_type! {
     ObjectName
 }
 
+string_type! {
+    /// The kind of an object, such as `Deployment`.
+    Kind
+}
+
+string_type! {
+    /// Group and version of an object, such as `apps/v1`, or `v1` for the core group.
+    ///
+    /// It is no kind, though both are texts that stand beside each other:
+    ///
+    /// ```compile_fail,E0308
+    /// use orangery_core::name::{ApiVersion, Kind};
+    /// fn served(_: &ApiVersion, _: &Kind) {}
+    /// served(&Kind::from_static("Pod"), &ApiVersion::from_static("v1"));
+    /// ```
+    ApiVersion
+}
+
+impl ApiVersion {
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The version without its group.
+    pub fn version(&self) -> &str {
+        self.split_once('/').map_or(self.as_str(), |(_, version)| version)
+    }
+}
+
 /// Why a text that a user gave names nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -265,6 +319,16 @@ mod tests {
         assert_eq!(BTreeMap::from([(read.clone(), 1), (JobId::from_static("a"), 2)]).get("b"), Some(&1));
         assert!(read > JobId::from_static("a") && read < JobId::from_static("ba"));
         assert!(JobId::default().is_empty() && *JobId::EMPTY == JobId::default());
+    }
+
+    #[test]
+    fn an_api_version_is_a_group_and_a_version() {
+        let parts = |text: &'static str| {
+            let api_version = ApiVersion::from_static(text);
+            (api_version.group().to_owned(), api_version.version().to_owned())
+        };
+        assert_eq!(parts("v1"), (String::new(), "v1".to_owned()));
+        assert_eq!(parts("apps/v1"), ("apps".to_owned(), "v1".to_owned()));
     }
 
     #[test]

@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn ins_21_c_17_a_job_begins_after_its_siblings_and_in_no_circle() {
         let sibling = |finished: &str| RelatedObject {
-            kind: "Installation",
+            kind: "Installation".into(),
             name: "b".to_owned(),
             ids: JobIds::new("a", finished),
             standing: ChildState::Succeeded,

@@ -78,7 +78,7 @@ mod tests {
     /// Each root with whether its imports changed and what it imports from; `c!` is a root that is about to be asked.
     fn started(roots: &[(&str, bool, &str)]) -> bool {
         let related_object = |name: &str| RelatedObject {
-            kind: "Installation",
+            kind: "Installation".into(),
             name: name.to_owned(),
             ids: JobIds::new("a", if name.starts_with("busy") { "" } else { "a" }),
             standing: ChildState::Succeeded,

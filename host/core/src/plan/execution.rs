@@ -8,7 +8,7 @@ use crate::{
     dag::{Dag, Direction},
     error::{Code, Failure, joined},
     job::JobIds,
-    name::JobId,
+    name::{JobId, ObjectName},
     phase::item::Item as ItemPhase,
     step::{Halt, Until, Verdict, Wait, Waiting},
     workflow::{
@@ -141,7 +141,7 @@ impl<'a> ItemState<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct ObjectState {
     /// Its name.
-    pub object_name: String,
+    pub object_name: ObjectName,
     /// Its job ids.
     pub ids: JobIds,
     /// Its phase.
@@ -291,7 +291,7 @@ fn awaited(evaluation: &WorkflowDecision<'_>, items: &BTreeMap<&str, &ItemState<
             return Waiting::nowhere("GateExpression", format!("{}/{gate}", item.name), Until::Met);
         }
         let object = items.get(item.name).and_then(|state| state.object.as_ref().or(state.going.as_ref()));
-        let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.clone());
+        let name = object.map_or_else(|| item.name.to_owned(), |object| object.object_name.to_string());
         let until = if item.desired == DesiredAction::Delete { Until::Gone } else { Until::Finished };
         Waiting::beside(kind_of(items).object(), name, until)
     });

@@ -7,7 +7,7 @@ use crate::{
     dag::DagError,
     error::{Code, Failure, joined},
     job::JobIds,
-    name::JobId,
+    name::{JobId, Kind},
     phase::Phase,
     step::{Halt, Step, Until, Verdict, Wait, Waiting},
 };
@@ -44,7 +44,7 @@ impl ChildState {
 #[derive(Clone, Debug)]
 pub struct RelatedObject {
     /// `Installation` or `Execution`.
-    pub kind: &'static str,
+    pub kind: Kind,
     /// The object's name.
     pub name: String,
     /// Its job ids.
@@ -61,7 +61,7 @@ pub struct RelatedObject {
 
 impl RelatedObject {
     fn waiting(&self, until: Until) -> Waiting {
-        Waiting::beside(self.kind, &self.name, until)
+        Waiting::beside(&self.kind, &self.name, until)
     }
 
     /// What went wrong below, in the words of the leaf that failed.
@@ -345,7 +345,7 @@ mod tests {
                 };
                 let job = if finished.ends_with('!') { finished.trim_end_matches('!') } else { "new" };
                 RelatedObject {
-                    kind: "Installation",
+                    kind: "Installation".into(),
                     name: name.to_owned(),
                     ids: JobIds::new(job, finished.trim_end_matches('!')),
                     failure: matches!(standing, ChildState::Failed | ChildState::DeleteFailed)

@@ -1,6 +1,6 @@
 //! What a waiting object waits for, as data and as the message of its conditions.
 
-use crate::name::Namespace;
+use crate::name::{Kind, Namespace, ObjectName};
 use std::{collections::BTreeSet, fmt, time::Duration};
 
 /// How many of the things waited for a status names.
@@ -20,7 +20,7 @@ pub struct Wait {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiting {
     /// Its kind.
-    pub kind: String,
+    pub kind: Kind,
     /// Where it is.
     pub location: Location,
     /// Which one it is.
@@ -115,22 +115,22 @@ impl Until {
 
 impl Waiting {
     /// An object beside the one that waits.
-    pub fn beside(kind: impl Into<String>, name: impl Into<String>, until: Until) -> Self {
+    pub fn beside(kind: impl Into<Kind>, name: impl Into<String>, until: Until) -> Self {
         Self::new(kind, Location::Beside(None), Awaited::Name(name.into()), until)
     }
 
     /// An object of a target cluster; `None` where its kind has no namespaces.
-    pub fn target(kind: &str, namespace: Option<Namespace>, name: impl Into<String>, until: Until) -> Self {
-        Self::new(kind, Location::Target(namespace), Awaited::Name(name.into()), until)
+    pub fn target(kind: &Kind, namespace: Option<Namespace>, name: &ObjectName, until: Until) -> Self {
+        Self::new(kind, Location::Target(namespace), Awaited::Name(name.as_str().to_owned()), until)
     }
 
     /// Any object of a target cluster that is selected so, in words; `None` stands for all namespaces.
-    pub fn selected(kind: &str, namespace: Option<Namespace>, selection: String, until: Until) -> Self {
+    pub fn selected(kind: &Kind, namespace: Option<Namespace>, selection: String, until: Until) -> Self {
         Self::new(kind, Location::Target(namespace), Awaited::Selection(selection), until)
     }
 
     /// Something that is no object.
-    pub fn nowhere(kind: &str, name: impl Into<String>, until: Until) -> Self {
+    pub fn nowhere(kind: impl Into<Kind>, name: impl Into<String>, until: Until) -> Self {
         Self::new(kind, Location::Nowhere, Awaited::Name(name.into()), until)
     }
 
@@ -139,7 +139,7 @@ impl Waiting {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    fn new(kind: impl Into<String>, location: Location, which: Awaited, until: Until) -> Self {
+    fn new(kind: impl Into<Kind>, location: Location, which: Awaited, until: Until) -> Self {
         Self { kind: kind.into(), location, which, until, detail: None }
     }
 
@@ -147,7 +147,7 @@ impl Waiting {
     fn listed(&self) -> Self {
         let within = |namespace: &Option<Namespace>| namespace.as_deref().map(|name| Namespace::from(cut(name)));
         Self {
-            kind: cut(&self.kind),
+            kind: cut(&self.kind).into(),
             location: match &self.location {
                 Location::Beside(namespace) => Location::Beside(within(namespace)),
                 Location::Target(namespace) => Location::Target(within(namespace)),
@@ -190,7 +190,7 @@ impl From<Waiting> for Wait {
 
 impl Wait {
     /// Waiting for one object beside the one that waits.
-    pub fn on(kind: impl Into<String>, name: impl Into<String>, until: Until) -> Self {
+    pub fn on(kind: impl Into<Kind>, name: impl Into<String>, until: Until) -> Self {
         Waiting::beside(kind, name, until).into()
     }
 

@@ -102,7 +102,7 @@ impl Host for ClusterView<'_> {
     }
 
     async fn list(&mut self, on: ClusterRef, what: Selection) -> ClusterCallResult<Vec<String>> {
-        self.meter.host_call(what.names.iter().map(String::len).sum())?;
+        self.meter.host_call(what.names.iter().map(|name| name.len()).sum())?;
         let (on, what) = (convert::cluster_ref(on), convert::selection(what));
         let port = match self.granted(self.grants.list(&on, &what)) {
             Ok(port) => port,
@@ -158,7 +158,7 @@ fn size(key: &ObjectKey) -> usize {
 
 fn api_resource(of: ApiResource) -> cluster::ApiResource {
     let ApiResource { api_version, kind, plural, namespaced } = of;
-    cluster::ApiResource { api_version, kind, plural, namespaced }
+    cluster::ApiResource { api_version: api_version.into(), kind: kind.into(), plural, namespaced }
 }
 
 #[cfg(test)]

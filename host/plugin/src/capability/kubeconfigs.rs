@@ -41,9 +41,13 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
 }
 
 impl Host for KubeconfigsView<'_> {
-    async fn issue_credential(&mut self, kind: String, arguments: String) -> wasmtime::Result<Result<String, String>> {
-        self.meter.host_call(kind.len() + arguments.len())?;
-        if let Err(refusal) = self.grants.kubeconfig(&kind) {
+    async fn issue_credential(
+        &mut self,
+        credential_kind: String,
+        arguments: String,
+    ) -> wasmtime::Result<Result<String, String>> {
+        self.meter.host_call(credential_kind.len() + arguments.len())?;
+        if let Err(refusal) = self.grants.kubeconfig(&credential_kind) {
             return Ok(Err(refusal.to_string()));
         }
         let Some(port) = self.port else { return Ok(Err("there is no blueprint in this call".to_owned())) };
@@ -52,7 +56,7 @@ impl Host for KubeconfigsView<'_> {
             Ok(_) => return Ok(Err("`arguments` is not a JSON object".to_owned())),
             Err(error) => return Ok(Err(format!("`arguments` {error}"))),
         };
-        match self.meter.wait(port.issue_credential(&kind, &arguments)).await {
+        match self.meter.wait(port.issue_credential(&credential_kind, &arguments)).await {
             Ok(issued) => {
                 locked(self.transcript).hide(&issued);
                 let text = issued.to_string();

@@ -102,7 +102,7 @@ pub(crate) fn answered(of: gate::Answer, budget: &Budget, transcript: &Transcrip
 fn stage(at: &AnswerPosition<'_>, of: plan::Stage) -> Result<Stage, Error> {
     let plan::Stage { name, removals, writes, gate: then, timeout } = of;
     Ok(Stage {
-        name: at.field("name").name(name)?,
+        name: at.field("name").name(name)?.into(),
         removals: at.each("removals", removals, removal)?,
         writes: at.each("writes", writes, write)?,
         gate: gate(&at.field("gate"), then)?,
@@ -222,7 +222,11 @@ fn export(at: &AnswerPosition<'_>, of: plan::ExportRule) -> Result<ExportRule, E
             on: cluster_ref(on),
             key: key(&place.field("key"), of)?,
             path: place.field("path").name(path)?,
-            then: then.map(|plan::Follow { api_version, kind, path }| Follow { api_version, kind, path }),
+            then: then.map(|plan::Follow { api_version, kind, path }| Follow {
+                api_version: api_version.into(),
+                kind: kind.into(),
+                path,
+            }),
         }),
     };
     Ok(ExportRule { key: of.key, source })
@@ -245,20 +249,19 @@ fn deletion_group(at: &AnswerPosition<'_>, of: plan::DeletionGroup) -> Result<De
 fn key(at: &AnswerPosition<'_>, of: types::ObjectKey) -> Result<ObjectKey, Error> {
     let types::ObjectKey { api_version, kind, namespace, name } = of;
     Ok(ObjectKey {
-        api_version: at.field("api-version").name(api_version)?,
-        kind: at.field("kind").name(kind)?,
+        api_version: at.field("api-version").name(api_version)?.into(),
+        kind: at.field("kind").name(kind)?.into(),
         namespace: namespace.map(|namespace| at.field("namespace").name(namespace)).transpose()?.map(Namespace::from),
-        name: at.field("name").name(name)?,
+        name: at.field("name").name(name)?.into(),
     })
 }
 
 fn selection(at: &AnswerPosition<'_>, of: types::Selection) -> Result<Selection, Error> {
-    let of = super::selection(of);
-    Ok(Selection {
+    Ok(super::selection(types::Selection {
         api_version: at.field("api-version").name(of.api_version)?,
         kind: at.field("kind").name(of.kind)?,
         ..of
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn located() -> impl Strategy<Value = LocatedObject> {
                 api_version: api_version.into(),
                 kind: kind.into(),
                 namespace: namespace.map(Into::into),
-                name,
+                name: name.into(),
             },
         }
     })
@@ -45,7 +45,7 @@ fn entry() -> impl Strategy<Value = InventoryEntry> {
 
 fn scope() -> impl Strategy<Value = DeletionScope> {
     let selection =
-        (option::of("[a-b]"), vec("[a-e]".prop_map(String::from), 0..3)).prop_map(|(namespace, names)| Selection {
+        (option::of("[a-b]"), vec("[a-e]".prop_map(ObjectName::from), 0..3)).prop_map(|(namespace, names)| Selection {
             api_version: "v1".into(),
             kind: "ConfigMap".into(),
             namespace: namespace.map(Into::into),

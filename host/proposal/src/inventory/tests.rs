@@ -149,7 +149,7 @@ fn the_first_group_that_takes_an_object_in_has_it_and_what_none_takes_stays() {
         api_version: "v1".into(),
         kind: "ConfigMap".into(),
         namespace: None,
-        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        names: names.iter().map(|name| (*name).into()).collect(),
         labels: None,
         fields: None,
     };

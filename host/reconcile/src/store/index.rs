@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orangery_core::name::Namespace;
+use orangery_core::name::{Namespace, ObjectName};
 
 use crate::Key;
 
@@ -10,7 +10,7 @@ use crate::Key;
 pub(super) struct NameIndex<K> {
     pub(super) name: &'static str,
     values: fn(&K) -> Vec<String>,
-    names: BTreeMap<(Namespace, String), BTreeSet<String>>,
+    names: BTreeMap<(Namespace, String), BTreeSet<ObjectName>>,
 }
 
 impl<K> NameIndex<K> {
@@ -37,7 +37,7 @@ impl<K> NameIndex<K> {
     }
 
     /// Sorted.
-    pub(super) fn find(&self, namespace: &Namespace, value: &str) -> impl Iterator<Item = &String> {
+    pub(super) fn find(&self, namespace: &Namespace, value: &str) -> impl Iterator<Item = &ObjectName> {
         self.names.get(&(namespace.clone(), value.to_owned())).into_iter().flatten()
     }
 

@@ -212,7 +212,7 @@ fn an_index_follows_every_change_and_keeps_nothing_behind() {
                 .collect::<Vec<_>>(),
             keys
         );
-        keys.into_iter().map(|key| key.name).collect()
+        keys.into_iter().map(|key| key.name.into()).collect()
     };
     store.upsert(coloured("b", 1, "red-green"));
     store.upsert(coloured("a", 1, "red"));

@@ -70,8 +70,8 @@ pub enum Consumer {
 }
 
 impl Consumer {
-    fn named(kind: &str) -> Option<Self> {
-        match kind {
+    fn named(consumer_type: &str) -> Option<Self> {
+        match consumer_type {
             "OCIRegistry" => Some(Consumer::Registry),
             "HelmChartRepository" => Some(Consumer::Charts),
             "wget" => Some(Consumer::Files),

@@ -34,7 +34,7 @@ fn config(client: &Client, holder: &str, duration: Duration) -> LeaseConfig {
     LeaseConfig {
         client: client.clone(),
         namespace: "default".into(),
-        name: "orangery".to_owned(),
+        name: "orangery".into(),
         holder: holder.to_owned(),
         duration,
         clock: Arc::new(SystemClock),

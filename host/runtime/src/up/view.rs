@@ -49,7 +49,7 @@ impl ViewScope {
     fn has(&self, root: &TreeNode) -> bool {
         match self {
             ViewScope::All => true,
-            ViewScope::Applied(roots) => roots.contains(&(root.kind, root.namespace.clone(), root.name.clone())),
+            ViewScope::Applied(roots) => roots.contains(&(root.kind, root.namespace.clone(), root.name.to_string())),
         }
     }
 }

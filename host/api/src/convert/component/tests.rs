@@ -26,8 +26,8 @@ fn signature(name: &str) -> installation::Verification {
     installation::Verification { signature_name: name.to_owned() }
 }
 
-fn pair(namespace: &str, name: &str) -> (Namespace, String) {
-    (namespace.into(), name.to_owned())
+fn pair(namespace: &str, name: &str) -> (Namespace, ObjectName) {
+    (namespace.into(), name.into())
 }
 
 fn secret(key: &str, content: &str) -> BTreeMap<String, Secret> {

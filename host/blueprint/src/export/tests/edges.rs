@@ -1,6 +1,7 @@
 //! Edges of `docs/wire.md` §5.5: order, lenient forms, and what several faults tell first.
 
 use super::*;
+use orangery_core::name::Kind;
 
 #[test]
 fn records_stand_in_the_order_listed_data_before_targets() {
@@ -10,7 +11,7 @@ fn records_stand_in_the_order_listed_data_before_targets() {
     }));
     let values = map(json!({"a": 1, "z": 2, "b": {"type": "x/c"}, "y": {"type": "x/c"}}));
     let names: Vec<String> =
-        records(&exports, &values, &SCOPE).unwrap().into_iter().map(|record| record.name).collect();
+        records(&exports, &values, &SCOPE).unwrap().into_iter().map(|record| record.name.into()).collect();
     assert_eq!(names, ["z-out", "a-out", "y-out", "b-out"]);
 }
 
@@ -59,7 +60,7 @@ fn a_foreign_target_is_told_as_target() {
     let content = RecordContent::Target(TargetContent::default());
     let record = SCOPE.record(Purpose::Export, "k", None, content);
     let error = ExportError::ForeignObject {
-        kind: "Target",
+        kind: Kind::from_static("Target"),
         object: "k".to_owned(),
         installation: "ns/m".to_owned(),
         owner: "one".to_owned(),

@@ -2,11 +2,16 @@
 
 use super::*;
 use crate::schema::SchemaError;
+use orangery_core::name::Kind;
 
 #[test]
 fn every_fault_is_one_sentence_with_the_fix() {
     let text = str::to_owned;
-    let missing = |name: &str, key: &str| ImportFault::NotFound { kind: "Target", name: text(name), key: text(key) };
+    let missing = |name: &str, key: &str| ImportFault::NotFound {
+        kind: Kind::from_static("Target"),
+        name: text(name),
+        key: text(key),
+    };
     let cases = [
         (
             ImportFault::NoSource,
@@ -24,12 +29,17 @@ fn every_fault_is_one_sentence_with_the_fix() {
             "Target hash, which stands for the key \"t\", does not exist; let the parent import \"t\" or a sibling export it",
         ),
         (
-            ImportFault::NoKey { kind: "ConfigMap", name: text("m"), key: text("k"), known: text("a, b") },
+            ImportFault::NoKey {
+                kind: Kind::from_static("ConfigMap"),
+                name: text("m"),
+                key: text("k"),
+                known: text("a, b"),
+            },
             "ImportNotFound",
             "ConfigMap m has no key \"k\"; its keys are: a, b",
         ),
         (
-            ImportFault::OwnerGone { kind: "Target", name: text("t"), owner: text("up") },
+            ImportFault::OwnerGone { kind: Kind::from_static("Target"), name: text("t"), owner: text("up") },
             "ImportNotFound",
             "Target t was exported by installation up, which does not exist any more; delete the Target or install up again",
         ),

@@ -244,7 +244,7 @@ fn hello_manifest() {
 fn sub_installation() {
     let copy = TargetObject { owner: Some("root".to_owned()), ..target("copy") };
     let name = orangery_core::name::object_name("Inst.root", "cluster");
-    let namespace = Namespace { targets: BTreeMap::from([(name, copy)]), ..Namespace::default() };
+    let namespace = Namespace { targets: BTreeMap::from([(name.into(), copy)]), ..Namespace::default() };
     let scope = RecordWriter { namespace: NS, installation: "sub-pq45q", parent: Some("root"), job: JOB };
     let run = run(
         "imports: [{name: cluster, type: target, targetType: kubernetes-cluster}]",

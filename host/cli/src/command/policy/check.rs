@@ -8,7 +8,7 @@ use orangery_api::{
     GROUP, deploy_item::DeployItem, installation::Installation, namespace_policy::POLICY_GROUP, target::Target,
 };
 use orangery_cluster::server_of;
-use orangery_core::name::Namespace;
+use orangery_core::name::{Namespace, ObjectName};
 use orangery_policy::{EffectivePolicy, Policy, PolicyRequest, PolicySet, PolicySubject, Profile};
 use orangery_proposal::inventory::Inventory;
 use serde::de::DeserializeOwned;
@@ -71,7 +71,7 @@ impl PolicyCheck {
                 ))?;
                 is_unusable = true;
             }
-            policies.insert(manifest.name, policy);
+            policies.insert(manifest.name.into(), policy);
         }
         let found = Existing::read(client).await?.refused(&PolicySet::new(self.default_policy, policies.into_values()));
         for line in &found {
@@ -163,7 +163,8 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {
     let nowhere = Namespace::default();
-    let subject = CallSubject { kind: named, group: GROUP, namespace: &nowhere, name: "" };
+    let subject =
+        CallSubject { kind: &named.into(), group: GROUP, namespace: &nowhere, name: &ObjectName::from_static("") };
     let list = Api::<K>::all(client.clone()).list(&ListParams::default()).await;
     Ok(list.map_err(|error| CallError::of(subject, error))?.items)
 }

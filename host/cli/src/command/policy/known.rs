@@ -8,7 +8,7 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams},
 };
 use orangery_api::namespace_policy::{NamespacePolicy, POLICY_GROUP};
-use orangery_core::name::Namespace;
+use orangery_core::name::{Kind, Namespace, ObjectName};
 use orangery_policy::Policy;
 use serde_json::Value;
 
@@ -18,7 +18,12 @@ use crate::call::{CallError, CallSubject};
 pub(super) async fn policies(client: &Client) -> Result<BTreeMap<String, Policy>, CallError> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<NamespacePolicy>(&()));
     let nowhere = Namespace::default();
-    let subject = CallSubject { kind: "NamespacePolicy", group: POLICY_GROUP, namespace: &nowhere, name: "" };
+    let subject = CallSubject {
+        kind: &Kind::from_static("NamespacePolicy"),
+        group: POLICY_GROUP,
+        namespace: &nowhere,
+        name: &ObjectName::from_static(""),
+    };
     let list = api.list(&ListParams::default()).await.map_err(|error| CallError::of(subject, error))?;
     let read =
         |object: &DynamicObject| Policy::read(object.name_any(), object.data.get("spec").unwrap_or(&Value::Null));
@@ -29,7 +34,12 @@ pub(super) async fn policies(client: &Client) -> Result<BTreeMap<String, Policy>
 pub(super) async fn namespaces(client: &Client) -> Result<BTreeMap<Namespace, BTreeMap<String, String>>, CallError> {
     let api: Api<v1::Namespace> = Api::all(client.clone());
     let nowhere = Namespace::default();
-    let subject = CallSubject { kind: "Namespace", group: "", namespace: &nowhere, name: "" };
+    let subject = CallSubject {
+        kind: &Kind::from_static("Namespace"),
+        group: "",
+        namespace: &nowhere,
+        name: &ObjectName::from_static(""),
+    };
     let list = api.list_metadata(&ListParams::default()).await.map_err(|error| CallError::of(subject, error))?;
     let labels = |labels: Option<BTreeMap<String, String>>| labels.unwrap_or_default();
     Ok(list.items.into_iter().map(|one| (one.name_any().into(), labels(one.metadata.labels))).collect())

@@ -1,7 +1,10 @@
 //! Chains from an object to where the reason lies.
 
 use orangery_api::waiting::WaitingFor;
-use orangery_core::step::{Until, Wait, Waiting};
+use orangery_core::{
+    name::ObjectName,
+    step::{Until, Wait, Waiting},
+};
 use orangery_proposal::ObjectKey;
 
 use super::*;
@@ -10,7 +13,7 @@ use crate::tree::NodeKind;
 #[track_caller]
 fn check(given: Given, kind: NodeKind, name: &str, expected: &str) {
     let tree = given.tree();
-    let why = tree.why(kind, &"default".into(), name).unwrap();
+    let why = tree.why(kind, &"default".into(), &name.into()).unwrap();
     assert_eq!(format!("\n{}\n", why.lines().join("\n")), expected);
 }
 
@@ -176,7 +179,7 @@ installation new awaits a trigger: orangery reconcile new -n default
 ",
     );
     check(hello(), NodeKind::Execution, "hello", "\nexecution hello waits for nothing: its last job succeeded\n");
-    assert_eq!(hello().tree().why(NodeKind::Execution, &"default".into(), "absent"), None);
+    assert_eq!(hello().tree().why(NodeKind::Execution, &"default".into(), &ObjectName::from_static("absent")), None);
 }
 
 /// The chain follows the data: what the message says is never read.
@@ -192,10 +195,10 @@ fn the_chain_follows_the_data_and_not_the_message() {
     };
     let names = |given: Given| {
         let tree = given.tree();
-        let why = tree.why(NodeKind::Installation, &"default".into(), "app").unwrap();
+        let why = tree.why(NodeKind::Installation, &"default".into(), &ObjectName::from_static("app")).unwrap();
         why.chain.iter().map(|link| (link.kind, link.name.to_owned(), link.others)).collect::<Vec<_>>()
     };
-    let chain = [(NodeKind::Installation, "app".to_owned(), 0), (NodeKind::Execution, "app".to_owned(), 0)];
+    let chain = [(NodeKind::Installation, "app".into(), 0), (NodeKind::Execution, "app".into(), 0)];
     assert_eq!(names(given(&deceptive)), chain);
     deceptive["waitingFor"][0]["namespace"] = json!("elsewhere");
     assert_eq!(names(given(&deceptive)), chain[..1]);
@@ -211,8 +214,8 @@ fn what_the_status_only_counts_is_counted() {
         given = given.item("app", name, json!({}), status("Progressing", false, json!({})));
     }
     let tree = given.tree();
-    let why = tree.why(NodeKind::Execution, &"default".into(), "app").unwrap();
-    let others: Vec<(&str, usize)> = why.chain.iter().map(|link| (link.name, link.others)).collect();
+    let why = tree.why(NodeKind::Execution, &"default".into(), &ObjectName::from_static("app")).unwrap();
+    let others: Vec<(&str, usize)> = why.chain.iter().map(|link| (link.name.as_str(), link.others)).collect();
     assert_eq!(others, [("app", 19), ("app-i00-x7f", 0)]);
 }
 
@@ -231,7 +234,7 @@ fn what_a_deploy_item_waits_for_is_on_another_cluster() {
         .item("e", "x", json!({}), waiting("Progressing", [key.waiting(Until::Exists)]))
         .item("e", "y", json!({}), waiting("", [Waiting::nowhere("Host", "maxParallel=1", Until::Room)]));
     let tree = given.tree();
-    let lines = |name: &str| tree.why(NodeKind::DeployItem, &"default".into(), name).unwrap().lines();
+    let lines = |name: &str| tree.why(NodeKind::DeployItem, &"default".into(), &name.into()).unwrap().lines();
     assert_eq!(
         lines("e-x-x7f"),
         [
@@ -271,14 +274,14 @@ fn a_ring_ends() {
         .installation("a", json!({}), waiting("Init", [finished("Installation", "b")]))
         .installation("b", json!({}), waiting("Init", [finished("Installation", "a")]));
     let tree = given.tree();
-    let why = tree.why(NodeKind::Installation, &"default".into(), "a").unwrap();
+    let why = tree.why(NodeKind::Installation, &"default".into(), &ObjectName::from_static("a")).unwrap();
     assert_eq!(why.chain.iter().map(|link| link.name).collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]
 fn the_json_form_of_a_chain_is_stable() {
     let tree = failing().tree();
-    let why = tree.why(NodeKind::DeployItem, &"default".into(), "hello-b-x7f").unwrap();
+    let why = tree.why(NodeKind::DeployItem, &"default".into(), &ObjectName::from_static("hello-b-x7f")).unwrap();
     assert_eq!(
         serde_json::to_value(&why).unwrap(),
         json!({

@@ -11,7 +11,7 @@ fn place(name: &str) -> NamespacedName {
 }
 
 fn waiter(name: &str) -> Waiter {
-    Waiter { kind: "DeployItem", namespace: "n".into(), name: name.into() }
+    Waiter { kind: "DeployItem".into(), namespace: "n".into(), name: name.into() }
 }
 
 fn present(name: &str, version: &str) -> Observed {

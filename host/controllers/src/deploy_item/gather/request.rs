@@ -35,7 +35,7 @@ pub(in crate::deploy_item) struct ItemJob {
 pub(in crate::deploy_item) fn context(of: &DeployItem) -> Key {
     let named = &of.spec.context;
     let name = if named.is_empty() { USUAL_CONTEXT.to_owned() } else { named.clone() };
-    Key { name, ..Key::of(of) }
+    Key { name: name.into(), ..Key::of(of) }
 }
 
 /// The item as the component sees it; `status` is what the component keeps there.
@@ -50,8 +50,8 @@ pub(super) fn item(of: &DeployItem, job: &ItemJob, call: NextCall, status: Optio
         uid,
         item_type: spec.type_.clone(),
         generation: of.metadata.generation.and_then(|number| u64::try_from(number).ok()).unwrap_or(0),
-        context: context(of).name,
-        target: spec.target.as_ref().map(|target| target.name.clone()),
+        context: context(of).name.into(),
+        target: spec.target.as_ref().map(|target| target.name.clone()).map(String::from),
         job: job.id.clone(),
         config: spec.config.clone().unwrap_or(Value::Null),
         status: status.cloned(),

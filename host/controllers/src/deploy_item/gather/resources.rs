@@ -26,7 +26,7 @@ impl ItemResources {
     async fn find(&self, key: &ResourceKey) -> Result<Arc<dyn Artifact>, Fault> {
         // An Execution has the name of its Installation.
         let name = self.item.label(label::MANAGED_BY).unwrap_or("").to_owned();
-        let of = Key { name, ..Key::of(self.item.as_ref()) };
+        let of = Key { name: name.into(), ..Key::of(self.item.as_ref()) };
         if let Some(installation) = self.host.stores.installations.get(&of) {
             let opened = component::open(&self.host, &installation).await.map_err(|halt| fault(&halt))?;
             if let Some(opened) = opened

@@ -32,7 +32,7 @@ pub(super) async fn write(client: &Client, item: &DeployItem, exports: &Value) -
     let data = ByteString(exports.to_string().into_bytes());
     let secret = Secret {
         metadata: ObjectMeta {
-            name: Some(name.clone()),
+            name: Some(name.to_string()),
             owner_references: Some(vec![owner_reference(item)]),
             ..ObjectMeta::default()
         },

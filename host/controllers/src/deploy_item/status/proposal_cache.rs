@@ -110,7 +110,7 @@ pub(in crate::deploy_item) async fn find(
 async fn read(client: &Client, namespace: &Namespace, stored: &StoredProposal) -> Step<Option<Proposal>> {
     let mut compressed = Vec::new();
     for name in &stored.secrets {
-        let secret: Option<Secret> = get(client, namespace, name).await?;
+        let secret: Option<Secret> = get(client, namespace, &name.into()).await?;
         let Some(ByteString(chunk)) = secret.and_then(|secret| secret.data).and_then(|mut data| data.remove(CONTENT))
         else {
             return Ok(None);

@@ -86,5 +86,5 @@ impl ConcurrencyLimiter {
 }
 
 fn slot_owner(item: &Key) -> SlotOwner {
-    (item.namespace.clone(), item.name.clone())
+    (item.namespace.clone(), item.name.to_string())
 }

@@ -109,7 +109,10 @@ fn begun(host: &ControllerContext, namespace: &Namespace) -> QuotaSlots {
         let (_, fresh) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
         !item.job_finished() && !fresh && host.plugins.deployer(&item.spec.type_).is_some()
     });
-    QuotaSlots { occupied: under_way.map(|item| Key::of(item.as_ref()).name).collect(), waiting: VecDeque::new() }
+    QuotaSlots {
+        occupied: under_way.map(|item| Key::of(item.as_ref()).name.to_string()).collect(),
+        waiting: VecDeque::new(),
+    }
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl ExecutionReconciliation<'_> {
                 object.name_any()
             }
         };
-        Ok(NamePair { spec_name: item.name.clone(), object_name })
+        Ok(NamePair { spec_name: item.name.clone(), object_name: object_name.into() })
     }
 
     fn skeleton(&self, item: &DeployItemTemplate) -> DeployItem {
@@ -105,7 +105,7 @@ impl ExecutionReconciliation<'_> {
         };
         let labels = after.metadata.labels.get_or_insert_default();
         labels.extend(item.labels.clone());
-        labels.insert(label::MANAGED_BY.to_owned(), self.key.name.clone());
+        labels.insert(label::MANAGED_BY.to_owned(), self.key.name.to_string());
         labels.insert(label::ITEM_NAME.to_owned(), item.name.clone());
         let target = item.target.as_ref().map_or(annotation::NO_TARGET_NAME, |target| target.name.as_str());
         let annotations = after.metadata.annotations.get_or_insert_default();

@@ -36,8 +36,8 @@ impl InstallationReconciliation<'_> {
         let templates: Vec<DeployItemTemplate> = items.iter().map(item).collect();
         // Nobody but gate expressions reads imports there, so nothing else of them is written.
         let imports = gate::read_imports(items.iter().map(|item| &item.gates), imports, &blueprint.imports);
-        let targets: BTreeSet<&String> = templates.iter().flat_map(DeployItemTemplate::gate_targets).collect();
-        let targets: Vec<String> = targets.into_iter().cloned().collect();
+        let targets: BTreeSet<&str> = templates.iter().flat_map(DeployItemTemplate::gate_targets).collect();
+        let targets: Vec<String> = targets.into_iter().map(str::to_owned).collect();
         let present = self.execution();
         if templates.is_empty() {
             self.draft.status.get_or_insert_default().execution_ref = None;
@@ -79,7 +79,7 @@ impl InstallationReconciliation<'_> {
     fn new_execution(&self, templates: Vec<DeployItemTemplate>) -> Execution {
         Execution {
             metadata: ObjectMeta {
-                name: Some(self.key.name.clone()),
+                name: Some(self.key.name.to_string()),
                 namespace: self.draft.namespace(),
                 finalizers: Some(vec![FINALIZER.to_owned()]),
                 owner_references: Some(vec![controller_reference(&self.draft)]),

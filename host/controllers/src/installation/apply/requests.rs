@@ -71,7 +71,7 @@ async fn trigger_dependents(host: &ControllerContext, installation: &Installatio
     let namespace = Key::of(installation).namespace;
     let writer = host.writer(&host.stores.installations);
     for dependent in installation.status.iter().flat_map(|status| &status.dependents_to_trigger) {
-        let key = Key { namespace: namespace.clone(), name: dependent.name.clone() };
+        let key = Key { namespace: namespace.clone(), name: dependent.name.clone().into() };
         if let Some(sibling) = host.stores.installations.get(&key)
             && sibling.operation().is_none()
             && !sibling.is_deleting()

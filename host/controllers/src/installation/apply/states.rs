@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt, api::PostParams, core::ObjectMeta};
 use orangery_blueprint::{Blueprint, rendering::ExecutionKind};
 use orangery_core::{
     error::{Code, Failure},
-    name::{StateOwner, state_secret},
+    name::{ObjectName, StateOwner, state_secret},
     step::{Halt, Step},
 };
 use orangery_render::{StateKey, States};
@@ -33,7 +33,7 @@ pub(in crate::installation) struct StateSecrets {
 }
 
 struct StateSecret {
-    name: String,
+    name: ObjectName,
     /// As it was read; a write asks that it be still so.
     present: Option<Secret>,
 }
@@ -42,9 +42,9 @@ struct StateSecret {
 #[derive(Debug, PartialEq, Eq)]
 struct StateNames {
     /// The name that the original knows.
-    shared: String,
+    shared: ObjectName,
     /// The own name of a sub-installation execution.
-    own: Option<String>,
+    own: Option<ObjectName>,
     /// Whether a deploy execution has the shared name.
     contested: bool,
 }
@@ -120,7 +120,7 @@ impl InstallationReconciliation<'_> {
 
     /// The Secret of this name, unless it is that of an Installation that had this one's name before: such a one is
     /// about to be deleted with its owner.
-    async fn state_secret(&self, name: &str) -> Step<Option<Secret>> {
+    async fn state_secret(&self, name: &ObjectName) -> Step<Option<Secret>> {
         let secret: Option<Secret> = get(&self.host.client, &self.key.namespace, name).await?;
         let ours = controller_reference(&self.draft);
         Ok(secret.filter(|secret| {
@@ -143,7 +143,7 @@ impl InstallationReconciliation<'_> {
         Ok(())
     }
 
-    async fn write_state(&self, name: &str, present: Option<&Secret>, content: &[u8]) -> Step<Secret> {
+    async fn write_state(&self, name: &ObjectName, present: Option<&Secret>, content: &[u8]) -> Step<Secret> {
         let api: Api<Secret> = Api::namespaced(self.host.client.clone(), &self.key.namespace);
         let data = [(CONTENT.to_owned(), ByteString(content.to_vec()))].into();
         let written = match present {
@@ -157,7 +157,7 @@ impl InstallationReconciliation<'_> {
             None => {
                 let secret = Secret {
                     metadata: ObjectMeta {
-                        name: Some(name.to_owned()),
+                        name: Some(name.to_string()),
                         namespace: Some(self.key.namespace.to_string()),
                         owner_references: Some(vec![controller_reference(&self.draft)]),
                         ..ObjectMeta::default()
@@ -201,7 +201,7 @@ mod tests {
     /// The first name is recorded in `tests/golden/state`.
     #[test]
     fn a_sub_installation_execution_is_parted_from_the_deploy_execution_of_its_name_only() {
-        let shared = || "ohp56oascnzo6ntsmtjn6dgfgwqd6ez2".to_owned();
+        let shared = || ObjectName::from_static("ohp56oascnzo6ntsmtjn6dgfgwqd6ez2");
         let own = Some(state_secret("st", StateOwner::Subinstallation, "default"));
         let plain = |shared| StateNames { shared, own: None, contested: false };
         assert_eq!(names(ExecutionKind::Deploy, &["default"]), plain(shared()));

@@ -11,7 +11,7 @@ use orangery_api::{
     marks::Marks,
 };
 use orangery_core::{
-    name,
+    name::{self, ObjectName},
     phase::{Phase as _, installation::Installation as Phase},
     plan::installation::{self as plan, Existing},
     step::{Halt, Step},
@@ -69,11 +69,11 @@ impl InstallationReconciliation<'_> {
         &self,
         sub: &Subinstallation,
         present: Option<&Arc<Installation>>,
-    ) -> Step<String> {
+    ) -> Step<ObjectName> {
         let writer = self.host.writer(&self.host.stores.installations);
         let template = &sub.template;
         let spec = convert::subinstallation(&self.draft.spec, template, sub.child.as_ref());
-        let labels = BTreeMap::from([(label::ENCOMPASSED_BY.to_owned(), self.key.name.clone())]);
+        let labels = BTreeMap::from([(label::ENCOMPASSED_BY.to_owned(), self.key.name.to_string())]);
         let mut annotations = BTreeMap::from([(annotation::SUBINSTALLATION_NAME.to_owned(), template.name.clone())]);
         if let Some(cached) = self.draft.annotation(annotation::CACHE_HELM_CHARTS) {
             annotations.insert(annotation::CACHE_HELM_CHARTS.to_owned(), cached.to_owned());
@@ -85,13 +85,13 @@ impl InstallationReconciliation<'_> {
             after.metadata.annotations = Some(annotations);
             add_finalizer(&mut after);
             writer.update(before, &after).await.map_err(|error| error.halt("UpdateSubinstallation"))?;
-            return Ok(before.name_any());
+            return Ok(before.name_any().into());
         }
         let prefix = name::subinstallation_prefix(&template.name);
         let object_name = name::subinstallation(&template.name, uid_of(&self.draft), &self.workflow.job);
         let object = Installation {
             metadata: ObjectMeta {
-                name: Some(object_name.clone()),
+                name: Some(object_name.to_string()),
                 generate_name: Some(prefix),
                 namespace: self.draft.namespace(),
                 labels: Some(labels),

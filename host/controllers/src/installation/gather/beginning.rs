@@ -18,7 +18,7 @@ impl InstallationReconciliation<'_> {
     /// The Context.
     pub(in crate::installation) async fn context(&self) -> Step<ContextState> {
         let name = &self.draft.spec.context;
-        let key = Key { namespace: self.key.namespace.clone(), name: name.clone() };
+        let key = Key { namespace: self.key.namespace.clone(), name: name.clone().into() };
         if name == DEFAULT_CONTEXT && self.host.stores.contexts.get(&key).is_none() {
             // Made for every namespace.
             return Ok(ContextState::Awaited);

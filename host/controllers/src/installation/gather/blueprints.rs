@@ -107,7 +107,7 @@ async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &JobId) -> 
     };
     let version = opened.as_ref().map(|opened| opened.version.as_ref());
     let files = orangery_render::files(source, version).await.map_err(|error| load_halt(&error))?;
-    let context = Key { namespace: Key::of(of).namespace, name: of.spec.context.clone() };
+    let context = Key { namespace: Key::of(of).namespace, name: of.spec.context.clone().into() };
     let reach = TemplateAccess {
         artifacts: Arc::new(ContextArtifacts::new(host, context)),
         kubeconfigs: Arc::new(TargetKubeconfigs::new(host, Arc::new(of.clone()))),

@@ -17,7 +17,7 @@ use orangery_blueprint::{binding::ImportBindings, import};
 use orangery_cluster::{ObjectWatcher, Observed, Waiter};
 use orangery_core::{
     error::{Code, Failure},
-    name::{JobId, Namespace},
+    name::{JobId, Kind, Namespace, ObjectName},
     plan::changes::{ObservedRoot, ObservedRoots, RootChanges},
 };
 use orangery_reconcile::{Key, Queue};
@@ -32,7 +32,7 @@ use super::{
 use crate::{
     controller_context::{ControllerContext, waiter},
     event,
-    stores::Kind,
+    stores::StoredKind,
     tree::observes,
 };
 
@@ -151,7 +151,7 @@ impl ImportWatches {
 
     /// Watches the Secrets and ConfigMaps among the imports from now on. What is known of each.
     fn keep(&self, host: &ControllerContext, installation: &Installation) -> Vec<(DataSourceName, Observed)> {
-        let waiter = waiter(Kind::Installation, &Key::of(installation));
+        let waiter = waiter(StoredKind::Installation, &Key::of(installation));
         let named = data_source_names(installation);
         let objects: Vec<_> = named.iter().map(|(kind, name)| (kind.resource(), name.clone())).collect();
         let sights = self.watcher.keep(&waiter, &objects);
@@ -205,11 +205,11 @@ fn is_about_to_be_asked(name: &str, siblings: &[Arc<Installation>]) -> bool {
 /// Ends what an Installation has watched, if anybody watches anything.
 fn release(watcher: &ObjectWatcher, installation: &Installation) {
     if !watcher.is_empty() {
-        watcher.release(&waiter(Kind::Installation, &Key::of(installation)));
+        watcher.release(&waiter(StoredKind::Installation, &Key::of(installation)));
     }
 }
 
-fn forbidden(kind: &str, namespace: &Namespace, name: &str, why: &str) -> Failure {
+fn forbidden(kind: &Kind, namespace: &Namespace, name: &ObjectName, why: &str) -> Failure {
     let message = format!(
         "{kind} {namespace}/{name} cannot be watched, so a change of it starts no job: {why}; let the operator get, list \
          and watch it, as the rules of the chart do"

@@ -13,7 +13,7 @@ use kube::Client;
 use orangery_api::installation::Installation;
 use orangery_blueprint::binding::{DataSource, ImportBindings};
 use orangery_core::{
-    name::{Namespace, can_be_name},
+    name::{Namespace, ObjectName, can_be_name},
     step::Step,
 };
 use orangery_proposal::deployer::ApiResource;
@@ -33,7 +33,7 @@ pub(in crate::installation) enum DataSourceKind {
 }
 
 /// A Secret or ConfigMap that imports name.
-pub(in crate::installation) type DataSourceName = (DataSourceKind, String);
+pub(in crate::installation) type DataSourceName = (DataSourceKind, ObjectName);
 
 impl DataSourceKind {
     /// The names of those of this kind that an Installation imports, each once. What cannot be a name names nothing.
@@ -53,7 +53,12 @@ impl DataSourceKind {
         fn resource<K: kube::Resource<DynamicType = ()>>() -> ApiResource {
             let text = |text: Cow<'_, str>| text.into_owned();
             let (api_version, kind, plural) = (K::api_version(&()), K::kind(&()), K::plural(&()));
-            ApiResource { api_version: text(api_version), kind: text(kind), plural: text(plural), namespaced: true }
+            ApiResource {
+                api_version: text(api_version).into(),
+                kind: text(kind).into(),
+                plural: text(plural),
+                namespaced: true,
+            }
         }
         match self {
             DataSourceKind::Secret => resource::<Secret>(),
@@ -66,7 +71,7 @@ impl DataSourceKind {
         self,
         client: &Client,
         namespace: &Namespace,
-        name: &str,
+        name: &ObjectName,
     ) -> Step<Option<Content>> {
         Ok(match self {
             DataSourceKind::Secret => get::<Secret>(client, namespace, name).await?.map(secret),

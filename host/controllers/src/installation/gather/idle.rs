@@ -10,7 +10,7 @@ use orangery_reconcile::Key;
 
 use super::super::reconciliation::{InstallationReconciliation, InstallationWorker};
 use crate::{
-    controller_context::waiter, job::failure_of, object::generation_of, stores::Kind, tree::observing_root,
+    controller_context::waiter, job::failure_of, object::generation_of, stores::StoredKind, tree::observing_root,
     workflow::changed_answers,
 };
 
@@ -35,7 +35,7 @@ pub(super) async fn gather(
         deleting: installation.is_deleting(),
         is_allowed_anew: worker.host.policies.is_lifted(&Key::of(installation)),
         failure: failure_of(installation.last_error()),
-        name: Key::of(installation).name,
+        name: Key::of(installation).name.into(),
         // Read in any case: a root that gives the policy up watches nothing any more.
         roots: outcome.map(|_| worker.imports.observed(&worker.host, installation)).unwrap_or_default(),
         terms: outcome.zip(automatic).map_or(Ok(None), |(outcome, automatic)| automatic.terms(outcome)),
@@ -54,11 +54,11 @@ async fn ask_again(worker: &InstallationWorker, installation: &Installation) -> 
     let changed = match &root {
         Some(_) => changed_answers(&InstallationReconciliation::idle(worker, installation)).await?,
         None => {
-            worker.pool.release(&waiter(Kind::Installation, &key));
+            worker.pool.release(&waiter(StoredKind::Installation, &key));
             Vec::new()
         }
     };
-    if host.changed_answers.set(&(Kind::Installation, key.clone()), changed)
+    if host.changed_answers.set(&(StoredKind::Installation, key.clone()), changed)
         && let Some(root) = root.map(|root| Key::of(root.as_ref())).filter(|root| *root != key)
     {
         worker.queue.wake(root);

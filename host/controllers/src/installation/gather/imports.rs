@@ -13,7 +13,7 @@ use orangery_blueprint::{
     record::RecordWriter,
 };
 use orangery_core::{
-    name::{JobId, Namespace},
+    name::{JobId, Kind, Namespace, ObjectName},
     step::Step,
 };
 use orangery_reconcile::Key;
@@ -34,8 +34,12 @@ pub(in crate::installation) struct GatheredImports<'a> {
 
 /// The Secrets and ConfigMaps that an Installation imports.
 pub(in crate::installation) fn data_source_names(installation: &Installation) -> Vec<DataSourceName> {
-    let secrets = SECRETS.names(installation).into_iter().map(|name| (DataSourceKind::Secret, name));
-    secrets.chain(CONFIG_MAPS.names(installation).into_iter().map(|name| (DataSourceKind::ConfigMap, name))).collect()
+    let secrets = SECRETS.names(installation).into_iter().map(|name| (DataSourceKind::Secret, ObjectName::from(name)));
+    secrets
+        .chain(
+            CONFIG_MAPS.names(installation).into_iter().map(|name| (DataSourceKind::ConfigMap, ObjectName::from(name))),
+        )
+        .collect()
 }
 
 /// The names that a [`RecordWriter`] borrows.
@@ -77,7 +81,7 @@ pub(in crate::installation) async fn read_imports(
         };
         match unread(&error, &asked, awaits_imports(installation)) {
             Unread::AskFor(named) => {
-                gathered.ask_for(host, named.0, &named.1).await?;
+                gathered.ask_for(host, &named.0, &named.1).await?;
                 asked.insert(named);
             }
             Unread::Halt(halt) => return Err(halt),
@@ -113,8 +117,8 @@ impl<'a> GatheredImports<'a> {
     }
 
     /// Asks the server for an object that its store lacks; one that exists is known from then on.
-    async fn ask_for(&self, host: &ControllerContext, kind: &str, name: &str) -> Step<()> {
-        match kind {
+    async fn ask_for(&self, host: &ControllerContext, kind: &Kind, name: &str) -> Step<()> {
+        match kind.as_str() {
             "DataObject" => DATA_OBJECTS.find(host, &self.key(name)).await.map(drop),
             "Target" => TARGETS.find(host, &self.key(name)).await.map(drop),
             _ => Ok(()),
@@ -122,7 +126,7 @@ impl<'a> GatheredImports<'a> {
     }
 
     fn key(&self, name: &str) -> Key {
-        Key { namespace: self.namespace.clone(), name: name.to_owned() }
+        Key { namespace: self.namespace.clone(), name: name.into() }
     }
 }
 
@@ -144,11 +148,11 @@ impl Sources for GatheredImports<'_> {
     }
 
     fn secret(&self, name: &str) -> Option<Content> {
-        self.data_sources.get(&(DataSourceKind::Secret, name.to_owned())).cloned()
+        self.data_sources.get(&(DataSourceKind::Secret, name.into())).cloned()
     }
 
     fn config_map(&self, name: &str) -> Option<Content> {
-        self.data_sources.get(&(DataSourceKind::ConfigMap, name.to_owned())).cloned()
+        self.data_sources.get(&(DataSourceKind::ConfigMap, name.into())).cloned()
     }
 
     fn installation_exists(&self, name: &str) -> bool {

@@ -15,7 +15,7 @@ use orangery_cluster::{Credential, IssuedCredential, Subject, issue_credential};
 use orangery_core::{
     error::{Code, Fault, Problem},
     lenient,
-    name::Namespace,
+    name::{Namespace, ObjectName},
     port::BoxFuture,
     step::Halt,
 };
@@ -41,7 +41,7 @@ pub(in crate::installation) struct TargetKubeconfigs {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Arguments {
-    name: String,
+    name: ObjectName,
     namespace: Namespace,
     expiration_seconds: i64,
     target: TargetForm,
@@ -56,7 +56,7 @@ struct TargetForm {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct MetadataForm {
-    name: String,
+    name: ObjectName,
     namespace: Namespace,
 }
 
@@ -68,9 +68,9 @@ impl TargetKubeconfigs {
         Self { host: Arc::clone(host), namespace, installation, whose, issued: Mutex::default() }
     }
 
-    async fn issued(&self, kind: &str, arguments: &Value) -> Result<IssuedCredential, Fault> {
-        let (target, wanted) = wanted(kind, arguments, &self.namespace)?;
-        if !imported_targets(&self.host.stores, &self.installation).contains(&target) {
+    async fn issued(&self, credential_kind: &str, arguments: &Value) -> Result<IssuedCredential, Fault> {
+        let (target, wanted) = wanted(credential_kind, arguments, &self.namespace)?;
+        if !imported_targets(&self.host.stores, &self.installation).contains(target.as_str()) {
             return Err(Fault::denied(format!(
                 "{} asks for a credential of Target {}/{target}, which the installation does not import; import it",
                 self.whose, self.namespace
@@ -81,7 +81,7 @@ impl TargetKubeconfigs {
             return Ok(issued.clone());
         }
         let targets = Targets { host: &self.host, namespace: &self.namespace, whose: &self.whose };
-        targets.allowed(PolicyRequest::Credential(kind)).map_err(fault)?;
+        targets.allowed(PolicyRequest::Credential(credential_kind)).map_err(fault)?;
         let kubeconfig = targets.kubeconfig(&key.0).await.map_err(fault)?;
         let issued = issue_credential(&kubeconfig, &key.1).await?;
         let source = format!("credential {:?} of {}", key.1, self.whose);
@@ -92,9 +92,9 @@ impl TargetKubeconfigs {
 }
 
 /// The name of the target, and what is wanted of it.
-fn wanted(kind: &str, arguments: &Value, here: &Namespace) -> Result<(String, Credential), Fault> {
+fn wanted(credential_kind: &str, arguments: &Value, here: &Namespace) -> Result<(String, Credential), Fault> {
     let invalid = |message: String| Fault::invalid(Code::ConfigurationProblem, message);
-    let subject = match kind {
+    let subject = match credential_kind {
         "serviceAccount" => Subject::ServiceAccount,
         "shootAdmin" => Subject::ShootAdmin,
         other => {
@@ -119,7 +119,7 @@ fn wanted(kind: &str, arguments: &Value, here: &Namespace) -> Result<(String, Cr
         return Err(Fault::denied(message));
     }
     let Arguments { name, namespace, expiration_seconds: seconds, .. } = arguments;
-    Ok((target, Credential { subject, name, namespace, seconds }))
+    Ok((target.into(), Credential { subject, name, namespace, seconds }))
 }
 
 fn fault(halt: Halt) -> Fault {
@@ -134,9 +134,13 @@ fn fault(halt: Halt) -> Fault {
 }
 
 impl Kubeconfigs for TargetKubeconfigs {
-    fn issue_credential<'a>(&'a self, kind: &'a str, arguments: &'a Value) -> BoxFuture<'a, Result<Value, Fault>> {
+    fn issue_credential<'a>(
+        &'a self,
+        credential_kind: &'a str,
+        arguments: &'a Value,
+    ) -> BoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move {
-            let IssuedCredential { kubeconfig, expires } = self.issued(kind, arguments).await?;
+            let IssuedCredential { kubeconfig, expires } = self.issued(credential_kind, arguments).await?;
             Ok(json!({"kubeconfig": kubeconfig, "expirationTimestamp": expires}))
         })
     }
@@ -155,8 +159,7 @@ mod tests {
     fn a_target_is_known_by_its_name_and_by_nothing_that_a_template_writes_into_it() {
         let target =
             json!({"metadata": {"name": "t", "namespace": "here"}, "spec": {"config": {"kubeconfig": "mine"}}});
-        let credential =
-            |subject| Credential { subject, name: "robot".to_owned(), namespace: "apps".into(), seconds: 600 };
+        let credential = |subject| Credential { subject, name: "robot".into(), namespace: "apps".into(), seconds: 600 };
         assert_eq!(asked("serviceAccount", target.clone()), Ok(("t".to_owned(), credential(Subject::ServiceAccount))));
         assert_eq!(asked("shootAdmin", target), Ok(("t".to_owned(), credential(Subject::ShootAdmin))));
     }

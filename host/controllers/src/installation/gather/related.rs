@@ -6,6 +6,7 @@ use kube::ResourceExt;
 use orangery_api::{convert::is_requested, execution::Execution, installation::Installation, job::Job, marks::Marks};
 use orangery_core::{
     job::JobIds,
+    name::Kind,
     phase::{execution::Execution as ExecutionPhase, installation::Installation as Phase},
     plan::installation::{ChildState, RelatedObject},
 };
@@ -15,7 +16,7 @@ use crate::job::failure_of;
 /// How an Installation stands.
 pub(in crate::installation) fn related_object(installation: &Installation) -> RelatedObject {
     RelatedObject {
-        kind: "Installation",
+        kind: Kind::from_static("Installation"),
         name: installation.name_any(),
         ids: JobIds::new(installation.job_id(), installation.job_id_finished()),
         standing: ChildState::of(Phase::parse(installation.phase())),
@@ -33,7 +34,7 @@ pub(in crate::installation) fn related(installations: &[Arc<Installation>]) -> V
 /// How an Execution stands.
 pub(in crate::installation) fn related_execution(execution: &Execution) -> RelatedObject {
     RelatedObject {
-        kind: "Execution",
+        kind: Kind::from_static("Execution"),
         name: execution.name_any(),
         ids: JobIds::new(execution.job_id(), execution.job_id_finished()),
         standing: ChildState::of(ExecutionPhase::parse(execution.phase())),

@@ -18,7 +18,7 @@ fn related(
     let key = Key::of(of);
     let found = edges.iter().flat_map(|edge| index.find(&stores.installations, &key.namespace, edge));
     let by_name: BTreeMap<String, Arc<Installation>> =
-        found.map(|other| (other.name_any(), other)).filter(|(name, _)| *name != key.name).collect();
+        found.map(|other| (other.name_any(), other)).filter(|(name, _)| key.name != name.as_str()).collect();
     by_name.into_values().collect()
 }
 

@@ -43,7 +43,7 @@ impl InstallationReconciliation<'_> {
         let Some(status) = &self.draft.status else { return Vec::new() };
         let subs: Vec<String> = self.subinstallations().iter().map(|sub| sub.name_any()).collect();
         let made = status.sub_inst_cache.iter().flat_map(|cache| &cache.active_subs);
-        let lost = made.filter(|made| !subs.contains(&made.object_name));
+        let lost = made.filter(|made| !subs.iter().any(|sub| made.object_name == sub.as_str()));
         let lost = lost.map(|lost| format!("installation {}", lost.object_name));
         lost.chain(self.missing_execution()).collect()
     }

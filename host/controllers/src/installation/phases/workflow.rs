@@ -90,7 +90,7 @@ fn state(sub: &Installation) -> ObjectState {
         ChildState::DeleteFailed => Some(ItemPhase::DeleteFailed),
     };
     ObjectState {
-        object_name: sub.name_any(),
+        object_name: sub.name_any().into(),
         ids: JobIds::new(sub.job_id(), sub.job_id_finished()),
         phase,
         failure: failure_of(sub.last_error()),

@@ -39,20 +39,20 @@ async fn check(world: &Items, name: &str, job: &str) -> Vec<(String, Action)> {
     assert_eq!((asked.config, asked.status, asked.checkpoint), (again.config, again.status, again.checkpoint));
     let after = config_maps(world).await;
     for effect in &run.effects {
-        let name = &effect.located.key.name;
+        let name = effect.located.key.name.as_str();
         let (was, is) = (before.get(name), after.get(name));
         assert_eq!((effect.before.is_some(), effect.after.is_some()), (was.is_some(), is.is_some()), "{effect:?}");
         if let (Some(foreseen), Some(is)) = (&effect.after, is) {
             assert_eq!(difference(foreseen, is), [], "{name}");
         }
     }
-    let touched: Vec<&String> = run.effects.iter().map(|effect| &effect.located.key.name).collect();
+    let touched: Vec<&str> = run.effects.iter().map(|effect| effect.located.key.name.as_str()).collect();
     let changed =
         |name: &&String| before.get(*name).map(|map| &map["data"]) != after.get(*name).map(|map| &map["data"]);
     for name in before.keys().chain(after.keys()).filter(changed) {
-        assert!(touched.contains(&name), "{name} has changed and the dry run did not say so");
+        assert!(touched.contains(&name.as_str()), "{name} has changed and the dry run did not say so");
     }
-    run.effects.into_iter().map(|effect| (effect.located.key.name, effect.action)).collect()
+    run.effects.into_iter().map(|effect| (effect.located.key.name.into(), effect.action)).collect()
 }
 
 fn write(name: &str, value: &str, how: Value) -> Value {

@@ -246,7 +246,7 @@ async fn inv_6_a_job_goes_on_after_a_restart_where_it_stood_in_every_step() {
         assert_eq!(status["providerStatus"].pointer("/orangery/progress"), None, "{}", stop.name);
     }
     let again: Vec<String> =
-        world.plugin.calls.lock().unwrap().iter().skip(before).map(|item| item.name.clone()).collect();
+        world.plugin.calls.lock().unwrap().iter().skip(before).map(|item| item.name.to_string()).collect();
     assert!(again.iter().all(|name| ["calling", "recovering"].contains(&name.as_str())), "{again:?}");
 }
 

@@ -41,17 +41,17 @@ fn made_of_long_names(long: &str) -> Vec<(String, usize)> {
     vec![
         (installation_context(long), LABEL_LENGTH),
         (execution_context(long), LABEL_LENGTH),
-        (object_name(&installation_context(long), long), LABEL_LENGTH),
-        (object_name("", long), NAME_LENGTH),
-        (object_name(&installation_context(long), &element_key(long, 17)), LABEL_LENGTH),
-        (object_name(&installation_context(long), &entry_key(long, long)), LABEL_LENGTH),
-        (execution_export(long), LABEL_LENGTH),
-        (state_secret(long, StateOwner::Export, long), LABEL_LENGTH),
-        (subinstallation(long, uid, &job), LONGEST_INSTALLATION),
+        (object_name(&installation_context(long), long).into(), LABEL_LENGTH),
+        (object_name("", long).into(), NAME_LENGTH),
+        (object_name(&installation_context(long), &element_key(long, 17)).into(), LABEL_LENGTH),
+        (object_name(&installation_context(long), &entry_key(long, long)).into(), LABEL_LENGTH),
+        (execution_export(long).into(), LABEL_LENGTH),
+        (state_secret(long, StateOwner::Export, long).into(), LABEL_LENGTH),
+        (subinstallation(long, uid, &job).into(), LONGEST_INSTALLATION),
         (subinstallation_prefix(long), LONGEST_INSTALLATION - 5),
         (deploy_item(long, uid, long, &job), LABEL_LENGTH),
         (deploy_item_prefix(long, long), NAME_LENGTH),
-        (export_secret(&deploy_item(long, uid, long, &job)), NAME_LENGTH),
+        (export_secret(&deploy_item(long, uid, long, &job)).into(), NAME_LENGTH),
         (ownership_label(long), LABEL_LENGTH),
     ]
 }
@@ -79,7 +79,7 @@ fn c_40_names_that_fit_are_as_they_were_and_long_ones_are_told_apart_by_their_en
         deploy_item("hello", "u", "item", &job),
         format!("hello-item-{}", generated_suffix(&["u", "item", "j"]))
     );
-    assert_eq!(subinstallation("sub", "u", &job), format!("sub-{}", generated_suffix(&["u", "sub", "j"])));
+    assert_eq!(subinstallation("sub", "u", &job).as_str(), format!("sub-{}", generated_suffix(&["u", "sub", "j"])));
     assert_eq!(subinstallation(&"x".repeat(49), "u", &job).len(), LONGEST_INSTALLATION);
     assert_eq!(ownership_label(&name(61)), name(61));
     assert_eq!(shortened(name(62), 63), format!("{}-{}", "i".repeat(54), generated_suffix(&[&name(62)])));

@@ -33,7 +33,7 @@ fn object(name: &str, state: &str) -> Option<ObjectState> {
         other => panic!("{other}"),
     };
     let failure = (state == "failed").then(|| Failure::new("Op", "R", "boom").with_code(Code::Timeout));
-    Some(ObjectState { object_name: format!("x-{name}"), ids, phase, failure })
+    Some(ObjectState { object_name: format!("x-{name}").into(), ids, phase, failure })
 }
 
 fn states(items: &[(String, Vec<String>, String)]) -> Vec<ItemState<'_>> {

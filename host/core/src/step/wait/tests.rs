@@ -2,7 +2,7 @@ use super::*;
 
 /// A Job of a target cluster.
 fn target(namespace: Option<&str>, name: &str, until: Until) -> Waiting {
-    Waiting::target("Job", namespace.map(Into::into), name, until)
+    Waiting::target(&"Job".into(), namespace.map(Into::into), &name.into(), until)
 }
 
 fn listed(waiting: Waiting) -> Vec<Waiting> {
@@ -29,7 +29,7 @@ fn orc_08_each_place_gives_its_namespace_or_none() {
     );
     assert_eq!(listed(target(None, "a", Until::Gone)), entry("Job", Location::Target(None), name("a"), Until::Gone));
     assert_eq!(
-        listed(Waiting::selected("Pod", None, "with the labels a=b".into(), Until::Exists)),
+        listed(Waiting::selected(&"Pod".into(), None, "with the labels a=b".into(), Until::Exists)),
         entry("Pod", Location::Target(None), Awaited::Selection("with the labels a=b".into()), Until::Exists)
     );
     assert_eq!(
@@ -44,7 +44,7 @@ fn the_message_names_namespaces_of_target_clusters_alone_and_says_why() {
         Waiting::beside("Target", "a", Until::Exists),
         target(Some("there"), "a", Until::Ready).because("0 of 1"),
         target(None, "a", Until::Gone),
-        Waiting::selected("Pod", Some("there".into()), "with the labels a=b".into(), Until::Exists),
+        Waiting::selected(&"Pod".into(), Some("there".into()), "with the labels a=b".into(), Until::Exists),
         Waiting::nowhere("GateExpression", "a/when", Until::Met),
     ]
     .map(|waiting| Wait::from(waiting).in_namespace(&"here".into()).to_string());
@@ -82,7 +82,7 @@ fn texts_of_components_are_cut_to_the_length_of_names() {
     let long = "ä".repeat(200);
     let name = "ä".repeat(126);
     assert_eq!(
-        listed(Waiting::target(&long, Some(long.clone().into()), long.clone(), Until::Exists)),
+        listed(Waiting::target(&long.clone().into(), Some(long.clone().into()), &long.clone().into(), Until::Exists)),
         entry(&name, Location::Target(Some(name.clone().into())), Awaited::Name(name.clone()), Until::Exists)
     );
 }

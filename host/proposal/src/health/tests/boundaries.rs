@@ -115,7 +115,7 @@ fn kinds_of_another_group_and_kinds_without_a_rule_are_ready_by_existing() {
     for kind in kinds {
         for group in groups {
             let ruled = rules.contains(&(group, kind));
-            assert_eq!(has_rule(group, kind), ruled, "{group} {kind}");
+            assert_eq!(has_rule(group, &kind.into()), ruled, "{group} {kind}");
             let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
             // Wants two, has none, and nobody has observed it.
             let wanting = json!({"apiVersion": api_version, "kind": kind, "metadata": {"generation": 1},

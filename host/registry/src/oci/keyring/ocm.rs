@@ -99,9 +99,9 @@ fn resolved(specification: &Value, aliases: &Map<String, Value>) -> Value {
 }
 
 /// A type without its version.
-fn kind(value: &Value) -> &str {
-    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
-    kind.split('/').next().unwrap_or_default()
+fn type_of(value: &Value) -> &str {
+    let versioned = value.get("type").and_then(Value::as_str).unwrap_or_default();
+    versioned.split('/').next().unwrap_or_default()
 }
 
 fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
@@ -133,7 +133,7 @@ impl OcmConfigReader<'_> {
         if !value.is_object() {
             return Err(self.unusable("it is no object with a type"));
         }
-        match kind(value) {
+        match type_of(value) {
             "generic.config.ocm.software" if !self.credentials_only => {
                 list(value, "configurations").iter().try_for_each(|inner| self.configuration(inner, level + 1))
             }
@@ -162,7 +162,7 @@ impl OcmConfigReader<'_> {
         for (index, consumer) in list(value, "consumers").iter().enumerate() {
             let identities = consumer.get("identity").into_iter().chain(list(consumer, "identities"));
             for identity in identities {
-                let Some(consumer_kind) = Consumer::named(kind(identity)) else { continue };
+                let Some(consumer_kind) = Consumer::named(type_of(identity)) else { continue };
                 let login = self.login(consumer, consumer_kind, index)?;
                 let scope = self.scope(identity, index)?;
                 let origin = Arc::clone(&self.origin);
@@ -178,7 +178,7 @@ impl OcmConfigReader<'_> {
         for entry in list(value, "repositories") {
             let repository = entry.get("repository").unwrap_or(&Value::Null);
             let is_told = repository.get("propagateConsumerIdentity").and_then(Value::as_bool).unwrap_or(true);
-            if kind(repository) != "DockerConfig" || !is_told {
+            if type_of(repository) != "DockerConfig" || !is_told {
                 continue;
             }
             let inline = repository.get("dockerConfig").ok_or_else(|| {
@@ -209,8 +209,8 @@ impl OcmConfigReader<'_> {
         let Some(first) = list(consumer, "credentials").first() else {
             return Err(self.unusable(&format!("consumer {index} has no credentials")));
         };
-        if !matches!(kind(first), "Credentials" | "DirectCredentials") {
-            return Ok(Login::Elsewhere(kind(first).chars().take(60).collect()));
+        if !matches!(type_of(first), "Credentials" | "DirectCredentials") {
+            return Ok(Login::Elsewhere(type_of(first).chars().take(60).collect()));
         }
         let properties = first.get("properties").unwrap_or(&Value::Null);
         // A file server takes a token as it is; a registry's token service exchanges it.
