@@ -2,9 +2,11 @@
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use crate::{
         modules::{self, Reached},
-        repository::{display, files_ending, none, text},
+        repository::{display, files_ending, none, root, text},
     };
 
     /// Crates that decide and reach nothing.
@@ -17,6 +19,12 @@ mod tests {
     const SUITE_MOST: usize = 800;
     const FUNCTION_USUAL: usize = 40;
     const FUNCTION_MOST: usize = 60;
+    /// The most `unwrap_or_default` in a thousand lines of the controllers: it hides what is missing.
+    const DEFAULTS_MOST: usize = 3;
+    /// The fewest scripts of Executions, Installations and gate expressions together.
+    const SCENARIOS_LEAST: usize = 30;
+    /// The most lines of what drives a kind: its pipeline is read on one screen.
+    const DRIVER_MOST: usize = 150;
 
     /// The value that nine in ten do not exceed.
     fn nine_in_ten(mut sizes: Vec<usize>) -> usize {
@@ -77,6 +85,17 @@ mod tests {
         texts.map(|file| text(&file).lines().filter(|line| !line.is_empty()).count()).sum()
     }
 
+    #[test]
+    fn the_planners_are_driven_by_thirty_scripts() {
+        let scripts = files_ending(&[".txt"]).into_iter().map(|file| display(&file));
+        let mut kinds = BTreeMap::<String, usize>::new();
+        for script in scripts.filter(|script| script.starts_with("tests/scenarios/")) {
+            *kinds.entry(script.rsplit('/').nth(1).unwrap_or_default().to_owned()).or_default() += 1;
+        }
+        println!("scenarios: {kinds:?}");
+        assert!(kinds.values().sum::<usize>() >= SCENARIOS_LEAST && kinds.len() >= 3, "{kinds:?}");
+    }
+
     /// Lines of code, and lines of tests beside it and in it.
     fn lines<'a>(files: impl Iterator<Item = &'a Reached>) -> (usize, usize) {
         files.fold((0, 0), |(code, tests), file| {
@@ -90,6 +109,38 @@ mod tests {
         let (code, tests) = lines(modules::reached().values().filter(|file| PURE.contains(&file.package.as_str())));
         let tests = tests + lines_of_scenarios();
         assert!(tests >= code, "they have {code} lines of code and {tests} lines of tests, scenarios counted");
+    }
+
+    #[test]
+    fn the_controllers_rarely_take_a_default_for_what_is_missing() {
+        let reached = modules::reached().values();
+        let product: Vec<&Reached> =
+            reached.filter(|file| !file.for_tests && file.package == "orangery-controllers").collect();
+        let places: Vec<String> = product
+            .iter()
+            .flat_map(|file| {
+                let text = text(&file.source.path);
+                let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                lines.into_iter().enumerate().filter_map(|(index, line)| {
+                    let is_one = line.contains("unwrap_or_default") && !file.source.is_test(index + 1);
+                    is_one.then(|| format!("{}:{}", display(&file.source.path), index + 1))
+                })
+            })
+            .collect();
+        let code: usize = product.iter().map(|file| file.source.code()).sum();
+        println!("controllers: {} times unwrap_or_default in {code} lines", places.len());
+        assert!(places.len() * 1000 <= DEFAULTS_MOST * code, "of {code} lines too many: {places:#?}");
+    }
+
+    #[test]
+    fn what_drives_a_kind_is_read_on_one_screen() {
+        let drivers = ["installation", "execution", "deploy_item"];
+        let drivers = drivers.map(|kind| root().join(format!("host/controllers/src/{kind}.rs")));
+        let long = drivers.iter().filter_map(|path| {
+            let lines = modules::reached().get(path).map(|file| file.source.code()).unwrap_or(usize::MAX);
+            (lines > DRIVER_MOST).then(|| format!("{}: {lines}, allowed are {DRIVER_MOST}", display(path)))
+        });
+        none("a driver is a pipeline: trigger, gather, decide, apply, status", long.collect());
     }
 
     /// Controllers are tested with the real gather and apply, beside what is decided in the pure crates.

@@ -29,6 +29,8 @@ mod source;
 #[cfg(test)]
 mod strings;
 #[cfg(test)]
+mod tasks;
+#[cfg(test)]
 mod texts;
 #[cfg(test)]
 mod vocabulary;
