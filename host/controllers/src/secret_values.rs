@@ -227,6 +227,17 @@ mod tests {
     }
 
     #[test]
+    fn c_41_a_line_names_a_namespace_by_an_object_in_it() {
+        let names = |line: &str| is_named(line, &"team-a".into());
+        for line in ["team-a/x", "object=team-a/x", "(team-a/x) and more"] {
+            assert!(names(line), "{line}");
+        }
+        for line in ["team-a", "my-team-a/x", "steam-a/x", "team-ab/x", "a.team-a/x", ""] {
+            assert!(!names(line), "{line}");
+        }
+    }
+
+    #[test]
     fn c_41_a_line_is_masked_by_the_namespaces_that_it_names() {
         let (values, namespace) = known();
         values.learn(&"b".into(), "Secret s".to_owned(), ["reconcile".to_owned()]);

@@ -1,7 +1,10 @@
 //! What is read of a Secret is shown by no status and no event, and what holds it is marked (C-41).
 
-use k8s_openapi::api::events::v1::Event;
-use kube::Api;
+use std::sync::Arc;
+
+use k8s_openapi::api::{core::v1::Secret, events::v1::Event};
+use kube::{Api, api::DeleteParams};
+use orangery_controllers::read_secret_values;
 use serde_json::{Value, json};
 
 use crate::{
@@ -57,4 +60,39 @@ async fn c_41_copies_and_exports_of_a_value_of_a_secret_are_marked() {
     let holding = objects.iter().filter(|object| object["data"] == VALUE);
     let marks: Vec<&Value> = holding.map(|object| &object["metadata"]["labels"]["orangery.dev/secret-data"]).collect();
     assert_eq!(marks, ["whole", "whole"]);
+}
+
+/// Whether the controllers that run mask the value.
+fn is_masked(world: &World) -> bool {
+    let host = world.host.as_ref().expect("controllers run");
+    host.secrets.masker(&"default".into()).mask(&format!("it is {VALUE}.")) == "it is [masked]."
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_41_controllers_that_have_just_begun_mask_what_others_have_copied() {
+    let mut world = world().await;
+    world.apply(&importing("a", &json!({}))).await;
+    world.ended("Installation", "a", "Succeeded").await;
+    assert!(is_masked(&world));
+    // The Secret is gone, so nobody can have read it again.
+    let secrets: Api<Secret> = Api::default_namespaced(world.client.clone());
+    secrets.delete("s", &DeleteParams::default()).await.unwrap();
+    world.restart();
+    let known = async || is_masked(&world).then_some(());
+    world.wait("the copy is not known to be secret", known).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_41_a_process_that_renders_nothing_reads_what_is_secret() {
+    let mut world = world().await;
+    let mut root = importing("a", &json!({}));
+    root["metadata"]["annotations"] = json!({});
+    world.apply(&root).await;
+    world.restart();
+    assert!(!is_masked(&world), "no job has read the Secret");
+    let host = Arc::clone(world.host.as_ref().expect("controllers run"));
+    read_secret_values(&host, &"elsewhere".into()).await;
+    assert!(!is_masked(&world), "another namespace was read");
+    read_secret_values(&host, &"default".into()).await;
+    assert!(is_masked(&world));
 }
