@@ -43,3 +43,6 @@ pub(crate) fn wake_items(host: &Arc<ControllerContext>, queue: Queue) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests;

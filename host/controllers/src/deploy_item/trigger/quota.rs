@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_are_under_way_than_the_quota_and_who_came_first_is_next() {
+    fn no_more_are_under_way_than_the_quota_and_the_first_that_waits_is_next() {
         let mut slots = QuotaSlots::default();
         assert_eq!(["a", "b", "c", "a"].map(|item| slots.acquire(item, 2)), [true, true, false, true]);
         assert!(!slots.acquire("d", 2));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_is_raised_lets_those_in_who_wait_and_one_that_is_lowered_sends_nobody_away() {
+    fn a_raised_quota_admits_items_that_wait_and_a_lowered_one_sends_none_away() {
         let mut slots = QuotaSlots::default();
         assert_eq!(["a", "b", "c"].map(|item| slots.acquire(item, 1)), [true, false, false]);
         assert_eq!(["c", "b"].map(|item| slots.acquire(item, 3)), [true, true]);

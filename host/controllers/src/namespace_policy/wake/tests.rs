@@ -1,0 +1,160 @@
+use jiff::Timestamp;
+use kube::{Client, Config};
+use orangery_api::deploy_item::DeployItem;
+use orangery_blueprint::{plugins::Plugins, template_engine::TemplateEngine};
+use orangery_core::{
+    name::JobId,
+    port::{Clock, Rng},
+};
+use orangery_ocm::Unavailable;
+use orangery_policy::Policy;
+use orangery_proposal::deployer::Deployer;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::HostKey;
+
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+impl Rng for Still {
+    fn job_id(&self) -> JobId {
+        "job".into()
+    }
+
+    fn fraction(&self) -> f64 {
+        0.0
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        [0; 32]
+    }
+}
+
+impl Plugins for Still {
+    fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+        None
+    }
+
+    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
+        None
+    }
+
+    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
+        unreachable!("{name}: no template is rendered here")
+    }
+
+    fn template_types(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A host whose cluster is never asked: nothing listens there.
+fn host() -> Arc<ControllerContext> {
+    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+    let key = HostKey::new(&[0; 32]);
+    Arc::new(ControllerContext::new(
+        (client, crate::stores()),
+        Arc::new(Still),
+        Arc::new(Unavailable),
+        Arc::new(Still),
+        Arc::new(Still),
+        key,
+    ))
+}
+
+/// An object in the namespace whose last job ended with this code; `None` where a job is under way.
+fn object(name: &str, namespace: &str, code: Option<&str>) -> Value {
+    let metadata = json!({"name": name, "namespace": namespace, "uid": name, "resourceVersion": "1"});
+    let time = "2026-01-01T00:00:00Z";
+    let error = code.map(|code| {
+        json!({
+            "operation": "o", "reason": "r", "message": "m", "codes": [code], "lastTransitionTime": time,
+            "lastUpdateTime": time,
+        })
+    });
+    let finished = if code.is_some() { "1" } else { "0" };
+    let mut status = json!({"phase": "Failed", "jobID": "1", "jobIDFinished": finished});
+    if let Some(error) = error {
+        status["lastError"] = error;
+    }
+    json!({"metadata": metadata, "status": status})
+}
+
+fn installation(name: &str, namespace: &str, parent: Option<&str>, code: Option<&str>) -> Installation {
+    let mut object = object(name, namespace, code);
+    object["spec"] = json!({"blueprint": {}});
+    if let Some(parent) = parent {
+        let owner =
+            json!({"apiVersion": orangery_api::API_VERSION, "kind": "Installation", "name": parent, "uid": "u"});
+        object["metadata"]["ownerReferences"] = json!([owner]);
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+fn item(name: &str, namespace: &str, code: Option<&str>) -> DeployItem {
+    let mut object = object(name, namespace, code);
+    object["spec"] = json!({"type": "t"});
+    serde_json::from_value(object).unwrap()
+}
+
+/// The namespaces `a` and `b` have been asked about; then a policy selects `a`.
+fn select_a(host: &ControllerContext) {
+    for namespace in ["a", "b"] {
+        host.policies.of(&namespace.into()).unwrap();
+    }
+    let spec = json!({"namespaces": {"names": ["a"]}, "quotas": {"items": 1}});
+    host.policies.put_policy("team".to_owned(), Policy::read("team", &spec));
+}
+
+fn names(queue: &Queue) -> Vec<String> {
+    queue.queued().into_iter().map(|key| key.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_refused_root_is_called_when_something_else_counts_for_its_namespace() {
+    let (host, queue) = (host(), Queue::default());
+    let code = Violation::CODE.to_string();
+    for root in [
+        installation("refused", "a", None, Some(&code)),
+        installation("failed", "a", None, Some("ERR_TIMEOUT")),
+        installation("working", "a", None, None),
+        installation("below", "a", Some("refused"), Some(&code)),
+        installation("elsewhere", "b", None, Some(&code)),
+    ] {
+        host.stores.installations.upsert(root);
+    }
+    wake_refused(&host, queue.clone());
+    select_a(&host);
+    assert_eq!(names(&queue), ["a/refused"]);
+    assert!(host.policies.is_lifted(&Key::new("a", "refused")));
+    assert!(!host.policies.is_lifted(&Key::new("b", "elsewhere")));
+}
+
+#[tokio::test]
+async fn items_under_way_are_called_when_something_else_counts_for_their_namespace() {
+    let (host, queue) = (host(), Queue::default());
+    let code = Violation::CODE.to_string();
+    for item in [item("working", "a", None), item("refused", "a", Some(&code)), item("elsewhere", "b", None)] {
+        host.stores.deploy_items.upsert(item);
+    }
+    wake_items(&host, queue.clone());
+    select_a(&host);
+    assert_eq!(names(&queue), ["a/working"]);
+}
+
+#[tokio::test]
+async fn subscriptions_do_not_keep_a_host_alive() {
+    let host = host();
+    wake_refused(&host, Queue::default());
+    wake_items(&host, Queue::default());
+    let policies = host.policies.clone();
+    assert_eq!(Arc::strong_count(&host), 1);
+    drop(host);
+    policies.put_policy("team".to_owned(), Policy::read("team", &json!({"namespaces": {"names": ["a"]}})));
+}
