@@ -68,7 +68,8 @@ async fn follow_namespaces(host: &ControllerContext) {
     let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff());
     let mut listed = BTreeMap::new();
     let named = |object: &PartialObjectMeta<v1::Namespace>| {
-        let labels: Labels = object.metadata.labels.clone().unwrap_or_default();
+        let labels: Labels =
+            object.metadata.labels.iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
         (Namespace::from(object.name_any()), labels)
     };
     while let Some(event) = events.next().await {
@@ -92,9 +93,8 @@ fn read(object: &DynamicObject) -> Policy {
 
 /// Writes the condition `Ready` of a policy, where it says something else than before.
 async fn report(host: &ControllerContext, api: &Api<DynamicObject>, object: &DynamicObject, policy: &Policy) {
-    let before: NamespacePolicyStatus =
-        object.data.get("status").and_then(|status| serde_json::from_value(status.clone()).ok()).unwrap_or_default();
-    let Some(status) = status(policy, object.metadata.generation, &before, &host.now()) else { return };
+    let before = object.data.get("status").and_then(|status| serde_json::from_value(status.clone()).ok());
+    let Some(status) = status(policy, object.metadata.generation, before.as_ref(), &host.now()) else { return };
     let patch = Patch::Merge(json!({"status": status}));
     if let Err(error) = api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await {
         tracing::warn!(policy = %object.name_any(), %error, "the condition of a policy is not written");
@@ -105,7 +105,7 @@ async fn report(host: &ControllerContext, api: &Api<DynamicObject>, object: &Dyn
 fn status(
     policy: &Policy,
     generation: Option<i64>,
-    before: &NamespacePolicyStatus,
+    before: Option<&NamespacePolicyStatus>,
     now: &Time,
 ) -> Option<NamespacePolicyStatus> {
     let (status, reason, message, codes) = match policy.lines() {
@@ -116,7 +116,7 @@ fn status(
             ("False", "Invalid", message, vec![Code::ConfigurationProblem.to_string()])
         }
     };
-    let known = condition::find(&before.conditions, "Ready");
+    let known = before.and_then(|before| condition::find(&before.conditions, "Ready"));
     let says = |one: &&Condition| one.status == status && one.reason == reason && one.message == message;
     if known.filter(says).is_some_and(|one| one.observed_generation == generation) {
         return None;
@@ -143,19 +143,19 @@ mod tests {
         Time(jiff::Timestamp::from_second(second).unwrap())
     }
 
-    fn observed(spec: Value, before: &NamespacePolicyStatus, second: i64) -> Option<NamespacePolicyStatus> {
+    fn observed(spec: Value, before: Option<&NamespacePolicyStatus>, second: i64) -> Option<NamespacePolicyStatus> {
         status(&Policy::read("p", &spec), Some(second), before, &at(second))
     }
 
     #[test]
     fn a_policy_is_told_whether_it_can_be_used_and_that_once() {
-        let good = observed(json!({}), &NamespacePolicyStatus::default(), 1).unwrap();
-        assert_eq!(status(&Policy::read("p", &json!({})), Some(1), &good, &at(9)), None, "nothing new");
-        let again = observed(json!({"priority": 1}), &good, 2).unwrap();
+        let good = observed(json!({}), None, 1).unwrap();
+        assert_eq!(status(&Policy::read("p", &json!({})), Some(1), Some(&good), &at(9)), None, "nothing new");
+        let again = observed(json!({"priority": 1}), Some(&good), 2).unwrap();
         let ready = again.conditions.first().unwrap();
         assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("True", "Valid"));
         assert_eq!((&ready.last_transition_time, &ready.last_update_time), (&at(1), &at(2)));
-        let bad = observed(json!({"quotas": 5}), &again, 3).unwrap();
+        let bad = observed(json!({"quotas": 5}), Some(&again), 3).unwrap();
         let ready = bad.conditions.first().unwrap();
         assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "Invalid"));
         assert_eq!((&ready.last_transition_time, ready.observed_generation), (&at(3), Some(3)));
