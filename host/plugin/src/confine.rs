@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fs, io, process};
 
-use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, Scope};
+use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetStatus, Scope};
 use rlimit::{Resource, setrlimit};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -68,15 +68,15 @@ fn close_inherited() -> io::Result<()> {
 }
 
 /// Landlock: nothing in the file system, no port, no process outside. A kernel that has less of it takes what it has.
-fn reach_nothing() -> Result<(), landlock::RulesetError> {
+fn reach_nothing() -> Result<RulesetStatus, landlock::RulesetError> {
     let abi = ABI::V6;
-    Ruleset::default()
+    let restricted = Ruleset::default()
         .handle_access(AccessFs::from_all(abi))?
         .handle_access(AccessNet::from_all(abi))?
         .scope(Scope::from_all(abi))?
         .create()?
-        .restrict_self()
-        .map(drop)
+        .restrict_self()?;
+    Ok(restricted.ruleset)
 }
 
 /// Seccomp: what is not in [`allowed`] does not exist for this process.

@@ -23,7 +23,7 @@ fn probe() {
     let parent = rustix::process::getppid().unwrap();
     match by {
         "all" => confine(LIMITS).unwrap(),
-        "landlock" => reach_nothing().unwrap(),
+        "landlock" if reach_nothing().unwrap() != RulesetStatus::FullyEnforced => return println!("\n{NO_LANDLOCK}"),
         _ => {}
     }
     let port = port.parse().unwrap();
@@ -57,10 +57,16 @@ fn probed(by: &str) -> String {
         .output()
         .unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
+    if printed.contains(NO_LANDLOCK) {
+        return NO_LANDLOCK.to_owned();
+    }
     let is_answer =
         |line: &&str| line.rsplit_once(": ").is_some_and(|(_, end)| end == "yes" || end.parse::<i32>().is_ok());
     printed.lines().filter(is_answer).fold(String::new(), |all, line| all + line + "\n")
 }
+
+/// Before Linux 6.12 landlock cannot do all of it.
+const NO_LANDLOCK: &str = "this kernel has no landlock of ABI 6";
 
 /// What a process that nothing confines is told.
 const FREE: &str = "\
@@ -93,5 +99,10 @@ fn a_process_without_a_filter_of_system_calls_reaches_no_file_and_no_port() {
         .replace("listens: yes", "listens: 13")
         .replace("program: yes", "program: 13")
         .replace("parent: yes", "parent: 1");
-    assert_eq!(probed("landlock"), expected);
+    let found = probed("landlock");
+    if found == NO_LANDLOCK {
+        eprintln!("skipped: {NO_LANDLOCK}");
+        return;
+    }
+    assert_eq!(found, expected);
 }
