@@ -131,3 +131,6 @@ impl ControllerContext {
 pub(crate) fn waiter(kind: StoredKind, key: &Key) -> Waiter {
     Waiter { kind: kind.name().into(), namespace: key.namespace.clone(), name: key.name.clone() }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

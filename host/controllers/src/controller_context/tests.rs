@@ -1,0 +1,64 @@
+//! A host for tests of what asks no cluster, no component and no registry.
+
+use jiff::Timestamp;
+use kube::Config;
+use orangery_blueprint::template_engine::TemplateEngine;
+use orangery_core::name::JobId;
+use orangery_ocm::Unavailable;
+use orangery_proposal::deployer::Deployer;
+
+use super::*;
+
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+impl Rng for Still {
+    fn job_id(&self) -> JobId {
+        "job".into()
+    }
+
+    fn fraction(&self) -> f64 {
+        0.0
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        [0; 32]
+    }
+}
+
+impl Plugins for Still {
+    fn deployer(&self, _: &str) -> Option<Arc<dyn Deployer>> {
+        None
+    }
+
+    fn template_engine(&self, _: &str) -> Option<Arc<dyn TemplateEngine>> {
+        None
+    }
+
+    fn bundled_engine(&self, name: &str, _: Vec<u8>) -> Arc<dyn TemplateEngine> {
+        unreachable!("{name}: no template is rendered here")
+    }
+
+    fn template_types(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A host whose cluster is never asked: nothing listens there.
+pub(crate) fn host() -> Arc<ControllerContext> {
+    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+    let key = HostKey::new(&[0; 32]);
+    Arc::new(ControllerContext::new(
+        (client, crate::stores()),
+        Arc::new(Still),
+        Arc::new(Unavailable),
+        Arc::new(Still),
+        Arc::new(Still),
+        key,
+    ))
+}
