@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use orangery_proposal::overlay::overlay;
 use orangery_tests::{
     cluster::{Cluster, own_target},
     silence::SilentServer,
@@ -46,7 +47,8 @@ pub(crate) async fn measure(place: &Place, figures: &mut Figures) {
     cluster.expect(&in_phase("Installation", "timed", "Failed")).await;
     let whole = begin.elapsed();
     let ended = cluster.list(&any("DeployItem", "")).await;
-    let took = Samples::new(ended.iter().filter(|item| item["status"]["phase"] == "Failed").map(took).collect());
+    let failed = ended.iter().filter(|item| item.pointer("/status/phase") == Some(&json!("Failed")));
+    let took = Samples::new(failed.map(took).collect());
     let figure = format!("{}, whole {}", took.text(), display(whole));
     figures.add(&title(&format!("{ITEMS} items of {OBJECTS} objects on a silent cluster, timeout 10 s")), &figure);
 }
@@ -67,7 +69,7 @@ async fn hellos(cluster: &Cluster, run: &str) -> Samples {
 
 fn target(name: &str, kubeconfig: &str) -> Value {
     let mut target = own_target(kubeconfig);
-    target["metadata"]["name"] = json!(name);
+    overlay(&mut target, &json!({"metadata": {"name": name}}));
     target
 }
 
@@ -75,14 +77,15 @@ fn target(name: &str, kubeconfig: &str) -> Value {
 fn item(number: usize, on: usize, objects: usize, timeout: &str) -> Value {
     let name = format!("i{number:03}");
     let mut item = deploys(&name, &[], "1");
-    (item["timeout"], item["target"]) = (json!(timeout), json!({"import": format!("c{on}")}));
-    let one = item["config"]["manifests"][0].clone();
+    let one = item.pointer("/config/manifests/0").cloned().unwrap_or_default();
     let manifests = (0..objects).map(|object| {
         let mut manifest = one.clone();
-        manifest["manifest"]["metadata"]["name"] = json!(format!("{name}-{object}"));
+        overlay(&mut manifest, &json!({"manifest": {"metadata": {"name": format!("{name}-{object}")}}}));
         manifest
     });
-    item["config"]["manifests"] = manifests.collect();
+    let manifests: Vec<Value> = manifests.collect();
+    let rest = json!({"timeout": timeout, "target": {"import": format!("c{on}")}, "config": {"manifests": manifests}});
+    overlay(&mut item, &rest);
     item
 }
 
@@ -95,14 +98,14 @@ fn deploying(name: &str, items: &[Value], clusters: usize) -> Value {
         installation(name, &blueprint(json!({"imports": imports, "deployExecutions": executions(items)})));
     let targets: Vec<Value> =
         (0..clusters).map(|on| json!({"name": format!("c{on}"), "target": format!("silent{on}")})).collect();
-    installation["spec"]["imports"] = json!({"targets": targets});
+    overlay(&mut installation, &json!({"spec": {"imports": {"targets": targets}}}));
     installation
 }
 
 /// How long the job of an item took.
 fn took(item: &Value) -> Duration {
-    let time =
-        |of: &str| item["status"]["transitionTimes"][of].as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let times = item.pointer("/status/transitionTimes");
+    let time = |of: &str| times?.get(of)?.as_str()?.parse::<Timestamp>().ok();
     let took = time("finishedTime").zip(time("initTime")).map(|(end, begin)| end.duration_since(begin));
     took.and_then(|took| Duration::try_from(took).ok()).unwrap_or_default()
 }

@@ -82,7 +82,7 @@ mod tests {
     fn wf_44_errors_are_reported_together_and_the_first_object_is_named() {
         let missing = |name: &str| ApplyError::from(Error::Missing { key: Box::new(key(name)), message: "m".into() });
         let joined = all([Ok(1), Err(missing("p")), Err(missing("q"))]).unwrap_err();
-        assert_eq!(joined.key.map(|key| key.name), Some("p".to_owned()).map(Into::into));
+        assert_eq!(joined.key.map(|key| key.name), Some("p".into()));
         let Halt::Retry(failure) = joined.halt else { panic!() };
         assert_eq!(failure.message, "K a/p cannot be written now: m; K a/q cannot be written now: m");
         assert_eq!(all([Ok(1), Ok(2)]).unwrap(), [1, 2]);

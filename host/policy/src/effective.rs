@@ -107,7 +107,7 @@ fn check(policy: &Policy, subject: PolicySubject<'_>, request: PolicyRequest<'_>
         remedy,
     };
     match policy.lines() {
-        Err(why) => Err(violation("spec".to_owned(), None, Some(format!("it cannot be used: {why}")), None)),
+        Err(why) => Err(violation("spec".to_owned(), None, Some(format!("it cannot be used: {why}").into()), None)),
         Ok(lines) => check_lines(lines, subject, request)
             .map_err(|RefusedLine { line, of_profile, remedy }| violation(line, of_profile, None, Some(remedy))),
     }

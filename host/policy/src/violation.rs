@@ -18,7 +18,7 @@ pub struct Violation {
     /// What was asked.
     pub asked: String,
     /// Why, where it is not just the line.
-    pub why: Option<String>,
+    pub why: Option<Box<str>>,
     /// What a NamespacePolicy would have to say, as one line of YAML; `None` where that does not help.
     pub remedy: Option<String>,
 }
@@ -44,9 +44,8 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, line, of_profile, asked, why, remedy } = self;
         write!(f, "{asked} is refused by {policy}, line {line}")?;
-        match (of_profile, policy) {
-            (Some(profile), _) => write!(f, " of its profile {profile}")?,
-            (None, _) => {}
+        if let Some(profile) = of_profile {
+            write!(f, " of its profile {profile}")?;
         }
         if let Some(why) = why {
             write!(f, " ({why})")?;

@@ -122,7 +122,7 @@ async fn objects_of_all_built_in_kinds_are_answered_as_by_a_real_server_whicheve
     let cases = include_str!("answers/kinds.jsonl").lines().map(|line| serde_json::from_str(line).expect("a case"));
     let mut differences = Vec::new();
     for case in cases {
-        play(&cluster.client(), &case, &mut differences).await;
+        play(cluster.client(), &case, &mut differences).await;
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

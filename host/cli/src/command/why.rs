@@ -108,7 +108,7 @@ impl Why {
         let why = tree.why(*kind, &namespace, &name.into()).ok_or_else(|| CallError::NotFound {
             kind: kind.as_str().to_lowercase().into(),
             namespace: namespace.clone(),
-            name: name.clone().into(),
+            name: name.clone(),
         })?;
         if let Some(form) = self.output {
             form.write(

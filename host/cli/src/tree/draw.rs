@@ -55,7 +55,7 @@ fn push(node: &TreeNode, lead: &str, below: &str, is_wide: bool, rows: &mut Vec<
     ];
     if is_wide {
         let plugin = node.plugin.clone().unwrap_or_default();
-        cells.extend([node.name.to_string(), node.job.to_string(), plugin.into()].map(|text| (Paint::Dim, text)));
+        cells.extend([node.name.to_string(), node.job.to_string(), plugin].map(|text| (Paint::Dim, text)));
     }
     rows.push(TreeRow { cells });
     let mut children = node.children.iter().peekable();

@@ -102,7 +102,7 @@ pub(crate) fn answered(of: gate::Answer, budget: &Budget, transcript: &Transcrip
 fn stage(at: &AnswerPosition<'_>, of: plan::Stage) -> Result<Stage, Error> {
     let plan::Stage { name, removals, writes, gate: then, timeout } = of;
     Ok(Stage {
-        name: at.field("name").name(name)?.into(),
+        name: at.field("name").name(name)?,
         removals: at.each("removals", removals, removal)?,
         writes: at.each("writes", writes, write)?,
         gate: gate(&at.field("gate"), then)?,
