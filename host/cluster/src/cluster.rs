@@ -150,12 +150,12 @@ impl Cluster {
         self.written(resource, key, self.patched(&merging(), resource, key, &Patch::Merge(patch)).await)
     }
 
-    /// ApiServer-side apply. Fields of others that the object names are taken over, as controllers do.
+    /// Server-side apply. Fields of others that the object names are taken over, as controllers do.
     pub async fn apply(&self, resource: &ApiResource, key: &ObjectKey, object: &Value) -> Result<Value, Error> {
         self.written(resource, key, self.patched(&applying(None), resource, key, &Patch::Apply(object)).await)
     }
 
-    /// ApiServer-side apply in the name of another tool; fields of others stay theirs.
+    /// Server-side apply in the name of another tool; fields of others stay theirs.
     pub async fn apply_as(
         &self,
         manager: &str,

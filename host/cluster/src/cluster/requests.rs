@@ -52,7 +52,7 @@ struct Health {
 
 /// What is known of a server that does not answer.
 struct Outage {
-    /// RequestGate in a row that it did not answer.
+    /// Requests in a row that it did not answer.
     failures: u32,
     /// Until when it is not asked.
     until: Instant,
