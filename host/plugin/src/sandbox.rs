@@ -48,6 +48,8 @@ pub struct SandboxConfig {
     pub calls: u32,
     /// Bytes of linear memory that all calls share.
     pub memory: usize,
+    /// How many components are compiled at once, of whatever origin.
+    pub compilers: usize,
     /// Is told in one sentence when a large component begins to compile, and when it has ended: that takes seconds, once.
     pub notice: fn(&str),
 }
@@ -57,7 +59,8 @@ impl SandboxConfig {
     /// less to give. Notices go to the log.
     pub fn new(compiler: CompileCommand, cache: Option<PathBuf>) -> Self {
         let notice = |sentence: &str| tracing::warn!("{sentence}");
-        Self { compiler, cache, calls: 64, memory: Shares::of_machine().calls, notice }
+        let Shares { calls: memory, is_one_compiler, .. } = Shares::of_machine();
+        Self { compiler, cache, calls: 64, memory, compilers: if is_one_compiler { 1 } else { 2 }, notice }
     }
 }
 
@@ -149,7 +152,7 @@ impl Sandbox {
     ///
     /// [`Error::Engine`] where this machine cannot run WebAssembly at all.
     pub fn start(config: SandboxConfig) -> Result<Arc<Self>, Error> {
-        let SandboxConfig { compiler, cache, calls, memory, notice } = config;
+        let SandboxConfig { compiler, cache, calls, memory, compilers, notice } = config;
         let (engine, allocator) = engine::start(calls)?;
         if let Allocator::OnDemand { reason } = &allocator {
             tracing::warn!(reason, "calls of components are slower: the pool of instances could not be reserved");
@@ -180,7 +183,7 @@ impl Sandbox {
             large_rooms: Semaphore::new((calls / LARGE_SHARE).max(1) as usize),
             most_calls: calls,
             compiler,
-            compilers: Semaphore::new(if Shares::of_machine().is_one_compiler { 1 } else { 2 }),
+            compilers: Semaphore::new(compilers),
             registered,
             own,
             notice,
