@@ -25,26 +25,29 @@ const CHAIN: usize = 50;
 /// From the request that creates an installation to the moment its success is seen.
 pub(crate) async fn hello_world(place: &Place, figures: &mut Figures) {
     let binary = crate::binary();
-    hellos(place.name(), &place.start(&binary).await, figures).await;
+    let mut add = |place: &str, samples: Samples| {
+        figures.add(&format!("{place}: hello-world from apply to Succeeded"), &samples.text());
+    };
+    add(place.name(), hellos(&place.start(&binary).await, "hello", HELLOS).await);
     if matches!(place, Place::Embedded) {
         let cluster = Cluster::start(&binary, &["--ephemeral"]).await;
-        hellos("embedded server in memory", &cluster, figures).await;
+        add("embedded server in memory", hellos(&cluster, "hello", HELLOS).await);
     }
 }
 
-async fn hellos(place: &str, cluster: &Cluster, figures: &mut Figures) {
+/// So many installations with names that begin so, one after the other, and how long each took.
+pub(crate) async fn hellos(cluster: &Cluster, run: &str, count: usize) -> Samples {
     let mut seen = Installations::watch(cluster.client()).await;
     let mut samples = Vec::new();
-    for number in 0..=HELLOS {
-        let name = format!("hello{number}");
+    for number in 0..=count {
+        let name = format!("{run}{number}");
         let begin = Instant::now();
         Run::new(&name, 1).create(cluster.client()).await;
         seen.until_succeeded(&load::name(&name, 0)).await;
         samples.push(begin.elapsed());
     }
     // The first one waits for the components to be loaded.
-    let rest = samples.split_off(1);
-    figures.add(&format!("{place}: hello-world from apply to Succeeded"), &Samples::new(rest).text());
+    Samples::new(samples.split_off(1))
 }
 
 fn chain() -> Value {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use orangery_proposal::overlay::overlay;
 use orangery_tests::{
-    cluster::{Cluster, own_target},
+    cluster::own_target,
     silence::SilentServer,
     tree::{any, blueprint, deploys, executions, in_phase, installation},
 };
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     figures::{Figures, Samples, display},
-    load::{self, Installations, Run},
+    latency::hellos,
     place::Place,
 };
 
@@ -27,7 +27,7 @@ pub(crate) async fn measure(place: &Place, figures: &mut Figures) {
     let binary = crate::binary();
     let cluster = place.start(&binary).await;
     let title = |what: &str| format!("{}: {what}", place.name());
-    let alone = hellos(&cluster, "alone").await;
+    let alone = hellos(&cluster, "alone", HELLOS).await;
     figures.add(&title("hello-world"), &alone.text());
 
     let mut servers = Vec::new();
@@ -38,7 +38,7 @@ pub(crate) async fn measure(place: &Place, figures: &mut Figures) {
     }
     let items: Vec<Value> = (0..CLUSTERS).map(|number| item(number, number, 1, "5m")).collect();
     cluster.apply(&deploying("many", &items, CLUSTERS)).await;
-    let beside = hellos(&cluster, "beside").await;
+    let beside = hellos(&cluster, "beside", HELLOS).await;
     figures.add(&title(&format!("hello-world beside {CLUSTERS} silent clusters")), &beside.text());
 
     let items: Vec<Value> = (0..ITEMS).map(|number| item(CLUSTERS + number, 0, OBJECTS, "10s")).collect();
@@ -51,20 +51,6 @@ pub(crate) async fn measure(place: &Place, figures: &mut Figures) {
     let took = Samples::new(failed.map(took).collect());
     let figure = format!("{}, whole {}", took.text(), display(whole));
     figures.add(&title(&format!("{ITEMS} items of {OBJECTS} objects on a silent cluster, timeout 10 s")), &figure);
-}
-
-async fn hellos(cluster: &Cluster, run: &str) -> Samples {
-    let mut seen = Installations::watch(cluster.client()).await;
-    let mut samples = Vec::new();
-    for number in 0..=HELLOS {
-        let name = format!("{run}{number}");
-        let begin = Instant::now();
-        Run::new(&name, 1).create(cluster.client()).await;
-        seen.until_succeeded(&load::name(&name, 0)).await;
-        samples.push(begin.elapsed());
-    }
-    // The first one waits for the components to be loaded.
-    Samples::new(samples.split_off(1))
 }
 
 fn target(name: &str, kubeconfig: &str) -> Value {
