@@ -5,16 +5,13 @@ use std::{
     sync::{Mutex, Once, PoisonError},
 };
 
-use orangery_api::{job::Job, marks::Marks};
 use orangery_core::{
-    phase::item::Item as Phase,
     plan::concurrency::{SlotOwner, Slots},
     step::{Until, Wait, Waiting},
-    walk::standing_phase,
 };
 use orangery_reconcile::{Key, Queue};
 
-use super::quota::NamespaceQuotas;
+use super::quota::{NamespaceQuotas, has_begun};
 use crate::controller_context::ControllerContext;
 
 /// Admits items up to a limit; without one nothing is counted.
@@ -67,9 +64,7 @@ impl ConcurrencyLimiter {
         }
         self.counted.call_once(|| {
             host.stores.deploy_items.for_each(|item| {
-                let (_, fresh) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
-                let is_ours = host.plugins.deployer(&item.spec.type_).is_some();
-                if !item.job_finished() && !fresh && is_ours {
+                if has_begun(host, item) {
                     self.with(|slots| slots.occupy(&slot_owner(&Key::of(item))));
                 }
             });

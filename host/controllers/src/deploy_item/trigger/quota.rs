@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use orangery_api::{job::Job, marks::Marks};
+use orangery_api::{deploy_item::DeployItem, job::Job, marks::Marks};
 use orangery_core::{
     name::Namespace,
     phase::item::Item as Phase,
@@ -105,14 +105,17 @@ impl NamespaceQuotas {
 /// The items of a namespace that have begun before its quota was looked at: they come before all others.
 fn begun(host: &ControllerContext, namespace: &Namespace) -> QuotaSlots {
     let items = host.stores.deploy_items.list(Some(namespace));
-    let under_way = items.iter().filter(|item| {
-        let (_, fresh) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
-        !item.job_finished() && !fresh && host.plugins.deployer(&item.spec.type_).is_some()
-    });
+    let under_way = items.iter().filter(|item| has_begun(host, item));
     QuotaSlots {
         occupied: under_way.map(|item| Key::of(item.as_ref()).name.to_string()).collect(),
         waiting: VecDeque::new(),
     }
+}
+
+/// Whether the job of an item of a component is under way, and not to begin still.
+pub(super) fn has_begun(host: &ControllerContext, item: &DeployItem) -> bool {
+    let (_, fresh) = standing_phase(Phase::parse(item.phase()), item.is_deleting());
+    !item.job_finished() && !fresh && host.plugins.deployer(&item.spec.type_).is_some()
 }
 
 #[cfg(test)]
