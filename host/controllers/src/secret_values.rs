@@ -18,6 +18,9 @@ use serde_json::Value;
 /// The members of a kubeconfig that are credentials.
 const CREDENTIALS: [&str; 3] = ["token", "password", "client-key-data"];
 
+/// The target under which the host logs what components say, as it stands in a line.
+const GUEST_LOG: &str = "orangery::guest";
+
 /// The secret values of all namespaces. Clones know the same.
 #[derive(Clone, Debug, Default)]
 pub struct SecretValues {
@@ -32,6 +35,8 @@ struct KnownValues {
     by_source: BTreeMap<String, BTreeSet<String>>,
     /// Of all of them, once it is asked for.
     masker: Option<Arc<Masker>>,
+    /// For lines that are about no namespace, once one is written (C-52).
+    masker_of_others: Option<Arc<Masker>>,
 }
 
 /// How much of a DataObject is secret: the values of its label [`label::SECRET_DATA`].
@@ -65,7 +70,7 @@ impl SecretValues {
             return;
         }
         of.by_source.insert(source, texts);
-        of.masker = None;
+        (of.masker, of.masker_of_others) = (None, None);
     }
 
     /// The same of the entries of a Secret.
@@ -119,15 +124,20 @@ impl SecretValues {
     }
 
     /// A line of a log without the secret values of the namespaces that it names; one that names none is without those of
-    /// all. What a namespace holds as secret hides nothing in the lines about others.
+    /// all. What a namespace holds as secret hides nothing in the lines about others, and lines of the operator that name
+    /// none are never withheld whole: more values than can be looked for are a matter of their namespace (C-52). Lines of
+    /// components ([`GUEST_LOG`]) are, as anything may stand in them.
     pub fn mask_line(&self, line: &str) -> String {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let names = |namespace: &Namespace| is_named(line, namespace);
         let is_about_some = known.keys().any(names);
+        let is_of_a_component = line.contains(GUEST_LOG);
         let mut masked = line.to_owned();
         for (namespace, of) in known.iter_mut() {
-            if names(namespace) || !is_about_some {
+            if names(namespace) || (!is_about_some && is_of_a_component) {
                 masked = of.masker().mask(&masked).into_owned();
+            } else if !is_about_some {
+                masked = of.masker_of_others().mask(&masked).into_owned();
             }
         }
         masked
@@ -148,6 +158,14 @@ impl KnownValues {
     fn masker(&mut self) -> Arc<Masker> {
         let values = self.by_source.values().flatten().map(String::as_str);
         Arc::clone(self.masker.get_or_insert_with(|| Arc::new(Masker::of(values))))
+    }
+
+    /// The same masker where all of its values can be looked for.
+    fn masker_of_others(&mut self) -> Arc<Masker> {
+        let masker = self.masker();
+        let values = self.by_source.values().flatten().map(String::as_str);
+        let others = || if masker.withholds() { Arc::new(Masker::of_as_many_as_can_be(values)) } else { masker };
+        Arc::clone(self.masker_of_others.get_or_insert_with(others))
     }
 }
 
@@ -185,6 +203,7 @@ fn credentials(value: &Value, texts: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
+    use orangery_core::masking::MOST_MASKED_BYTES;
     use serde_json::json;
 
     use super::*;
@@ -245,5 +264,20 @@ mod tests {
             ["reconcile a/x: hunter2-hunter2", "reconcile b/x: hunter2-hunter2", "reconcile data/x: hunter2-hunter2"];
         let expected = ["reconcile a/x: [masked]", "[masked] b/x: hunter2-hunter2", "[masked] data/x: [masked]"];
         assert_eq!((lines.map(|line| values.mask_line(line)), namespace.as_str()), (expected.map(str::to_owned), "a"));
+    }
+
+    #[test]
+    fn c_52_a_namespace_with_too_many_values_blinds_no_line_of_the_operator() {
+        let (values, _) = known();
+        let most = "z".repeat(MOST_MASKED_BYTES);
+        values.learn(&"b".into(), "Secret s".to_owned(), [most, "a-short-value".to_owned()]);
+        let shown = ["the Lease is held", "reconcile a/x: done", "a-short-value, hunter2-hunter2"];
+        let expected = ["the Lease is held", "reconcile a/x: done", "[masked], [masked]"];
+        assert_eq!(shown.map(|line| values.mask_line(line)), expected.map(str::to_owned));
+        for line in ["reconcile b/x: done", "INFO orangery::guest: it says zz"] {
+            assert!(values.mask_line(line).starts_with("[masked: there are more values"), "{line}");
+        }
+        values.learn(&"b".into(), "Secret s".to_owned(), ["another-value".to_owned()]);
+        assert_eq!(values.mask_line("a-short-value, another-value"), "a-short-value, [masked]");
     }
 }

@@ -53,6 +53,16 @@ impl Masker {
         if values.iter().map(|value| value.len()).sum::<usize>() > MOST_MASKED_BYTES {
             return Self(Forms::Everything);
         }
+        Self::finding(&values)
+    }
+
+    /// Of as many of these values as can be looked for, short ones first. For texts that hold none of them but by mistake:
+    /// whoever has many values shall not blind those who read about others.
+    pub fn of_as_many_as_can_be<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
+        Self::finding(&fitting(values, MOST_MASKED_BYTES))
+    }
+
+    fn finding(values: &BTreeSet<&str>) -> Self {
         let mut forms = BTreeSet::new();
         values.iter().for_each(|value| collect(value, &mut forms));
         if forms.is_empty() {
@@ -97,6 +107,11 @@ impl Masker {
         }
     }
 
+    /// Whether there are more values than can be looked for, so that every text is withheld.
+    pub fn withholds(&self) -> bool {
+        matches!(self.0, Forms::Everything)
+    }
+
     /// Whether a value stands in the text.
     pub fn finds(&self, text: &str) -> bool {
         match &self.0 {
@@ -105,6 +120,19 @@ impl Masker {
             Forms::Everything => true,
         }
     }
+}
+
+/// The values that so many bytes hold, short ones first.
+fn fitting<'v>(values: impl IntoIterator<Item = &'v str>, most: usize) -> BTreeSet<&'v str> {
+    let values: BTreeSet<&str> = values.into_iter().map(str::trim).filter(|value| is_masked(value)).collect();
+    let mut values: Vec<&str> = values.into_iter().collect();
+    values.sort_by_key(|value| value.len());
+    let mut bytes = 0;
+    let fits = |value: &&str| {
+        bytes += value.len();
+        bytes <= most
+    };
+    values.into_iter().take_while(fits).collect()
 }
 
 /// Whether a value is long enough to be masked.
@@ -142,10 +170,18 @@ fn collect(value: &str, forms: &mut BTreeSet<String>) {
         lines.clone().for_each(|line| encoded(line, forms));
     }
     for line in lines.filter(|line| line.len() > PIECE) {
-        let bytes = line.as_bytes().chunks(PIECE);
-        let pieces = bytes.filter_map(|piece| std::str::from_utf8(piece).ok());
-        pieces.filter(|piece| piece.len() >= SHORTEST_MASKED_LINE).for_each(|piece| encoded(piece, forms));
+        pieces(line).filter(|piece| piece.len() >= SHORTEST_MASKED_LINE).for_each(|piece| encoded(piece, forms));
     }
+}
+
+/// A line in pieces of at most [`PIECE`] bytes, cut between letters.
+fn pieces(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE));
+        rest = after;
+        Some(piece).filter(|piece| !piece.is_empty())
+    })
 }
 
 /// One text in all its forms.
@@ -228,6 +264,34 @@ mod tests {
         // A text that was cut in the middle shows less than a piece.
         let cut = format!("it is {}", long.get(..100).unwrap());
         assert_eq!(masker.mask(&cut), format!("it is [masked]{}", long.get(96..100).unwrap()));
+    }
+
+    #[test]
+    fn c_51_letters_of_several_bytes_hide_no_piece() {
+        // Each piece of 48 bytes would end within a letter.
+        let long = format!("x{}", "\u{e9}\u{20ac}\u{1f600}".repeat(40));
+        let masker = Masker::of([long.as_str()]);
+        for letters in 48..=100 {
+            let cut: String = long.chars().take(letters).collect();
+            let masked = masker.mask(&cut).into_owned();
+            let left = masked.strip_prefix(MASK).unwrap_or_else(|| panic!("{letters}: {masked}"));
+            assert!(left.len() < PIECE && !left.contains(MASK), "{letters}: {masked}");
+            let base64 = BASE64_NOPAD.encode(cut.as_bytes());
+            assert!(masker.mask(&base64).len() < base64.len() / 2 + 2 * PIECE, "{letters}: {}", masker.mask(&base64));
+        }
+    }
+
+    #[test]
+    fn c_52_of_too_many_values_those_that_fit_are_looked_for() {
+        let values = ["twelve bytes", " 12345678 ", "short", "12345678", "nine byte"];
+        let fits = |most: usize| fitting(values, most).into_iter().collect::<Vec<_>>();
+        assert_eq!(fits(7), [""; 0]);
+        assert_eq!(fits(16), ["12345678"]);
+        assert_eq!(fits(17), ["12345678", "nine byte"]);
+        assert_eq!(fits(29), ["12345678", "nine byte", "twelve bytes"]);
+        let more = "y".repeat(MOST_MASKED_BYTES);
+        let masker = Masker::of_as_many_as_can_be([more.as_str(), "12345678"]);
+        assert_eq!((masker.mask("is 12345678, yy"), masker.withholds()), ("is [masked], yy".into(), false));
     }
 
     #[test]
