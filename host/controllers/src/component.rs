@@ -18,14 +18,15 @@ use orangery_core::{
     name::{Namespace, ObjectName},
     step::{Halt, Step},
 };
-use orangery_ocm::{ComponentRequest, ComponentSource, Credentials};
-use orangery_policy::PolicySubject;
+use orangery_ocm::{ComponentRequest, ComponentSource, Credentials, Descriptor, Verification, replace};
+use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject};
 use orangery_reconcile::Key;
 use orangery_render::{LoadError, OpenedComponent};
 use serde::de::DeserializeOwned;
 
 use crate::{
     controller_context::ControllerContext,
+    namespace_policy::refused,
     object::message_of,
     tree::{DEEPEST, parent},
 };
@@ -33,24 +34,61 @@ use crate::{
 /// Opens the component version of an Installation; `None` where it names none.
 pub(crate) async fn open(host: &ControllerContext, of: &Installation) -> Step<Option<OpenedComponent>> {
     let source = source_of(of)?;
-    let policy = host.components.signature_policy();
-    let verifies = policy.verifies(source.is_some(), of.spec.verification.is_some());
-    let verifies = verifies.map_err(|error| stall("NotSigned", &error))?;
-    let Some(source) = source else { return Ok(None) };
     // That the Context exists was asked before.
     let key = Key { name: of.spec.context.clone().into(), ..Key::of(of) };
+    let rules = host.policies.of(&key.namespace)?;
+    check_signed(&rules, of)?;
+    let policy = host.components.signature_policy();
+    let verifies = policy.verifies(source.is_some(), of.spec.verification.is_some());
+    let verifies = verifies.map_err(|error| stall("NotSigned", &error))? || rules.requires_signatures();
+    let Some(source) = source else { return Ok(None) };
     let context = context_of(host, &key);
     let verification = of.spec.verification.as_ref().filter(|_| verifies);
     let above = if verifies { above(host, of, &key.namespace)? } else { None };
-    let objects = gather(host, &ContextNames::of(&context, &key.namespace, verification), &key.namespace).await?;
+    // Keys of a policy take the place of those that the Context names.
+    let (by_policy, by_context) = if rules.has_trusted_keys() { (verification, None) } else { (None, verification) };
+    let objects = gather(host, &ContextNames::of(&context, &key.namespace, by_context), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
-    let mut request = inputs.request(source, verification, above).map_err(|error| invalid(&error))?;
-    request.credentials.allowed = host.policies.of(&key.namespace)?.sources(PolicySubject::Installation);
+    let mut request = inputs.request(source, by_context, above.clone()).map_err(|error| invalid(&error))?;
+    if let Some(wanted) = by_policy {
+        request.verification = Some(trusted(&rules, &request, &wanted.signature_name, above)?);
+    }
+    request.credentials.allowed = rules.sources(PolicySubject::Installation);
     let opened = host.components.open(&request).await;
     let version = opened.map_err(|fault| load_halt(&LoadError::Component(fault)))?;
     let source = ComponentDescriptorSource::from(&request.followed(version.replaced()));
     let source = serde_json::to_value(source).unwrap_or_default();
     Ok(Some(OpenedComponent { version, source, overwritten: request.overwritten() }))
+}
+
+/// Whether a signature covers the blueprint of an Installation, where the policies of its namespace require one (C-47).
+pub(crate) fn check_signed(rules: &EffectivePolicy, of: &Installation) -> Step<()> {
+    let spec = &of.spec;
+    if spec.blueprint.inline.is_none() && spec.component_descriptor.is_some() && spec.verification.is_some() {
+        return Ok(());
+    }
+    let checked = rules.check(PolicySubject::Installation, PolicyRequest::UnsignedBlueprint);
+    checked.map_err(|violation| refused(&violation))
+}
+
+/// A signature that must hold by a key of the policies. What stands below a root is verified by its signature, so it is the
+/// root's name that the key is looked up by; of a reference that the Context replaces, it is the name that is opened.
+fn trusted(
+    rules: &EffectivePolicy,
+    request: &ComponentRequest,
+    signature: &str,
+    above: Option<ComponentSource>,
+) -> Step<Verification> {
+    let component = match above.as_ref().unwrap_or(&request.source) {
+        ComponentSource::Reference(reference) => replace(&request.overwrites, reference).reference.name,
+        ComponentSource::Inline(document) => {
+            let parsed = Descriptor::parse(document);
+            parsed.map_err(|error| stall("InvalidComponentDescriptor", &error))?.name.clone()
+        }
+    };
+    let key = rules.trusted_key(&component, signature).map_err(|violation| refused(&violation))?;
+    let public_key = key.map(|pem| pem.as_bytes().to_vec());
+    Ok(Verification { signature: signature.to_owned(), public_key, ca_certificate: None, above })
 }
 
 /// What `spec.componentDescriptor` of an Installation names; `None` where it has none.
@@ -80,13 +118,19 @@ pub(crate) async fn request(
     source: ComponentSource,
     subject: PolicySubject<'_>,
 ) -> Step<ComponentRequest> {
+    let rules = host.policies.of(&key.namespace)?;
+    let name = match &source {
+        ComponentSource::Reference(reference) => reference.name.as_str(),
+        ComponentSource::Inline(_) => "that is written inline",
+    };
+    rules.check(subject, PolicyRequest::UnsignedComponent(name)).map_err(|violation| refused(&violation))?;
     let verifies = host.components.signature_policy().verifies(true, false);
     verifies.map_err(|error| stall("NotSigned", &error))?;
     let context = context_of(host, key);
     let objects = gather(host, &ContextNames::of(&context, &key.namespace, None), &key.namespace).await?;
     let inputs = ContextInputs { context: &context, namespace: &key.namespace, objects: &objects };
     let mut request = inputs.request(source, None, None).map_err(|error| invalid(&error))?;
-    request.credentials.allowed = host.policies.of(&key.namespace)?.sources(subject);
+    request.credentials.allowed = rules.sources(subject);
     Ok(request)
 }
 

@@ -124,7 +124,7 @@ impl NamespacePolicies {
     }
 
     /// A policy that is new or changed.
-    fn put_policy(&self, name: String, policy: Policy) {
+    pub(crate) fn put_policy(&self, name: String, policy: Policy) {
         self.change(|known| drop(known.policies.insert(name, policy)));
     }
 

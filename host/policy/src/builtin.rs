@@ -9,6 +9,7 @@ use crate::{
         BlueprintRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern, PolicySpec, Quotas,
         SourceRules, TargetRules,
     },
+    trust::SignatureDemand,
 };
 
 /// Deploy items of one namespace that may be under way at once under [`Profile::Restricted`].
@@ -35,7 +36,13 @@ fn open() -> PolicySpec {
     let all_items =
         ItemTypeRule { item_type: Pattern::any(), registries: None, hosts: None, namespaces: None, kinds: None };
     PolicySpec {
-        blueprints: BlueprintRules { inline: Some(true), components: Some(true), templates: any() },
+        blueprints: BlueprintRules {
+            inline: Some(true),
+            components: Some(true),
+            templates: any(),
+            signatures: Some(SignatureDemand::WhenAsked),
+            trusted_keys: Some(Vec::new()),
+        },
         sources: SourceRules { registries: any(), hosts: any() },
         items: ItemRules { types: Some(vec![all_items]) },
         targets: TargetRules {
@@ -73,7 +80,10 @@ mod tests {
         let compatible = json!({
             "profile": "compatible",
             "priority": 0,
-            "blueprints": {"inline": true, "components": true, "templates": ["*"]},
+            "blueprints": {
+                "inline": true, "components": true, "templates": ["*"],
+                "signatures": "WhenAsked", "trustedKeys": [],
+            },
             "sources": {"registries": ["*"], "hosts": ["*"]},
             "items": {"types": [{"type": "*"}]},
             "targets": {

@@ -10,6 +10,7 @@ use crate::{
     read::Policy,
     request::{PolicyRequest, PolicySubject},
     spec::{ItemTypeRule, KindPattern, PolicySpec},
+    trust::SignatureDemand,
     violation::Violation,
 };
 
@@ -46,6 +47,43 @@ impl EffectivePolicy {
         self.policies().try_for_each(|policy| check(policy, subject, request))
     }
 
+    /// Whether every blueprint has to be covered by a signature (C-47).
+    pub fn requires_signatures(&self) -> bool {
+        self.policies().any(|policy| policy.lines().map_or(true, requires_signatures))
+    }
+
+    /// Whether keys of a policy count, and not those that Contexts name (C-47).
+    pub fn has_trusted_keys(&self) -> bool {
+        self.policies().any(|policy| policy.lines().map_or(true, has_trusted_keys))
+    }
+
+    /// The key, in PEM, by which a signature of a component version is verified; `None` where no policy has keys.
+    ///
+    /// # Errors
+    /// A policy has no key for it, or another one than another policy.
+    pub fn trusted_key(&self, component: &str, signature: &str) -> Result<Option<&str>, Violation> {
+        let request = PolicyRequest::Signature { component, signature };
+        self.check(PolicySubject::Installation, request)?;
+        let mut found: Option<(&Policy, &str)> = None;
+        for policy in self.policies() {
+            let Some(key) = policy.lines().ok().and_then(|lines| lines.key_for(component, signature)) else { continue };
+            match found {
+                Some((other, known)) if known.trim() != key.trim() => {
+                    return Err(Violation {
+                        policy: policy.origin().clone(),
+                        line: TRUSTED_KEYS.to_owned(),
+                        of_profile: None,
+                        asked: request.to_string(),
+                        why: Some(format!("{} has another key for it", other.origin()).into()),
+                        remedy: None,
+                    });
+                }
+                Some(_) | None => found = Some((policy, key)),
+            }
+        }
+        Ok(found.map(|(_, key)| key))
+    }
+
     /// Whether clusters may be anywhere, so that their addresses need not be asked for.
     pub fn allows_any_server(&self) -> bool {
         self.policies().all(|policy| {
@@ -66,6 +104,16 @@ impl EffectivePolicy {
         });
         quotas.min_by_key(|quota| quota.most)
     }
+}
+
+const TRUSTED_KEYS: &str = "spec.blueprints.trustedKeys";
+
+fn has_trusted_keys(lines: &PolicySpec) -> bool {
+    lines.blueprints.trusted_keys.as_ref().is_some_and(|keys| !keys.is_empty())
+}
+
+fn requires_signatures(lines: &PolicySpec) -> bool {
+    lines.blueprints.signatures == Some(SignatureDemand::Required)
 }
 
 /// A line with its value: of the policy, else of its profile.
@@ -122,6 +170,19 @@ fn check_lines(lines: &PolicySpec, subject: PolicySubject<'_>, request: PolicyRe
         PolicyRequest::ItemType(of) => item_rule(lines, of).map(drop),
         PolicyRequest::InlineBlueprint => {
             yes("spec.blueprints.inline", |spec| spec.blueprints.inline.as_ref(), "inline: true")
+        }
+        PolicyRequest::UnsignedBlueprint | PolicyRequest::UnsignedComponent(_) => {
+            let line = PolicyLine::of(lines, "spec.blueprints.signatures", |spec| spec.blueprints.signatures.as_ref());
+            let line = line.filter(|line| *line.value == SignatureDemand::Required);
+            line.map_or(Ok(()), |line| Err(RefusedLine::by(&line, "signatures: WhenAsked".to_owned())))
+        }
+        PolicyRequest::Signature { component, signature } => {
+            let line = PolicyLine::of(lines, TRUSTED_KEYS, |spec| spec.blueprints.trusted_keys.as_ref());
+            let counts = has_trusted_keys(lines) || requires_signatures(lines);
+            match line.filter(|_| counts && lines.key_for(component, signature).is_none()) {
+                Some(line) => Err(RefusedLine::by(&line, format!("an entry for {:?}", cut(component)))),
+                None => Ok(()),
+            }
         }
         PolicyRequest::BlueprintComponent => {
             yes("spec.blueprints.components", |spec| spec.blueprints.components.as_ref(), "components: true")

@@ -85,7 +85,9 @@ mod tests {
             [
                 "spec.blueprints.components false (profile restricted)",
                 "spec.blueprints.inline true (profile restricted)",
+                "spec.blueprints.signatures \"WhenAsked\" (profile restricted)",
                 "spec.blueprints.templates [\"*\"] (profile restricted)",
+                "spec.blueprints.trustedKeys [] (profile restricted)",
                 "spec.items.types [{\"type\":\"*\"}] (profile restricted)",
                 "spec.quotas.items 100 (profile restricted)",
                 "spec.sources.hosts [\"*\"] (profile restricted)",
@@ -106,7 +108,7 @@ mod tests {
     fn the_default_counts_where_no_policy_does_and_one_that_cannot_be_used_says_why() {
         let default = explained(json!({}));
         assert_eq!(default.first().unwrap(), "the default policy: spec.blueprints.components true (policy)");
-        assert_eq!(default.len(), 14);
+        assert_eq!(default.len(), 16);
         let broken = explained(json!({"namespaces": {"names": ["a"]}, "quotas": 5}));
         assert_eq!(broken.len(), 1);
         assert!(broken[0].starts_with("NamespacePolicy team: spec cannot be used: spec cannot be read"), "{broken:?}");

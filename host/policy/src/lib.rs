@@ -14,6 +14,7 @@ mod selector;
 mod set;
 mod sources;
 mod spec;
+mod trust;
 mod violation;
 
 pub use crate::{
@@ -29,5 +30,6 @@ pub use crate::{
         BlueprintRules, HostClusterRules, ItemRules, ItemTypeRule, KindLists, KindPattern, PolicySpec, Quotas,
         SourceRules, TargetRules,
     },
+    trust::{SignatureDemand, TrustedKey},
     violation::Violation,
 };

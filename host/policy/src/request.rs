@@ -20,6 +20,17 @@ pub enum PolicyRequest<'a> {
     ItemType(&'a str),
     /// A blueprint, or a component descriptor, that is written into its Installation.
     InlineBlueprint,
+    /// A blueprint that is not of a component version whose signature was asked for.
+    UnsignedBlueprint,
+    /// A component version of this name, without a signature.
+    UnsignedComponent(&'a str),
+    /// The key by which a signature of a component version is verified.
+    Signature {
+        /// The name of the component version.
+        component: &'a str,
+        /// The name of the signature.
+        signature: &'a str,
+    },
     /// A component that a blueprint brings.
     BlueprintComponent,
     /// A template execution of this type.
@@ -46,6 +57,13 @@ impl fmt::Display for PolicyRequest<'_> {
         match self {
             Self::ItemType(of) => write!(f, "an item of type {}", shown(of)),
             Self::InlineBlueprint => f.write_str("a blueprint that is written into its Installation"),
+            Self::UnsignedBlueprint => f.write_str(
+                "a blueprint that no signature covers (a ref into spec.componentDescriptor with spec.verification would be)",
+            ),
+            Self::UnsignedComponent(name) => write!(f, "the component {}, which no signature covers", shown(name)),
+            Self::Signature { component, signature } => {
+                write!(f, "the signature {} of the component {}", shown(signature), shown(component))
+            }
             Self::BlueprintComponent => f.write_str("a component that a blueprint brings (type: Wasm)"),
             Self::Template(of) => write!(f, "a template of type {}", shown(of)),
             Self::HostCluster => f.write_str("the cluster that the operator runs in"),

@@ -3,7 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{pattern::Pattern, profile::Profile, selector::NamespaceSelector};
+use crate::{
+    pattern::Pattern,
+    profile::Profile,
+    selector::NamespaceSelector,
+    trust::{SignatureDemand, TrustedKey},
+};
 
 /// What the objects of the selected namespaces may do. A field that is left out is that of the profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +58,13 @@ pub struct BlueprintRules {
     /// Types of template executions, such as `GoTemplate`, but `Wasm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub templates: Option<Vec<Pattern>>,
+    /// Which blueprints have to come out of a component version whose signature holds: `Required` for all, and each by one of
+    /// `trustedKeys`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signatures: Option<SignatureDemand>,
+    /// Keys of signatures. Where there are any, keys that Contexts name do not count. The first entry that matches counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted_keys: Option<Vec<TrustedKey>>,
 }
 
 /// Where content may come from.
@@ -177,9 +189,18 @@ pub struct Quotas {
 }
 
 impl PolicySpec {
+    /// The key for a signature of a component version: the first entry that counts for both.
+    pub(crate) fn key_for(&self, component: &str, signature: &str) -> Option<&str> {
+        let mut keys = self.blueprints.trusted_keys.iter().flatten();
+        keys.find(|key| key.counts_for(component, signature)).map(|key| key.public_key.as_str())
+    }
+
     /// Why it cannot be used: one sentence with the place.
     pub fn fault(&self) -> Option<String> {
-        self.namespaces.fault().or_else(|| {
+        let keys = self.blueprints.trusted_keys.iter().flatten().enumerate();
+        let of_keys = keys
+            .filter_map(|(number, key)| key.fault().map(|why| format!("spec.blueprints.trustedKeys[{number}] {why}")));
+        self.namespaces.fault().or_else(|| of_keys.into_iter().next()).or_else(|| {
             let lists = self.patterns();
             lists.into_iter().find_map(|(at, patterns)| {
                 patterns.into_iter().find_map(Pattern::fault).map(|why| format!("{at} {why}"))
@@ -206,6 +227,10 @@ impl PolicySpec {
             ("spec.targets.kinds.allow".to_owned(), pairs(&targets.kinds.allow)),
             ("spec.targets.kinds.deny".to_owned(), pairs(&targets.kinds.deny)),
         ];
+        for (number, key) in self.blueprints.trusted_keys.iter().flatten().enumerate() {
+            let of_key = key.components.iter().chain([&key.signature]).collect();
+            all.push((format!("spec.blueprints.trustedKeys[{number}]"), of_key));
+        }
         for (number, rule) in self.items.types.iter().flatten().enumerate() {
             let lists = [&rule.registries, &rule.hosts, &rule.namespaces].map(plain).into_iter().flatten();
             let kinds = pairs(&rule.kinds);

@@ -92,6 +92,56 @@ async fn where_signatures_are_enforced_sub_installations_stand_under_that_of_the
     assert_eq!(failed(&cluster, "inline").await, expected);
 }
 
+/// The policy with a key for what is called `example.org/*`, and signatures that are required.
+fn required(key: &str) -> Value {
+    let keys = json!([{"components": ["example.org/*"], "publicKey": key}]);
+    json!({
+        "apiVersion": "orangery.dev/v1alpha1", "kind": "NamespacePolicy", "metadata": {"name": "signed"},
+        "spec": {
+            "profile": "compatible", "namespaces": {"names": ["*"]},
+            "blueprints": {"signatures": "Required", "trustedKeys": keys},
+        },
+    })
+}
+
+#[tokio::test]
+async fn c_47_where_a_policy_has_keys_those_of_the_context_do_not_count() {
+    let cluster = start().await;
+    let key = fs::read_to_string(repository().join("tests/signed/blobs/public.pem")).expect("a key");
+    let fixture = fs::read_to_string(repository().join("host/registry/tests/local/signed.json")).expect("the fixture");
+    let fixture: Value = serde_json::from_str(&fixture).expect("JSON");
+    let foreign = fixture["keys"]["other"].as_str().expect("a key").to_owned();
+    let counts = async |policy: Value| {
+        let generation = cluster.apply(&policy).await.metadata.generation;
+        let is_known = |found: &Value| found["status"]["observedGeneration"].as_i64() == generation;
+        cluster.expect_that(&policy, "the policy was not read in time", is_known).await;
+    };
+    // The tenant's own key made the signature, and the administrator's did not.
+    counts(required(&foreign)).await;
+    cluster.apply(&installation("tenant", "signed", "example.org/app", Some("release"))).await;
+    let told = failed(&cluster, "tenant").await;
+    let expected =
+        "the component example.org/app:1.0.0 cannot be verified: the signature \"release\" was not made with the key";
+    assert!(told.starts_with(expected), "{told}");
+
+    counts(required(&key)).await;
+    // The Context names no key at all.
+    let context = json!({
+        "apiVersion": API, "kind": "Context", "metadata": {"name": "keyless"},
+        "repositoryContext": {"type": "local", "filePath": "."},
+    });
+    cluster.apply(&context).await;
+    cluster.apply(&installation("app", "keyless", "example.org/app", Some("release"))).await;
+    cluster.expect(&in_phase("app", "Succeeded")).await;
+
+    // A signed component beside a blueprint of the tenant's own.
+    let mut inline = installation("inline", "signed", "example.org/app", Some("release"));
+    inline["spec"]["blueprint"] = json!({"inline": {"filesystem": {"blueprint.yaml": "kind: Blueprint\n"}}});
+    cluster.apply(&inline).await;
+    let told = failed(&cluster, "inline").await;
+    assert!(told.contains("NamespacePolicy signed, line spec.blueprints.signatures"), "{told}");
+}
+
 #[tokio::test]
 async fn an_overwrite_is_reported_in_a_condition() {
     let cluster = start().await;

@@ -119,6 +119,10 @@ impl Existing {
                 let object = format!("Installation {namespace}/{}", installation.name_any());
                 note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::InlineBlueprint);
             }
+            if spec.blueprint.inline.is_some() || described.is_none() || spec.verification.is_none() {
+                let object = format!("Installation {namespace}/{}", installation.name_any());
+                note(&mut lines, &policy, &object, PolicySubject::Installation, PolicyRequest::UnsignedBlueprint);
+            }
         }
         for item in &self.items {
             let (policy, namespace) = counting(item.namespace());

@@ -8,7 +8,7 @@ use std::{
 use orangery_api::installation::Installation;
 use orangery_blueprint::BUNDLED_ENGINE;
 use orangery_core::{name::JobId, step::Step};
-use orangery_policy::{PolicyRequest, PolicySubject};
+use orangery_policy::{EffectivePolicy, PolicyRequest, PolicySubject};
 use orangery_reconcile::Key;
 use orangery_render::{BlueprintSource, LoadedBlueprint, TemplateAccess};
 
@@ -32,6 +32,8 @@ pub(in crate::installation) struct Blueprints {
 struct CachedBlueprint {
     job: JobId,
     generation: i64,
+    /// What counted when it was opened: by its keys it was verified.
+    policy: Arc<EffectivePolicy>,
     loaded: Arc<LoadedBlueprint>,
 }
 
@@ -45,16 +47,18 @@ impl Blueprints {
     ) -> Step<Arc<LoadedBlueprint>> {
         let (uid, generation) = (uid_of(of), generation_of(of));
         check_source(host, of)?;
+        let policy = host.policies.of(&Key::of(of).namespace)?;
+        component::check_signed(&policy, of)?;
         if let Some(kept) = self.lock().get(uid)
-            && (kept.generation, &kept.job) == (generation, job)
+            && (kept.generation, &kept.job, &kept.policy) == (generation, job, &policy)
         {
             check_templates(host, of, &kept.loaded)?;
             return Ok(Arc::clone(&kept.loaded));
         }
         let loaded = Arc::new(open(host, of, job).await?);
         check_templates(host, of, &loaded)?;
-        self.lock()
-            .insert(uid.to_owned(), CachedBlueprint { job: job.clone(), generation, loaded: Arc::clone(&loaded) });
+        let kept = CachedBlueprint { job: job.clone(), generation, policy, loaded: Arc::clone(&loaded) };
+        self.lock().insert(uid.to_owned(), kept);
         Ok(loaded)
     }
 
@@ -121,6 +125,8 @@ async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &JobId) -> 
 mod tests {
     use serde_json::json;
 
+    use orangery_policy::Policy;
+
     use super::*;
     use crate::controller_context::tests::host;
 
@@ -146,5 +152,16 @@ mod tests {
         assert_eq!(blueprints.lock().len(), 1, "what is older is not kept");
         blueprints.forget(&installation(2));
         assert!(blueprints.lock().is_empty(), "the job has ended");
+    }
+
+    #[tokio::test]
+    async fn c_47_a_blueprint_without_a_signature_is_refused_also_where_it_was_read_before() {
+        let (host, blueprints) = (host(), Blueprints::default());
+        blueprints.load(&host, &installation(1), &"one".into()).await.unwrap();
+        let spec = json!({"namespaces": {"names": ["n"]}, "blueprints": {"signatures": "Required"}});
+        host.policies.put_policy("p".to_owned(), Policy::read("p", &spec));
+        let refused = blueprints.load(&host, &installation(1), &"one".into()).await.err().unwrap();
+        let told = refused.failure().unwrap().message.clone();
+        assert!(told.contains("is refused by NamespacePolicy p, line spec.blueprints.signatures"), "{told}");
     }
 }
