@@ -15,6 +15,7 @@ fn judges(limits: Value) -> Plugin {
 fn question(config: &str) -> GateQuestion {
     let inputs = json!({"imports": {"a": 1}, "items": {}, "objects": {}});
     GateQuestion {
+        namespace: None,
         item: "db".to_owned(),
         gate: GateKind::Ready,
         config: json!(config),

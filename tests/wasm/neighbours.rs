@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use orangery_blueprint::plugins::Plugins;
+use orangery_core::name::Namespace;
 use orangery_plugin::{Occupancy, PluginSet};
-use orangery_proposal::deployer::Reads;
+use orangery_proposal::{Item, deployer::Reads};
 use serde_json::json;
 
-use crate::fixtures::{bytes, cache, deployer_of, plan, registered, sandbox_of, sandbox_with};
+use crate::fixtures::{bytes, cache, deployer_of, item, plan, registered, sandbox_of, sandbox_with};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn neighbours_of_hostile_guests_notice_nothing() {
@@ -67,6 +68,37 @@ async fn calls_that_may_take_much_memory_wait_for_each_other_and_for_nobody_else
     assert!(!second.is_finished(), "only one of four rooms is for large calls");
     first.abort();
     second.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_43_a_namespace_that_sleeps_in_all_it_gets_does_not_hold_the_call_of_another() {
+    for memory in [64, 128] {
+        let sandbox = sandbox_of(16);
+        let limits = json!({"memoryMiB": memory, "wallMilliseconds": 60_000});
+        let waits = Arc::new(deployer_of(sandbox.clone(), "waits", bytes("waits"), limits.clone()));
+        let answers = deployer_of(sandbox.clone(), "answers", bytes("answers"), limits);
+        waits.component().await.unwrap();
+        answers.component().await.unwrap();
+        let sleepers: Vec<_> = (0..32)
+            .map(|_| {
+                tokio::spawn({
+                    let waits = waits.clone();
+                    async move { plan(&waits).await.map(drop) }
+                })
+            })
+            .collect();
+        let most = if memory == 64 { 8 } else { 1 };
+        while sandbox.occupancy().calls < most {
+            tokio::task::yield_now().await;
+        }
+        let neighbour = Item { namespace: Namespace::from_static("neighbour"), ..item() };
+        for _ in 0..20 {
+            let reads = Reads::of_clusters(Arc::new(orangery_tests::empty::Empty));
+            answers.plan(&neighbour, reads).await.unwrap().unwrap();
+        }
+        assert_eq!(sandbox.occupancy().calls, most);
+        sleepers.iter().for_each(tokio::task::JoinHandle::abort);
+    }
 }
 
 #[tokio::test]

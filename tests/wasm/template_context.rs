@@ -68,6 +68,7 @@ impl Kubeconfigs for Echo {
 /// Surroundings whose ports answer what they are asked, or this fault.
 pub(crate) fn context(fault: Option<Fault>) -> TemplateContext {
     TemplateContext {
+        namespace: None,
         files: Arc::new(OneFile("greeting.txt", b"Bonjour".to_vec())),
         components: Arc::new(Echo(fault.clone())),
         artifacts: Arc::new(Unavailable),

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{gate::GateResult, template_engine::TemplateEngine};
-use orangery_core::{error::Fault, port::BoxFuture, workflow::GateKind};
+use orangery_core::{error::Fault, name::Namespace, port::BoxFuture, workflow::GateKind};
 use orangery_proposal::deployer::{Deployer, PluginIdentity};
 
 /// What a gate expression asks of a component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateQuestion {
+    /// For which namespace is asked; `None` outside of a cluster. Namespaces take turns (C-43).
+    pub namespace: Option<Namespace>,
     /// The deploy item.
     pub item: String,
     /// Which of its gate expressions.

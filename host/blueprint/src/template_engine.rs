@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::rendering::{Findings, RenderFailure, RenderRequest, Rendered};
-use orangery_core::{error::Fault, port::BoxFuture};
+use orangery_core::{error::Fault, name::Namespace, port::BoxFuture};
 use orangery_ocm::{Artifacts, Components, Files, Unavailable};
 use orangery_proposal::deployer::PluginIdentity;
 
@@ -32,6 +32,8 @@ pub struct JobRandomness {
 /// All that templates of one job may reach.
 #[derive(Clone)]
 pub struct TemplateContext {
+    /// For which namespace is rendered; `None` outside of a cluster. Namespaces take turns (C-43).
+    pub namespace: Option<Namespace>,
     /// The blueprint's files.
     pub files: Arc<dyn Files>,
     /// The component versions behind the blueprint.
@@ -48,6 +50,7 @@ impl TemplateContext {
     /// Files and nothing else: every other call answers that there is nothing behind it.
     pub fn of_files(files: Arc<dyn Files>) -> Self {
         Self {
+            namespace: None,
             files,
             components: Arc::new(Unavailable),
             artifacts: Arc::new(Unavailable),

@@ -16,6 +16,7 @@ use orangery_core::{
     dag::{Dag, Direction},
     error::{Code, Failure},
     job::interrupted,
+    name::Namespace,
     plan::execution::{self as plan, ItemKind},
     step::{Halt, Step},
     walk::Transition,
@@ -166,6 +167,7 @@ pub(crate) trait GateScope: Sync {
 /// What gate expressions are asked with.
 pub(crate) struct Evaluator<'a, T> {
     pub(crate) host: &'a ControllerContext,
+    pub(crate) namespace: &'a Namespace,
     pub(crate) expressions: &'a Expressions,
     /// The clusters that they look at.
     pub(crate) clusters: &'a ClusterSet,

@@ -17,7 +17,7 @@ use orangery_core::{
     dag::Direction,
     error::Failure,
     job::interrupted,
-    name::JobId,
+    name::{JobId, Namespace},
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict, together},
     workflow::{Answer, GateKind, WorkflowPolicy},
@@ -69,6 +69,8 @@ pub(crate) trait RunsWorkflow: Send + Sync {
 
     /// What every controller is given.
     fn host(&self) -> &ControllerContext;
+    /// The namespace of the object and of its items.
+    fn namespace(&self) -> &Namespace;
     /// The workflow.
     fn workflow(&self) -> &WorkflowState<Self::Template>;
     /// The workflow, to be changed.
@@ -165,6 +167,7 @@ fn evaluator<W: RunsWorkflow>(run: &W) -> Evaluator<'_, W::Template> {
     let state = run.workflow();
     Evaluator {
         host: run.host(),
+        namespace: run.namespace(),
         expressions: &state.expressions,
         clusters: &state.clusters,
         kind: W::ITEM_KIND,

@@ -21,13 +21,15 @@ use crate::{
     component::Component,
     error::{CallStop, Error},
     meter::Meter,
-    sandbox::Sandbox,
+    sandbox::{Sandbox, Tenant},
     transcript::Transcript,
     wasi::{self, Randomness},
 };
 
 /// What a call is made of, besides its component.
 pub(crate) struct ComponentCall<'a> {
+    /// For which namespace.
+    pub(crate) tenant: Tenant,
     pub(crate) budget: &'a Budget,
     pub(crate) grants: Arc<Grants>,
     pub(crate) reach: CallImports,
@@ -56,8 +58,8 @@ pub(crate) async fn run<A>(
     call: ComponentCall<'_>,
     export: impl for<'s> FnOnce(&'s mut Store<Guest>, Instance) -> BoxFuture<'s, wasmtime::Result<A>> + Send,
 ) -> Result<A, Error> {
-    let _room = sandbox.enter(call.budget).await?;
-    let ComponentCall { budget, grants, reach, now, postponed, transcript } = call;
+    let _room = sandbox.enter(&call.tenant, call.budget).await;
+    let ComponentCall { tenant: _, budget, grants, reach, now, postponed, transcript } = call;
     let randomness = match &reach {
         CallImports::Deployer(_, seed) => Randomness::of_number(*seed),
         CallImports::Template(_, rng) => Randomness::of_chance(rng),

@@ -31,7 +31,7 @@ use crate::{
     convert,
     error::Error,
     registration::{ComponentBytes, Registered},
-    sandbox::{ComponentOrigin, LARGE_COMPONENT, Sandbox},
+    sandbox::{ComponentOrigin, LARGE_COMPONENT, Sandbox, Tenant},
     transcript::Transcript,
 };
 
@@ -106,9 +106,14 @@ impl Plugin {
     ///
     /// Why it is unusable.
     pub async fn component(&self) -> Result<Arc<Component>, Arc<Error>> {
+        self.component_for(&None).await
+    }
+
+    /// The same for a call of a namespace, which waits for its turn where it is to be compiled.
+    async fn component_for(&self, tenant: &Tenant) -> Result<Arc<Component>, Arc<Error>> {
         match &self.content {
             ComponentBytes::Bytes { bytes, .. } => {
-                self.slot.get_or_load(|| self.sandbox.load(self.origin, &self.identity, bytes)).await
+                self.slot.get_or_load(|| self.sandbox.load(self.origin, tenant, &self.identity, bytes)).await
             }
             ComponentBytes::Missing(error) => Err(error.clone()),
         }
@@ -125,7 +130,7 @@ impl Plugin {
     ///
     /// The host's reason why there is no answer. The component's own fault is an answer.
     pub async fn plan(&self, item: &Item, reads: Reads) -> Result<Result<Proposal, Fault>, Arc<Error>> {
-        let component = self.component().await?;
+        let component = self.component_for(&Some(item.namespace.clone())).await?;
         let Some(deploy) = component.deploy.clone() else {
             return Err(Arc::new(Error::Export { interface: "orangery:deployer/deploy" }));
         };
@@ -142,7 +147,7 @@ impl Plugin {
     ///
     /// The host's reason why there is no answer. The component's own fault is an answer.
     pub async fn uninstall(&self, item: &Item, reads: Reads) -> Result<Option<Result<Proposal, Fault>>, Arc<Error>> {
-        let component = self.component().await?;
+        let component = self.component_for(&Some(item.namespace.clone())).await?;
         let Some(uninstall) = component.uninstall.clone() else { return Ok(None) };
         let request = convert::item(item);
         let answer = call::run(&self.sandbox, &component, self.deployer_call(item, reads), |store, instance| {
@@ -161,7 +166,7 @@ impl Plugin {
         request: &RenderRequest,
         context: &TemplateContext,
     ) -> Result<Result<Rendered, RenderFailure>, Arc<Error>> {
-        let component = self.component().await?;
+        let component = self.component_for(&context.namespace).await?;
         let Some(indices) = component.template.clone() else {
             return Err(Arc::new(Error::Export { interface: "orangery:template/template" }));
         };
@@ -203,7 +208,7 @@ impl Plugin {
         request: &RenderRequest,
         context: &TemplateContext,
     ) -> Result<Option<Findings>, Arc<Error>> {
-        let component = self.component().await?;
+        let component = self.component_for(&context.namespace).await?;
         let Some(indices) = component.check.clone() else { return Ok(None) };
         let call = self.renderer_call(request, context);
         let transcript = call.transcript.clone();
@@ -222,12 +227,12 @@ impl Plugin {
     ///
     /// The host's reason why there is no answer.
     pub async fn evaluate(&self, question: &GateQuestion) -> Result<GateResult, Arc<Error>> {
-        let component = self.component().await?;
+        let component = self.component_for(&question.namespace).await?;
         let Some(gate) = component.gate.clone() else {
             return Err(Arc::new(Error::Export { interface: "orangery:gate/gate" }));
         };
         // Same question, same answer: nothing is random, and the time is that of the question.
-        let call = self.call(CallImports::Gate(0), since_epoch(question.now));
+        let call = self.call(question.namespace.clone(), CallImports::Gate(0), since_epoch(question.now));
         let transcript = call.transcript.clone();
         let wire = convert::question(question);
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {
@@ -239,16 +244,18 @@ impl Plugin {
 
     fn renderer_call(&self, request: &RenderRequest, context: &TemplateContext) -> ComponentCall<'_> {
         let reach = CallImports::Template(context.clone(), RandomnessState::new(&context.rng, request));
-        self.call(reach, since_epoch(context.rng.now))
+        self.call(context.namespace.clone(), reach, since_epoch(context.rng.now))
     }
 
     fn deployer_call(&self, item: &Item, reads: Reads) -> ComponentCall<'_> {
         let now: Option<Timestamp> = item.now.parse().ok();
-        self.call(CallImports::Deployer(reads, item.seed), now.map(since_epoch).unwrap_or_default())
+        let tenant = Some(item.namespace.clone());
+        self.call(tenant, CallImports::Deployer(reads, item.seed), now.map(since_epoch).unwrap_or_default())
     }
 
-    fn call(&self, reach: CallImports, now: Duration) -> ComponentCall<'_> {
+    fn call(&self, tenant: Tenant, reach: CallImports, now: Duration) -> ComponentCall<'_> {
         ComponentCall {
+            tenant,
             budget: &self.budget,
             grants: self.grants.clone(),
             reach,

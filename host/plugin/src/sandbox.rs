@@ -3,6 +3,7 @@
 mod engine;
 mod share;
 mod ticker;
+mod turns;
 
 use std::{
     collections::BTreeMap,
@@ -13,12 +14,14 @@ use std::{
 
 use orangery_core::digest;
 use orangery_proposal::deployer::PluginIdentity;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use wasmtime::{Engine, component::Linker};
 
 pub(crate) use engine::settings;
 pub(crate) use share::Shares;
 pub(crate) use ticker::Ticking;
+pub(crate) use turns::Tenant;
+use turns::{Turn, Turns};
 
 use crate::{
     budget::Budget,
@@ -100,10 +103,9 @@ pub struct Sandbox {
     ticker: ticker::Ticker,
     linker: Linker<Guest>,
     memory: Arc<SharedMemory>,
-    rooms: Semaphore,
+    rooms: Arc<Turns>,
     /// Of these rooms, those for calls that may take much memory.
-    large_rooms: Semaphore,
-    most_calls: u32,
+    large_rooms: Arc<Turns>,
     compiler: CompileCommand,
     /// Compilers that may run at once.
     compilers: Semaphore,
@@ -127,7 +129,7 @@ pub(crate) enum ComponentOrigin {
 /// How components of one origin are compiled.
 struct OriginCompiler {
     /// One component is compiled at a time: the compiler uses all processors and much memory.
-    compiling: Semaphore,
+    compiling: Arc<Turns>,
     /// Where compiled components are kept, or why nowhere.
     cache: Result<CompilationCache, CacheError>,
 }
@@ -165,7 +167,7 @@ impl Sandbox {
             Some(folder) => CompilationCache::open(folder, &engine, most),
             None => Err(CacheError { folder: PathBuf::new(), why: "none is configured; name a folder".to_owned() }),
         };
-        let of_origin = |cache| OriginCompiler { compiling: Semaphore::new(1), cache };
+        let of_origin = |cache| OriginCompiler { compiling: Turns::new(1), cache };
         let own = of_origin(open(cache.as_ref().map(|folder| folder.join(OF_BLUEPRINTS)), Some(MOST_OF_BLUEPRINTS)));
         let configured = cache.is_some();
         let registered = of_origin(open(cache, None).inspect_err(|error| {
@@ -179,9 +181,8 @@ impl Sandbox {
             engine,
             allocator,
             memory: Arc::new(SharedMemory::new(memory)),
-            rooms: Semaphore::new(calls as usize),
-            large_rooms: Semaphore::new((calls / LARGE_SHARE).max(1) as usize),
-            most_calls: calls,
+            rooms: Turns::new(calls as usize),
+            large_rooms: Turns::new((calls / LARGE_SHARE).max(1) as usize),
             compiler,
             compilers: Semaphore::new(compilers),
             registered,
@@ -199,7 +200,7 @@ impl Sandbox {
 
     /// What calls hold at the moment.
     pub fn occupancy(&self) -> Occupancy {
-        let calls = (self.most_calls as usize).saturating_sub(self.rooms.available_permits());
+        let calls = self.rooms.taken();
         let bytes = self.memory.used();
         match self.engine.pooling_allocator_metrics() {
             Some(pool) => Occupancy {
@@ -233,7 +234,7 @@ impl Sandbox {
         let digest = digest::sha256(bytes);
         let cache = self.registered.cache.as_ref().map_err(CacheError::clone)?;
         if cache.get(&digest).is_none() {
-            cache.put(&digest, &self.compile(&self.registered, name, bytes).await?)?;
+            cache.put(&digest, &self.compile(&self.registered, &None, name, bytes).await?)?;
         }
         Ok(cache.file(&digest))
     }
@@ -242,6 +243,7 @@ impl Sandbox {
     pub(crate) async fn load(
         &self,
         origin: ComponentOrigin,
+        tenant: &Tenant,
         who: &PluginIdentity,
         bytes: &[u8],
     ) -> Result<Component, Error> {
@@ -261,7 +263,7 @@ impl Sandbox {
                 Err(error) => return Err(error),
             }
         }
-        let compiled = self.compile(of_origin, &who.to_string(), bytes).await?;
+        let compiled = self.compile(of_origin, tenant, &who.to_string(), bytes).await?;
         if let Ok(cache) = &of_origin.cache
             && let Err(error) = cache.put(digest, &compiled)
         {
@@ -270,8 +272,14 @@ impl Sandbox {
         Component::link(&self.engine, &self.linker, inspection, &compiled)
     }
 
-    async fn compile(&self, of_origin: &OriginCompiler, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        let _turn = of_origin.compiling.acquire().await;
+    async fn compile(
+        &self,
+        of_origin: &OriginCompiler,
+        tenant: &Tenant,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, Error> {
+        let _turn = of_origin.compiling.acquire(tenant).await;
         let _share = self.compilers.acquire().await;
         if bytes.len() <= LARGE_COMPONENT {
             return compile::compile(&self.compiler, bytes).await;
@@ -286,13 +294,12 @@ impl Sandbox {
     }
 
     /// Room for one call, when there is some. Calls that may take much memory wait for each other first, and for nobody else:
-    /// more of them at once are no faster, and their memory is what the process needs most of.
-    pub(crate) async fn enter(&self, budget: &Budget) -> Result<RunningCall<'_>, Error> {
-        let busy = |_| Error::Busy { what: "room" };
+    /// more of them at once are no faster, and their memory is what the process needs most of. No namespace takes all (C-43).
+    pub(crate) async fn enter(&self, tenant: &Tenant, budget: &Budget) -> RunningCall<'_> {
         let is_large = budget.memory_mib >= LARGE_MEMORY_MIB;
-        let large = if is_large { Some(self.large_rooms.acquire().await.map_err(busy)?) } else { None };
-        let permit = self.rooms.acquire().await.map_err(busy)?;
-        Ok(RunningCall { _ticking: self.ticker.enter(), _permit: permit, _large: large })
+        let large = if is_large { Some(self.large_rooms.acquire(tenant).await) } else { None };
+        let room = self.rooms.acquire(tenant).await;
+        RunningCall { _ticking: self.ticker.enter(), _room: room, _large: large }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -311,8 +318,8 @@ impl Sandbox {
 /// A call's place among those that run: while it is held, the processor's clock ticks.
 pub(crate) struct RunningCall<'a> {
     _ticking: Ticking<'a>,
-    _permit: SemaphorePermit<'a>,
-    _large: Option<SemaphorePermit<'a>>,
+    _room: Turn,
+    _large: Option<Turn>,
 }
 
 #[cfg(test)]

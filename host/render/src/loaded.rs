@@ -9,7 +9,10 @@ use orangery_blueprint::{
     record::RecordWriter,
     template_engine::{JobRandomness, Kubeconfigs, TemplateContext},
 };
-use orangery_core::error::{Code, Failure, Fault};
+use orangery_core::{
+    error::{Code, Failure, Fault},
+    name::Namespace,
+};
 use orangery_ocm::{
     Artifacts, ComponentVersion, Components, DescriptorSchema, Files, ResourceReference, Unavailable, list,
 };
@@ -45,6 +48,8 @@ pub struct BlueprintSource<'a> {
 /// What templates reach besides the blueprint's files and its component version.
 #[derive(Clone)]
 pub struct TemplateAccess {
+    /// For which namespace is rendered.
+    pub namespace: Namespace,
     /// Components in registries.
     pub artifacts: Arc<dyn Artifacts>,
     /// Credentials.
@@ -161,6 +166,7 @@ impl LoadedBlueprint {
         let (component, overwritten) = opened.map(|opened| (opened.version, opened.overwritten)).unzip();
         let components = component.clone().map(ComponentVersion::templates);
         let context = TemplateContext {
+            namespace: Some(reach.namespace),
             components: components.unwrap_or_else(|| Arc::new(Unavailable) as Arc<dyn Components>),
             artifacts: reach.artifacts,
             kubeconfigs: reach.kubeconfigs,

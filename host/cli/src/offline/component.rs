@@ -59,7 +59,8 @@ impl OfflineVersions {
             }
         };
         let artifacts = self.artifacts(world, namespace, &context);
-        let reach = TemplateAccess { artifacts, kubeconfigs: Arc::new(Unavailable), rng };
+        let namespace = namespace.clone();
+        let reach = TemplateAccess { namespace, artifacts, kubeconfigs: Arc::new(Unavailable), rng };
         let blueprint = serde_json::to_value(&spec.blueprint).unwrap_or_default();
         Ok(LoadedBlueprint::new(files, blueprint, opened, reach)?)
     }

@@ -18,6 +18,7 @@ use orangery_core::{
     dag::Direction,
     error::Failure,
     job::interrupted,
+    name::Namespace,
     phase::{Phase as _, execution::Execution as Phase, item::Item as ItemPhase},
     plan::execution::{self as plan, ItemKind, ItemState, ObjectState},
     step::{Step, Verdict},
@@ -142,6 +143,10 @@ impl RunsWorkflow for ExecutionReconciliation<'_> {
 
     fn host(&self) -> &ControllerContext {
         self.host
+    }
+
+    fn namespace(&self) -> &Namespace {
+        &self.key.namespace
     }
 
     fn workflow(&self) -> &WorkflowState<DeployItemTemplate> {

@@ -74,6 +74,7 @@ impl<T: Sync> Evaluator<'_, T> {
             Err(unknown) => return Ok(unknown),
         };
         let question = GateQuestion {
+            namespace: Some(self.namespace.clone()),
             item: item.name.clone(),
             gate,
             config: component.config.clone(),

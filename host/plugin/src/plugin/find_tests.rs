@@ -46,10 +46,11 @@ impl Plugin {
     ///
     /// The component's own fault, or the host's reason why there is no answer.
     pub async fn find_tests(&self, of: &TestSubject, reads: Reads) -> Result<Option<Vec<TestCase>>, Fault> {
-        let component = self.component().await.map_err(|error| self.fault(&error))?;
+        let tenant = Some(of.namespace.clone());
+        let component = self.component_for(&tenant).await.map_err(|error| self.fault(&error))?;
         let Some(indices) = component.tests.clone() else { return Ok(None) };
         // Same subject, same reads, same answer: nothing is random or timed.
-        let call = self.call(CallImports::Deployer(reads, 0), Duration::ZERO);
+        let call = self.call(tenant, CallImports::Deployer(reads, 0), Duration::ZERO);
         let transcript = call.transcript.clone();
         let subject = tests::Subject { namespace: of.namespace.to_string(), name: of.name.clone() };
         let answer = call::run(&self.sandbox, &component, call, |store, instance| {

@@ -8,7 +8,8 @@ use super::{component::Version, *};
 
 fn reach() -> TemplateAccess {
     let rng = JobRandomness { now: "2026-01-01T00:00:00Z".parse().unwrap(), seed: [7; 32] };
-    TemplateAccess { artifacts: Arc::new(Unavailable), kubeconfigs: Arc::new(Unavailable), rng }
+    let namespace = Namespace::from_static("ns");
+    TemplateAccess { namespace, artifacts: Arc::new(Unavailable), kubeconfigs: Arc::new(Unavailable), rng }
 }
 
 fn opened() -> OpenedComponent {

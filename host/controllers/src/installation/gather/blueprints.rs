@@ -113,6 +113,7 @@ async fn open(host: &Arc<ControllerContext>, of: &Installation, job: &JobId) -> 
     let files = orangery_render::files(source, version).await.map_err(|error| load_halt(&error))?;
     let context = Key { namespace: Key::of(of).namespace, name: of.spec.context.clone().into() };
     let reach = TemplateAccess {
+        namespace: Key::of(of).namespace,
         artifacts: Arc::new(ContextArtifacts::new(host, context)),
         kubeconfigs: Arc::new(TargetKubeconfigs::new(host, Arc::new(of.clone()))),
         rng: host.key.of_job(of, job),

@@ -21,6 +21,7 @@ use orangery_core::{
     dag::Direction,
     error::Failure,
     job::JobIds,
+    name::Namespace,
     phase::{Phase as _, installation::Installation as Phase, item::Item as ItemPhase},
     plan::{
         execution::{ItemKind, ObjectState},
@@ -184,6 +185,10 @@ impl RunsWorkflow for InstallationReconciliation<'_> {
 
     fn host(&self) -> &ControllerContext {
         self.host
+    }
+
+    fn namespace(&self) -> &Namespace {
+        &self.key.namespace
     }
 
     fn workflow(&self) -> &WorkflowState<()> {
