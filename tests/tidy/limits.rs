@@ -7,8 +7,8 @@ mod tests {
     use crate::repository::{display, files_ending, none, root, text};
 
     /// The crates that read what others wrote.
-    const READERS: [&str; 9] =
-        ["core", "ocm", "expression", "blueprint", "policy", "api", "cluster", "plugin", "registry"];
+    const READERS: [&str; 10] =
+        ["core", "ocm", "expression", "blueprint", "policy", "api", "cluster", "plugin", "registry", "controllers"];
     /// What the names of limits begin with.
     const NAMES: [&str; 6] = ["MOST_", "LONGEST", "DEEPEST", "COST_LIMIT", "SCOPE_COST_LIMIT", "MEMORY_OF_OUTPUT"];
 

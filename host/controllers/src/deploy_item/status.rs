@@ -51,6 +51,8 @@ pub(super) struct StatusWriter {
     now: Time,
     /// How the clusters of the item are reached.
     targets: Option<Arc<TargetConnections>>,
+    /// The proposals that were stored since the last write.
+    persisted: Vec<StoredProposal>,
 }
 
 impl StatusWriter {
@@ -76,6 +78,7 @@ impl StatusWriter {
             },
             now: now.clone(),
             targets: None,
+            persisted: Vec::new(),
         }
     }
 
@@ -121,7 +124,8 @@ impl StatusWriter {
     }
 
     /// Where the job rests: phase, job ids, errors, conditions and the state in one write. A job that waits before it begins
-    /// leaves the phase and the error of the last one; where the status says the same already, nothing is written.
+    /// leaves the phase and the error of the last one; where the status says the same already, nothing is written. A job that
+    /// has ended goes on nowhere, and keeps no proposal (C-63).
     pub(super) async fn finish(
         mut self,
         rest: &StatusUpdate<Phase>,
@@ -142,15 +146,15 @@ impl StatusWriter {
                 return Ok(());
             }
         }
-        let state = state.map(|mut state| {
-            state.progress = state.progress.filter(|_| !rest.ended);
-            state
+        let state = state.map(|state| {
+            let ItemState { progress, stored, .. } = state;
+            ItemState { progress: progress.filter(|_| !rest.ended), stored: stored.filter(|_| !rest.ended), ..state }
         });
         self.write(state.as_ref()).await
     }
 
     async fn write(&mut self, state: Option<&ItemState>) -> Step<()> {
-        let before = self.stored();
+        let named = self.stored();
         let mut number = None;
         if let Some(state) = state {
             self.keep_credentials(state).await;
@@ -168,7 +172,8 @@ impl StatusWriter {
         }
         if let Some(state) = state {
             let namespace = Key::of(self.before.as_ref()).namespace;
-            proposal_cache::discard(&self.host.client, &namespace, before.as_ref(), state.stored.as_ref()).await;
+            let before = named.into_iter().chain(self.persisted.drain(..));
+            proposal_cache::discard(&self.host.client, &namespace, before, state.stored.as_ref()).await;
         }
         Ok(())
     }
@@ -255,7 +260,11 @@ impl ProgressStore for StatusWriter {
     }
 
     fn persist<'a>(&'a mut self, proposal: &'a Proposal) -> BoxFuture<'a, Step<StoredProposal>> {
-        Box::pin(proposal_cache::persist(&self.host.client, &self.before, proposal))
+        Box::pin(async move {
+            let stored = proposal_cache::persist(&self.host.client, &self.before, proposal).await?;
+            self.persisted.push(stored.clone());
+            Ok(stored)
+        })
     }
 
     fn export<'a>(&'a mut self, exports: &'a Value) -> BoxFuture<'a, Step<()>> {

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{Read, Write},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
@@ -17,10 +17,11 @@ use orangery_api::deploy_item::DeployItem;
 use orangery_core::{
     digest::sha256,
     error::{Code, Failure},
+    memory,
     name::{Namespace, proposal_secret},
     step::{Halt, Step},
 };
-use orangery_proposal::{Proposal, item::StoredProposal};
+use orangery_proposal::{Proposal, executor::writes, item::StoredProposal};
 use orangery_reconcile::Key;
 
 use crate::{object::owner_reference, object_access::get};
@@ -34,25 +35,71 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// The key of a chunk in its Secret.
 const CONTENT: &str = "proposal";
 
+/// The most memory, in bytes, that the objects of the proposals in the cache may take. What is not in it is read back from
+/// its Secrets (C-64).
+const MOST_CACHED_BYTES: u64 = 64 << 20;
+
 /// Proposals that are being carried out, so that they are not read back at each call.
 #[derive(Default)]
 pub(in crate::deploy_item) struct ProposalCache {
-    /// Protects the proposals by item. Held for one lookup or one change.
-    proposals: Mutex<BTreeMap<Key, (String, Arc<Proposal>)>>,
+    /// Protects the proposals. Held for one lookup or one change.
+    proposals: Mutex<CachedProposals>,
+}
+
+/// Proposals by item; the one that was not asked for longest leaves first.
+#[derive(Default)]
+struct CachedProposals {
+    /// Counts the look-ups, for the order of use.
+    tick: u64,
+    /// What the objects of all take, in bytes.
+    bytes: u64,
+    by_item: BTreeMap<Key, CachedProposal>,
+}
+
+struct CachedProposal {
+    used: u64,
+    bytes: u64,
+    digest: String,
+    proposal: Arc<Proposal>,
 }
 
 impl ProposalCache {
     pub(in crate::deploy_item) fn put(&self, key: Key, digest: String, proposal: Arc<Proposal>) {
-        self.proposals.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (digest, proposal));
+        let bytes = writes(&proposal).map(|(_, write)| memory::of(&write.object)).sum();
+        let mut cached = self.lock();
+        cached.remove(&key);
+        cached.tick += 1;
+        let used = cached.tick;
+        cached.bytes += bytes;
+        cached.by_item.insert(key, CachedProposal { used, bytes, digest, proposal });
+        while cached.bytes > MOST_CACHED_BYTES {
+            let oldest = cached.by_item.iter().min_by_key(|(_, one)| one.used).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest else { break };
+            cached.remove(&oldest);
+        }
     }
 
     fn get(&self, key: &Key, digest: &str) -> Option<Arc<Proposal>> {
-        let proposals = self.proposals.lock().unwrap_or_else(PoisonError::into_inner);
-        proposals.get(key).filter(|(stored, _)| stored == digest).map(|(_, proposal)| Arc::clone(proposal))
+        let mut cached = self.lock();
+        cached.tick += 1;
+        let tick = cached.tick;
+        let found = cached.by_item.get_mut(key).filter(|found| found.digest == digest)?;
+        found.used = tick;
+        Some(Arc::clone(&found.proposal))
     }
 
     pub(in crate::deploy_item) fn forget(&self, key: &Key) {
-        self.proposals.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CachedProposals> {
+        self.proposals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CachedProposals {
+    fn remove(&mut self, key: &Key) {
+        self.bytes -= self.by_item.remove(key).map_or(0, |removed| removed.bytes);
     }
 }
 
@@ -124,12 +171,13 @@ async fn read(client: &Client, namespace: &Namespace, stored: &StoredProposal) -
 pub(super) async fn discard(
     client: &Client,
     namespace: &Namespace,
-    before: Option<&StoredProposal>,
+    before: impl Iterator<Item = StoredProposal>,
     now: Option<&StoredProposal>,
 ) {
-    let still: BTreeSet<&String> = now.into_iter().flat_map(|stored| &stored.secrets).collect();
+    let mut unneeded: BTreeSet<String> = before.flat_map(|stored| stored.secrets).collect();
+    unneeded.retain(|name| !now.is_some_and(|now| now.secrets.contains(name)));
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    for name in before.into_iter().flat_map(|stored| &stored.secrets).filter(|name| !still.contains(name)) {
+    for name in &unneeded {
         if let Err(error) = api.delete(name, &DeleteParams::default()).await {
             tracing::debug!(%error, secret = name, "a proposal that is not needed any more stays until its item goes");
         }
@@ -172,5 +220,37 @@ mod tests {
         assert_eq!(unpack(&compressed, &digest), Some(proposal));
         assert_eq!(unpack(&compressed, "sha256:0"), None);
         assert_eq!(unpack(compressed.get(1..).unwrap(), &digest), None);
+    }
+    fn of_bytes(length: usize) -> Arc<Proposal> {
+        let object = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}, "text": "x".repeat(length)});
+        let write = json!({"object": object, "how": "replace"});
+        let stages = json!([{"name": "s", "gate": "accepted", "writes": [write]}]);
+        Arc::new(serde_json::from_value(json!({"stages": stages, "next": {"continueWith": [1]}})).unwrap())
+    }
+
+    #[test]
+    fn c_64_limits_proposals_under_way_share_a_memory_and_the_one_not_asked_for_longest_leaves() {
+        let cache = ProposalCache::default();
+        let key = |number: usize| Key::new("n", number.to_string());
+        let put = |number: usize, bytes| cache.put(key(number), format!("sha256:{number}"), of_bytes(bytes));
+        let is_there = |number: usize| cache.get(&key(number), &format!("sha256:{number}")).is_some();
+        for number in 0..60 {
+            put(number, 1 << 20);
+        }
+        assert!((0..60).all(is_there), "60 of 1 MiB have room");
+        assert!(is_there(0), "it is asked for last");
+        (60..200).for_each(|number| {
+            put(number, 1 << 20);
+            assert!(is_there(0) && is_there(number));
+        });
+        assert!(!is_there(1), "those not asked for leave");
+        assert!(cache.lock().bytes <= MOST_CACHED_BYTES);
+        put(0, 1);
+        assert_eq!((cache.get(&key(0), "sha256:other"), is_there(0)), (None, true), "only what was stored last");
+        let before = cache.lock().by_item.len();
+        put(300, 65 << 20);
+        assert!(!is_there(300) && before > 0, "larger than all of the room");
+        cache.forget(&key(0));
+        assert_eq!((is_there(0), cache.lock().bytes), (false, 0));
     }
 }

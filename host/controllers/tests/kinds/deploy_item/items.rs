@@ -180,9 +180,25 @@ impl Items {
         api.list(&Default::default()).await.unwrap().items
     }
 
+    /// How many Secrets hold proposals.
+    pub(crate) async fn stored_proposals(&self) -> usize {
+        self.secrets().await.iter().filter(|secret| is_proposal(secret)).count()
+    }
+
+    /// Waits until no Secret holds a proposal.
+    pub(crate) async fn without_proposals(&self) {
+        let none = self.in_time(async || (self.stored_proposals().await == 0).then_some(())).await;
+        assert!(none.is_some(), "{} Secrets hold proposals", self.stored_proposals().await);
+    }
+
     pub(crate) fn calls(&self) -> usize {
         self.plugin.calls.lock().unwrap().len()
     }
+}
+
+/// Whether a Secret holds a proposal.
+pub(crate) fn is_proposal(secret: &Secret) -> bool {
+    secret.type_.as_deref() == Some("orangery.dev/proposal")
 }
 
 /// Writes one config map; `fields` is laid over the proposal.

@@ -8,7 +8,7 @@ use kube::{
 use orangery_api::{FINALIZER, job::Job};
 use serde_json::{Value, json};
 
-use super::items::{Items, gated, proposal};
+use super::items::{Items, gated, is_proposal, proposal};
 
 #[track_caller]
 fn failed(status: &Value, reason: &str, code: &str) -> String {
@@ -44,7 +44,7 @@ async fn a_job_without_waits_writes_the_status_twice() {
     assert_eq!(status["deployer"], json!({"identity": "sha256:0", "name": "scripted", "version": "1.0"}));
     assert_eq!((&status["observedGeneration"], status.get("lastError")), (&json!(1), None));
     assert!(status["transitionTimes"]["initTime"].is_string() && status["transitionTimes"]["finishedTime"].is_string());
-    assert!(world.secrets().await.iter().all(|secret| secret.type_.as_deref() != Some("orangery.dev/proposal")));
+    assert_eq!(world.stored_proposals().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,8 +129,7 @@ async fn what_waits_is_kept_and_gone_on_with_by_another_controller() {
     world.create("item", &[gated("ready")], json!({})).await;
     world.trigger("item", "one").await;
     world.waiting("item", "ConfigMap default/a (.data.k == \"ready\" does not hold) to become ready").await;
-    let kept =
-        world.secrets().await.into_iter().find(|secret| secret.type_.as_deref() == Some("orangery.dev/proposal"));
+    let kept = world.secrets().await.into_iter().find(is_proposal);
     assert_eq!(kept.unwrap().metadata.owner_references.unwrap()[0].name, "item");
     let calls = world.calls();
     world.restart();
@@ -139,6 +138,25 @@ async fn what_waits_is_kept_and_gone_on_with_by_another_controller() {
     let status = world.finished("item", "one").await;
     assert_eq!((&status["phase"], world.calls()), (&json!("Succeeded"), calls));
     assert_eq!(world.value("a").await.as_deref(), Some("ready"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_63_a_job_that_has_ended_keeps_no_proposal_however_it_ended() {
+    let world = Items::new().await;
+    world.create("ready", &[gated("ready")], json!({})).await;
+    world.trigger("ready", "one").await;
+    world.waiting("ready", "ConfigMap default/a (.data.k == \"ready\" does not hold) to become ready").await;
+    assert_eq!(world.stored_proposals().await, 1);
+    world.patch_config_map("a", json!({"data": {"k": "ready"}})).await;
+    let succeeded = world.finished("ready", "one").await;
+    world.without_proposals().await;
+    world.create("late", &[gated("never")], json!({"timeout": "2s"})).await;
+    let failed = world.job("late", "one").await;
+    world.without_proposals().await;
+    let ends = [succeeded, failed].map(|status| {
+        (status["phase"].clone(), status["providerStatus"]["orangery"].as_object().unwrap().contains_key("proposal"))
+    });
+    assert_eq!(ends, [(json!("Succeeded"), false), (json!("Failed"), false)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
