@@ -31,7 +31,7 @@ use crate::{
     controller_context::{ControllerContext, waiter},
     job,
     namespace_policy::wake_items,
-    refresh,
+    refresh, refusal,
     stores::StoredKind,
 };
 
@@ -90,7 +90,7 @@ impl DeployItemController {
 
     /// Where the job rests, in one write; and when the item is looked at again.
     async fn finish(&self, reconciliation: ItemReconciliation, applied: Applied) -> Result<NextCall, Halt> {
-        let ItemReconciliation { gathered, phase, status, state, .. } = reconciliation;
+        let ItemReconciliation { gathered, phase, mut status, state, .. } = reconciliation;
         let Applied { result, now, left } = applied;
         if !status.is_current() {
             return Ok(NextCall::Settled);
@@ -103,7 +103,18 @@ impl DeployItemController {
                 } else {
                     gathered.clusters.keep_waiting();
                 }
-                status.finish(&rest, state, now).await.map_err(|write| job::unwritten(&transition, write))?;
+                let mut written = status.finish(&rest, state, now).await;
+                if let (Err(Halt::Stall(refused)), true) = (&written, rest.ended) {
+                    // As the job would have it, it cannot end: it fails, with the state that was accepted last (C-42).
+                    let refused = Halt::Stall(refused.clone());
+                    let failure = rest.failure.map_or(refused.clone(), |failure| Halt::Stall(failure).join(refused));
+                    let failed = advance(phase, Err(failure));
+                    if let Some(rest) = job::resting(&self.host, gathered.item.as_ref(), phase, &failed)? {
+                        status.keep_state();
+                        written = status.finish(&rest, None, now).await;
+                    }
+                }
+                written.map_err(|write| job::unwritten(&transition, write))?;
             }
             None => {
                 release_credentials(&gathered).await;
@@ -116,16 +127,12 @@ impl DeployItemController {
         }
         job::next(transition, left)
     }
-}
 
-impl Controller for DeployItemController {
-    type Object = DeployItem;
-    const NAME: &'static str = "deploy-item";
-
-    async fn reconcile(&self, item: Arc<DeployItem>) -> Result<NextCall, Halt> {
+    /// One call, from the trigger to the status.
+    async fn work(&self, item: &Arc<DeployItem>) -> Result<NextCall, Halt> {
         let now = self.host.now();
         // Trigger: the job that is to be worked on.
-        let job = match trigger(&self.host, &item, &now).await? {
+        let job = match trigger(&self.host, item, &now).await? {
             ItemTrigger::Job(job) => job,
             ItemTrigger::Done(next) => return Ok(next),
             ItemTrigger::None => {
@@ -141,6 +148,19 @@ impl Controller for DeployItemController {
         let applied = apply(&mut reconciliation, action).await?;
         // Status: where the job rests.
         self.finish(reconciliation, applied).await
+    }
+}
+
+impl Controller for DeployItemController {
+    type Object = DeployItem;
+    const NAME: &'static str = "deploy-item";
+
+    async fn reconcile(&self, item: Arc<DeployItem>) -> Result<NextCall, Halt> {
+        let (result, host) = (Box::pin(self.work(&item)).await, self.host.as_ref());
+        refusal::publish((host, &host.stores.deploy_items), item.as_ref(), result, |draft| {
+            draft.status.get_or_insert_default()
+        })
+        .await
     }
 
     /// Its clusters; itself only where no Execution does it.

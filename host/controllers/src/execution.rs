@@ -18,7 +18,7 @@ use self::{apply::apply, dependencies::deploy_items, gather::gather, reconciliat
 use crate::{
     controller_context::{ControllerContext, waiter},
     gates::release_when_gone,
-    refresh,
+    refresh, refusal,
     stores::StoredKind,
 };
 
@@ -48,14 +48,21 @@ impl Controller for ExecutionController {
     const NAME: &'static str = "execution";
 
     async fn reconcile(&self, execution: Arc<Execution>) -> Result<NextCall, Halt> {
-        // Gather: what is asked of it.
-        let facts = gather(&self.worker, &execution).await?;
-        // Decide: what this call does.
-        let action = reconcile::execution(&facts);
-        // Apply: as far as it goes without waiting.
-        let applied = apply(&self.worker, &execution, action).await?;
-        // Status: where it rests.
-        status::finish(&self.worker, &execution, applied).await
+        let result = async {
+            // Gather: what is asked of it.
+            let facts = gather(&self.worker, &execution).await?;
+            // Decide: what this call does.
+            let action = reconcile::execution(&facts);
+            // Apply: as far as it goes without waiting.
+            let applied = apply(&self.worker, &execution, action).await?;
+            // Status: where it rests.
+            status::finish(&self.worker, &execution, applied).await
+        };
+        let (result, host) = (Box::pin(result).await, self.worker.host.as_ref());
+        refusal::publish((host, &host.stores.executions), execution.as_ref(), result, |draft| {
+            draft.status.get_or_insert_default()
+        })
+        .await
     }
 
     /// External deployers write to the items, anybody to what gate expressions look at.

@@ -23,7 +23,7 @@ use crate::{
     controller_context::{ControllerContext, waiter},
     gates::release_when_gone,
     namespace_policy::wake_refused,
-    refresh,
+    refresh, refusal,
     stores::StoredKind,
 };
 
@@ -60,11 +60,19 @@ impl Controller for InstallationController {
         let observed = gather(worker, &installation).await;
         // Decide: what this call does.
         let action = reconcile::installation(observed.facts, worker.host.now().0);
-        // Apply: as far as it goes without waiting.
-        let applied = apply(worker, &installation, action).await?;
-        // Status: where it rests.
-        let rests = matches!(applied, AppliedInstallation::Idle(_));
-        let next = status::finish(worker, &installation, applied).await?;
+        let (mut rests, store) = (false, &worker.host.stores.installations);
+        let result = async {
+            // Apply: as far as it goes without waiting.
+            let applied = apply(worker, &installation, action).await?;
+            // Status: where it rests.
+            rests = matches!(applied, AppliedInstallation::Idle(_));
+            status::finish(worker, &installation, applied).await
+        };
+        let result = Box::pin(result).await;
+        let next = refusal::publish((&worker.host, store), installation.as_ref(), result, |draft| {
+            draft.status.get_or_insert_default()
+        })
+        .await?;
         observed.unanswered.filter(|_| rests).map_or(Ok(next), Err)
     }
 

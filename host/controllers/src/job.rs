@@ -14,7 +14,7 @@ use orangery_api::{
     waiting::WaitingFor,
 };
 use orangery_core::{
-    condition::ConditionInput,
+    condition::{ConditionInput, Halted},
     error::Failure,
     name::JobId,
     phase::Phase,
@@ -75,6 +75,15 @@ pub(crate) trait JobStatus {
         let shared = self.shared();
         *shared.job_generation = Some(generation);
         shared.transition_times.get_or_insert_default().init_time = Some(now.clone());
+    }
+
+    /// The job cannot go on or end, because a write is refused: it stays in its phase, and says why (C-42).
+    fn refuse(&mut self, failure: &Failure, deletion: bool, generation: i64, now: &Time) {
+        let mut shared = self.shared();
+        *shared.last_error = Some(LastError::following(shared.last_error.as_ref(), failure, now));
+        let halted = Some(Halted::Retrying(failure.message.clone()));
+        let state = ConditionInput::Running { phase: shared.phase.clone(), halted, deletion };
+        shared.show(&state, generation, now);
     }
 
     /// Rests: phase, job ids, error and conditions, for one write (C-25). A job that ends has dealt with the generation that

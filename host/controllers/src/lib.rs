@@ -41,6 +41,7 @@ mod object_access;
 mod policy;
 mod record;
 mod refresh;
+mod refusal;
 mod removed;
 mod seal;
 mod secret_imports;

@@ -4,5 +4,6 @@ mod crashes;
 mod host_state;
 mod hostile;
 mod lost_events;
+mod refused_writes;
 mod schedules;
 mod silent_clusters;

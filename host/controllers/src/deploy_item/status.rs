@@ -127,7 +127,7 @@ impl StatusWriter {
     /// leaves the phase and the error of the last one; where the status says the same already, nothing is written. A job that
     /// has ended goes on nowhere, and keeps no proposal (C-63).
     pub(super) async fn finish(
-        mut self,
+        &mut self,
         rest: &StatusUpdate<Phase>,
         state: Option<ItemState>,
         now: Timestamp,
@@ -151,6 +151,12 @@ impl StatusWriter {
             ItemState { progress: progress.filter(|_| !rest.ended), stored: stored.filter(|_| !rest.ended), ..state }
         });
         self.write(state.as_ref()).await
+    }
+
+    /// The state that the server has is the one of the next write, too: what was to take its place was refused.
+    pub(super) fn keep_state(&mut self) {
+        let before = self.before.status.as_ref().and_then(|status| status.provider_status.clone());
+        self.draft.status.get_or_insert_default().provider_status = before;
     }
 
     async fn write(&mut self, state: Option<&ItemState>) -> Step<()> {

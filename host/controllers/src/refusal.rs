@@ -1,0 +1,50 @@
+//! What ends a call of a controller without a word in the status, as a write of the status that the API server refuses: it is
+//! told by an event and by the status of a job under way, and tried again (C-42).
+
+use orangery_api::job::Job;
+use orangery_core::{
+    error::{Code, Failure},
+    step::Halt,
+};
+use orangery_reconcile::{Key, NextCall, Store, Watched};
+
+use crate::{
+    controller_context::ControllerContext,
+    event,
+    job::JobStatus,
+    object::{generation_of, uid_of},
+};
+
+/// What a call of a controller for `object` came to, told where it stopped at what only others can change: a policy, a
+/// webhook or a definition, none of which is watched. So it is called again with backoff, and not at its next event alone.
+///
+/// Of a job under way `lastError` and the conditions say so in a write of their own: it has nothing in it of what was refused.
+/// Where that is refused as well, there is the event.
+pub(crate) async fn publish<K: Watched + Job, S: JobStatus>(
+    (host, store): (&ControllerContext, &Store<K>),
+    object: &K,
+    result: Result<NextCall, Halt>,
+    status: impl FnOnce(&mut K) -> &mut S,
+) -> Result<NextCall, Halt> {
+    let failure = match result {
+        Err(Halt::Stall(failure)) => failure,
+        Err(Halt::Retry(failure)) if failure.codes.contains(&Code::Unauthorized) => failure,
+        other @ (Ok(_) | Err(Halt::Retry(_) | Halt::Wait(_))) => return other,
+    };
+    let key = Key::of(object);
+    let newest = store.get(&key).filter(|newest| uid_of(newest.as_ref()) == uid_of(object));
+    if let Some(newest) = newest {
+        let masker = host.secrets.masker(&key.namespace);
+        let shown = Failure { message: masker.mask(&failure.message).into_owned(), ..failure.clone() };
+        event::failed(host, newest.as_ref(), newest.last_error(), Some(&shown));
+        if !newest.job_finished() {
+            let mut draft = K::clone(&newest);
+            let deleting = newest.meta().deletion_timestamp.is_some();
+            status(&mut draft).refuse(&shown, deleting, generation_of(newest.as_ref()), &host.now());
+            if let Err(error) = host.writer(store).update_status(&newest, &draft).await {
+                tracing::debug!(%error, object = %key, "telling that a write was refused");
+            }
+        }
+    }
+    Err(Halt::Retry(failure))
+}
