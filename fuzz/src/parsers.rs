@@ -1,29 +1,56 @@
 //! Parsers and evaluators of what others wrote, each as a fuzzer calls it: bytes in, no answer. What has to hold of every
 //! answer is asserted.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::Duration,
+};
 
-use orangery_blueprint::{FileSystem, schema::Schemas};
+use orangery_blueprint::{
+    BlueprintReading, FileSystem, decode_exports, decode_imports, decode_items, decode_subinstallations,
+    schema::Schemas,
+};
 use orangery_core::{
+    automatic::Schedule,
+    digest::content::{Algorithm, ContentDigest},
     jsonpath::ParsedPath,
+    masking::{MASK, Masker, SHORTEST_MASKED},
     memory,
+    name::Namespace,
+    pattern,
     yaml::{self, MOST_ALIASED_BYTES, MOST_YAML_BYTES, MOST_YAML_DEPTH},
 };
 use orangery_expression::{Expression, Type};
 use orangery_ocm::{Descriptor, Normalisation, ResourceKey, ResourceReference};
+use orangery_policy::{Policy, PolicySet, Profile};
+use orangery_proposal::inventory::Inventory;
+use orangery_registry::oci::{DockerConfig, ManifestDocument, OcmConfig, manifest};
 use serde_json::{Map, Value, json};
 
 /// Calls a parser.
 pub type Parser = fn(&[u8]);
 
 /// All parsers by name: that of the target and of the folder of its corpus.
-pub const ALL: [(&str, Parser); 8] = [
+pub const ALL: [(&str, Parser); 20] = [
+    ("address", address),
     ("archive", archive),
+    ("blueprint", blueprint),
+    ("component", component),
+    ("credentials", credentials),
     ("descriptor", descriptor),
     ("expression", expression),
+    ("inventory", inventory),
     ("json", json_text),
     ("jsonpath", jsonpath),
+    ("kubeconfig", kubeconfig),
+    ("manifest", manifest),
+    ("masking", masking),
+    ("output", output),
+    ("pattern", name_pattern),
+    ("policy", policy),
     ("reference", reference),
+    ("schedule", schedule),
     ("schema", schema),
     ("yaml", yaml_text),
 ];
@@ -125,4 +152,127 @@ fn reference(bytes: &[u8]) {
 /// A blueprint in an archive.
 fn archive(bytes: &[u8]) {
     let _ = orangery_registry::blueprint(bytes);
+}
+
+/// The kubeconfig of a target, and the server that it leads to.
+fn kubeconfig(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(server) = orangery_cluster::server_of(text) {
+        assert!(server.starts_with("http") || server.contains("://"), "{server} has no scheme");
+        assert_eq!(server, server.to_ascii_lowercase(), "policies compare it letter by letter");
+    }
+}
+
+/// An address: what is denied is denied in all clothes of IPv6.
+fn address(bytes: &[u8]) {
+    if let Some(four) = bytes.first_chunk::<4>() {
+        let plain = Ipv4Addr::from(*four);
+        let denied = orangery_egress::denied(IpAddr::V4(plain)).is_some();
+        let [a, b, c, d] = *four;
+        let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let dressed = [
+            plain.to_ipv6_mapped(),
+            Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low),
+            Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1),
+        ];
+        for six in dressed {
+            assert!(!denied || orangery_egress::denied(IpAddr::V6(six)).is_some(), "{six} hides {plain}");
+        }
+    }
+    if let Some(six) = bytes.first_chunk::<16>() {
+        let _ = orangery_egress::denied(IpAddr::V6(Ipv6Addr::from(*six)));
+    }
+}
+
+/// A component's bytes, before anything compiles them.
+fn component(bytes: &[u8]) {
+    if let Ok(found) = orangery_plugin::inspect(bytes) {
+        assert_eq!(found.size, bytes.len() as u64);
+    }
+}
+
+/// Credentials of registries, in both forms that there are.
+fn credentials(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let _ = DockerConfig::read(text, "a fuzzer");
+    let _ = OcmConfig::read(text, "a fuzzer");
+    let _ = OcmConfig::read_credentials(text, "a fuzzer");
+}
+
+/// A manifest of a registry.
+fn manifest(bytes: &[u8]) {
+    let digest = ContentDigest::of(Algorithm::Sha256, bytes);
+    if let Ok(ManifestDocument::Manifest(read)) =
+        manifest::read(bytes, digest, "application/vnd.oci.image.manifest.v1+json")
+    {
+        let _ = read.wasm_layer();
+        let _ = read.content_layer();
+    }
+}
+
+/// A value on the first line, a text on the others: nothing of the value stands in what is shown.
+fn masking(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Some((value, text)) = text.split_once('\n') else { return };
+    let value = value.trim();
+    let masker = Masker::of([value]);
+    let shown = format!("{text}{value}{text}");
+    let masked = masker.mask(&shown);
+    if value.len() >= SHORTEST_MASKED && !MASK.contains(value) {
+        assert!(!masked.contains(value), "{value:?} stands in {masked:?}");
+    }
+}
+
+/// The answers of templates.
+fn output(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(document) = yaml::decode(text) else { return };
+    let _ = decode_items(&document);
+    let _ = decode_imports(&document);
+    let _ = decode_exports(&document);
+    let _ = decode_subinstallations(&document);
+}
+
+/// A blueprint's own file, alone in its folder.
+fn blueprint(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(files) = FileSystem::parse(&json!({ "blueprint.yaml": text })) else { return };
+    let _ = BlueprintReading::of(&files);
+}
+
+/// The list of objects in a status: what was read is written as it was read.
+fn inventory(bytes: &[u8]) {
+    let Ok(list) = serde_json::from_slice::<Value>(bytes) else { return };
+    if let Ok(read) = Inventory::read(Some(&list)) {
+        let written = read.list();
+        assert_eq!(Inventory::read(written.as_ref()), Ok(read), "it is the same when it is read again");
+    }
+}
+
+/// A pattern of a grant or a policy, a line break, and a name.
+fn name_pattern(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (of, name) = text.split_once('\n').unwrap_or((text, text));
+    let matched = pattern::matches(of, name);
+    assert!(!of.chars().all(|letter| letter == '*') || of.is_empty() || matched, "{of:?} matches all names");
+    assert!(of.contains('*') || matched == (of == name), "{of:?} has no wildcard");
+}
+
+/// The spec of a NamespacePolicy: one that cannot be read never allows more than the strict profile does.
+fn policy(bytes: &[u8]) {
+    let Ok(spec) = serde_json::from_slice::<Value>(bytes) else { return };
+    let policy = Policy::read("fuzzed", &spec);
+    let namespace = Namespace::from("team");
+    let usable = policy.lines().is_ok();
+    let selects = policy.selects(&namespace, &BTreeMap::new());
+    let effective = PolicySet::new(Profile::Compatible, [policy]).of(&namespace, &BTreeMap::new());
+    let _ = effective.explain();
+    assert!(usable || !selects || !effective.allows_any_server(), "a policy that cannot be used allows nothing");
+}
+
+/// When to run again: an expression on the first line, an interval on the next.
+fn schedule(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (cron, interval) = text.split_once('\n').map_or((text, None), |(cron, interval)| (cron, Some(interval)));
+    let _ = Schedule::parse(cron, interval, Duration::from_secs(60));
 }
