@@ -3,6 +3,7 @@
 //! Server and operator run as the binary of a release build, which is built first, so that processor time and memory
 //! are theirs alone.
 
+mod bombs;
 mod calls;
 mod charts;
 mod engines;
@@ -66,6 +67,8 @@ enum Part {
     Restart,
     /// Clusters that say nothing.
     Silent,
+    /// What neighbours notice of bombs.
+    Bombs,
 }
 
 fn main() -> ExitCode {
@@ -100,6 +103,7 @@ async fn measure(arguments: &Arguments) {
                 triples::ratio(&place, &costs, &mut figures);
                 triples::with_engine(&place, "GoTemplate", largest, &mut figures).await;
             }
+            Part::Bombs => bombs::measure(&place, &mut figures).await,
             Part::Silent => silent::measure(&place, &mut figures).await,
             Part::Namespaces => triples::namespaces(&place, &mut figures).await,
             Part::Starts | Part::Calls | Part::Engines | Part::Charts | Part::Restart if arguments.kube => {}

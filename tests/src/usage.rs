@@ -22,6 +22,11 @@ pub fn peak_resident_mebibytes(process: u32) -> Option<f64> {
     Some(kibibytes / 1024.0)
 }
 
+/// Forgets the peak of a process: from now on it is that of what comes. Without the right to do so it stays.
+pub fn forget_peak(process: u32) {
+    let _ = fs::write(format!("/proc/{process}/clear_refs"), "5");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
