@@ -7,20 +7,25 @@
 //! values are.
 
 mod cost;
+mod patterns;
 mod types;
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use cel::{
     Context, DeclarationError, Env, ExecutionError, Program, Value as CelValue,
     common::{
-        types::{CelInt, DYN_TYPE, LIST_TYPE},
+        types::{CelInt, DYN_TYPE, LIST_TYPE, STRING_TYPE},
         value::CowVal,
     },
     extensions,
 };
 use serde_json::{Map, Value};
 
+use crate::patterns::Patterns;
 pub use crate::{
     cost::{COST_LIMIT, SCOPE_COST_LIMIT},
     types::Type,
@@ -58,6 +63,8 @@ static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| {
 
 fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_extension(extensions::strings)?;
+    env.add_overload("matches", "matches", vec![STRING_TYPE, STRING_TYPE], patterns::matches)?;
+    env.add_member_overload("matches", "matches_string", STRING_TYPE, vec![STRING_TYPE], patterns::matches)?;
     env.add_member_overload("indexOf", "list_index_of", LIST_TYPE, vec![DYN_TYPE], index_of)?;
     env.add_member_overload("lastIndexOf", "list_last_index_of", LIST_TYPE, vec![DYN_TYPE], last_index_of)
 }
@@ -88,6 +95,7 @@ pub struct Expression {
     program: Program,
     /// As many as its tree has at most.
     levels: usize,
+    patterns: Patterns,
 }
 
 impl std::fmt::Debug for Expression {
@@ -105,7 +113,8 @@ impl Expression {
         let levels = operators(source);
         let program = within(levels, STACK_TO_PARSE, || ENVIRONMENT.compile(source));
         let program = program.map_err(|errors| format!("compilation failed: {errors}"))?;
-        Ok(Self { source: source.to_owned(), program, levels })
+        let patterns = within(levels, STACK_TO_WALK, || Patterns::of(&program.expression().expr));
+        Ok(Self { source: source.to_owned(), program, levels, patterns })
     }
 
     /// What was compiled.
@@ -130,7 +139,7 @@ impl Expression {
         let mut scope = ExpressionScope::new();
         scope.name_all(&self.reads(), document);
         // What the library says of an error may have values in it, which may be secrets, of any length.
-        let value = self.program.execute(&scope.context).map_err(|error| match error {
+        let value = self.patterns.within(|| self.program.execute(&scope.context)).map_err(|error| match error {
             ExecutionError::NoSuchKey(key) if self.source.contains(key.as_str()) => format!("no such key: {key}"),
             ExecutionError::NoSuchKey(_) => "there is no such key".to_owned(),
             ExecutionError::DivisionByZero(_) => "it divides by zero".to_owned(),
@@ -168,7 +177,12 @@ impl Expression {
     fn value(&self, scope: &ExpressionScope) -> Result<CelValue, String> {
         within(self.levels, STACK_TO_WALK, || {
             cost::within_limit(&self.program.expression().expr, &scope.document, SCOPE_COST_LIMIT)?;
-            self.program.execute(&scope.context).map_err(|error| lower(&error.to_string()))
+            self.patterns.within(|| self.program.execute(&scope.context)).map_err(|error| match error {
+                ExecutionError::UndeclaredReference(_) => {
+                    scope.broken_of(self).unwrap_or_else(|| lower(&error.to_string()))
+                }
+                error => lower(&error.to_string()),
+            })
         })
     }
 }
@@ -191,6 +205,8 @@ pub struct ExpressionScope {
     context: Context<'static, 'static>,
     /// What has a name, as JSON: the cost of an evaluation is told from it.
     document: Map<String, Value>,
+    /// Why what was to have a name in `variables` has none.
+    broken: BTreeMap<String, String>,
 }
 
 impl Default for ExpressionScope {
@@ -202,7 +218,7 @@ impl Default for ExpressionScope {
 impl ExpressionScope {
     /// A scope in which nothing has a name yet.
     pub fn new() -> Self {
-        Self { context: Context::with_env(Arc::clone(&ENVIRONMENT)), document: Map::new() }
+        Self { context: Context::with_env(Arc::clone(&ENVIRONMENT)), document: Map::new(), broken: BTreeMap::new() }
     }
 
     /// Gives a value a name.
@@ -240,15 +256,29 @@ impl ExpressionScope {
         }
     }
 
-    /// Gives what an expression makes a name in `variables`. One that fails has none, so that whoever names it fails.
+    /// Gives what an expression makes a name in `variables`. One that fails has none, and an expression that needs it fails
+    /// with its error.
     pub fn define(&mut self, name: &str, expression: &Expression) {
-        if let Ok(value) = expression.value(self) {
-            let variables = self.document.entry("variables").or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(variables) = variables {
-                variables.insert(name.to_owned(), json(&value));
+        match expression.value(self) {
+            Ok(value) => {
+                let variables = self.document.entry("variables").or_insert_with(|| Value::Object(Map::new()));
+                if let Value::Object(variables) = variables {
+                    variables.insert(name.to_owned(), json(&value));
+                }
+                self.context.add_variable_from_value(format!("variables.{name}"), value);
             }
-            self.context.add_variable_from_value(format!("variables.{name}"), value);
+            Err(why) => {
+                self.broken.insert(name.to_owned(), why);
+            }
         }
+    }
+
+    /// Why the first variable that an expression names and that has no value has none, in the words of an API server.
+    fn broken_of(&self, expression: &Expression) -> Option<String> {
+        let reads = expression.reads();
+        let variables = reads.iter().filter(|path| path.first() == Some(&"variables"));
+        let mut broken = variables.filter_map(|path| self.broken.get_key_value(*path.get(1)?));
+        broken.next().map(|(name, why)| format!("composited variable \"{name}\" fails to evaluate: {why}"))
     }
 }
 
@@ -369,7 +399,7 @@ mod tests {
         for source in [
             "object.list.all(a, object.list.all(b, object.list.all(c, object.list.all(d, true))))",
             "object.text.replace('x', object.text).replace('x', object.text).size() > 0",
-            "object.list.all(a, object.text.matches('(x*)*y'))",
+            "object.list.all(a, object.text.matches('(x*)*y' + object.text))",
             "variables.names.all(a, variables.names.all(b, a == b))",
         ] {
             let message = Expression::compile(source).unwrap().holds(&scope).unwrap_err();
@@ -386,9 +416,13 @@ mod tests {
     #[test]
     fn an_expression_that_fails_says_why() {
         check("object.absent == 1", Err("no such key: absent"));
+        let broken = "composited variable \"broken\" fails to evaluate: no such key: absent";
+        check("variables.broken == 1", Err(broken));
+        check("variables.names == [] || variables.broken == 1", Err(broken));
+        check("variables.names != [] || variables.broken == 1", Ok(true));
         check("object.nested.n", Err("it is of type int and not bool"));
         assert!(Expression::compile("object.(").unwrap_err().starts_with("compilation failed: "));
         let undefined = Expression::compile("variables.broken == 1").unwrap().holds(&ExpressionScope::new());
-        assert!(undefined.is_err());
+        assert_eq!(undefined, Err("undeclared reference to 'variables'".to_owned()));
     }
 }

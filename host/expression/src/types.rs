@@ -148,8 +148,8 @@ fn path(expression: &Expr) -> Option<Vec<&str>> {
     }
 }
 
-/// The expressions right within one that is no comprehension.
-fn parts(expression: &Expr) -> Vec<&Expr> {
+/// The expressions right within one.
+pub(crate) fn parts(expression: &Expr) -> Vec<&Expr> {
     fn entry(entry: &EntryExpr) -> Vec<&Expr> {
         match entry {
             EntryExpr::StructField(field) => vec![&field.value.expr],
@@ -157,7 +157,11 @@ fn parts(expression: &Expr) -> Vec<&Expr> {
         }
     }
     match expression {
-        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Comprehension(_) => Vec::new(),
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
+        Expr::Comprehension(of) => [&of.iter_range, &of.accu_init, &of.loop_cond, &of.loop_step, &of.result]
+            .into_iter()
+            .map(|part| &part.expr)
+            .collect(),
         Expr::Call(call) => {
             call.target.iter().map(|target| &target.expr).chain(call.args.iter().map(|arg| &arg.expr)).collect()
         }

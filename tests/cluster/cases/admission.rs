@@ -58,6 +58,32 @@ async fn an_installation_has_a_name_that_its_context_can_have() {
     cluster.apply(&installation(&"a".repeat(58), json!({}))).await;
 }
 
+/// Lists as long as a policy looks at them, of names as long as they may be, are taken by both servers.
+#[tokio::test]
+async fn c_90_an_installation_has_up_to_500_imports_and_as_many_exports() {
+    let cluster = crate::cluster().await;
+    let long = |kind: &str, number: usize| format!("{kind}-{number:0>width$}", width = 62 - kind.len());
+    for count in [100, 500] {
+        let targets = (0..count).map(|number| match number % 4 {
+            0 => json!({"name": long("target", number), "target": long("t", number)}),
+            1 => json!({"name": long("target", number), "targets": [long("t", number), long("u", number)]}),
+            2 => json!({"name": long("target", number), "targetMap": {long("k", number): long("t", number), "b": "c"}}),
+            _ => json!({"name": long("target", number), "targetMapRef": long("t", number)}),
+        });
+        let exports = (0..count).map(|number| json!({"name": long("data", number), "dataRef": long("d", number)}));
+        let many = installation(
+            &format!("many-{count}"),
+            json!({"imports": {"targets": targets.collect::<Vec<_>>()}, "exports": {"data": exports.collect::<Vec<_>>()}}),
+        );
+        cluster.apply(&many).await;
+        let mut twice = many.clone();
+        twice["metadata"]["name"] = json!("twice");
+        twice["spec"]["imports"]["targets"][count - 1]["name"] = twice["spec"]["imports"]["targets"][0]["name"].clone();
+        let (first, fix) = (long("target", 0), "; keep one of them: data and targets share their names");
+        assert_eq!(denied(&cluster, &twice).await, format!("spec.imports: several imports are called {first}{fix}"));
+    }
+}
+
 #[tokio::test]
 async fn a_data_import_has_exactly_one_source_with_a_name() {
     let data = |imports: Value| installation("bad", json!({"imports": {"data": imports}}));

@@ -124,6 +124,20 @@ async fn an_expression_that_fails_denies_and_a_message_that_fails_does_not_hide(
 }
 
 #[tokio::test]
+async fn c_90_a_variable_that_cannot_be_computed_is_told_with_its_reason() {
+    let (server, client) = serve_things().await;
+    create(&bindings(&client), binding(&["Deny"])).await.unwrap();
+    let mut broken = policy(small());
+    broken["spec"]["variables"][0]["expression"] = json!("object.spec.absent");
+    create(&policies(&client), broken).await.unwrap();
+    let refused = refusal(create(&things(&client, "ns"), thing("t", json!({"size": 1}))).await);
+    let why = "expression 'variables.size < 3' resulted in error: composited variable \"size\" fails to evaluate: no such \
+               key: absent";
+    assert_eq!(refused, (422, format!("{DENIED}{why}")));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn a_policy_that_does_not_compile_is_refused() {
     let (server, client) = serve_things().await;
     let (code, message) = refusal(create(&policies(&client), policy(json!({"expression": "object.("}))).await);
