@@ -213,11 +213,11 @@ impl<'e, 'a> Estimate<'e, 'a> {
                 SizeBound::scalar(1)
             }
             // Of a list; texts are compared by words of several bytes.
-            "indexOf" | "lastIndexOf" if of(0).items > 0 => {
-                self.pay(add(of(0).items, sum / 4));
+            operators::IN | "indexOf" | "lastIndexOf" if of(0).items > 0 || name == operators::IN => {
+                self.pay(add(add(of(0).items, of(1).items), sum / 4));
                 SizeBound::scalar(1)
             }
-            operators::IN | "indexOf" | "lastIndexOf" | "contains" => {
+            "indexOf" | "lastIndexOf" | "contains" => {
                 self.pay(add(sum, of(0).weight.saturating_mul(of(1).items.max(1))));
                 SizeBound::scalar(1)
             }

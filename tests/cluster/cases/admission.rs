@@ -58,12 +58,12 @@ async fn an_installation_has_a_name_that_its_context_can_have() {
     cluster.apply(&installation(&"a".repeat(58), json!({}))).await;
 }
 
-/// Lists as long as a policy looks at them, of names as long as they may be, are taken by both servers.
+/// Longer lists than a policy looks through, of names as long as they may be, are taken by both servers.
 #[tokio::test]
-async fn c_90_an_installation_has_up_to_500_imports_and_as_many_exports() {
+async fn c_90_an_installation_has_500_imports_and_as_many_exports() {
     let cluster = crate::cluster().await;
     let long = |kind: &str, number: usize| format!("{kind}-{number:0>width$}", width = 62 - kind.len());
-    for count in [100, 500] {
+    for count in [100, 250, 500] {
         let targets = (0..count).map(|number| match number % 4 {
             0 => json!({"name": long("target", number), "target": long("t", number)}),
             1 => json!({"name": long("target", number), "targets": [long("t", number), long("u", number)]}),
@@ -71,16 +71,44 @@ async fn c_90_an_installation_has_up_to_500_imports_and_as_many_exports() {
             _ => json!({"name": long("target", number), "targetMapRef": long("t", number)}),
         });
         let exports = (0..count).map(|number| json!({"name": long("data", number), "dataRef": long("d", number)}));
-        let many = installation(
+        let mut many = installation(
             &format!("many-{count}"),
             json!({"imports": {"targets": targets.collect::<Vec<_>>()}, "exports": {"data": exports.collect::<Vec<_>>()}}),
         );
         cluster.apply(&many).await;
-        let mut twice = many.clone();
-        twice["metadata"]["name"] = json!("twice");
-        twice["spec"]["imports"]["targets"][count - 1]["name"] = twice["spec"]["imports"]["targets"][0]["name"].clone();
-        let (first, fix) = (long("target", 0), "; keep one of them: data and targets share their names");
-        assert_eq!(denied(&cluster, &twice).await, format!("spec.imports: several imports are called {first}{fix}"));
+        if count <= 250 {
+            many["metadata"]["name"] = json!("twice");
+            let first = long("target", 0);
+            many["spec"]["imports"]["targets"][count - 1]["name"] = json!(first);
+            let fix = "; keep one of them: data and targets share their names";
+            let sentence = format!("spec.imports: several imports are called {first}{fix}");
+            assert_eq!(denied(&cluster, &many).await, sentence);
+        }
+    }
+}
+
+#[tokio::test]
+async fn c_90_an_execution_has_500_items_that_depend_on_each_other() {
+    let cluster = crate::cluster().await;
+    let name = |number: usize| format!("item-{number:0>47}");
+    let item = |number: usize, before: usize| {
+        let before: Vec<String> = (number.saturating_sub(before)..number).map(name).collect();
+        json!({"name": name(number), "type": "t", "dependsOn": before, "config": {}})
+    };
+    for (count, before) in [(100, 20), (500, 3), (500, 20)] {
+        let mut many = execution((0..count).map(|number| item(number, before)).collect());
+        many["metadata"]["name"] = json!(format!("many-{count}-{before}"));
+        cluster.apply(&many).await;
+        if before == 3 {
+            let last = &mut many["spec"]["deployItems"][count - 1];
+            last["dependsOn"] = json!(["unknown"]);
+            many["metadata"]["name"] = json!("stranded");
+            let sentence = format!(
+                "spec.deployItems: dependsOn names an item that does not exist, in the item {}; name items of the same Execution",
+                name(count - 1)
+            );
+            assert_eq!(denied(&cluster, &many).await, sentence);
+        }
     }
 }
 

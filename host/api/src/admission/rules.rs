@@ -1,7 +1,8 @@
 //! The rules as data. Each is a list in CEL of what breaks it, and a sentence around that list.
 //!
-//! Names that stand twice are looked for in lists of up to 500: what it costs grows with the square of the length, and a
-//! longer list is left to the controllers rather than refused.
+//! Names that stand twice are looked for in lists of up to 250 names of up to 63 letters: what it costs grows with the square
+//! of the length, an API server ends an evaluation at a million units, and each tenth letter is one. A longer list is left to
+//! the controllers rather than refused, and so are more dependencies than can be looked up.
 
 /// The rules of one kind.
 pub(super) struct KindRules {
@@ -91,7 +92,8 @@ pub(super) const KINDS: &[KindRules] = &[
             ),
             rule(
                 "stranded",
-                "variables.items.filter(i, has(i.dependsOn) && size(variables.names) <= 500 && \
+                "variables.items.filter(i, has(i.dependsOn) && \
+                 size(i.dependsOn) * size(variables.names) * size(variables.names) <= 800000 && \
                  !i.dependsOn.all(d, d in variables.names)).map(i, i.name)",
                 "spec.deployItems: dependsOn names an item that does not exist, in the item ",
                 "; name items of the same Execution",
@@ -127,7 +129,7 @@ const EXECUTION: &[(&str, &str)] = &[
     ("names", "variables.items.map(i, i.name)"),
     (
         "doubles",
-        "size(variables.names) > 500 ? [] : \
+        "size(variables.names) > 250 || variables.names.exists(n, size(n) > 63) ? [] : \
          variables.names.filter(n, variables.names.indexOf(n) != variables.names.lastIndexOf(n))",
     ),
 ];
@@ -148,7 +150,7 @@ const INSTALLATION: &[(&str, &str)] = &[
     ("imported", "variables.data.map(i, i.name) + variables.targets.map(i, i.name)"),
     (
         "importedTwice",
-        "size(variables.imported) > 500 ? [] : \
+        "size(variables.imported) > 250 || variables.imported.exists(n, size(n) > 63) ? [] : \
          variables.imported.filter(n, variables.imported.indexOf(n) != variables.imported.lastIndexOf(n))",
     ),
     (
@@ -166,12 +168,16 @@ const INSTALLATION: &[(&str, &str)] = &[
     ("dataNames", "variables.exportedData.map(e, e.name)"),
     ("targetNames", "variables.exportedTargets.map(e, e.name)"),
     (
-        "exportedTwice",
-        "(size(variables.dataNames) > 500 ? [] : \
-         variables.dataNames.filter(n, variables.dataNames.indexOf(n) != variables.dataNames.lastIndexOf(n))) + \
-         (size(variables.targetNames) > 500 ? [] : \
-         variables.targetNames.filter(n, variables.targetNames.indexOf(n) != variables.targetNames.lastIndexOf(n)))",
+        "dataTwice",
+        "size(variables.dataNames) > 250 || variables.dataNames.exists(n, size(n) > 63) ? [] : \
+         variables.dataNames.filter(n, variables.dataNames.indexOf(n) != variables.dataNames.lastIndexOf(n))",
     ),
+    (
+        "targetTwice",
+        "size(variables.targetNames) > 250 || variables.targetNames.exists(n, size(n) > 63) ? [] : \
+         variables.targetNames.filter(n, variables.targetNames.indexOf(n) != variables.targetNames.lastIndexOf(n))",
+    ),
+    ("exportedTwice", "variables.dataTwice + variables.targetTwice"),
     (
         "component",
         "has(object.spec.componentDescriptor) && !(oldObject != null && has(oldObject.spec.componentDescriptor) && \

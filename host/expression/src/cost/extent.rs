@@ -131,6 +131,9 @@ pub(super) fn known<'a>(name: &str, args: &[Extent<'a>]) -> Option<Extent<'a>> {
         (operators::LOGICAL_NOT, [Extent::Truth(truth)]) => Some(Extent::Truth(!truth)),
         ("size", [Extent::Known(Value::Array(list))]) => Some(Extent::Count(number(list.len()))),
         ("size", [Extent::Known(Value::Object(map))]) => Some(Extent::Count(number(map.len()))),
+        (operators::MULTIPLY, [Extent::Count(left), Extent::Count(right)]) => {
+            Some(Extent::Count(left.saturating_mul(*right)))
+        }
         (_, [Extent::Count(left), Extent::Count(right)]) => Some(Extent::Truth(match name {
             operators::EQUALS => left == right,
             operators::NOT_EQUALS => left != right,
