@@ -6,7 +6,7 @@ use orangery_api::{
     GROUP, context::Context, data_object::DataObject, deploy_item::DeployItem, execution::Execution,
     installation::Installation, job::Job, target::Target,
 };
-use orangery_reconcile::{Key, Queue, Store, Watched};
+use orangery_reconcile::{Key, Queue, Restorations, Store, Watched};
 
 /// A Secret without its content.
 pub type SecretMeta = PartialObjectMeta<Secret>;
@@ -109,15 +109,16 @@ fn is_settled<K: Job + Watched>(object: &K) -> bool {
 impl Stores {
     /// Empty stores.
     pub fn new() -> Self {
+        let restorations = Restorations::default();
         Self {
-            installations: Store::new().compacting(is_settled),
-            executions: Store::new().compacting(is_settled),
-            deploy_items: Store::new().compacting(is_settled),
-            targets: Store::new().compacting(|_| true),
-            data_objects: Store::new().compacting(|_| true),
-            contexts: Store::new(),
-            secrets: Store::new(),
-            config_maps: Store::new(),
+            installations: Store::of(&restorations).compacting(is_settled),
+            executions: Store::of(&restorations).compacting(is_settled),
+            deploy_items: Store::of(&restorations).compacting(is_settled),
+            targets: Store::of(&restorations).compacting(|_| true),
+            data_objects: Store::of(&restorations).compacting(|_| true),
+            contexts: Store::of(&restorations),
+            secrets: Store::of(&restorations),
+            config_maps: Store::of(&restorations),
         }
     }
 }

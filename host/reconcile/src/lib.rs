@@ -31,7 +31,7 @@ pub use crate::{
     queue::{MOST_CALLS_OF_A_NAMESPACE, Queue, QueueCounts},
     run::{Controller, ControllerOptions, MOST_CALLS, NextCall, Panicked, run},
     slot::slot,
-    store::{ObjectChange, Store},
+    store::{ObjectChange, Restorations, Store},
     watch::{watch, watch_labelled},
     write::{CONFLICT, WriteError, Writer},
 };

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use kube::Resource;
 use orangery_core::name::Namespace;
 use tokio::sync::watch;
 
@@ -55,7 +56,13 @@ struct SharedObjects<K> {
     /// Protects the list of subscribers; they are called on a copy of it.
     subscribers: RwLock<Vec<Subscriber<K>>>,
     synced: watch::Sender<bool>,
+    restorations: Restorations,
 }
+
+/// How often the storage of a server was found to be restored: an older one than was known. Stores of one server share it,
+/// and their watches list anew, since a server tells a watch nothing below the version that it has seen (C-91).
+#[derive(Clone, Debug, Default)]
+pub struct Restorations(watch::Sender<u64>);
 
 impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
@@ -78,10 +85,16 @@ impl<K: Watched> Default for Store<K> {
 impl<K: Watched> Store<K> {
     /// A store that knows nothing yet.
     pub fn new() -> Self {
+        Self::of(&Restorations::default())
+    }
+
+    /// The same for one of several stores of a server.
+    pub fn of(restorations: &Restorations) -> Self {
         let shared = SharedObjects {
             known: RwLock::new(KnownVersions::default()),
             subscribers: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
+            restorations: restorations.clone(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -152,6 +165,27 @@ impl<K: Watched> Store<K> {
         self.notify(outcome)
     }
 
+    /// Takes in what a read has answered that began after `before` was known. Where that is newer than the answer, the
+    /// storage of the server was restored: the answer counts, and all is listed anew (C-91).
+    pub fn upsert_read(&self, before: Option<&K>, mut read: K) {
+        strip(&mut read);
+        let outcome = self.write().upsert_read(before.map(Resource::meta), read);
+        if let UpsertOutcome::Restored { after, .. } = &outcome {
+            let key = Key::of(after.as_ref());
+            tracing::warn!(
+                kind = %K::kind(&()), object = %key,
+                "the storage of the API server was restored: the object is older than it was; all objects are listed anew"
+            );
+            self.shared.restorations.0.send_modify(|count| *count = count.wrapping_add(1));
+        }
+        self.notify(outcome);
+    }
+
+    /// Tells when the storage of the server was restored.
+    pub(crate) fn restorations(&self) -> watch::Receiver<u64> {
+        self.shared.restorations.0.subscribe()
+    }
+
     /// Takes in that an object of this uid is gone, as the answer of a delete says. Later words about it are ignored.
     pub fn forget(&self, object: &K) {
         self.forget_meta(object.meta());
@@ -177,17 +211,41 @@ impl<K: Watched> Store<K> {
 
     /// Takes in an event of the watch, decoding it only if it is news. `Err` is the object's own fault.
     pub(crate) fn hear(&self, message: &WatchedObject<K>) -> Result<(), serde_json::Error> {
+        if !self.read().is_news(&Key::of_meta(&message.meta), &message.meta) {
+            return Ok(());
+        }
+        let mut object = message.decode()?;
+        strip(&mut object);
+        let outcome = self.write().upsert(object);
+        self.notify(outcome);
+        Ok(())
+    }
+
+    /// The same with what a list of one namespace, or of all, names. It counts also where it is older than what is known: the
+    /// storage of the server was restored then (C-91).
+    pub(crate) fn hear_listed(
+        &self,
+        namespace: Option<&Namespace>,
+        message: &WatchedObject<K>,
+    ) -> Result<(), serde_json::Error> {
         let key = Key::of_meta(&message.meta);
         {
             let mut known = self.write();
-            known.mark_listed(&key);
-            if !known.is_news(&key, &message.meta) {
+            known.mark_listed(namespace, &key);
+            if !known.is_news_of_list(namespace, &key, &message.meta) {
                 return Ok(());
             }
         }
         let mut object = message.decode()?;
         strip(&mut object);
-        let outcome = self.write().upsert(object);
+        let outcome = {
+            let mut known = self.write();
+            // A write may have answered since.
+            if !known.is_news_of_list(namespace, &key, object.meta()) {
+                return Ok(());
+            }
+            known.take_in_listed(object)
+        };
         self.notify(outcome);
         Ok(())
     }
@@ -214,7 +272,7 @@ impl<K: Watched> Store<K> {
     fn notify(&self, outcome: UpsertOutcome<K>) -> Arc<K> {
         match outcome {
             UpsertOutcome::Unchanged(newest) => newest,
-            UpsertOutcome::Changed { before, after } => {
+            UpsertOutcome::Changed { before, after } | UpsertOutcome::Restored { before, after } => {
                 self.tell(&ObjectChange { before: before.as_ref(), after: Some(&after) });
                 after
             }

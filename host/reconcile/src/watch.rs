@@ -34,6 +34,24 @@ pub async fn watch_labelled<K: Watched>(
 ) {
     let config = watcher::Config { label_selector: label.map(str::to_owned), ..watcher::Config::default() };
     let scopes = if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(Some).collect() };
+    let mut restorations = store.restorations();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            Ok(()) = restorations.changed() => {}
+            () = follow_all(&client, &scopes, &config, &store) => return,
+        }
+    }
+}
+
+/// Lists and follows all scopes.
+async fn follow_all<K: Watched>(
+    client: &Client,
+    scopes: &[Option<&Namespace>],
+    config: &watcher::Config,
+    store: &Store<K>,
+) {
     let mut unlisted: BTreeSet<usize> = (0..scopes.len()).collect();
     let streams = scopes.iter().enumerate().map(|(number, namespace)| {
         let api: Api<WatchedObject<K>> = match namespace {
@@ -43,12 +61,12 @@ pub async fn watch_labelled<K: Watched>(
         let events = watcher(api, config.clone()).default_backoff();
         events.map(move |event| (number, event)).boxed()
     });
-    let mut events = pin!(select_all(streams).take_until(stop.cancelled_owned()));
+    let mut events = pin!(select_all(streams));
     while let Some((number, event)) = events.next().await {
         let scope = scopes.get(number).copied().flatten();
         match event {
             Ok(event) => {
-                if follow(&store, scope, event) == WatchProgress::Listed {
+                if follow(store, scope, event) == WatchProgress::Listed {
                     unlisted.remove(&number);
                 }
                 if unlisted.is_empty() {
@@ -76,12 +94,8 @@ fn follow<K: Watched>(
 ) -> WatchProgress {
     match event {
         Event::Init => store.begin_list(namespace),
-        Event::InitApply(message) | Event::Apply(message) => {
-            if let Err(error) = store.hear(&message) {
-                let key = Key::of_meta(&message.meta);
-                tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object does not decode and is ignored");
-            }
-        }
+        Event::InitApply(message) => decoded(&message, store.hear_listed(namespace, &message)),
+        Event::Apply(message) => decoded(&message, store.hear(&message)),
         Event::InitDone => {
             store.end_list(namespace);
             return WatchProgress::Listed;
@@ -89,6 +103,13 @@ fn follow<K: Watched>(
         Event::Delete(message) => store.forget_meta(&message.meta),
     }
     WatchProgress::Following
+}
+
+fn decoded<K: Watched>(message: &WatchedObject<K>, heard: Result<(), serde_json::Error>) {
+    if let Err(error) = heard {
+        let key = Key::of_meta(&message.meta);
+        tracing::warn!(kind = %K::kind(&()), object = %key, %error, "an object does not decode and is ignored");
+    }
 }
 
 #[cfg(test)]

@@ -144,9 +144,11 @@ impl<K: Watched> Writer<K> {
         let error = WriteError::classify(describe(object), error);
         match &error {
             WriteError::Conflict { .. } | WriteError::AlreadyExists { .. } => {
-                match self.api(object).get_opt(&Key::of(object).name).await {
+                let key = Key::of(object);
+                let before = self.store.get(&key);
+                match self.api(object).get_opt(&key.name).await {
                     Ok(Some(newest)) => {
-                        self.store.upsert(newest);
+                        self.store.upsert_read(before.as_deref(), newest);
                         error
                     }
                     Ok(None) => {

@@ -13,7 +13,8 @@ use super::{NamespacedName, Waiter};
 /// The most memory, in bytes, that the objects of one watch may take.
 pub const MOST_WATCHED_BYTES: u64 = 256 << 20;
 
-/// Places whose removal is remembered. Older ones are forgotten: words about them that come late are taken for new.
+/// Places whose removal is remembered until the next list. Older ones are forgotten: words about them that come late are
+/// taken for new.
 const MOST_EMPTIED: usize = 10_000;
 
 /// What is known of one object.
@@ -46,11 +47,16 @@ pub(crate) struct KnownObjects {
     waiters: BTreeMap<Option<NamespacedName>, BTreeMap<Waiter, usize>>,
 }
 
-/// A list that is coming in: the places it has named, and those where it found something new.
+/// A list that is coming in. It says what there was when it began, whatever was known before: a server whose storage was
+/// restored has older versions of objects, and objects that were gone (C-91). Only what a write answered since may be newer.
 #[derive(Default)]
 struct Listing {
+    /// The places it has named.
     named: BTreeSet<NamespacedName>,
+    /// Those where it found something new.
     news: BTreeSet<NamespacedName>,
+    /// Those that a write has told of meanwhile.
+    written: BTreeSet<NamespacedName>,
 }
 
 impl KnownObjects {
@@ -98,6 +104,9 @@ impl KnownObjects {
     pub(crate) fn upsert(&mut self, object: &Value) {
         let place = place_of(object);
         if self.namespace.is_none() || self.namespace == place.namespace {
+            if let Some(listing) = &mut self.listing {
+                listing.written.insert(place.clone());
+            }
             self.put(place, object.clone());
         }
     }
@@ -108,7 +117,8 @@ impl KnownObjects {
 
     pub(crate) fn listed(&mut self, object: Value) {
         let place = place_of(&object);
-        let news = self.put(place.clone(), object);
+        let is_written = self.listing.as_ref().is_some_and(|listing| listing.written.contains(&place));
+        let news = if is_written { self.put(place.clone(), object) } else { self.replace(place.clone(), object) };
         if let Some(listing) = &mut self.listing {
             if news {
                 listing.news.insert(place.clone());
@@ -120,10 +130,11 @@ impl KnownObjects {
     /// The list is complete: what it did not name is gone. After the first list everybody may go on, after a later one
     /// those whom its news concern.
     pub(crate) fn end_list(&mut self) -> Vec<Waiter> {
-        let Listing { named, mut news } = self.listing.take().unwrap_or_default();
+        let Listing { named, mut news, written } = self.listing.take().unwrap_or_default();
+        self.emptied.clear();
         let bytes = &mut self.bytes;
         self.objects.retain(|place, object| {
-            let kept = named.contains(place);
+            let kept = named.contains(place) || written.contains(place);
             if !kept {
                 *bytes = bytes.saturating_sub(memory::of(object));
                 news.insert(place.clone());
@@ -196,6 +207,13 @@ impl KnownObjects {
         {
             return false;
         }
+        self.replace(place, object)
+    }
+
+    /// Takes a version in, whatever is known; whether it is another one.
+    fn replace(&mut self, place: NamespacedName, object: Value) -> bool {
+        let version = version_of(&object);
+        let known = self.objects.get(&place).map(|known| version_of(known));
         let object = stripped(object);
         let more = memory::of(&object);
         let before = self.objects.insert(place, Arc::new(object)).map_or(0, |object| memory::of(&object));

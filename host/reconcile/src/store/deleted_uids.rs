@@ -1,4 +1,4 @@
-//! The uids of objects that are gone. A uid never lives again.
+//! The uids of objects that are gone. A uid never lives again, unless the storage of the server is restored.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -22,6 +22,13 @@ impl DeletedUids {
             && let Some(oldest) = self.order.pop_front()
         {
             self.uids.remove(&oldest);
+        }
+    }
+
+    /// One that lives again after all.
+    pub(super) fn remove(&mut self, uid: &str) {
+        if self.uids.remove(uid) {
+            self.order.retain(|deleted| deleted.as_ref() != uid);
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) enum UpsertOutcome<K> {
     Unchanged(Arc<K>),
     /// It is the newest.
     Changed { before: Option<Arc<K>>, after: Arc<K> },
+    /// It is older than what was known when it was asked for: it counts all the same.
+    Restored { before: Option<Arc<K>>, after: Arc<K> },
     /// It says that the object is gone.
     Gone { before: Option<Arc<K>>, last: Arc<K> },
 }
@@ -31,8 +33,18 @@ pub(super) struct KnownVersions<K> {
     folds: fn(&K) -> bool,
     indices: Vec<NameIndex<K>>,
     deleted_uids: DeletedUids,
-    /// The lists that are under way, by namespace or of all: what must not be forgotten when they end.
-    listed: BTreeMap<Option<Namespace>, BTreeSet<Key>>,
+    /// The lists that are under way, by namespace or of all.
+    lists: BTreeMap<Option<Namespace>, ListUnderWay>,
+}
+
+/// A list that is coming in. It says what there was when it began, whatever was known before: a server whose storage was
+/// restored has older versions of objects, and objects that were gone (C-91). Only what a write answered since may be newer.
+#[derive(Default)]
+struct ListUnderWay {
+    /// What it has named.
+    named: BTreeSet<Key>,
+    /// What a write has told of meanwhile.
+    written: BTreeSet<Key>,
 }
 
 impl<K> Default for KnownVersions<K> {
@@ -42,7 +54,7 @@ impl<K> Default for KnownVersions<K> {
             folds: |_| false,
             indices: Vec::new(),
             deleted_uids: DeletedUids::default(),
-            listed: BTreeMap::new(),
+            lists: BTreeMap::new(),
         }
     }
 }
@@ -93,6 +105,16 @@ impl<K: Watched> KnownVersions<K> {
         index.find(namespace, value).map(|name| Key::new(namespace, name)).collect()
     }
 
+    /// Whether what a list names would change what is known.
+    pub(super) fn is_news_of_list(&self, namespace: Option<&Namespace>, key: &Key, meta: &ObjectMeta) -> bool {
+        let written = self.lists.get(&namespace.cloned()).is_none_or(|list| list.written.contains(key));
+        if written {
+            return self.is_news(key, meta);
+        }
+        let same = |before: &StoredObject<K>| before.version().is_some() && before.version() == version(meta);
+        !self.objects.get(key).is_some_and(same)
+    }
+
     /// Whether a version would change what is known.
     pub(super) fn is_news(&self, key: &Key, meta: &ObjectMeta) -> bool {
         if self.deleted_uids.contains(uid(meta)) {
@@ -109,11 +131,34 @@ impl<K: Watched> KnownVersions<K> {
     pub(super) fn upsert(&mut self, object: K) -> UpsertOutcome<K> {
         let key = Key::of(&object);
         let object = Arc::new(object);
-        self.mark_listed(&key);
+        self.mark_written(&key);
         if !self.is_news(&key, object.meta()) {
             let newest = self.objects.get(&key).filter(|known| known.uid() == uid(object.meta()));
             return UpsertOutcome::Unchanged(newest.and_then(StoredObject::object).unwrap_or(object));
         }
+        self.take_in(key, object)
+    }
+
+    /// Takes in what a read has answered that began after `before` was known.
+    pub(super) fn upsert_read(&mut self, before: Option<&ObjectMeta>, read: K) -> UpsertOutcome<K> {
+        let known = self.objects.get(&Key::of(&read)).and_then(StoredObject::version);
+        let is_same = before.is_some_and(|before| uid(before) == uid(read.meta()) && version(before) == known);
+        match (known, version(read.meta())) {
+            (Some(known), Some(now)) if is_same && now < known => match self.take_in_listed(read) {
+                UpsertOutcome::Changed { before, after } => UpsertOutcome::Restored { before, after },
+                other => other,
+            },
+            (_, _) => self.upsert(read),
+        }
+    }
+
+    /// Takes in what a list names, which is news.
+    pub(super) fn take_in_listed(&mut self, object: K) -> UpsertOutcome<K> {
+        self.deleted_uids.remove(uid(object.meta()));
+        self.take_in(Key::of(&object), Arc::new(object))
+    }
+
+    fn take_in(&mut self, key: Key, object: Arc<K>) -> UpsertOutcome<K> {
         if is_gone(object.meta()) {
             return UpsertOutcome::Gone { before: self.forget(object.meta()), last: object };
         }
@@ -138,27 +183,35 @@ impl<K: Watched> KnownVersions<K> {
     pub(super) fn forget(&mut self, meta: &ObjectMeta) -> Option<Arc<K>> {
         self.deleted_uids.record(uid(meta));
         let key = Key::of_meta(meta);
+        self.mark_written(&key);
         let same = self.objects.get(&key).is_some_and(|known| known.uid() == uid(meta));
         if same { self.remove(&key) } else { None }
     }
 
     pub(super) fn begin_list(&mut self, namespace: Option<&Namespace>) {
-        self.listed.insert(namespace.cloned(), BTreeSet::new());
+        self.lists.insert(namespace.cloned(), ListUnderWay::default());
     }
 
-    /// Notes that a key was named, or written, while lists are under way.
-    pub(super) fn mark_listed(&mut self, key: &Key) {
-        for listed in self.listed.values_mut() {
-            listed.insert(key.clone());
+    /// Notes that a list names a key.
+    pub(super) fn mark_listed(&mut self, namespace: Option<&Namespace>, key: &Key) {
+        if let Some(list) = self.lists.get_mut(&namespace.cloned()) {
+            list.named.insert(key.clone());
+        }
+    }
+
+    /// Notes that a write told of a key while lists are under way.
+    fn mark_written(&mut self, key: &Key) {
+        for list in self.lists.values_mut() {
+            list.written.insert(key.clone());
         }
     }
 
     /// Forgets what the list did not name. Returns what is gone, sorted by key.
     pub(super) fn end_list(&mut self, namespace: Option<&Namespace>) -> Vec<Arc<K>> {
-        let Some(listed) = self.listed.remove(&namespace.cloned()) else { return Vec::new() };
+        let Some(list) = self.lists.remove(&namespace.cloned()) else { return Vec::new() };
+        let listed = |key: &Key| list.named.contains(key) || list.written.contains(key);
         let in_scope = |key: &Key| namespace.is_none_or(|namespace| key.namespace == *namespace);
-        let unnamed: Vec<Key> =
-            self.objects.keys().filter(|key| in_scope(key) && !listed.contains(*key)).cloned().collect();
+        let unnamed: Vec<Key> = self.objects.keys().filter(|key| in_scope(key) && !listed(key)).cloned().collect();
         unnamed
             .iter()
             .filter_map(|key| {

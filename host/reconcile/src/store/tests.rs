@@ -128,14 +128,49 @@ fn a_list_forgets_what_it_does_not_name_but_not_what_was_written_meanwhile() {
         store.upsert(version(name, name, 1));
     }
     store.begin_list(None);
-    store.hear(&message_of(&version("named", "named", 1))).unwrap();
+    store.hear_listed(None, &message_of(&version("named", "named", 1))).unwrap();
     store.upsert(version("written", "written", 7));
+    store.hear_listed(None, &message_of(&version("written", "written", 6))).unwrap();
     let journal = journal(&store);
     store.end_list(None);
     assert_eq!(known(&store), ["named named 1", "written written 7"]);
     assert_eq!(*journal.lock().unwrap(), ["unnamed unnamed 1 -> -"]);
     store.upsert(version("unnamed", "unnamed", 2));
     assert_eq!(known(&store), ["named named 1", "written written 7"]);
+}
+
+#[test]
+fn c_91_a_list_of_restored_storage_counts_although_its_versions_are_older() {
+    let store = Store::new();
+    store.upsert(version("a", "a", 90));
+    store.upsert(version("gone", "gone", 91));
+    store.forget(&version("gone", "gone", 91));
+    store.upsert(version("new", "new", 92));
+    let journal = journal(&store);
+    store.begin_list(None);
+    store.hear_listed(None, &message_of(&version("a", "a", 5))).unwrap();
+    store.hear_listed(None, &message_of(&version("gone", "gone", 6))).unwrap();
+    store.end_list(None);
+    assert_eq!(known(&store), ["a a 5", "gone gone 6"]);
+    assert_eq!(*journal.lock().unwrap(), ["a a 90 -> a a 5", "- -> gone gone 6", "new new 92 -> -"]);
+    store.hear(&message_of(&version("a", "a", 7))).unwrap();
+    assert_eq!(known(&store), ["a a 7", "gone gone 6"]);
+}
+
+#[test]
+fn c_91_a_read_that_is_older_than_what_was_known_before_it_says_that_the_storage_was_restored() {
+    let restorations = Restorations::default();
+    let (store, other) = (Store::<ConfigMap>::of(&restorations), Store::<ConfigMap>::of(&restorations));
+    let told = other.restorations();
+    let before = store.upsert(version("a", "u", 90));
+    store.upsert_read(Some(&before), version("a", "u", 91));
+    store.upsert_read(Some(&before), version("a", "u", 90));
+    assert_eq!(known(&store), ["a u 91"], "a write has answered while it was read");
+    assert!(!told.has_changed().unwrap());
+    let before = store.get(&Key::new("ns", "a")).unwrap();
+    store.upsert_read(Some(&before), version("a", "u", 5));
+    assert_eq!(known(&store), ["a u 5"]);
+    assert!(told.has_changed().unwrap());
 }
 
 #[test]
@@ -158,7 +193,7 @@ fn a_malformed_object_is_an_error_and_stays_as_it_was_known_even_through_a_list(
     let malformed =
         json!({"metadata": {"namespace": "ns", "name": "a", "uid": "u", "resourceVersion": "2"}, "data": 7});
     store.begin_list(None);
-    store.hear(&serde_json::from_str(&malformed.to_string()).unwrap()).unwrap_err();
+    store.hear_listed(None, &serde_json::from_str(&malformed.to_string()).unwrap()).unwrap_err();
     store.end_list(None);
     assert_eq!(known(&store), ["a u 1"]);
 }

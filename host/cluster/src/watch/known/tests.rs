@@ -72,9 +72,34 @@ fn an_older_word_never_hides_what_a_write_has_answered() {
     known.changed(object("x", "5"));
     assert_eq!(known.observed(&place("x")), present("x", "9"));
     known.begin_list();
-    known.listed(object("x", "8"));
+    known.upsert(&object("x", "11"));
+    known.upsert(&object("y", "12"));
+    known.listed(object("x", "10"));
     known.end_list();
-    assert_eq!(known.observed(&place("x")), present("x", "9"));
+    assert_eq!(known.observed(&place("x")), present("x", "11"));
+    assert_eq!(known.observed(&place("y")), present("y", "12"), "the list had begun before it was made");
+}
+
+#[test]
+fn c_91_a_list_of_restored_storage_counts_although_its_versions_are_older() {
+    let mut known = synced();
+    known.wait(Some(place("x")), waiter("x"));
+    known.wait(Some(place("gone")), waiter("gone"));
+    known.changed(object("x", "90"));
+    known.changed(object("new", "91"));
+    known.removed(&object("gone", "92"));
+    known.begin_list();
+    known.listed(object("x", "5"));
+    known.listed(object("gone", "6"));
+    assert_eq!(known.end_list(), [waiter("gone"), waiter("x")]);
+    let found = ["x", "gone", "new"].map(|name| known.observed(&place(name)));
+    assert_eq!(found, [present("x", "5"), present("gone", "6"), Observed::Absent]);
+    // What is made from now on has versions that were given before.
+    known.changed(object("x", "7"));
+    known.removed(&object("gone", "8"));
+    known.changed(object("new", "9"));
+    let found = ["x", "gone", "new"].map(|name| known.observed(&place(name)));
+    assert_eq!(found, [present("x", "7"), Observed::Absent, present("new", "9")]);
 }
 
 #[test]
