@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use self::{discovery::Discovery, requests::RequestGate};
 
 pub use self::requests::MOST_REQUESTS;
+pub(crate) use self::requests::ServerGate;
 use crate::{
     Call, Error,
     watch::{Wake, Watches},
@@ -49,7 +50,7 @@ pub struct Cluster {
     call: Call,
 }
 
-/// What all share who ask one API server.
+/// What all share who ask one API server with the same credentials.
 struct ApiServer {
     client: Client,
     address: String,
@@ -93,7 +94,13 @@ pub enum Deletion {
 impl Cluster {
     /// The server behind a client. `address` names it in messages; `wake` is called for whoever waits on its objects.
     pub fn new(client: Client, address: String, wake: Wake) -> Self {
-        let (requests, discovery) = (RequestGate::default(), Discovery::default());
+        Self::beside(client, address, wake, &Arc::default())
+    }
+
+    /// The same for a server that others ask, too, with credentials of their own: all share its limit of requests, and whether
+    /// it answers.
+    pub(crate) fn beside(client: Client, address: String, wake: Wake, server: &Arc<ServerGate>) -> Self {
+        let (requests, discovery) = (RequestGate::of(server), Discovery::default());
         let server = ApiServer { client, address, requests, discovery, watches: Watches::new(wake) };
         Self { server: Arc::new(server), call: Call::default() }
     }

@@ -1,9 +1,10 @@
 //! Which clusters there are: pooled by the digest of their kubeconfig, so that all items of a target share connections,
-//! discovery and watches.
+//! discovery and watches. Kubeconfigs of one server share its limit of requests and what is known of its silence, and
+//! nothing that credentials have shown.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use http::header::InvalidHeaderValue;
@@ -11,6 +12,7 @@ use orangery_core::digest::sha256;
 
 use crate::{
     Cluster, ClusterSet, KubeconfigError,
+    cluster::ServerGate,
     connections::{Connections, WatchHandles},
     impersonation::in_the_name_of,
     kubeconfig,
@@ -33,6 +35,21 @@ struct Clusters {
     /// Counts the look-ups, for the order of use.
     tick: u64,
     by_digest: BTreeMap<String, (u64, Arc<Cluster>)>,
+    /// By how their servers are reached.
+    servers: BTreeMap<String, Weak<ServerGate>>,
+}
+
+impl Clusters {
+    /// What all share who reach a server in this way.
+    fn server(&mut self, reached: &str) -> Arc<ServerGate> {
+        if let Some(server) = self.servers.get(reached).and_then(Weak::upgrade) {
+            return server;
+        }
+        self.servers.retain(|_, server| server.strong_count() > 0);
+        let server = Arc::default();
+        self.servers.insert(reached.to_owned(), Arc::downgrade(&server));
+        server
+    }
 }
 
 impl ClusterPool {
@@ -50,13 +67,13 @@ impl ClusterPool {
         if let Some(cluster) = self.lookup(&digest) {
             return Ok(cluster);
         }
-        let (client, address) = kubeconfig::client(kubeconfig).await?;
-        Ok(self.insert(digest, client, address))
+        let kubeconfig::Connection { client, address, reached } = kubeconfig::client(kubeconfig).await?;
+        Ok(self.insert(digest, client, address, &reached))
     }
 
     /// The cluster of a client that the host has already, under a name of its own.
     pub fn adopt(&self, name: &str, client: &kube::Client) -> Arc<Cluster> {
-        self.lookup(name).unwrap_or_else(|| self.insert(name.to_owned(), client.clone(), name.to_owned()))
+        self.lookup(name).unwrap_or_else(|| self.insert(name.to_owned(), client.clone(), name.to_owned(), name))
     }
 
     /// The same in the name of another user (C-38): each user has watches and knowledge of its own.
@@ -68,7 +85,7 @@ impl ClusterPool {
         if let Some(cluster) = self.lookup(&key) {
             return Ok(cluster);
         }
-        Ok(self.insert(key, in_the_name_of(user, client)?, name.to_owned()))
+        Ok(self.insert(key, in_the_name_of(user, client)?, name.to_owned(), name))
     }
 
     /// The clusters of one item.
@@ -96,9 +113,10 @@ impl ClusterPool {
         Some(Arc::clone(cluster))
     }
 
-    fn insert(&self, digest: String, client: kube::Client, address: String) -> Arc<Cluster> {
-        let cluster = Arc::new(Cluster::new(client, address, Arc::clone(&self.wake)));
+    fn insert(&self, digest: String, client: kube::Client, address: String, reached: &str) -> Arc<Cluster> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = clusters.server(reached);
+        let cluster = Arc::new(Cluster::beside(client, address, Arc::clone(&self.wake), &server));
         clusters.tick += 1;
         let tick = clusters.tick;
         // Two that connect at once agree on the first.

@@ -68,8 +68,8 @@ impl Subject {
 /// # Errors
 /// A fault of the kubeconfig, of the cluster, or of what is asked for: one sentence without any secret.
 pub async fn issue_credential(text: &str, wanted: &Credential) -> Result<IssuedCredential, Fault> {
-    let (client, address) = kubeconfig::client(text).await.map_err(|refused| error::fault(Halt::from(refused)))?;
-    let cluster = Cluster::new(client, address, std::sync::Arc::new(|_| {}));
+    let connection = kubeconfig::client(text).await.map_err(|refused| error::fault(Halt::from(refused)))?;
+    let cluster = Cluster::new(connection.client, connection.address, std::sync::Arc::new(|_| {}));
     let (resource, below, mut body) = wanted.subject.request();
     let Credential { name, namespace, seconds, .. } = wanted;
     for (what, text) in [("name", name.as_str()), ("namespace", namespace.as_str())] {

@@ -89,8 +89,18 @@ impl From<KubeconfigError> for Halt {
     }
 }
 
-/// A client for a kubeconfig, and the address of its cluster.
-pub(crate) async fn client(text: &str) -> Result<(Client, String), KubeconfigError> {
+/// What a kubeconfig leads to.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    /// How messages name the cluster.
+    pub(crate) address: String,
+    /// How its server is reached: whoever has the same asks the same server, with whatever credentials. What is below the
+    /// root of a server may be another one, and so may be one of another name in TLS.
+    pub(crate) reached: String,
+}
+
+/// A client for a kubeconfig.
+pub(crate) async fn client(text: &str) -> Result<Connection, KubeconfigError> {
     let kubeconfig = read(text)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
@@ -101,8 +111,10 @@ pub(crate) async fn client(text: &str) -> Result<(Client, String), KubeconfigErr
     // The loop tries again with backoff; the client's own retries would hold a reconcile for minutes.
     config.default_retry = false;
     let address = config.cluster_url.to_string();
+    let address = address.trim_end_matches('/');
+    let reached = format!("{address} {}", config.tls_server_name.as_deref().unwrap_or_default());
     let client = connected(&config).map_err(|_source| KubeconfigError::Incomplete)?;
-    Ok((client, format!("cluster {}", address.trim_end_matches('/'))))
+    Ok(Connection { client, address: format!("cluster {address}"), reached })
 }
 
 /// The address of the cluster that a kubeconfig leads to, as policies name it: scheme, host and port.
@@ -274,7 +286,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_knows_its_address() {
-        let (_, address) = client(&kubeconfig("{token: t}")).await.unwrap();
-        assert_eq!(address, "cluster https://127.0.0.1:1");
+        let connection = client(&kubeconfig("{token: t}")).await.unwrap();
+        assert_eq!(connection.address, "cluster https://127.0.0.1:1");
     }
 }

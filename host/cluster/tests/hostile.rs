@@ -37,18 +37,27 @@ mod tests {
 
     /// The cluster behind a router, reached as a target is.
     async fn target(router: Router) -> (ClusterPool, Arc<Cluster>) {
+        let pool = ClusterPool::new(|_| {});
+        let cluster = pool.connect(&kubeconfig(&serve(router).await, "t")).await.unwrap();
+        (pool, cluster)
+    }
+
+    /// Serves a router; the address of its root.
+    async fn serve(router: Router) -> String {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let pool = ClusterPool::new(|_| {});
+        format!("http://{address}")
+    }
+
+    fn kubeconfig(server: &str, token: &str) -> String {
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": format!("http://{address}")}}],
-            "users": [{"name": "u", "user": {"token": "t"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"token": token}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         });
-        let cluster = pool.connect(&kubeconfig.to_string()).await.unwrap();
-        (pool, cluster)
+        kubeconfig.to_string()
     }
 
     fn config_maps() -> ApiResource {
@@ -304,6 +313,55 @@ mod tests {
         let found = join_all((0..2 * MOST_REQUESTS).map(|_| cluster.get(&config_maps, &name)));
         assert!(timeout(DEADLINE, found).await.expect("in time").iter().all(Result::is_ok));
         assert_eq!(most.load(Ordering::SeqCst), MOST_REQUESTS);
+    }
+
+    /// A token that was rotated, or that of another team, makes no other server; each goes with its own requests alone.
+    #[tokio::test]
+    async fn c_92_kubeconfigs_of_one_server_share_its_limit_and_its_silence_and_no_credentials() {
+        let (inside, most) = (watch::channel(0_usize).0, Arc::<AtomicUsize>::default());
+        let (count, all_inside) = (inside.clone(), Arc::clone(&most));
+        let waits = move |request: Request| {
+            let (count, most) = (count.clone(), Arc::clone(&all_inside));
+            async move {
+                count.send_modify(|inside| *inside += 1);
+                most.fetch_max(*count.borrow(), Ordering::SeqCst);
+                let mut full = count.subscribe();
+                let _ = timeout(DEADLINE / 30, full.wait_for(|inside| *inside >= MOST_REQUESTS)).await;
+                count.send_modify(|inside| *inside -= 1);
+                let token = request.headers().get("authorization").and_then(|value| value.to_str().ok());
+                Json(json!({"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"token": token}}))
+            }
+        };
+        let silent = get(|| async { pending::<()>().await });
+        let router = Router::new().route("/api/v1/namespaces/a/configmaps/x", get(waits));
+        let server = serve(router.route("/api/v1/namespaces/a/configmaps/silent", silent)).await;
+        let pool = ClusterPool::new(|_| {});
+        let tokens = ["one", "two", "three"];
+        let clusters = join_all(tokens.map(|token| {
+            let (pool, kubeconfig) = (&pool, kubeconfig(&server, token));
+            async move { pool.connect(&kubeconfig).await.unwrap() }
+        }))
+        .await;
+        let (config_maps, name) = (config_maps(), key());
+        let asked = (0..MOST_REQUESTS).flat_map(|_| clusters.iter().zip(tokens));
+        let asked = asked.map(async |(cluster, token)| {
+            let found = cluster.get(&config_maps, &name).await.unwrap().unwrap();
+            assert_eq!(found.pointer("/data/token"), Some(&json!(format!("Bearer {token}"))));
+        });
+        timeout(DEADLINE, join_all(asked)).await.expect("in time");
+        assert_eq!(most.load(Ordering::SeqCst), MOST_REQUESTS);
+
+        // One finds out that it is silent; the other is told at once. What lies below another path is another server.
+        let silent = ObjectKey { name: "silent".into(), ..key() };
+        let [one, two, _] = clusters.as_slice() else { panic!("three are connected") };
+        let call = Call::default();
+        call.end_in(Some(Duration::from_millis(1_200)));
+        one.during(&call).get(&config_maps, &silent).await.unwrap_err();
+        let begin = Instant::now();
+        assert!(matches!(two.get(&config_maps, &name).await, Err(Error::Unanswered { .. })));
+        assert!(begin.elapsed() < Duration::from_secs(1));
+        let below = pool.connect(&kubeconfig(&format!("{server}/below"), "one")).await.unwrap();
+        assert!(!matches!(below.get(&config_maps, &name).await, Err(Error::Unanswered { .. })));
     }
 
     /// Connections that nobody asks for: the test has its cluster.

@@ -2,7 +2,7 @@
 //! is known to be silent.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -34,8 +34,16 @@ const FIRST_REST: Duration = Duration::from_secs(1);
 /// The most of that.
 const REST_CEILING: Duration = Duration::from_secs(30);
 
-/// The requests to one API server.
+/// The requests to one API server with one set of credentials.
+#[derive(Default)]
 pub(super) struct RequestGate {
+    server: Arc<ServerGate>,
+    /// Protects until when the server wants to be left alone: it says so to one user. Held for one look or one change.
+    pause: Mutex<Option<Instant>>,
+}
+
+/// What all share who ask one API server, with whatever credentials: how many requests are under way, and whether it answers.
+pub(crate) struct ServerGate {
     permits: Semaphore,
     /// Protects what is known of the server. Held for one look or one change.
     health: Mutex<Health>,
@@ -43,8 +51,6 @@ pub(super) struct RequestGate {
 
 #[derive(Default)]
 struct Health {
-    /// Until when the server wants to be left alone.
-    pause: Option<Instant>,
     /// When it has answered last.
     answered: Option<Instant>,
     outage: Option<Outage>,
@@ -64,18 +70,29 @@ struct Outage {
 
 /// A request that may be sent; says at its end what became of it.
 pub(super) struct RequestAttempt<'a> {
-    of: &'a RequestGate,
+    of: &'a ServerGate,
     began: Instant,
     tries: bool,
 }
 
-impl Default for RequestGate {
+impl Default for ServerGate {
     fn default() -> Self {
         Self { permits: Semaphore::new(MOST_REQUESTS), health: Mutex::default() }
     }
 }
 
+impl ServerGate {
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl RequestGate {
+    /// The requests to a server that others ask, too.
+    pub(super) fn of(server: &Arc<ServerGate>) -> Self {
+        Self { server: Arc::clone(server), pause: Mutex::default() }
+    }
+
     /// A request is about to be sent.
     ///
     /// # Errors
@@ -83,14 +100,14 @@ impl RequestGate {
     pub(super) fn attempt(&self) -> Result<RequestAttempt<'_>, Error> {
         let began = Instant::now();
         let mut tries = false;
-        if let Some(outage) = &mut self.health().outage {
+        if let Some(outage) = &mut self.server.health().outage {
             if outage.is_tried || began < outage.until {
                 return Err(outage.error.clone());
             }
             outage.is_tried = true;
             tries = true;
         }
-        Ok(RequestAttempt { of: self, began, tries })
+        Ok(RequestAttempt { of: &self.server, began, tries })
     }
 
     /// Sends a request as soon as there is room, and again where the server wants to have it later (`Retry-After`).
@@ -103,7 +120,7 @@ impl RequestGate {
         loop {
             self.pause().await;
             let answer = {
-                let _permit = self.permits.acquire().await;
+                let _permit = self.server.permits.acquire().await;
                 self.exchange(client, request.clone()).await
             };
             match answer {
@@ -122,7 +139,7 @@ impl RequestGate {
         let answer = client.send(request.map(Body::from)).await?;
         let (status, later) = (answer.status(), answer.headers().get(RETRY_AFTER).cloned());
         let bytes = answer.into_body().collect_bytes().await?;
-        self.health().answered = Some(Instant::now());
+        self.server.health().answered = Some(Instant::now());
         if status.is_success() {
             return Ok(bytes);
         }
@@ -135,22 +152,18 @@ impl RequestGate {
 
     fn leave_alone(&self, time: Duration) {
         let until = Instant::now() + time.min(PAUSE_CEILING);
-        let mut health = self.health();
-        health.pause = health.pause.max(Some(until));
+        let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        *pause = (*pause).max(Some(until));
     }
 
     async fn pause(&self) {
         loop {
-            let until = self.health().pause.filter(|until| *until > Instant::now());
-            match until {
+            let until = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+            match until.filter(|until| *until > Instant::now()) {
                 Some(until) => sleep_until(until).await,
                 None => return,
             }
         }
-    }
-
-    fn health(&self) -> MutexGuard<'_, Health> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -255,7 +268,7 @@ mod tests {
         let requests = RequestGate::default();
         let attempt = requests.attempt().unwrap();
         advance(OUTAGE_AFTER).await;
-        requests.health().answered = Some(Instant::now());
+        requests.server.health().answered = Some(Instant::now());
         attempt.failed(&silent());
         assert!(requests.attempt().is_ok());
     }
